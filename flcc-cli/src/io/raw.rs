@@ -1,0 +1,135 @@
+//! Raw frames: little-endian samples without a header, frame behind frame, as a camera or a pipe gives them.
+
+use std::fmt;
+use std::io::Read;
+use std::str::FromStr;
+
+use flcc_core::dtype::{DType, Pixels};
+
+use super::{IoError, Loaded, shape_text};
+
+/// The layout of one frame. Its text is `TYPE:SHAPE`: `u8:480x640`, `f32:100x100x50`, the slowest axis first.
+///
+/// Holding one is the proof that it has 1 to 3 axes, none of length 0, and that its size in bytes can be counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawFormat {
+    dtype: DType,
+    shape: Vec<usize>,
+}
+
+impl RawFormat {
+    /// The type of the samples.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The length of each axis.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Bytes of one frame.
+    pub fn frame_bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.row().size
+    }
+}
+
+impl FromStr for RawFormat {
+    type Err = IoError;
+
+    fn from_str(text: &str) -> Result<RawFormat, IoError> {
+        let fault = |expected: &str, found: &str| IoError::RawFormat { got: text.into(), expected: expected.into(), found: format!("{found:?}") };
+        let (dtype, shape) = text.split_once(':').ok_or_else(|| fault("TYPE:SHAPE such as u8:480x640", text))?;
+        let dtype: DType = dtype.parse().map_err(|_| fault("a type u8, u16, f32 or f64", dtype))?;
+        let shape: Option<Vec<usize>> = shape.split('x').map(|length| length.parse().ok().filter(|&length| length > 0)).collect();
+        let shape = shape.filter(|shape| shape.len() <= 3).ok_or_else(|| {
+            fault("1 to 3 lengths of 1 or more, such as 480x640", text.split_once(':').map_or("", |(_, shape)| shape))
+        })?;
+        let bytes = shape.iter().try_fold(dtype.row().size, |bytes, &length| bytes.checked_mul(length));
+        if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
+            return Err(fault("a frame that an address can span", &shape_text(&shape)));
+        }
+        Ok(RawFormat { dtype, shape })
+    }
+}
+
+impl fmt::Display for RawFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.dtype, shape_text(&self.shape))
+    }
+}
+
+/// Frames of one format from a stream: one [`Loaded`] each until the stream ends between two frames.
+///
+/// A frame that is cut short is an error that says how many bytes were expected and came; after an error there is no more.
+/// Memory grows with the bytes that come, not with those that the format promises.
+#[derive(Debug)]
+pub struct RawReader<R> {
+    name: String,
+    format: RawFormat,
+    reader: R,
+    bytes: Vec<u8>,
+    frame: u64,
+    ended: bool,
+}
+
+impl<R: Read> RawReader<R> {
+    /// Reads frames of `format` from `reader`; `name` is for messages.
+    pub fn new(name: impl Into<String>, format: RawFormat, reader: R) -> RawReader<R> {
+        RawReader { name: name.into(), format, reader, bytes: Vec::new(), frame: 0, ended: false }
+    }
+
+    /// Fills `bytes` with one frame; `false` at a clean end.
+    fn fill(&mut self) -> Result<bool, IoError> {
+        let expected = self.format.frame_bytes();
+        self.bytes.clear();
+        let got = self.reader.by_ref().take(expected as u64).read_to_end(&mut self.bytes);
+        let got = got.map_err(|source| IoError::Read { name: self.name.clone(), source })?;
+        match got {
+            0 => Ok(false),
+            _ if got == expected => Ok(true),
+            _ => Err(IoError::Damaged {
+                name: self.name.clone(),
+                expected: format!("{expected} bytes in frame {} ({})", self.frame, self.format),
+                got: format!("{got} bytes before the end"),
+            }),
+        }
+    }
+
+    /// The samples of the frame in `bytes`.
+    fn pixels(&mut self) -> Pixels {
+        fn each<T, const N: usize>(bytes: &[u8], value: fn([u8; N]) -> T) -> Vec<T> {
+            bytes.as_chunks::<N>().0.iter().map(|&bytes| value(bytes)).collect()
+        }
+        match self.format.dtype {
+            DType::U8 => Pixels::U8(std::mem::take(&mut self.bytes)),
+            DType::U16 => Pixels::U16(each(&self.bytes, u16::from_le_bytes)),
+            DType::F32 => Pixels::F32(each(&self.bytes, f32::from_le_bytes)),
+            DType::F64 => Pixels::F64(each(&self.bytes, f64::from_le_bytes)),
+        }
+    }
+}
+
+impl<R: Read> Iterator for RawReader<R> {
+    type Item = Result<Loaded, IoError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        match self.fill() {
+            Ok(true) => {
+                self.frame += 1;
+                Some(Ok(Loaded { shape: self.format.shape.clone(), channels: 1, pixels: self.pixels(), notes: Vec::new() }))
+            }
+            Ok(false) => {
+                self.ended = true;
+                None
+            }
+            Err(error) => {
+                self.ended = true;
+                Some(Err(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! The flcc command.
+fn main() {}

@@ -1,0 +1,181 @@
+//! The table of measures. Each is a file of its own with its formula.
+//!
+//! Measures never see pixels and kernels never see measures: they meet in the sums of [`crate::sums`].
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::SpecError;
+use crate::sums::Needs;
+
+mod ncc;
+mod nssd;
+mod sad;
+mod ssd;
+mod zncc;
+
+pub use ncc::Ncc;
+pub use nssd::Nssd;
+pub use sad::Sad;
+pub use ssd::Ssd;
+pub use zncc::Zncc;
+
+/// A matching measure. (cc, the plain sum of products, is [`Op::Correlate`](crate::op::Op::Correlate).)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// Normalised cross-correlation.
+    Ncc,
+    /// Zero-mean normalised cross-correlation: the local correlation coefficient.
+    Zncc,
+    /// Sum of squared differences.
+    Ssd,
+    /// Normalised sum of squared differences.
+    Nssd,
+    /// Sum of absolute differences.
+    Sad,
+}
+
+/// A formula: from the sums of a panel to its score.
+///
+/// `energy` is called for each channel, the results are added over the channels, and `finish` is called once. The exact
+/// twins take integers and round once, as the conventions' exact finish says.
+pub trait Formula: Copy + Default + Send + Sync + 'static {
+    /// Its row in the table.
+    const MEASURE: Measure;
+    /// What it asks of the kernels.
+    const NEEDS: Needs;
+
+    /// The panel's energy in one channel from `i = sum w P`, `ii = sum w P^2` and `n = sum w`.
+    fn energy(i: f64, ii: f64, n: f64) -> f64;
+    /// The score from the cross term and both energies. Degenerate panels are the caller's: it knows them exactly.
+    fn finish(cross: f64, panel: f64, template: f64) -> f64;
+    /// The score of a degenerate panel: constant for zncc, zero for ncc and nssd.
+    const DEGENERATE: f64;
+
+    /// `energy` in integers.
+    fn exact_energy(i: i128, ii: i128, n: i128) -> i128;
+    /// The exact cross term of one channel from `it = sum w P t`, `i`, `t = sum w t` and `n`.
+    fn exact_cross(it: i128, i: i128, t: i128, n: i128) -> i128;
+    /// `finish` from exact integers: each rounded once to f64, then single correctly rounded operations.
+    fn exact_finish(cross: i128, panel: i128, template: i128) -> f64;
+}
+
+/// What the rest of the program asks about a measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The measure.
+    pub measure: Measure,
+    /// Its name.
+    pub name: &'static str,
+    /// Whether smaller is better.
+    pub minimum_is_best: bool,
+    /// Whether scores are unitless and bounded by 1, so that an absolute promise makes sense.
+    pub normalised: bool,
+    /// What it asks of the kernels.
+    pub needs: Needs,
+}
+
+const fn row<F: Formula>(name: &'static str, minimum_is_best: bool, normalised: bool) -> Row {
+    Row { measure: F::MEASURE, name, minimum_is_best, normalised, needs: F::NEEDS }
+}
+
+/// The table, in the order of [`Measure`].
+pub const MEASURES: [Row; 5] = [
+    row::<Ncc>("ncc", false, true),
+    row::<Zncc>("zncc", false, true),
+    row::<Ssd>("ssd", true, false),
+    row::<Nssd>("nssd", true, true),
+    row::<Sad>("sad", true, false),
+];
+
+/// Runs an expression with `$formula` naming the type of the measure's formula: one `match` outside the pixel loop.
+#[macro_export]
+macro_rules! with_formula {
+    ($measure:expr, $formula:ident => $body:expr) => {
+        match $measure {
+            $crate::measure::Measure::Ncc => {
+                type $formula = $crate::measure::Ncc;
+                $body
+            }
+            $crate::measure::Measure::Zncc => {
+                type $formula = $crate::measure::Zncc;
+                $body
+            }
+            $crate::measure::Measure::Ssd => {
+                type $formula = $crate::measure::Ssd;
+                $body
+            }
+            $crate::measure::Measure::Nssd => {
+                type $formula = $crate::measure::Nssd;
+                $body
+            }
+            $crate::measure::Measure::Sad => {
+                type $formula = $crate::measure::Sad;
+                $body
+            }
+        }
+    };
+}
+
+impl Measure {
+    /// Its row of [`MEASURES`].
+    pub fn row(self) -> &'static Row {
+        &MEASURES[self as usize]
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Measure {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Measure, SpecError> {
+        MEASURES
+            .iter()
+            .find(|row| row.name == text)
+            .map(|row| row.measure)
+            .ok_or_else(|| SpecError::new("measure", "ncc, zncc, ssd, nssd or sad", text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_enum() {
+        for (i, row) in MEASURES.iter().enumerate() {
+            assert_eq!(row.measure as usize, i);
+            assert_eq!(row.name.parse::<Measure>().unwrap(), row.measure);
+        }
+    }
+
+    /// The formulas of both finishes on one small panel, written out.
+    #[test]
+    fn formulas_on_literal_samples() {
+        let (p, t) = ([1.0, 2.0, 4.0, 9.0], [3.0, 1.0, 5.0, 7.0]);
+        let n = 4.0;
+        let (sp, st): (f64, f64) = (16.0, 16.0);
+        let (spp, stt): (f64, f64) = (102.0, 84.0);
+        let spt: f64 = p.iter().zip(t).map(|(p, t)| p * t).sum();
+        assert_eq!(spt, 88.0);
+        let r = (n * spt - sp * st) / ((n * spp - sp * sp).sqrt() * (n * stt - st * st).sqrt());
+        let centred = spt - sp * st / n;
+        assert!((Zncc::finish(centred, Zncc::energy(sp, spp, n), stt - st * st / n) - r).abs() < 1e-15);
+        assert_eq!(Zncc::exact_finish(Zncc::exact_cross(88, 16, 16, 4), Zncc::exact_energy(16, 102, 4), 4 * 84 - 256), r);
+        assert_eq!(Ncc::exact_finish(Ncc::exact_cross(88, 16, 16, 4), Ncc::exact_energy(16, 102, 4), 84), 88.0 / (spp.sqrt() * stt.sqrt()));
+        assert_eq!(Ssd::finish(spt, spp, stt), 10.0);
+        assert_eq!(Ssd::exact_finish(88, 102, 84), 10.0);
+        assert_eq!(Nssd::exact_finish(88, 102, 84), 10.0 / (spp.sqrt() * stt.sqrt()));
+        assert_eq!(Sad::finish(6.0, 0.0, 0.0), 6.0);
+    }
+}

@@ -1,0 +1,39 @@
+//! Normalised cross-correlation, without subtraction of the means.
+
+use super::{Formula, Measure};
+use crate::sums::Needs;
+
+/// `sum w P t / sqrt(sum w P^2 sum w t^2)`: unitless, in `[-1, 1]`; 0 for a panel of zeros. OpenCV's `TM_CCORR_NORMED`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ncc;
+
+impl Formula for Ncc {
+    const MEASURE: Measure = Measure::Ncc;
+    const NEEDS: Needs = Needs { absolute_difference: false, sum: false, square: true, centred: false };
+    const DEGENERATE: f64 = 0.0;
+
+    #[inline(always)]
+    fn energy(_i: f64, ii: f64, _n: f64) -> f64 {
+        ii
+    }
+
+    #[inline(always)]
+    fn finish(cross: f64, panel: f64, template: f64) -> f64 {
+        (cross / (panel.sqrt() * template.sqrt())).clamp(-1.0, 1.0)
+    }
+
+    #[inline(always)]
+    fn exact_energy(_i: i128, ii: i128, _n: i128) -> i128 {
+        ii
+    }
+
+    #[inline(always)]
+    fn exact_cross(it: i128, _i: i128, _t: i128, _n: i128) -> i128 {
+        it
+    }
+
+    #[inline(always)]
+    fn exact_finish(cross: i128, panel: i128, template: i128) -> f64 {
+        Ncc::finish(cross as f64, panel as f64, template as f64)
+    }
+}

@@ -1,0 +1,40 @@
+//! Normalised sum of squared differences.
+
+use super::{Formula, Measure};
+use crate::sums::Needs;
+
+/// `min(1, sum w (P - t)^2 / sqrt(sum w P^2 sum w t^2))`: unitless, in `[0, 1]`; 1 for a panel of zeros. OpenCV's
+/// `TM_SQDIFF_NORMED`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nssd;
+
+impl Formula for Nssd {
+    const MEASURE: Measure = Measure::Nssd;
+    const NEEDS: Needs = Needs { absolute_difference: false, sum: false, square: true, centred: false };
+    const DEGENERATE: f64 = 1.0;
+
+    #[inline(always)]
+    fn energy(_i: f64, ii: f64, _n: f64) -> f64 {
+        ii
+    }
+
+    #[inline(always)]
+    fn finish(cross: f64, panel: f64, template: f64) -> f64 {
+        ((panel - 2.0 * cross + template).max(0.0) / (panel.sqrt() * template.sqrt())).min(1.0)
+    }
+
+    #[inline(always)]
+    fn exact_energy(_i: i128, ii: i128, _n: i128) -> i128 {
+        ii
+    }
+
+    #[inline(always)]
+    fn exact_cross(it: i128, _i: i128, _t: i128, _n: i128) -> i128 {
+        it
+    }
+
+    #[inline(always)]
+    fn exact_finish(cross: i128, panel: i128, template: i128) -> f64 {
+        ((panel - 2 * cross + template) as f64 / ((panel as f64).sqrt() * (template as f64).sqrt())).min(1.0)
+    }
+}

@@ -1,0 +1,42 @@
+//! Sum of squared differences.
+
+use super::{Formula, Measure};
+use crate::sums::Needs;
+
+/// `sum w (P - t)^2`, computed as `sum w P^2 - 2 sum w P t + sum w t^2`; never negative. OpenCV's `TM_SQDIFF`.
+///
+/// The error is absolute, of the size of rounding `(max |P| + |t|)^2`: an exact match of float images gives a small
+/// number, not always 0. Integers are exact.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ssd;
+
+impl Formula for Ssd {
+    const MEASURE: Measure = Measure::Ssd;
+    const NEEDS: Needs = Needs { absolute_difference: false, sum: false, square: true, centred: false };
+    const DEGENERATE: f64 = f64::NAN;
+
+    #[inline(always)]
+    fn energy(_i: f64, ii: f64, _n: f64) -> f64 {
+        ii
+    }
+
+    #[inline(always)]
+    fn finish(cross: f64, panel: f64, template: f64) -> f64 {
+        (panel - 2.0 * cross + template).max(0.0)
+    }
+
+    #[inline(always)]
+    fn exact_energy(_i: i128, ii: i128, _n: i128) -> i128 {
+        ii
+    }
+
+    #[inline(always)]
+    fn exact_cross(it: i128, _i: i128, _t: i128, _n: i128) -> i128 {
+        it
+    }
+
+    #[inline(always)]
+    fn exact_finish(cross: i128, panel: i128, template: i128) -> f64 {
+        (panel - 2 * cross + template) as f64
+    }
+}

@@ -1,0 +1,73 @@
+//! Operations: convolution, correlation and matching by a measure.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::SpecError;
+use crate::measure::{MEASURES, Measure};
+
+/// What is computed over every panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// `y_b = sum_k P_b[k] t[T-1-k]`: the template is flipped on every axis.
+    Convolve,
+    /// `y_b = sum_k P_b[k] t[k]`: not flipped. With a mask `sum_k w[k] P_b[k] t[k]`, the measure cc.
+    Correlate,
+    /// A matching measure.
+    Match(Measure),
+}
+
+impl Op {
+    /// Whether the template is flipped before it is laid over the image.
+    pub fn flips(self) -> bool {
+        self == Op::Convolve
+    }
+
+    /// The measure, for matching.
+    pub fn measure(self) -> Option<Measure> {
+        match self {
+            Op::Match(measure) => Some(measure),
+            _ => None,
+        }
+    }
+
+    /// Its name in specs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Convolve => "conv",
+            Op::Correlate => "corr",
+            Op::Match(measure) => measure.name(),
+        }
+    }
+
+    /// Every operation.
+    pub fn all() -> impl Iterator<Item = Op> {
+        [Op::Convolve, Op::Correlate].into_iter().chain(MEASURES.iter().map(|row| Op::Match(row.measure)))
+    }
+
+    /// Whether smaller results are better matches.
+    pub fn minimum_is_best(self) -> bool {
+        self.measure().is_some_and(|measure| measure.row().minimum_is_best)
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Op {
+    type Err = SpecError;
+
+    /// A name; `cc` is read as `corr` and `lcc` as `zncc`.
+    fn from_str(text: &str) -> Result<Op, SpecError> {
+        match text {
+            "cc" => Ok(Op::Correlate),
+            "lcc" => Ok(Op::Match(Measure::Zncc)),
+            _ => Op::all()
+                .find(|op| op.name() == text)
+                .ok_or_else(|| SpecError::new("op", "conv, corr, cc, lcc, ncc, zncc, ssd, nssd or sad", text)),
+        }
+    }
+}

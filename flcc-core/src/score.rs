@@ -1,0 +1,82 @@
+//! A result with its shape.
+
+use crate::dtype::{DType, Pixels};
+use crate::error::SpecError;
+use crate::extent::Region;
+use crate::shape::Shape;
+use crate::view::{AnyView, AnyViewMut, ViewMut};
+
+/// The result for one image and one template: row-major, with the place that it has in the full result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoreMap {
+    region: Region,
+    data: Pixels,
+}
+
+impl ScoreMap {
+    /// Zeros of a type, f32 or f64, for a region of the full result.
+    pub fn zeros(region: Region, dtype: DType) -> ScoreMap {
+        let len = region.shape.len();
+        let data = if dtype == DType::F64 { Pixels::F64(vec![0.0; len]) } else { Pixels::F32(vec![0.0; len]) };
+        ScoreMap { region, data }
+    }
+
+    /// Values that are already there.
+    ///
+    /// # Errors
+    /// Too few or too many values, or integers.
+    pub fn new(region: Region, data: Pixels) -> Result<ScoreMap, SpecError> {
+        if data.dtype().is_integer() {
+            return Err(SpecError::new("scores", "f32 or f64", data.dtype()));
+        }
+        if data.len() != region.shape.len() {
+            return Err(SpecError::new("scores", format!("{} values", region.shape.len()), data.len()));
+        }
+        Ok(ScoreMap { region, data })
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> Shape {
+        self.region.shape
+    }
+
+    /// Where it lies in the full result.
+    pub fn region(&self) -> Region {
+        self.region
+    }
+
+    /// The values, row-major.
+    pub fn data(&self) -> &Pixels {
+        &self.data
+    }
+
+    /// The values, row-major.
+    pub fn into_data(self) -> Pixels {
+        self.data
+    }
+
+    /// A value by flat index.
+    #[inline]
+    pub fn get(&self, index: usize) -> f64 {
+        match &self.data {
+            Pixels::F32(data) => f64::from(data[index]),
+            Pixels::F64(data) => data[index],
+            Pixels::U8(_) | Pixels::U16(_) => f64::NAN,
+        }
+    }
+
+    /// A view to read.
+    pub fn view(&self) -> AnyView<'_> {
+        AnyView::dense(&self.data, self.region.shape, 1).expect("the map holds its shape")
+    }
+
+    /// A view to write.
+    pub fn view_mut(&mut self) -> AnyViewMut<'_> {
+        let shape = self.region.shape;
+        match &mut self.data {
+            Pixels::F32(data) => ViewMut::new(data, shape).expect("the map holds its shape").into(),
+            Pixels::F64(data) => ViewMut::new(data, shape).expect("the map holds its shape").into(),
+            Pixels::U8(_) | Pixels::U16(_) => unreachable!("a map holds floats, checked when it was made"),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Emits FLCC's unrolled CPU kernels and their table.
+//!
+//! It knows the syntax of a kernel (a register block of accumulators, the taps of one template row written out) and the
+//! list of sizes, [`flcc_core::sizes`], which it reads while it expands. It never looks at the machine it runs on: an
+//! instruction set's bodies are emitted under `#[cfg(target_arch)]`, so that cross compiling works.
+//!
+//! - `parse`: the small syntax of [`direct_kernels!`]
+//! - `unroll`: the bodies
+//! - `table`: the modules and the static table
+#![forbid(unsafe_code)]
+
+mod parse;
+mod table;
+mod unroll;
+
+/// Emits the bodies of every listed kernel and `static KERNELS: &[Kernel]`, the table of them.
+///
+/// One braced row for each instruction set and type:
+///
+/// ```text
+/// direct_kernels! {
+///     { isa = avx512, dtype = f32, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4,
+///       unroll = 32, unroll_ragged = 5 }
+/// }
+/// ```
+///
+/// - `isa`: `avx512`, `avx2` or `portable`; `dtype`: `f32` or `f64`
+/// - `rows`, `vectors`: the register block of the correlation bodies; `line_vectors`: the width of the one-row bodies
+/// - `sad_rows`, `sad_vectors`: the register block of the sums of absolute differences
+/// - `unroll`: the widest template row whose taps are written out; wider rows keep a loop over taps
+/// - `unroll_ragged`: the same for input rows that feed a part of the block (the first and last ones)
+///
+/// Emitted for each: `corr_T_wN_ISA` for the widths of [`flcc_core::sizes::row_widths`], `corr_T_nN_ISA` for those of
+/// [`flcc_core::sizes::line_widths`], and `corr_T_any_ISA`, `corr_T_anyline_ISA`, `sad_T_any_ISA`, `sad_T_anyline_ISA`.
+/// Two kernels of one name do not compile. The module that invokes it has `Kernel` of `crate::cpu::kernel` in scope.
+#[proc_macro]
+pub fn direct_kernels(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    match syn::parse::<parse::Families>(input) {
+        Ok(families) => table::table(&families.0).into(),
+        Err(error) => error.to_compile_error().into(),
+    }
+}

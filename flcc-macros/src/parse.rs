@@ -1,0 +1,210 @@
+//! The syntax of `direct_kernels!`: braced rows of `key = value`, every key once.
+
+use proc_macro2::Ident;
+use syn::parse::{Parse, ParseStream};
+use syn::{LitInt, Token, braced};
+
+/// An instruction set, as far as emitting code for it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    Avx512,
+    Avx2,
+    Portable,
+}
+
+impl Isa {
+    /// Its name in kernels and modules.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Avx512 => "avx512",
+            Isa::Avx2 => "avx2",
+            Isa::Portable => "portable",
+        }
+    }
+
+    /// Its variant of the runtime's `Isa`.
+    pub fn variant(self) -> &'static str {
+        match self {
+            Isa::Avx512 => "Avx512",
+            Isa::Avx2 => "Avx2",
+            Isa::Portable => "Portable",
+        }
+    }
+
+    /// What its functions enable; nothing where every target has it.
+    pub fn features(self) -> Option<&'static str> {
+        match self {
+            Isa::Avx512 => Some("avx512f"),
+            Isa::Avx2 => Some("avx2,fma"),
+            Isa::Portable => None,
+        }
+    }
+
+    /// The only architecture that has it.
+    pub fn target_arch(self) -> Option<&'static str> {
+        match self {
+            Isa::Avx512 | Isa::Avx2 => Some("x86_64"),
+            Isa::Portable => None,
+        }
+    }
+
+    /// Bytes of one vector.
+    pub fn vector_bytes(self) -> usize {
+        match self {
+            Isa::Avx512 => 64,
+            Isa::Avx2 | Isa::Portable => 32,
+        }
+    }
+}
+
+/// A type that kernels compute in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Float {
+    F32,
+    F64,
+}
+
+impl Float {
+    /// Its name in Rust and in kernels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Float::F32 => "f32",
+            Float::F64 => "f64",
+        }
+    }
+
+    /// Its variant of `DType` and of the runtime's `Entry`.
+    pub fn variant(self) -> &'static str {
+        match self {
+            Float::F32 => "F32",
+            Float::F64 => "F64",
+        }
+    }
+
+    /// Bytes of one value.
+    pub fn size(self) -> usize {
+        match self {
+            Float::F32 => 4,
+            Float::F64 => 8,
+        }
+    }
+}
+
+/// All kernels of one instruction set and type: one row of the invocation.
+#[derive(Clone, Debug)]
+pub struct Family {
+    pub isa: Isa,
+    pub dtype: Float,
+    pub rows: usize,
+    pub vectors: usize,
+    pub line_vectors: usize,
+    pub sad_rows: usize,
+    pub sad_vectors: usize,
+    pub unroll: usize,
+    pub unroll_ragged: usize,
+}
+
+impl Family {
+    /// Values of one vector.
+    pub fn lanes(&self) -> usize {
+        self.isa.vector_bytes() / self.dtype.size()
+    }
+}
+
+impl Parse for Family {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        const NUMBERS: [&str; 7] = ["rows", "vectors", "line_vectors", "sad_rows", "sad_vectors", "unroll", "unroll_ragged"];
+        let fields;
+        let brace = braced!(fields in input);
+        let (mut isa, mut dtype, mut numbers) = (None, None, [None; NUMBERS.len()]);
+        while !fields.is_empty() {
+            let key: Ident = fields.parse()?;
+            fields.parse::<Token![=]>()?;
+            let again = if key == "isa" {
+                isa.replace(one_of(&fields.parse()?, &[Isa::Avx512, Isa::Avx2, Isa::Portable], |isa| isa.name())?).is_some()
+            } else if key == "dtype" {
+                dtype.replace(one_of(&fields.parse()?, &[Float::F32, Float::F64], |dtype| dtype.name())?).is_some()
+            } else if let Some(at) = NUMBERS.iter().position(|name| key == name) {
+                let number: LitInt = fields.parse()?;
+                let value: usize = number.base10_parse()?;
+                if value == 0 && !NUMBERS[at].starts_with("unroll") {
+                    return Err(syn::Error::new(number.span(), format!("{key} is at least 1")));
+                }
+                numbers[at].replace(value).is_some()
+            } else {
+                return Err(syn::Error::new(key.span(), format!("expected isa, dtype, {}; got {key}", NUMBERS.join(", "))));
+            };
+            if again {
+                return Err(syn::Error::new(key.span(), format!("{key} is given twice")));
+            }
+            if !fields.is_empty() {
+                fields.parse::<Token![,]>()?;
+            }
+        }
+        let missing = |name: &str| syn::Error::new(brace.span.join(), format!("{name} is missing"));
+        let mut values = [0; NUMBERS.len()];
+        for ((value, number), name) in values.iter_mut().zip(numbers).zip(NUMBERS) {
+            *value = number.ok_or_else(|| missing(name))?;
+        }
+        let [rows, vectors, line_vectors, sad_rows, sad_vectors, unroll, unroll_ragged] = values;
+        Ok(Family {
+            isa: isa.ok_or_else(|| missing("isa"))?,
+            dtype: dtype.ok_or_else(|| missing("dtype"))?,
+            rows,
+            vectors,
+            line_vectors,
+            sad_rows,
+            sad_vectors,
+            unroll,
+            unroll_ragged,
+        })
+    }
+}
+
+fn one_of<T: Copy>(got: &Ident, known: &[T], name: impl Fn(T) -> &'static str) -> syn::Result<T> {
+    known.iter().copied().find(|&value| got == name(value)).ok_or_else(|| {
+        let names: Vec<_> = known.iter().map(|&value| name(value)).collect();
+        syn::Error::new(got.span(), format!("expected {}; got {got}", names.join(", ")))
+    })
+}
+
+/// The whole invocation.
+pub struct Families(pub Vec<Family>);
+
+impl Parse for Families {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut families = Vec::new();
+        while !input.is_empty() {
+            families.push(input.parse()?);
+        }
+        Ok(Families(families))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        syn::parse_str::<Families>(text).err().expect("an error").to_string()
+    }
+
+    #[test]
+    fn a_row_is_read() {
+        let text = "{ isa = avx2, dtype = f64, rows = 6, vectors = 2, line_vectors = 8, sad_rows = 4, sad_vectors = 2,
+            unroll = 9, unroll_ragged = 0 }";
+        let families = syn::parse_str::<Families>(text).unwrap().0;
+        assert_eq!(families.len(), 1);
+        let family = &families[0];
+        assert_eq!((family.isa, family.dtype, family.lanes()), (Isa::Avx2, Float::F64, 4));
+        assert_eq!((family.rows, family.vectors, family.line_vectors, family.unroll), (6, 2, 8, 9));
+    }
+
+    #[test]
+    fn an_error_says_what_was_expected() {
+        assert_eq!(error("{ isa = sse9 }"), "expected avx512, avx2, portable; got sse9");
+        assert_eq!(error("{ isa = avx2, isa = avx2 }"), "isa is given twice");
+        assert_eq!(error("{ isa = avx2, rows = 0 }"), "rows is at least 1");
+        assert_eq!(error("{ isa = avx2 }"), "rows is missing");
+    }
+}

@@ -1,0 +1,323 @@
+//! The bodies: a register block of accumulators, and the taps of one template row written out.
+//!
+//! `out[z, y, x] = sum_{dz, i, j} in[z + dz, y + i, x + j] · t[dz, i, j]`. A block computes `rows x vectors` vectors of
+//! outputs. It walks the input rows under its outputs; input row `i` feeds accumulator row `r` with template row `i - r`, so
+//! all of them only where `rows - 1 <= i < height`, the steady rows. The others feed `first..=last`, and each such span has
+//! an arm of its own: a loop over input rows, a `match` on the span, straight code inside.
+//!
+//! Whatever the span, the block and the loop, one output adds its products in one order (dz, then i, then j, ascending) in
+//! one accumulator, so its bits do not depend on where it lies.
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::parse::{Float, Isa};
+
+/// What a body adds for one tap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `in · t`
+    Correlate,
+    /// `weight · |in - t|`
+    AbsDiff,
+}
+
+/// The template's innermost width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taps {
+    /// Known only when it runs.
+    Any,
+    /// Known, in a loop.
+    Rolled(usize),
+    /// Known and written out in the steady rows; in the ragged ones too if `ragged`.
+    Unrolled { width: usize, ragged: bool },
+}
+
+/// One kernel.
+#[derive(Clone, Debug)]
+pub struct Body {
+    pub name: String,
+    pub isa: Isa,
+    pub dtype: Float,
+    pub op: Op,
+    pub taps: Taps,
+    pub rows: usize,
+    pub vectors: usize,
+}
+
+impl Body {
+    fn lanes(&self) -> usize {
+        self.isa.vector_bytes() / self.dtype.size()
+    }
+}
+
+/// The function of a kernel: walks the tile in blocks of `rows x vectors`, then of `rows x 1` vectors.
+pub fn kernel(body: &Body) -> TokenStream {
+    let name = format_ident!("{}", body.name);
+    let doc = doc(body);
+    let features = features(body.isa);
+    let float = format_ident!("{}", body.dtype.name());
+    let rows = number(body.rows);
+    let lanes = number(body.lanes());
+    let wide_columns = number(body.lanes() * body.vectors);
+    let narrow = block(body, &format_ident!("narrow"), 1);
+    let (wide, wide_loop) = if body.vectors > 1 {
+        let wide = block(body, &format_ident!("wide"), body.vectors);
+        let wide_loop = quote! {
+            while x + #wide_columns <= columns {
+                wide(tile, z, y, x);
+                x += #wide_columns;
+            }
+        };
+        (wide, wide_loop)
+    } else {
+        (TokenStream::new(), TokenStream::new())
+    };
+    quote! {
+        #[doc = #doc]
+        #features
+        pub(super) fn #name(tile: &mut Tile<'_, #float>) {
+            #wide
+            #narrow
+            let [depth, height, width] = tile.out_shape;
+            let columns = width.next_multiple_of(#lanes);
+            for z in 0..depth {
+                for y in (0..height).step_by(#rows) {
+                    let mut x = 0;
+                    #wide_loop
+                    while x < columns {
+                        narrow(tile, z, y, x);
+                        x += #lanes;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The function of one register block: its outputs start at `(z, y, x)`.
+fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
+    let features = features(body.isa);
+    let float = format_ident!("{}", body.dtype.name());
+    let (rows, lanes) = (body.rows, body.lanes());
+    let span = number(lanes * vectors);
+    let width = match body.taps {
+        Taps::Any => quote!(tile.kernel_shape[2]),
+        Taps::Rolled(width) | Taps::Unrolled { width, .. } => {
+            let width = number(width);
+            quote!(#width)
+        }
+    };
+    let each = |f: &dyn Fn(Ident, usize, usize) -> TokenStream| -> TokenStream {
+        (0..rows).flat_map(|r| (0..vectors).map(move |c| (r, c))).map(|(r, c)| f(acc(r, c), r, c)).collect()
+    };
+    let row_slices = |slice: TokenStream| -> TokenStream {
+        (0..rows)
+            .map(|r| {
+                let out = format_ident!("out_{r}");
+                let at = number(r);
+                quote!(let #out: #slice [#float; #span] = rows[#at * tile.out_row..])
+            })
+            .collect()
+    };
+    let _ = row_slices;
+    let zero = each(&|acc, _, _| quote!(let mut #acc = isa::zero();));
+    let start: TokenStream = (0..rows)
+        .map(|r| {
+            let at = number(r);
+            let loads: TokenStream = (0..vectors)
+                .map(|c| {
+                    let (acc, at) = (acc(r, c), number(c * lanes));
+                    quote!(#acc = isa::load(row, #at);)
+                })
+                .collect();
+            quote! {
+                let row: &[#float; #span] = head(&out[#at * tile.out_row..]);
+                #loads
+            }
+        })
+        .collect();
+    let finish: TokenStream = (0..rows)
+        .map(|r| {
+            let at = number(r);
+            let stores: TokenStream = (0..vectors)
+                .map(|c| {
+                    let (acc, at) = (acc(r, c), number(c * lanes));
+                    quote!(isa::store(row, #at, #acc);)
+                })
+                .collect();
+            quote! {
+                let row: &mut [#float; #span] = head_mut(&mut out[#at * tile.out_row..]);
+                #stores
+            }
+        })
+        .collect();
+    let weights = match body.op {
+        Op::Correlate => quote!(),
+        Op::AbsDiff => quote!(let weights = &tile.weights[dz * height * width..][..height * width];),
+    };
+    let steady = span_arm(body, vectors, 0, rows - 1);
+    let input_rows = if rows == 1 {
+        quote! {
+            for i in 0..height {
+                let line = &plane[i * tile.in_row..];
+                #steady
+            }
+        }
+    } else {
+        let last_row = number(rows - 1);
+        let row_count = number(rows);
+        let all = number(rows - 1);
+        let arms: TokenStream = (0..rows)
+            .flat_map(|first| (first..rows).map(move |last| (first, last)))
+            .filter(|&span| span != (0, rows - 1))
+            .map(|(first, last)| {
+                let key = number(first * rows + last);
+                let arm = span_arm(body, vectors, first, last);
+                quote!(#key => { #arm })
+            })
+            .collect();
+        quote! {
+            for i in 0..height + #last_row {
+                let line = &plane[i * tile.in_row..];
+                let first = (i + 1).saturating_sub(height);
+                let last = i.min(#last_row);
+                match first * #row_count + last {
+                    #all => { #steady }
+                    #arms
+                    _ => unreachable!("an input row feeds at least one row of the block"),
+                }
+            }
+        }
+    };
+    quote! {
+        #features
+        fn #name(tile: &mut Tile<'_, #float>, z: usize, y: usize, x: usize) {
+            let [depth, height, _] = tile.kernel_shape;
+            let width = #width;
+            #zero
+            if tile.accumulate {
+                let out = &tile.out[z * tile.out_plane + y * tile.out_row + x..];
+                #start
+            }
+            for dz in 0..depth {
+                let plane = &tile.input[(z + dz) * tile.in_plane + y * tile.in_row + x..];
+                let template = &tile.template[dz * height * width..][..height * width];
+                #weights
+                #input_rows
+            }
+            let out = &mut tile.out[z * tile.out_plane + y * tile.out_row + x..];
+            #finish
+        }
+    }
+}
+
+/// One input row, `line`, into the accumulator rows `first..=last`.
+fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStream {
+    let float = format_ident!("{}", body.dtype.name());
+    let lanes = body.lanes();
+    let span = lanes * vectors;
+    let steady = first == 0 && last == body.rows - 1;
+    match body.taps {
+        Taps::Unrolled { width, ragged } if steady || ragged => {
+            let reach = number(span + width - 1);
+            let width_token = number(width);
+            let template_rows: TokenStream = (first..=last)
+                .map(|r| {
+                    let back = number(r);
+                    let template = format_ident!("t_{r}");
+                    let weight = format_ident!("w_{r}");
+                    let mut rows =
+                        quote!(let #template: &[#float; #width_token] = head(&template[(i - #back) * #width_token..]););
+                    if body.op == Op::AbsDiff {
+                        rows.extend(quote!(let #weight: &[#float; #width_token] = head(&weights[(i - #back) * #width_token..]);));
+                    }
+                    rows
+                })
+                .collect();
+            let taps: TokenStream = (0..width).map(|j| tap(body, vectors, first, last, &number(j).into_token(), j)).collect();
+            quote! {
+                let line: &[#float; #reach] = head(line);
+                #template_rows
+                #taps
+            }
+        }
+        _ => {
+            let span = number(span);
+            let template_rows: TokenStream = (first..=last)
+                .map(|r| {
+                    let back = number(r);
+                    let template = format_ident!("t_{r}");
+                    let weight = format_ident!("w_{r}");
+                    let mut rows = quote!(let #template = &template[(i - #back) * width..][..width];);
+                    if body.op == Op::AbsDiff {
+                        rows.extend(quote!(let #weight = &weights[(i - #back) * width..][..width];));
+                    }
+                    rows
+                })
+                .collect();
+            let tap = tap(body, vectors, first, last, &quote!(j), 0);
+            quote! {
+                #template_rows
+                for (j, line) in (0..width).zip(line.windows(#span)) {
+                    let line: &[#float; #span] = head(line);
+                    #tap
+                }
+            }
+        }
+    }
+}
+
+/// One tap `j` of the accumulator rows `first..=last`: the vectors of `line` from `offset`, each used by every row.
+fn tap(body: &Body, vectors: usize, first: usize, last: usize, j: &TokenStream, offset: usize) -> TokenStream {
+    let lanes = body.lanes();
+    let mut tokens = TokenStream::new();
+    for c in 0..vectors {
+        let (value, at) = (format_ident!("v_{c}"), number(offset + c * lanes));
+        tokens.extend(quote!(let #value = isa::load(line, #at);));
+    }
+    for r in first..=last {
+        let (template, weight) = (format_ident!("t_{r}"), format_ident!("w_{r}"));
+        tokens.extend(quote!(let t = isa::splat(#template[#j]);));
+        if body.op == Op::AbsDiff {
+            tokens.extend(quote!(let w = isa::splat(#weight[#j]);));
+        }
+        for c in 0..vectors {
+            let (acc, value) = (acc(r, c), format_ident!("v_{c}"));
+            tokens.extend(match body.op {
+                Op::Correlate => quote!(#acc = isa::mul_add(#value, t, #acc);),
+                Op::AbsDiff => quote!(#acc = isa::mul_add(w, isa::abs_diff(#value, t), #acc);),
+            });
+        }
+    }
+    tokens
+}
+
+fn acc(r: usize, c: usize) -> Ident {
+    format_ident!("acc_{r}_{c}")
+}
+
+/// The attribute that lets a function use an instruction set.
+fn features(isa: Isa) -> TokenStream {
+    match isa.features() {
+        Some(features) => quote!(#[target_feature(enable = #features)]),
+        None => quote!(),
+    }
+}
+
+fn doc(body: &Body) -> String {
+    let formula = match body.op {
+        Op::Correlate => "sum in[z+dz, y+i, x+j] * t[dz, i, j]",
+        Op::AbsDiff => "sum w[dz, i, j] * |in[z+dz, y+i, x+j] - t[dz, i, j]|",
+    };
+    let width = match body.taps {
+        Taps::Any => "template rows of any width".to_string(),
+        Taps::Rolled(width) => format!("template rows of {width} taps"),
+        Taps::Unrolled { width, .. } => format!("template rows of {width} taps, written out"),
+    };
+    format!("`out[z, y, x] = {formula}`; {width}; blocks of {} rows x {} vectors.", body.rows, body.vectors)
+}
+
+fn number(value: usize) -> Literal {
+    Literal::usize_unsuffixed(value)
+}
