@@ -129,7 +129,11 @@ pub fn load(path: &Path) -> Result<Loaded, IoError> {
         let mut bytes = Vec::new();
         fs::File::open(path).and_then(|file| file.take(MAX_DECODED_BYTES + 1).read_to_end(&mut bytes)).map_err(failed)?;
         if bytes.len() as u64 > MAX_DECODED_BYTES {
-            return Err(IoError::TooLarge { name, limit: format!("{MAX_DECODED_BYTES} bytes (4 GiB) from a pipe or device"), got: "more".into() });
+            return Err(IoError::TooLarge {
+                name,
+                limit: format!("{MAX_DECODED_BYTES} bytes (4 GiB) from a pipe or device"),
+                got: "more".into(),
+            });
         }
         bytes
     };
@@ -277,3 +281,144 @@ fn one_line(message: impl std::fmt::Display) -> String {
     words.join(" ").chars().take(200).collect()
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flcc_core::dtype::DType;
+    use proptest::prelude::*;
+
+    pub(super) fn message(bytes: &[u8], name: &str) -> String {
+        let text = load_bytes(name, bytes).unwrap_err().to_string();
+        assert!(!text.contains('\n') && text.contains(name), "{text:?}");
+        text
+    }
+
+    fn colour(pixels: Pixels) -> Loaded {
+        Loaded { shape: vec![1, pixels.len() / 3], channels: 3, pixels, notes: Vec::new() }
+    }
+
+    #[test]
+    fn luma_is_rounded_once_and_keeps_the_type() {
+        let gray = |pixels| to_gray(colour(pixels)).pixels;
+        // 0.299 * 255 = 76.245, 0.587 * 255 = 149.685, 0.114 * 255 = 29.07.
+        assert_eq!(gray(Pixels::U8(vec![255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255])), Pixels::U8(vec![76, 150, 29, 255]));
+        // 0.299 * 65535 = 19594.965.
+        assert_eq!(gray(Pixels::U16(vec![65535, 0, 0, 65535, 65535, 65535])), Pixels::U16(vec![19595, 65535]));
+        assert_eq!(gray(Pixels::F32(vec![0.1, 0.1, 0.1, 1.0, 0.0, 0.0])), Pixels::F32(vec![0.1, 0.299]));
+        assert_eq!(gray(Pixels::F64(vec![0.0, 1.0, 0.0])), Pixels::F64(vec![0.587]));
+        let loaded = to_gray(colour(Pixels::U8(vec![1, 2, 3])));
+        assert_eq!((loaded.shape, loaded.channels, loaded.notes.len()), (vec![1, 1], 1, 1));
+    }
+
+    #[test]
+    fn luma_leaves_one_channel_alone() {
+        let gray = Loaded { shape: vec![3], channels: 1, pixels: Pixels::U8(vec![1, 2, 3]), notes: Vec::new() };
+        assert_eq!(to_gray(gray.clone()), gray);
+    }
+
+    #[test]
+    fn unknown_content_is_named() {
+        assert_eq!(message(b"", "x.png"), r#"image "x.png": expected PNG, JPEG, TIFF, PGM, PPM or .npy, got an empty file"#);
+        assert_eq!(
+            message(b"hello", "x.png"),
+            r#"image "x.png": expected PNG, JPEG, TIFF, PGM, PPM or .npy, got an unknown format (5 bytes, the first are 68 65 6c 6c 6f)"#
+        );
+        assert!(message(b"PK\x03\x04rest", "x.npz").contains("zip archive"));
+    }
+
+    #[test]
+    fn what_is_no_file_is_an_error() {
+        let folder = std::env::temp_dir();
+        assert!(load(&folder).unwrap_err().to_string().ends_with("got a directory"));
+        let missing = load(&folder.join("flcc-io-no-such-file.png")).unwrap_err().to_string();
+        assert!(missing.contains("expected a readable file, got: No such file"), "{missing}");
+    }
+
+    #[test]
+    fn a_misleading_extension_is_noted() {
+        let loaded = load_bytes("x.tif", b"P5 2 1 255\n\x01\x02").unwrap();
+        assert_eq!(loaded.pixels, Pixels::U8(vec![1, 2]));
+        assert_eq!(loaded.notes, ["named .tif, read as PNM"]);
+    }
+
+    #[test]
+    fn a_panicking_decoder_is_a_damaged_file() {
+        let error = guarded("x.png", "PNG", || panic!("on purpose")).unwrap_err();
+        assert!(matches!(error, IoError::Damaged { .. }), "{error}");
+    }
+
+    /// A valid file of each format, small.
+    fn samples() -> Vec<Vec<u8>> {
+        let array = |shape: &[usize], pixels: &Pixels| super::save::tests::npy_bytes(shape, pixels);
+        let ramp = |n: u8| (0..n).collect::<Vec<u8>>();
+        vec![
+            array(&[3, 4], &Pixels::F32(vec![1.5; 12])),
+            array(&[2, 2, 3], &Pixels::U16(vec![7; 12])),
+            super::raster::tests::png_bytes(8, 8, &ramp(64), image::ExtendedColorType::L8),
+            super::raster::tests::png_bytes(4, 4, &ramp(64), image::ExtendedColorType::Rgba8),
+            super::raster::tests::tiff_bytes::<tiff::encoder::colortype::Gray8>(8, 8, &[&ramp(64), &ramp(64)]),
+            super::raster::tests::tiff_bytes::<tiff::encoder::colortype::RGB16>(2, 2, &[&[9; 12]]),
+            [b"P5 8 8 255\n".as_slice(), &ramp(64)].concat(),
+            b"P2\n# grey\n2 2 9\n1 2\n3 9\n".to_vec(),
+            [b"P6 2 2 65535\n".as_slice(), &ramp(24)].concat(),
+        ]
+    }
+
+    fn consistent(loaded: &Loaded) {
+        assert!((1..=3).contains(&loaded.shape.len()));
+        assert_eq!(loaded.pixels.len(), loaded.shape.iter().product::<usize>() * loaded.channels);
+    }
+
+    #[test]
+    fn every_sample_loads() {
+        for bytes in samples() {
+            consistent(&load_bytes("sample", &bytes).unwrap());
+        }
+        assert_eq!(load_bytes("x", &samples()[0]).unwrap().pixels.dtype(), DType::F32);
+    }
+
+    #[test]
+    fn every_sample_cut_anywhere_is_an_error_or_whole() {
+        for bytes in samples() {
+            for end in 0..bytes.len() {
+                if let Ok(loaded) = load_bytes("cut", &bytes[..end]) {
+                    // The text form of PGM may lose its last digit or newline unseen.
+                    assert!(bytes.starts_with(b"P2") && end >= bytes.len() - 2, "{end} of {}: {:?}", bytes.len(), &bytes[..8]);
+                    consistent(&loaded);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+        #[test]
+        fn arbitrary_bytes_never_panic(start in 0..9usize, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let starts: [&[u8]; 9] = [b"", b"\x93NUMPY\x01\0", b"\x93NUMPY\x02\0", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0+", b"P5 ", b"P7\n"];
+            if let Ok(loaded) = load_bytes("noise", &[starts[start], &bytes].concat()) {
+                consistent(&loaded);
+            }
+        }
+
+        #[test]
+        fn damaged_files_never_panic(
+            which in any::<prop::sample::Index>(),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+            cut in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let samples = samples();
+            let mut bytes = samples[which.index(samples.len())].clone();
+            for (at, value) in edits {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            if let Ok(loaded) = load_bytes("damaged", &bytes) {
+                consistent(&loaded);
+            }
+        }
+    }
+}

@@ -1,1 +1,3 @@
-//! To be written.
+//! The parts of the flcc command.
+
+pub mod io;

@@ -1,1 +1,137 @@
-//! To be written.
+//! Renders FLCC's CUDA sources: [`render`] turns a [`Matrix`] of kernels into the text of files.
+//!
+//! It is pure. It never reads or writes a disk, never calls CUDA, and knows nothing of the runtime: the templates are part
+//! of this crate, `cargo xtask gen` writes what comes out. Logic stands here, shape stands in `templates/cuda`.
+#![forbid(unsafe_code)]
+
+pub mod banner;
+mod context;
+pub mod key;
+pub mod matrix;
+mod registry;
+
+pub use matrix::{Kernel, Matrix};
+
+/// A file of the crate flcc-generated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its path below the folder `generated`, with `/`.
+    pub path: String,
+    /// All of it.
+    pub text: String,
+}
+
+/// Why a matrix could not be rendered: a mistake in a template or in the matrix.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// Tera refused a template.
+    #[error("template: {0}")]
+    Template(#[from] tera::Error),
+    /// Two kernels of one name.
+    #[error("kernel name: expected each once, got {0} twice")]
+    Duplicate(String),
+}
+
+/// One embedded template.
+#[derive(Clone, Copy, Debug)]
+pub struct Template {
+    /// Its path below `templates/cuda`.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! template {
+    ($name:literal) => {
+        Template { name: $name, text: include_str!(concat!("../../templates/cuda/", $name)) }
+    };
+}
+
+/// Every template there is.
+pub const TEMPLATES: [Template; 8] = [
+    template!("kernel.cu.tera"),
+    template!("generic.cu.tera"),
+    template!("parts/words.tera"),
+    template!("parts/ptx.tera"),
+    template!("parts/load.tera"),
+    template!("parts/accumulate.tera"),
+    template!("parts/finish.tera"),
+    template!("parts/store.tera"),
+];
+
+/// The files of all kernels of `matrix` and their registry, sorted by path. The same matrix gives the same bytes.
+///
+/// # Errors
+///
+/// A template that does not parse or names an unknown value; a kernel name that comes twice.
+pub fn render(matrix: &Matrix) -> Result<Vec<File>, RenderError> {
+    let mut engine = tera::Tera::new();
+    engine.autoescape_on([""; 0]);
+    engine.add_raw_templates(TEMPLATES.map(|template| (template.name, template.text)))?;
+
+    let mut kernels: Vec<&Kernel> = matrix.kernels.iter().collect();
+    kernels.sort_by_key(|kernel| kernel.key.to_string());
+    if let Some(pair) = kernels.windows(2).find(|pair| pair[0].key == pair[1].key) {
+        return Err(RenderError::Duplicate(pair[0].key.to_string()));
+    }
+    let mut files = Vec::with_capacity(kernels.len() + 1);
+    for kernel in &kernels {
+        let text = engine.render(kernel.template(), &context::of(kernel)?)?;
+        files.push(File { path: format!("cuda/{}.cu", kernel.key), text: tidy(&text) });
+    }
+    files.push(File { path: "src/registry.rs".into(), text: registry::text(&kernels) });
+    Ok(files)
+}
+
+/// No blank at a line's end, one newline at the text's end, never two empty lines in a row.
+fn tidy(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines().map(str::trim_end) {
+        if !(line.is_empty() && (out.is_empty() || out.ends_with("\n\n"))) {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_has_its_file_and_its_row() {
+        let matrix = Matrix::committed();
+        let files = render(&matrix).unwrap();
+        assert_eq!(files.len(), matrix.kernels.len() + 1);
+        let registry = &files.last().unwrap().text;
+        for kernel in &matrix.kernels {
+            let name = kernel.key.to_string();
+            let file = files.iter().find(|file| file.path == format!("cuda/{name}.cu")).unwrap();
+            assert!(file.text.contains(&format!(" {name}(")), "{name}: the function has the kernel's name");
+            assert!(registry.contains(&format!("include_str!(\"../cuda/{name}.cu\")")), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_same_matrix_gives_the_same_bytes_in_any_order() {
+        let matrix = Matrix::committed();
+        let mut turned = matrix.clone();
+        turned.kernels.reverse();
+        assert_eq!(render(&matrix).unwrap(), render(&turned).unwrap());
+    }
+
+    #[test]
+    fn a_name_that_comes_twice_is_an_error() {
+        let mut matrix = Matrix::committed();
+        matrix.kernels.push(matrix.kernels[0].clone());
+        assert!(matches!(render(&matrix), Err(RenderError::Duplicate(name)) if name == matrix.kernels[0].key.to_string()));
+    }
+
+    #[test]
+    fn text_is_tidied() {
+        assert_eq!(tidy("\n\na  \n\n\n\nb\n\n"), "a\n\nb\n");
+    }
+}

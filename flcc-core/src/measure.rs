@@ -3,26 +3,31 @@
 //! Measures never see pixels and kernels never see measures: they meet in the sums of [`crate::sums`].
 
 use std::fmt;
+use std::ops::{Add, Mul, Sub};
 use std::str::FromStr;
 
 use crate::error::SpecError;
 use crate::sums::Needs;
 
+mod cc;
 mod ncc;
 mod nssd;
 mod sad;
 mod ssd;
 mod zncc;
 
+pub use cc::Cc;
 pub use ncc::Ncc;
 pub use nssd::Nssd;
 pub use sad::Sad;
 pub use ssd::Ssd;
 pub use zncc::Zncc;
 
-/// A matching measure. (cc, the plain sum of products, is [`Op::Correlate`](crate::op::Op::Correlate).)
+/// A matching measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Measure {
+    /// The plain sum of products. As an operation it is [`Op::Correlate`](crate::op::Op::Correlate).
+    Cc,
     /// Normalised cross-correlation.
     Ncc,
     /// Zero-mean normalised cross-correlation: the local correlation coefficient.
@@ -34,6 +39,38 @@ pub enum Measure {
     /// Sum of absolute differences.
     Sad,
 }
+
+/// Integers wide enough for a problem: `i64` where the caller proved that nothing overflows, `i128` elsewhere.
+pub trait Integer: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + From<i32> + Send + Sync + 'static {
+    /// The integer that a float holds exactly.
+    fn of(value: f64) -> Self;
+    /// The nearest float.
+    fn to_f64(self) -> f64;
+    /// Whether it is zero.
+    fn is_zero(self) -> bool;
+}
+
+macro_rules! integer {
+    ($type:ty) => {
+        impl Integer for $type {
+            #[inline(always)]
+            fn of(value: f64) -> Self {
+                value as Self
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn is_zero(self) -> bool {
+                self == 0
+            }
+        }
+    };
+}
+
+integer!(i64);
+integer!(i128);
 
 /// A formula: from the sums of a panel to its score.
 ///
@@ -52,12 +89,12 @@ pub trait Formula: Copy + Default + Send + Sync + 'static {
     /// The score of a degenerate panel: constant for zncc, zero for ncc and nssd.
     const DEGENERATE: f64;
 
-    /// `energy` in integers.
-    fn exact_energy(i: i128, ii: i128, n: i128) -> i128;
-    /// The exact cross term of one channel from `it = sum w P t`, `i`, `t = sum w t` and `n`.
-    fn exact_cross(it: i128, i: i128, t: i128, n: i128) -> i128;
+    /// `energy` in integers (of zncc times `n`).
+    fn exact_energy<I: Integer>(i: I, ii: I, n: I) -> I;
+    /// The exact cross term of one channel from `it = sum w P t`, `i`, `t = sum w t` and `n` (of zncc times `n`).
+    fn exact_cross<I: Integer>(it: I, i: I, t: I, n: I) -> I;
     /// `finish` from exact integers: each rounded once to f64, then single correctly rounded operations.
-    fn exact_finish(cross: i128, panel: i128, template: i128) -> f64;
+    fn exact_finish<I: Integer>(cross: I, panel: I, template: I) -> f64;
 }
 
 /// What the rest of the program asks about a measure.
@@ -80,7 +117,8 @@ const fn row<F: Formula>(name: &'static str, minimum_is_best: bool, normalised: 
 }
 
 /// The table, in the order of [`Measure`].
-pub const MEASURES: [Row; 5] = [
+pub const MEASURES: [Row; 6] = [
+    row::<Cc>("cc", false, false),
     row::<Ncc>("ncc", false, true),
     row::<Zncc>("zncc", false, true),
     row::<Ssd>("ssd", true, false),
@@ -93,6 +131,10 @@ pub const MEASURES: [Row; 5] = [
 macro_rules! with_formula {
     ($measure:expr, $formula:ident => $body:expr) => {
         match $measure {
+            $crate::measure::Measure::Cc => {
+                type $formula = $crate::measure::Cc;
+                $body
+            }
             $crate::measure::Measure::Ncc => {
                 type $formula = $crate::measure::Ncc;
                 $body
@@ -143,7 +185,7 @@ impl FromStr for Measure {
             .iter()
             .find(|row| row.name == text)
             .map(|row| row.measure)
-            .ok_or_else(|| SpecError::new("measure", "ncc, zncc, ssd, nssd or sad", text))
+            .ok_or_else(|| SpecError::new("measure", "cc, ncc, zncc, ssd, nssd or sad", text))
     }
 }
 
@@ -171,11 +213,11 @@ mod tests {
         let r = (n * spt - sp * st) / ((n * spp - sp * sp).sqrt() * (n * stt - st * st).sqrt());
         let centred = spt - sp * st / n;
         assert!((Zncc::finish(centred, Zncc::energy(sp, spp, n), stt - st * st / n) - r).abs() < 1e-15);
-        assert_eq!(Zncc::exact_finish(Zncc::exact_cross(88, 16, 16, 4), Zncc::exact_energy(16, 102, 4), 4 * 84 - 256), r);
-        assert_eq!(Ncc::exact_finish(Ncc::exact_cross(88, 16, 16, 4), Ncc::exact_energy(16, 102, 4), 84), 88.0 / (spp.sqrt() * stt.sqrt()));
+        assert_eq!(Zncc::exact_finish(Zncc::exact_cross(88i64, 16, 16, 4), Zncc::exact_energy(16, 102, 4), 4 * 84 - 256), r);
+        assert_eq!(Ncc::exact_finish(Ncc::exact_cross(88i128, 16, 16, 4), Ncc::exact_energy(16, 102, 4), 84), 88.0 / (spp.sqrt() * stt.sqrt()));
         assert_eq!(Ssd::finish(spt, spp, stt), 10.0);
-        assert_eq!(Ssd::exact_finish(88, 102, 84), 10.0);
-        assert_eq!(Nssd::exact_finish(88, 102, 84), 10.0 / (spp.sqrt() * stt.sqrt()));
+        assert_eq!(Ssd::exact_finish(88i64, 102, 84), 10.0);
+        assert_eq!(Nssd::exact_finish(88i64, 102, 84), 10.0 / (spp.sqrt() * stt.sqrt()));
         assert_eq!(Sad::finish(6.0, 0.0, 0.0), 6.0);
     }
 }

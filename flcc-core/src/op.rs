@@ -13,7 +13,7 @@ pub enum Op {
     Convolve,
     /// `y_b = sum_k P_b[k] t[k]`: not flipped. With a mask `sum_k w[k] P_b[k] t[k]`, the measure cc.
     Correlate,
-    /// A matching measure.
+    /// A matching measure; `Match(Cc)` is written [`Op::Correlate`].
     Match(Measure),
 }
 
@@ -23,17 +23,27 @@ impl Op {
         self == Op::Convolve
     }
 
-    /// The measure, for matching.
-    pub fn measure(self) -> Option<Measure> {
+    /// Its measure, of the template as it lies over the image.
+    pub fn measure(self) -> Measure {
         match self {
-            Op::Match(measure) => Some(measure),
-            _ => None,
+            Op::Match(measure) => measure,
+            Op::Convolve | Op::Correlate => Measure::Cc,
         }
+    }
+
+    /// One form for each meaning.
+    pub fn canonical(self) -> Op {
+        if self == Op::Match(Measure::Cc) { Op::Correlate } else { self }
+    }
+
+    /// Whether it is a matching measure: these refuse templates that hold NaN.
+    pub fn matches(self) -> bool {
+        matches!(self.canonical(), Op::Match(_))
     }
 
     /// Its name in specs.
     pub fn name(self) -> &'static str {
-        match self {
+        match self.canonical() {
             Op::Convolve => "conv",
             Op::Correlate => "corr",
             Op::Match(measure) => measure.name(),
@@ -42,12 +52,12 @@ impl Op {
 
     /// Every operation.
     pub fn all() -> impl Iterator<Item = Op> {
-        [Op::Convolve, Op::Correlate].into_iter().chain(MEASURES.iter().map(|row| Op::Match(row.measure)))
+        [Op::Convolve, Op::Correlate].into_iter().chain(MEASURES.iter().map(|row| Op::Match(row.measure)).filter(|op| op.matches()))
     }
 
     /// Whether smaller results are better matches.
     pub fn minimum_is_best(self) -> bool {
-        self.measure().is_some_and(|measure| measure.row().minimum_is_best)
+        self.measure().row().minimum_is_best
     }
 }
 

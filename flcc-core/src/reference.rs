@@ -116,6 +116,7 @@ impl Oracle {
         let weight = |k: usize| self.weights[k / self.channels];
         let used: Vec<usize> = (0..panel.len()).filter(|&k| weight(k) > 0.0).collect();
         match measure {
+            Measure::Cc => sum(used.iter().map(|&k| weight(k) * panel[k] * self.template[k])),
             Measure::Sad => sum(used.iter().map(|&k| weight(k) * (panel[k] - self.template[k]).abs())),
             Measure::Ssd => sum(used.iter().map(|&k| weight(k) * (panel[k] - self.template[k]).powi(2))),
             Measure::Zncc => {

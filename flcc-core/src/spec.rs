@@ -79,7 +79,7 @@ impl Spec {
         let region = mode.region(image, template)?;
         Mode::Full.region(image, template)?;
         Ok(Spec {
-            op,
+            op: op.canonical(),
             image_type,
             template_type,
             out_type: default_out(image_type, template_type),

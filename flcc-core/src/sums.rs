@@ -4,24 +4,6 @@
 //! `i = sum w P`, `ii = sum w P^2`. A measure turns the sums of each channel into an *energy* of the panel and a *cross*
 //! term, adds these over the channels, and finishes once.
 
-/// What a measure knows of the template: its statistics, in f64 from the exact samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TemplateSums {
-    /// `sum w`: the number of samples when there is no mask.
-    pub n: f64,
-    /// The measure's energy of the template, summed over the channels: `sum w t^2`, of the mean-free template for zncc.
-    pub energy: f64,
-}
-
-/// The same as exact integers, with what a channel's cross term needs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExactTemplate {
-    /// `sum w`.
-    pub n: i128,
-    /// The measure's energy, summed over the channels.
-    pub energy: i128,
-}
-
 /// What a measure asks of the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {

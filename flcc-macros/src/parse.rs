@@ -101,7 +101,6 @@ pub struct Family {
     pub sad_rows: usize,
     pub sad_vectors: usize,
     pub unroll: usize,
-    pub unroll_ragged: usize,
 }
 
 impl Family {
@@ -113,7 +112,7 @@ impl Family {
 
 impl Parse for Family {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        const NUMBERS: [&str; 7] = ["rows", "vectors", "line_vectors", "sad_rows", "sad_vectors", "unroll", "unroll_ragged"];
+        const NUMBERS: [&str; 6] = ["rows", "vectors", "line_vectors", "sad_rows", "sad_vectors", "unroll"];
         let fields;
         let brace = braced!(fields in input);
         let (mut isa, mut dtype, mut numbers) = (None, None, [None; NUMBERS.len()]);
@@ -127,7 +126,7 @@ impl Parse for Family {
             } else if let Some(at) = NUMBERS.iter().position(|name| key == name) {
                 let number: LitInt = fields.parse()?;
                 let value: usize = number.base10_parse()?;
-                if value == 0 && !NUMBERS[at].starts_with("unroll") {
+                if value == 0 && key != "unroll" {
                     return Err(syn::Error::new(number.span(), format!("{key} is at least 1")));
                 }
                 numbers[at].replace(value).is_some()
@@ -146,7 +145,7 @@ impl Parse for Family {
         for ((value, number), name) in values.iter_mut().zip(numbers).zip(NUMBERS) {
             *value = number.ok_or_else(|| missing(name))?;
         }
-        let [rows, vectors, line_vectors, sad_rows, sad_vectors, unroll, unroll_ragged] = values;
+        let [rows, vectors, line_vectors, sad_rows, sad_vectors, unroll] = values;
         Ok(Family {
             isa: isa.ok_or_else(|| missing("isa"))?,
             dtype: dtype.ok_or_else(|| missing("dtype"))?,
@@ -156,7 +155,6 @@ impl Parse for Family {
             sad_rows,
             sad_vectors,
             unroll,
-            unroll_ragged,
         })
     }
 }
@@ -192,7 +190,7 @@ mod tests {
     #[test]
     fn a_row_is_read() {
         let text = "{ isa = avx2, dtype = f64, rows = 6, vectors = 2, line_vectors = 8, sad_rows = 4, sad_vectors = 2,
-            unroll = 9, unroll_ragged = 0 }";
+            unroll = 9 }";
         let families = syn::parse_str::<Families>(text).unwrap().0;
         assert_eq!(families.len(), 1);
         let family = &families[0];

@@ -7,18 +7,24 @@ use quote::{format_ident, quote};
 use crate::parse::Family;
 use crate::unroll::{self, Body, Op, Taps};
 
-/// A kernel of the table: its body, and its `Width` there.
+/// A kernel of the table.
 struct Entry {
-    body: Body,
+    name: String,
+    op: Op,
+    /// Its `Width` in the runtime.
     width: TokenStream,
+    block_rows: usize,
+    /// Its function.
+    code: TokenStream,
 }
 
 /// The modules of bodies, one for each family, and `static KERNELS`.
 pub fn table(families: &[Family]) -> TokenStream {
     let (mut modules, mut rows) = (TokenStream::new(), TokenStream::new());
     for family in families {
-        let entries = entries(family);
-        modules.extend(module(family, &entries));
+        let shared = Shared::new(family);
+        let entries = entries(family, &shared);
+        modules.extend(module(family, &shared, &entries));
         rows.extend(entries.iter().map(|entry| row(family, entry)));
     }
     quote! {
@@ -28,48 +34,81 @@ pub fn table(families: &[Family]) -> TokenStream {
     }
 }
 
-/// Every kernel of a family.
-fn entries(family: &Family) -> Vec<Entry> {
-    let entry = |op: Op, label: String, width: TokenStream, taps: Taps, rows: usize, vectors: usize| {
-        let short = match op {
-            Op::Correlate => "corr",
-            Op::AbsDiff => "sad",
+/// The functions that kernels of a family share.
+struct Shared {
+    rows: Body,
+    line: Body,
+    sad: Body,
+    sad_line: Body,
+}
+
+impl Shared {
+    fn new(family: &Family) -> Shared {
+        let body = |op, label: &str, rows, vectors| Body {
+            name: name(family, op, label),
+            isa: family.isa,
+            dtype: family.dtype,
+            op,
+            taps: Taps::Rolled,
+            rows,
+            vectors,
         };
-        let name = format!("{short}_{}_{label}_{}", family.dtype.name(), family.isa.name());
-        Entry { body: Body { name, isa: family.isa, dtype: family.dtype, op, taps, rows, vectors }, width }
-    };
-    let taps = |width: usize| {
-        if width <= family.unroll {
-            Taps::Unrolled { width, ragged: width <= family.unroll_ragged }
-        } else {
-            Taps::Rolled(width)
+        Shared {
+            rows: body(Op::Correlate, "rows", family.rows, family.vectors),
+            line: body(Op::Correlate, "line", 1, family.line_vectors),
+            sad: body(Op::AbsDiff, "rows", family.sad_rows, family.sad_vectors),
+            sad_line: body(Op::AbsDiff, "line", 1, family.line_vectors),
         }
+    }
+}
+
+/// The kernel's one name.
+fn name(family: &Family, op: Op, label: &str) -> String {
+    let op = match op {
+        Op::Correlate => "corr",
+        Op::AbsDiff => "sad",
+    };
+    format!("{op}_{}_{label}_{}", family.dtype.name(), family.isa.name())
+}
+
+/// Every kernel of a family.
+fn entries(family: &Family, shared: &Shared) -> Vec<Entry> {
+    let entry = |of: &Body, label: String, width: TokenStream, taps: usize| {
+        let name = name(family, of.op, &label);
+        let code = if of.op == Op::Correlate && of.rows > 1 && (1..=family.unroll).contains(&taps) {
+            unroll::kernel(&Body { name: name.clone(), taps: Taps::Unrolled(taps), ..of.clone() })
+        } else {
+            unroll::instance(&name, of, taps)
+        };
+        Entry { name, op: of.op, width, block_rows: of.rows, code }
     };
     let mut entries = Vec::new();
     for width in sizes::row_widths() {
         let count = Literal::usize_unsuffixed(width);
-        entries.push(entry(Op::Correlate, format!("w{width}"), quote!(Row(#count)), taps(width), family.rows, family.vectors));
+        entries.push(entry(&shared.rows, format!("w{width}"), quote!(Row(#count)), width));
     }
     for width in sizes::line_widths() {
         let count = Literal::usize_unsuffixed(width);
-        entries.push(entry(Op::Correlate, format!("n{width}"), quote!(Line(#count)), taps(width), 1, family.line_vectors));
+        entries.push(entry(&shared.line, format!("n{width}"), quote!(Line(#count)), width));
     }
-    entries.push(entry(Op::Correlate, "any".into(), quote!(Any), Taps::Any, family.rows, family.vectors));
-    entries.push(entry(Op::Correlate, "anyline".into(), quote!(AnyLine), Taps::Any, 1, family.line_vectors));
-    entries.push(entry(Op::AbsDiff, "any".into(), quote!(Any), Taps::Any, family.sad_rows, family.sad_vectors));
-    entries.push(entry(Op::AbsDiff, "anyline".into(), quote!(AnyLine), Taps::Any, 1, family.sad_rows * family.sad_vectors));
+    for (rows, line) in [(&shared.rows, &shared.line), (&shared.sad, &shared.sad_line)] {
+        entries.push(entry(rows, "any".into(), quote!(Any), 0));
+        entries.push(entry(line, "anyline".into(), quote!(AnyLine), 0));
+    }
     entries
 }
 
 /// The module of a family's bodies.
-fn module(family: &Family, entries: &[Entry]) -> TokenStream {
+fn module(family: &Family, shared: &Shared, entries: &[Entry]) -> TokenStream {
     let cfg = cfg(family);
     let name = module_name(family);
-    let bodies: TokenStream = entries.iter().map(|entry| unroll::kernel(&entry.body)).collect();
+    let Shared { rows, line, sad, sad_line } = shared;
+    let mut bodies: TokenStream = [rows, line, sad, sad_line].into_iter().map(unroll::kernel).collect();
+    bodies.extend(entries.iter().map(|entry| entry.code.clone()));
     quote! {
         #cfg
         mod #name {
-            use crate::cpu::isa::{self, #name as isa, head, head_mut};
+            use crate::cpu::isa::{#name as isa, head, head_mut};
             use crate::cpu::kernel::Tile;
             #bodies
         }
@@ -80,14 +119,14 @@ fn module(family: &Family, entries: &[Entry]) -> TokenStream {
 fn row(family: &Family, entry: &Entry) -> TokenStream {
     let cfg = cfg(family);
     let module = module_name(family);
-    let (name, width) = (&entry.body.name, &entry.width);
+    let (name, width) = (&entry.name, &entry.width);
     let function = format_ident!("{name}");
-    let op = match entry.body.op {
+    let op = match entry.op {
         Op::Correlate => quote!(Correlate),
         Op::AbsDiff => quote!(AbsDiff),
     };
     let (isa, entry_type) = (format_ident!("{}", family.isa.variant()), format_ident!("{}", family.dtype.variant()));
-    let (block_rows, lanes) = (Literal::usize_unsuffixed(entry.body.rows), Literal::usize_unsuffixed(family.lanes()));
+    let (block_rows, lanes) = (Literal::usize_unsuffixed(entry.block_rows), Literal::usize_unsuffixed(family.lanes()));
     quote! {
         #cfg
         Kernel {

@@ -1,4 +1,4 @@
-//! The bodies: a register block of accumulators, and the taps of one template row written out.
+//! The bodies: a register block of accumulators, and the taps of one template row, written out or in a loop.
 //!
 //! `out[z, y, x] = sum_{dz, i, j} in[z + dz, y + i, x + j] · t[dz, i, j]`. A block computes `rows x vectors` vectors of
 //! outputs. It walks the input rows under its outputs; input row `i` feeds accumulator row `r` with template row `i - r`, so
@@ -22,18 +22,16 @@ pub enum Op {
     AbsDiff,
 }
 
-/// The template's innermost width.
+/// The taps of a template row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taps {
-    /// Known only when it runs.
-    Any,
-    /// Known, in a loop.
-    Rolled(usize),
-    /// Known and written out in the steady rows; in the ragged ones too if `ragged`.
-    Unrolled { width: usize, ragged: bool },
+    /// In a loop: the function is generic in the template's width, `W`, and `W = 0` is a width known only when it runs.
+    Rolled,
+    /// Written out.
+    Unrolled(usize),
 }
 
-/// One kernel.
+/// One function: a kernel, or what the kernels of several widths share.
 #[derive(Clone, Debug)]
 pub struct Body {
     pub name: String,
@@ -51,7 +49,21 @@ impl Body {
     }
 }
 
-/// The function of a kernel: walks the tile in blocks of `rows x vectors`, then of `rows x 1` vectors.
+/// The kernel `name`: the shared function `of` at one width, 0 for any.
+pub fn instance(name: &str, of: &Body, width: usize) -> TokenStream {
+    let (name, shared) = (format_ident!("{name}"), format_ident!("{}", of.name));
+    let float = format_ident!("{}", of.dtype.name());
+    let features = features(of.isa);
+    let width = number(width);
+    quote! {
+        #features
+        pub(super) fn #name(tile: &mut Tile<'_, #float>) {
+            #shared::<#width>(tile);
+        }
+    }
+}
+
+/// The function of a body: walks the tile in blocks of `rows x vectors`, then of `rows x 1` vectors.
 pub fn kernel(body: &Body) -> TokenStream {
     let name = format_ident!("{}", body.name);
     let doc = doc(body);
@@ -60,12 +72,16 @@ pub fn kernel(body: &Body) -> TokenStream {
     let rows = number(body.rows);
     let lanes = number(body.lanes());
     let wide_columns = number(body.lanes() * body.vectors);
+    let (generics, width) = match body.taps {
+        Taps::Rolled => (quote!(<const W: usize>), quote!(::<W>)),
+        Taps::Unrolled(_) => (quote!(), quote!()),
+    };
     let narrow = block(body, &format_ident!("narrow"), 1);
     let (wide, wide_loop) = if body.vectors > 1 {
         let wide = block(body, &format_ident!("wide"), body.vectors);
         let wide_loop = quote! {
             while x + #wide_columns <= columns {
-                wide(tile, z, y, x);
+                wide #width(tile, z, y, x);
                 x += #wide_columns;
             }
         };
@@ -76,7 +92,7 @@ pub fn kernel(body: &Body) -> TokenStream {
     quote! {
         #[doc = #doc]
         #features
-        pub(super) fn #name(tile: &mut Tile<'_, #float>) {
+        pub(super) fn #name #generics(tile: &mut Tile<'_, #float>) {
             #wide
             #narrow
             let [depth, height, width] = tile.out_shape;
@@ -86,7 +102,7 @@ pub fn kernel(body: &Body) -> TokenStream {
                     let mut x = 0;
                     #wide_loop
                     while x < columns {
-                        narrow(tile, z, y, x);
+                        narrow #width(tile, z, y, x);
                         x += #lanes;
                     }
                 }
@@ -101,27 +117,15 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     let float = format_ident!("{}", body.dtype.name());
     let (rows, lanes) = (body.rows, body.lanes());
     let span = number(lanes * vectors);
-    let width = match body.taps {
-        Taps::Any => quote!(tile.kernel_shape[2]),
-        Taps::Rolled(width) | Taps::Unrolled { width, .. } => {
+    let (generics, width) = match body.taps {
+        Taps::Rolled => (quote!(<const W: usize>), quote!(if W == 0 { tile.kernel_shape[2] } else { W })),
+        Taps::Unrolled(width) => {
             let width = number(width);
-            quote!(#width)
+            (quote!(), quote!(#width))
         }
     };
-    let each = |f: &dyn Fn(Ident, usize, usize) -> TokenStream| -> TokenStream {
-        (0..rows).flat_map(|r| (0..vectors).map(move |c| (r, c))).map(|(r, c)| f(acc(r, c), r, c)).collect()
-    };
-    let row_slices = |slice: TokenStream| -> TokenStream {
-        (0..rows)
-            .map(|r| {
-                let out = format_ident!("out_{r}");
-                let at = number(r);
-                quote!(let #out: #slice [#float; #span] = rows[#at * tile.out_row..])
-            })
-            .collect()
-    };
-    let _ = row_slices;
-    let zero = each(&|acc, _, _| quote!(let mut #acc = isa::zero();));
+    let zero: TokenStream =
+        (0..rows).flat_map(|r| (0..vectors).map(move |c| acc(r, c))).map(|acc| quote!(let mut #acc = isa::zero();)).collect();
     let start: TokenStream = (0..rows)
         .map(|r| {
             let at = number(r);
@@ -192,7 +196,7 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     };
     quote! {
         #features
-        fn #name(tile: &mut Tile<'_, #float>, z: usize, y: usize, x: usize) {
+        fn #name #generics(tile: &mut Tile<'_, #float>, z: usize, y: usize, x: usize) {
             let [depth, height, _] = tile.kernel_shape;
             let width = #width;
             #zero
@@ -217,9 +221,8 @@ fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStre
     let float = format_ident!("{}", body.dtype.name());
     let lanes = body.lanes();
     let span = lanes * vectors;
-    let steady = first == 0 && last == body.rows - 1;
     match body.taps {
-        Taps::Unrolled { width, ragged } if steady || ragged => {
+        Taps::Unrolled(width) => {
             let reach = number(span + width - 1);
             let width_token = number(width);
             let template_rows: TokenStream = (first..=last)
@@ -227,22 +230,26 @@ fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStre
                     let back = number(r);
                     let template = format_ident!("t_{r}");
                     let weight = format_ident!("w_{r}");
-                    let mut rows =
-                        quote!(let #template: &[#float; #width_token] = head(&template[(i - #back) * #width_token..]););
+                    let mut rows = quote!(let #template: &[#float; #width_token] = head(&template[(i - #back) * #width_token..]););
                     if body.op == Op::AbsDiff {
                         rows.extend(quote!(let #weight: &[#float; #width_token] = head(&weights[(i - #back) * #width_token..]);));
                     }
                     rows
                 })
                 .collect();
-            let taps: TokenStream = (0..width).map(|j| tap(body, vectors, first, last, &number(j).into_token(), j)).collect();
+            let taps: TokenStream = (0..width)
+                .map(|j| {
+                    let at = number(j);
+                    tap(body, vectors, first, last, &quote!(#at), j)
+                })
+                .collect();
             quote! {
                 let line: &[#float; #reach] = head(line);
                 #template_rows
                 #taps
             }
         }
-        _ => {
+        Taps::Rolled => {
             let span = number(span);
             let template_rows: TokenStream = (first..=last)
                 .map(|r| {
@@ -311,13 +318,52 @@ fn doc(body: &Body) -> String {
         Op::AbsDiff => "sum w[dz, i, j] * |in[z+dz, y+i, x+j] - t[dz, i, j]|",
     };
     let width = match body.taps {
-        Taps::Any => "template rows of any width".to_string(),
-        Taps::Rolled(width) => format!("template rows of {width} taps"),
-        Taps::Unrolled { width, .. } => format!("template rows of {width} taps, written out"),
+        Taps::Rolled => "template rows of `W` taps, of any number if that is 0".to_string(),
+        Taps::Unrolled(width) => format!("template rows of {width} taps"),
     };
     format!("`out[z, y, x] = {formula}`; {width}; blocks of {} rows x {} vectors.", body.rows, body.vectors)
 }
 
 fn number(value: usize) -> Literal {
     Literal::usize_unsuffixed(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tokens, one statement a line.
+    fn lines(tokens: TokenStream) -> String {
+        let text = tokens.to_string();
+        text.replace(" ; ", ";\n").replace(" { ", " {\n").replace(" } ", "\n}\n")
+    }
+
+    fn body(name: &str, isa: Isa, op: Op, taps: Taps, rows: usize, vectors: usize) -> Body {
+        Body { name: name.to_string(), isa, dtype: Float::F32, op, taps, rows, vectors }
+    }
+
+    #[test]
+    fn written_out_taps() {
+        insta::assert_snapshot!(lines(kernel(&body("corr_f32_w2_avx2", Isa::Avx2, Op::Correlate, Taps::Unrolled(2), 2, 2))));
+    }
+
+    #[test]
+    fn a_loop_over_taps() {
+        insta::assert_snapshot!(lines(kernel(&body("sad_f32_rows_portable", Isa::Portable, Op::AbsDiff, Taps::Rolled, 2, 1))));
+    }
+
+    #[test]
+    fn one_width_of_a_loop() {
+        let line = body("corr_f32_line_avx512", Isa::Avx512, Op::Correlate, Taps::Rolled, 1, 8);
+        insta::assert_snapshot!(lines(instance("corr_f32_n9_avx512", &line, 9)));
+    }
+
+    /// A steady row multiplies each of `rows x vectors` accumulators once for each tap.
+    #[test]
+    fn the_steady_row_has_rows_x_vectors_x_taps_products() {
+        let body = body("corr_f32_w5_avx512", Isa::Avx512, Op::Correlate, Taps::Unrolled(5), 6, 4);
+        let text = span_arm(&body, 4, 0, 5).to_string();
+        assert_eq!(text.matches("mul_add").count(), 6 * 4 * 5);
+        assert_eq!(text.matches("isa :: load").count(), 4 * 5);
+    }
 }

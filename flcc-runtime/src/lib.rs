@@ -1,1 +1,67 @@
-//! To be written.
+//! Convolution, cross-correlation and local correlation coefficients of 1D, 2D and 3D images with templates.
+//!
+//! Plan once, execute often: a [`Spec`] says what is computed, a [`Planner`] chooses how (direct, Fourier or separable, in
+//! tiles of which size), a [`Plan`] holds the choice, and a [`Matcher`] is a plan with its templates bound, to run on any
+//! number of images. For a single result there are [`convolve()`], [`correlate()`], [`lcc()`] and [`match_template()`].
+//!
+//! ```
+//! use flcc_runtime::{AnyView, Pixels, Planner, Spec, find_peaks, PeakOptions};
+//!
+//! let spec: Spec = "zncc:u8:64x64*9x9:valid".parse()?;
+//! let image = Pixels::U8((0..64 * 64).map(|i| (i * i % 251) as u8).collect());
+//! let image = AnyView::dense(&image, spec.image(), 1)?;
+//! let template = image.part([0, 20, 30], spec.template())?;
+//!
+//! let matcher = Planner::new()?.plan(&spec)?.bind(&[template], None)?;
+//! let scores = matcher.execute(&[image])?;
+//! let best = &find_peaks(&scores[0], &PeakOptions { top: Some(1), ..PeakOptions::default() })[0];
+//! assert_eq!((best.position.as_slice(), best.score), (&[20, 30][..], 1.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Every coefficient is within 1e-5 of the exact value (1e-11 for f64 results); integers can be exact. How that is kept is
+//! told in docs/numerics.md.
+
+pub mod convert;
+pub mod cpu;
+pub mod cuda;
+pub mod exec;
+pub mod machine;
+pub mod matcher;
+pub mod oneshot;
+pub mod pad;
+pub mod plan;
+pub mod planner;
+pub mod solver;
+pub mod solvers;
+pub mod stream;
+pub mod tiling;
+pub mod windows;
+pub mod wisdom;
+
+pub use cpu::bind::mask_kind;
+pub use cpu::tile::Statistics;
+pub use exec::{CancelToken, Control, Scratch};
+pub use flcc_core as core;
+pub use flcc_core::boundary::Boundary;
+pub use flcc_core::dtype::{DType, Pixel, Pixels};
+pub use flcc_core::error::{ExecError, Kind, PlanError, Refusal, SpecError};
+pub use flcc_core::extent::{Mode, Region};
+pub use flcc_core::key::KernelKey;
+pub use flcc_core::measure::Measure;
+pub use flcc_core::op::Op;
+pub use flcc_core::peaks::{Peak, PeakOptions, count_optimum, find_peaks};
+pub use flcc_core::reference::Oracle;
+pub use flcc_core::score::ScoreMap;
+pub use flcc_core::shape::Shape;
+pub use flcc_core::spec::{Accuracy, MaskKind, Spec};
+pub use flcc_core::view::{AnyView, AnyViewMut, View, ViewMut};
+pub use machine::Machine;
+pub use matcher::Matcher;
+pub use oneshot::{convolve, correlate, lcc, match_template};
+pub use plan::{Candidate, Outcome, Plan};
+pub use planner::{Effort, Planner};
+pub use solver::{Method, Platform};
+pub use stream::{AsImage, Stream};
+pub use windows::{Stat, window_stats};
+pub use wisdom::Wisdom;

@@ -62,7 +62,8 @@ pub(super) fn load(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     };
     let shape = header.shape;
     if !(1..=3).contains(&shape.len()) {
-        let got = if shape.is_empty() { "a single value (0 axes)".into() } else { format!("{} axes ({})", shape.len(), shape_text(&shape)) };
+        let got =
+            if shape.is_empty() { "a single value (0 axes)".into() } else { format!("{} axes ({})", shape.len(), shape_text(&shape)) };
         return Err(IoError::Unsupported { name: name.into(), expected: "an array of 1 to 3 axes".into(), got: one_line(got) });
     }
     let count = match shape.contains(&0) {
@@ -79,7 +80,7 @@ pub(super) fn load(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     };
     check_memory(name, count, held)?;
     let mut pixels = read(&data[..total], big);
-    if header.fortran_order && shape.len() > 1 {
+    if header.fortran_order && shape.len() > 1 && count > 0 {
         check_memory(name, count, held)?;
         pixels = match pixels {
             Pixels::U8(data) => Pixels::U8(c_order(&shape, &data)),
@@ -138,7 +139,10 @@ struct Header {
 impl Header {
     /// Parses a Python dictionary of literals, as numpy writes it: `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
     fn parse(text: &[u8]) -> Result<Header, Fault> {
-        let whole: Fault = ("a .npy header {'descr': .., 'fortran_order': .., 'shape': ..}".into(), format!("{:?}", one_line(String::from_utf8_lossy(text))));
+        let whole: Fault = (
+            "a .npy header {'descr': .., 'fortran_order': .., 'shape': ..}".into(),
+            format!("{:?}", one_line(String::from_utf8_lossy(text))),
+        );
         let body = text.trim_ascii().strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}"));
         let (mut descr, mut fortran_order, mut shape) = (None, None, None);
         for entry in body.and_then(entries).ok_or_else(|| whole.clone())? {
@@ -211,4 +215,140 @@ fn lengths(value: &[u8]) -> Result<Vec<usize>, Fault> {
         .and_then(entries)
         .and_then(|pieces| pieces.into_iter().map(length).collect())
         .ok_or_else(|| ("a tuple of lengths as the shape in the .npy header".into(), one_line(String::from_utf8_lossy(value))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load_bytes;
+    use super::*;
+
+    /// A file of the version with this dictionary and data.
+    fn file(major: u8, dict: &str, data: &[u8]) -> Vec<u8> {
+        let mut bytes = [MAGIC, &[major, 0]].concat();
+        match major {
+            1 => bytes.extend((dict.len() as u16).to_le_bytes()),
+            _ => bytes.extend((dict.len() as u32).to_le_bytes()),
+        }
+        [&bytes, dict.as_bytes(), data].concat()
+    }
+
+    fn dict(descr: &str, fortran: bool, shape: &str) -> String {
+        let flag = if fortran { "True" } else { "False" };
+        format!("{{'descr': '{descr}', 'fortran_order': {flag}, 'shape': {shape}, }}\n")
+    }
+
+    fn check(descr: &str, data: &[u8], expected: Pixels, note: &str) {
+        let shape = format!("({},)", expected.len());
+        for major in 1..=3 {
+            let loaded = load_bytes("x.npy", &file(major, &dict(descr, false, &shape), data)).unwrap();
+            assert_eq!(
+                loaded,
+                Loaded { shape: vec![expected.len()], channels: 1, pixels: expected.clone(), notes: notes(note) },
+                "{descr}"
+            );
+        }
+    }
+
+    fn notes(note: &str) -> Vec<String> {
+        if note.is_empty() { Vec::new() } else { vec![note.into()] }
+    }
+
+    fn fails(bytes: &[u8], expected: &str, got: &str) {
+        let text = load_bytes("x.npy", bytes).unwrap_err().to_string();
+        let (left, right) = text.split_once(", got ").unwrap();
+        assert!(left.starts_with(r#"image "x.npy": expected "#) && left.contains(expected) && right.contains(got), "{text}");
+        assert!(!text.contains('\n'), "{text}");
+    }
+
+    #[test]
+    fn the_four_types_in_both_byte_orders() {
+        check("|u1", &[0, 255], Pixels::U8(vec![0, 255]), "");
+        check("<u2", &[1, 2, 255, 255], Pixels::U16(vec![0x0201, 65535]), "");
+        check(">u2", &[1, 2, 255, 255], Pixels::U16(vec![0x0102, 65535]), "");
+        check("<f4", &1.5f32.to_le_bytes(), Pixels::F32(vec![1.5]), "");
+        check(">f4", &1.5f32.to_be_bytes(), Pixels::F32(vec![1.5]), "");
+        check("<f8", &0.1f64.to_le_bytes(), Pixels::F64(vec![0.1]), "");
+        check(">f8", &0.1f64.to_be_bytes(), Pixels::F64(vec![0.1]), "");
+        check("=f8", &0.1f64.to_ne_bytes(), Pixels::F64(vec![0.1]), "");
+    }
+
+    #[test]
+    fn other_types_become_the_float_that_holds_them() {
+        check("|b1", &[0, 1], Pixels::F32(vec![0.0, 1.0]), "bool read as f32");
+        check("|i1", &[128, 127], Pixels::F32(vec![-128.0, 127.0]), "i8 read as f32");
+        check("<i2", &(-32768i16).to_le_bytes(), Pixels::F32(vec![-32768.0]), "i16 read as f32");
+        check(">i2", &300i16.to_be_bytes(), Pixels::F32(vec![300.0]), "i16 read as f32");
+        check("<i4", &i32::MIN.to_le_bytes(), Pixels::F64(vec![-2147483648.0]), "i32 read as f64");
+        check(">u4", &u32::MAX.to_be_bytes(), Pixels::F64(vec![4294967295.0]), "u32 read as f64");
+        // Half precision: 1, -2, the largest 65504, the smallest 2^-24, infinity.
+        let half = [0x3c00u16, 0xc000, 0x7bff, 0x0001, 0x7c00];
+        let values = Pixels::F32(vec![1.0, -2.0, 65504.0, 2f32.powi(-24), f32::INFINITY]);
+        check("<f2", &half.map(u16::to_le_bytes).concat(), values.clone(), "f16 read as f32");
+        check(">f2", &half.map(u16::to_be_bytes).concat(), values, "f16 read as f32");
+    }
+
+    #[test]
+    fn fortran_order_is_transposed() {
+        // np.asfortranarray([[0, 1, 2], [3, 4, 5]]) is stored column by column.
+        let plane = load_bytes("x", &file(1, &dict("|u1", true, "(2, 3)"), &[0, 3, 1, 4, 2, 5])).unwrap();
+        assert_eq!((plane.shape, plane.pixels), (vec![2, 3], Pixels::U8(vec![0, 1, 2, 3, 4, 5])));
+        // np.asfortranarray(np.arange(12).reshape(2, 2, 3)).
+        let volume = load_bytes("x", &file(1, &dict("|u1", true, "(2, 2, 3)"), &[0, 6, 3, 9, 1, 7, 4, 10, 2, 8, 5, 11])).unwrap();
+        assert_eq!((volume.shape, volume.pixels), (vec![2, 2, 3], Pixels::U8((0..12).collect())));
+        let line = load_bytes("x", &file(1, &dict("|u1", true, "(3,)"), &[1, 2, 3])).unwrap();
+        assert_eq!(line.pixels, Pixels::U8(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn empty_arrays_load() {
+        let empty = load_bytes("x", &file(1, &dict("<f8", false, "(0, 5)"), &[])).unwrap();
+        assert_eq!((empty.shape, empty.pixels), (vec![0, 5], Pixels::F64(vec![])));
+        let vast = load_bytes("x", &file(1, &dict("<f8", true, "(9223372036854775807, 9223372036854775807, 0)"), &[])).unwrap();
+        assert!(vast.pixels.is_empty());
+    }
+
+    #[test]
+    fn bytes_after_the_array_are_noted() {
+        let loaded = load_bytes("x", &file(1, &dict("|u1", false, "(2,)"), &[1, 2, 3, 4, 5])).unwrap();
+        assert_eq!((loaded.pixels, loaded.notes), (Pixels::U8(vec![1, 2]), vec!["3 bytes after the array ignored".to_string()]));
+    }
+
+    #[test]
+    fn headers_that_others_write() {
+        for text in
+            ["{'shape': (2L,), 'descr': \"u1\", 'fortran_order': False}", "  {\"descr\":'|u1','fortran_order':False,'shape':(2,)}   \n"]
+        {
+            assert_eq!(load_bytes("x", &file(1, text, &[1, 2])).unwrap().pixels, Pixels::U8(vec![1, 2]));
+        }
+    }
+
+    #[test]
+    fn refused_types_and_axes_are_named() {
+        for descr in ["<i8", "<u8", "<c8", "<U7", "|O", "<M8[ns]", "|S3", "<f16"] {
+            fails(&file(1, &dict(descr, false, "(1,)"), &[0; 64]), "dtype u1, u2, f4, f8", &format!("dtype {descr}"));
+        }
+        let structured = "{'descr': [('a', '<f4'), ('b', '<f4')], 'fortran_order': False, 'shape': (1,), }";
+        fails(&file(1, structured, &[0; 8]), "dtype u1", "dtype [('a', '<f4'), ('b', '<f4')]");
+        fails(&file(1, &dict("<f4", false, "()"), &[0; 4]), "1 to 3 axes", "0 axes");
+        fails(&file(1, &dict("|u1", false, "(1, 1, 1, 1)"), &[0; 4]), "1 to 3 axes", "4 axes (1x1x1x1)");
+    }
+
+    #[test]
+    fn damaged_headers_are_errors() {
+        fails(MAGIC, "a .npy header", "a file of 6 bytes");
+        fails(&[MAGIC, &[1, 0, 5]].concat(), "a .npy header", "a file of 9 bytes");
+        fails(&[MAGIC, &[4, 0, 0, 0]].concat(), "version 1.0, 2.0 or 3.0", "version 4.0");
+        fails(&[MAGIC, &[2, 0, 255, 255, 255, 255]].concat(), "a .npy header of 4294967295 bytes", "0 bytes");
+        fails(&file(1, &dict("<f4", false, "(3, 4)"), &[0; 47]), "48 bytes of data (3x4 of <f4)", "47 bytes");
+        fails(&file(1, &dict("<f4", false, "(4294967296, 4294967296)"), &[0; 4]), "73786976294838206464 bytes", "4 bytes");
+        fails(&file(1, &dict("<f4", false, "(99999999999999999999999, 1)"), &[0; 4]), "a tuple of lengths", "(99999999999999999999999, 1)");
+        fails(&file(1, &dict("<f4", false, "(-1,)"), &[0; 4]), "a tuple of lengths", "(-1,)");
+        fails(&file(1, &dict("<f4", false, "3"), &[0; 12]), "a tuple of lengths", "3");
+        fails(&file(1, "{'descr': '<f4', 'fortran_order': 1, 'shape': (1,)}", &[0; 4]), "True or False", "1");
+        for text in ["", "{", "}", "{'descr'}", "{'descr: '<f4'}", "{'shape': (1,)}", "[1, 2]", "{(((((]", "{'descr': ')', : }", "\u{e9}\n"]
+        {
+            fails(&file(1, text, &[0; 4]), "a .npy header {", "\"");
+        }
+        fails(&file(2, &format!("{{'descr': {}", "(".repeat(100_000)), &[]), "a .npy header {", "((((");
+    }
 }

@@ -38,13 +38,14 @@ impl FromStr for RawFormat {
     type Err = IoError;
 
     fn from_str(text: &str) -> Result<RawFormat, IoError> {
-        let fault = |expected: &str, found: &str| IoError::RawFormat { got: text.into(), expected: expected.into(), found: format!("{found:?}") };
+        let fault =
+            |expected: &str, found: &str| IoError::RawFormat { got: text.into(), expected: expected.into(), found: format!("{found:?}") };
         let (dtype, shape) = text.split_once(':').ok_or_else(|| fault("TYPE:SHAPE such as u8:480x640", text))?;
         let dtype: DType = dtype.parse().map_err(|_| fault("a type u8, u16, f32 or f64", dtype))?;
         let shape: Option<Vec<usize>> = shape.split('x').map(|length| length.parse().ok().filter(|&length| length > 0)).collect();
-        let shape = shape.filter(|shape| shape.len() <= 3).ok_or_else(|| {
-            fault("1 to 3 lengths of 1 or more, such as 480x640", text.split_once(':').map_or("", |(_, shape)| shape))
-        })?;
+        let shape = shape
+            .filter(|shape| shape.len() <= 3)
+            .ok_or_else(|| fault("1 to 3 lengths of 1 or more, such as 480x640", text.split_once(':').map_or("", |(_, shape)| shape)))?;
         let bytes = shape.iter().try_fold(dtype.row().size, |bytes, &length| bytes.checked_mul(length));
         if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
             return Err(fault("a frame that an address can span", &shape_text(&shape)));
@@ -131,5 +132,63 @@ impl<R: Read> Iterator for RawReader<R> {
                 Some(Err(error))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(format: &str, bytes: &[u8]) -> Vec<Result<Loaded, String>> {
+        let reader = RawReader::new("stdin", format.parse().unwrap(), bytes);
+        reader.map(|frame| frame.map_err(|error| error.to_string())).collect()
+    }
+
+    #[test]
+    fn the_text_form_round_trips() {
+        for text in ["u8:480x640", "f32:100x100x50", "u16:7", "f64:1x1"] {
+            assert_eq!(text.parse::<RawFormat>().unwrap().to_string(), text);
+        }
+        let format: RawFormat = "u16:480x640".parse().unwrap();
+        assert_eq!((format.dtype(), format.shape(), format.frame_bytes()), (DType::U16, [480, 640].as_slice(), 480 * 640 * 2));
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_their_part() {
+        let fails = |text: &str, expected: &str| {
+            let message = text.parse::<RawFormat>().unwrap_err().to_string();
+            assert_eq!(message, format!("raw format {text:?}: expected {expected}"));
+        };
+        fails("u8", r#"TYPE:SHAPE such as u8:480x640, got "u8""#);
+        fails("i8:3x3", r#"a type u8, u16, f32 or f64, got "i8""#);
+        for shape in ["", "0x3", "3x", "-1", "1x1x1x1", "3,3", "99999999999999999999"] {
+            fails(&format!("u8:{shape}"), &format!("1 to 3 lengths of 1 or more, such as 480x640, got {shape:?}"));
+        }
+        fails("f64:4294967296x4294967296", r#"a frame that an address can span, got "4294967296x4294967296""#);
+    }
+
+    #[test]
+    fn a_stream_gives_its_frames_and_ends() {
+        let frame = |pixels| Loaded { shape: vec![1, 2], channels: 1, pixels, notes: Vec::new() };
+        assert_eq!(frames("u8:1x2", &[1, 2, 3, 4]), [Ok(frame(Pixels::U8(vec![1, 2]))), Ok(frame(Pixels::U8(vec![3, 4])))]);
+        assert_eq!(frames("u16:1x2", &[1, 2, 3, 4]), [Ok(frame(Pixels::U16(vec![0x0201, 0x0403])))]);
+        let floats = [1.5f32, -2.0].map(f32::to_le_bytes).concat();
+        assert_eq!(frames("f32:1x2", &floats), [Ok(frame(Pixels::F32(vec![1.5, -2.0])))]);
+        let doubles = [0.1f64, -2.0].map(f64::to_le_bytes).concat();
+        assert_eq!(frames("f64:1x2", &doubles), [Ok(frame(Pixels::F64(vec![0.1, -2.0])))]);
+        assert!(frames("u8:1x2", &[]).is_empty());
+    }
+
+    #[test]
+    fn a_frame_cut_short_says_how_much_came() {
+        let all = frames("u8:2x3", &[0; 8]);
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[1], Err(r#"image "stdin": expected 6 bytes in frame 1 (u8:2x3), got 2 bytes before the end"#.into()));
+    }
+
+    #[test]
+    fn a_vast_format_allocates_only_what_comes() {
+        let all = frames("f64:1000000x1000000x1000", &[0; 8]);
+        assert!(all[0].as_ref().unwrap_err().contains("got 8 bytes"));
     }
 }

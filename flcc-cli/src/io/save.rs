@@ -64,7 +64,11 @@ pub fn save_png_rgb8(path: &Path, width: usize, height: usize, data: &[u8]) -> R
 fn save_png(path: &Path, width: usize, height: usize, data: &[u8], color: ExtendedColorType, channels: usize) -> Result<(), IoError> {
     let count = width.checked_mul(height).and_then(|count| count.checked_mul(channels));
     if count != Some(data.len()) {
-        return Err(unsupported(path, format!("the bytes of {height} rows of {width} pixels, {channels} each"), format!("{} bytes", data.len())));
+        return Err(unsupported(
+            path,
+            format!("the bytes of {height} rows of {width} pixels, {channels} each"),
+            format!("{} bytes", data.len()),
+        ));
     }
     let side = |length: usize| u32::try_from(length).ok().filter(|&length| length > 0);
     let (Some(w), Some(h)) = (side(width), side(height)) else {
@@ -124,4 +128,125 @@ fn beside(target: &Path) -> io::Result<PathBuf> {
     let file = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a path without a file name"))?;
     let name = format!(".{}.{}-{}.tmp", file.to_string_lossy(), std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     Ok(target.with_file_name(name))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::{load, load_bytes};
+    use super::*;
+
+    /// A folder of one test, removed with everything in it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("flcc-save-{}-{test}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Folder(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// The bytes that [`save_npy`] writes, without a file, for `u16` and `f32`.
+    pub(in super::super) fn npy_bytes(shape: &[usize], pixels: &Pixels) -> Vec<u8> {
+        let (descr, data) = match pixels {
+            Pixels::U16(data) => ("<u2", data.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>()),
+            Pixels::F32(data) => ("<f4", data.iter().flat_map(|value| value.to_le_bytes()).collect()),
+            _ => unreachable!(),
+        };
+        [npy_header(descr, shape), data].concat()
+    }
+
+    #[test]
+    fn arrays_come_back() {
+        let folder = Folder::new("npy");
+        let all = [
+            (vec![3], Pixels::U8(vec![1, 2, 255])),
+            (vec![2, 2], Pixels::U16(vec![1, 2, 3, 65535])),
+            (vec![1, 2, 2], Pixels::F32(vec![1.5, -0.0, f32::INFINITY, 1e-40])),
+            (vec![2, 1], Pixels::F64(vec![0.1, -1e300])),
+            (vec![0, 4], Pixels::F32(vec![])),
+        ];
+        for (shape, pixels) in all {
+            let path = folder.0.join("x.npy");
+            save_npy(&path, &shape, &pixels).unwrap();
+            let loaded = load(&path).unwrap();
+            assert_eq!((loaded.shape, loaded.pixels, loaded.notes), (shape, pixels, vec![]));
+        }
+        assert_eq!(folder.names(), ["x.npy"]);
+    }
+
+    #[test]
+    fn the_header_is_numpys() {
+        let header = npy_header("<f4", &[3, 4]);
+        assert_eq!(header.len(), 128);
+        assert!(header.starts_with(b"\x93NUMPY\x01\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  "));
+        assert_eq!(header.last(), Some(&b'\n'));
+        assert!(String::from_utf8_lossy(&npy_header("|u1", &[5])).contains("'shape': (5,), }"));
+        assert!(load_bytes("x", &npy_header("|u1", &[0])).is_ok());
+    }
+
+    #[test]
+    fn pictures_come_back() {
+        let folder = Folder::new("png");
+        let path = folder.0.join("x.png");
+        save_png_gray8(&path, 3, 2, &[0, 1, 2, 3, 4, 255]).unwrap();
+        let gray = load(&path).unwrap();
+        assert_eq!((gray.shape, gray.channels), (vec![2, 3], 1));
+        save_png_rgb8(&path, 1, 2, &[0, 1, 2, 3, 4, 255]).unwrap();
+        let color = load(&path).unwrap();
+        assert_eq!((color.shape, color.channels, &color.pixels), (vec![2, 1], 3, &gray.pixels));
+        assert_eq!(color.pixels, Pixels::U8(vec![0, 1, 2, 3, 4, 255]));
+        assert_eq!(folder.names(), ["x.png"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let path = Path::new("x.npy");
+        let text = save_npy(path, &[2, 3], &Pixels::U8(vec![0; 5])).unwrap_err().to_string();
+        assert_eq!(text, r#"image "x.npy": expected the samples of shape 2x3, got 5 samples"#);
+        assert!(save_png_gray8(path, 2, 3, &[0; 5]).is_err());
+        assert!(save_png_rgb8(path, 0, 3, &[]).is_err());
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file() {
+        let folder = Folder::new("old");
+        let path = folder.0.join("x.bin");
+        fs::write(&path, b"old").unwrap();
+        let error = atomically(&path, |out| {
+            out.write_all(b"half")?;
+            Err(io::Error::other("full"))
+        });
+        assert_eq!(error.unwrap_err().to_string(), format!("image {:?}: expected a writable file, got: full", path.display().to_string()));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(folder.names(), ["x.bin"]);
+        let nowhere = save_npy(&folder.0.join("none/x.npy"), &[1], &Pixels::U8(vec![1])).unwrap_err();
+        assert!(matches!(nowhere, IoError::Write { .. }), "{nowhere}");
+        assert!(matches!(save_npy(&folder.0, &[1], &Pixels::U8(vec![1])), Err(IoError::Write { .. })));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_devices_stay() {
+        let folder = Folder::new("link");
+        let (file, link) = (folder.0.join("x.npy"), folder.0.join("link.npy"));
+        fs::write(&file, b"old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        save_npy(&link, &[1], &Pixels::U8(vec![9])).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(load(&file).unwrap().pixels, Pixels::U8(vec![9]));
+        let null = Path::new("/dev/null");
+        save_npy(null, &[1], &Pixels::U8(vec![9])).unwrap();
+        assert!(!fs::metadata(null).unwrap().is_file());
+    }
 }

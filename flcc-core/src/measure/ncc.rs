@@ -1,6 +1,6 @@
 //! Normalised cross-correlation, without subtraction of the means.
 
-use super::{Formula, Measure};
+use super::{Formula, Integer, Measure};
 use crate::sums::Needs;
 
 /// `sum w P t / sqrt(sum w P^2 sum w t^2)`: unitless, in `[-1, 1]`; 0 for a panel of zeros. OpenCV's `TM_CCORR_NORMED`.
@@ -23,17 +23,17 @@ impl Formula for Ncc {
     }
 
     #[inline(always)]
-    fn exact_energy(_i: i128, ii: i128, _n: i128) -> i128 {
+    fn exact_energy<I: Integer>(_i: I, ii: I, _n: I) -> I {
         ii
     }
 
     #[inline(always)]
-    fn exact_cross(it: i128, _i: i128, _t: i128, _n: i128) -> i128 {
+    fn exact_cross<I: Integer>(it: I, _i: I, _t: I, _n: I) -> I {
         it
     }
 
     #[inline(always)]
-    fn exact_finish(cross: i128, panel: i128, template: i128) -> f64 {
-        Ncc::finish(cross as f64, panel as f64, template as f64)
+    fn exact_finish<I: Integer>(cross: I, panel: I, template: I) -> f64 {
+        Ncc::finish(cross.to_f64(), panel.to_f64(), template.to_f64())
     }
 }

@@ -1,6 +1,6 @@
 //! Sum of absolute differences.
 
-use super::{Formula, Measure};
+use super::{Formula, Integer, Measure};
 use crate::sums::Needs;
 
 /// `sum w |P - t|`; never negative. It has no product form, so only the direct method computes it.
@@ -23,17 +23,17 @@ impl Formula for Sad {
     }
 
     #[inline(always)]
-    fn exact_energy(_i: i128, _ii: i128, _n: i128) -> i128 {
-        0
+    fn exact_energy<I: Integer>(_i: I, _ii: I, _n: I) -> I {
+        I::from(0)
     }
 
     #[inline(always)]
-    fn exact_cross(it: i128, _i: i128, _t: i128, _n: i128) -> i128 {
+    fn exact_cross<I: Integer>(it: I, _i: I, _t: I, _n: I) -> I {
         it
     }
 
     #[inline(always)]
-    fn exact_finish(cross: i128, _panel: i128, _template: i128) -> f64 {
-        cross as f64
+    fn exact_finish<I: Integer>(cross: I, _panel: I, _template: I) -> f64 {
+        cross.to_f64()
     }
 }

@@ -1,6 +1,6 @@
 //! Sum of squared differences.
 
-use super::{Formula, Measure};
+use super::{Formula, Integer, Measure};
 use crate::sums::Needs;
 
 /// `sum w (P - t)^2`, computed as `sum w P^2 - 2 sum w P t + sum w t^2`; never negative. OpenCV's `TM_SQDIFF`.
@@ -26,17 +26,17 @@ impl Formula for Ssd {
     }
 
     #[inline(always)]
-    fn exact_energy(_i: i128, ii: i128, _n: i128) -> i128 {
+    fn exact_energy<I: Integer>(_i: I, ii: I, _n: I) -> I {
         ii
     }
 
     #[inline(always)]
-    fn exact_cross(it: i128, _i: i128, _t: i128, _n: i128) -> i128 {
+    fn exact_cross<I: Integer>(it: I, _i: I, _t: I, _n: I) -> I {
         it
     }
 
     #[inline(always)]
-    fn exact_finish(cross: i128, panel: i128, template: i128) -> f64 {
-        (panel - 2 * cross + template) as f64
+    fn exact_finish<I: Integer>(cross: I, panel: I, template: I) -> f64 {
+        (panel - I::from(2) * cross + template).to_f64()
     }
 }

@@ -1,6 +1,6 @@
 //! Zero-mean normalised cross-correlation, the local correlation coefficient.
 
-use super::{Formula, Measure};
+use super::{Formula, Integer, Measure};
 use crate::sums::Needs;
 
 /// `sum w (P - mu_P)(t - mu_t) / sqrt(sum w (P - mu_P)^2 sum w (t - mu_t)^2)`: unitless, in `[-1, 1]`; 0 for a constant panel.
@@ -27,17 +27,17 @@ impl Formula for Zncc {
     }
 
     #[inline(always)]
-    fn exact_energy(i: i128, ii: i128, n: i128) -> i128 {
+    fn exact_energy<I: Integer>(i: I, ii: I, n: I) -> I {
         n * ii - i * i
     }
 
     #[inline(always)]
-    fn exact_cross(it: i128, i: i128, t: i128, n: i128) -> i128 {
+    fn exact_cross<I: Integer>(it: I, i: I, t: I, n: I) -> I {
         n * it - i * t
     }
 
     #[inline(always)]
-    fn exact_finish(cross: i128, panel: i128, template: i128) -> f64 {
-        (cross as f64 / ((panel as f64).sqrt() * (template as f64).sqrt())).clamp(-1.0, 1.0)
+    fn exact_finish<I: Integer>(cross: I, panel: I, template: I) -> f64 {
+        (cross.to_f64() / (panel.to_f64().sqrt() * template.to_f64().sqrt())).clamp(-1.0, 1.0)
     }
 }

@@ -1,0 +1,476 @@
+//! PNG, JPEG, PGM and PPM by the `image` crate, TIFF by the `tiff` crate.
+//!
+//! Grey of 1, 2 and 4 bits and palettes become 8 bits; alpha is dropped with a note; pages of a TIFF become axis 0. Sizes
+//! are checked before a decoder allocates. Colour profiles, gamma and orientation are never applied.
+
+use std::io::Cursor;
+
+use flcc_core::dtype::Pixels;
+use image::codecs::{jpeg::JpegDecoder, png::PngDecoder, pnm::PnmDecoder};
+use image::metadata::Orientation;
+use image::{ColorType, ImageDecoder, ImageError, Limits};
+use tiff::decoder::{Decoder, DecodingResult};
+use tiff::tags::Tag;
+use tiff::{ColorType as TiffColor, TiffError};
+
+use super::{IoError, Loaded, MAX_DECODED_BYTES, MAX_EXPANSION, check_memory, one_line, shape_text};
+
+/// Reads a PNG; of an animation the default image. A file without its end chunk is truncated, even if all rows are there.
+pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
+    if !png_ends(bytes) {
+        return Err(truncated(name, "a PNG that ends with its IEND chunk", bytes));
+    }
+    let mut limits = Limits::no_limits();
+    limits.max_alloc = Some(MAX_DECODED_BYTES);
+    let decoder = PngDecoder::with_limits(Cursor::new(bytes), limits).map_err(|error| image_error(name, "PNG", error))?;
+    let animated = decoder.is_apng().unwrap_or(false);
+    let mut loaded = decode(name, "PNG", bytes.len(), decoder)?;
+    if animated {
+        loaded.notes.push("of an animation the default image read".into());
+    }
+    Ok(loaded)
+}
+
+/// Reads a JPEG. A file without its end marker is truncated: its decoder would fill the rest with grey.
+pub(super) fn jpeg(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
+    if !jpeg_ends(bytes) {
+        return Err(truncated(name, "a JPEG that ends with its end marker", bytes));
+    }
+    let mut decoder = JpegDecoder::new(Cursor::new(bytes)).map_err(|error| image_error(name, "JPEG", error))?;
+    let turned = decoder.orientation().is_ok_and(|orientation| orientation != Orientation::NoTransforms);
+    let mut loaded = decode(name, "JPEG", bytes.len(), decoder)?;
+    if turned {
+        loaded.notes.push("EXIF orientation not applied".into());
+    }
+    Ok(loaded)
+}
+
+/// Reads a PGM, PPM, PBM or PAM. Samples are scaled so that the largest value of the header is 255 or 65535.
+pub(super) fn pnm(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
+    let mut rest = bytes;
+    let decoder = PnmDecoder::new(&mut rest).map_err(|error| image_error(name, "PNM", error))?;
+    let max = decoder.header().maximal_sample();
+    let mut loaded = decode(name, "PNM", bytes.len(), decoder)?;
+    let full = if matches!(loaded.pixels, Pixels::U8(_)) { 255 } else { 65535 };
+    if max != full {
+        loaded.notes.push(format!("samples scaled from 0..{max} to 0..{full}"));
+    }
+    let rest = rest.trim_ascii();
+    if !rest.is_empty() {
+        loaded.notes.push(format!("{} bytes after the image ignored", rest.len()));
+    }
+    Ok(loaded)
+}
+
+fn decode(name: &str, format: &str, file: usize, decoder: impl ImageDecoder) -> Result<Loaded, IoError> {
+    let (w, h) = decoder.dimensions();
+    let color = decoder.color_type();
+    let (kept, stored) = match color {
+        ColorType::L8 | ColorType::L16 => (1, 1),
+        ColorType::La8 | ColorType::La16 => (1, 2),
+        ColorType::Rgb8 | ColorType::Rgb16 => (3, 3),
+        ColorType::Rgba8 | ColorType::Rgba16 => (3, 4),
+        _ => return Err(unsupported(name, format!("{format} of 8 or 16 bits"), format!("{color:?}"))),
+    };
+    let shape = vec![h as usize, w as usize];
+    let total = check_size(name, &shape, usize::from(color.bytes_per_pixel()), 0, file)?;
+    let mut data = vec![0u8; total];
+    decoder.read_image(&mut data).map_err(|error| image_error(name, format, error))?;
+    let pixels = match usize::from(color.bytes_per_pixel()) == stored {
+        true => Pixels::U8(if kept == stored { data } else { keep(&data, kept, stored, |value| value) }),
+        false => Pixels::U16(keep(data.as_chunks::<2>().0, kept, stored, u16::from_ne_bytes)),
+    };
+    let notes = if kept < stored { vec!["alpha dropped".into()] } else { Vec::new() };
+    Ok(Loaded { shape, channels: kept, pixels, notes })
+}
+
+/// The first `kept` of each `stored` samples.
+fn keep<T: Copy, S>(data: &[T], kept: usize, stored: usize, value: impl Fn(T) -> S) -> Vec<S> {
+    data.chunks_exact(stored).flat_map(|pixel| &pixel[..kept]).map(|&sample| value(sample)).collect()
+}
+
+/// Bytes of a raster of `size` bytes a pixel, beside `used` bytes already decoded, if the limits and the memory allow them.
+fn check_size(name: &str, shape: &[usize], size: usize, used: usize, file: usize) -> Result<usize, IoError> {
+    let total = shape.iter().fold(size as u128, |total, &length| total.saturating_mul(length as u128));
+    let sum = total.saturating_add(used as u128);
+    let too_large = |limit: String| IoError::TooLarge { name: name.into(), limit, got: format!("{sum} bytes ({})", shape_text(shape)) };
+    if sum > u128::from(MAX_DECODED_BYTES) {
+        return Err(too_large(format!("{MAX_DECODED_BYTES} decoded bytes (4 GiB)")));
+    }
+    if sum > u128::from(MAX_EXPANSION) * file as u128 {
+        return Err(too_large(format!("{MAX_EXPANSION} decoded bytes for each byte of the file ({file})")));
+    }
+    let total = usize::try_from(total).map_err(|_| too_large("the memory".into()))?;
+    check_memory(name, total, 1)?;
+    Ok(total)
+}
+
+/// Reads a TIFF or BigTIFF: none, PackBits, LZW or deflate compression; strips or tiles; samples together or in planes.
+pub(super) fn tiff(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
+    let mut limits = tiff::decoder::Limits::default();
+    limits.decoding_buffer_size = usize::try_from(MAX_DECODED_BYTES).unwrap_or(usize::MAX);
+    limits.intermediate_buffer_size = bytes.len();
+    limits.ifd_value_size = bytes.len();
+    let mut decoder = Decoder::new(Cursor::new(bytes)).map_err(|error| tiff_error(name, 0, error))?.with_limits(limits);
+    let mut volume = page(name, 0, bytes.len(), 0, &mut decoder)?;
+    let mut pages = 1;
+    while decoder.more_images() {
+        decoder.next_image().map_err(|error| tiff_error(name, pages, error))?;
+        let next = page(name, pages, bytes.len(), held(&volume.pixels), &mut decoder)?;
+        let kind = |page: &Loaded| format!("{} {} with {} channels", shape_text(&page.shape), page.pixels.dtype(), page.channels);
+        if kind(&next) != kind(&volume) || !append(&mut volume.pixels, &next.pixels) {
+            let (expected, got) = (kind(&volume), kind(&next));
+            return Err(unsupported(name, format!("pages like page 0 ({expected})"), format!("page {pages} ({got})")));
+        }
+        for note in next.notes {
+            if !volume.notes.contains(&note) {
+                volume.notes.push(note);
+            }
+        }
+        pages += 1;
+    }
+    if pages > 1 {
+        volume.shape.insert(0, pages);
+    }
+    Ok(volume)
+}
+
+fn held(pixels: &Pixels) -> usize {
+    pixels.len() * pixels.dtype().row().size
+}
+
+/// Appends samples of the same type; `false` if they are of another.
+fn append(all: &mut Pixels, next: &Pixels) -> bool {
+    match (all, next) {
+        (Pixels::U8(all), Pixels::U8(next)) => all.extend(next),
+        (Pixels::U16(all), Pixels::U16(next)) => all.extend(next),
+        (Pixels::F32(all), Pixels::F32(next)) => all.extend(next),
+        (Pixels::F64(all), Pixels::F64(next)) => all.extend(next),
+        _ => return false,
+    }
+    true
+}
+
+/// The page at which `decoder` stands. `used` bytes are decoded already.
+fn page(name: &str, number: usize, file: usize, used: usize, decoder: &mut Decoder<Cursor<&[u8]>>) -> Result<Loaded, IoError> {
+    let failed = |error| tiff_error(name, number, error);
+    let (w, h) = decoder.dimensions().map_err(failed)?;
+    let color = decoder.colortype().map_err(failed)?;
+    let samples: u16 = decoder.find_tag_unsigned(Tag::SamplesPerPixel).map_err(failed)?.unwrap_or(1);
+    let extra: Vec<u16> = decoder.find_tag_unsigned_vec(Tag::ExtraSamples).map_err(failed)?.unwrap_or_default();
+    let (kept, stored, bits) = match color {
+        TiffColor::Gray(bits) => (1, 1, bits),
+        TiffColor::GrayA(bits) => (1, 2, bits),
+        TiffColor::Multiband { bit_depth, num_samples: 2 } if matches!(extra[..], [1 | 2]) => (1, 2, bit_depth),
+        TiffColor::RGB(bits) => (3, 3, bits),
+        TiffColor::RGBA(bits) => (3, 4, bits),
+        _ => (0, 0, 0),
+    };
+    let kind = || format!("{color:?} of {samples} samples in page {number}");
+    if stored != usize::from(samples) {
+        return Err(unsupported(name, "TIFF pages of grey or RGB, with alpha or without".into(), kind()));
+    }
+    if !(matches!(bits, 8 | 16 | 32 | 64) || matches!((bits, stored), (1 | 2 | 4, 1))) {
+        return Err(unsupported(name, "TIFF samples of 8, 16, 32 or 64 bits, or grey of 1, 2 or 4".into(), kind()));
+    }
+    let shape = vec![h as usize, w as usize];
+    let total = check_size(name, &shape, stored * usize::from(bits).div_ceil(8), used, file)?;
+    let mut result = DecodingResult::U8(Vec::new());
+    let layout = decoder.read_image_to_buffer(&mut result).map_err(failed)?;
+    let expected = if bits < 8 { (w as usize * usize::from(bits)).div_ceil(8) * h as usize } else { total };
+    let got = result.as_buffer(0).byte_len();
+    if got != expected || (layout.planes > 1 && layout.planes != stored) {
+        return Err(IoError::Damaged {
+            name: name.into(),
+            expected: format!("{expected} decoded bytes in page {number}"),
+            got: format!("{got}"),
+        });
+    }
+    let picker = Picker { kept, stored, planes: layout.planes };
+    let (pixels, read_as) = match result {
+        DecodingResult::U8(data) if bits < 8 => (Pixels::U8(unpacked(&data, w as usize, bits)), None),
+        DecodingResult::U8(data) => (Pixels::U8(picker.pick(&data, |value| value)), None),
+        DecodingResult::U16(data) => (Pixels::U16(picker.pick(&data, |value| value)), None),
+        DecodingResult::F32(data) => (Pixels::F32(picker.pick(&data, |value| value)), None),
+        DecodingResult::F64(data) => (Pixels::F64(picker.pick(&data, |value| value)), None),
+        DecodingResult::I8(data) => (Pixels::F32(picker.pick(&data, f32::from)), Some("i8 read as f32")),
+        DecodingResult::I16(data) => (Pixels::F32(picker.pick(&data, f32::from)), Some("i16 read as f32")),
+        DecodingResult::F16(data) => (Pixels::F32(picker.pick(&data, f32::from)), Some("f16 read as f32")),
+        DecodingResult::I32(data) => (Pixels::F64(picker.pick(&data, f64::from)), Some("i32 read as f64")),
+        DecodingResult::U32(data) => (Pixels::F64(picker.pick(&data, f64::from)), Some("u32 read as f64")),
+        DecodingResult::U64(_) | DecodingResult::I64(_) => {
+            return Err(unsupported(name, "TIFF integers of at most 32 bits".into(), format!("64 bits in page {number}")));
+        }
+    };
+    let mut notes: Vec<String> = read_as.map(String::from).into_iter().collect();
+    if kept < stored {
+        notes.push("alpha dropped".into());
+    }
+    Ok(Loaded { shape, channels: kept, pixels, notes })
+}
+
+/// Which samples of a page are wanted, and whether they lie together or in planes.
+struct Picker {
+    kept: usize,
+    stored: usize,
+    planes: usize,
+}
+
+impl Picker {
+    fn pick<T: Copy, S>(&self, data: &[T], value: impl Fn(T) -> S) -> Vec<S> {
+        if self.planes <= 1 {
+            return keep(data, self.kept, self.stored, value);
+        }
+        let count = data.len() / self.stored;
+        (0..count).flat_map(|i| (0..self.kept).map(move |channel| data[channel * count + i])).map(value).collect()
+    }
+}
+
+/// Samples of 1, 2 or 4 bits, the high bits first, each row padded to bytes; scaled so that the largest is 255.
+fn unpacked(data: &[u8], w: usize, bits: u8) -> Vec<u8> {
+    let bits = usize::from(bits);
+    let max = (1u8 << bits) - 1;
+    let row_bytes = (w * bits).div_ceil(8);
+    let sample = |row: &[u8], x: usize| (row[x * bits / 8] >> (8 - bits - x * bits % 8) & max) * (255 / max);
+    data.chunks_exact(row_bytes).flat_map(|row| (0..w).map(move |x| sample(row, x))).collect()
+}
+
+/// Whether the chunks lead to IEND within the file.
+fn png_ends(bytes: &[u8]) -> bool {
+    const SIGNATURE: usize = 8;
+    let mut rest = &bytes[SIGNATURE..];
+    while let Some((length, chunk)) = rest.split_first_chunk::<4>() {
+        // Behind the length: a type of 4 bytes, the data, a check sum of 4 bytes.
+        let Some(next) = (u32::from_be_bytes(*length) as usize).checked_add(8).and_then(|size| chunk.get(size..)) else { return false };
+        if chunk.starts_with(b"IEND") {
+            return true;
+        }
+        rest = next;
+    }
+    false
+}
+
+/// Whether the segments lead to the end marker within the file.
+fn jpeg_ends(bytes: &[u8]) -> bool {
+    let mut at = 2;
+    loop {
+        // The next marker: FF and a byte that is neither a stuffed zero nor a restart nor another FF.
+        let pairs = bytes.get(at..).unwrap_or(&[]).windows(2);
+        let marker = pairs.enumerate().find(|(_, pair)| pair[0] == 0xff && !matches!(pair[1], 0x00 | 0x01 | 0xd0..=0xd7 | 0xff));
+        let Some((skipped, pair)) = marker else { return false };
+        if pair[1] == 0xd9 {
+            return true;
+        }
+        let start = at + skipped + 2;
+        let Some(&[high, low]) = bytes.get(start..start + 2) else { return false };
+        at = start + usize::from(u16::from_be_bytes([high, low])).max(2);
+    }
+}
+
+fn unsupported(name: &str, expected: String, got: String) -> IoError {
+    IoError::Unsupported { name: name.into(), expected, got }
+}
+
+fn truncated(name: &str, expected: &str, bytes: &[u8]) -> IoError {
+    IoError::Damaged { name: name.into(), expected: expected.into(), got: format!("{} bytes without it (truncated?)", bytes.len()) }
+}
+
+fn image_error(name: &str, format: &str, error: ImageError) -> IoError {
+    let name = name.into();
+    let got = one_line(&error);
+    match error {
+        ImageError::Limits(_) => IoError::TooLarge { name, limit: format!("{MAX_DECODED_BYTES} decoded bytes (4 GiB)"), got },
+        ImageError::Unsupported(_) => IoError::Unsupported { name, expected: format!("{format} of a kind that is read"), got },
+        _ => IoError::Damaged { name, expected: format!("sound {format} data"), got },
+    }
+}
+
+fn tiff_error(name: &str, page: usize, error: TiffError) -> IoError {
+    let name = name.into();
+    let got = format!("{} (page {page})", one_line(&error));
+    match error {
+        TiffError::LimitsExceeded => {
+            IoError::TooLarge { name, limit: format!("{MAX_DECODED_BYTES} decoded bytes (4 GiB) and values within the file"), got }
+        }
+        TiffError::UnsupportedError(_) => {
+            IoError::Unsupported { name, expected: "grey or RGB TIFF, uncompressed, PackBits, LZW or deflate".into(), got }
+        }
+        _ => IoError::Damaged { name, expected: "sound TIFF data".into(), got },
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::load_bytes;
+    use super::*;
+    use image::codecs::{jpeg::JpegEncoder, png::PngEncoder};
+    use image::{ExtendedColorType, ImageEncoder};
+    use tiff::encoder::{TiffEncoder, TiffValue, colortype};
+
+    pub(in super::super) fn png_bytes(w: u32, h: u32, data: &[u8], color: ExtendedColorType) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        PngEncoder::new(&mut bytes).write_image(data, w, h, color).unwrap();
+        bytes
+    }
+
+    /// A TIFF of these pages.
+    pub(in super::super) fn tiff_bytes<C: colortype::ColorType>(w: u32, h: u32, pages: &[&[C::Inner]]) -> Vec<u8>
+    where
+        [C::Inner]: TiffValue,
+    {
+        let mut out = Cursor::new(Vec::new());
+        let mut encoder = TiffEncoder::new(&mut out).unwrap();
+        for page in pages {
+            encoder.write_image::<C>(w, h, page).unwrap();
+        }
+        out.into_inner()
+    }
+
+    fn check(bytes: &[u8], shape: &[usize], channels: usize, pixels: Pixels, notes: &[&str]) {
+        let expected = Loaded { shape: shape.into(), channels, pixels, notes: notes.iter().map(|&note| note.into()).collect() };
+        assert_eq!(load_bytes("x", bytes).unwrap(), expected);
+    }
+
+    fn fails(bytes: &[u8], parts: &[&str]) {
+        let text = load_bytes("x", bytes).unwrap_err().to_string();
+        assert!(text.starts_with(r#"image "x": expected "#) && text.contains(", got ") && !text.contains('\n'), "{text}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    }
+
+    #[test]
+    fn png_of_every_kind() {
+        check(&png_bytes(3, 1, &[0, 7, 255], ExtendedColorType::L8), &[1, 3], 1, Pixels::U8(vec![0, 7, 255]), &[]);
+        check(&png_bytes(1, 2, &[1, 2, 3, 4, 5, 6], ExtendedColorType::Rgb8), &[2, 1], 3, Pixels::U8(vec![1, 2, 3, 4, 5, 6]), &[]);
+        check(&png_bytes(2, 1, &[1, 99, 2, 98], ExtendedColorType::La8), &[1, 2], 1, Pixels::U8(vec![1, 2]), &["alpha dropped"]);
+        check(&png_bytes(1, 1, &[1, 2, 3, 4], ExtendedColorType::Rgba8), &[1, 1], 3, Pixels::U8(vec![1, 2, 3]), &["alpha dropped"]);
+        let deep: Vec<u8> = [258u16, 65535].map(u16::to_ne_bytes).concat();
+        check(&png_bytes(2, 1, &deep, ExtendedColorType::L16), &[1, 2], 1, Pixels::U16(vec![258, 65535]), &[]);
+        check(&png_bytes(1, 1, &deep, ExtendedColorType::La16), &[1, 1], 1, Pixels::U16(vec![258]), &["alpha dropped"]);
+    }
+
+    /// A PNG of one row from its parts: an uncompressed deflate block behind a filter byte 0.
+    fn literal_png(w: u32, bits: u8, color: u8, palette: &[u8], row: &[u8]) -> Vec<u8> {
+        let crc = |data: &[u8]| {
+            !data.iter().fold(u32::MAX, |crc, &byte| {
+                (0..8).fold(crc ^ u32::from(byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
+            })
+        };
+        let chunk = |kind: &[u8; 4], data: &[u8]| {
+            let body = [kind.as_slice(), data].concat();
+            [&(data.len() as u32).to_be_bytes()[..], &body, &crc(&body).to_be_bytes()].concat()
+        };
+        let raw = [&[0], row].concat();
+        let (a, b) = raw.iter().fold((1u32, 0u32), |(a, b), &byte| ((a + u32::from(byte)) % 65521, (a + u32::from(byte) + b) % 65521));
+        let length = raw.len() as u16;
+        let data = [&[0x78, 0x01, 0x01][..], &length.to_le_bytes(), &(!length).to_le_bytes(), &raw, &(b << 16 | a).to_be_bytes()].concat();
+        let header = [&w.to_be_bytes()[..], &1u32.to_be_bytes(), &[bits, color, 0, 0, 0]].concat();
+        let palette = if palette.is_empty() { Vec::new() } else { chunk(b"PLTE", palette) };
+        [b"\x89PNG\r\n\x1a\n".to_vec(), chunk(b"IHDR", &header), palette, chunk(b"IDAT", &data), chunk(b"IEND", &[])].concat()
+    }
+
+    #[test]
+    fn small_depths_and_palettes_become_bytes() {
+        check(&literal_png(4, 1, 0, &[], &[0b0110_0000]), &[1, 4], 1, Pixels::U8(vec![0, 255, 255, 0]), &[]);
+        check(&literal_png(4, 2, 0, &[], &[0b00_01_10_11]), &[1, 4], 1, Pixels::U8(vec![0, 85, 170, 255]), &[]);
+        check(&literal_png(3, 4, 0, &[], &[0x0f, 0x10]), &[1, 3], 1, Pixels::U8(vec![0, 255, 17]), &[]);
+        check(&literal_png(2, 8, 3, &[1, 2, 3, 4, 5, 6], &[1, 0]), &[1, 2], 3, Pixels::U8(vec![4, 5, 6, 1, 2, 3]), &[]);
+    }
+
+    #[test]
+    fn jpeg_of_grey_and_colour() {
+        for (color, channels) in [(ExtendedColorType::L8, 1), (ExtendedColorType::Rgb8, 3)] {
+            let mut bytes = Vec::new();
+            JpegEncoder::new_with_quality(&mut bytes, 100).write_image(&vec![120; 9 * 5 * channels], 9, 5, color).unwrap();
+            let loaded = load_bytes("x.jpg", &bytes).unwrap();
+            assert_eq!((loaded.shape, loaded.channels, loaded.notes), (vec![5, 9], channels, vec![]));
+            let Pixels::U8(data) = loaded.pixels else { panic!("8 bits") };
+            assert!(data.iter().all(|&value| value.abs_diff(120) <= 2), "{data:?}");
+            for end in 3..bytes.len() {
+                fails(&bytes[..end], &["end marker", "truncated?"]);
+            }
+        }
+    }
+
+    #[test]
+    fn pnm_of_every_kind() {
+        check(b"P5 2 1 255\n\x01\xff", &[1, 2], 1, Pixels::U8(vec![1, 255]), &[]);
+        check(b"P5\n# a comment\n1 2\n65535\n\x01\x02\xff\xff", &[2, 1], 1, Pixels::U16(vec![258, 65535]), &[]);
+        check(b"P6 1 1 255\n\x01\x02\x03", &[1, 1], 3, Pixels::U8(vec![1, 2, 3]), &[]);
+        check(b"P2 3 1 255 0 7 255\n", &[1, 3], 1, Pixels::U8(vec![0, 7, 255]), &[]);
+        check(b"P1 2 1 0 1\n", &[1, 2], 1, Pixels::U8(vec![255, 0]), &["samples scaled from 0..1 to 0..255"]);
+        check(b"P2 2 1 5 0 5\n", &[1, 2], 1, Pixels::U8(vec![0, 255]), &["samples scaled from 0..5 to 0..255"]);
+        check(b"P5 1 1 255\n\x01P5 1 1", &[1, 1], 1, Pixels::U8(vec![1]), &["6 bytes after the image ignored"]);
+        check(b"P5 0 2 255\n", &[2, 0], 1, Pixels::U8(vec![]), &[]);
+    }
+
+    #[test]
+    fn tiff_of_every_type() {
+        check(&tiff_bytes::<colortype::Gray8>(2, 1, &[&[1, 255]]), &[1, 2], 1, Pixels::U8(vec![1, 255]), &[]);
+        check(&tiff_bytes::<colortype::Gray16>(1, 2, &[&[1, 65535]]), &[2, 1], 1, Pixels::U16(vec![1, 65535]), &[]);
+        check(&tiff_bytes::<colortype::Gray32Float>(2, 1, &[&[1.5, -0.1]]), &[1, 2], 1, Pixels::F32(vec![1.5, -0.1]), &[]);
+        check(&tiff_bytes::<colortype::Gray64Float>(2, 1, &[&[1e300, -0.1]]), &[1, 2], 1, Pixels::F64(vec![1e300, -0.1]), &[]);
+        check(&tiff_bytes::<colortype::GrayI8>(1, 1, &[&[-128]]), &[1, 1], 1, Pixels::F32(vec![-128.0]), &["i8 read as f32"]);
+        check(&tiff_bytes::<colortype::GrayI16>(1, 1, &[&[-300]]), &[1, 1], 1, Pixels::F32(vec![-300.0]), &["i16 read as f32"]);
+        check(&tiff_bytes::<colortype::Gray32>(1, 1, &[&[u32::MAX]]), &[1, 1], 1, Pixels::F64(vec![4294967295.0]), &["u32 read as f64"]);
+        check(&tiff_bytes::<colortype::GrayI32>(1, 1, &[&[i32::MIN]]), &[1, 1], 1, Pixels::F64(vec![-2147483648.0]), &["i32 read as f64"]);
+        check(&tiff_bytes::<colortype::RGB8>(1, 1, &[&[1, 2, 3]]), &[1, 1], 3, Pixels::U8(vec![1, 2, 3]), &[]);
+        check(&tiff_bytes::<colortype::RGBA16>(1, 1, &[&[1, 2, 3, 4]]), &[1, 1], 3, Pixels::U16(vec![1, 2, 3]), &["alpha dropped"]);
+        fails(&tiff_bytes::<colortype::Gray64>(1, 1, &[&[1]]), &["at most 32 bits", "64 bits in page 0"]);
+        fails(&tiff_bytes::<colortype::CMYK8>(1, 1, &[&[1, 2, 3, 4]]), &["grey or RGB", "CMYK"]);
+    }
+
+    /// A little-endian TIFF of these tags, all of one short value, and one strip behind them.
+    fn literal_tiff(w: u16, h: u16, tags: &[(u16, u16)], strip: &[u8]) -> Vec<u8> {
+        let mut entries = vec![(256, w), (257, h), (259, 1), (278, h), (279, strip.len() as u16)];
+        entries.extend(tags);
+        let offset = 8 + 2 + 12 * (entries.len() as u16 + 1) + 4;
+        entries.push((273, offset));
+        entries.sort();
+        let mut bytes = [b"II*\0".as_slice(), &8u32.to_le_bytes(), &(entries.len() as u16).to_le_bytes()].concat();
+        for (tag, value) in entries {
+            bytes.extend([tag, 3, 1, 0, value, 0].map(u16::to_le_bytes).concat());
+        }
+        [&bytes, &[0; 4][..], strip].concat()
+    }
+
+    #[test]
+    fn tiff_of_small_depths_alpha_and_white_is_zero() {
+        let gray = |bits: u16, white: u16| [(258, bits), (262, 1 - white)];
+        check(&literal_tiff(3, 2, &gray(1, 0), &[0b0100_0000, 0b1010_0000]), &[2, 3], 1, Pixels::U8(vec![0, 255, 0, 255, 0, 255]), &[]);
+        check(&literal_tiff(3, 1, &gray(4, 0), &[0x0f, 0x10]), &[1, 3], 1, Pixels::U8(vec![0, 255, 17]), &[]);
+        check(&literal_tiff(2, 1, &gray(8, 1), &[0, 254]), &[1, 2], 1, Pixels::U8(vec![255, 1]), &[]);
+        let alpha = [(258, 8), (262, 1), (277, 2), (338, 2)];
+        check(&literal_tiff(2, 1, &alpha, &[1, 99, 2, 98]), &[1, 2], 1, Pixels::U8(vec![1, 2]), &["alpha dropped"]);
+        fails(&literal_tiff(2, 1, &[(258, 8), (262, 1), (277, 2)], &[1, 99, 2, 98]), &["grey or RGB", "2 samples in page 0"]);
+        fails(&literal_tiff(2, 1, &[(258, 8), (262, 3)], &[1, 2]), &["grey or RGB", "RGBPalette"]);
+    }
+
+    #[test]
+    fn tiff_pages_become_axis_0() {
+        check(&tiff_bytes::<colortype::Gray8>(2, 1, &[&[1, 2], &[3, 4], &[5, 6]]), &[3, 1, 2], 1, Pixels::U8((1..7).collect()), &[]);
+        check(&tiff_bytes::<colortype::GrayI8>(1, 1, &[&[1], &[2]]), &[2, 1, 1], 1, Pixels::F32(vec![1.0, 2.0]), &["i8 read as f32"]);
+    }
+
+    #[test]
+    fn tiff_pages_that_differ_are_an_error() {
+        let mut out = Cursor::new(Vec::new());
+        let mut encoder = TiffEncoder::new(&mut out).unwrap();
+        encoder.write_image::<colortype::Gray8>(2, 1, &[1, 2]).unwrap();
+        encoder.write_image::<colortype::Gray8>(1, 2, &[1, 2]).unwrap();
+        fails(&out.into_inner(), &["pages like page 0 (1x2 u8 with 1 channels)", "page 1 (2x1 u8 with 1 channels)"]);
+    }
+
+    #[test]
+    fn tiff_in_planes_is_interleaved() {
+        let planes = Picker { kept: 3, stored: 4, planes: 4 };
+        assert_eq!(planes.pick(&[1, 2, 11, 12, 21, 22, 99, 98], |value| value), [1, 11, 21, 2, 12, 22]);
+    }
+
+    #[test]
+    fn absurd_sizes_name_the_limit() {
+        fails(b"P5 60000 60000 255\n", &["at most 65536 decoded bytes for each byte of the file (19)", "3600000000 bytes (60000x60000)"]);
+        fails(b"P6 60000 60000 65535\n", &["at most 4294967296 decoded bytes (4 GiB)", "21600000000 bytes"]);
+        fails(&literal_png(2_000_000_000, 8, 6, &[], &[0]), &["4294967296 decoded bytes (4 GiB)"]);
+        fails(&literal_tiff(65535, 65535, &[(258, 64), (262, 1), (339, 3)], &[0; 8]), &["4294967296 decoded bytes (4 GiB)"]);
+    }
+}

@@ -1,0 +1,123 @@
+// Runs rendered CUDA sources on a CPU: blocks one after another, the threads of a block as fibres, for tests only.
+//
+// A fibre runs until its next barrier or its end, then the next one does. Odd blocks run their threads in reverse order, so
+// that a barrier too few shows. Shared memory is all ones (as floats NaN) before each block. Each function of parts/ptx has its twin here.
+#pragma once
+#define FLCC_HOST 1
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <ucontext.h>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __constant__ static
+#define __forceinline__ inline
+#define __restrict__
+#define __launch_bounds__(threads)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+// One block runs at a time, so static variables are its shared memory; the linker names both ends of their section.
+#define __shared__ static __attribute__((section("flcc_shared")))
+extern "C" char __start_flcc_shared[], __stop_flcc_shared[];
+
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct Index3 {
+  unsigned x, y, z;
+};
+static Index3 threadIdx, blockIdx, blockDim, gridDim;
+
+// ---- fibres
+namespace fibres {
+constexpr size_t STACK = 64 * 1024;
+struct Fibre {
+  ucontext_t context;
+  std::unique_ptr<char[]> stack;
+  Index3 thread;
+  bool done;
+};
+static ucontext_t scheduler;
+static std::vector<Fibre> all;
+static size_t current;
+static std::function<void()> body;
+
+static void enter() {
+  body();
+  all[current].done = true;
+  swapcontext(&all[current].context, &scheduler);
+}
+
+// Runs one block; ends the program if some threads wait at a barrier that others have left the kernel without.
+static void run_block(Index3 block, bool reversed) {
+  std::memset(__start_flcc_shared, 0xff, __stop_flcc_shared - __start_flcc_shared);
+  const size_t count = (size_t)block.x * block.y * block.z;
+  if (all.size() != count) all = std::vector<Fibre>(count);
+  for (size_t i = 0; i < count; i++) {
+    Fibre& fibre = all[i];
+    if (!fibre.stack) fibre.stack.reset(new char[STACK]);
+    fibre.thread = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)};
+    fibre.done = false;
+    getcontext(&fibre.context);
+    fibre.context.uc_stack.ss_sp = fibre.stack.get();
+    fibre.context.uc_stack.ss_size = STACK;
+    fibre.context.uc_link = nullptr;
+    makecontext(&fibre.context, enter, 0);
+  }
+  for (size_t left = count; left > 0;) {
+    size_t ended = 0;
+    for (size_t step = 0; step < count; step++) {
+      current = reversed ? count - 1 - step : step;
+      if (all[current].done) continue;
+      threadIdx = all[current].thread;
+      swapcontext(&scheduler, &all[current].context);
+      ended += all[current].done;
+    }
+    left -= ended;
+    if (ended > 0 && left > 0) {
+      std::printf("%zu threads left the kernel, %zu wait at a barrier\n", ended, left);
+      std::exit(1);
+    }
+  }
+}
+}  // namespace fibres
+
+static inline void __syncthreads() { swapcontext(&fibres::all[fibres::current].context, &fibres::scheduler); }
+
+// Runs `kernel` for every block of the grid.
+static void launch(Index3 grid, Index3 block, std::function<void()> kernel) {
+  gridDim = grid;
+  blockDim = block;
+  fibres::body = kernel;
+  unsigned number = 0;
+  for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
+    for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
+      for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) fibres::run_block(block, number++ % 2 == 1);
+}
+
+// ---- twins of parts/ptx
+static long copied_quads;  // so that a test can tell whether the copying path ran
+template <class Quad, class Pixel>
+static inline void copy_quad(Quad* to, const Pixel* from) {
+  if ((uintptr_t)to % sizeof(Quad) != 0 || (uintptr_t)from % sizeof(Quad) != 0) {
+    std::printf("copy_quad: not aligned\n");
+    std::exit(1);
+  }
+  std::memcpy(to, from, sizeof(Quad));
+  copied_quads++;
+}
+static inline void wait_for_copies() {}
+static inline unsigned window_at(unsigned low, unsigned high, int bytes) {
+  return (unsigned)((((uint64_t)high << 32) | low) >> (8 * bytes));
+}
+static inline unsigned dot4(unsigned a, unsigned b, unsigned sum) {
+  for (int i = 0; i < 32; i += 8) sum += (a >> i & 255) * (b >> i & 255);
+  return sum;
+}

@@ -1,0 +1,75 @@
+//! Views of other crates' arrays, without a copy: ndarray, and image buffers with feature `image`.
+
+use flcc_core::dtype::Pixel;
+use flcc_core::error::SpecError;
+use flcc_core::shape::Shape;
+use flcc_core::view::{View, ViewMut};
+use ndarray::{ArrayRef, Dimension};
+
+/// A view of an ndarray array or view of 1 to 3 axes, whatever its strides.
+///
+/// # Errors
+/// An array of more axes, or of none, or one whose axes run backwards (take `.as_standard_layout()` of that).
+pub fn view_of<P: Pixel, D: Dimension>(array: &ArrayRef<P, D>) -> Result<View<'_, P>, SpecError> {
+    let shape = Shape::new(array.shape())?;
+    let data = array.as_slice_memory_order();
+    match data {
+        Some(data) => View::strided(data, first_offset(array.shape(), array.strides()), shape, array.strides()),
+        None => Err(SpecError::new("array", "elements without gaps in memory; take a view with View::strided, or to_owned()", format!("strides {:?}", array.strides()))),
+    }
+}
+
+/// A view to write of an ndarray array of 1 to 3 axes.
+///
+/// # Errors
+/// As [`view_of`].
+pub fn view_mut_of<P: Pixel, D: Dimension>(array: &mut ArrayRef<P, D>) -> Result<ViewMut<'_, P>, SpecError> {
+    let shape = Shape::new(array.shape())?;
+    let strides = array.strides().to_vec();
+    let offset = first_offset(array.shape(), &strides);
+    match array.as_slice_memory_order_mut() {
+        Some(data) => ViewMut::strided(data, offset, shape, &strides),
+        None => Err(SpecError::new("array", "elements without gaps in memory", format!("strides {strides:?}"))),
+    }
+}
+
+/// Where the first position lies among the elements in the order of memory: behind those of axes that run backwards.
+fn first_offset(shape: &[usize], strides: &[isize]) -> usize {
+    shape.iter().zip(strides).map(|(&n, &stride)| if stride < 0 { n.saturating_sub(1) * stride.unsigned_abs() } else { 0 }).sum()
+}
+
+/// A view of an image buffer: colour as channels.
+///
+/// # Errors
+/// A buffer that is not as long as its size says.
+#[cfg(feature = "image")]
+pub fn view_of_image<Px, P>(image: &image::ImageBuffer<Px, Vec<P>>) -> Result<View<'_, P>, SpecError>
+where
+    Px: image::Pixel<Subpixel = P>,
+    P: Pixel,
+{
+    let shape = Shape::new(&[image.height() as usize, image.width() as usize])?;
+    let channels = usize::from(Px::CHANNEL_COUNT);
+    View::interleaved(&image.as_raw()[..shape.len() * channels], shape, channels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array2, Array3, s};
+
+    #[test]
+    fn arrays_of_any_order() {
+        let array = Array2::from_shape_fn((4, 5), |(y, x)| (10 * y + x) as u8);
+        assert_eq!(view_of(&array).unwrap().at([0, 2, 3]), 23);
+        let transposed = array.t();
+        assert_eq!(view_of(&transposed).unwrap().at([0, 3, 2]), 23);
+        let flipped = array.slice(s![..;-1, ..]);
+        assert_eq!(view_of(&flipped).unwrap().at([0, 0, 1]), 31);
+        let mut out = Array3::<f32>::zeros((2, 3, 4));
+        let mut view = view_mut_of(&mut out).unwrap();
+        let (data, layout) = view.parts();
+        data[layout.offset([1, 2, 3], 0)] = 7.0;
+        assert_eq!(out[[1, 2, 3]], 7.0);
+    }
+}

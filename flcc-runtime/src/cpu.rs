@@ -1,0 +1,17 @@
+//! The CPU: kernels for its instruction sets and what feeds them.
+
+pub mod bind;
+pub mod direct;
+pub mod factor;
+pub mod finish;
+pub mod fourier;
+pub mod isa;
+pub mod kernel;
+pub mod real;
+pub mod recipe;
+pub mod repair;
+pub mod separable;
+pub mod sums;
+pub mod table;
+pub mod tile;
+pub mod transform;

@@ -1,0 +1,253 @@
+//! Templates made ready: checked, turned the right way round, centred and normalised, and in the form of their engine.
+
+use flcc_core::boundary::Boundary;
+use flcc_core::error::{Kind, SpecError};
+use flcc_core::measure::Measure;
+use flcc_core::shape::Shape;
+use flcc_core::spec::{MaskKind, Spec};
+use flcc_core::view::AnyView;
+
+use super::real::{exponent, power_of_two};
+
+/// A template's values, checked and turned, before any engine saw them.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Channel by channel, as laid over the image: flipped for convolution. Times `scale`; for zncc mean-free and, as for
+    /// ncc, of norm 1.
+    pub values: Vec<Vec<f64>>,
+    /// The power of two that unnormalised measures are computed with.
+    pub scale: f64,
+    /// The measure's energy of `values` under the mask: 1 for zncc and ncc.
+    pub energy: f64,
+    /// The values as integers, where they are.
+    pub raw: Vec<Vec<f64>>,
+    /// `sum w t` of each channel, exact for integers.
+    pub exact_sums: Vec<i128>,
+    /// The exact energy: `n sum w t^2 - (sum w t)^2` for zncc, `sum w t^2` otherwise.
+    pub exact_energy: i128,
+    /// It holds NaN or an infinity, which convolution and correlation pass on to every result.
+    pub nonfinite: bool,
+}
+
+/// A mask, checked.
+#[derive(Clone, Debug)]
+pub struct Weights {
+    /// A weight for each template sample; `None` where all are 1.
+    pub values: Option<Vec<f64>>,
+    /// Their sum.
+    pub n: f64,
+}
+
+/// Checks a mask against the spec.
+///
+/// # Errors
+/// `mask_shape`, `mask_invalid`, a mask that the spec does not have or lacks, weights where it says 0 and 1.
+pub fn check_mask(spec: &Spec, mask: Option<&AnyView<'_>>) -> Result<Weights, SpecError> {
+    let count = spec.template().len();
+    let mask = match (spec.mask(), mask) {
+        (MaskKind::None, None) => return Ok(Weights { values: None, n: count as f64 }),
+        (MaskKind::None, Some(_)) => return Err(SpecError::new("mask", "no mask, as the spec says", "a mask")),
+        (_, None) => return Err(SpecError::new("mask", "a mask, as the spec says", "none")),
+        (_, Some(mask)) => mask,
+    };
+    if mask.shape() != spec.template() || mask.channels() != 1 {
+        let got = format!("{} with {} channels", mask.shape(), mask.channels());
+        return Err(SpecError::of(Kind::MaskShape, "mask", format!("{} with 1 channel, as the template", spec.template()), got));
+    }
+    let values = mask.to_f64();
+    if let Some(weight) = values.iter().find(|weight| !weight.is_finite() || **weight < 0.0) {
+        return Err(SpecError::of(Kind::MaskInvalid, "mask", "finite weights >= 0", weight));
+    }
+    if !values.iter().any(|&weight| weight > 0.0) {
+        return Err(SpecError::of(Kind::MaskInvalid, "mask", "at least one weight > 0", "none"));
+    }
+    if spec.mask() == MaskKind::Binary
+        && let Some(weight) = values.iter().find(|&&weight| weight != 0.0 && weight != 1.0)
+    {
+        return Err(SpecError::of(Kind::MaskInvalid, "mask", "weights 0 and 1, as the spec's mask01 says", weight));
+    }
+    let n = values.iter().sum();
+    Ok(Weights { values: Some(values), n })
+}
+
+/// The kind of a mask's weights, for the spec of a problem that has it.
+pub fn mask_kind(mask: Option<&AnyView<'_>>) -> MaskKind {
+    match mask {
+        None => MaskKind::None,
+        Some(mask) if mask.to_f64().iter().all(|&weight| weight == 0.0 || weight == 1.0) => MaskKind::Binary,
+        Some(_) => MaskKind::Weights,
+    }
+}
+
+/// Checks one template against the spec and makes its values ready.
+///
+/// # Errors
+/// A wrong shape or type, `nonfinite_template`, `constant_template`, `zero_template`.
+pub fn check_template(spec: &Spec, template: &AnyView<'_>, weights: &Weights) -> Result<Checked, SpecError> {
+    check_view("template", template, spec.template(), spec.template_type(), spec.channels())?;
+    let measure = spec.op().measure();
+    let used = |k: usize| weights.values.as_ref().is_none_or(|values| values[k] > 0.0);
+    let weight = |k: usize| weights.values.as_ref().map_or(1.0, |values| values[k]);
+    let mut values: Vec<Vec<f64>> = (0..spec.channels()).map(|channel| template.channel(channel).to_f64()).collect();
+    if spec.op().flips() {
+        values.iter_mut().for_each(|channel| channel.reverse());
+    }
+    let nonfinite = values.iter().flat_map(|channel| channel.iter().enumerate()).any(|(k, value)| used(k) && !value.is_finite());
+    if nonfinite && spec.op().matches() {
+        let bad = values.iter().flatten().find(|value| !value.is_finite()).copied().unwrap_or(f64::NAN);
+        return Err(SpecError::of(Kind::NonfiniteTemplate, "template", "finite values", bad));
+    }
+    // A sample that no weight looks at has no value.
+    for channel in &mut values {
+        channel.iter_mut().enumerate().filter(|(k, value)| !used(*k) || !value.is_finite()).for_each(|(_, value)| *value = 0.0);
+    }
+    let constant = values.iter().all(|channel| {
+        let mut seen = channel.iter().enumerate().filter(|(k, _)| used(*k)).map(|(_, value)| *value);
+        let first = seen.next();
+        seen.all(|value| Some(value) == first)
+    });
+    let zero = values.iter().flatten().all(|&value| value == 0.0);
+    if measure == Measure::Zncc && constant {
+        let got = format!("all samples {}", values[0].iter().enumerate().find(|(k, _)| used(*k)).map_or(0.0, |(_, value)| *value));
+        return Err(SpecError::of(Kind::ConstantTemplate, "template", "samples that are not all equal", got));
+    }
+    if matches!(measure, Measure::Ncc | Measure::Nssd) && zero {
+        return Err(SpecError::of(Kind::ZeroTemplate, "template", "a sample that is not 0", "all samples 0"));
+    }
+    let mut checked = Checked {
+        raw: values.clone(),
+        values,
+        scale: 1.0,
+        energy: 0.0,
+        exact_sums: Vec::new(),
+        exact_energy: 0,
+        nonfinite,
+    };
+    if spec.is_integer() && spec.mask() != MaskKind::Weights {
+        exact_statistics(&mut checked, measure, weights.n as i128, &used);
+    }
+    let scale = natural_scale(&checked.values, if matches!(measure, Measure::Zncc | Measure::Ncc) { 0 } else { 100 });
+    multiply(&mut checked.values, scale);
+    match measure {
+        Measure::Zncc => {
+            centre(&mut checked.values, weights.n, weight, used);
+            normalise(&mut checked.values, weight);
+            checked.energy = 1.0;
+        }
+        Measure::Ncc => {
+            normalise(&mut checked.values, weight);
+            checked.energy = 1.0;
+        }
+        _ => {
+            checked.scale = scale;
+            checked.energy = energy(&checked.values, weight);
+        }
+    }
+    Ok(checked)
+}
+
+/// Checks that an array is what the plan was made for.
+///
+/// # Errors
+/// `dims_mismatch` or a type that is not the spec's, naming the argument.
+pub fn check_view(argument: &str, view: &AnyView<'_>, shape: Shape, dtype: flcc_core::dtype::DType, channels: usize) -> Result<(), SpecError> {
+    if view.shape() != shape || view.channels() != channels || view.dtype() != dtype {
+        let describe = |shape: Shape, dtype, channels: usize| if channels == 1 { format!("{dtype} {shape}") } else { format!("{dtype} {shape} with {channels} channels") };
+        return Err(SpecError::of(Kind::DimsMismatch, argument, describe(shape, dtype, channels), describe(view.shape(), view.dtype(), view.channels())));
+    }
+    Ok(())
+}
+
+/// Whether every sample of a problem, padding included, is an integer of the work type, under weights 0 and 1.
+pub fn integer_problem(spec: &Spec) -> bool {
+    let boundary = match spec.boundary() {
+        Boundary::Constant(value) => value.fract() == 0.0 && value >= 0.0 && spec.work_type().row().max.is_some_and(|max| value <= f64::from(max)),
+        _ => true,
+    };
+    spec.is_integer() && spec.mask() != MaskKind::Weights && boundary
+}
+
+fn exact_statistics(checked: &mut Checked, measure: Measure, n: i128, used: &impl Fn(usize) -> bool) {
+    for channel in &checked.raw {
+        let integers = || channel.iter().enumerate().filter(|(k, _)| used(*k)).map(|(_, value)| *value as i128);
+        let sum: i128 = integers().sum();
+        let square: i128 = integers().map(|value| value * value).sum();
+        checked.exact_sums.push(sum);
+        checked.exact_energy += if measure == Measure::Zncc { n * square - sum * sum } else { square };
+    }
+}
+
+/// The power of two that brings the largest magnitude near 1, if its exponent is over `reach`.
+fn natural_scale(values: &[Vec<f64>], reach: i32) -> f64 {
+    let largest = values.iter().flatten().fold(0.0f64, |largest, value| largest.max(value.abs()));
+    if largest == 0.0 || exponent(largest).abs() <= reach { 1.0 } else { power_of_two(-exponent(largest) - 1) }
+}
+
+fn multiply(values: &mut [Vec<f64>], factor: f64) {
+    values.iter_mut().flatten().for_each(|value| *value *= factor);
+}
+
+/// Subtracts the weighted mean of each channel, twice: the second pass removes what rounding left of the first.
+fn centre(values: &mut [Vec<f64>], n: f64, weight: impl Fn(usize) -> f64, used: impl Fn(usize) -> bool) {
+    for channel in values.iter_mut() {
+        for _ in 0..2 {
+            let mean = channel.iter().enumerate().map(|(k, value)| weight(k) * value).sum::<f64>() / n;
+            channel.iter_mut().enumerate().filter(|(k, _)| used(*k)).for_each(|(_, value)| *value -= mean);
+        }
+    }
+}
+
+fn energy(values: &[Vec<f64>], weight: impl Fn(usize) -> f64) -> f64 {
+    values.iter().flat_map(|channel| channel.iter().enumerate()).map(|(k, value)| weight(k) * value * value).sum()
+}
+
+/// Brings the weighted norm to 1, in two steps so that faint differences do not underflow when squared.
+fn normalise(values: &mut [Vec<f64>], weight: impl Fn(usize) -> f64) {
+    multiply(values, natural_scale(values, 0));
+    let norm = energy(values, &weight).sqrt();
+    multiply(values, 1.0 / norm);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flcc_core::dtype::Pixels;
+
+    fn checked(spec: &str, template: &[f64], mask: Option<&[f64]>) -> Result<Checked, SpecError> {
+        let spec: Spec = spec.parse().unwrap();
+        let template = Pixels::F64(template.to_vec()).cast(spec.template_type());
+        let template = AnyView::dense(&template, spec.template(), spec.channels()).unwrap();
+        let mask = mask.map(|mask| Pixels::F64(mask.to_vec()));
+        let mask = mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
+        check_template(&spec, &template, &check_mask(&spec, mask.as_ref())?)
+    }
+
+    #[test]
+    fn a_template_is_centred_and_of_norm_one() {
+        for amplitude in [1.0, 1e300, 1e-310] {
+            let t = checked("zncc:f64:9*4:valid", &[1.0 * amplitude, 2.0 * amplitude, 3.0 * amplitude, 6.0 * amplitude], None).unwrap();
+            let norm: f64 = t.values[0].iter().map(|v| v * v).sum();
+            assert!((norm - 1.0).abs() < 1e-14 && t.values[0].iter().sum::<f64>().abs() < 1e-15, "{amplitude}");
+            assert!((t.values[0][3] - 3.0 / 14f64.sqrt()).abs() < 1e-9, "{amplitude}");
+        }
+    }
+
+    #[test]
+    fn degenerate_templates_are_errors() {
+        let kind = |spec: &str, t: &[f64], mask: Option<&[f64]>| checked(spec, t, mask).unwrap_err().kind;
+        assert_eq!(kind("zncc:f32:9*2:valid", &[3.0, 3.0], None), Kind::ConstantTemplate);
+        assert_eq!(kind("zncc:f32:9*3:valid,mask01", &[3.0, 3.0, 4.0], Some(&[1.0, 1.0, 0.0])), Kind::ConstantTemplate);
+        assert_eq!(kind("nssd:f32:9*2:valid", &[0.0, -0.0], None), Kind::ZeroTemplate);
+        assert_eq!(kind("ssd:f32:9*2:valid", &[0.0, f64::NAN], None), Kind::NonfiniteTemplate);
+        assert_eq!(kind("ssd:f32:9*2:valid,maskw", &[0.0, 1.0], Some(&[0.0, -1.0])), Kind::MaskInvalid);
+        assert_eq!(kind("ssd:f32:9*2:valid,maskw", &[0.0, 1.0], Some(&[0.0, 0.0])), Kind::MaskInvalid);
+        assert_eq!(kind("ssd:f32:9*2:valid,mask01", &[0.0, 1.0], Some(&[0.5, 1.0])), Kind::MaskInvalid);
+        assert!(checked("corr:f32:9*2:valid", &[0.0, f64::NAN], None).unwrap().nonfinite);
+        assert!(checked("ssd:f32:9*2:valid,mask01", &[0.0, f64::NAN], Some(&[1.0, 0.0])).is_ok());
+    }
+
+    #[test]
+    fn convolution_turns_the_template() {
+        assert_eq!(checked("conv:f64:9x9*2x2:full", &[1.0, 2.0, 3.0, 4.0], None).unwrap().values[0], [4.0, 3.0, 2.0, 1.0]);
+    }
+}

@@ -1,0 +1,103 @@
+//! The types that tiles are computed in: f32 and f64, with what the pipeline needs of them.
+
+use flcc_core::dtype::Pixel;
+
+use super::kernel::Float;
+use super::transform::Sample;
+
+/// A float that tiles are computed in.
+pub trait Real: Float + Sample {
+    /// The bits of a magnitude: an integer that orders as magnitudes do, NaN above all.
+    type Bits: Copy + Ord + Default + Send + Sync;
+    /// The bits of infinity: anything finite is below.
+    const INFINITY: Self::Bits;
+    /// Half the distance from 1 to the next number.
+    const ROUNDOFF: f64;
+    /// Magnitudes within `2^-REACH ..= 2^REACH` are computed with as they are; others are scaled first.
+    const REACH: i32;
+
+    /// The nearest number of this type.
+    fn of(value: f64) -> Self;
+    /// The bits of its magnitude.
+    fn magnitude(self) -> Self::Bits;
+    /// `pixel - offset`, rounded once.
+    fn centre<P: Pixel>(pixel: P, offset: f64) -> Self;
+}
+
+impl Real for f32 {
+    type Bits = u32;
+    const INFINITY: u32 = 0x7f80_0000;
+    const ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
+    const REACH: i32 = 40;
+
+    #[inline(always)]
+    fn of(value: f64) -> f32 {
+        value as f32
+    }
+
+    #[inline(always)]
+    fn magnitude(self) -> u32 {
+        self.to_bits() & 0x7fff_ffff
+    }
+
+    #[inline(always)]
+    fn centre<P: Pixel>(pixel: P, offset: f64) -> f32 {
+        // The offset is a sample of the same image, so in every type but f64 it is an f32.
+        if size_of::<P>() == 8 { (pixel.to_f64() - offset) as f32 } else { pixel.to_f32() - offset as f32 }
+    }
+}
+
+impl Real for f64 {
+    type Bits = u64;
+    const INFINITY: u64 = 0x7ff0_0000_0000_0000;
+    const ROUNDOFF: f64 = f64::EPSILON / 2.0;
+    const REACH: i32 = 200;
+
+    #[inline(always)]
+    fn of(value: f64) -> f64 {
+        value
+    }
+
+    #[inline(always)]
+    fn magnitude(self) -> u64 {
+        self.to_bits() & 0x7fff_ffff_ffff_ffff
+    }
+
+    #[inline(always)]
+    fn centre<P: Pixel>(pixel: P, offset: f64) -> f64 {
+        pixel.to_f64() - offset
+    }
+}
+
+/// A power of two as exact factors, each of which is a number: `value * a * b` for `2^exponent`.
+pub fn power_of_two(exponent: i32) -> f64 {
+    2f64.powi(exponent.clamp(-1022, 1023))
+}
+
+/// The exponent of a positive finite number: it lies in `[2^e, 2^(e+1))`.
+pub fn exponent(value: f64) -> i32 {
+    if value < f64::MIN_POSITIVE {
+        let scaled = value * 2f64.powi(200);
+        return (scaled.to_bits() >> 52) as i32 - 1023 - 200;
+    }
+    (value.to_bits() >> 52) as i32 - 1023
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponents() {
+        for (value, expected) in [(1.0, 0), (1.9, 0), (2.0, 1), (0.75, -1), (f64::MAX, 1023), (5e-324, -1074), (1e-310, -1030)] {
+            assert_eq!(exponent(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn magnitudes_order() {
+        assert!((-3.0f32).magnitude() > 2.0f32.magnitude());
+        assert!(f32::MAX.magnitude() < <f32 as Real>::INFINITY);
+        assert!(f64::NAN.magnitude() > <f64 as Real>::INFINITY);
+    }
+}

@@ -1,0 +1,414 @@
+//! The CPU's solvers: which engine, which type, which tile. A recipe is cheap; building it makes transforms and buffers.
+
+use flcc_core::dtype::DType;
+use flcc_core::error::Refusal;
+use flcc_core::key::KernelKey;
+use flcc_core::measure::Measure;
+use flcc_core::shape::join;
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
+
+use super::bind::integer_problem;
+use super::direct::{self, Direct};
+use super::fourier::Fourier;
+use super::isa::{Isa, IsaSet};
+use super::kernel::{Kernel, KernelOp};
+use super::real::Real;
+use super::separable::{self, Separable};
+use super::tile::{Engine, Scheme, TileContext};
+use super::transform;
+use crate::exec::{CpuExecute, Execute};
+use crate::machine::Machine;
+use crate::solver::{Method, Offer, Platform, Solver};
+use crate::tiling::Tiling;
+
+/// How to build what executes an offer.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// The type that tiles are computed in.
+    pub real: DType,
+    /// Outputs of a whole tile an axis.
+    pub tile: [usize; 3],
+    /// Instruction sets that may be used.
+    pub isas: IsaSet,
+    /// Sums and cross term are exact integers.
+    exact: bool,
+    engine: EngineRecipe,
+}
+
+#[derive(Clone, Debug)]
+enum EngineRecipe {
+    Direct(&'static Kernel),
+    Fourier { shape: [usize; 3], rounds: bool },
+    Separable,
+}
+
+impl Recipe {
+    /// Builds it.
+    ///
+    /// # Errors
+    /// This processor lacks the instruction set that the described machine has.
+    pub fn build(&self, spec: &Spec) -> Result<Box<dyn Execute>, Refusal> {
+        match self.real {
+            DType::F32 => self.typed::<f32>(spec),
+            _ => self.typed::<f64>(spec),
+        }
+    }
+
+    fn typed<T: Real>(&self, spec: &Spec) -> Result<Box<dyn Execute>, Refusal> {
+        let lacking = || Refusal::new("cpu", format!("this processor has {}, the plan needs {}", IsaSet::detect(), self.isas));
+        let template = spec.template().padded();
+        let (engine, rounds) = match self.engine {
+            EngineRecipe::Direct(kernel) => (Engine::Direct(Direct::<T>::new(kernel, template, &self.isas).ok_or_else(lacking)?), false),
+            EngineRecipe::Fourier { shape, rounds } => (Engine::Fourier(Fourier::new(shape, template)), rounds),
+            EngineRecipe::Separable => (Engine::Separable(Separable::new(template, &self.isas).ok_or_else(lacking)?), false),
+        };
+        let scheme = Scheme::new(spec, self.exact, rounds);
+        let context = TileContext::new(spec.clone(), Tiling::new(spec, self.tile), engine, scheme, self.isas);
+        Ok(Box::new(CpuExecute { context }))
+    }
+}
+
+/// The largest magnitude of a pixel of an integer type.
+fn max(dtype: DType) -> f64 {
+    dtype.row().max.map_or(f64::INFINITY, f64::from)
+}
+
+/// Bounds of the integer sums of a problem: of the products with the template, and of the squares of a window.
+fn integer_bounds(spec: &Spec) -> (f64, f64) {
+    let n = spec.template().len() as f64;
+    let image = match spec.boundary().value() {
+        Some(value) => max(spec.image_type()).max(value),
+        None => max(spec.image_type()),
+    };
+    (image * max(spec.template_type()) * n, image * image * n)
+}
+
+/// Whether every sum of the problem is an integer that f64 holds.
+fn exact_in_f64(spec: &Spec) -> bool {
+    let (cross, square) = integer_bounds(spec);
+    integer_problem(spec) && cross < 2f64.powi(53) && square < 2f64.powi(53)
+}
+
+/// Why accuracy exact cannot be given for an integer problem, if so.
+fn refuse_inexact(solver: &str, spec: &Spec) -> Result<(), Refusal> {
+    if spec.accuracy() == Accuracy::Exact && spec.is_integer() && !exact_in_f64(spec) {
+        let n = spec.template().len();
+        return Err(Refusal::new(solver, format!("sums over {n} samples of {} can exceed 2^53, so they are not exact", spec.work_type())));
+    }
+    Ok(())
+}
+
+/// Estimated nanoseconds, measured once on one machine with AVX-512; only their ratios matter for the choice.
+mod cost {
+    use super::{DType, Isa, IsaSet, Measure};
+
+    /// Multiply-adds a nanosecond, by instruction set, in f32 (f64 has half).
+    pub fn multiply_adds(isas: &IsaSet, dtype: DType) -> f64 {
+        let single = match isas.iter().next() {
+            Some(Isa::Avx512) => 50.0,
+            Some(Isa::Avx2) => 28.0,
+            _ => 3.5,
+        };
+        if dtype == DType::F64 { single / 2.0 } else { single }
+    }
+
+    /// Gathering one sample.
+    pub const GATHER: f64 = 0.35;
+
+    /// Window sums and finish of one sample.
+    pub fn finish(measure: Measure, exact: bool) -> f64 {
+        let needs = measure.row().needs;
+        let sums = f64::from(u8::from(needs.square)) * 1.2 + f64::from(u8::from(needs.sum)) * 1.2;
+        let score = if !needs.square { 0.4 } else if exact { 3.0 } else { 1.5 };
+        sums + score
+    }
+
+    /// One transform there or back, a sample.
+    pub fn transform(len: f64, dtype: DType) -> f64 {
+        let single = 0.16 * len.max(2.0).log2();
+        // Past the second-level cache every pass goes to memory.
+        let far = if len > 150_000.0 { 1.5 } else { 1.0 };
+        far * if dtype == DType::F64 { 1.9 * single } else { single }
+    }
+}
+
+/// Samples of a tile with its margin over its outputs.
+fn margin(tile: [usize; 3], template: [usize; 3]) -> f64 {
+    (0..3).map(|axis| (tile[axis] + template[axis] - 1) as f64 / tile[axis] as f64).product()
+}
+
+/// Tile shapes for the methods that work on plain tiles, best first: whole where the result is small.
+fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
+    let template = spec.template().padded();
+    let full = |axis: usize| spec.image().padded()[axis] + template[axis] - 1;
+    let sizes: &[[usize; 3]] = match spec.image().axes() {
+        1 => &[[1, 1, 16384], [1, 1, 4096], [1, 1, 1024], [1, 1, 256]],
+        2 => &[[1, 64, 512], [1, 96, 256], [1, 192, 512], [1, 32, 256], [1, 24, 64], [1, 6, 16]],
+        _ => &[[8, 32, 64], [16, 48, 128], [8, 12, 32], [2, 6, 16]],
+    };
+    let mut tiles: Vec<[usize; 3]> = Vec::new();
+    for size in sizes {
+        // A large template needs a larger tile, or its margin is most of the work.
+        let tile = [0, 1, 2].map(|axis| {
+            let grown = if size[axis] >= 24 { size[axis].max(template[axis].next_multiple_of(16)) } else { size[axis] };
+            grown.min(full(axis))
+        });
+        if !tiles.contains(&tile) {
+            tiles.push(tile);
+        }
+    }
+    tiles
+}
+
+/// A tile as it stands in a kernel's name: `t64x512`.
+fn tile_name(spec: &Spec, tile: [usize; 3]) -> String {
+    format!("t{}", join(&spec.image().unpad(&tile), "x"))
+}
+
+/// Samples that the tiles of a spec gather, and outputs that they compute.
+fn volumes(spec: &Spec, tile: [usize; 3]) -> (f64, f64) {
+    let tiling = Tiling::new(spec, tile);
+    let largest = tiling.largest();
+    let outputs = spec.out_shape().len() as f64;
+    (outputs * margin(largest, spec.template().padded()), outputs)
+}
+
+/// The direct method.
+pub struct DirectSolver;
+
+impl Solver for DirectSolver {
+    fn name(&self) -> &'static str {
+        "direct"
+    }
+
+    fn method(&self) -> Method {
+        Method::Direct
+    }
+
+    fn platform(&self) -> Platform {
+        Platform::Cpu
+    }
+
+    fn offers(&self, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+        refuse_inexact(self.name(), spec)?;
+        let measure = spec.op().measure();
+        let exact = exact_in_f64(spec);
+        let real = direct_type(spec, exact);
+        let op = if measure == Measure::Sad { KernelOp::AbsDiff } else { KernelOp::Correlate };
+        let (template, isas) = (spec.template().padded(), machine.isas());
+        let kernel = direct::choose(op, real, template, spec.out_shape().padded(), &isas);
+        let count = (spec.templates() * spec.channels()) as f64;
+        let sums = if spec.mask() != MaskKind::None { f64::from(u8::from(measure.row().needs.square)) * 2.0 } else { 0.0 };
+        let rate = cost::multiply_adds(&isas, real);
+        Ok(plain_tiles(spec)
+            .into_iter()
+            .map(|tile| {
+                let (gathered, outputs) = volumes(spec, tile);
+                let products = outputs * spec.template().len() as f64 * (count + sums * spec.channels() as f64);
+                let estimate_ns = products / rate + gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact);
+                Offer {
+                    kernel: direct_key(kernel, spec, tile),
+                    method: Method::Direct,
+                    estimate_ns,
+                    eligible: true,
+                    recipe: Recipe { real, tile, isas, exact, engine: EngineRecipe::Direct(kernel) },
+                }
+            })
+            .collect())
+    }
+}
+
+/// The body's name and the tile.
+fn direct_key(kernel: &Kernel, spec: &Spec, tile: [usize; 3]) -> KernelKey {
+    let body: KernelKey = kernel.name.parse().expect("the table's names are kernel names, by its tests");
+    KernelKey { tile: tile_name(spec, tile), ..body }
+}
+
+/// The type that the direct method computes in.
+fn direct_type(spec: &Spec, exact: bool) -> DType {
+    let (cross, _) = integer_bounds(spec);
+    let taps = spec.template().len() * spec.channels();
+    if exact {
+        let differences = max(spec.work_type()) * spec.template().len() as f64;
+        let largest = if spec.op().measure() == Measure::Sad { differences } else { cross };
+        return if largest < 2f64.powi(24) && spec.mask() == MaskKind::None { DType::F32 } else { DType::F64 };
+    }
+    let wants_double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None;
+    // A sequential sum of more terms in f32 would leave every panel in doubt.
+    let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && taps > 400;
+    if wants_double || long { DType::F64 } else { DType::F32 }
+}
+
+/// The Fourier method.
+pub struct FourierSolver;
+
+impl Solver for FourierSolver {
+    fn name(&self) -> &'static str {
+        "fourier"
+    }
+
+    fn method(&self) -> Method {
+        Method::Fourier
+    }
+
+    fn platform(&self) -> Platform {
+        Platform::Cpu
+    }
+
+    fn offers(&self, spec: &Spec, _machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+        refuse_inexact(self.name(), spec)?;
+        let measure = spec.op().measure();
+        if measure == Measure::Sad {
+            return Err(Refusal::new(self.name(), "sad is no sum of products, so it has no product of spectra"));
+        }
+        let exact_asked = spec.accuracy() == Accuracy::Exact;
+        // Sums of integers that a user sees as such are rounded back to them; normalised measures need it only when asked.
+        let wants_rounding = exact_in_f64(spec) && (exact_asked || (!measure.row().normalised && spec.accuracy() != Accuracy::Fast));
+        let mut offers = Vec::new();
+        let mut bound = f64::INFINITY;
+        for shape in shapes(spec) {
+            let error = rounding_bound(spec, shape);
+            bound = bound.min(error);
+            let rounds = wants_rounding && error < 0.25;
+            if exact_asked && spec.is_integer() && !rounds {
+                continue;
+            }
+            offers.push(self.offer(spec, shape, rounds, wants_rounding));
+        }
+        if offers.is_empty() {
+            return Err(Refusal::new(self.name(), format!("its error bound {bound:.2} is not below 0.25, so its sums cannot be rounded to the exact integers")));
+        }
+        offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
+        Ok(offers)
+    }
+}
+
+impl FourierSolver {
+    fn offer(&self, spec: &Spec, shape: [usize; 3], rounds: bool, wants_rounding: bool) -> Offer {
+        let double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None || wants_rounding;
+        let real = if double { DType::F64 } else { DType::F32 };
+        let template = spec.template().padded();
+        let full = spec.image().padded();
+        let whole = spec.mode_region().shape.padded();
+        // One tile serves an axis whose outputs, all of them, fit in it.
+        let tile = [0, 1, 2].map(|axis| {
+            let outputs = shape[axis] + 1 - template[axis];
+            if whole[axis] <= outputs { full[axis] + template[axis] - 1 } else { outputs }
+        });
+        let measure = spec.op().measure();
+        let (channels, templates) = (spec.channels() as f64, spec.templates() as f64);
+        let samples = Tiling::new(spec, tile).len() as f64 * shape.iter().product::<usize>() as f64;
+        let sums = if spec.mask() != MaskKind::None && measure.row().needs.square { 4.0 } else { 0.0 };
+        let transforms = channels * (1.0 + templates + sums);
+        let outputs = spec.out_shape().len() as f64;
+        let each = cost::transform(shape.iter().product::<usize>() as f64, real);
+        let estimate_ns = samples * (transforms * each + channels * templates * 0.5 + channels * cost::GATHER)
+            + outputs * templates * channels * cost::finish(measure, rounds);
+        let size = join(&spec.image().unpad(&shape), "x");
+        let key = KernelKey { op: "fourier".into(), dtype: real.name().into(), size, target: "rustfft".into(), tile: tile_name(spec, tile) };
+        Offer {
+            kernel: key,
+            method: Method::Fourier,
+            estimate_ns,
+            // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
+            eligible: rounds || !wants_rounding,
+            recipe: Recipe { real, tile, isas: IsaSet::detect(), exact: rounds, engine: EngineRecipe::Fourier { shape, rounds } },
+        }
+    }
+}
+
+/// Transform shapes to choose from: about square, of fast lengths, whole axes where they are short.
+fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
+    let template = spec.template().padded();
+    let whole = spec.mode_region().shape.padded();
+    let single = [0, 1, 2].map(|axis| transform::fast_length(whole[axis] + template[axis] - 1));
+    let longest = template.into_iter().max().unwrap_or(1);
+    let (least, most) = match spec.image().axes() {
+        1 => (64, 1 << 17),
+        2 => (32, 2048),
+        _ => (16, 192),
+    };
+    let mut found: Vec<[usize; 3]> = Vec::new();
+    for length in transform::fast_lengths(least.min(longest + 1)..(most + 2 * longest + 1)) {
+        let shape = [0, 1, 2].map(|axis| if single[axis] <= length { single[axis] } else { transform::fast_length(length.max(template[axis] + template[axis] / 4 + 1)).min(single[axis]) });
+        if !found.contains(&shape) {
+            found.push(shape);
+        }
+    }
+    if found.is_empty() {
+        found.push(single);
+    }
+    found
+}
+
+/// A worst-case bound of a transform's error in f64 for integer images and templates; docs/numerics.md derives it.
+fn rounding_bound(spec: &Spec, shape: [usize; 3]) -> f64 {
+    let len = shape.iter().product::<usize>() as f64;
+    let image = spec.boundary().value().unwrap_or(0.0).max(max(spec.image_type()));
+    let window = if spec.op().measure().row().needs.square && spec.mask() != MaskKind::None { image * image } else { 0.0 };
+    let taps = (spec.template().len() as f64).sqrt();
+    let norms = (image * max(spec.template_type())).max(window) * len.sqrt() * taps;
+    10.0 * len.log2().max(1.0) * (f64::EPSILON / 2.0) * norms
+}
+
+/// The separable method.
+pub struct SeparableSolver;
+
+impl Solver for SeparableSolver {
+    fn name(&self) -> &'static str {
+        "separable"
+    }
+
+    fn method(&self) -> Method {
+        Method::Separable
+    }
+
+    fn platform(&self) -> Platform {
+        Platform::Cpu
+    }
+
+    fn offers(&self, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+        let refuse = |reason: &str| Err(Refusal::new(self.name(), reason));
+        let measure = spec.op().measure();
+        let template = spec.template().padded();
+        if measure == Measure::Sad {
+            return refuse("sad is no sum of products");
+        }
+        if spec.image().axes() == 1 {
+            return refuse("a 1D template has one axis: there is nothing to separate");
+        }
+        if spec.accuracy() == Accuracy::Exact && spec.is_integer() {
+            return refuse("the factors of an integer template are no integers, so sums are not exact");
+        }
+        let exact_integers = exact_in_f64(spec) && !measure.row().normalised && spec.accuracy() != Accuracy::Fast;
+        let double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None || exact_integers;
+        let real = if double { DType::F64 } else { DType::F32 };
+        let isas = machine.isas();
+        let kernels = if double { separable::choose::<f64>(template, &isas) } else { separable::choose::<f32>(template, &isas) };
+        let rank = spec.rank().unwrap_or(1) as f64;
+        let count = (spec.templates() * spec.channels()) as f64;
+        let rate = cost::multiply_adds(&isas, real) * 0.35;
+        let target = kernels[2].isa.name();
+        Ok(plain_tiles(spec)
+            .into_iter()
+            .map(|tile| {
+                let (gathered, outputs) = volumes(spec, tile);
+                let stretch = (tile[1] + template[1] - 1) as f64 / tile[1] as f64 * (tile[0] + template[0] - 1) as f64 / tile[0] as f64;
+                let lines = template[2] as f64 * stretch + template[1] as f64 + template[0] as f64;
+                let estimate_ns = outputs * rank * lines * count / rate
+                    + gathered * spec.channels() as f64 * cost::GATHER
+                    + outputs * count * cost::finish(measure, false);
+                let size = join(&spec.template().unpad(&template), "x");
+                let key = KernelKey { op: "separable".into(), dtype: real.name().into(), size, target: target.into(), tile: tile_name(spec, tile) };
+                Offer {
+                    kernel: key,
+                    method: Method::Separable,
+                    estimate_ns,
+                    // Without a known rank it is the runner-up that a bound template may take.
+                    eligible: spec.rank().is_some() && !exact_integers,
+                    recipe: Recipe { real, tile, isas, exact: false, engine: EngineRecipe::Separable },
+                }
+            })
+            .collect())
+    }
+}

@@ -1,0 +1,130 @@
+//! Doubtful panels, one at a time: collected from the image itself and scored in f64, centred, directly.
+//!
+//! The last resort of every method: what a tile computed for a panel may have drowned in the tile's own rounding; here
+//! the panel alone sets the scale. Cost `N_T` a panel.
+
+use flcc_core::boundary::Boundary;
+use flcc_core::measure::Measure;
+use flcc_core::view::AnyView;
+
+use super::bind::{Checked, Weights};
+use super::real::{exponent, power_of_two};
+
+/// What collecting a panel needs.
+pub struct Panels<'a> {
+    /// The image, with its channels.
+    pub image: &'a AnyView<'a>,
+    /// What lies outside.
+    pub boundary: Boundary,
+    /// Template samples an axis.
+    pub template: [usize; 3],
+    /// The mask.
+    pub weights: &'a Weights,
+}
+
+impl Panels<'_> {
+    /// The score of the panel that begins at an image position, for a normalised measure; `panel` is room for its samples.
+    pub fn score(&self, measure: Measure, begin: [isize; 3], template: &Checked, panel: &mut [f64]) -> f64 {
+        self.collect(begin, panel);
+        let samples = panel.len() / template.values.len();
+        let weight = |k: usize| self.weights.values.as_ref().map_or(1.0, |weights| weights[k]);
+        // What no weight looks at has no value.
+        if let Some(weights) = &self.weights.values {
+            for channel in panel.chunks_mut(samples) {
+                channel.iter_mut().zip(weights).filter(|(_, weight)| **weight == 0.0).for_each(|(value, _)| *value = 0.0);
+            }
+        }
+        match measure {
+            Measure::Zncc => {
+                let used = |k: usize| weight(k) > 0.0;
+                let constant = panel.chunks(samples).all(|channel| {
+                    let mut seen = channel.iter().enumerate().filter(|(k, _)| used(*k)).map(|(_, value)| *value);
+                    let first = seen.next();
+                    seen.all(|value| Some(value) == first)
+                });
+                if constant {
+                    return 0.0;
+                }
+                rescale(panel);
+                for channel in panel.chunks_mut(samples) {
+                    for _ in 0..2 {
+                        let mean = channel.iter().enumerate().map(|(k, value)| weight(k) * value).sum::<f64>() / self.weights.n;
+                        channel.iter_mut().enumerate().filter(|(k, _)| used(*k)).for_each(|(_, value)| *value -= mean);
+                    }
+                }
+                rescale(panel);
+                cosine(panel, template, weight)
+            }
+            Measure::Ncc => {
+                if rescale(panel) == 0.0 {
+                    return 0.0;
+                }
+                cosine(panel, template, weight)
+            }
+            Measure::Nssd => {
+                // |P - t|^2 / (|P| |t|): the difference in one scale, each norm in its own.
+                let raw = || template.raw.iter().flatten();
+                let largest = panel.iter().chain(raw()).fold(0.0f64, |m, value| m.max(value.abs()));
+                let common = power_of_two(-exponent(largest) - 1);
+                let each = |k: usize| weight(k % samples);
+                let ssd: f64 = panel.iter().zip(raw()).enumerate().map(|(k, (p, t))| each(k) * (p * common - t * common).powi(2)).sum();
+                let scale = rescale(panel);
+                if scale == 0.0 {
+                    return 1.0;
+                }
+                let norm_p = panel.iter().enumerate().map(|(k, p)| each(k) * p * p).sum::<f64>().sqrt() * (common / scale);
+                let norm_t = template.energy.sqrt() * (common / template.scale);
+                let ratio = ssd / norm_p / norm_t;
+                if ratio.is_nan() { 1.0 } else { ratio.min(1.0) }
+            }
+            Measure::Cc | Measure::Ssd | Measure::Sad => f64::NAN,
+        }
+    }
+
+    fn collect(&self, begin: [isize; 3], panel: &mut [f64]) {
+        let lengths = self.image.shape().padded();
+        let fold = |axis: usize, k: usize| self.boundary.fold(begin[axis] + k as isize, lengths[axis]);
+        let fill = self.boundary.value().unwrap_or(0.0);
+        let [kd, kh, kw] = self.template;
+        let mut samples = panel.iter_mut();
+        for channel in 0..self.image.channels() {
+            let image = self.image.channel(channel);
+            for z in 0..kd {
+                for y in 0..kh {
+                    let row = (fold(0, z), fold(1, y));
+                    for (x, sample) in samples.by_ref().take(kw).enumerate() {
+                        *sample = match (row, fold(2, x)) {
+                            ((Some(z), Some(y)), Some(x)) => image.at([z, y, x]),
+                            _ => fill,
+                        };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Brings the largest magnitude near 1 by a power of two, which is returned; 0 for nothing but zeros.
+fn rescale(panel: &mut [f64]) -> f64 {
+    let largest = panel.iter().fold(0.0f64, |m, value| m.max(value.abs()));
+    if largest == 0.0 {
+        return 0.0;
+    }
+    let scale = power_of_two(-exponent(largest) - 1);
+    panel.iter_mut().for_each(|value| *value *= scale);
+    scale
+}
+
+/// `sum w p t / sqrt(sum w p^2)` for a template of norm 1.
+fn cosine(panel: &[f64], template: &Checked, weight: impl Fn(usize) -> f64) -> f64 {
+    let samples = panel.len() / template.values.len();
+    let (mut cross, mut energy) = (0.0, 0.0);
+    for (p, t) in panel.chunks(samples).zip(&template.values) {
+        for (k, (p, t)) in p.iter().zip(t).enumerate() {
+            let weighted = weight(k) * p;
+            cross += weighted * t;
+            energy += weighted * p;
+        }
+    }
+    if energy == 0.0 { 0.0 } else { (cross / energy.sqrt()).clamp(-1.0, 1.0) }
+}

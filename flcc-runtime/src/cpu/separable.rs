@@ -1,0 +1,111 @@
+//! The separable method: a template of low rank as a sum of products of lines, each laid along one axis.
+//!
+//! Cost `rank * (T_h + T_w)` instead of `T_h * T_w` multiply-adds an output. What the decomposition leaves out is below
+//! rounding (`factor.rs`). Source: dissertation chapter 7, the third method.
+
+use super::factor::Factors;
+use super::isa::IsaSet;
+use super::kernel::{Bound, Kernel, KernelOp, Tile};
+use super::real::Real;
+use super::table;
+use crate::pad::Pitch;
+
+/// Kernels for the lines along each axis.
+#[derive(Clone, Copy, Debug)]
+pub struct Separable<T: Real> {
+    /// Along depth, height and width.
+    kernels: [Bound<T>; 3],
+    shape: [usize; 3],
+}
+
+/// The kernels of lines along each axis of a template.
+pub fn choose<T: Real>(template: [usize; 3], isas: &IsaSet) -> [&'static Kernel; 3] {
+    let [kd, kh, kw] = template;
+    [[kd, 1, 1], [1, kh, 1], [1, 1, kw]].map(|line| table::best(KernelOp::Correlate, T::DTYPE, line, false, isas))
+}
+
+/// A template as lines in the type of the tile.
+pub struct Lines<T> {
+    terms: Vec<[Vec<T>; 3]>,
+}
+
+impl<T: Real> Lines<T> {
+    /// Rounded factors.
+    pub fn new(factors: &Factors) -> Lines<T> {
+        let round = |line: &Vec<f64>| line.iter().map(|&value| T::of(value)).collect();
+        Lines { terms: factors.terms.iter().map(|term| [0, 1, 2].map(|axis| round(&term.vectors[axis]))).collect() }
+    }
+
+    /// How many terms there are.
+    pub fn len(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// Whether there are none: a template of zeros.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+}
+
+impl<T: Real> Separable<T> {
+    /// The engine, if this processor has the kernels' instruction sets.
+    pub fn new(shape: [usize; 3], isas: &IsaSet) -> Option<Separable<T>> {
+        let [d, h, w] = choose::<T>(shape, isas);
+        Some(Separable { kernels: [Bound::new(d, isas)?, Bound::new(h, isas)?, Bound::new(w, isas)?], shape })
+    }
+
+    /// The shape of the buffers for outputs of up to `out`.
+    pub fn pitches(&self, out: [usize; 3]) -> (Pitch, Pitch) {
+        let kernels = self.kernels.map(|kernel| kernel.kernel());
+        // The intermediate results are as high and deep as the input, and rounded up like every output.
+        let [d, h, w] = out;
+        let [kd, kh, kw] = self.shape;
+        let (between, _) = super::direct::pitches(&kernels, [1, 1, kw], [d + kd - 1, h + kh - 1, w]);
+        let (input, output) = super::direct::pitches(&kernels, self.shape, out);
+        let (rows, planes) = (input.rows.max(between.rows), input.planes.max(between.planes));
+        (Pitch { row: input.row, plane: input.row * rows, rows, planes }, output)
+    }
+
+    /// Elements of each of the two intermediate buffers.
+    pub fn temporary_len(&self, out: [usize; 3]) -> usize {
+        self.pitches(out).0.len()
+    }
+
+    /// The cross term of a tile.
+    #[allow(clippy::too_many_arguments, reason = "a tile is two buffers with their pitches")]
+    pub fn run(&self, input: &[T], pitch: Pitch, lines: &Lines<T>, temporary: &mut [Vec<T>; 2], out: &mut [T], out_pitch: Pitch, out_shape: [usize; 3]) {
+        let [kd, kh, kw] = self.shape;
+        let [d, h, w] = out_shape;
+        let [along_depth, along_height, along_width] = self.kernels;
+        let [first, second] = temporary;
+        let flat = kd == 1;
+        for (index, [depth, height, width]) in lines.terms.iter().enumerate() {
+            let run = |kernel: Bound<T>, input: &[T], template: &[T], kernel_shape, out: &mut [T], to: Pitch, out_shape, accumulate| {
+                kernel.run(&mut Tile {
+                    input,
+                    in_row: pitch.row,
+                    in_plane: pitch.plane,
+                    template,
+                    weights: &[],
+                    kernel_shape,
+                    out,
+                    out_row: to.row,
+                    out_plane: to.plane,
+                    out_shape,
+                    accumulate,
+                });
+            };
+            let last = index > 0;
+            run(along_width, input, width, [1, 1, kw], first, pitch, [d + kd - 1, h + kh - 1, w], false);
+            if flat {
+                run(along_height, first, height, [1, kh, 1], out, out_pitch, [d, h, w], last);
+            } else {
+                run(along_height, first, height, [1, kh, 1], second, pitch, [d + kd - 1, h, w], false);
+                run(along_depth, second, depth, [kd, 1, 1], out, out_pitch, [d, h, w], last);
+            }
+        }
+        if lines.terms.is_empty() {
+            out.fill(T::of(0.0));
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Where a boundary meets memory: the samples under a tile, gathered from an image into a dense padded buffer.
+//!
+//! Everything behind this file sees valid problems only. A gathered sample is `(sample - offset) * scale`: the offset is
+//! one sample of the tile (the median of a few), so that large means do not cost accuracy; the scale is 1 unless the
+//! tile's magnitudes are extraordinary. Samples that are NaN or infinite are replaced by 0 and marked.
+
+use flcc_core::boundary::Boundary;
+use flcc_core::dtype::Pixel;
+use flcc_core::each_type;
+use flcc_core::view::{AnyView, View};
+
+use crate::cpu::real::{Real, exponent, power_of_two};
+
+/// The samples that a tile's panels cover, in image coordinates; they may lie outside the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Samples {
+    /// The first one.
+    pub begin: [isize; 3],
+    /// How many there are on each axis.
+    pub len: [usize; 3],
+}
+
+/// A buffer that samples are gathered into: pitches, and the rows and planes that it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pitch {
+    /// Elements from one row to the next.
+    pub row: usize,
+    /// Elements from one plane to the next.
+    pub plane: usize,
+    /// Rows of a plane, slack included.
+    pub rows: usize,
+    /// Planes.
+    pub planes: usize,
+}
+
+impl Pitch {
+    /// Elements of the buffer.
+    pub fn len(&self) -> usize {
+        self.planes * self.plane
+    }
+}
+
+/// What was done to the samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gathered {
+    /// The power of two that they were multiplied by.
+    pub scale: f64,
+    /// Whether some were NaN or infinite.
+    pub marked: bool,
+}
+
+/// The offset of a tile: the median of up to 27 of its samples, 0 where none is finite.
+///
+/// A sample, so that it and differences from it are exact in the image's own type; a median, so that one huge sample does
+/// not move it. It depends on the tile alone, never on threads or on the region asked for.
+pub fn offset(image: &AnyView<'_>, boundary: Boundary, samples: Samples) -> f64 {
+    let lengths = image.shape().padded();
+    let mut values = [0.0; 27];
+    let mut count = 0;
+    let probe = |axis: usize, k: usize| samples.begin[axis] + (samples.len[axis] * (2 * k + 1) / 6) as isize;
+    for k in 0..27 {
+        let [z, y, x] = [probe(0, k / 9), probe(1, k / 3 % 3), probe(2, k % 3)];
+        let at = (boundary.fold(z, lengths[0]), boundary.fold(y, lengths[1]), boundary.fold(x, lengths[2]));
+        if let (Some(z), Some(y), Some(x)) = at {
+            let value = image.at([z, y, x]);
+            if value.is_finite() {
+                values[count] = value;
+                count += 1;
+            }
+        }
+    }
+    if count == 0 {
+        return 0.0;
+    }
+    let values = &mut values[..count];
+    values.sort_unstable_by(f64::total_cmp);
+    values[count / 2]
+}
+
+/// Gathers the samples of a tile from one channel of an image.
+///
+/// `out` is filled whole, with zeros where no sample belongs; `marks` gets 1 where a sample was NaN or infinite, and is
+/// written only if there is one. `scale` forces the power of two; else it is 1 for ordinary magnitudes.
+pub fn gather<T: Real>(
+    image: &AnyView<'_>,
+    boundary: Boundary,
+    samples: Samples,
+    offset: f64,
+    scale: Option<f64>,
+    out: &mut [T],
+    marks: &mut [T],
+    pitch: Pitch,
+) -> Gathered {
+    each_type!(AnyView, image, view => typed(view, boundary, samples, offset, scale, out, marks, pitch))
+}
+
+/// Gathers the samples of a tile as they are, each exactly; NaN and infinities become 0.
+pub fn exact(image: &AnyView<'_>, boundary: Boundary, samples: Samples, out: &mut [f64], pitch: Pitch) {
+    let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
+    let fill = boundary.value().unwrap_or(0.0);
+    each_type!(AnyView, image, view => rows(view, boundary, samples, out, pitch, fill, |pixel| finite(pixel.to_f64()), |_| {}));
+}
+
+#[allow(clippy::too_many_arguments, reason = "the typed half of `gather`")]
+fn typed<P: Pixel, T: Real>(
+    view: &View<'_, P>,
+    boundary: Boundary,
+    samples: Samples,
+    offset: f64,
+    scale: Option<f64>,
+    out: &mut [T],
+    marks: &mut [T],
+    pitch: Pitch,
+) -> Gathered {
+    let fill = boundary.value().unwrap_or(0.0);
+    if scale.is_none_or(|scale| scale == 1.0) {
+        let lengths = view.shape().padded();
+        let inside = (0..3).all(|axis| samples.begin[axis] >= 0 && samples.begin[axis] as usize + samples.len[axis] <= lengths[axis]);
+        let mut largest = if inside || boundary.value().is_none() { T::Bits::default() } else { T::of(fill - offset).magnitude() };
+        rows(view, boundary, samples, out, pitch, T::of(fill - offset), |pixel| T::centre(pixel, offset), |row| {
+            for value in row {
+                largest = largest.max(value.magnitude());
+            }
+        });
+        let ordinary = {
+            let (low, high) = (T::of(power_of_two(-T::REACH)).magnitude(), T::of(power_of_two(T::REACH)).magnitude());
+            largest == T::Bits::default() || (largest >= low && largest <= high)
+        };
+        if ordinary || (scale.is_some() && largest < T::INFINITY) {
+            return Gathered { scale: 1.0, marked: false };
+        }
+    }
+    careful(view, boundary, samples, offset, scale, out, marks, pitch)
+}
+
+/// The rare way: samples that are not finite, or whose magnitudes need a scale.
+#[allow(clippy::too_many_arguments, reason = "the careful half of `gather`")]
+fn careful<P: Pixel, T: Real>(
+    view: &View<'_, P>,
+    boundary: Boundary,
+    samples: Samples,
+    offset: f64,
+    scale: Option<f64>,
+    out: &mut [T],
+    marks: &mut [T],
+    pitch: Pitch,
+) -> Gathered {
+    let fill = boundary.value().unwrap_or(0.0);
+    let mark = |pixel: P| if pixel.to_f64().is_finite() { T::of(0.0) } else { T::of(1.0) };
+    let mut marked = false;
+    rows(view, boundary, samples, marks, pitch, T::of(0.0), mark, |row| {
+        marked |= row.iter().any(|value| value.to_f64() != 0.0);
+    });
+    // The largest difference from the offset, halved so that it is a number.
+    let mut largest = 0.0f64;
+    survey(view, boundary, samples, |value| {
+        if value.is_finite() {
+            largest = largest.max((value / 2.0 - offset / 2.0).abs());
+        }
+    });
+    largest = largest.max((fill / 2.0 - offset / 2.0).abs());
+    let scale = scale.unwrap_or_else(|| {
+        let e = exponent(largest) + 1;
+        if largest == 0.0 || e.abs() <= T::REACH { 1.0 } else { power_of_two(-e) }
+    });
+    let change = |value: f64| if value.is_finite() { T::of(value * scale - offset * scale) } else { T::of(0.0) };
+    rows(view, boundary, samples, out, pitch, change(fill), |pixel: P| change(pixel.to_f64()), |_| {});
+    Gathered { scale, marked }
+}
+
+/// Calls `see` with every sample of the tile that comes from the image.
+fn survey<P: Pixel>(view: &View<'_, P>, boundary: Boundary, samples: Samples, mut see: impl FnMut(f64)) {
+    let lengths = view.shape().padded();
+    let fold = |axis: usize, i: usize| boundary.fold(samples.begin[axis] + i as isize, lengths[axis]);
+    for z in (0..samples.len[0]).filter_map(|i| fold(0, i)) {
+        for y in (0..samples.len[1]).filter_map(|i| fold(1, i)) {
+            for x in (0..samples.len[2]).filter_map(|i| fold(2, i)) {
+                see(view.at([z, y, x]).to_f64());
+            }
+        }
+    }
+}
+
+/// Fills the buffer row by row; `check` sees each row of samples after it is written.
+#[allow(clippy::too_many_arguments, reason = "one loop serves the fast and the careful way")]
+fn rows<P: Pixel, T: Real>(
+    view: &View<'_, P>,
+    boundary: Boundary,
+    samples: Samples,
+    out: &mut [T],
+    pitch: Pitch,
+    fill: T,
+    change: impl Fn(P) -> T + Copy,
+    mut check: impl FnMut(&[T]),
+) {
+    let zero = T::of(0.0);
+    let lengths = view.shape().padded();
+    let [depth, height, width] = samples.len;
+    let fold = |axis: usize, i: usize| boundary.fold(samples.begin[axis] + i as isize, lengths[axis]);
+    // Columns left of the image, in it, right of it.
+    let left = samples.begin[2].saturating_neg().clamp(0, width as isize) as usize;
+    let right = (lengths[2] as isize - samples.begin[2]).clamp(left as isize, width as isize) as usize;
+    for (z, plane) in out.chunks_mut(pitch.plane).take(pitch.planes).enumerate() {
+        for (y, row) in plane.chunks_mut(pitch.row).take(pitch.rows).enumerate() {
+            if z >= depth || y >= height {
+                row.fill(zero);
+                continue;
+            }
+            let (row, slack) = row.split_at_mut(width);
+            slack.fill(zero);
+            match (fold(0, z), fold(1, y)) {
+                (Some(source_z), Some(source_y)) => {
+                    let first = (samples.begin[2] + left as isize).max(0) as usize;
+                    let inside = view.row(source_z, source_y, first, right - left);
+                    inside.map_into(&mut row[left..right], change);
+                    for x in (0..left).chain(right..width) {
+                        row[x] = fold(2, x).map_or(fill, |source_x| change(view.at([source_z, source_y, source_x])));
+                    }
+                }
+                _ => row.fill(fill),
+            }
+            check(row);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flcc_core::shape::Shape;
+    use proptest::prelude::*;
+
+    const RULES: [Boundary; 6] =
+        [Boundary::Zero, Boundary::Constant(7.0), Boundary::Replicate, Boundary::Reflect, Boundary::Mirror, Boundary::Wrap];
+
+    proptest! {
+        #[test]
+        fn a_gathered_sample_is_the_folded_one(
+            lengths in prop::array::uniform3(1usize..6),
+            begin in prop::array::uniform3(-9isize..9),
+            len in prop::array::uniform3(1usize..9),
+            rule in 0usize..6,
+            offset in -3i32..3,
+        ) {
+            let shape = Shape::new(&lengths).unwrap();
+            let data: Vec<u16> = (0..shape.len()).map(|i| (i * 37 % 101) as u16).collect();
+            let view = View::new(&data, shape).unwrap();
+            let pitch = Pitch { row: len[2] + 2, plane: (len[2] + 2) * (len[1] + 1), rows: len[1] + 1, planes: len[0] };
+            let mut out = vec![f32::NAN; pitch.len()];
+            let samples = Samples { begin, len };
+            let offset = f64::from(offset);
+            let done = gather(&view.into(), RULES[rule], samples, offset, None, &mut out, &mut [], pitch);
+            prop_assert_eq!(done, Gathered { scale: 1.0, marked: false });
+            for (index, &got) in out.iter().enumerate() {
+                let [z, y, x] = [index / pitch.plane, index % pitch.plane / pitch.row, index % pitch.row];
+                let at = |axis: usize, i: usize| RULES[rule].fold(begin[axis] + i as isize, lengths[axis]);
+                let expected = if z >= len[0] || y >= len[1] || x >= len[2] {
+                    0.0
+                } else {
+                    match (at(0, z), at(1, y), at(2, x)) {
+                        (Some(z), Some(y), Some(x)) => f64::from(view.at([z, y, x])) - offset,
+                        _ => RULES[rule].value().unwrap() - offset,
+                    }
+                };
+                prop_assert_eq!(f64::from(got), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn extraordinary_samples_are_scaled_and_marked() {
+        let data = [1e300, f64::NAN, -1e300, 5e299];
+        let view = View::new(&data, Shape::new(&[4]).unwrap()).unwrap();
+        let samples = Samples { begin: [0, 0, 0], len: [1, 1, 4] };
+        let pitch = Pitch { row: 4, plane: 4, rows: 1, planes: 1 };
+        let (mut out, mut marks) = ([0f32; 4], [0f32; 4]);
+        let done = gather(&view.into(), Boundary::Zero, samples, 0.0, None, &mut out, &mut marks, pitch);
+        assert!(done.marked && done.scale < 1e-250);
+        assert_eq!(marks, [0.0, 1.0, 0.0, 0.0]);
+        assert_eq!((out[1], out[2], out[3]), (0.0, -out[0], out[0] / 2.0));
+    }
+
+    #[test]
+    fn one_huge_sample_does_not_move_the_offset() {
+        let mut data = vec![1000.0f32; 100];
+        data[50] = 1e30;
+        let view: AnyView<'_> = View::new(&data, Shape::new(&[10, 10]).unwrap()).unwrap().into();
+        let samples = Samples { begin: [0, 0, 0], len: [1, 10, 10] };
+        assert_eq!(offset(&view, Boundary::Zero, samples), 1000.0);
+    }
+}

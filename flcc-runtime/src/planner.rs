@@ -1,0 +1,353 @@
+//! From a spec to a plan: wisdom, then measurement, then estimated cost.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use flcc_core::dtype::Pixels;
+use flcc_core::error::{PlanError, Refusal, SpecError};
+use flcc_core::spec::{MaskKind, Spec};
+use flcc_core::view::AnyView;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::exec::{Control, Execute};
+use crate::machine::Machine;
+use crate::plan::{Candidate, Outcome, Plan};
+use crate::solver::{Method, Offer, Platform};
+use crate::solvers::SOLVERS;
+use crate::wisdom::{Entry, Wisdom};
+
+/// How hard to think about a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Effort {
+    /// By estimated cost; microseconds.
+    #[default]
+    Estimate,
+    /// The promising offers are timed on made-up data.
+    Measure,
+    /// Every offer is timed, for longer.
+    Patient,
+}
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Effort::Estimate => "estimate",
+            Effort::Measure => "measure",
+            Effort::Patient => "patient",
+        })
+    }
+}
+
+impl FromStr for Effort {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Effort, SpecError> {
+        match text {
+            "estimate" => Ok(Effort::Estimate),
+            "measure" => Ok(Effort::Measure),
+            "patient" => Ok(Effort::Patient),
+            _ => Err(SpecError::new("effort", "estimate, measure or patient", text)),
+        }
+    }
+}
+
+/// What stands for the code that wisdom was measured with: other code, other wisdom.
+pub const SOURCE: &str = concat!("flcc-", env!("CARGO_PKG_VERSION"));
+
+/// Makes plans. Cheap to clone; clones share what they learn.
+#[derive(Clone)]
+pub struct Planner {
+    machine: Arc<Machine>,
+    effort: Effort,
+    threads: usize,
+    memory_limit: Option<usize>,
+    platform: Platform,
+    method: Method,
+    wisdom: Arc<Mutex<Wisdom>>,
+}
+
+impl Planner {
+    /// A planner for this machine: all its cores, effort estimate, no memory limit.
+    ///
+    /// # Errors
+    /// `FLCC_ISA` names no instruction set.
+    pub fn new() -> Result<Planner, SpecError> {
+        Ok(Planner::with_machine(Machine::detect()?))
+    }
+
+    /// A planner for a described machine.
+    pub fn with_machine(machine: Machine) -> Planner {
+        let threads = machine.cores().max(1);
+        Planner {
+            machine: Arc::new(machine),
+            effort: Effort::default(),
+            threads,
+            memory_limit: None,
+            platform: Platform::default(),
+            method: Method::default(),
+            wisdom: Arc::default(),
+        }
+    }
+
+    /// How hard to think.
+    pub fn effort(self, effort: Effort) -> Planner {
+        Planner { effort, ..self }
+    }
+
+    /// Threads to execute with; 0 for one a core.
+    pub fn threads(self, threads: usize) -> Planner {
+        let threads = if threads == 0 { self.machine.cores().max(1) } else { threads };
+        Planner { threads, ..self }
+    }
+
+    /// Bytes that a plan may take above images, templates and results: its scratch and bound templates.
+    pub fn memory_limit(self, bytes: Option<usize>) -> Planner {
+        Planner { memory_limit: bytes, ..self }
+    }
+
+    /// Where to compute.
+    pub fn platform(self, platform: Platform) -> Planner {
+        Planner { platform, ..self }
+    }
+
+    /// Forces a method; `auto` lets the planner choose.
+    pub fn method(self, method: Method) -> Planner {
+        Planner { method, ..self }
+    }
+
+    /// Uses and extends this wisdom.
+    pub fn wisdom(self, wisdom: Wisdom) -> Planner {
+        Planner { wisdom: Arc::new(Mutex::new(wisdom)), ..self }
+    }
+
+    /// What is known by now.
+    pub fn learnt(&self) -> Wisdom {
+        self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The machine that is planned for.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// A plan for a spec.
+    ///
+    /// # Errors
+    /// A forced method or platform that does not serve the spec, with its reason; a memory limit that no offer meets, with
+    /// the least that one would.
+    pub fn plan(&self, spec: &Spec) -> Result<Plan, PlanError> {
+        let mut candidates = Vec::new();
+        let mut fitting: Vec<(Offer, Box<dyn Execute>, usize)> = Vec::new();
+        let mut least: Option<usize> = None;
+        let mut refusal: Option<Refusal> = None;
+        for solver in SOLVERS {
+            let asked = (self.platform == Platform::Any || self.platform == solver.platform())
+                && (self.method == Method::Auto || self.method == solver.method() || solver.method() == Method::Auto);
+            let refused = |refusal: &Refusal| Candidate {
+                kernel: solver.name().to_string(),
+                method: solver.method(),
+                outcome: Outcome::Refused(refusal.reason.clone()),
+                estimate_ns: None,
+            };
+            match solver.offers(spec, &self.machine) {
+                Err(reason) => {
+                    candidates.push(refused(&reason));
+                    if asked && (refusal.is_none() || self.method == solver.method()) {
+                        refusal = Some(reason);
+                    }
+                }
+                Ok(_) if !asked => {
+                    candidates.push(refused(&Refusal::new(solver.name(), format!("method {} on platform {} was asked for", self.method, self.platform))));
+                }
+                Ok(offers) => {
+                    let mut kept = 0;
+                    for offer in offers {
+                        // The best few of a solver stand for the rest, unless memory decides.
+                        if kept >= self.offers_of_a_solver() {
+                            break;
+                        }
+                        match self.fit(spec, &offer) {
+                            Ok((execute, workers)) => {
+                                kept += 1;
+                                fitting.push((offer, execute, workers));
+                            }
+                            Err(Misfit::Memory(bytes)) => least = Some(least.map_or(bytes, |least| least.min(bytes))),
+                            Err(Misfit::Refused(reason)) => {
+                                candidates.push(refused(&reason));
+                                refusal.get_or_insert(reason);
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        let forced = self.method != Method::Auto;
+        let (mut eligible, others): (Vec<_>, Vec<_>) = fitting.into_iter().partition(|(offer, ..)| offer.eligible || forced);
+        eligible.sort_by(|a, b| a.0.estimate_ns.total_cmp(&b.0.estimate_ns));
+        if eligible.is_empty() {
+            return Err(match (least, refusal) {
+                (Some(needed), _) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
+                (None, Some(refusal)) => PlanError::Refused(refusal),
+                (None, None) => PlanError::Refused(Refusal::new("planner", "no method serves this spec")),
+            });
+        }
+        let chosen = self.choose(spec, &eligible, &mut candidates);
+        for (offer, ..) in &others {
+            let outcome = Outcome::RunnerUp;
+            candidates.push(Candidate { kernel: offer.kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) });
+        }
+        let runner_up = others.into_iter().find(|(offer, ..)| offer.method == Method::Separable);
+        let (offer, execute, workers) = eligible.swap_remove(chosen);
+        Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), runner_up, candidates))
+    }
+
+    fn offers_of_a_solver(&self) -> usize {
+        match self.effort {
+            Effort::Estimate => 2,
+            Effort::Measure => 4,
+            Effort::Patient => 8,
+        }
+    }
+
+    /// Builds an offer with as many workers as the memory limit allows.
+    fn fit(&self, spec: &Spec, offer: &Offer) -> Result<(Box<dyn Execute>, usize), Misfit> {
+        let execute = offer.recipe.build(spec).map_err(Misfit::Refused)?;
+        let tiles = execute.tiles().saturating_mul(spec.images().max(1));
+        let templates = execute.template_bytes().saturating_mul(spec.templates());
+        let mut workers = self.threads.min(tiles).max(1);
+        let bytes = |workers: usize| execute.scratch_bytes(workers).saturating_add(templates);
+        if let Some(limit) = self.memory_limit {
+            while workers > 1 && bytes(workers) > limit {
+                workers -= 1;
+            }
+            if bytes(workers) > limit {
+                return Err(Misfit::Memory(bytes(workers)));
+            }
+        }
+        Ok((execute, workers))
+    }
+
+    /// Which of the offers, sorted by estimate, to take.
+    fn choose(&self, spec: &Spec, offers: &[(Offer, Box<dyn Execute>, usize)], candidates: &mut Vec<Candidate>) -> usize {
+        let fingerprint = self.machine.fingerprint();
+        let candidate = |offer: &Offer, outcome| Candidate { kernel: offer.kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) };
+        let known = {
+            let wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
+            wisdom.lookup(&fingerprint, SOURCE, spec, self.threads).cloned()
+        };
+        if let Some(entry) = known
+            && let Some(chosen) = offers.iter().position(|(offer, ..)| offer.kernel == *entry.kernel())
+        {
+            for (index, (offer, ..)) in offers.iter().enumerate() {
+                let outcome = if index == chosen { Outcome::Known(entry.median_ns()) } else { Outcome::Slower };
+                candidates.push(candidate(offer, outcome));
+            }
+            return chosen;
+        }
+        if self.effort == Effort::Estimate || offers.len() == 1 && self.effort == Effort::Measure {
+            for (index, (offer, ..)) in offers.iter().enumerate() {
+                candidates.push(candidate(offer, if index == 0 { Outcome::Estimated } else { Outcome::Slower }));
+            }
+            return 0;
+        }
+        let trial = Trial::new(spec);
+        let cut = if self.effort == Effort::Patient { f64::INFINITY } else { 4.0 * offers[0].0.estimate_ns };
+        let mut best: Option<(usize, u64)> = None;
+        let mut timings = Vec::new();
+        for (index, (offer, execute, workers)) in offers.iter().enumerate() {
+            if offer.estimate_ns > cut {
+                candidates.push(candidate(offer, Outcome::Slower));
+                continue;
+            }
+            match trial.time(execute.as_ref(), *workers, self.effort, best.map(|(_, ns)| ns)) {
+                Err(reason) => candidates.push(candidate(offer, Outcome::Failed(reason))),
+                Ok(ns) => {
+                    candidates.push(candidate(offer, Outcome::Measured(ns)));
+                    timings.push((offer.kernel.clone(), ns));
+                    if best.is_none_or(|(_, least)| ns < least) {
+                        best = Some((index, ns));
+                    }
+                }
+            }
+        }
+        let Some((chosen, median_ns)) = best else {
+            return 0;
+        };
+        let kernel = offers[chosen].0.kernel.clone();
+        timings.retain(|(other, _)| *other != kernel);
+        // Offers name themselves in the grammar of kernel names, so there is nothing to refuse.
+        if let Ok(entry) = Entry::new(kernel, median_ns, timings) {
+            let _ = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).insert(&fingerprint, SOURCE, spec, self.threads, entry);
+        }
+        chosen
+    }
+}
+
+/// Why an offer is not taken.
+enum Misfit {
+    Memory(usize),
+    Refused(Refusal),
+}
+
+/// Made-up data of a spec's types and shapes, to time offers with.
+struct Trial {
+    spec: Spec,
+    image: Pixels,
+    templates: Vec<Pixels>,
+    mask: Option<Pixels>,
+}
+
+impl Trial {
+    fn new(spec: &Spec) -> Trial {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut noise = |count: usize, dtype| {
+            let values: Vec<f64> = (0..count)
+                .map(|_| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    (state >> 40) as f64 / 65536.0
+                })
+                .collect();
+            Pixels::F64(values).cast(dtype)
+        };
+        let image = noise(spec.image().len() * spec.channels(), spec.image_type());
+        let templates = (0..spec.templates()).map(|_| noise(spec.template().len() * spec.channels(), spec.template_type())).collect();
+        let mask = (spec.mask() != MaskKind::None).then(|| Pixels::F64((0..spec.template().len()).map(|k| f64::from(u8::from(k % 3 != 1))).collect()));
+        Trial { spec: spec.clone(), image, templates, mask }
+    }
+
+    /// The median time of a few runs, in nanoseconds.
+    fn time(&self, execute: &dyn Execute, workers: usize, effort: Effort, best: Option<u64>) -> Result<u64, String> {
+        let failed = |error: &dyn fmt::Display| error.to_string();
+        let view = |pixels, shape, channels| AnyView::dense(pixels, shape, channels).map_err(|error| failed(&error));
+        let image = view(&self.image, self.spec.image(), self.spec.channels())?;
+        let mask = self.mask.as_ref().map(|mask| view(mask, self.spec.template(), 1)).transpose()?;
+        let templates = self.templates.iter().map(|t| view(t, self.spec.template(), self.spec.channels())).collect::<Result<Vec<_>, _>>()?;
+        let (checked, weights) = crate::matcher::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
+        let bound = execute.bind(checked, weights).map_err(|error| failed(&error))?;
+        let mut maps: Vec<_> = templates.iter().map(|_| flcc_core::score::ScoreMap::zeros(self.spec.region(), self.spec.out_type())).collect();
+        let mut scratch = execute.scratch(workers, maps.len());
+        let (most, budget) = if effort == Effort::Patient { (15, Duration::from_millis(600)) } else { (5, Duration::from_millis(120)) };
+        let began = Instant::now();
+        let mut times = Vec::new();
+        for run in 0..=most {
+            let mut outs: Vec<_> = maps.iter_mut().map(flcc_core::score::ScoreMap::view_mut).collect();
+            let start = Instant::now();
+            execute.execute(bound.as_ref(), &[image], &mut outs, &mut scratch, &Control::default()).map_err(|error| failed(&error))?;
+            let ns = start.elapsed().as_nanos() as u64;
+            // The first run warms caches and pages; it counts only where a second is not worth its time.
+            let hopeless = best.is_some_and(|best| ns > 3 * best);
+            if run > 0 || began.elapsed() > budget || hopeless {
+                times.push(ns);
+            }
+            if hopeless || (began.elapsed() > budget && !times.is_empty()) {
+                break;
+            }
+        }
+        times.sort_unstable();
+        Ok(times[times.len() / 2])
+    }
+}

@@ -1,0 +1,95 @@
+//! Images that come one after another: each is executed as it comes, results come in the order of the images.
+//!
+//! A stream holds no image and no result: what it is given it computes and returns, so its memory is that of one
+//! execution. Images of other sizes than the plan's are planned once each; the last few sizes are kept.
+
+use flcc_core::error::ExecError;
+use flcc_core::score::ScoreMap;
+use flcc_core::shape::Shape;
+use flcc_core::view::AnyView;
+
+use crate::exec::Control;
+use crate::matcher::Matcher;
+
+/// How many image sizes besides the plan's are kept planned.
+const KEPT: usize = 4;
+
+/// A matcher on a stream of images.
+pub struct Stream {
+    /// The matcher of each size seen lately, the last used at the end; the plan's own is `first`.
+    others: Vec<(Shape, Matcher)>,
+    first: Matcher,
+}
+
+impl Stream {
+    pub(crate) fn new(first: Matcher) -> Stream {
+        Stream { others: Vec::new(), first }
+    }
+
+    /// The results of the next image, one for each template.
+    ///
+    /// # Errors
+    /// An image of another type or number of channels, or of a size that the problem has no answer for. The stream goes on
+    /// with the next image.
+    pub fn push(&mut self, image: &AnyView<'_>) -> Result<Vec<ScoreMap>, ExecError> {
+        self.push_with(image, &Control::default())
+    }
+
+    /// As [`Stream::push`], with progress and a way to cancel.
+    ///
+    /// # Errors
+    /// As [`Stream::push`], or cancelled.
+    pub fn push_with(&mut self, image: &AnyView<'_>, control: &Control<'_>) -> Result<Vec<ScoreMap>, ExecError> {
+        let matcher = self.matcher(image.shape())?;
+        matcher.execute_with(std::slice::from_ref(image), control).map(|(maps, _)| maps)
+    }
+
+    /// The matcher for images of a shape, planned now if it is new.
+    ///
+    /// # Errors
+    /// A shape that the problem has no answer for.
+    pub fn matcher(&mut self, shape: Shape) -> Result<Matcher, ExecError> {
+        if self.first.plan().spec().image() == shape && self.first.plan().spec().images() <= 1 {
+            return Ok(self.first.clone());
+        }
+        if let Some(at) = self.others.iter().position(|(known, _)| *known == shape) {
+            let entry = self.others.remove(at);
+            let matcher = entry.1.clone();
+            self.others.push(entry);
+            return Ok(matcher);
+        }
+        let matcher = self.first.rebind(shape)?;
+        if self.others.len() == KEPT {
+            self.others.remove(0);
+        }
+        self.others.push((shape, matcher.clone()));
+        Ok(matcher)
+    }
+
+    /// The results of every image of an iterator, computed as they are asked for.
+    pub fn run<'s, I>(&'s mut self, images: I) -> impl Iterator<Item = Result<Vec<ScoreMap>, ExecError>> + use<'s, I>
+    where
+        I: IntoIterator,
+        I::Item: AsImage,
+    {
+        images.into_iter().map(move |image| self.push(&image.as_image()))
+    }
+}
+
+/// What can be looked at as an image: views, and whatever owns samples.
+pub trait AsImage {
+    /// The view.
+    fn as_image(&self) -> AnyView<'_>;
+}
+
+impl AsImage for AnyView<'_> {
+    fn as_image(&self) -> AnyView<'_> {
+        *self
+    }
+}
+
+impl<T: AsImage> AsImage for &T {
+    fn as_image(&self) -> AnyView<'_> {
+        (*self).as_image()
+    }
+}

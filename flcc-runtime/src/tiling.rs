@@ -1,0 +1,129 @@
+//! The grid of tiles: anchored at the full result's origin, so that a tile is the same whatever region is asked for.
+
+use flcc_core::spec::Spec;
+
+use crate::pad::Samples;
+
+/// Tiles that cover a spec's region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiling {
+    /// Outputs of a whole tile an axis.
+    tile: [usize; 3],
+    /// First tile an axis.
+    first: [usize; 3],
+    /// Tiles an axis.
+    counts: [usize; 3],
+    /// Begin and end of what the mode computes, in the full result.
+    whole: [(usize, usize); 3],
+    /// Begin and end of what is asked for.
+    wanted: [(usize, usize); 3],
+    template: [usize; 3],
+}
+
+/// One tile, in coordinates of the full result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileBox {
+    /// Its first output.
+    pub origin: [usize; 3],
+    /// Its outputs: all that the mode computes of it, also those not asked for.
+    pub shape: [usize; 3],
+    /// Begin and end of what is asked for, relative to `origin`.
+    pub keep: [(usize, usize); 3],
+    /// Where `keep` begins in the result, relative to the region.
+    pub place: [usize; 3],
+}
+
+impl Tiling {
+    /// Tiles of up to `tile` outputs.
+    pub fn new(spec: &Spec, tile: [usize; 3]) -> Tiling {
+        let bounds = |region: flcc_core::extent::Region| {
+            let shape = region.shape.padded();
+            [0, 1, 2].map(|axis| (region.origin[axis], region.origin[axis] + shape[axis]))
+        };
+        let (whole, wanted) = (bounds(spec.mode_region()), bounds(spec.region()));
+        let tile = tile.map(|length| length.max(1));
+        let first = [0, 1, 2].map(|axis| wanted[axis].0 / tile[axis]);
+        let counts = [0, 1, 2].map(|axis| wanted[axis].1.div_ceil(tile[axis]) - first[axis]);
+        Tiling { tile, first, counts, whole, wanted, template: spec.template().padded() }
+    }
+
+    /// How many tiles there are.
+    pub fn len(&self) -> usize {
+        self.counts.iter().product()
+    }
+
+    /// The largest tile an axis, as cut to what the mode computes.
+    pub fn largest(&self) -> [usize; 3] {
+        [0, 1, 2].map(|axis| (0..self.counts[axis]).map(|k| self.span(axis, k)).map(|(begin, end)| end - begin).max().unwrap_or(0))
+    }
+
+    fn span(&self, axis: usize, k: usize) -> (usize, usize) {
+        let begin = (self.first[axis] + k) * self.tile[axis];
+        (begin.max(self.whole[axis].0), (begin + self.tile[axis]).min(self.whole[axis].1))
+    }
+
+    /// A tile by its number, row-major.
+    pub fn get(&self, index: usize) -> TileBox {
+        let [_, rows, columns] = self.counts;
+        let at = [index / (rows * columns), index / columns % rows, index % columns];
+        let mut tile = TileBox { origin: [0; 3], shape: [0; 3], keep: [(0, 0); 3], place: [0; 3] };
+        for axis in 0..3 {
+            let (begin, end) = self.span(axis, at[axis]);
+            let (from, to) = (begin.max(self.wanted[axis].0), end.min(self.wanted[axis].1));
+            tile.origin[axis] = begin;
+            tile.shape[axis] = end - begin;
+            tile.keep[axis] = (from - begin, to - begin);
+            tile.place[axis] = from - self.wanted[axis].0;
+        }
+        tile
+    }
+
+    /// The image samples under a tile's panels.
+    pub fn samples(&self, tile: &TileBox) -> Samples {
+        Samples {
+            begin: [0, 1, 2].map(|axis| tile.origin[axis] as isize - (self.template[axis] as isize - 1)),
+            len: [0, 1, 2].map(|axis| tile.shape[axis] + self.template[axis] - 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn tiles_cover_the_region_once_and_do_not_move_with_it(
+            image in prop::array::uniform2(4usize..30),
+            template in prop::array::uniform2(1usize..5),
+            tile in prop::array::uniform2(1usize..12),
+            mode in 0usize..3,
+            cut in prop::array::uniform4(0usize..6),
+        ) {
+            let mode = ["full", "same", "valid"][mode];
+            let whole: Spec = format!("corr:f32:{}x{}*{}x{}:{mode}", image[0], image[1], template[0], template[1]).parse().unwrap();
+            let shape = whole.out_shape().padded();
+            let origin = [0, 1].map(|axis| whole.region().origin[axis + 1] + cut[axis].min(shape[axis + 1] - 1));
+            let lengths = [0, 1].map(|axis| (shape[axis + 1] + whole.region().origin[axis + 1] - origin[axis]).min(cut[axis + 2] + 1));
+            let roi = format!("{},{}:{}x{}", origin[0], origin[1], lengths[0], lengths[1]).parse().unwrap();
+            let part = whole.clone().with_roi(Some(roi)).unwrap();
+            let tile = [1, tile[0], tile[1]];
+            let all: Vec<TileBox> = { let t = Tiling::new(&whole, tile); (0..t.len()).map(|i| t.get(i)).collect() };
+            let tiling = Tiling::new(&part, tile);
+            let mut seen = vec![0; part.out_shape().len()];
+            for index in 0..tiling.len() {
+                let tile = tiling.get(index);
+                prop_assert!(all.iter().any(|other| other.origin == tile.origin && other.shape == tile.shape));
+                for y in tile.keep[1].0..tile.keep[1].1 {
+                    for x in tile.keep[2].0..tile.keep[2].1 {
+                        let at = [tile.place[1] + y - tile.keep[1].0, tile.place[2] + x - tile.keep[2].0];
+                        seen[at[0] * part.out_shape().padded()[2] + at[1]] += 1;
+                        prop_assert_eq!(part.region().origin[1] + at[0], tile.origin[1] + y);
+                    }
+                }
+            }
+            prop_assert!(seen.iter().all(|&count| count == 1));
+        }
+    }
+}

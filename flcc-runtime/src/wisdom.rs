@@ -1,0 +1,588 @@
+//! What measuring found out, kept as text: for a machine, a source hash, a spec and a number of threads, the *name* of the
+//! kernel that won and the times of all that took part.
+//!
+//! Never a pixel, never an index into a table, and nothing is taken on trust: every line is checked when it is read, and a
+//! file that is not whole is an error. Whether a name still is a kernel here is the planner's question.
+//!
+//! ```text
+//! flcc-wisdom 1
+//! # comments and blank lines anywhere below
+//! machine x86_64/intel-xeon/avx2+portable/2cores/flcc-0.1.0 9f3c2a
+//! plan<TAB>zncc:f32:2000x2000*16x16:valid<TAB>threads=2<TAB>corr_f32_16x16_avx2<TAB>median_ns=8123456<TAB>fourier_f32_any_rustfft=9000123
+//! end 1
+//! ```
+//!
+//! The last line counts the entries, so that a file cut short is noticed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flcc_core::error::SpecError;
+use flcc_core::key::KernelKey;
+use flcc_core::spec::Spec;
+use thiserror::Error;
+
+/// The first line of a file.
+const HEADER: &str = "flcc-wisdom 1";
+
+/// Everything that is known, of any number of machines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wisdom {
+    entries: BTreeMap<Key, Entry>,
+}
+
+/// What an entry was measured for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The machine's fingerprint.
+    pub machine: String,
+    /// The hash of the sources that were timed.
+    pub source: String,
+    /// The spec's text.
+    pub spec: String,
+    /// The number of threads.
+    pub threads: usize,
+}
+
+/// What was measured: the winner, and the others by their time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    kernel: KernelKey,
+    median_ns: u64,
+    others: Vec<(KernelKey, u64)>,
+}
+
+/// Which entries are forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forget<'a> {
+    /// All of them.
+    All,
+    /// Those of the machine with this fingerprint.
+    Machine(&'a str),
+    /// Those whose spec begins with this text: `zncc:`, `zncc:f32:2000x2000`.
+    Spec(&'a str),
+}
+
+/// Why wisdom was not read or not written.
+#[derive(Debug, Error)]
+pub enum WisdomError {
+    /// A line that is not wisdom.
+    #[error("{}line {line}: {error}", prefix(file))]
+    Line {
+        /// The file, if it came from one.
+        file: Option<PathBuf>,
+        /// The line, from 1.
+        line: usize,
+        /// What was expected there and what came.
+        error: SpecError,
+    },
+    /// A file that could not be read or written.
+    #[error("{}: cannot {action} wisdom: {error}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// `read` or `write`.
+        action: &'static str,
+        /// What the operating system said.
+        #[source]
+        error: io::Error,
+    },
+}
+
+fn prefix(file: &Option<PathBuf>) -> String {
+    file.as_ref().map_or("wisdom ".to_string(), |file| format!("{}: wisdom ", file.display()))
+}
+
+impl Entry {
+    /// The winner with its median time, and the others that were timed, in any order.
+    ///
+    /// # Errors
+    /// A key whose name does not read back as itself, or a kernel that stands there twice.
+    pub fn new(kernel: KernelKey, median_ns: u64, mut others: Vec<(KernelKey, u64)>) -> Result<Entry, SpecError> {
+        let mut names = BTreeSet::new();
+        for key in std::iter::once(&kernel).chain(others.iter().map(|(key, _)| key)) {
+            let name = key.to_string();
+            if name.parse::<KernelKey>()? != *key {
+                return Err(SpecError::new("kernel name", "a name that reads back as itself", name));
+            }
+            if !names.insert(name.clone()) {
+                return Err(SpecError::new("kernel name", "each kernel once in an entry", name));
+            }
+        }
+        others.sort_by_cached_key(|(key, ns)| (*ns, key.to_string()));
+        Ok(Entry { kernel, median_ns, others })
+    }
+
+    /// The kernel that won.
+    pub fn kernel(&self) -> &KernelKey {
+        &self.kernel
+    }
+
+    /// Its median time, in ns.
+    pub fn median_ns(&self) -> u64 {
+        self.median_ns
+    }
+
+    /// The others with their times, the fastest first.
+    pub fn others(&self) -> &[(KernelKey, u64)] {
+        &self.others
+    }
+}
+
+impl Wisdom {
+    /// None.
+    pub fn new() -> Wisdom {
+        Wisdom::default()
+    }
+
+    /// Reads a whole text.
+    ///
+    /// # Errors
+    /// The first line that is not as described above, by its number. Also: a spec that is not in canonical form, two entries
+    /// with one key, a machine that is begun twice, a number with a sign or leading zeros, an `end` that is missing or
+    /// counts otherwise.
+    pub fn parse(text: &str) -> Result<Wisdom, WisdomError> {
+        let mut wisdom = Wisdom::new();
+        let mut sections = BTreeSet::new();
+        let mut section: Option<(String, String)> = None;
+        let mut ended = false;
+        let mut lines = text.lines().zip(1..);
+        let at = |line: usize| move |error: SpecError| WisdomError::Line { file: None, line, error };
+        let first = lines.next().map_or("", |(line, _)| line);
+        if first != HEADER {
+            return Err(at(1)(SpecError::new("header", HEADER, first)));
+        }
+        for (line, number) in lines {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if ended {
+                return Err(at(number)(SpecError::new("line", "nothing after 'end'", line)));
+            }
+            if let Some(count) = line.strip_prefix("end ") {
+                wisdom.check_end(count).map_err(at(number))?;
+                ended = true;
+            } else if let Some(machine) = line.strip_prefix("machine ") {
+                let begun = machine_line(machine).map_err(at(number))?;
+                if !sections.insert(begun.clone()) {
+                    return Err(at(number)(SpecError::new("machine", "each machine and source hash once", machine)));
+                }
+                section = Some(begun);
+            } else if let Some(plan) = line.strip_prefix("plan\t") {
+                let (spec, threads, entry) = plan_line(plan).map_err(at(number))?;
+                let (machine, source) =
+                    section.clone().ok_or_else(|| at(number)(SpecError::new("line", "a 'machine' line before the first plan", line)))?;
+                if wisdom.entries.insert(Key { machine, source, spec, threads }, entry).is_some() {
+                    return Err(at(number)(SpecError::new("plan", "each spec and number of threads once in a machine", line)));
+                }
+            } else {
+                return Err(at(number)(SpecError::new("line", "'machine ', 'plan<TAB>', 'end ', '#' or nothing", line)));
+            }
+        }
+        if !ended {
+            let error = SpecError::new("last line", format!("end {}", wisdom.len()), "the end of the text");
+            return Err(at(text.lines().count() + 1)(error));
+        }
+        Ok(wisdom)
+    }
+
+    fn check_end(&self, count: &str) -> Result<(), SpecError> {
+        if number(count, "end")? == self.len() as u64 {
+            Ok(())
+        } else {
+            Err(SpecError::new("end", format!("{}, the number of entries above", self.len()), count))
+        }
+    }
+
+    /// The text, sorted by machine, source, spec and threads. Reads back as the same wisdom.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{HEADER}\n");
+        let mut section = None;
+        for (Key { machine, source, spec, threads }, Entry { kernel, median_ns, others }) in &self.entries {
+            if section != Some((machine, source)) {
+                section = Some((machine, source));
+                text.push_str(&format!("machine {machine} {source}\n"));
+            }
+            let others: String = others.iter().map(|(other, ns)| format!("\t{other}={ns}")).collect();
+            text.push_str(&format!("plan\t{spec}\tthreads={threads}\t{kernel}\tmedian_ns={median_ns}{others}\n"));
+        }
+        text.push_str(&format!("end {}\n", self.len()));
+        text
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// As [`Wisdom::parse`], a file that cannot be read or is not UTF-8; each names the file.
+    pub fn load(path: &Path) -> Result<Wisdom, WisdomError> {
+        let file = || path.to_path_buf();
+        let bytes = fs::read(path).map_err(|error| WisdomError::File { file: file(), action: "read", error })?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+            let got = format!("byte 0x{:02x}", bytes[error.valid_up_to()]);
+            WisdomError::Line { file: Some(file()), line, error: SpecError::new("line", "UTF-8 text", got) }
+        })?;
+        Wisdom::parse(text).map_err(|error| match error {
+            WisdomError::Line { line, error, .. } => WisdomError::Line { file: Some(file()), line, error },
+            other => other,
+        })
+    }
+
+    /// Writes a file, whole or not at all: a temporary file beside it takes its place. Makes the folder if there is none.
+    ///
+    /// # Errors
+    /// What the operating system refuses, naming the file.
+    pub fn save(&self, path: &Path) -> Result<(), WisdomError> {
+        self.replace(path).map_err(|error| WisdomError::File { file: path.to_path_buf(), action: "write", error })
+    }
+
+    fn replace(&self, path: &Path) -> io::Result<()> {
+        static SERIAL: AtomicUsize = AtomicUsize::new(0);
+        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder {
+            fs::create_dir_all(folder)?;
+        }
+        let mut temporary = name.to_os_string();
+        temporary.push(format!(".{}.{}.tmp", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed)));
+        let temporary = path.with_file_name(temporary);
+        let written = fs::File::create_new(&temporary).and_then(|mut file| {
+            file.write_all(self.to_text().as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&temporary, path)
+        });
+        if written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists) {
+            // The first error is the one to tell; what is left behind is only a temporary file.
+            let _ = fs::remove_file(&temporary);
+        }
+        written
+    }
+
+    /// Takes over what another knows. Of two entries with one key the smaller median stays; equal ones leave this one.
+    pub fn merge(&mut self, other: Wisdom) {
+        for (key, entry) in other.entries {
+            match self.entries.get(&key) {
+                Some(known) if known.median_ns <= entry.median_ns => {}
+                _ => {
+                    self.entries.insert(key, entry);
+                }
+            }
+        }
+    }
+
+    /// Forgets some entries and says how many.
+    pub fn forget(&mut self, filter: Forget<'_>) -> usize {
+        let before = self.len();
+        self.entries.retain(|key, _| match filter {
+            Forget::All => false,
+            Forget::Machine(machine) => key.machine != machine,
+            Forget::Spec(prefix) => !key.spec.starts_with(prefix),
+        });
+        before - self.len()
+    }
+
+    /// What won for this spec with so many threads, on this machine and with these sources.
+    pub fn lookup(&self, machine: &str, source: &str, spec: &Spec, threads: usize) -> Option<&Entry> {
+        self.entries.get(&Key { machine: machine.into(), source: source.into(), spec: spec.to_string(), threads })
+    }
+
+    /// Keeps an entry, in the place of an older one with the same key, which is returned.
+    ///
+    /// # Errors
+    /// A fingerprint or a source hash that is not one word, no threads.
+    pub fn insert(&mut self, machine: &str, source: &str, spec: &Spec, threads: usize, entry: Entry) -> Result<Option<Entry>, SpecError> {
+        word(machine, "machine")?;
+        word(source, "source hash")?;
+        if threads == 0 {
+            return Err(SpecError::new("threads", "at least 1", threads));
+        }
+        Ok(self.entries.insert(Key { machine: machine.into(), source: source.into(), spec: spec.to_string(), threads }, entry))
+    }
+
+    /// All entries in the order of the text.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Entry)> {
+        self.entries.iter()
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// `FINGERPRINT SOURCEHASH`.
+fn machine_line(text: &str) -> Result<(String, String), SpecError> {
+    let (machine, source) = text.split_once(' ').ok_or_else(|| SpecError::new("machine", "FINGERPRINT SOURCEHASH", text))?;
+    Ok((word(machine, "machine")?, word(source, "source hash")?))
+}
+
+/// `SPEC<TAB>threads=N<TAB>KERNEL<TAB>median_ns=N[<TAB>KERNEL=N...]`.
+fn plan_line(text: &str) -> Result<(String, usize, Entry), SpecError> {
+    let fields: Vec<&str> = text.split('\t').collect();
+    let [spec, threads, kernel, median, others @ ..] = &fields[..] else {
+        return Err(SpecError::new("plan", "SPEC<TAB>threads=N<TAB>KERNEL<TAB>median_ns=N[<TAB>KERNEL=N...]", text));
+    };
+    let canonical = spec.parse::<Spec>()?.to_string();
+    if canonical != *spec {
+        return Err(SpecError::new("spec", format!("the canonical form {canonical}"), spec));
+    }
+    let threads = number(after("threads=", threads)?, "threads")?;
+    let threads = usize::try_from(threads).ok().filter(|&n| n > 0).ok_or_else(|| SpecError::new("threads", "at least 1", threads))?;
+    let median_ns = number(after("median_ns=", median)?, "median_ns")?;
+    let other = |field: &&str| {
+        let (name, ns) = field.split_once('=').ok_or_else(|| SpecError::new("other kernel", "KERNEL=N", field))?;
+        Ok((name.parse::<KernelKey>()?, number(ns, name)?))
+    };
+    let others = others.iter().map(other).collect::<Result<_, SpecError>>()?;
+    Ok((canonical, threads, Entry::new(kernel.parse()?, median_ns, others)?))
+}
+
+fn after<'a>(label: &str, text: &'a str) -> Result<&'a str, SpecError> {
+    text.strip_prefix(label).ok_or_else(|| SpecError::new("plan", format!("{label}N"), text))
+}
+
+/// Digits in the one form in which they are written.
+fn number(text: &str, argument: &str) -> Result<u64, SpecError> {
+    let value = text.parse::<u64>().ok().filter(|value| value.to_string() == text);
+    value.ok_or_else(|| SpecError::new(argument, "a whole number of ordinary form", text))
+}
+
+fn word(text: &str, argument: &str) -> Result<String, SpecError> {
+    if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(SpecError::new(argument, "one word without spaces", text));
+    }
+    Ok(text.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &str = "flcc-wisdom 1
+machine x86_64/a/avx2/2cores 9f3c
+plan\tconv:u8:100x100x100*5x5x5:full,reflect\tthreads=1\tcorr_f32_w5_avx2\tmedian_ns=10
+plan\tzncc:f32:64x64*7x7:valid\tthreads=1\tcorr_f32_7x7_avx2\tmedian_ns=812\tsad_f32_w7_avx2=812\tfourier_f32_any_rustfft=9001
+plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tcorr_f32_7x7_avx2\tmedian_ns=500
+machine x86_64/b/avx2/2cores 9f3c
+plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tfourier_f32_any_rustfft\tmedian_ns=18446744073709551615
+end 4
+";
+
+    fn spec(text: &str) -> Spec {
+        text.parse().unwrap()
+    }
+
+    fn entry(kernel: &str, ns: u64) -> Entry {
+        Entry::new(kernel.parse().unwrap(), ns, vec![]).unwrap()
+    }
+
+    fn fails(text: &str) -> String {
+        Wisdom::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn text_and_back() {
+        let wisdom = Wisdom::parse(TEXT).unwrap();
+        assert_eq!(wisdom.to_text(), TEXT);
+        let found = wisdom.lookup("x86_64/a/avx2/2cores", "9f3c", &spec("zncc:f32:64x64*7x7:valid"), 1).unwrap();
+        assert_eq!(found.kernel().to_string(), "corr_f32_7x7_avx2");
+        assert_eq!((found.median_ns(), found.others().len()), (812, 2));
+        assert_eq!(wisdom.lookup("x86_64/a/avx2/2cores", "other", &spec("zncc:f32:64x64*7x7:valid"), 1), None);
+        assert_eq!(Wisdom::parse(&Wisdom::new().to_text()).unwrap(), Wisdom::new());
+        assert_eq!(Wisdom::new().to_text(), "flcc-wisdom 1\nend 0\n");
+    }
+
+    #[test]
+    fn order_comments_and_blank_lines_do_not_matter() {
+        let lines: Vec<&str> = TEXT.lines().collect();
+        let text = [lines[0], "", "# b first", lines[5], lines[6], lines[1], lines[4], "#", lines[3], lines[2], lines[7], "# done"];
+        assert_eq!(Wisdom::parse(&text.join("\r\n")).unwrap().to_text(), TEXT);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        let change = |from: &str, to: &str| {
+            assert!(TEXT.contains(from), "{from}");
+            fails(&TEXT.replacen(from, to, 1))
+        };
+        assert_eq!(fails(""), "wisdom line 1: header: expected flcc-wisdom 1, got nothing");
+        assert_eq!(change("wisdom 1", "wisdom 2"), "wisdom line 1: header: expected flcc-wisdom 1, got flcc-wisdom 2");
+        assert_eq!(change("5x5x5:full", "5x5x5:fool"), "wisdom line 3: mode: expected full, same or valid, got fool");
+        assert_eq!(
+            change("64x64*7x7:valid", "064x64*7x7:valid"),
+            "wisdom line 4: spec: expected the canonical form zncc:f32:64x64*7x7:valid, got zncc:f32:064x64*7x7:valid"
+        );
+        assert!(change("zncc:f32", "lcc:f32").starts_with("wisdom line 4: spec: expected the canonical form zncc:"));
+        assert!(change("threads=2", "threads=1").starts_with("wisdom line 5: plan: expected each spec"));
+        assert_eq!(change("threads=1", "threads=0"), "wisdom line 3: threads: expected at least 1, got 0");
+        assert_eq!(change("threads=1", "thread=1"), "wisdom line 3: plan: expected threads=N, got thread=1");
+        assert!(change("corr_f32_w5_avx2", "7").starts_with("wisdom line 3: kernel"));
+        for wrong in ["-10", "+10", "010", "1e3", "10.0", "", " 10", "18446744073709551616", "NaN"] {
+            let message = change("median_ns=10", &format!("median_ns={wrong}"));
+            assert!(message.starts_with("wisdom line 3: median_ns: expected a whole number"), "{message}");
+        }
+        assert!(change("sad_f32_w7_avx2=812", "sad_f32_w7_avx2").contains("line 4: other kernel: expected KERNEL=N"));
+        assert!(change("sad_f32_w7_avx2=", "corr_f32_7x7_avx2=").contains("line 4: kernel name: expected each kernel once"));
+        assert!(change("machine x86_64/b", "machine x86_64/a").contains("line 6: machine: expected each machine"));
+        assert!(change("cores 9f3c", "cores").contains("line 2: machine: expected FINGERPRINT SOURCEHASH"));
+        assert!(change("cores 9f3c", "cores 9f3c x").contains("line 2: source hash: expected one word"));
+        assert!(change("machine x86_64/a/avx2/2cores 9f3c\n", "").contains("line 2: line: expected a 'machine' line"));
+        assert!(change("plan\tconv", "plan conv").contains("line 3: line: expected 'machine ', 'plan<TAB>'"));
+        assert_eq!(change("end 4", "end 5"), "wisdom line 8: end: expected 4, the number of entries above, got 5");
+        assert_eq!(change("end 4\n", ""), "wisdom line 8: last line: expected end 4, got the end of the text");
+        assert!(fails(&format!("{TEXT}end 4\n")).contains("line 9: line: expected nothing after 'end'"));
+    }
+
+    #[test]
+    fn a_text_cut_anywhere_is_noticed() {
+        for cut in 0..TEXT.len() - 1 {
+            assert!(Wisdom::parse(&TEXT[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn insert_keeps_out_what_could_not_be_read_again() {
+        let mut wisdom = Wisdom::new();
+        let spec = spec("corr:f32:9*3:full");
+        let one = entry("corr_f32_3_avx2", 7);
+        for wrong in ["", "a b", "a\tb", "a\n", "a\u{85}b"] {
+            assert!(wisdom.insert(wrong, "s", &spec, 1, one.clone()).is_err());
+            assert!(wisdom.insert("m", wrong, &spec, 1, one.clone()).is_err());
+        }
+        assert!(wisdom.insert("m", "s", &spec, 0, one.clone()).is_err());
+        let twice = one.kernel().clone();
+        assert!(Entry::new(twice.clone(), 1, vec![(twice, 2)]).is_err());
+        assert_eq!(wisdom.insert("m", "s", &spec, 1, one.clone()), Ok(None));
+        assert_eq!(wisdom.insert("m", "s", &spec, 1, entry("corr_f32_3_avx2", 9)), Ok(Some(one)));
+        assert_eq!(wisdom.len(), 1);
+    }
+
+    #[test]
+    fn merge_keeps_the_faster() {
+        let (a, b) = (spec("corr:f32:9*3:full"), spec("corr:f32:9*4:full"));
+        let mut ours = Wisdom::new();
+        let mut theirs = Wisdom::new();
+        ours.insert("m", "s", &a, 1, entry("ncc_f32_3_avx2", 5)).unwrap();
+        theirs.insert("m", "s", &a, 1, entry("sad_f32_3_avx2", 4)).unwrap();
+        ours.insert("m", "s", &b, 1, entry("ncc_f32_3_avx2", 5)).unwrap();
+        theirs.insert("m", "s", &b, 1, entry("sad_f32_3_avx2", 5)).unwrap();
+        theirs.insert("n", "s", &b, 1, entry("sad_f32_3_avx2", 6)).unwrap();
+        ours.merge(theirs);
+        assert_eq!(ours.len(), 3);
+        assert_eq!(ours.lookup("m", "s", &a, 1).unwrap().kernel().to_string(), "sad_f32_3_avx2");
+        assert_eq!(ours.lookup("m", "s", &b, 1).unwrap().kernel().to_string(), "ncc_f32_3_avx2");
+    }
+
+    #[test]
+    fn forgetting() {
+        let all = Wisdom::parse(TEXT).unwrap();
+        let forget = |filter| {
+            let mut wisdom = all.clone();
+            (wisdom.forget(filter), wisdom.len())
+        };
+        assert_eq!(forget(Forget::All), (4, 0));
+        assert_eq!(forget(Forget::Machine("x86_64/a/avx2/2cores")), (3, 1));
+        assert_eq!(forget(Forget::Machine("x86_64/a")), (0, 4));
+        assert_eq!(forget(Forget::Spec("zncc:f32")), (3, 1));
+        assert_eq!(forget(Forget::Spec("sad:")), (0, 4));
+    }
+
+    #[test]
+    fn files() {
+        let folder = std::env::temp_dir().join(format!("flcc-wisdom-{}", std::process::id()));
+        let path = folder.join("deep").join("wisdom.txt");
+        let wisdom = Wisdom::parse(TEXT).unwrap();
+        wisdom.save(&path).unwrap();
+        wisdom.save(&path).unwrap();
+        assert_eq!(Wisdom::load(&path).unwrap(), wisdom);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        fs::write(&path, b"flcc-wisdom 1\n\xff").unwrap();
+        assert_eq!(
+            Wisdom::load(&path).unwrap_err().to_string(),
+            format!("{}: wisdom line 2: line: expected UTF-8 text, got byte 0xff", path.display())
+        );
+        fs::write(&path, "flcc-wisdom 1\nend 1").unwrap();
+        assert!(Wisdom::load(&path).unwrap_err().to_string().starts_with(&format!("{}: wisdom line 2: end:", path.display())));
+        let missing = folder.join("none.txt");
+        assert!(Wisdom::load(&missing).unwrap_err().to_string().starts_with(&format!("{}: cannot read wisdom: ", missing.display())));
+        let on_a_folder = wisdom.save(&folder).unwrap_err().to_string();
+        assert!(on_a_folder.starts_with(&format!("{}: cannot write wisdom: ", folder.display())), "{on_a_folder}");
+        assert!(wisdom.save(Path::new("/")).unwrap_err().to_string().contains("names no file"));
+        assert!(wisdom.save(&path.join("below a file")).is_err());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Whatever was read is written in one form, and that form reads back as the same.
+    fn check_stable(text: &str) {
+        if let Ok(wisdom) = Wisdom::parse(text) {
+            let written = wisdom.to_text();
+            assert_eq!(Wisdom::parse(&written).unwrap(), wisdom);
+            assert_eq!(Wisdom::parse(&written).unwrap().to_text(), written);
+        }
+    }
+
+    fn entries() -> impl Strategy<Value = Wisdom> {
+        let kernel = "(corr|sad|fourier)_(u8|f32)_(any|w[1-9]|[1-9]x[1-9])_(avx2|portable|b32x8)";
+        let one = (
+            "[!-~]{1,9}",
+            "[0-9a-f]{1,8}",
+            3usize..90,
+            1usize..5,
+            kernel,
+            any::<u64>(),
+            prop::collection::btree_map(kernel, any::<u64>(), 0..4),
+        );
+        prop::collection::vec(one, 0..12).prop_map(|all| {
+            let mut wisdom = Wisdom::new();
+            for (machine, source, n, threads, kernel, ns, mut others) in all {
+                others.remove(&kernel);
+                let others = others.into_iter().map(|(name, ns)| (name.parse().unwrap(), ns)).collect();
+                let entry = Entry::new(kernel.parse().unwrap(), ns, others).unwrap();
+                wisdom.insert(&machine, &source, &spec(&format!("zncc:f32:{n}*3:valid")), threads, entry).unwrap();
+            }
+            wisdom
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_wisdom_round_trips(wisdom in entries()) {
+            prop_assert_eq!(&Wisdom::parse(&wisdom.to_text()).unwrap(), &wisdom);
+        }
+
+        #[test]
+        fn any_text_is_wisdom_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let text = String::from_utf8_lossy(&bytes);
+            check_stable(&text);
+            check_stable(&format!("{HEADER}\n{text}\nend 0\n"));
+            check_stable(&format!("{HEADER}\nmachine a b\nplan\t{text}\nend 1\n"));
+        }
+
+        #[test]
+        fn a_changed_byte_is_harmless(at in 0..TEXT.len(), byte in any::<u8>()) {
+            let mut bytes = TEXT.as_bytes().to_vec();
+            bytes[at] = byte;
+            check_stable(&String::from_utf8_lossy(&bytes));
+        }
+
+        #[test]
+        fn changed_lines_are_harmless(wisdom in entries(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>()) {
+            let text = wisdom.to_text();
+            let mut lines: Vec<&str> = text.lines().collect();
+            let line = lines.remove(from.index(lines.len()));
+            check_stable(&lines.join("\n"));
+            prop_assert!(Wisdom::parse(&lines.join("\n")).is_err() || line.starts_with("machine "));
+            lines.insert(to.index(lines.len() + 1), line);
+            check_stable(&lines.join("\n"));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `gen`: writes what flcc-codegen renders, or compares it with what is there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use flcc_codegen::{Matrix, render};
+
+/// Files by their path below generated/, with `/`.
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// Writes the files that changed and removes kernels that are no longer rendered.
+pub fn write(root: &Path) -> Result<String, String> {
+    let folder = root.join("generated");
+    let (wanted, there) = (rendered()?, present(&folder)?);
+    for path in there.keys().filter(|path| !wanted.contains_key(*path)) {
+        fs::remove_file(folder.join(path)).map_err(|error| format!("generated/{path}: {error}"))?;
+    }
+    for (path, bytes) in wanted.iter().filter(|(path, bytes)| there.get(*path) != Some(*bytes)) {
+        let target = folder.join(path);
+        fs::create_dir_all(target.parent().expect("a file stands in a folder")).map_err(|error| format!("generated/{path}: {error}"))?;
+        fs::write(target, bytes).map_err(|error| format!("generated/{path}: {error}"))?;
+    }
+    let changes = differences(&wanted, &there).len();
+    Ok(format!("{}, {changes} files changed", summary(&wanted)))
+}
+
+/// Compares the whole set of files and all their bytes.
+pub fn check(root: &Path) -> Result<String, String> {
+    let (wanted, there) = (rendered()?, present(&root.join("generated"))?);
+    let mut lines = differences(&wanted, &there);
+    if lines.is_empty() {
+        return Ok(format!("{}, as committed", summary(&wanted)));
+    }
+    lines.push(format!("generated/ is stale in {} files: run `cargo xtask gen` and commit", lines.len()));
+    Err(lines.join("\n"))
+}
+
+fn rendered() -> Result<Files, String> {
+    let files = render(&Matrix::committed()).map_err(|error| error.to_string())?;
+    Ok(files.into_iter().map(|file| (file.path, file.text.into_bytes())).collect())
+}
+
+/// What stands where rendered files stand: all of cuda/, and the registry.
+fn present(folder: &Path) -> Result<Files, String> {
+    let mut files = Files::new();
+    let registry = folder.join("src/registry.rs");
+    if registry.is_file() {
+        files.insert("src/registry.rs".into(), fs::read(registry).map_err(|error| format!("generated/src/registry.rs: {error}"))?);
+    }
+    collect(folder, "cuda", &mut files)?;
+    Ok(files)
+}
+
+fn collect(folder: &Path, below: &str, files: &mut Files) -> Result<(), String> {
+    let Ok(entries) = fs::read_dir(folder.join(below)) else { return Ok(()) };
+    for entry in entries {
+        let entry = entry.map_err(|error| format!("generated/{below}: {error}"))?;
+        let path = format!("{below}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            collect(folder, &path, files)?;
+        } else {
+            let bytes = fs::read(entry.path()).map_err(|error| format!("generated/{path}: {error}"))?;
+            files.insert(path, bytes);
+        }
+    }
+    Ok(())
+}
+
+fn differences(wanted: &Files, there: &Files) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (path, bytes) in wanted {
+        match there.get(path) {
+            None => lines.push(format!("generated/{path}: missing")),
+            Some(other) if other != bytes => lines.push(format!("generated/{path}: changed")),
+            Some(_) => {}
+        }
+    }
+    lines.extend(there.keys().filter(|path| !wanted.contains_key(*path)).map(|path| format!("generated/{path}: extra")));
+    lines
+}
+
+fn summary(files: &Files) -> String {
+    let kernels = files.keys().filter(|path| path.ends_with(".cu")).count();
+    let bytes: usize = files.values().map(Vec::len).sum();
+    format!("{kernels} kernels, {bytes} bytes in {} files", files.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(list: &[(&str, &str)]) -> Files {
+        list.iter().map(|(path, text)| (path.to_string(), text.as_bytes().to_vec())).collect()
+    }
+
+    #[test]
+    fn missing_extra_and_changed_are_told_apart() {
+        let wanted = files(&[("cuda/a.cu", "a"), ("cuda/b.cu", "b"), ("cuda/c.cu", "c")]);
+        let there = files(&[("cuda/b.cu", "b"), ("cuda/c.cu", "c "), ("cuda/d.cu", "d")]);
+        let expected = ["generated/cuda/a.cu: missing", "generated/cuda/c.cu: changed", "generated/cuda/d.cu: extra"];
+        assert_eq!(differences(&wanted, &there), expected);
+        assert!(differences(&wanted, &wanted).is_empty());
+    }
+
+    #[test]
+    fn the_committed_total_stays_reviewable() {
+        let bytes: usize = rendered().unwrap().values().map(Vec::len).sum();
+        assert!(bytes < 3_000_000, "{bytes}");
+    }
+}
