@@ -78,7 +78,7 @@ fn entries(family: &Family, shared: &Shared) -> Vec<Entry> {
         let code = if of.op == Op::Correlate && of.rows > 1 && (1..=family.unroll).contains(&taps) {
             unroll::kernel(&Body { name: name.clone(), taps: Taps::Unrolled(taps), ..of.clone() })
         } else {
-            unroll::instance(&name, of, taps)
+            unroll::instance(&name, of)
         };
         Entry { name, op: of.op, width, block_rows: of.rows, code }
     };

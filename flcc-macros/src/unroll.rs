@@ -25,7 +25,7 @@ pub enum Op {
 /// The taps of a template row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taps {
-    /// In a loop: the function is generic in the template's width, `W`, and `W = 0` is a width known only when it runs.
+    /// In a loop: one function for every width.
     Rolled,
     /// Written out.
     Unrolled(usize),
@@ -49,16 +49,15 @@ impl Body {
     }
 }
 
-/// The kernel `name`: the shared function `of` at one width, 0 for any.
-pub fn instance(name: &str, of: &Body, width: usize) -> TokenStream {
+/// The kernel `name` where it is the shared function `of`.
+pub fn instance(name: &str, of: &Body) -> TokenStream {
     let (name, shared) = (format_ident!("{name}"), format_ident!("{}", of.name));
     let float = format_ident!("{}", of.dtype.name());
     let features = features(of.isa);
-    let width = number(width);
     quote! {
         #features
         pub(super) fn #name(tile: &mut Tile<'_, #float>) {
-            #shared::<#width>(tile);
+            #shared(tile);
         }
     }
 }
@@ -72,16 +71,12 @@ pub fn kernel(body: &Body) -> TokenStream {
     let rows = number(body.rows);
     let lanes = number(body.lanes());
     let wide_columns = number(body.lanes() * body.vectors);
-    let (generics, width) = match body.taps {
-        Taps::Rolled => (quote!(<const W: usize>), quote!(::<W>)),
-        Taps::Unrolled(_) => (quote!(), quote!()),
-    };
     let narrow = block(body, &format_ident!("narrow"), 1);
     let (wide, wide_loop) = if body.vectors > 1 {
         let wide = block(body, &format_ident!("wide"), body.vectors);
         let wide_loop = quote! {
             while x + #wide_columns <= columns {
-                wide #width(tile, z, y, x);
+                wide(tile, z, y, x);
                 x += #wide_columns;
             }
         };
@@ -91,8 +86,9 @@ pub fn kernel(body: &Body) -> TokenStream {
     };
     quote! {
         #[doc = #doc]
+        #[inline(never)]
         #features
-        pub(super) fn #name #generics(tile: &mut Tile<'_, #float>) {
+        pub(super) fn #name(tile: &mut Tile<'_, #float>) {
             #wide
             #narrow
             let [depth, height, width] = tile.out_shape;
@@ -102,7 +98,7 @@ pub fn kernel(body: &Body) -> TokenStream {
                     let mut x = 0;
                     #wide_loop
                     while x < columns {
-                        narrow #width(tile, z, y, x);
+                        narrow(tile, z, y, x);
                         x += #lanes;
                     }
                 }
@@ -117,11 +113,11 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     let float = format_ident!("{}", body.dtype.name());
     let (rows, lanes) = (body.rows, body.lanes());
     let span = number(lanes * vectors);
-    let (generics, width) = match body.taps {
-        Taps::Rolled => (quote!(<const W: usize>), quote!(if W == 0 { tile.kernel_shape[2] } else { W })),
+    let width = match body.taps {
+        Taps::Rolled => quote!(tile.kernel_shape[2]),
         Taps::Unrolled(width) => {
             let width = number(width);
-            (quote!(), quote!(#width))
+            quote!(#width)
         }
     };
     let zero: TokenStream =
@@ -196,7 +192,7 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     };
     quote! {
         #features
-        fn #name #generics(tile: &mut Tile<'_, #float>, z: usize, y: usize, x: usize) {
+        fn #name(tile: &mut Tile<'_, #float>, z: usize, y: usize, x: usize) {
             let [depth, height, _] = tile.kernel_shape;
             let width = #width;
             #zero
@@ -318,7 +314,7 @@ fn doc(body: &Body) -> String {
         Op::AbsDiff => "sum w[dz, i, j] * |in[z+dz, y+i, x+j] - t[dz, i, j]|",
     };
     let width = match body.taps {
-        Taps::Rolled => "template rows of `W` taps, of any number if that is 0".to_string(),
+        Taps::Rolled => "template rows of any width".to_string(),
         Taps::Unrolled(width) => format!("template rows of {width} taps"),
     };
     format!("`out[z, y, x] = {formula}`; {width}; blocks of {} rows x {} vectors.", body.rows, body.vectors)
@@ -353,9 +349,9 @@ mod tests {
     }
 
     #[test]
-    fn one_width_of_a_loop() {
+    fn a_kernel_that_shares_a_loop() {
         let line = body("corr_f32_line_avx512", Isa::Avx512, Op::Correlate, Taps::Rolled, 1, 8);
-        insta::assert_snapshot!(lines(instance("corr_f32_n9_avx512", &line, 9)));
+        insta::assert_snapshot!(lines(instance("corr_f32_n9_avx512", &line)));
     }
 
     /// A steady row multiplies each of `rows x vectors` accumulators once for each tap.

@@ -57,6 +57,8 @@ pub struct Candidate {
 pub enum Outcome {
     /// Chosen by estimate.
     Estimated,
+    /// Asked for by name.
+    Named,
     /// Chosen by wisdom, which measured so many nanoseconds.
     Known(u64),
     /// Timed at so many nanoseconds.
@@ -197,6 +199,7 @@ impl fmt::Display for Plan {
             let estimate = candidate.estimate_ns.map_or(String::new(), |ns| format!("  estimated {}", time(ns)));
             let outcome = match &candidate.outcome {
                 Outcome::Estimated => "chosen by estimate".into(),
+                Outcome::Named => "asked for by name".into(),
                 Outcome::Known(ns) => format!("chosen by wisdom: measured {}", time(*ns as f64)),
                 Outcome::Measured(ns) => format!("measured {}", time(*ns as f64)),
                 Outcome::Slower => "slower by estimate".into(),

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flcc_core::dtype::Pixels;
+use flcc_core::key::KernelKey;
 use flcc_core::error::{PlanError, Refusal, SpecError};
 use flcc_core::spec::{MaskKind, Spec};
 use flcc_core::view::AnyView;
@@ -201,6 +202,25 @@ impl Planner {
         let runner_up = others.into_iter().find(|(offer, ..)| offer.method == Method::Separable);
         let (offer, execute, workers) = eligible.swap_remove(chosen);
         Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), runner_up, candidates))
+    }
+
+    /// The plan that uses a kernel by its name, tile included, whatever the others would cost: two specs under one kernel
+    /// give the same bits where their regions overlap.
+    ///
+    /// # Errors
+    /// No method offers that kernel for the spec, or the memory limit.
+    pub fn plan_with_kernel(&self, spec: &Spec, kernel: &KernelKey) -> Result<Plan, PlanError> {
+        let offers = SOLVERS.iter().filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten();
+        let Some(offer) = offers.into_iter().find(|offer| offer.kernel == *kernel) else {
+            return Err(Refusal::new("planner", format!("no method offers the kernel {kernel} for {spec}")).into());
+        };
+        let (execute, workers) = self.fit(spec, &offer).map_err(|misfit| match misfit {
+            Misfit::Memory(needed) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
+            Misfit::Refused(refusal) => PlanError::Refused(refusal),
+        })?;
+        let outcome = Outcome::Named;
+        let candidates = vec![Candidate { kernel: kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) }];
+        Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
     }
 
     fn offers_of_a_solver(&self) -> usize {

@@ -183,9 +183,12 @@ fn single_axis(template: &[f64], shape: [usize; 3]) -> Option<Vec<Term>> {
     Some(vec![Term { vectors, group: 0 }])
 }
 
+/// Left and right vectors.
+type Pairs = Vec<(Vec<f64>, Vec<f64>)>;
+
 /// A matrix as `Σ left · rightᵀ`: the right vectors orthonormal, the pairs in falling order of the left ones' norms.
 struct LowRank {
-    pairs: Vec<(Vec<f64>, Vec<f64>)>,
+    pairs: Pairs,
     /// The energy of what is left out.
     left_out: f64,
 }
@@ -283,7 +286,7 @@ fn singular_values(weights: &[Vec<f64>], rows: usize) -> Result<Vec<f64>, Stop> 
 }
 
 /// `C Qᵀ = (C V)(Q V)ᵀ` with the columns of `C V` orthogonal and in falling order.
-fn diagonalised(weights: Vec<Vec<f64>>, basis: Vec<Vec<f64>>, rows: usize) -> Result<Vec<(Vec<f64>, Vec<f64>)>, Stop> {
+fn diagonalised(weights: Vec<Vec<f64>>, basis: Vec<Vec<f64>>, rows: usize) -> Result<Pairs, Stop> {
     let rank = weights.len();
     if rank < 2 {
         return Ok(weights.into_iter().zip(basis).collect());

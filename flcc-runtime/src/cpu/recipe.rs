@@ -196,7 +196,7 @@ impl Solver for DirectSolver {
         let real = direct_type(spec, exact);
         let op = if measure == Measure::Sad { KernelOp::AbsDiff } else { KernelOp::Correlate };
         let (template, isas) = (spec.template().padded(), machine.isas());
-        let kernel = direct::choose(op, real, template, spec.out_shape().padded(), &isas);
+        let kernel = direct::choose(op, real, template, spec.mode_region().shape.padded(), &isas);
         let count = (spec.templates() * spec.channels()) as f64;
         let sums = if spec.mask() != MaskKind::None { f64::from(u8::from(measure.row().needs.square)) * 2.0 } else { 0.0 };
         let rate = cost::multiply_adds(&isas, real);

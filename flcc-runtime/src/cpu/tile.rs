@@ -435,7 +435,8 @@ impl<T: Real> TileContext<T> {
             return;
         }
         let tile = sums::Layout { shape: samples, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane };
-        sums::window(&mut scratch.marks, &mut scratch.window_marks, |a, b| if a > b { a } else { b }, &tile, [kd, kh, kw]);
+        let (marks, work) = (&mut scratch.marks, &mut scratch.window_marks);
+        isa::vectorized(&self.isas, || sums::window(marks, work, |a, b| if a > b { a } else { b }, &tile, [kd, kh, kw]));
         for z in 0..outputs[0] {
             for y in 0..outputs[1] {
                 let from = z * self.in_pitch.plane + y * self.in_pitch.row;

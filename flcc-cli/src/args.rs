@@ -1,0 +1,366 @@
+//! The arguments of every command.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand};
+use flcc_runtime::{Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat};
+
+/// The measures, as the help shows them.
+const MEASURES: &str = "cc|ncc|zncc|ssd|nssd|sad";
+
+/// Template matching, convolution and correlation of 1D, 2D and 3D images.
+///
+/// Images are PNG, JPEG, TIFF (8 and 16 bit, float; pages are the slowest axis), PGM, PPM or .npy. Sizes, origins and
+/// positions stand slowest axis first. Exit status: 0 done, 1 a failure, 2 a wrong call, 3 a forced method or platform
+/// refuses.
+#[derive(Debug, Parser)]
+#[command(name = "flcc", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// How to do it.
+    #[command(flatten)]
+    pub planning: Planning,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Convolve an image with a template (the template is flipped)
+    Conv(Correlate),
+    /// Cross-correlate an image with a template (nothing is flipped)
+    Corr(Correlate),
+    /// Local correlation coefficients of an image and a template (the same as match --measure zncc)
+    Lcc(Correlate),
+    /// Find templates in an image: prints `rank position score` lines, the best first
+    ///
+    /// A position is that of the template's first sample in mode valid; in the other modes it is the position in the
+    /// mode's whole result. With several templates each line ends with the template's name. --count adds a line
+    /// `count N SCORE`.
+    Match(Match),
+    /// Find templates in frames as they come: prints one JSON line a frame
+    Stream(Stream),
+    /// Statistics of every window of an image
+    Local(Local),
+    /// Judge a folder of vectors (an index.json) in this process
+    Conformance(Conformance),
+    /// Show which kernel a spec is computed with
+    Plan(Plan),
+    /// Check specs against the f64 oracle, then time them: prints one JSON line a spec
+    ///
+    /// Data are noise of a fixed seed. Fields: spec, method, kernel, threads; plan_ns, the time to make the plan;
+    /// median_ns, min_ns and runs, of one call for all images and templates of the spec into results and scratch that are
+    /// there; gflops, 2 operations for each multiply-add of the direct method, by the median; max_error over the checked
+    /// positions, absolute for ncc, zncc and nssd, divided by the largest magnitude otherwise; checked, the number of
+    /// positions: all of them up to 1e9 multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
+    Bench(Bench),
+    /// Show the processor, its instruction sets and caches, and the GPUs
+    Devices,
+    /// Show, merge or forget wisdom: what measuring has taught (the file that --wisdom or FLCC_WISDOM names)
+    #[command(subcommand)]
+    Wisdom(Wisdom),
+}
+
+/// How to compute: options of every command.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct Planning {
+    /// auto, direct, fourier or separable
+    #[arg(long, global = true, default_value = "auto", value_name = "METHOD")]
+    pub method: Method,
+    /// auto, cpu or cuda
+    #[arg(long, global = true, default_value = "auto", value_name = "PLATFORM")]
+    pub platform: Platform,
+    /// Threads to compute with; 0 for one a core
+    #[arg(long, global = true, default_value_t = 0, value_name = "N")]
+    pub threads: usize,
+    /// estimate, measure or patient [default: estimate; bench: measure]
+    #[arg(long, global = true, value_name = "EFFORT")]
+    pub effort: Option<Effort>,
+    /// Bytes that scratch and bound templates may take (K, M and G count in powers of 1024)
+    #[arg(long, global = true, value_name = "BYTES")]
+    pub memory_limit: Option<Bytes>,
+    /// Wisdom file, read if it is there, written after measuring [default: FLCC_WISDOM, if it is set]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub wisdom: Option<PathBuf>,
+    /// Type of the results, f32 or f64 [default: f32, f64 for f64 input]
+    #[arg(long, global = true, value_name = "TYPE")]
+    pub precision: Option<Precision>,
+    /// fast, promised or exact [default: promised]
+    #[arg(long, global = true, value_name = "ACCURACY")]
+    pub accuracy: Option<Accuracy>,
+    /// Print machine-readable output
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// A number of bytes: `4096`, `64M`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes(pub usize);
+
+impl FromStr for Bytes {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Bytes, SpecError> {
+        let wrong = || SpecError::new("memory limit", "a number of bytes, as 4096, 512K, 64M or 2G", text);
+        let (digits, unit) = match text.as_bytes().last() {
+            Some(b'K' | b'k') => (&text[..text.len() - 1], 1usize << 10),
+            Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
+            Some(b'G' | b'g') => (&text[..text.len() - 1], 1 << 30),
+            _ => (text, 1),
+        };
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        digits.parse::<usize>().ok().and_then(|count| count.checked_mul(unit)).map(Bytes).ok_or_else(wrong)
+    }
+}
+
+/// The type of results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Precision(pub DType);
+
+impl FromStr for Precision {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Precision, SpecError> {
+        match text.parse() {
+            Ok(dtype @ (DType::F32 | DType::F64)) => Ok(Precision(dtype)),
+            _ => Err(SpecError::new("precision", "f32 or f64", text)),
+        }
+    }
+}
+
+/// The extent of a result.
+#[derive(Clone, Debug, Args)]
+pub struct Extent {
+    /// full, same or valid [default: valid for match, lcc and stream, full for conv and corr, same for local]
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<Mode>,
+    /// zero, constant, replicate, reflect, mirror or wrap, or a name that numpy, scipy or OpenCV has for one
+    #[arg(long, default_value = "zero", value_name = "BOUNDARY")]
+    pub boundary: String,
+    /// The value outside the image, for --boundary constant [default: 0]
+    #[arg(long, value_name = "C", allow_hyphen_values = true)]
+    pub cval: Option<f64>,
+    /// Fold colour to grey (Rec. 601 luma)
+    #[arg(long)]
+    pub gray: bool,
+}
+
+impl Extent {
+    /// The boundary rule that the options name together.
+    ///
+    /// # Errors
+    /// An unknown name, a value that is not finite, `--cval` without `--boundary constant`.
+    pub fn boundary(&self) -> Result<Boundary, SpecError> {
+        let plain = Boundary::named(&self.boundary, self.cval.unwrap_or(0.0));
+        match (plain, self.cval) {
+            (Err(_), None) => self.boundary.parse(),
+            (Ok(Boundary::Constant(value)), _) => Ok(Boundary::Constant(value)),
+            (Ok(other), None) => Ok(other),
+            (Ok(_), Some(_)) => Err(SpecError::new("--cval", "--boundary constant with it", format!("--boundary {}", self.boundary))),
+            (Err(error), Some(_)) => Err(error),
+        }
+    }
+}
+
+/// conv, corr, lcc and match.
+#[derive(Clone, Debug, Args)]
+pub struct Correlate {
+    /// The image
+    pub image: PathBuf,
+    /// The template
+    #[arg(value_name = "TEMPLATE")]
+    pub positional: Option<PathBuf>,
+    /// Another template; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub template: Vec<PathBuf>,
+    /// A part of the image as a template: 167,186:52x52
+    #[arg(long, value_name = "ORIGIN:SHAPE")]
+    pub template_at: Vec<Region>,
+    /// Extent and boundary.
+    #[command(flatten)]
+    pub extent: Extent,
+    /// The measure: cc, ncc, zncc, ssd, nssd or sad [default: zncc for match and lcc, cc for corr]
+    #[arg(long, value_name = MEASURES)]
+    pub measure: Option<Measure>,
+    /// Weights of the template's samples, >= 0; of an image of 8 bits that holds only 0 and 255 the 255 count as 1
+    #[arg(long, value_name = "MASK")]
+    pub mask: Option<PathBuf>,
+    /// A part of the full result: 10,0:32x32
+    #[arg(long, value_name = "ORIGIN:SHAPE")]
+    pub roi: Option<Region>,
+    /// The result as .npy; of several templates OUT-1.npy, OUT-2.npy, in their order
+    #[arg(short, long, value_name = "OUT.npy")]
+    pub output: Option<PathBuf>,
+    /// A picture of the result with a colour bar; numbered as --output is
+    #[arg(long, value_name = "OUT.png")]
+    pub heatmap: Option<PathBuf>,
+}
+
+/// match.
+#[derive(Clone, Debug, Args)]
+pub struct Match {
+    /// Image, templates and results.
+    #[command(flatten)]
+    pub correlate: Correlate,
+    /// What is looked for.
+    #[command(flatten)]
+    pub peaks: Peaks,
+    /// The image with a numbered rectangle around each peak; a slice of a volume, a plot of a line
+    #[arg(long, value_name = "OUT.png")]
+    pub annotate: Option<PathBuf>,
+}
+
+/// Which positions are told.
+#[derive(Clone, Debug, Args)]
+pub struct Peaks {
+    /// At most so many peaks of each template [default: 1, or all that --threshold leaves]
+    #[arg(long, value_name = "K")]
+    pub top: Option<usize>,
+    /// Only scores at least as good as this: not below it, for ssd, nssd and sad not above it
+    #[arg(long, value_name = "R", allow_hyphen_values = true)]
+    pub threshold: Option<f64>,
+    /// How far from a peak, on every axis, there is no other [default: half the template's smallest side, at least 1]
+    #[arg(long, value_name = "D")]
+    pub min_distance: Option<usize>,
+    /// Leave out so many positions at each end of every axis
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub exclude_border: usize,
+    /// Tell how many positions attain the best score exactly
+    #[arg(long)]
+    pub count: bool,
+    /// Refine positions below a pixel
+    #[arg(long)]
+    pub subpixel: bool,
+}
+
+/// stream.
+#[derive(Clone, Debug, Args)]
+pub struct Stream {
+    /// The template
+    pub template: PathBuf,
+    /// Files, folders (their images in the order of their names), or - for raw frames on standard input [default: -]
+    #[arg(value_name = "FRAMES")]
+    pub frames: Vec<PathBuf>,
+    /// The raw frames on standard input, little-endian, one behind another: u8:480x640
+    #[arg(long, value_name = "TYPE:SHAPE")]
+    pub frame: Option<String>,
+    /// Extent and boundary.
+    #[command(flatten)]
+    pub extent: Extent,
+    /// The measure
+    #[arg(long, default_value = "zncc", value_name = MEASURES)]
+    pub measure: Measure,
+    /// Weights of the template's samples, as for match
+    #[arg(long, value_name = "MASK")]
+    pub mask: Option<PathBuf>,
+    /// What is looked for.
+    #[command(flatten)]
+    pub peaks: Peaks,
+}
+
+/// local.
+#[derive(Clone, Debug, Args)]
+pub struct Local {
+    /// sum, mean, var, min or max
+    pub statistic: Stat,
+    /// The image
+    pub image: PathBuf,
+    /// The window: 15x15
+    #[arg(long, value_name = "SHAPE")]
+    pub window: Shape,
+    /// Extent and boundary.
+    #[command(flatten)]
+    pub extent: Extent,
+    /// The result as .npy
+    #[arg(short, long, value_name = "OUT.npy")]
+    pub output: PathBuf,
+}
+
+/// conformance.
+#[derive(Clone, Debug, Args)]
+pub struct Conformance {
+    /// A folder with an index.json
+    pub folder: PathBuf,
+    /// Print every case
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// plan.
+#[derive(Clone, Debug, Args)]
+pub struct Plan {
+    /// OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...]
+    pub spec: Spec,
+    /// Tell what was considered, at which cost, and why this was chosen
+    #[arg(long)]
+    pub explain: bool,
+}
+
+/// bench.
+#[derive(Clone, Debug, Args)]
+pub struct Bench {
+    /// OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...]
+    #[arg(required = true, value_name = "SPEC")]
+    pub specs: Vec<Spec>,
+    /// For how long to repeat
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    pub seconds: f64,
+}
+
+/// wisdom.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Wisdom {
+    /// Show what is known
+    Show,
+    /// Take over what other files know; of two timings of one thing the faster stays
+    Merge {
+        /// Wisdom files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Forget what is known: all of it, of one machine, or of specs that begin with a text
+    Forget {
+        /// Only of the machine with this fingerprint
+        #[arg(long, conflicts_with = "spec")]
+        machine: Option<String>,
+        /// Only of specs that begin so: zncc:f32:
+        #[arg(long)]
+        spec: Option<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn bytes_with_units() {
+        assert_eq!("64M".parse::<Bytes>().unwrap(), Bytes(64 << 20));
+        assert_eq!("4096".parse::<Bytes>().unwrap(), Bytes(4096));
+        for wrong in ["", "K", "-1", "1e9", "99999999999999999999", "18446744073709551615G", "ß"] {
+            assert!(wrong.parse::<Bytes>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_constant_has_its_value() {
+        let extent = |boundary: &str, cval: Option<f64>| Extent { mode: None, boundary: boundary.into(), cval, gray: false }.boundary();
+        assert_eq!(extent("constant", Some(-2.5)).unwrap(), Boundary::Constant(-2.5));
+        assert_eq!(extent("constant(3)", None).unwrap(), Boundary::Constant(3.0));
+        assert_eq!(extent("symmetric", None).unwrap(), Boundary::Reflect);
+        assert!(extent("reflect", Some(1.0)).is_err());
+        assert!(extent("constant", Some(f64::NAN)).is_err());
+        assert!(extent("bounce", None).is_err());
+    }
+}

@@ -1,0 +1,320 @@
+//! bench: a spec on made-up data, checked against the f64 oracle, then timed.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use flcc_runtime::{AnyView, Control, DType, Effort, MaskKind, Matcher, Oracle, Pixels, Plan, ScoreMap, Shape, Spec, SpecError};
+use serde_json::json;
+
+use crate::args::{Bench, Planning};
+use crate::error::Error;
+use crate::session::{Progress, Session, check_memory, override_spec};
+
+/// Multiply-adds up to which every position is checked.
+const CHECK_ALL: f64 = 1e9;
+/// Positions checked otherwise, besides corners and seams.
+const CHECK_SOME: usize = 4096;
+/// Seams of tiles checked on an axis, at most.
+const SEAMS: usize = 64;
+/// Runs timed at most.
+const RUNS: usize = 100_000;
+
+/// Checks and times every spec.
+///
+/// # Errors
+/// A refusal; a memory limit that is not met; data that this machine does not hold.
+pub fn run(args: &Bench, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
+    if !args.seconds.is_finite() || args.seconds < 0.0 || args.seconds > 3600.0 {
+        return Err(SpecError::new("--seconds", "0 to 3600", args.seconds).into());
+    }
+    let session = Session::new(planning, Effort::Measure)?;
+    for spec in &args.specs {
+        let spec = override_spec(spec, planning)?;
+        let line = bench(&spec, &session, args.seconds)?;
+        session.keep_wisdom()?;
+        writeln!(out, "{line}")?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// Arrays of a spec.
+struct Data {
+    images: Vec<Pixels>,
+    templates: Vec<Pixels>,
+    mask: Option<Pixels>,
+}
+
+fn bench(spec: &Spec, session: &Session, seconds: f64) -> Result<String, Error> {
+    check_memory(spec)?;
+    let began = Instant::now();
+    let plan = session.planner.plan(spec)?;
+    let plan_ns = nanoseconds(began.elapsed());
+
+    let data = Data::new(spec);
+    let images = data.images.iter().map(|image| AnyView::dense(image, spec.image(), spec.channels())).collect::<Result<Vec<_>, _>>()?;
+    let templates = data.templates.iter().map(|template| AnyView::dense(template, spec.template(), spec.channels())).collect::<Result<Vec<_>, _>>()?;
+    let mask = data.mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1)).transpose()?;
+    let matcher = plan.bind(&templates, mask.as_ref())?;
+    let results = images.len() * templates.len();
+    let mut maps: Vec<ScoreMap> = (0..results).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
+    let mut scratch = matcher.make_scratch();
+    let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
+    matcher.execute_into(&images, &mut outs, &mut scratch, &Control::default())?;
+
+    // The first run warmed up; its answer is checked before any is timed.
+    let check = check(spec, &plan, &matcher, &images, &templates, mask.as_ref(), &maps, session.planner.machine().cores())?;
+    let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
+    let mut execute = || matcher.execute_into(&images, &mut outs, &mut scratch, &Control::default());
+    execute()?;
+    let mut times = Vec::new();
+    let (began, budget) = (Instant::now(), Duration::from_secs_f64(seconds));
+    while times.is_empty() || (began.elapsed() < budget && times.len() < RUNS) {
+        let start = Instant::now();
+        execute()?;
+        times.push(nanoseconds(start.elapsed()));
+    }
+    times.sort_unstable();
+    let median_ns = times[times.len() / 2];
+    let operations = 2.0 * spec.direct_operations() * results as f64;
+    let gflops = operations / median_ns.max(1) as f64;
+    // In this order, which a JSON map does not keep.
+    let fields = [
+        ("spec", json!(spec.to_string())),
+        ("method", json!(matcher.method().to_string())),
+        ("kernel", json!(matcher.kernel().to_string())),
+        ("threads", json!(plan.workers())),
+        ("plan_ns", json!(plan_ns)),
+        ("median_ns", json!(median_ns)),
+        ("min_ns", json!(times[0])),
+        ("runs", json!(times.len())),
+        ("gflops", json!((gflops * 1e3).round() / 1e3)),
+        ("max_error", json!(check.max_error)),
+        ("checked", json!(check.checked)),
+    ];
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
+    Ok(format!("{{{}}}", fields.join(",")))
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A generator of a fixed seed: xorshift64*.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// From 0 to below 1.
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        ((self.unit() * limit as f64) as usize).min(limit.saturating_sub(1))
+    }
+
+    /// A sample: of an integer type any value, of a float uniform with mean 0 and standard deviation 1.
+    fn sample(&mut self, dtype: DType) -> f64 {
+        match dtype.row().max {
+            Some(max) => (self.unit() * f64::from(max + 1)).floor().min(f64::from(max)),
+            None => (self.unit() * 2.0 - 1.0) * 3f64.sqrt(),
+        }
+    }
+
+    fn pixels(&mut self, count: usize, dtype: DType) -> Pixels {
+        match dtype {
+            DType::U8 => Pixels::U8((0..count).map(|_| self.sample(dtype) as u8).collect()),
+            DType::U16 => Pixels::U16((0..count).map(|_| self.sample(dtype) as u16).collect()),
+            DType::F32 => Pixels::F32((0..count).map(|_| self.sample(dtype) as f32).collect()),
+            DType::F64 => Pixels::F64((0..count).map(|_| self.sample(dtype)).collect()),
+        }
+    }
+
+    /// A template of a separable rank: so many products of a line an axis, in integers of the type where it holds integers.
+    fn of_rank(&mut self, spec: &Spec, rank: usize) -> Pixels {
+        let [d, h, w] = spec.template().padded();
+        let axes = spec.template().axes() as f64;
+        let limit = spec.template_type().row().max.map(|max| (f64::from(max) / rank as f64).powf(1.0 / axes).floor());
+        let mut values = vec![0.0; d * h * w * spec.channels()];
+        for _ in 0..rank {
+            let mut line = |count: usize, used: bool| -> Vec<f64> {
+                let sample = |noise: &mut Noise| match limit {
+                    _ if !used => 1.0,
+                    Some(limit) => (noise.unit() * (limit + 1.0)).floor().min(limit),
+                    None => noise.sample(DType::F64),
+                };
+                (0..count).map(|_| sample(self)).collect()
+            };
+            let lines = [line(d, axes > 2.0), line(h, axes > 1.0), line(w, true)];
+            for (at, value) in values.iter_mut().enumerate() {
+                let pixel = at / spec.channels();
+                *value += lines[0][pixel / (h * w)] * lines[1][pixel / w % h] * lines[2][pixel % w];
+            }
+        }
+        Pixels::F64(values).cast(spec.template_type())
+    }
+}
+
+impl Data {
+    fn new(spec: &Spec) -> Data {
+        let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
+        let count = |shape: Shape| shape.len() * spec.channels();
+        let images = (0..spec.images().max(1)).map(|_| noise.pixels(count(spec.image()), spec.image_type())).collect();
+        let template = |_| match spec.rank() {
+            // A rank above the shortest side of a plane is no restriction.
+            Some(rank) if rank < spec.template().lengths().iter().copied().min().unwrap_or(1) => noise.of_rank(spec, rank),
+            _ => noise.pixels(count(spec.template()), spec.template_type()),
+        };
+        let templates = (0..spec.templates()).map(template).collect();
+        let mut weights = |weight: fn(f64) -> f64| -> Pixels {
+            let mut weights: Vec<f64> = (0..spec.template().len()).map(|_| weight(noise.unit())).collect();
+            weights[0] = 1.0;
+            Pixels::F64(weights)
+        };
+        let mask = match spec.mask() {
+            MaskKind::None => None,
+            MaskKind::Binary => Some(weights(|unit| f64::from(u8::from(unit < 0.75)))),
+            MaskKind::Weights => Some(weights(|unit| 0.125 + unit)),
+        };
+        Data { images, templates, mask }
+    }
+}
+
+/// What the check found.
+struct Check {
+    max_error: f64,
+    checked: usize,
+}
+
+/// Compares results with the oracle.
+#[allow(clippy::too_many_arguments, reason = "everything that the run before it had")]
+fn check(
+    spec: &Spec,
+    plan: &Plan,
+    matcher: &Matcher,
+    images: &[AnyView<'_>],
+    templates: &[AnyView<'_>],
+    mask: Option<&AnyView<'_>>,
+    maps: &[ScoreMap],
+    threads: usize,
+) -> Result<Check, Error> {
+    let results = images.len() * templates.len();
+    let all = spec.direct_operations() * results as f64 <= CHECK_ALL;
+    let mut noise = Noise(0x5851_f42d_4c95_7f2d);
+    let count = spec.out_shape().len();
+    let mut random: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); results];
+    if !all {
+        for _ in 0..CHECK_SOME.min(count.saturating_mul(results)) {
+            let result = noise.below(results);
+            random[result].insert(noise.below(count));
+        }
+    }
+    let fixed = if all { BTreeSet::new() } else { corners_and_seams(spec, &matcher.kernel().tile, &mut noise) };
+    let progress = Progress::new();
+    let (mut largest, mut error, mut checked) = (0.0f64, 0.0f64, 0usize);
+    for (result, map) in maps.iter().enumerate() {
+        let oracle = Oracle::new(spec, &images[result / templates.len()], &templates[result % templates.len()], mask)?;
+        let positions: Vec<usize> = match all {
+            true => (0..count).collect(),
+            // Seams and corners of the first results; tiles are the same for all.
+            false if result < 2 => random[result].union(&fixed).copied().collect(),
+            false => random[result].iter().copied().collect(),
+        };
+        let (magnitude, difference) = compare(&oracle, map, &positions, threads);
+        largest = largest.max(magnitude);
+        error = if difference.is_nan() { f64::NAN } else { error.max(difference) };
+        checked += positions.len();
+        progress.tell(result + 1, results);
+    }
+    let normalised = spec.op().measure().row().normalised;
+    let max_error = if normalised || largest == 0.0 { error } else { error / largest };
+    if max_error.is_nan() {
+        return Err(Error::Failed(format!("bench {}: expected finite results as the oracle's, got NaN from {}", plan.spec(), matcher.kernel())));
+    }
+    Ok(Check { max_error, checked })
+}
+
+/// The largest magnitude of the oracle's values and the largest difference, over the positions; NaN where one side alone
+/// is not finite.
+fn compare(oracle: &Oracle, map: &ScoreMap, positions: &[usize], threads: usize) -> (f64, f64) {
+    let part = |positions: &[usize]| {
+        positions.iter().fold((0.0f64, 0.0f64), |(largest, error), &index| {
+            let (exact, got) = (oracle.at(index), map.get(index));
+            let difference = if exact.to_bits() == got.to_bits() || (exact.is_nan() && got.is_nan()) { 0.0 } else { (exact - got).abs() };
+            let largest = if exact.is_finite() { largest.max(exact.abs()) } else { largest };
+            (largest, if difference.is_nan() || error.is_nan() { f64::NAN } else { error.max(difference) })
+        })
+    };
+    let share = positions.len().div_ceil(threads.max(1)).max(1);
+    let parts: Vec<(f64, f64)> = std::thread::scope(|scope| {
+        let handles: Vec<_> = positions.chunks(share).map(|chunk| scope.spawn(move || part(chunk))).collect();
+        handles.into_iter().map(|handle| handle.join().unwrap_or((0.0, f64::NAN))).collect()
+    });
+    parts.into_iter().fold((0.0, 0.0), |(largest, error), (l, e)| (largest.max(l), if e.is_nan() || error.is_nan() { f64::NAN } else { error.max(e) }))
+}
+
+/// The corners of the result, and positions on both sides of the seams between tiles, which lie at multiples of the tile
+/// in the full result. `name` is the tile in a kernel's name: `t64x512`.
+fn corners_and_seams(spec: &Spec, name: &str, noise: &mut Noise) -> BTreeSet<usize> {
+    let [d, h, w] = spec.out_shape().padded();
+    let lengths = [d, h, w];
+    let index = |at: [usize; 3]| (at[0] * h + at[1]) * w + at[2];
+    let mut places: BTreeSet<usize> = (0..8).map(|k| index([0, 1, 2].map(|axis| if k >> axis & 1 == 1 { lengths[axis] - 1 } else { 0 }))).collect();
+    let part = name.rsplit('_').find_map(|part| part.strip_prefix('t')).and_then(|shape| shape.parse::<Shape>().ok());
+    let Some(tile) = part.filter(|tile| !tile.is_empty()) else {
+        return places;
+    };
+    for axis in 0..3 {
+        let (origin, side) = (spec.region().origin[axis], tile.padded()[axis]);
+        let first = (origin / side + 1) * side;
+        let seams: Vec<usize> = (first..origin + lengths[axis]).step_by(side).map(|seam| seam - origin).collect();
+        for seam in seams.iter().step_by(seams.len().div_ceil(SEAMS).max(1)) {
+            for beside in [*seam, seam - 1] {
+                let mut at = [0, 1, 2].map(|other| noise.below(lengths[other]));
+                at[axis] = beside;
+                places.insert(index(at));
+            }
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seams_lie_on_the_grid_of_the_full_result() {
+        let spec: Spec = "zncc:f32:100*5:valid".parse().unwrap();
+        // The result begins at 4 of the full one: seams of tiles of 32 lie at 28, 60 and 92 of it.
+        let places = corners_and_seams(&spec, "t32", &mut Noise(1));
+        assert_eq!(places.into_iter().collect::<Vec<_>>(), [0, 27, 28, 59, 60, 91, 92, 95]);
+    }
+
+    #[test]
+    fn noise_is_what_it_says() {
+        let mut noise = Noise(7);
+        let values: Vec<f64> = (0..20_000).map(|_| noise.sample(DType::F32)).collect();
+        let mean = values.iter().sum::<f64>() / 2e4;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 2e4;
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.03, "{mean} {variance}");
+        let bytes = noise.pixels(20_000, DType::U8).to_f64();
+        assert!(bytes.contains(&0.0) && bytes.contains(&255.0));
+    }
+
+    #[test]
+    fn a_template_has_its_rank() {
+        let spec: Spec = "zncc:u8:100x100*6x7:valid,rank=1".parse().unwrap();
+        let template = Noise(3).of_rank(&spec, 1).to_f64();
+        let minor = |y: usize, x: usize| template[0] * template[y * 7 + x] - template[x] * template[y * 7];
+        assert!((1..6).all(|y| (1..7).all(|x| minor(y, x) == 0.0)));
+    }
+}

@@ -1,0 +1,112 @@
+//! Errors of the command: one line each, and the exit status that belongs to it.
+//!
+//! 2 is a wrong call, 3 a forced method or platform that refuses (with its reason), 1 a failure: a file, the memory, a
+//! result that is not right.
+
+use flcc_runtime::wisdom::WisdomError;
+use flcc_runtime::{ExecError, PlanError, SpecError};
+use thiserror::Error;
+
+use crate::io::IoError;
+
+/// Why a command ended without its result.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// A wrong call.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// No plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// No execution.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// An image that was not read or written.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// Wisdom that was not read or written.
+    #[error(transparent)]
+    Wisdom(#[from] WisdomError),
+    /// Standard output that takes no more.
+    #[error("standard output: expected that it can be written, got: {0}")]
+    Output(#[from] std::io::Error),
+    /// Something else, in words.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Error {
+    /// The exit status: 2 for a wrong call, 3 for a refusal, 1 for a failure.
+    pub fn status(&self) -> u8 {
+        match self {
+            Error::Spec(_)
+            | Error::Plan(PlanError::Spec(_))
+            | Error::Exec(ExecError::Spec(_) | ExecError::Plan(PlanError::Spec(_)))
+            | Error::Io(IoError::RawFormat { .. }) => 2,
+            Error::Plan(PlanError::Refused(_)) | Error::Exec(ExecError::Plan(PlanError::Refused(_))) => 3,
+            _ => 1,
+        }
+    }
+
+    /// Whether the reader of standard output went away, as `head` does: no error to tell.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Error::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+
+    /// Whether a forced method or platform refused.
+    pub fn is_refusal(&self) -> bool {
+        self.status() == 3
+    }
+}
+
+/// A wrong call as the parser of arguments tells it, on one line: what is wrong, then what was expected.
+pub fn one_line_of(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let mut parts: Vec<String> = Vec::new();
+    for paragraph in text.split("\n\n") {
+        let words: Vec<&str> = paragraph.split_whitespace().collect();
+        let part = words.join(" ");
+        if part.is_empty() || part.starts_with("For more information") {
+            continue;
+        }
+        parts.push(match part.strip_prefix("Usage: ") {
+            Some(usage) => format!("expected {usage}"),
+            None => part.strip_prefix("error: ").unwrap_or(&part).to_string(),
+        });
+    }
+    let line: String = parts.join("; ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.is_empty() { "arguments: expected what flcc --help shows, got something else".into() } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Cli;
+    use clap::Parser;
+    use flcc_runtime::Refusal;
+
+    #[test]
+    fn statuses_of_the_contract() {
+        assert_eq!(Error::from(SpecError::new("mode", "a", "b")).status(), 2);
+        assert_eq!(Error::from(PlanError::Refused(Refusal::new("cuda", "absent"))).status(), 3);
+        assert_eq!(Error::from(PlanError::Memory { needed: 2, limit: 1 }).status(), 1);
+        assert_eq!(Error::Failed(String::new()).status(), 1);
+    }
+
+    #[test]
+    fn wrong_arguments_are_one_line() {
+        let line = |args: &[&str]| one_line_of(&Cli::try_parse_from(args).unwrap_err());
+        for args in [
+            &["flcc"][..],
+            &["flcc", "frobnicate"],
+            &["flcc", "match", "--mode", "vaild", "a", "b"],
+            &["flcc", "match"],
+            &["flcc", "devices", "--threads", "many"],
+            &["flcc", "devices", "--thread", "2"],
+        ] {
+            let text = line(args);
+            assert!(!text.contains('\n') && !text.contains("error:"), "{text}");
+        }
+        assert!(line(&["flcc", "match", "--mode", "vaild", "a", "b"]).contains("expected full, same or valid, got vaild"));
+    }
+}

@@ -1,0 +1,165 @@
+//! What the commands share: the planner that the options describe, wisdom read and written, a progress bar.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use flcc_runtime::{Accuracy, Effort, Planner, Spec, Wisdom};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::args::Planning;
+use crate::error::Error;
+
+/// The environment variable that names the wisdom file.
+pub const WISDOM_VARIABLE: &str = "FLCC_WISDOM";
+
+/// A planner, and where its wisdom is kept.
+pub struct Session {
+    /// The planner that the options describe.
+    pub planner: Planner,
+    effort: Effort,
+    file: Option<PathBuf>,
+    known: Wisdom,
+}
+
+/// The wisdom file that the options or the environment name.
+pub fn wisdom_file(planning: &Planning) -> Option<PathBuf> {
+    planning.wisdom.clone().or_else(|| std::env::var_os(WISDOM_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from))
+}
+
+impl Session {
+    /// Reads the wisdom, if there is any, and makes the planner.
+    ///
+    /// # Errors
+    /// Wisdom that is damaged, `FLCC_ISA` that names no instruction set.
+    pub fn new(planning: &Planning, effort: Effort) -> Result<Session, Error> {
+        let file = wisdom_file(planning);
+        let known = match &file {
+            Some(file) if file.exists() => Wisdom::load(file)?,
+            _ => Wisdom::new(),
+        };
+        let effort = planning.effort.unwrap_or(effort);
+        let planner = Planner::new()?
+            .effort(effort)
+            .threads(planning.threads)
+            .memory_limit(planning.memory_limit.map(|bytes| bytes.0))
+            .platform(planning.platform)
+            .method(planning.method)
+            .wisdom(known.clone());
+        Ok(Session { planner, effort, file, known })
+    }
+
+    /// Writes what was learnt by measuring, if a file is named for it.
+    ///
+    /// # Errors
+    /// A file that is not written.
+    pub fn keep_wisdom(&self) -> Result<(), Error> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        if self.effort == Effort::Estimate {
+            return Ok(());
+        }
+        let learnt = self.planner.learnt();
+        if learnt != self.known || !file.exists() {
+            learnt.save(file)?;
+        }
+        Ok(())
+    }
+}
+
+/// A spec with the options that override it.
+///
+/// # Errors
+/// Options that do not go with the spec.
+pub fn override_spec(spec: &Spec, planning: &Planning) -> Result<Spec, Error> {
+    let mut spec = spec.clone();
+    if let Some(precision) = planning.precision {
+        spec = spec.with_out_type(precision.0)?;
+    }
+    if let Some(accuracy) = planning.accuracy {
+        spec = spec.with_accuracy(accuracy)?;
+    }
+    Ok(spec)
+}
+
+/// The accuracy that the options ask for.
+pub fn accuracy(planning: &Planning) -> Accuracy {
+    planning.accuracy.unwrap_or_default()
+}
+
+/// How long work goes on before it is worth a bar.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// A bar on standard error, if that is a terminal and the work lasts longer than a second.
+pub struct Progress {
+    began: Instant,
+    shown: bool,
+    bar: OnceLock<ProgressBar>,
+}
+
+impl Progress {
+    /// Begins to count time.
+    pub fn new() -> Progress {
+        Progress { began: Instant::now(), shown: std::io::stderr().is_terminal(), bar: OnceLock::new() }
+    }
+
+    /// So many of all tiles are done.
+    pub fn tell(&self, done: usize, total: usize) {
+        if !self.shown || self.began.elapsed() < SILENCE {
+            return;
+        }
+        let bar = self.bar.get_or_init(|| {
+            let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+            match ProgressStyle::with_template("{wide_bar} {percent:>3}% {eta} left") {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        });
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        Progress::new()
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Refuses made-up data that this machine's free memory does not hold, before anything of that size is asked for: images,
+/// templates and results, the oracle's copy of an image, and as much again for the plan.
+///
+/// # Errors
+/// What is needed and what there is.
+pub fn check_memory(spec: &Spec) -> Result<(), Error> {
+    let (images, templates, channels) = (spec.images().max(1) as f64, spec.templates() as f64, spec.channels() as f64);
+    let image = spec.image().len() as f64 * channels;
+    let template = spec.template().len() as f64 * channels;
+    let results = spec.out_shape().len() as f64 * images * templates;
+    let size = |dtype: flcc_runtime::DType| dtype.row().size as f64;
+    let arrays = images * image * size(spec.image_type()) + templates * template * size(spec.template_type()) + results * size(spec.out_type());
+    let needed = arrays + 16.0 * image + 64.0 * template * templates;
+    let free = free_memory();
+    if needed > free {
+        return Err(Error::Failed(format!("memory: expected at most {free:.0} bytes, which are free, got a spec that takes about {needed:.0}")));
+    }
+    Ok(())
+}
+
+/// Bytes of memory that are free, as Linux tells it; a guess elsewhere.
+fn free_memory() -> f64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse::<f64>().ok());
+    kilobytes.map_or(16e9, |kilobytes| 1024.0 * kilobytes)
+}

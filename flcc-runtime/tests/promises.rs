@@ -1,0 +1,291 @@
+//! The first promise, *never wrong*: where OpenCV and scikit-image fail, on every method, with one and two threads.
+
+mod common;
+
+use common::{Seed, check, planner};
+use flcc_runtime::{AnyView, DType, Machine, Method, Oracle, PeakOptions, Pixels, PlanError, Planner, ScoreMap, Shape, Spec, find_peaks};
+
+const METHODS: [Method; 4] = [Method::Auto, Method::Direct, Method::Fourier, Method::Separable];
+
+fn shape(lengths: &[usize]) -> Shape {
+    Shape::new(lengths).unwrap()
+}
+
+/// Runs a spec on an image with a template cut out of it, by every method with 1 and 2 threads.
+fn every_way(spec: &str, image: &Pixels, template: &Pixels, mut see: impl FnMut(&str, &ScoreMap)) {
+    let spec: Spec = spec.parse().unwrap();
+    let image = AnyView::dense(image, spec.image(), spec.channels()).unwrap();
+    let template = AnyView::dense(template, spec.template(), spec.channels()).unwrap();
+    for method in METHODS {
+        for threads in [1, 2] {
+            match planner(threads).method(method).plan(&spec) {
+                Ok(plan) => {
+                    let map = plan.execute(&[image], &[template], None).unwrap().remove(0);
+                    see(&format!("{spec} by {} on {threads} threads", plan.kernel()), &map);
+                }
+                Err(PlanError::Refused(_)) => assert_ne!(method, Method::Auto),
+                Err(error) => panic!("{spec}: {error}"),
+            }
+        }
+    }
+}
+
+fn expected(spec: &str, image: &Pixels, template: &Pixels) -> Vec<f64> {
+    let spec: Spec = spec.parse().unwrap();
+    let view = |pixels, shape| AnyView::dense(pixels, shape, spec.channels()).unwrap();
+    Oracle::new(&spec, &view(image, spec.image()), &view(template, spec.template()), None).unwrap().all()
+}
+
+/// An image of whole numbers with a mean and a standard deviation.
+fn whole_numbers(seed: &mut Seed, count: usize, mean: f64, sd: f64) -> Pixels {
+    Pixels::F32((0..count).map(|_| (mean + sd * seed.normal()).round() as f32).collect())
+}
+
+fn cut(image: &Pixels, from: Shape, origin: [usize; 3], part: Shape) -> Pixels {
+    let view = AnyView::dense(image, from, 1).unwrap().part(origin, part).unwrap();
+    Pixels::F64(view.to_f64()).cast(image.dtype())
+}
+
+#[test]
+fn large_means_find_the_right_place() {
+    for (mean, sd) in [(128.0, 20.0), (1000.0, 1.0), (32768.0, 100.0), (32768.0, 10.0), (60000.0, 1.0)] {
+        let image = whole_numbers(&mut Seed(7), 300 * 300, mean, sd);
+        let template = cut(&image, shape(&[300, 300]), [0, 117, 203], shape(&[24, 24]));
+        let spec = "zncc:f32:300x300*24x24:valid";
+        let expected = expected(spec, &image, &template);
+        every_way(spec, &image, &template, |name, map| {
+            check(&format!("{name}, mean {mean} sd {sd}"), map, &expected, 1e-5);
+            let best = &find_peaks(map, &PeakOptions { top: Some(1), ..PeakOptions::default() })[0];
+            assert_eq!(best.position, [117, 203], "{name}, mean {mean} sd {sd}");
+        });
+    }
+}
+
+#[test]
+fn a_nan_pixel_changes_exactly_the_panels_that_touch_it() {
+    let image = whole_numbers(&mut Seed(8), 90 * 80, 100.0, 20.0);
+    let template = cut(&image, shape(&[90, 80]), [0, 10, 20], shape(&[9, 7]));
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for op in ["zncc", "ncc", "ssd", "nssd", "corr"] {
+            let spec = format!("{op}:f32:90x80*9x7:same,reflect");
+            let clean = expected(&spec, &image, &template);
+            let mut spoilt = image.clone();
+            let Pixels::F32(samples) = &mut spoilt else { unreachable!() };
+            samples[45 * 80 + 33] = bad;
+            let dirty = expected(&spec, &spoilt, &template);
+            let touched = dirty.iter().filter(|value| value.is_nan()).count();
+            assert_eq!(touched, 9 * 7);
+            let tolerance = if op == "corr" || op == "ssd" { 30.0 } else { 1e-5 };
+            every_way(&spec, &spoilt, &template, |name, map| {
+                check(name, map, &dirty, tolerance);
+                for (index, value) in clean.iter().enumerate().filter(|(index, _)| !dirty[*index].is_nan()) {
+                    assert!((map.get(index) - value).abs() <= tolerance, "{name}");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn constant_panels_are_zero() {
+    for (level, dtype) in [(0.1, DType::F32), (65535.0, DType::F32), (1e-30, DType::F32), (255.0, DType::U8), (1e6, DType::F64)] {
+        let mut seed = Seed(9);
+        let mut values = vec![level; 64 * 64];
+        for y in 0..64 {
+            for x in 32..64 {
+                values[y * 64 + x] = if dtype == DType::U8 { seed.below(256) as f64 } else { level * (1.0 + seed.unit()) };
+            }
+        }
+        let image = Pixels::F64(values).cast(dtype);
+        let template = cut(&image, shape(&[64, 64]), [0, 30, 40], shape(&[8, 8]));
+        let spec = format!("zncc:{dtype}>f32:64x64*8x8:valid");
+        let expected = expected(&spec, &image, &template);
+        every_way(&spec, &image, &template, |name, map| {
+            check(name, map, &expected, 1e-5);
+            for index in (0..map.shape().len()).filter(|index| index % 57 <= 24) {
+                assert_eq!(map.get(index).to_bits(), 0f64.to_bits(), "{name} at {index}");
+            }
+        });
+    }
+}
+
+#[test]
+fn saturated_bytes_have_exact_sums() {
+    for side in [181usize, 182, 257, 258] {
+        let length = side + 6;
+        let image = Pixels::U8(vec![255; length * length]);
+        let template = Pixels::U8(vec![255; side * side]);
+        let exact = (side * side) as f64 * 255.0 * 255.0;
+        for out in ["f64", "f32"] {
+            let spec: Spec = format!("corr:u8>{out}:{length}x{length}*{side}x{side}:valid").parse().unwrap();
+            for method in [Method::Auto, Method::Direct, Method::Fourier] {
+                let plan = planner(2).method(method).plan(&spec).unwrap();
+                let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+                let map = plan.execute(&[view(&image, spec.image())], &[view(&template, spec.template())], None).unwrap().remove(0);
+                let wanted = if out == "f32" { f64::from(exact as f32) } else { exact };
+                assert!((0..map.shape().len()).all(|index| map.get(index) == wanted), "{spec} by {}: {}", plan.kernel(), map.get(0));
+            }
+        }
+    }
+}
+
+#[test]
+fn exact_integers_are_the_same_bits_by_every_method() {
+    for spec in [
+        "zncc:u8:70x61*9x11:full,acc=exact",
+        "zncc:u16:70x61*9x11:same,reflect,acc=exact",
+        "ncc:u8:70x61*9x11:valid,acc=exact",
+        "nssd:u16:50x61*9x11:valid,mask01,acc=exact",
+        "ssd:u8:70x61*9x11:full,constant(7.0),acc=exact",
+        "corr:u16>f64:40x41*9x11:full,wrap,acc=exact",
+        "zncc:u8:20x19x18*3x4x5:valid,acc=exact",
+        "zncc:u8:500*32:valid,mask01,acc=exact",
+    ] {
+        let problem = common::Problem::new(spec, 11);
+        let maps: Vec<ScoreMap> = [Method::Auto, Method::Direct, Method::Fourier]
+            .into_iter()
+            .map(|method| problem.run(&planner(2).method(method).plan(&problem.spec).unwrap_or_else(|error| panic!("{spec}: {error}"))))
+            .collect();
+        assert_eq!(maps[0].data(), maps[1].data(), "{spec}");
+        assert_eq!(maps[1].data(), maps[2].data(), "{spec}");
+        check(spec, &maps[0], &problem.expected(), problem.tolerance());
+    }
+}
+
+/// The adversarial images: a huge step, a ramp, one huge pixel, half of the image constant, extreme amplitudes.
+#[test]
+fn adversarial_images_keep_the_promise() {
+    let side = 96usize;
+    let mut seed = Seed(12);
+    let mut noise = |sd: f64| -> Vec<f64> { (0..side * side).map(|_| sd * seed.normal()).collect() };
+    let at = |index: usize| (index / side, index % side);
+    let mut images: Vec<(&str, Vec<f64>)> = Vec::new();
+    images.push(("step of 50000 beside sd 1", noise(1.0).iter().enumerate().map(|(i, v)| v + if at(i).1 >= side / 2 { 50000.0 } else { 0.0 }).collect()));
+    images.push(("ramp to 60000 with sd 1", noise(1.0).iter().enumerate().map(|(i, v)| v + 60000.0 * at(i).1 as f64 / side as f64).collect()));
+    for huge in [1e6, 1e30] {
+        let mut image = noise(0.01);
+        image[40 * side + 50] = huge;
+        images.push(("one huge pixel among sd 0.01", image));
+    }
+    images.push(("half constant", noise(1.0).iter().enumerate().map(|(i, v)| if at(i).0 < side / 2 { 5.0 } else { 5.0 + v }).collect()));
+    images.push(("amplitude 1e20", noise(1e20)));
+    images.push(("amplitude 1e-20", noise(1e-20)));
+    images.push(("denormals", noise(1e-41)));
+    images.push(("mean 60000 sd 1", noise(1.0).iter().map(|v| (v + 60000.0).round()).collect()));
+    images.push(("saturated beside constant", noise(1.0).iter().enumerate().map(|(i, v)| if at(i).0 < 40 { 0.0 } else { 65535.0 + v.abs().floor() * if at(i).1 > 60 { 1.0 } else { 0.0 } }).collect()));
+    for (name, values) in &images {
+        let image = Pixels::F64(values.clone()).cast(DType::F32);
+        let template = cut(&image, shape(&[side, side]), [0, 60, 70], shape(&[11, 13]));
+        for spec in ["zncc:f32:96x96*11x13:valid", "zncc:f32:96x96*11x13:full", "ncc:f32:96x96*11x13:same,mirror", "nssd:f32:96x96*11x13:valid"] {
+            let expected = expected(spec, &image, &template);
+            every_way(spec, &image, &template, |way, map| {
+                check(&format!("{name}: {way}"), map, &expected, 1e-5);
+            });
+        }
+    }
+}
+
+#[test]
+fn gain_and_offset_change_nothing_and_scores_stay_in_range() {
+    let image = Pixels::F64((0..70 * 60).scan(Seed(13), |seed, _| Some(seed.normal())).collect());
+    let template = cut(&image, shape(&[70, 60]), [0, 5, 6], shape(&[12, 10]));
+    let changed = |gain: f64, offset: f64, pixels: &Pixels| Pixels::F64(pixels.to_f64().iter().map(|v| gain * v + offset).collect());
+    let spec = "zncc:f64>f32:70x60*12x10:valid";
+    let base = expected(spec, &image, &template);
+    for (gain, offset) in [(1.0, 0.0), (3.5, -20.0), (1e-9, 1e-3), (1e12, 0.0), (-1.0, 4.0)] {
+        let image = changed(gain, offset, &image);
+        let wanted: Vec<f64> = base.iter().map(|r| r * gain.signum()).collect();
+        every_way(spec, &image, &template, |name, map| {
+            check(&format!("{name} gain {gain} offset {offset}"), map, &wanted, 1e-5);
+            assert!((0..map.shape().len()).all(|index| map.get(index).abs() <= 1.0));
+        });
+    }
+}
+
+#[test]
+fn correlation_is_linear_and_moves_with_the_image() {
+    let mut seed = Seed(14);
+    let (a, b) = (seed.pixels(40 * 30, DType::F64, 0.0), seed.pixels(40 * 30, DType::F64, 0.0));
+    let template = seed.pixels(5 * 7, DType::F64, 0.0);
+    let sum = Pixels::F64(a.to_f64().iter().zip(b.to_f64()).map(|(a, b)| 2.0 * a - 3.0 * b).collect());
+    let spec = "corr:f64:40x30*5x7:full";
+    let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
+    every_way(spec, &a, &template, |_, map| of_a.push(map.data().to_f64()));
+    every_way(spec, &b, &template, |_, map| of_b.push(map.data().to_f64()));
+    let mut way = 0;
+    every_way(spec, &sum, &template, |name, map| {
+        let wanted: Vec<f64> = of_a[way].iter().zip(&of_b[way]).map(|(a, b)| 2.0 * a - 3.0 * b).collect();
+        check(name, map, &wanted, 1e-11);
+        way += 1;
+    });
+    // The same samples one row lower, in the wrap-around extension, give the same result one row lower.
+    let rolled = Pixels::F64([&a.to_f64()[39 * 30..], &a.to_f64()[..39 * 30]].concat());
+    let spec = "corr:f64:40x30*5x7:same,wrap";
+    let mut plain = Vec::new();
+    every_way(spec, &a, &template, |_, map| plain.push(map.data().to_f64()));
+    let mut way = 0;
+    every_way(spec, &rolled, &template, |name, map| {
+        let wanted = [&plain[way][39 * 30..], &plain[way][..39 * 30]].concat();
+        check(name, map, &wanted, 1e-11);
+        way += 1;
+    });
+}
+
+#[test]
+fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
+    for (spec, whole) in [("zncc:f32:400x500*9x9", [408usize, 508]), ("corr:u8:300x420*21x20", [320, 439]), ("ssd:f32:300x620*33x40", [332, 659])] {
+        for (mode, boundary) in [("full", "reflect"), ("valid", "zero")] {
+            let problem = common::Problem::new(&format!("{spec}:{mode},{boundary}"), 15);
+            let inside = problem.spec.region();
+            for method in METHODS {
+                let plan = planner(2).method(method).plan(&problem.spec).unwrap();
+                let all = problem.run(&plan);
+                let mut seed = Seed(16);
+                for _ in 0..6 {
+                    let size = [1 + seed.below(60), 1 + seed.below(90)];
+                    let lengths = inside.shape.lengths();
+                    let offset = [seed.below(lengths[0] - size[0]), seed.below(lengths[1] - size[1])];
+                    let roi = format!("{},{}:{}x{}", inside.origin[1] + offset[0], inside.origin[2] + offset[1], size[0], size[1]);
+                    assert!(inside.origin[1] + offset[0] + size[0] <= whole[0]);
+                    let part_spec = problem.spec.clone().with_roi(Some(roi.parse().unwrap())).unwrap();
+                    // The same kernel, tile included, whatever the planner would take for the smaller problem.
+                    let part = planner(1).plan_with_kernel(&part_spec, plan.kernel()).unwrap();
+                    let got = part.execute(&[problem.image()], &[problem.template()], None).unwrap().remove(0);
+                    for y in 0..size[0] {
+                        for x in 0..size[1] {
+                            let whole = all.get((offset[0] + y) * lengths[1] + offset[1] + x);
+                            assert_eq!(got.get(y * size[1] + x).to_bits(), whole.to_bits(), "{part_spec} by {} at {y},{x}", plan.kernel());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_change_no_bit() {
+    for spec in ["zncc:f32:300x500*9x9:full", "zncc:u8:300x500*40x40:valid", "corr:f32:60x70x80*5x5x5:same,wrap", "zncc:f32:30000*100:valid"] {
+        let problem = common::Problem::new(spec, 17);
+        for method in METHODS {
+            let one = planner(1).method(method).plan(&problem.spec);
+            let Ok(one) = one else { continue };
+            let several = planner(3).method(method).plan(&problem.spec).unwrap();
+            assert_eq!(one.kernel(), several.kernel());
+            assert_eq!(problem.run(&one).data(), problem.run(&several).data(), "{spec} by {}", one.kernel());
+        }
+    }
+}
+
+#[test]
+fn lesser_instruction_sets_agree() {
+    for isa in ["avx2", "portable"] {
+        let machine = Machine::detect().unwrap().with_isa(isa.parse().unwrap());
+        for spec in ["zncc:f32:100x120*7x9:valid", "sad:u8:100x120*7x9:full", "corr:f64:20x21x22*3x4x5:full,mirror", "zncc:u16:800*31:same"] {
+            let problem = common::Problem::new(spec, 18);
+            let plan = Planner::with_machine(machine.clone()).method(Method::Direct).plan(&problem.spec).unwrap();
+            assert!(plan.kernel().to_string().contains(isa), "{}", plan.kernel());
+            check(&format!("{spec} by {}", plan.kernel()), &problem.run(&plan), &problem.expected(), problem.tolerance());
+        }
+    }
+}

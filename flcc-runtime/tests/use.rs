@@ -1,0 +1,269 @@
+//! The library as it is used: strided views, several images and templates, streams, memory limits, cancelling, wisdom.
+
+mod common;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{Problem, Seed, check, planner};
+use flcc_runtime::{
+    AnyView, AnyViewMut, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, Outcome, Pixels, PlanError, Planner, Platform, ScoreMap,
+    Shape, Spec, Stat, View, ViewMut, window_stats,
+};
+
+fn shape(lengths: &[usize]) -> Shape {
+    Shape::new(lengths).unwrap()
+}
+
+#[test]
+fn strided_views_in_and_out() {
+    let problem = Problem::new("zncc:f32:40x50*7x6:same,reflect", 1);
+    let expected = problem.expected();
+    let Pixels::F32(dense) = &problem.image else { unreachable!() };
+    // The image backwards, transposed, and every third sample of a larger buffer.
+    let mut scattered = vec![f32::NAN; 40 * 50 * 3 + 7];
+    for y in 0..40 {
+        for x in 0..50 {
+            scattered[5 + 3 * (x * 40 + (39 - y))] = dense[y * 50 + x];
+        }
+    }
+    let view = View::strided(&scattered, 5 + 3 * 39, shape(&[40, 50]), &[-3, 120]).unwrap();
+    let plan = planner(2).plan(&problem.spec).unwrap();
+    let matcher = plan.bind(&[problem.template()], None).unwrap();
+    let mut out = vec![-7.0f32; 40 * 50 * 2];
+    {
+        let view_out = ViewMut::strided(&mut out, 2 * 40 * 50 - 1, shape(&[40, 50]), &[-2, -80]).unwrap();
+        let mut outs: [AnyViewMut<'_>; 1] = [view_out.into()];
+        matcher.execute_into(&[view.into()], &mut outs, &mut matcher.make_scratch(), &Control::default()).unwrap();
+    }
+    let got: Vec<f32> = (0..2000).map(|i| out[2 * 2000 - 1 - (2 * (i / 50) + 80 * (i % 50))]).collect();
+    check("strided", &ScoreMap::new(problem.spec.region(), Pixels::F32(got)).unwrap(), &expected, 1e-5);
+    assert_eq!(out.iter().filter(|&&value| value == -7.0).count(), 2000, "nothing between the positions is written");
+}
+
+#[test]
+fn several_images_and_templates_are_each_with_each() {
+    let spec: Spec = "zncc:u8:3@60x70*4@9x8:valid".parse().unwrap();
+    let mut seed = Seed(2);
+    let images: Vec<Pixels> = (0..3).map(|_| seed.pixels(60 * 70, DType::U8, 0.0)).collect();
+    let templates: Vec<Pixels> = (0..4).map(|_| seed.pixels(72, DType::U8, 0.0)).collect();
+    let images: Vec<AnyView<'_>> = images.iter().map(|pixels| AnyView::dense(pixels, spec.image(), 1).unwrap()).collect();
+    let templates: Vec<AnyView<'_>> = templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap()).collect();
+    let one: Spec = "zncc:u8:60x70*9x8:valid".parse().unwrap();
+    for method in [Method::Direct, Method::Fourier, Method::Separable] {
+        let maps = planner(2).method(method).plan(&spec).unwrap().execute(&images, &templates, None).unwrap();
+        assert_eq!(maps.len(), 12);
+        for (index, map) in maps.iter().enumerate() {
+            let oracle = flcc_runtime::Oracle::new(&one, &images[index / 4], &templates[index % 4], None).unwrap();
+            check(&format!("{method} {index}"), map, &oracle.all(), 1e-5);
+        }
+    }
+}
+
+#[test]
+fn unnormalised_templates_of_very_different_size_share_an_image() {
+    let spec: Spec = "ssd:f64:30x30*3@4x4:valid".parse().unwrap();
+    let mut seed = Seed(3);
+    let image = seed.pixels(900, DType::F64, 0.0);
+    let base = seed.pixels(16, DType::F64, 0.0).to_f64();
+    let templates: Vec<Pixels> = [1.0, 1e60, 1e-60].iter().map(|gain| Pixels::F64(base.iter().map(|v| gain * v).collect())).collect();
+    let image = AnyView::dense(&image, spec.image(), 1).unwrap();
+    let views: Vec<AnyView<'_>> = templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap()).collect();
+    let one: Spec = "ssd:f64:30x30*4x4:valid".parse().unwrap();
+    for (map, template) in planner(1).plan(&spec).unwrap().execute(&[image], &views, None).unwrap().iter().zip(&views) {
+        let expected = flcc_runtime::Oracle::new(&one, &image, template, None).unwrap().all();
+        let largest = expected.iter().copied().fold(0.0, f64::max);
+        check("ssd", map, &expected, 1e-13 * largest);
+    }
+}
+
+#[test]
+fn a_stream_takes_images_of_any_size_in_order() {
+    let template_spec: Spec = "zncc:u8:0@50x60*8x8:valid".parse().unwrap();
+    let mut seed = Seed(4);
+    let template = seed.pixels(64, DType::U8, 0.0);
+    let template = AnyView::dense(&template, template_spec.template(), 1).unwrap();
+    let matcher = planner(2).plan(&template_spec).unwrap().bind(&[template], None).unwrap();
+    let mut stream = matcher.stream();
+    let sizes = [[50, 60], [40, 30], [50, 60], [8, 8], [61, 17], [40, 30], [33, 44], [90, 10]];
+    let images: Vec<(Pixels, Shape)> = sizes.iter().map(|size| (seed.pixels(size[0] * size[1], DType::U8, 0.0), shape(size))).collect();
+    let views: Vec<AnyView<'_>> = images.iter().map(|(pixels, shape)| AnyView::dense(pixels, *shape, 1).unwrap()).collect();
+    let results: Vec<_> = stream.run(&views).collect();
+    for (view, result) in views.iter().zip(results) {
+        let spec = template_spec.with_image_shape(view.shape()).unwrap();
+        let expected = flcc_runtime::Oracle::new(&spec, view, &template, None).unwrap().all();
+        check(&spec.to_string(), &result.unwrap()[0], &expected, 1e-5);
+    }
+    // A frame that cannot be matched is an error of its own; the next one goes on.
+    let small = Pixels::U8(vec![1; 49]);
+    let error = stream.push(&AnyView::dense(&small, shape(&[7, 7]), 1).unwrap()).unwrap_err();
+    assert!(matches!(&error, ExecError::Spec(spec) if spec.kind == Kind::TemplateLargerThanImage), "{error}");
+    assert_eq!(stream.push(&views[0]).unwrap()[0].shape().lengths(), [43, 53]);
+}
+
+#[test]
+fn a_memory_limit_is_kept_or_refused_with_what_it_takes() {
+    for text in ["zncc:f32:700x800*33x31:valid", "corr:f32:90x91x92*7x7x7:full", "zncc:u8:50000*300:same,mirror"] {
+        let problem = Problem::new(text, 5);
+        let expected = problem.expected();
+        for method in [Method::Auto, Method::Direct, Method::Fourier] {
+            let free = planner(2).method(method).plan(&problem.spec).unwrap();
+            let PlanError::Memory { needed, limit } = planner(2).method(method).memory_limit(Some(100)).plan(&problem.spec).map(|_| ()).unwrap_err() else {
+                panic!("{text} cannot fit in 100 bytes");
+            };
+            assert_eq!(limit, 100);
+            assert!(needed < free.scratch_bytes() + free.template_bytes());
+            let tight = planner(2).method(method).memory_limit(Some(needed)).plan(&problem.spec).unwrap();
+            assert!(tight.scratch_bytes() + tight.template_bytes() <= needed, "{text}");
+            check(&format!("{text} by {} in {needed} bytes", tight.kernel()), &problem.run(&tight), &expected, problem.tolerance());
+        }
+    }
+}
+
+#[test]
+fn progress_counts_every_tile_and_a_token_stops() {
+    let problem = Problem::new("zncc:f32:700x800*9x9:valid", 6);
+    let plan = planner(2).method(Method::Direct).plan(&problem.spec).unwrap();
+    let matcher = plan.bind(&[problem.template()], None).unwrap();
+    let seen = Mutex::new(Vec::new());
+    let progress = |done: usize, total: usize| seen.lock().unwrap().push((done, total));
+    let (_, statistics) = matcher.execute_with(&[problem.image()], &Control { progress: Some(&progress), cancel: None }).unwrap();
+    let mut seen = seen.into_inner().unwrap();
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=plan.tiles()).map(|done| (done, plan.tiles())).collect::<Vec<_>>());
+    assert_eq!(statistics.tiles as usize, plan.tiles());
+    assert_eq!(statistics.panels as usize, problem.spec.out_shape().len());
+    let token = CancelToken::new();
+    let count = AtomicUsize::new(0);
+    let stop = |_: usize, _: usize| {
+        if count.fetch_add(1, Ordering::Relaxed) == 1 {
+            token.cancel();
+        }
+    };
+    let error = matcher.execute_with(&[problem.image()], &Control { progress: Some(&stop), cancel: Some(&token) }).map(|_| ()).unwrap_err();
+    assert!(matches!(error, ExecError::Cancelled { done, total } if done < total), "{error}");
+}
+
+#[test]
+fn one_plan_serves_many_threads() {
+    let problem = Problem::new("zncc:f32:200x220*15x15:full", 7);
+    let matcher = planner(2).plan(&problem.spec).unwrap().bind(&[problem.template()], None).unwrap();
+    let first = matcher.execute(&[problem.image()]).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    assert_eq!(matcher.execute(&[problem.image()]).unwrap(), first);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn wisdom_is_measured_once_and_used_then() {
+    let spec: Spec = "corr:f32:120x130*6x6:valid".parse().unwrap();
+    let measuring = planner(1).effort(Effort::Measure);
+    let plan = measuring.plan(&spec).unwrap();
+    assert!(plan.candidates().iter().any(|candidate| matches!(candidate.outcome, Outcome::Measured(_))), "{}", plan.explain());
+    let wisdom = measuring.learnt();
+    assert_eq!(wisdom.len(), 1);
+    let text = wisdom.to_text();
+    let again = planner(1).wisdom(flcc_runtime::Wisdom::parse(&text).unwrap()).plan(&spec).unwrap();
+    assert_eq!(again.kernel(), plan.kernel());
+    assert!(again.candidates().iter().any(|candidate| matches!(candidate.outcome, Outcome::Known(_))), "{}", again.explain());
+}
+
+#[test]
+fn plans_for_described_machines() {
+    let machine = |isa: &str| Machine::described(&[isa.parse().unwrap()], 4);
+    let chosen = |machine: &Machine, spec: &str| Planner::with_machine(machine.clone()).plan(&spec.parse().unwrap()).map(|plan| plan.kernel().to_string());
+    assert!(chosen(&machine("portable"), "corr:f32:2000x2000*3x3:valid").unwrap().starts_with("corr_f32_w3_portable_t"));
+    assert!(chosen(&machine("portable"), "sad:f32:2000x2000*64x64:valid").unwrap().starts_with("sad_f32_any_portable_t"));
+    assert!(chosen(&machine("portable"), "zncc:f32:2000x2000*64x64:valid").unwrap().starts_with("fourier_f32_"));
+    assert!(chosen(&machine("portable"), "corr:f32:2000x2000*32x32:valid,rank=1").unwrap().starts_with("separable_f32_"));
+    assert!(chosen(&machine("portable"), "zncc:f32:1000000*2000:valid").unwrap().starts_with("fourier_f32_"));
+}
+
+#[test]
+fn refusals_and_mistakes_have_reasons() {
+    let fails = |planner: Planner, spec: &str| planner.plan(&spec.parse().unwrap()).map(|_| ()).unwrap_err();
+    assert!(fails(planner(1).method(Method::Fourier), "sad:f32:20x20*3x3:valid").to_string().contains("no product of spectra"));
+    assert!(fails(planner(1).platform(Platform::Cuda), "corr:f32:20x20*3x3:valid").to_string().contains("CUDA"));
+    assert!(fails(planner(1).method(Method::Separable), "corr:f32:20*3:valid").to_string().contains("nothing to separate"));
+    assert!(fails(planner(1).method(Method::Separable), "corr:u8:20x20*3x3:valid,acc=exact").to_string().contains("not exact"));
+    let problem = Problem::new("zncc:f32:20x20*3x3:valid", 8);
+    let plan = planner(1).plan(&problem.spec).unwrap();
+    let bytes = Pixels::U8((0..9).collect());
+    let error = plan.bind(&[AnyView::dense(&bytes, shape(&[3, 3]), 1).unwrap()], None).map(|_| ()).unwrap_err();
+    assert_eq!(error.to_string(), "template: expected f32 3x3, got u8 3x3");
+    let matcher = plan.bind(&[problem.template()], None).unwrap();
+    assert_eq!(matcher.execute(&[]).unwrap_err().to_string(), "images: expected 1 images, got 0");
+    assert!(matcher.execute(&[problem.template()]).unwrap_err().to_string().starts_with("image: expected f32 20x20"));
+    let other = planner(1).plan(&"zncc:f64:20x20*3x3:valid".parse().unwrap()).unwrap();
+    let other = other.bind(&[AnyView::dense(&problem.template.cast(DType::F64), shape(&[3, 3]), 1).unwrap()], None).unwrap();
+    let mut map = ScoreMap::zeros(problem.spec.region(), DType::F32);
+    let error = matcher.execute_into(&[problem.image()], &mut [map.view_mut()], &mut other.make_scratch(), &Control::default()).unwrap_err();
+    assert!(error.to_string().starts_with("scratch: expected"), "{error}");
+}
+
+#[test]
+fn separable_templates_are_noticed() {
+    let line: Vec<f64> = (0..31).map(|i| (-((i as f64 - 15.0) / 6.0).powi(2)).exp()).collect();
+    let gauss: Vec<f64> = line.iter().flat_map(|a| line.iter().map(move |b| a * b)).collect();
+    let spec: Spec = "corr:f32:900x900*31x31:valid".parse().unwrap();
+    let plan = planner(1).plan(&spec).unwrap();
+    let gauss = Pixels::F64(gauss).cast(DType::F32);
+    let matcher = plan.bind(&[AnyView::dense(&gauss, spec.template(), 1).unwrap()], None).unwrap();
+    assert_eq!(matcher.method(), Method::Separable, "{}", matcher.explain());
+    let noise = Seed(9).pixels(31 * 31, DType::F32, 0.0);
+    let matcher = plan.bind(&[AnyView::dense(&noise, spec.template(), 1).unwrap()], None).unwrap();
+    assert_ne!(matcher.method(), Method::Separable, "{}", matcher.explain());
+}
+
+#[test]
+fn statistics_of_windows() {
+    let mut seed = Seed(10);
+    for (lengths, window) in [(vec![40], vec![7]), (vec![30, 300], vec![5, 90]), (vec![9, 10, 40], vec![3, 4, 33])] {
+        for dtype in [DType::U8, DType::U16, DType::F32, DType::F64] {
+            for (mode, boundary) in [("full", "reflect"), ("same", "constant(2.5)"), ("valid", "zero"), ("full", "wrap")] {
+                let (image_shape, window) = (shape(&lengths), shape(&window));
+                let image = seed.pixels(image_shape.len(), dtype, 1000.0);
+                let view = AnyView::dense(&image, image_shape, 1).unwrap();
+                for stat in [Stat::Sum, Stat::Mean, Stat::Var, Stat::Min, Stat::Max] {
+                    let (mode, rule) = (mode.parse().unwrap(), boundary.parse().unwrap());
+                    let map = window_stats(&view, window, stat, mode, rule, DType::F64).unwrap();
+                    let region = flcc_runtime::Mode::region(mode, image_shape, window).unwrap();
+                    let n = window.len() as f64;
+                    for index in (0..map.shape().len()).step_by(7) {
+                        let at = map.shape().position(index);
+                        let mut samples = Vec::new();
+                        for k in 0..window.len() {
+                            let offset = window.position(k);
+                            let fold = |axis: usize| {
+                                let i = (region.origin[axis] + at[axis] + offset[axis]) as isize - (window.padded()[axis] as isize - 1);
+                                rule.fold(i, image_shape.padded()[axis])
+                            };
+                            samples.push(match (fold(0), fold(1), fold(2)) {
+                                (Some(z), Some(y), Some(x)) => view.at([z, y, x]),
+                                _ => rule.value().unwrap(),
+                            });
+                        }
+                        let mean = samples.iter().sum::<f64>() / n;
+                        let (expected, tolerance) = match stat {
+                            Stat::Sum => (samples.iter().sum(), if dtype.is_integer() { 0.0 } else { 1e-9 }),
+                            Stat::Mean => (mean, 1e-10),
+                            Stat::Var => {
+                                let var = samples.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
+                                (var, 1e-9 * (1.0 + var))
+                            }
+                            Stat::Min => (samples.iter().copied().fold(f64::INFINITY, f64::min), 0.0),
+                            Stat::Max => (samples.iter().copied().fold(f64::NEG_INFINITY, f64::max), 0.0),
+                        };
+                        assert!((map.get(index) - expected).abs() <= tolerance, "{stat} {dtype} {mode} {boundary}: {} {expected}", map.get(index));
+                    }
+                }
+            }
+        }
+    }
+}
