@@ -62,6 +62,12 @@ impl Error {
 /// A wrong call as the parser of arguments tells it, on one line: what is wrong, then what was expected.
 pub fn one_line_of(error: &clap::Error) -> String {
     let text = error.render().to_string();
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let listed = text.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+        // The names stand two columns in; what is further in goes on about the one before.
+        let names: Vec<&str> = listed.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next()).collect();
+        return format!("command: expected one of {} (--help tells more), got none", names.join(", "));
+    }
     let mut parts: Vec<String> = Vec::new();
     for paragraph in text.split("\n\n") {
         let words: Vec<&str> = paragraph.split_whitespace().collect();
@@ -98,6 +104,7 @@ mod tests {
         let line = |args: &[&str]| one_line_of(&Cli::try_parse_from(args).unwrap_err());
         for args in [
             &["flcc"][..],
+            &["flcc", "wisdom"],
             &["flcc", "frobnicate"],
             &["flcc", "match", "--mode", "vaild", "a", "b"],
             &["flcc", "match"],
@@ -107,6 +114,8 @@ mod tests {
             let text = line(args);
             assert!(!text.contains('\n') && !text.contains("error:"), "{text}");
         }
+        assert!(line(&["flcc"]).starts_with("command: expected one of conv, corr, lcc, match,"));
+        assert_eq!(line(&["flcc", "wisdom"]), "command: expected one of show, merge, forget (--help tells more), got none");
         assert!(line(&["flcc", "match", "--mode", "vaild", "a", "b"]).contains("expected full, same or valid, got vaild"));
     }
 }

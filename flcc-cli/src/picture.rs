@@ -92,7 +92,8 @@ pub fn save_heatmap(path: &Path, map: &ScoreMap, minimum: bool) -> Result<(), Er
 
 /// How much a plane is enlarged.
 fn factor(height: usize, width: usize) -> usize {
-    (COMFORTABLE / height.max(width).max(1)).clamp(1, LARGEST_FACTOR)
+    let side = height.max(width).max(1);
+    ((COMFORTABLE + side / 2) / side).clamp(1, LARGEST_FACTOR)
 }
 
 /// The colour of a value from 0 to 1: dark blue over green to yellow, evenly for the eye and in order for grey printers.

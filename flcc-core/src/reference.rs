@@ -181,7 +181,8 @@ fn scaled(samples: &[f64]) -> Vec<f64> {
     let exponent = largest.log2().floor() as i32;
     // In two steps: 2^1074 alone is not a number of this type.
     let (half, rest) = (-exponent / 2, -exponent - -exponent / 2);
-    samples.iter().map(|v| v * 2f64.powi(half) * 2f64.powi(rest)).collect()
+    let (half, rest) = (2f64.powi(half), 2f64.powi(rest));
+    samples.iter().map(|v| v * half * rest).collect()
 }
 
 /// Neumaier's compensated sum.

@@ -14,7 +14,7 @@ use std::str::FromStr;
 use crate::exec::{Control, Execute};
 use crate::machine::Machine;
 use crate::plan::{Candidate, Outcome, Plan};
-use crate::solver::{Method, Offer, Platform};
+use crate::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::solvers::SOLVERS;
 use crate::wisdom::{Entry, Wisdom};
 
@@ -138,13 +138,15 @@ impl Planner {
     /// A forced method or platform that does not serve the spec, with its reason; a memory limit that no offer meets, with
     /// the least that one would.
     pub fn plan(&self, spec: &Spec) -> Result<Plan, PlanError> {
+        if let Some(plan) = self.remembered(spec) {
+            return Ok(plan);
+        }
         let mut candidates = Vec::new();
         let mut fitting: Vec<(Offer, Box<dyn Execute>, usize)> = Vec::new();
         let mut least: Option<usize> = None;
         let mut refusal: Option<Refusal> = None;
-        for solver in SOLVERS {
-            let asked = (self.platform == Platform::Any || self.platform == solver.platform())
-                && (self.method == Method::Auto || self.method == solver.method() || solver.method() == Method::Auto);
+        for solver in &SOLVERS {
+            let asked = self.asks(*solver);
             let refused = |refusal: &Refusal| Candidate {
                 kernel: solver.name().to_string(),
                 method: solver.method(),
@@ -185,7 +187,7 @@ impl Planner {
             }
         }
         let forced = self.method != Method::Auto;
-        let (mut eligible, others): (Vec<_>, Vec<_>) = fitting.into_iter().partition(|(offer, ..)| offer.eligible || forced);
+        let (mut eligible, others): (Vec<_>, Vec<_>) = fitting.into_iter().partition(|(offer, ..)| offer.eligible == Eligible::ByCost || forced);
         eligible.sort_by(|a, b| a.0.estimate_ns.total_cmp(&b.0.estimate_ns));
         if eligible.is_empty() {
             return Err(match (least, refusal) {
@@ -196,10 +198,10 @@ impl Planner {
         }
         let chosen = self.choose(spec, &eligible, &mut candidates);
         for (offer, ..) in &others {
-            let outcome = Outcome::RunnerUp;
+            let outcome = if offer.eligible == Eligible::ByRank { Outcome::RunnerUp } else { Outcome::Refused("its sums would not be the exact integers that other methods give; it can be forced".into()) };
             candidates.push(Candidate { kernel: offer.kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) });
         }
-        let runner_up = others.into_iter().find(|(offer, ..)| offer.method == Method::Separable);
+        let runner_up = others.into_iter().find(|(offer, ..)| offer.eligible == Eligible::ByRank);
         let (offer, execute, workers) = eligible.swap_remove(chosen);
         Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), runner_up, candidates))
     }
@@ -210,8 +212,7 @@ impl Planner {
     /// # Errors
     /// No method offers that kernel for the spec, or the memory limit.
     pub fn plan_with_kernel(&self, spec: &Spec, kernel: &KernelKey) -> Result<Plan, PlanError> {
-        let offers = SOLVERS.iter().filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten();
-        let Some(offer) = offers.into_iter().find(|offer| offer.kernel == *kernel) else {
+        let Some(offer) = self.offer(spec, kernel) else {
             return Err(Refusal::new("planner", format!("no method offers the kernel {kernel} for {spec}")).into());
         };
         let (execute, workers) = self.fit(spec, &offer).map_err(|misfit| match misfit {
@@ -221,6 +222,31 @@ impl Planner {
         let outcome = Outcome::Named;
         let candidates = vec![Candidate { kernel: kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) }];
         Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
+    }
+
+    /// The plan that wisdom knows, if it is one that may be taken.
+    fn remembered(&self, spec: &Spec) -> Option<Plan> {
+        let entry = {
+            let wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
+            wisdom.lookup(&self.machine.fingerprint(), SOURCE, spec, self.threads).cloned()?
+        };
+        let offer = self.offer(spec, entry.kernel()).filter(|offer| offer.eligible == Eligible::ByCost || offer.method == self.method)?;
+        let candidate = |kernel: &KernelKey, outcome| Candidate { kernel: kernel.to_string(), method: offer.method, outcome, estimate_ns: None };
+        let mut candidates = vec![candidate(entry.kernel(), Outcome::Known(entry.median_ns()))];
+        candidates.extend(entry.others().iter().map(|(kernel, ns)| Candidate { method: method_of(kernel), ..candidate(kernel, Outcome::Measured(*ns)) }));
+        let (execute, workers) = self.fit(spec, &offer).ok()?;
+        Some(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
+    }
+
+    /// The offer of a kernel by name, from the solvers that are asked.
+    fn offer(&self, spec: &Spec, kernel: &KernelKey) -> Option<Offer> {
+        let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
+        asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten().find(|offer| offer.kernel == *kernel)
+    }
+
+    fn asks(&self, solver: &dyn Solver) -> bool {
+        (self.platform == Platform::Any || self.platform == solver.platform())
+            && (self.method == Method::Auto || self.method == solver.method() || solver.method() == Method::Auto)
     }
 
     fn offers_of_a_solver(&self) -> usize {
@@ -251,21 +277,7 @@ impl Planner {
 
     /// Which of the offers, sorted by estimate, to take.
     fn choose(&self, spec: &Spec, offers: &[(Offer, Box<dyn Execute>, usize)], candidates: &mut Vec<Candidate>) -> usize {
-        let fingerprint = self.machine.fingerprint();
         let candidate = |offer: &Offer, outcome| Candidate { kernel: offer.kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) };
-        let known = {
-            let wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
-            wisdom.lookup(&fingerprint, SOURCE, spec, self.threads).cloned()
-        };
-        if let Some(entry) = known
-            && let Some(chosen) = offers.iter().position(|(offer, ..)| offer.kernel == *entry.kernel())
-        {
-            for (index, (offer, ..)) in offers.iter().enumerate() {
-                let outcome = if index == chosen { Outcome::Known(entry.median_ns()) } else { Outcome::Slower };
-                candidates.push(candidate(offer, outcome));
-            }
-            return chosen;
-        }
         if self.effort == Effort::Estimate || offers.len() == 1 && self.effort == Effort::Measure {
             for (index, (offer, ..)) in offers.iter().enumerate() {
                 candidates.push(candidate(offer, if index == 0 { Outcome::Estimated } else { Outcome::Slower }));
@@ -299,9 +311,18 @@ impl Planner {
         timings.retain(|(other, _)| *other != kernel);
         // Offers name themselves in the grammar of kernel names, so there is nothing to refuse.
         if let Ok(entry) = Entry::new(kernel, median_ns, timings) {
-            let _ = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).insert(&fingerprint, SOURCE, spec, self.threads, entry);
+            let _ = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).insert(&self.machine.fingerprint(), SOURCE, spec, self.threads, entry);
         }
         chosen
+    }
+}
+
+/// The method that a kernel's name speaks of.
+fn method_of(kernel: &KernelKey) -> Method {
+    match kernel.op.as_str() {
+        "fourier" => Method::Fourier,
+        "separable" => Method::Separable,
+        _ => Method::Direct,
     }
 }
 

@@ -35,6 +35,17 @@ pub enum Platform {
     Cuda,
 }
 
+/// When auto may choose an offer; a forced method takes it always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eligible {
+    /// By its cost.
+    ByCost,
+    /// When bound templates turn out to be of low rank.
+    ByRank,
+    /// Never: other methods give what it would only approximate.
+    Forced,
+}
+
 /// One way to compute a spec.
 #[derive(Clone, Debug)]
 pub struct Offer {
@@ -44,8 +55,8 @@ pub struct Offer {
     pub method: Method,
     /// Estimated time of one image and all templates on one thread, in nanoseconds.
     pub estimate_ns: f64,
-    /// Whether auto may choose it; else it serves only when its method is forced.
-    pub eligible: bool,
+    /// When auto may choose it.
+    pub eligible: Eligible,
     /// How to build it.
     pub recipe: Recipe,
 }

@@ -14,6 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::cpu::real::{exponent, power_of_two};
+use crate::cpu::isa::IsaSet;
 use crate::cpu::sums;
 use crate::pad::{self, Pitch};
 use crate::tiling::Tiling;
@@ -78,12 +79,13 @@ pub fn window_stats(image: &AnyView<'_>, window: Shape, stat: Stat, mode: Mode, 
     if stat == Stat::Var {
         buffers.squares = vec![0.0; pitch.len()];
     }
+    let isas = IsaSet::detect();
     let shape = spec.out_shape();
     let mut result = vec![0.0; shape.len()];
     let [_, height, width] = shape.padded();
     for index in 0..tiling.len() {
         let tile = tiling.get(index);
-        let value = buffers.tile(image, boundary, tiling.samples(&tile), pitch, stat, template);
+        let value = buffers.tile(image, boundary, tiling.samples(&tile), pitch, stat, template, &isas);
         let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
         for z in z0..z1 {
             for y in y0..y1 {
@@ -115,6 +117,7 @@ impl Buffers {
         pitch: Pitch,
         stat: Stat,
         window: [usize; 3],
+        isas: &IsaSet,
     ) -> impl Fn(&Buffers, usize) -> f64 + use<> {
         let Buffers { samples: data, squares, marks, work } = self;
         let varies = stat == Stat::Var;
@@ -122,16 +125,16 @@ impl Buffers {
         let done = pad::gather(image, boundary, samples, offset, if varies { None } else { Some(1.0) }, data, marks, pitch);
         let tile = sums::Layout { shape: samples.len, row_pitch: pitch.row, plane_pitch: pitch.plane };
         if done.marked {
-            sums::window(marks, work, f64::max, &tile, window);
+            sums::maximum(isas, marks, work, &tile, window);
         }
         if varies {
             squares.iter_mut().zip(data.iter()).for_each(|(square, value)| *square = value * value);
-            sums::window(squares, work, |a, b| a + b, &tile, window);
+            sums::sum(isas, squares, work, &tile, window);
         }
         match stat {
-            Stat::Min => sums::window(data, work, f64::min, &tile, window),
-            Stat::Max => sums::window(data, work, f64::max, &tile, window),
-            Stat::Sum | Stat::Mean | Stat::Var => sums::window(data, work, |a, b| a + b, &tile, window),
+            Stat::Min => sums::minimum(isas, data, work, &tile, window),
+            Stat::Max => sums::maximum(isas, data, work, &tile, window),
+            Stat::Sum | Stat::Mean | Stat::Var => sums::sum(isas, data, work, &tile, window),
         }
         let n = window.iter().product::<usize>() as f64;
         let back = power_of_two(-exponent(done.scale));

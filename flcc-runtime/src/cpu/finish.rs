@@ -1,16 +1,18 @@
 //! From sums to scores, a row at a time: the place where measures meet the sums of the kernels.
 //!
 //! Row functions have no `match` and no branch in their loops; which formula and which numbers was decided before. They
-//! are called through [`Isa`](super::isa::Isa)'s dispatch so that the compiler vectorises them for the machine.
+//! are called through [`isa::vectorized`] so that the compiler vectorises them for the machine.
 
-use flcc_core::measure::{Formula, Integer};
+use flcc_core::measure::{Formula, Integer, Measure};
+use flcc_core::with_formula;
 
+use super::isa::{self, IsaSet};
 use super::real::Real;
 
-/// The sums of one channel along a row of outputs.
-pub struct ChannelRow<'a, T> {
-    /// `sum w P t`.
-    pub cross: &'a [T],
+/// The sums of one channel along a row of outputs, but for the cross term, which [`Rows::take`] brought.
+pub struct ChannelRow<'a> {
+    /// Outputs of the row.
+    pub width: usize,
     /// `sum w P`; empty where the measure does not ask.
     pub i: &'a [f64],
     /// `sum w P^2`; empty where the measure does not ask.
@@ -24,6 +26,7 @@ pub struct ChannelRow<'a, T> {
 pub struct Rows {
     /// Scores.
     pub out: Vec<f64>,
+    taken: Vec<f64>,
     cross: Vec<f64>,
     energy: Vec<f64>,
     square: Vec<f64>,
@@ -39,6 +42,7 @@ impl Rows {
         let floats = if integers.is_none() { width } else { 0 };
         Rows {
             out: vec![0.0; width],
+            taken: vec![0.0; width],
             cross: vec![0.0; floats],
             energy: vec![0.0; floats],
             square: vec![0.0; floats],
@@ -75,86 +79,95 @@ pub struct Constants {
     pub doubt: (f64, f64),
 }
 
-/// Adds the sums of one channel to the row in floats. Returns false, so that channels fold into what [`floats`] returns.
+impl Rows {
+    /// Takes a channel's cross term, `sum w P t`.
+    #[inline(always)]
+    pub fn take<T: Real>(&mut self, cross: &[T]) {
+        self.taken.iter_mut().zip(cross).for_each(|(to, from)| *to = from.to_f64());
+    }
+}
+
+/// Adds the sums of one channel to the row: in floats, or in the integers that the problem was found to need.
+#[allow(clippy::too_many_arguments, reason = "one doorway for floats and integers")]
+pub fn add(isas: &IsaSet, measure: Measure, integers: Option<Width>, number: usize, channel: &ChannelRow<'_>, constants: &Constants, t: i128, rows: &mut Rows) {
+    let width = channel.width;
+    let taken = &rows.taken[..width];
+    with_formula!(measure, F => isa::vectorized(isas, || match integers {
+        None => add_floats::<F>(number, channel, constants, taken, &mut rows.cross[..width], &mut rows.energy[..width], &mut rows.square[..width]),
+        Some(Width::Narrow) => add_integers::<F, i64>(number, channel, taken, constants.n as i64, t as i64, &mut rows.narrow),
+        Some(Width::Wide) => add_integers::<F, i128>(number, channel, taken, constants.n as i128, t, &mut rows.wide),
+    }));
+}
+
+/// Scores of the row whose channels were added. Returns whether some panel is doubtful, which in integers none is.
+pub fn settle(isas: &IsaSet, measure: Measure, integers: Option<Width>, width: usize, constants: &Constants, template: i128, rows: &mut Rows) -> bool {
+    with_formula!(measure, F => isa::vectorized(isas, || match integers {
+        None => settle_floats::<F>(constants, &rows.cross[..width], &rows.energy[..width], &rows.square[..width], &mut rows.out[..width]),
+        Some(Width::Narrow) => settle_integers::<F, i64>(template as i64, &rows.narrow, &mut rows.out[..width]),
+        Some(Width::Wide) => settle_integers::<F, i128>(template, &rows.wide, &mut rows.out[..width]),
+    }))
+}
+
 #[inline(always)]
-pub fn channel<F: Formula, T: Real>(number: usize, channel: &ChannelRow<'_, T>, constants: &Constants, rows: &mut Rows) -> bool {
-    let width = channel.cross.len();
-    let (cross, energy, square) = (&mut rows.cross[..width], &mut rows.energy[..width], &mut rows.square[..width]);
+fn add_floats<F: Formula>(
+    number: usize,
+    channel: &ChannelRow<'_>,
+    constants: &Constants,
+    taken: &[f64],
+    cross: &mut [f64],
+    energy: &mut [f64],
+    square: &mut [f64],
+) {
     if number == 0 {
         cross.fill(0.0);
         energy.fill(0.0);
         square.fill(0.0);
     }
     let (factor, factor2) = (channel.factor, channel.factor * channel.factor);
-    cross.iter_mut().zip(channel.cross).for_each(|(to, from)| *to += from.to_f64() * factor);
+    cross.iter_mut().zip(taken).for_each(|(to, from)| *to += from * factor);
     if F::NEEDS.square {
-        let ii = &channel.ii[..width];
-        let i = if F::NEEDS.sum { &channel.i[..width] } else { ii };
-        for x in 0..width {
-            energy[x] += F::energy(i[x], ii[x], constants.n) * factor2;
-            square[x] += ii[x] * factor2;
+        let ii = channel.ii;
+        let i = if F::NEEDS.sum { channel.i } else { ii };
+        for (((energy, square), &ii), &i) in energy.iter_mut().zip(square).zip(ii).zip(i) {
+            *energy += F::energy(i, ii, constants.n) * factor2;
+            *square += ii * factor2;
         }
     }
-    false
 }
 
-/// Scores of the row whose channels were added. Returns whether some panel is doubtful.
 #[inline(always)]
-pub fn floats<F: Formula>(width: usize, constants: &Constants, rows: &mut Rows) -> bool {
-    let (cross, energy, square, out) = (&rows.cross[..width], &rows.energy[..width], &rows.square[..width], &mut rows.out[..width]);
+fn settle_floats<F: Formula>(constants: &Constants, cross: &[f64], energy: &[f64], square: &[f64], out: &mut [f64]) -> bool {
     let (low, share) = constants.doubt;
     let mut doubtful = 0u32;
-    for x in 0..width {
-        out[x] = F::finish(cross[x], energy[x], constants.template) * constants.unscale;
-        doubtful |= u32::from(!(energy[x] > low + share * square[x]));
+    for (((out, &cross), &energy), &square) in out.iter_mut().zip(cross).zip(energy).zip(square) {
+        *out = F::finish(cross, energy, constants.template) * constants.unscale;
+        // Written so that an energy that is no number is doubtful too.
+        doubtful |= u32::from(!(energy > low + share * square));
     }
     F::NEEDS.square && doubtful != 0
 }
 
-/// Adds the sums of one channel to the row in integers.
 #[inline(always)]
-fn add<F: Formula, T: Real, I: Integer>(number: usize, channel: &ChannelRow<'_, T>, n: I, t: I, [cross, energy]: &mut [Vec<I>; 2]) {
-    let width = channel.cross.len();
-    let (cross, energy) = (&mut cross[..width], &mut energy[..width]);
+fn add_integers<F: Formula, I: Integer>(number: usize, channel: &ChannelRow<'_>, taken: &[f64], n: I, t: I, [cross, energy]: &mut [Vec<I>; 2]) {
+    let (cross, energy) = (&mut cross[..channel.width], &mut energy[..channel.width]);
     if number == 0 {
         cross.fill(I::from(0));
         energy.fill(I::from(0));
     }
-    for x in 0..width {
-        let it = I::of(channel.cross[x].to_f64());
+    for x in 0..channel.width {
         let i = if F::NEEDS.sum { I::of(channel.i[x]) } else { I::from(0) };
-        cross[x] = cross[x] + F::exact_cross(it, i, t, n);
+        cross[x] = cross[x] + F::exact_cross(I::of(taken[x]), i, t, n);
         if F::NEEDS.square {
             energy[x] = energy[x] + F::exact_energy(i, I::of(channel.ii[x]), n);
         }
     }
 }
 
-/// Scores of the row whose channels were added as integers; nothing is doubtful.
 #[inline(always)]
-fn settle<F: Formula, I: Integer>(template: I, [cross, energy]: &[Vec<I>; 2], out: &mut [f64]) {
-    for (x, out) in out.iter_mut().enumerate() {
-        let score = F::exact_finish(cross[x], energy[x], template);
-        *out = if F::NEEDS.square && !F::DEGENERATE.is_nan() && energy[x].is_zero() { F::DEGENERATE } else { score };
+fn settle_integers<F: Formula, I: Integer>(template: I, [cross, energy]: &[Vec<I>; 2], out: &mut [f64]) -> bool {
+    for ((out, &cross), &energy) in out.iter_mut().zip(cross).zip(energy) {
+        let score = F::exact_finish(cross, energy, template);
+        *out = if F::NEEDS.square && !F::DEGENERATE.is_nan() && energy.is_zero() { F::DEGENERATE } else { score };
     }
-}
-
-impl Rows {
-    /// Adds the sums of one channel in the integers that the problem was found to need.
-    #[inline(always)]
-    pub fn add<F: Formula, T: Real>(&mut self, wide: Width, number: usize, channel: &ChannelRow<'_, T>, n: i128, t: i128) {
-        match wide {
-            Width::Narrow => add::<F, T, i64>(number, channel, n as i64, t as i64, &mut self.narrow),
-            Width::Wide => add::<F, T, i128>(number, channel, n, t, &mut self.wide),
-        }
-    }
-
-    /// Scores of the row whose channels were added in integers.
-    #[inline(always)]
-    pub fn settle<F: Formula>(&mut self, wide: Width, width: usize, template: i128) {
-        match wide {
-            Width::Narrow => settle::<F, i64>(template as i64, &self.narrow, &mut self.out[..width]),
-            Width::Wide => settle::<F, i128>(template, &self.wide, &mut self.out[..width]),
-        }
-    }
+    false
 }

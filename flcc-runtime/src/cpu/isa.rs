@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// An instruction set that kernels exist for, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isa {
-    /// AVX-512 F, BW, DQ and VL, as every server processor with AVX-512 has them: vectors of 64 bytes, 32 registers.
+    /// AVX-512F: vectors of 64 bytes, 32 registers.
     Avx512,
     /// AVX2 and FMA: vectors of 32 bytes, 16 registers.
     Avx2,
@@ -35,13 +35,7 @@ impl Isa {
     pub fn detected(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => {
-                std::arch::is_x86_feature_detected!("avx512f")
-                    && std::arch::is_x86_feature_detected!("avx512bw")
-                    && std::arch::is_x86_feature_detected!("avx512dq")
-                    && std::arch::is_x86_feature_detected!("avx512vl")
-                    && Isa::Avx2.detected()
-            }
+            Isa::Avx512 => std::arch::is_x86_feature_detected!("avx512f"),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma"),
             #[cfg(not(target_arch = "x86_64"))]
@@ -119,27 +113,20 @@ impl fmt::Display for IsaSet {
     }
 }
 
-/// Runs `work` compiled for the best of `isas` that this processor has, so that plain loops in it are vectorised for that.
+/// Runs `work` compiled for AVX2, if `isas` and this processor have it, so that plain loops in it are vectorised for that.
 ///
-/// The loops must be inlined into `work`: what is called out of line keeps the instructions of the build's target.
+/// The loops must be inlined into `work`: what is called out of line keeps the instructions of the build's target. There is
+/// no twin for AVX-512: these loops wait for memory, divisions and roots, which wider vectors do not hasten.
 #[inline]
 pub fn vectorized<R>(isas: &IsaSet, work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-        fn avx512<R>(work: impl FnOnce() -> R) -> R {
-            work()
-        }
         #[target_feature(enable = "avx2,fma")]
         fn avx2<R>(work: impl FnOnce() -> R) -> R {
             work()
         }
-        if isas.has(Isa::Avx512) && Isa::Avx512.detected() {
-            // SAFETY: `detected` just asked the processor for every feature that the function is compiled with.
-            return unsafe { avx512(work) };
-        }
         if isas.has(Isa::Avx2) && Isa::Avx2.detected() {
-            // SAFETY: as above.
+            // SAFETY: `detected` just asked the processor for every feature that the function is compiled with.
             return unsafe { avx2(work) };
         }
     }

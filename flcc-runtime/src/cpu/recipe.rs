@@ -18,7 +18,7 @@ use super::tile::{Engine, Scheme, TileContext};
 use super::transform;
 use crate::exec::{CpuExecute, Execute};
 use crate::machine::Machine;
-use crate::solver::{Method, Offer, Platform, Solver};
+use crate::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::tiling::Tiling;
 
 /// How to build what executes an offer.
@@ -210,7 +210,7 @@ impl Solver for DirectSolver {
                     kernel: direct_key(kernel, spec, tile),
                     method: Method::Direct,
                     estimate_ns,
-                    eligible: true,
+                    eligible: Eligible::ByCost,
                     recipe: Recipe { real, tile, isas, exact, engine: EngineRecipe::Direct(kernel) },
                 }
             })
@@ -311,7 +311,7 @@ impl FourierSolver {
             method: Method::Fourier,
             estimate_ns,
             // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
-            eligible: rounds || !wants_rounding,
+            eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced },
             recipe: Recipe { real, tile, isas: IsaSet::detect(), exact: rounds, engine: EngineRecipe::Fourier { shape, rounds } },
         }
     }
@@ -404,8 +404,11 @@ impl Solver for SeparableSolver {
                     kernel: key,
                     method: Method::Separable,
                     estimate_ns,
-                    // Without a known rank it is the runner-up that a bound template may take.
-                    eligible: spec.rank().is_some() && !exact_integers,
+                    eligible: match spec.rank() {
+                        _ if exact_integers => Eligible::Forced,
+                        Some(_) => Eligible::ByCost,
+                        None => Eligible::ByRank,
+                    },
                     recipe: Recipe { real, tile, isas, exact: false, engine: EngineRecipe::Separable },
                 }
             })

@@ -26,14 +26,29 @@ pub fn choose<T: Real>(template: [usize; 3], isas: &IsaSet) -> [&'static Kernel;
 
 /// A template as lines in the type of the tile.
 pub struct Lines<T> {
-    terms: Vec<[Vec<T>; 3]>,
+    terms: Vec<Line<T>>,
+}
+
+/// One product of lines along depth, height and width.
+struct Line<T> {
+    vectors: [Vec<T>; 3],
+    /// The next product has the same line along depth: that pass runs once over their sum.
+    continues: bool,
 }
 
 impl<T: Real> Lines<T> {
     /// Rounded factors.
     pub fn new(factors: &Factors) -> Lines<T> {
-        let round = |line: &Vec<f64>| line.iter().map(|&value| T::of(value)).collect();
-        Lines { terms: factors.terms.iter().map(|term| [0, 1, 2].map(|axis| round(&term.vectors[axis]))).collect() }
+        let flat = factors.shape[0] == 1;
+        let terms = factors.terms.iter().enumerate().map(|(index, term)| {
+            // A flat template has no pass along depth, so the one number there goes to the width.
+            let gain = if flat { term.vectors[0][0] } else { 1.0 };
+            let [depth, height, width] = &term.vectors;
+            let round = |line: &[f64], gain: f64| line.iter().map(|&value| T::of(value * gain)).collect();
+            let continues = !flat && factors.terms.get(index + 1).is_some_and(|next| next.group == term.group);
+            Line { vectors: [round(depth, 1.0), round(height, 1.0), round(width, gain)], continues }
+        });
+        Lines { terms: terms.collect() }
     }
 
     /// How many terms there are.
@@ -79,7 +94,8 @@ impl<T: Real> Separable<T> {
         let [along_depth, along_height, along_width] = self.kernels;
         let [first, second] = temporary;
         let flat = kd == 1;
-        for (index, [depth, height, width]) in lines.terms.iter().enumerate() {
+        let (mut summed, mut written) = (false, false);
+        for Line { vectors: [depth, height, width], continues } in &lines.terms {
             let run = |kernel: Bound<T>, input: &[T], template: &[T], kernel_shape, out: &mut [T], to: Pitch, out_shape, accumulate| {
                 kernel.run(&mut Tile {
                     input,
@@ -95,13 +111,17 @@ impl<T: Real> Separable<T> {
                     accumulate,
                 });
             };
-            let last = index > 0;
             run(along_width, input, width, [1, 1, kw], first, pitch, [d + kd - 1, h + kh - 1, w], false);
             if flat {
-                run(along_height, first, height, [1, kh, 1], out, out_pitch, [d, h, w], last);
-            } else {
-                run(along_height, first, height, [1, kh, 1], second, pitch, [d + kd - 1, h, w], false);
-                run(along_depth, second, depth, [kd, 1, 1], out, out_pitch, [d, h, w], last);
+                run(along_height, first, height, [1, kh, 1], out, out_pitch, [d, h, w], written);
+                written = true;
+                continue;
+            }
+            run(along_height, first, height, [1, kh, 1], second, pitch, [d + kd - 1, h, w], summed);
+            summed = *continues;
+            if !continues {
+                run(along_depth, second, depth, [kd, 1, 1], out, out_pitch, [d, h, w], written);
+                written = true;
             }
         }
         if lines.terms.is_empty() {

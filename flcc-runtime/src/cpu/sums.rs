@@ -27,6 +27,8 @@
 //! Everything is `#[inline(always)]`: called inside a function with `#[target_feature(enable = "avx2")]`, `window` is
 //! compiled for it.
 
+use super::isa::{self, IsaSet};
+
 /// Where the samples of a tile stand: `[z, y, x]` at `z * plane_pitch + y * row_pitch + x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -93,6 +95,24 @@ pub fn roundings(window: [usize; 3]) -> usize {
     };
     let doubled = |k: usize| (k.ilog2() + k.count_ones()) as usize - 1;
     blocks(window[0]) + blocks(window[1]) + if window[2] <= LONGEST_DOUBLED { doubled(window[2]) } else { blocks(window[2]) }
+}
+
+/// Sums over every window, in place; see [`window`].
+#[inline(never)]
+pub fn sum(isas: &IsaSet, data: &mut [f64], scratch: &mut [f64], layout: &Layout, shape: [usize; 3]) {
+    isa::vectorized(isas, || window(data, scratch, |a, b| a + b, layout, shape));
+}
+
+/// Minima over every window, in place, of numbers; see [`window`].
+#[inline(never)]
+pub fn minimum(isas: &IsaSet, data: &mut [f64], scratch: &mut [f64], layout: &Layout, shape: [usize; 3]) {
+    isa::vectorized(isas, || window(data, scratch, |a, b| if a < b { a } else { b }, layout, shape));
+}
+
+/// Maxima over every window, in place, of numbers; see [`window`].
+#[inline(never)]
+pub fn maximum<S: Copy + PartialOrd>(isas: &IsaSet, data: &mut [S], scratch: &mut [S], layout: &Layout, shape: [usize; 3]) {
+    isa::vectorized(isas, || window(data, scratch, |a, b| if a > b { a } else { b }, layout, shape));
 }
 
 /// `data[p] = op over k in window of data[p + k]`, in place, for every `p` whose window lies inside the tile.

@@ -256,9 +256,9 @@ impl<T: Real> TileContext<T> {
         let flat = self.degenerates() && self.scheme.integers.is_none();
         let floats = self.needs_marks();
         let row = match self.scheme.integers {
-            None => 32,
-            Some(Width::Narrow) => 24,
-            Some(Width::Wide) => 40,
+            None => 40,
+            Some(Width::Narrow) => 32,
+            Some(Width::Wide) => 48,
         };
         let engine = match &self.engine {
             Engine::Direct(_) => 0,
@@ -436,7 +436,7 @@ impl<T: Real> TileContext<T> {
         }
         let tile = sums::Layout { shape: samples, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane };
         let (marks, work) = (&mut scratch.marks, &mut scratch.window_marks);
-        isa::vectorized(&self.isas, || sums::window(marks, work, |a, b| if a > b { a } else { b }, &tile, [kd, kh, kw]));
+        sums::maximum(&self.isas, marks, work, &tile, [kd, kh, kw]);
         for z in 0..outputs[0] {
             for y in 0..outputs[1] {
                 let from = z * self.in_pitch.plane + y * self.in_pitch.row;
@@ -470,11 +470,13 @@ impl<T: Real> TileContext<T> {
             isa::vectorized(&self.isas, || {
                 if needs.sum {
                     copy(input, i, |value| value.to_f64());
-                    sums::window(i, window_scratch, |a, b| a + b, &tile, window);
                 }
                 copy(input, ii, |value| value.to_f64() * value.to_f64());
-                sums::window(ii, window_scratch, |a, b| a + b, &tile, window);
             });
+            if needs.sum {
+                sums::sum(&self.isas, i, window_scratch, &tile, window);
+            }
+            sums::sum(&self.isas, ii, window_scratch, &tile, window);
         }
     }
 
@@ -563,23 +565,20 @@ impl<T: Real> TileContext<T> {
 
     fn finish_row(&self, constants: &Constants, template: &BoundTemplate<T>, cross_at: usize, sum_at: usize, width: usize, scratch: &mut TileScratch<T>) -> bool {
         let TileScratch { crosses, sums, factors, rows, .. } = scratch;
-        let row = |channel: usize| -> ChannelRow<'_, T> {
+        let row = |channel: usize| -> ChannelRow<'_> {
             let part = |sum: &Vec<f64>| -> std::ops::Range<usize> { if sum.is_empty() { 0..0 } else { sum_at..sum_at + width } };
             let [i, ii] = &sums[channel];
-            ChannelRow { cross: &crosses[channel][cross_at..cross_at + width], i: &i[part(i)], ii: &ii[part(ii)], factor: factors[channel] }
+            ChannelRow { width, i: &i[part(i)], ii: &ii[part(ii)], factor: factors[channel] }
         };
-        with_formula!(self.scheme.measure, F => isa::vectorized(&self.isas, || match self.scheme.integers {
-            None => (0..crosses.len()).fold(false, |_, channel| finish::channel::<F, T>(channel, &row(channel), constants, rows))
-                | finish::floats::<F>(width, constants, rows),
-            Some(wide) => {
-                let exact = &template.checked;
-                for channel in 0..crosses.len() {
-                    rows.add::<F, T>(wide, channel, &row(channel), constants.n as i128, exact.exact_sums.get(channel).copied().unwrap_or(0));
-                }
-                rows.settle::<F>(wide, width, exact.exact_energy);
-                false
-            }
-        }))
+        let exact = &template.checked;
+        for channel in 0..crosses.len() {
+            let row = row(channel);
+            let cross = &crosses[channel][cross_at..cross_at + width];
+            isa::vectorized(&self.isas, || rows.take(cross));
+            let t = exact.exact_sums.get(channel).copied().unwrap_or(0);
+            finish::add(&self.isas, self.scheme.measure, self.scheme.integers, channel, &row, constants, t, rows);
+        }
+        finish::settle(&self.isas, self.scheme.measure, self.scheme.integers, width, constants, exact.exact_energy, rows)
     }
 
     /// Decides the doubtful panels of the row finished last; returns how many were recomputed.
@@ -623,10 +622,8 @@ impl<T: Real> TileContext<T> {
             // As they are, in f64, which holds every pixel type: no rounding can make two samples equal.
             pad::exact(&image.channel(channel), self.spec.boundary(), samples, low, self.in_pitch);
             high.copy_from_slice(low);
-            isa::vectorized(&self.isas, || {
-                sums::window(low, window, |a, b| if a < b { a } else { b }, &tile, template);
-                sums::window(high, window, |a, b| if a > b { a } else { b }, &tile, template);
-            });
+            sums::minimum(&self.isas, low, window, &tile, template);
+            sums::maximum(&self.isas, high, window, &tile, template);
             for z in 0..outputs[0] {
                 for y in 0..outputs[1] {
                     let from = z * self.in_pitch.plane + y * self.in_pitch.row;

@@ -1,0 +1,523 @@
+//! The built command on small files: every command, exit status, error line and option.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flcc_cli::io::{load, save_npy, save_png_gray8, save_png_rgb8};
+use flcc_runtime::Pixels;
+use proptest::prelude::*;
+use serde_json::Value;
+
+/// A folder of one test, removed with everything in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("flcc-cli-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// An array file; its values are numbered by `value`.
+    fn array(&self, name: &str, shape: &[usize], value: impl Fn(usize) -> f64) -> PathBuf {
+        let values = Pixels::F64((0..shape.iter().product()).map(value).collect());
+        save_npy(&self.at(name), shape, &values.cast(flcc_runtime::DType::F32)).unwrap();
+        self.at(name)
+    }
+
+    fn bytes(&self, name: &str, height: usize, width: usize, value: impl Fn(usize) -> u8) -> PathBuf {
+        let data: Vec<u8> = (0..height * width).map(value).collect();
+        save_png_gray8(&self.at(name), width, height, &data).unwrap();
+        self.at(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a run said.
+#[derive(Debug)]
+struct Said {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+fn flcc(folder: &Folder, args: &str) -> Said {
+    flcc_with(folder, args, &[], None)
+}
+
+/// Runs the command in the folder; arguments are separated by spaces.
+fn flcc_with(folder: &Folder, args: &str, input: &[u8], wisdom: Option<&Path>) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flcc"));
+    command.args(args.split_whitespace()).current_dir(&folder.0).env_remove("FLCC_ISA").env_remove("FLCC_WISDOM");
+    if let Some(wisdom) = wisdom {
+        command.env("FLCC_WISDOM", wisdom);
+    }
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A command that ends early reads nothing.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Said { status: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+}
+
+impl Said {
+    fn fine(self) -> Said {
+        assert_eq!(self.status, 0, "{self:?}");
+        self
+    }
+
+    /// The one line of an error with this status.
+    fn fails(self, status: i32) -> String {
+        assert_eq!(self.status, status, "{self:?}");
+        let lines: Vec<&str> = self.err.lines().filter(|line| !line.starts_with("note: ")).collect();
+        assert!(lines.len() == 1 && lines[0].starts_with("error: "), "{self:?}");
+        lines[0].to_string()
+    }
+
+    fn json(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    }
+}
+
+/// Noise in which no part repeats.
+fn noise(k: usize) -> u8 {
+    let mut bits = (k as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (bits >> 40) as u8
+}
+
+fn photo(folder: &Folder) {
+    folder.bytes("image.png", 40, 50, noise);
+    folder.bytes("template.png", 7, 9, |k| noise((12 + k / 9) * 50 + 20 + k % 9));
+}
+
+#[test]
+fn match_prints_rank_position_and_score() {
+    let folder = Folder::new();
+    photo(&folder);
+    assert_eq!(flcc(&folder, "match image.png template.png --accuracy exact").fine().out, "1 12,20 1\n");
+    let said = flcc(&folder, "match image.png --template-at 12,20:7x9 --top 3 --count --subpixel --accuracy exact").fine();
+    let lines: Vec<Vec<&str>> = said.out.lines().map(|line| line.split(' ').collect()).collect();
+    assert_eq!(lines.len(), 4);
+    assert!(lines[0][1].starts_with("12.0") || lines[0][1].starts_with("11.9"), "{said:?}");
+    assert_eq!((lines[0][2], &lines[3][..]), ("1", &["count", "1", "1"][..]));
+    assert!(lines[1][2].parse::<f64>().unwrap() < 0.9);
+}
+
+#[test]
+fn a_minimum_is_found_as_a_maximum_is() {
+    let folder = Folder::new();
+    photo(&folder);
+    for measure in ["ssd", "sad", "nssd"] {
+        let said = flcc(&folder, &format!("match image.png template.png --measure {measure} --accuracy exact --threshold 0 --min-distance 1")).fine();
+        assert_eq!(said.out, "1 12,20 0\n", "{measure}");
+    }
+    assert_eq!(flcc(&folder, "match image.png template.png --threshold 2").fine().out, "");
+}
+
+#[test]
+fn a_region_keeps_positions_and_values() {
+    let folder = Folder::new();
+    photo(&folder);
+    // In mode valid the result begins at 6,8 of the full one.
+    assert_eq!(flcc(&folder, "match image.png template.png --roi 16,26:5x6 -o part.npy --accuracy exact").fine().out, "1 12,20 1\n");
+    flcc(&folder, "match image.png template.png -o whole.npy --accuracy exact").fine();
+    let (part, whole) = (load(&folder.at("part.npy")).unwrap(), load(&folder.at("whole.npy")).unwrap());
+    assert_eq!((part.shape, whole.shape), (vec![5, 6], vec![34, 42]));
+    let (part, whole) = (part.pixels.to_f64(), whole.pixels.to_f64());
+    for (k, value) in part.iter().enumerate() {
+        assert_eq!(*value, whole[(10 + k / 6) * 42 + 18 + k % 6]);
+    }
+    let line = flcc(&folder, "match image.png template.png --roi 0,0:5x6").fails(2);
+    assert!(line.contains("roi"), "{line}");
+}
+
+#[test]
+fn conv_and_corr_write_literal_results() {
+    let folder = Folder::new();
+    folder.array("x.npy", &[3], |k| [1.0, 2.0, 3.0][k]);
+    folder.array("t.npy", &[3], |k| [0.0, 1.0, 0.5][k]);
+    let result = |args: &str| {
+        assert_eq!(flcc(&folder, &format!("{args} -o out.npy")).fine().out, "");
+        load(&folder.at("out.npy")).unwrap().pixels
+    };
+    assert_eq!(result("conv x.npy t.npy"), Pixels::F32(vec![0.0, 1.0, 2.5, 4.0, 1.5]));
+    assert_eq!(result("corr x.npy t.npy"), Pixels::F32(vec![0.5, 2.0, 3.5, 3.0, 0.0]));
+    assert_eq!(result("corr x.npy t.npy --mode valid --precision f64"), Pixels::F64(vec![3.5]));
+    assert_eq!(result("corr --mode same --boundary constant --cval -1 x.npy t.npy --method direct"), Pixels::F32(vec![2.0, 3.5, 2.5]));
+    assert_eq!(result("corr --mode same --boundary edge x.npy t.npy"), Pixels::F32(vec![2.0, 3.5, 4.5]));
+    assert_eq!(result("lcc x.npy t.npy").len(), 1);
+    assert_eq!(result("lcc --mode full --measure zncc x.npy t.npy").len(), 5);
+}
+
+#[test]
+fn wrong_calls_are_one_line_with_status_2() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("line.npy", &[5], |k| k as f64);
+    folder.array("flat.npy", &[3, 3], |_| 4.0);
+    folder.array("mask.npy", &[3, 3], |k| k as f64 - 1.0);
+    for (args, words) in [
+        ("", "expected one of conv, corr"),
+        ("frobnicate", "frobnicate"),
+        ("match", "IMAGE"),
+        ("wisdom --wisdom w", "show, merge, forget"),
+        ("match image.png", "--template-at"),
+        ("match image.png template.png --mode vaild", "full, same or valid"),
+        ("match image.png template.png --top -1", "--top"),
+        ("match image.png template.png --frob", "--frob"),
+        ("match image.png template.png --threshold nan", "--threshold"),
+        ("match image.png line.npy", "2 axes"),
+        ("match template.png image.png", "at most 7x9"),
+        ("match image.png flat.npy", "not all equal"),
+        ("match image.png template.png --mask line.npy", "mask"),
+        ("match image.png --template-at 0,0:3x3 --mask mask.npy", "weights >= 0"),
+        ("match image.png --template-at 39,0:3x3", "--template-at"),
+        ("match image.png --template-at 0:3", "--template-at"),
+        ("match image.png --template-at 0,0:0x3", "--template-at"),
+        ("conv image.png template.png", "-o OUT.npy"),
+        ("conv image.png template.png --measure ncc -o x.npy", "--measure"),
+        ("lcc image.png template.png --measure ssd -o x.npy", "--measure"),
+        ("corr image.png template.png --boundary bounce -o x.npy", "replicate"),
+        ("corr image.png template.png --boundary constant --cval nan -o x.npy", "finite"),
+        ("corr image.png template.png --cval 2 -o x.npy", "--cval"),
+        ("stream template.png", "--frame"),
+        ("stream template.png --frame u8:0x3", "raw format"),
+        ("stream template.png --frame u8:3x3 image.png", "FRAMES"),
+        ("local median --window 3x3 image.png -o x.npy", "sum, mean, var, min or max"),
+        ("local mean --window 3 image.png -o x.npy", "axes"),
+        ("plan zncc:f32:9*3", "OP:TYPE"),
+        ("plan zncc:f32:9*3:valid,bounce", "maskw"),
+        ("bench", "SPEC"),
+        ("bench zncc:f32:9*3:valid --seconds -1", "--seconds"),
+        ("devices --threads many", "--threads"),
+        ("devices --memory-limit 3X", "memory limit"),
+        ("wisdom show", "FLCC_WISDOM"),
+        ("wisdom forget --machine a --spec b --wisdom w", "--spec"),
+    ] {
+        let line = flcc(&folder, args).fails(2);
+        assert!(line.contains(words), "{args}: {line}");
+    }
+}
+
+#[test]
+fn failures_have_status_1() {
+    let folder = Folder::new();
+    photo(&folder);
+    std::fs::write(folder.at("noise.png"), b"\x89PNG\r\n\x1a\nnothing").unwrap();
+    std::fs::write(folder.at("wisdom"), "flcc-wisdom 1\nrubbish\nend 0\n").unwrap();
+    for (args, words) in [
+        ("match missing.png template.png", "missing.png"),
+        ("match noise.png template.png", "noise.png"),
+        ("match image.png template.png -o no/such/folder/x.npy", "x.npy"),
+        ("match image.png template.png --memory-limit 10", "memory limit"),
+        ("match image.png template.png --wisdom wisdom", "line 2"),
+        ("wisdom show --wisdom wisdom", "line 2"),
+        ("wisdom show --wisdom nothing", "nothing"),
+        ("conformance .", "index.json"),
+        ("stream template.png no/such/frame.png", ""),
+    ] {
+        let said = flcc(&folder, args);
+        if words.is_empty() {
+            assert!(said.status == 1 && said.json()[0]["error"].is_string(), "{said:?}");
+            continue;
+        }
+        let line = said.fails(1);
+        assert!(line.contains(words), "{args}: {line}");
+    }
+}
+
+#[test]
+fn refusals_have_status_3() {
+    let folder = Folder::new();
+    photo(&folder);
+    for args in [
+        "match image.png template.png --platform cuda",
+        "match image.png template.png --measure sad --method fourier",
+        "plan sad:u8:90x90*9x9:valid --method fourier",
+        "bench zncc:f32:9*3:valid --platform cuda",
+        "stream template.png image.png --platform cuda",
+        "local mean --window 3x3 image.png -o x.npy --platform cuda",
+    ] {
+        let line = flcc(&folder, args).fails(3);
+        assert!(line.contains(" refuses: ") && line.len() > 30, "{args}: {line}");
+    }
+}
+
+#[test]
+fn several_templates_of_several_shapes() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.bytes("other.png", 7, 9, |k| noise((3 + k / 9) * 50 + 4 + k % 9));
+    folder.bytes("small.png", 5, 5, |k| noise((30 + k / 5) * 50 + 40 + k % 5));
+    let said = flcc(&folder, "match image.png template.png --template small.png --template other.png --template-at 1,2:6x6 --accuracy exact -o out.npy").fine();
+    assert_eq!(said.out, "1 12,20 1 template.png\n1 30,40 1 small.png\n1 3,4 1 other.png\n1 1,2 1 1,2:6x6\n");
+    let shapes: Vec<Vec<usize>> = (1..5).map(|n| load(&folder.at(&format!("out-{n}.npy"))).unwrap().shape).collect();
+    assert_eq!(shapes, [[34, 42], [36, 46], [34, 42], [35, 45]]);
+    assert!(!folder.at("out.npy").exists());
+    // As each alone.
+    flcc(&folder, "match image.png other.png --accuracy exact -o alone.npy").fine();
+    assert_eq!(load(&folder.at("alone.npy")).unwrap(), load(&folder.at("out-3.npy")).unwrap());
+    let lines = flcc(&folder, "match image.png --template other.png --template small.png --json --top 2 --count").fine().json();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["spec"], "zncc:u8:40x50*7x9:valid");
+    assert_eq!(lines[0]["peaks"][0]["position"], serde_json::json!([3, 4]));
+    assert_eq!(lines[1]["peaks"][0]["rank"], 1);
+    assert_eq!(lines[1]["optimum"]["count"], 1);
+    assert!(lines[1]["kernel"].is_string() && lines[1]["ns"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn masks_of_images_and_of_arrays() {
+    let folder = Folder::new();
+    photo(&folder);
+    // A template that agrees only under the mask.
+    let under = |k: usize| !k.is_multiple_of(3);
+    folder.bytes("spoilt.png", 7, 9, |k| if under(k) { noise((12 + k / 9) * 50 + 20 + k % 9) } else { 99 });
+    folder.bytes("mask.png", 7, 9, |k| if under(k) { 255 } else { 0 });
+    folder.array("mask.npy", &[7, 9], |k| f64::from(u8::from(under(k))));
+    folder.array("weights.npy", &[7, 9], |k| if under(k) { 255.0 } else { 0.0 });
+    for mask in ["mask.png", "mask.npy"] {
+        let said = flcc(&folder, &format!("match image.png spoilt.png --mask {mask} --accuracy exact --json")).fine();
+        assert_eq!(said.json()[0]["peaks"][0]["position"], serde_json::json!([12, 20]));
+        assert_eq!(said.json()[0]["spec"], "zncc:u8:40x50*7x9:valid,mask01,acc=exact");
+    }
+    let said = flcc(&folder, "match image.png spoilt.png --mask weights.npy --json").fine();
+    assert_eq!(said.json()[0]["spec"], "zncc:u8:40x50*7x9:valid,maskw");
+    assert!(flcc(&folder, "conv image.png template.png --mask mask.png -o x.npy").fails(2).contains("mask"));
+}
+
+#[test]
+fn colour_is_matched_or_folded() {
+    let folder = Folder::new();
+    let rgb: Vec<u8> = (0..30 * 30 * 3).map(noise).collect();
+    save_png_rgb8(&folder.at("colour.png"), 30, 30, &rgb).unwrap();
+    folder.bytes("grey.png", 5, 5, noise);
+    let said = flcc(&folder, "match colour.png --template-at 8,9:6x5 --json --accuracy exact").fine();
+    assert_eq!(said.json()[0]["spec"], "zncc:u8:30x30*6x5:valid,acc=exact,channels=3");
+    assert_eq!(said.json()[0]["peaks"][0]["position"], serde_json::json!([8, 9]));
+    assert!(flcc(&folder, "match colour.png grey.png").fails(2).contains("3 channels"));
+    let said = flcc(&folder, "match colour.png grey.png --gray --json").fine();
+    assert_eq!(said.json()[0]["spec"], "zncc:u8:30x30*5x5:valid");
+    assert!(said.err.starts_with("note: "), "{said:?}");
+    assert!(flcc(&folder, "local mean --window 3x3 colour.png -o x.npy").fails(2).contains("--gray"));
+    flcc(&folder, "local mean --window 3x3 colour.png -o x.npy --gray").fine();
+}
+
+#[test]
+fn pictures_of_planes_lines_and_volumes() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("line.npy", &[500], |k| f64::from(noise(k)));
+    folder.array("volume.npy", &[9, 20, 24], |k| f64::from(noise(k)));
+    folder.array("bad.npy", &[20, 20], |k| if k == 7 { f64::NAN } else { f64::from(noise(k)) });
+    for (image, part) in [("image.png", "12,20:7x9"), ("line.npy", "100:30"), ("volume.npy", "2,3,4:4x5x6"), ("bad.npy", "10,10:4x4")] {
+        for mode in ["valid", "full"] {
+            flcc(&folder, &format!("match {image} --template-at {part} --top 4 --mode {mode} --annotate a.png --heatmap h.png")).fine();
+            for name in ["a.png", "h.png"] {
+                let picture = load(&folder.at(name)).unwrap();
+                assert!(picture.channels == 3 && picture.shape[1] >= 300, "{image} {name} {:?}", picture.shape);
+                std::fs::remove_file(folder.at(name)).unwrap();
+            }
+        }
+    }
+    flcc(&folder, "match image.png template.png --template-at 1,1:4x4 --measure ssd --heatmap h.png --annotate a.png").fine();
+    assert!(folder.at("h-1.png").exists() && folder.at("h-2.png").exists() && folder.at("a.png").exists());
+    flcc(&folder, "conv image.png template.png --heatmap c.png").fine();
+}
+
+#[test]
+fn a_stream_of_files_and_folders() {
+    let folder = Folder::new();
+    photo(&folder);
+    std::fs::create_dir(folder.at("frames")).unwrap();
+    folder.bytes("frames/b.png", 30, 30, |k| noise(k + 500));
+    folder.bytes("frames/a.png", 40, 50, noise);
+    folder.bytes("frames/c.png", 3, 3, noise);
+    folder.array("frames/d.npy", &[41, 50], |k| f64::from(noise(k)));
+    std::fs::write(folder.at("frames/readme.txt"), "no frame").unwrap();
+    let said = flcc(&folder, "stream template.png frames image.png --accuracy exact --count");
+    assert_eq!(said.status, 1, "{said:?}");
+    let lines = said.json();
+    let names: Vec<&str> = lines.iter().map(|line| line["frame"].as_str().unwrap()).collect();
+    assert_eq!(names, ["frames/a.png", "frames/b.png", "frames/c.png", "frames/d.npy", "image.png"]);
+    assert!(lines[2]["error"].as_str().unwrap().contains("at most 3x3"));
+    for k in [0, 3, 4] {
+        assert_eq!(lines[k]["peaks"][0]["position"], serde_json::json!([12, 20]), "{said:?}");
+        assert!((lines[k]["peaks"][0]["score"].as_f64().unwrap() - 1.0).abs() < 1e-6);
+    }
+    assert_eq!(lines[3]["shape"], serde_json::json!([41, 50]));
+    assert!(lines[0]["ns"].as_u64().unwrap() > 0 && lines[0]["optimum"]["count"] == 1);
+}
+
+#[test]
+fn a_stream_of_raw_frames() {
+    let folder = Folder::new();
+    photo(&folder);
+    let frame: Vec<u8> = (0..40 * 50).map(noise).collect();
+    let two = [frame.as_slice(), frame.as_slice()].concat();
+    for args in ["stream template.png - --frame u8:40x50", "stream template.png --frame u8:40x50 --top 2"] {
+        let said = flcc_with(&folder, args, &two, None).fine();
+        assert_eq!(said.json().len(), 2);
+        assert_eq!(said.json()[1]["frame"], 1);
+        assert_eq!(said.json()[1]["peaks"][0]["position"], serde_json::json!([12, 20]));
+    }
+    let said = flcc_with(&folder, "stream template.png --frame u8:40x50", &two[..3000], None);
+    assert!(said.status == 1 && said.json().len() == 2 && said.json()[1]["error"].as_str().unwrap().contains("1000 bytes"), "{said:?}");
+}
+
+#[test]
+fn local_statistics() {
+    let folder = Folder::new();
+    folder.array("x.npy", &[2, 3], |k| k as f64);
+    let result = |args: &str| {
+        flcc(&folder, &format!("local {args} x.npy -o out.npy")).fine();
+        load(&folder.at("out.npy")).unwrap()
+    };
+    assert_eq!(result("sum --window 2x2 --mode valid").pixels, Pixels::F32(vec![8.0, 12.0]));
+    assert_eq!(result("mean --window 2x3 --mode valid --precision f64").pixels, Pixels::F64(vec![2.5]));
+    assert_eq!(result("max --window 1x3 --boundary replicate").pixels, Pixels::F32(vec![1.0, 2.0, 2.0, 4.0, 5.0, 5.0]));
+    assert_eq!(result("min --window 2x2 --mode full").shape, [3, 4]);
+    assert_eq!(result("var --window 1x3 --mode valid").pixels.to_f64().iter().map(|v| (v * 3.0).round()).collect::<Vec<_>>(), [2.0, 2.0]);
+    let said = flcc(&folder, "local var --window 1x3 x.npy -o out.npy --json").fine();
+    assert_eq!(said.json()[0]["shape"], serde_json::json!([2, 3]));
+}
+
+#[test]
+fn plans_devices_and_help() {
+    let folder = Folder::new();
+    let spec = "zncc:f32:200x200*16x16:valid";
+    let kernel = flcc(&folder, &format!("plan {spec}")).fine().out;
+    let explained = flcc(&folder, &format!("plan {spec} --explain")).fine().out;
+    assert!(explained.contains(kernel.trim()) && explained.contains("cuda"), "{explained}");
+    let json = flcc(&folder, &format!("plan {spec} --json --precision f64 --threads 1 --memory-limit 64M")).fine().json();
+    assert_eq!((&json[0]["spec"], &json[0]["threads"]), (&"zncc:f32>f64:200x200*16x16:valid".into(), &1.into()));
+    assert!(json[0]["candidates"].as_array().unwrap().len() > 2);
+    assert!(flcc(&folder, "devices").fine().out.contains("instruction sets"));
+    assert!(flcc(&folder, "devices --json").fine().json()[0]["cores"].as_u64().unwrap() >= 1);
+    assert!(flcc(&folder, "--help").fine().out.contains("match"));
+    assert!(flcc(&folder, "match --help").fine().out.contains("--min-distance"));
+    assert!(flcc(&folder, "--version").fine().out.starts_with("flcc "));
+}
+
+#[test]
+fn bench_checks_and_times() {
+    let folder = Folder::new();
+    let specs = "zncc:f32:60x60*7x7:valid ssd:u8/f32:3@40x40*2@5x6:same,reflect conv:f64:300*9:full sad:u16:30x30*4x4:valid,mask01 corr:u8:20x20x20*3x3x3:valid,rank=1 ncc:f32:30x30*5x5:full,maskw,channels=3,roi=2,3:9x9";
+    let said = flcc(&folder, &format!("bench {specs} --seconds 0.01 --json --effort estimate")).fine();
+    let lines = said.json();
+    assert_eq!(lines.len(), 6);
+    for line in &lines {
+        for name in ["spec", "method", "kernel", "threads", "plan_ns", "median_ns", "min_ns", "runs", "gflops", "max_error", "checked"] {
+            assert!(!line[name].is_null(), "{name} {line}");
+        }
+        assert!(line["max_error"].as_f64().unwrap() < 1e-5, "{line}");
+        assert!(line["min_ns"].as_u64() <= line["median_ns"].as_u64());
+    }
+    assert_eq!(lines[0]["checked"], 54 * 54);
+    assert_eq!(lines[1]["checked"], 40 * 40 * 6);
+    assert!(flcc(&folder, "bench zncc:f32:10000000x10000000*3x3:valid").fails(1).contains("memory"));
+}
+
+#[test]
+fn wisdom_is_kept_shown_merged_and_forgotten() {
+    let folder = Folder::new();
+    let spec = "zncc:f32:80x80*9x9:valid";
+    flcc(&folder, &format!("plan {spec} --effort measure --wisdom one")).fine();
+    flcc_with(&folder, "plan conv:f32:80x80*9x9:full --effort measure", &[], Some(&folder.at("two"))).fine();
+    let shown = flcc(&folder, "wisdom show --wisdom one").fine().out;
+    assert!(shown.starts_with("flcc-wisdom 1\n") && shown.contains(spec), "{shown}");
+    let explained = flcc(&folder, &format!("plan {spec} --explain --wisdom one")).fine().out;
+    assert!(explained.contains("wisdom"), "{explained}");
+    flcc(&folder, "wisdom merge one two --wisdom both").fine();
+    let both = flcc_with(&folder, "wisdom show --json", &[], Some(&folder.at("both"))).fine().json();
+    assert_eq!(both.len(), 2);
+    assert!(both.iter().any(|entry| entry["spec"] == spec && entry["median_ns"].as_u64().unwrap() > 0));
+    assert!(flcc(&folder, "wisdom forget --spec zncc: --wisdom both").fine().out.starts_with("1 entries"));
+    assert_eq!(flcc(&folder, "wisdom forget --wisdom both --json").fine().json()[0]["forgotten"], 1);
+    assert_eq!(flcc(&folder, "wisdom show --wisdom both").fine().out, "flcc-wisdom 1\nend 0\n");
+    // By estimate nothing is learnt, and nothing written.
+    flcc(&folder, &format!("plan {spec} --wisdom three")).fine();
+    assert!(!folder.at("three").exists());
+}
+
+#[test]
+fn conformance_of_a_folder() {
+    let folder = Folder::new();
+    folder.array("x.npy", &[3], |k| [1.0, 2.0, 3.0][k]);
+    folder.array("t.npy", &[2], |k| [1.0, 2.0][k]);
+    folder.array("good.npy", &[4], |k| [2.0, 5.0, 8.0, 3.0][k]);
+    folder.array("bad.npy", &[4], |k| [2.0, 5.0, 8.0, 4.0][k]);
+    let case = |id: &str, expected: &str, error: &str| {
+        format!(
+            r#"{{"id":"{id}","op":"corr","measure":null,"dims":1,"mode":"full","boundary":"zero","cval":0.0,"image":"x.npy","template":"t.npy",
+            "mask":null,"expected":"{expected}","error":{error},"cond":null,"tol":{{"f32":{{"atol":1e-6,"power":0}},"f64":null}}}}"#
+        )
+    };
+    let index = |cases: &[String]| std::fs::write(folder.at("index.json"), format!(r#"{{"cases":[{}]}}"#, cases.join(","))).unwrap();
+    index(&[case("a", "good.npy", "null")]);
+    let said = flcc(&folder, "conformance .").fine();
+    assert!(said.out.lines().last().unwrap().starts_with("RESULT cases 1 pass 1 fail 0 skip 0; worst error 0"), "{said:?}");
+    let said = flcc(&folder, "conformance . --precision f64").fine();
+    assert!(said.out.lines().last().unwrap().starts_with("RESULT cases 1 pass 0 fail 0 skip 1"), "{said:?}");
+    index(&[case("a", "good.npy", "null"), case("b", "bad.npy", "null"), case("c", "good.npy", "\"empty_input\"")]);
+    let said = flcc(&folder, "conformance . --json");
+    assert_eq!((said.status, &said.json()[0]["fail"]), (1, &2.into()));
+    std::fs::write(folder.at("index.json"), "[]").unwrap();
+    assert!(flcc(&folder, "conformance .").fails(1).contains("index.json"));
+}
+
+#[test]
+fn an_output_that_is_closed_is_no_panic() {
+    let folder = Folder::new();
+    photo(&folder);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flcc"));
+    command.args(["match", "image.png", "template.png"]).current_dir(&folder.0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.code() != Some(101) && output.stderr.is_empty(), "{output:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn any_arguments_end_in_order(words in prop::collection::vec(prop::sample::select(VOCABULARY), 0..9)) {
+        let folder = Folder::new();
+        photo(&folder);
+        folder.array("line.npy", &[5], |k| k as f64);
+        let said = flcc(&folder, &words.join(" "));
+        prop_assert!((0..=3).contains(&said.status), "{words:?} {said:?}");
+        if said.status >= 2 {
+            let errors = said.err.lines().filter(|line| !line.starts_with("note: ")).count();
+            prop_assert_eq!(errors, 1, "{:?} {:?}", words, said);
+        }
+    }
+}
+
+const VOCABULARY: &[&str] = &[
+    "match", "match", "conv", "corr", "lcc", "stream", "local", "plan", "bench", "devices", "wisdom", "conformance", "image.png", "image.png",
+    "template.png", "template.png", "line.npy", "missing.png", ".", "-", "--mode", "full", "same", "valid", "--boundary", "reflect", "constant",
+    "--cval", "-1e308", "1e999", "--measure", "ssd", "sad", "nssd", "--mask", "--top", "0", "3", "18446744073709551615", "--threshold", "-0.5",
+    "--min-distance", "--exclude-border", "--count", "--subpixel", "--annotate", "a.png", "--heatmap", "-o", "out.npy", "--template",
+    "--template-at", "0,0:3x3", "1:2", "18446744073709551615,0:1x1", "--roi", "5,5:2x2", "--method", "direct", "fourier", "separable", "--platform",
+    "cuda", "--threads", "1", "--effort", "--memory-limit", "1", "1M", "--precision", "f64", "--accuracy", "exact", "fast", "--json", "--window",
+    "2x2", "99x99", "mean", "var", "zncc:f32:30x30*4x4:valid", "ssd:u8:9x9x9*3x3x3:full,wrap", "zncc:u8:4000000000x4000000000*9x9:full",
+    "corr:f64:0@20x20*3@4x4:same,maskw", "--explain", "show", "forget", "merge", "--wisdom", "w", "--frame", "u8:4x4", "u8:999999999x999999999",
+    "--gray", "--seconds", "0", "--help",
+];
