@@ -23,7 +23,10 @@ pub struct Oracle {
     channels: usize,
     image: Vec<f64>,
     template: Vec<f64>,
+    /// A weight for each sample of a panel, channels side by side.
     weights: Vec<f64>,
+    /// Samples of positive weight, channel by channel.
+    used: Vec<Vec<usize>>,
 }
 
 impl Oracle {
@@ -46,6 +49,9 @@ impl Oracle {
             Some(mask) => mask.channel(0).to_f64(),
             None => vec![1.0; spec.template().len()],
         };
+        let channels = spec.channels();
+        let weights: Vec<f64> = weights.iter().flat_map(|&weight| std::iter::repeat_n(weight, channels)).collect();
+        let used = (0..channels).map(|c| (c..weights.len()).step_by(channels).filter(|&k| weights[k] > 0.0).collect()).collect();
         let mut template = template.to_f64();
         if spec.op().flips() {
             let pixels: Vec<&[f64]> = template.chunks(spec.channels()).rev().collect();
@@ -62,6 +68,7 @@ impl Oracle {
             image: image.to_f64(),
             template,
             weights,
+            used,
         })
     }
 
@@ -76,19 +83,14 @@ impl Oracle {
         let begin: [isize; 3] =
             std::array::from_fn(|axis| (self.origin[axis] + position[axis]) as isize - (self.template_shape[axis] as isize - 1));
         let panel = self.panel(begin);
-        let under = |samples: &[f64]| {
-            samples.chunks(self.channels).zip(&self.weights).any(|(pixel, &w)| w > 0.0 && pixel.iter().any(|v| !v.is_finite()))
-        };
-        if under(&panel) {
+        if self.all_used().any(|k| !panel[k].is_finite()) {
             return f64::NAN;
         }
-        let seen = |k: usize| self.weights[k / self.channels];
-        match self.op {
-            Op::Convolve | Op::Correlate => {
-                sum((0..panel.len()).map(|k| if seen(k) == 0.0 { 0.0 } else { seen(k) * panel[k] * self.template[k] }))
-            }
-            Op::Match(measure) => self.measure(measure, &panel),
-        }
+        self.measure(self.op.measure(), &panel)
+    }
+
+    fn all_used(&self) -> impl Iterator<Item = usize> + '_ {
+        self.used.iter().flatten().copied()
     }
 
     fn panel(&self, begin: [isize; 3]) -> Vec<f64> {
@@ -113,63 +115,55 @@ impl Oracle {
     }
 
     fn measure(&self, measure: Measure, panel: &[f64]) -> f64 {
-        let weight = |k: usize| self.weights[k / self.channels];
-        let used: Vec<usize> = (0..panel.len()).filter(|&k| weight(k) > 0.0).collect();
+        let (w, t) = (&self.weights, &self.template);
         match measure {
-            Measure::Cc => sum(used.iter().map(|&k| weight(k) * panel[k] * self.template[k])),
-            Measure::Sad => sum(used.iter().map(|&k| weight(k) * (panel[k] - self.template[k]).abs())),
-            Measure::Ssd => sum(used.iter().map(|&k| weight(k) * (panel[k] - self.template[k]).powi(2))),
+            Measure::Cc => sum(self.all_used().map(|k| w[k] * panel[k] * t[k])),
+            Measure::Sad => sum(self.all_used().map(|k| w[k] * (panel[k] - t[k]).abs())),
+            Measure::Ssd => sum(self.all_used().map(|k| w[k] * (panel[k] - t[k]).powi(2))),
             Measure::Zncc => {
-                let constant = (0..self.channels).all(|c| {
-                    let mut samples = used.iter().filter(|&&k| k % self.channels == c).map(|&k| panel[k]);
-                    let first = samples.next();
-                    samples.all(|value| Some(value) == first)
-                });
-                if constant {
+                if self.used.iter().all(|channel| channel.iter().all(|&k| panel[k] == panel[channel[0]])) {
                     return 0.0;
                 }
-                let (p, t) = (self.centred(panel, &used), self.centred(&self.template, &used));
-                normalised(&p, &t, &used, weight).clamp(-1.0, 1.0)
+                self.cosine(&self.centred(panel), &self.centred(t)).clamp(-1.0, 1.0)
             }
             Measure::Ncc => {
-                if used.iter().all(|&k| panel[k] == 0.0) {
+                if self.all_used().all(|k| panel[k] == 0.0) {
                     return 0.0;
                 }
-                normalised(&scaled(panel), &scaled(&self.template), &used, weight).clamp(-1.0, 1.0)
+                self.cosine(&scaled(panel), &scaled(t)).clamp(-1.0, 1.0)
             }
             Measure::Nssd => {
-                if used.iter().all(|&k| panel[k] == 0.0) {
+                if self.all_used().all(|k| panel[k] == 0.0) {
                     return 1.0;
                 }
-                let both: Vec<f64> = panel.iter().chain(&self.template).copied().collect();
-                let both = scaled(&both);
+                let both = scaled(&[panel, t].concat());
                 let (p, t) = both.split_at(panel.len());
-                let energy = |v: &[f64]| sum(used.iter().map(|&k| weight(k) * v[k] * v[k]));
-                let ssd = sum(used.iter().map(|&k| weight(k) * (p[k] - t[k]).powi(2)));
+                let energy = |v: &[f64]| sum(self.all_used().map(|k| w[k] * v[k] * v[k]));
+                let ssd = sum(self.all_used().map(|k| w[k] * (p[k] - t[k]).powi(2)));
                 (ssd / (energy(p).sqrt() * energy(t).sqrt())).min(1.0)
             }
         }
     }
 
+    /// `sum w p t / sqrt(sum w p^2 sum w t^2)`.
+    fn cosine(&self, p: &[f64], t: &[f64]) -> f64 {
+        let dot = |a: &[f64], b: &[f64]| sum(self.all_used().map(|k| self.weights[k] * a[k] * b[k]));
+        dot(p, t) / (dot(p, p).sqrt() * dot(t, t).sqrt())
+    }
+
     /// Samples minus the weighted mean of their channel, scaled near 1. The mean is subtracted twice: the second pass
     /// removes what rounding left of the first.
-    fn centred(&self, samples: &[f64], used: &[usize]) -> Vec<f64> {
+    fn centred(&self, samples: &[f64]) -> Vec<f64> {
         let mut samples = scaled(samples);
-        for c in 0..self.channels {
-            let mine: Vec<usize> = used.iter().copied().filter(|&k| k % self.channels == c).collect();
-            let n = sum(mine.iter().map(|&k| self.weights[k / self.channels]));
+        for channel in &self.used {
+            let n = sum(channel.iter().map(|&k| self.weights[k]));
             for _ in 0..2 {
-                let mean = sum(mine.iter().map(|&k| self.weights[k / self.channels] * samples[k])) / n;
-                mine.iter().for_each(|&k| samples[k] -= mean);
+                let mean = sum(channel.iter().map(|&k| self.weights[k] * samples[k])) / n;
+                channel.iter().for_each(|&k| samples[k] -= mean);
             }
         }
         scaled(&samples)
     }
-}
-
-fn normalised(p: &[f64], t: &[f64], used: &[usize], weight: impl Fn(usize) -> f64) -> f64 {
-    let dot = |a: &[f64], b: &[f64]| sum(used.iter().map(|&k| weight(k) * a[k] * b[k]));
-    dot(p, t) / (dot(p, p).sqrt() * dot(t, t).sqrt())
 }
 
 /// The samples times the power of two that brings the largest near 1.

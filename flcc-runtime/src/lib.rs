@@ -8,7 +8,7 @@
 //! use flcc_runtime::{AnyView, Pixels, Planner, Spec, find_peaks, PeakOptions};
 //!
 //! let spec: Spec = "zncc:u8:64x64*9x9:valid".parse()?;
-//! let image = Pixels::U8((0..64 * 64).map(|i| (i * i % 251) as u8).collect());
+//! let image = Pixels::U8((0..64 * 64u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect());
 //! let image = AnyView::dense(&image, spec.image(), 1)?;
 //! let template = image.part([0, 20, 30], spec.template())?;
 //!

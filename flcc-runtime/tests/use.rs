@@ -266,3 +266,44 @@ fn statistics_of_windows() {
         }
     }
 }
+
+mod odd {
+    //! Odd shapes and strides: any view is read as what it says, or refused; nothing panics.
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn any_layout_is_refused_or_computed(
+            lengths in prop::collection::vec(0usize..14, 1..4),
+            strides in prop::collection::vec(-40isize..40, 1..4),
+            offset in 0usize..300,
+            out_strides in prop::collection::vec(-40isize..40, 1..4),
+            out_offset in 0usize..300,
+            side in 1usize..4,
+        ) {
+            let data: Vec<u16> = (0..300u32).map(|i| (i * 7919 % 1009) as u16).collect();
+            let Ok(image_shape) = Shape::new(&lengths) else { return Ok(()) };
+            let template_shape = Shape::new(&vec![side; lengths.len()]).unwrap();
+            let template = Pixels::U16((0..template_shape.len()).map(|i| (i * i) as u16).collect());
+            let Ok(view) = View::strided(&data, offset, image_shape, &strides) else { return Ok(()) };
+            let Ok(spec) = Spec::new(flcc_runtime::Op::Correlate, DType::U16, image_shape, DType::U16, template_shape, flcc_runtime::Mode::Same) else {
+                return Ok(());
+            };
+            let template = AnyView::dense(&template, template_shape, 1).unwrap();
+            let matcher = planner(1).plan(&spec).unwrap().bind(&[template], None).unwrap();
+            let mut out = vec![-1.0f32; 300];
+            if let Ok(out_view) = ViewMut::strided(&mut out, out_offset, image_shape, &out_strides) {
+                let layout = *out_view.layout();
+                matcher.execute_into(&[view.into()], &mut [out_view.into()], &mut matcher.make_scratch(), &Control::default()).unwrap();
+                let expected = flcc_runtime::Oracle::new(&spec, &view.into(), &template, None).unwrap().all();
+                for (index, value) in expected.iter().enumerate() {
+                    prop_assert_eq!(f64::from(out[layout.offset(image_shape.position(index), 0)]), *value as f32 as f64);
+                }
+                prop_assert_eq!(out.iter().filter(|&&value| value == -1.0).count(), 300 - expected.len());
+            }
+        }
+    }
+}

@@ -340,12 +340,13 @@ impl<T: Real> TileContext<T> {
         })
     }
 
-    /// The separable form of a template's values, to below the rounding of the tile's type.
+    /// The separable form of a template's values, to within the rounding of the tile's type: what rounding a product of
+    /// lines to that type added is not found again as terms of its own.
     ///
     /// # Errors
     /// No convergence, or more than `max_terms` terms.
     pub fn factors(&self, values: &[f64], max_terms: Option<usize>) -> Result<Factors, factor::FactorError> {
-        factor::factor(values, self.spec.template().padded(), (T::ROUNDOFF / 4.0).max(factor::LEAST_TOLERANCE), max_terms)
+        factor::factor(values, self.spec.template().padded(), T::ROUNDOFF.max(factor::LEAST_TOLERANCE), max_terms)
     }
 
     /// Scores one tile of one image for every template.
@@ -660,7 +661,8 @@ impl<T: Real> TileContext<T> {
             Engine::Separable(_) => {
                 let lines: f64 = self.spec.template().padded().iter().map(|&k| k as f64).sum();
                 let terms = template.terms as f64;
-                (0.0, if worst { u * lines * terms * template.norm } else { sigma * u * (lines * terms).sqrt() * template.norm }, 0.0)
+                let rounding = if worst { u * lines * terms } else { sigma * u * (lines * terms).sqrt() };
+                (0.0, (rounding + u) * template.norm, 0.0)
             }
             Engine::Fourier(fourier) => {
                 let len = fourier.len() as f64;
