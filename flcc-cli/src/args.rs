@@ -74,13 +74,13 @@ pub struct Planning {
     #[arg(long, global = true, default_value = "auto", value_name = "PLATFORM")]
     pub platform: Platform,
     /// Threads to compute with; 0 for one a core
-    #[arg(long, global = true, default_value_t = 0, value_name = "N")]
+    #[arg(long, global = true, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub threads: usize,
     /// estimate, measure or patient [default: estimate; bench: measure]
     #[arg(long, global = true, value_name = "EFFORT")]
     pub effort: Option<Effort>,
     /// Bytes that scratch and bound templates may take (K, M and G count in powers of 1024)
-    #[arg(long, global = true, value_name = "BYTES")]
+    #[arg(long, global = true, value_name = "BYTES", allow_hyphen_values = true)]
     pub memory_limit: Option<Bytes>,
     /// Wisdom file, read if it is there, written after measuring [default: FLCC_WISDOM, if it is set]
     #[arg(long, global = true, value_name = "FILE")]
@@ -133,6 +133,18 @@ impl FromStr for Precision {
     }
 }
 
+/// A whole number, in digits.
+fn count(text: &str) -> Result<usize, SpecError> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let value = if digits { text.parse().ok() } else { None };
+    value.ok_or_else(|| SpecError::new("number", format!("a whole number from 0 to {}", usize::MAX), text))
+}
+
+/// Any number, not NaN.
+fn number(text: &str) -> Result<f64, SpecError> {
+    text.parse().ok().filter(|value: &f64| !value.is_nan()).ok_or_else(|| SpecError::new("number", "a number, as 0.8 or -1e3", text))
+}
+
 /// The extent of a result.
 #[derive(Clone, Debug, Args)]
 pub struct Extent {
@@ -143,7 +155,7 @@ pub struct Extent {
     #[arg(long, default_value = "zero", value_name = "BOUNDARY")]
     pub boundary: String,
     /// The value outside the image, for --boundary constant [default: 0]
-    #[arg(long, value_name = "C", allow_hyphen_values = true)]
+    #[arg(long, value_name = "C", value_parser = number, allow_hyphen_values = true)]
     pub cval: Option<f64>,
     /// Fold colour to grey (Rec. 601 luma)
     #[arg(long)]
@@ -219,16 +231,16 @@ pub struct Match {
 #[derive(Clone, Debug, Args)]
 pub struct Peaks {
     /// At most so many peaks of each template [default: 1, or all that --threshold leaves]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = count, allow_hyphen_values = true)]
     pub top: Option<usize>,
     /// Only scores at least as good as this: not below it, for ssd, nssd and sad not above it
-    #[arg(long, value_name = "R", allow_hyphen_values = true)]
+    #[arg(long, value_name = "R", value_parser = number, allow_hyphen_values = true)]
     pub threshold: Option<f64>,
     /// How far from a peak, on every axis, there is no other [default: half the template's smallest side, at least 1]
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", value_parser = count, allow_hyphen_values = true)]
     pub min_distance: Option<usize>,
     /// Leave out so many positions at each end of every axis
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub exclude_border: usize,
     /// Tell how many positions attain the best score exactly
     #[arg(long)]
@@ -308,7 +320,7 @@ pub struct Bench {
     #[arg(required = true, value_name = "SPEC")]
     pub specs: Vec<Spec>,
     /// For how long to repeat
-    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = number, allow_hyphen_values = true)]
     pub seconds: f64,
 }
 

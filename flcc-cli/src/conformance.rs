@@ -113,7 +113,13 @@ impl fmt::Display for Report {
         write!(f, "RESULT cases {} pass {pass} fail {fail} skip {skip}; ", self.cases.len())?;
         match self.worst() {
             Some(case) => {
-                write!(f, "worst error {:.3e} = {:.3} x tolerance ({})", case.error.unwrap_or(f64::INFINITY), case.ratio.unwrap_or(f64::INFINITY), case.id)
+                write!(
+                    f,
+                    "worst error {:.3e} = {:.3} x tolerance ({})",
+                    case.error.unwrap_or(f64::INFINITY),
+                    case.ratio.unwrap_or(f64::INFINITY),
+                    case.id
+                )
             }
             None => f.write_str("no case scored"),
         }
@@ -127,12 +133,14 @@ impl fmt::Display for Report {
 pub fn run(folder: &Path, options: &Options, mut each: impl FnMut(&CaseResult)) -> Result<Report, Error> {
     let path = folder.join("index.json");
     let wrong = |got: &str| Error::Failed(format!("index {path:?}: expected an object with a list of cases, got {got}"));
-    let text = std::fs::read_to_string(&path).map_err(|error| Error::Failed(format!("index {path:?}: expected a readable file, got: {error}")))?;
+    let text =
+        std::fs::read_to_string(&path).map_err(|error| Error::Failed(format!("index {path:?}: expected a readable file, got: {error}")))?;
     let index: Value = serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
     let cases = index.get("cases").and_then(Value::as_array).ok_or_else(|| wrong("no list named cases"))?;
     let mut report = Report::default();
     for (case, number) in cases.iter().zip(0..) {
-        let case = Case::new(case).ok_or_else(|| wrong(&format!("case {number} without id, op, dims, mode, boundary, image or template")))?;
+        let case =
+            Case::new(case).ok_or_else(|| wrong(&format!("case {number} without id, op, dims, mode, boundary, image or template")))?;
         let result = case.run(folder, options);
         each(&result);
         report.cases.push(result);
@@ -196,7 +204,9 @@ impl<'a> Case<'a> {
                     Err(error) => result.state = State::Fail(error.to_string()),
                 }
             }
-            (Ok(computed), Some(due)) => result.state = State::Fail(format!("a result of shape {}, an error was due: {due}", computed.map.shape())),
+            (Ok(computed), Some(due)) => {
+                result.state = State::Fail(format!("a result of shape {}, an error was due: {due}", computed.map.shape()))
+            }
             (Err(_), Some(_)) => {}
             (Err(error), None) if error.is_refusal() => result.state = State::Skip(format!("refused: {error}")),
             (Err(error), None) => {
@@ -262,7 +272,12 @@ impl<'a> Case<'a> {
             let got = if nssd && got.is_finite() { got.min(1.0) } else { got };
             let place = || map.shape().unpad(&map.shape().position(index));
             match (got.is_finite(), wanted.is_finite()) {
-                (true, false) => return Ok(Judged::fail(f64::INFINITY, format!("the finite value {got} where a panel touches NaN or an infinity, at {:?}", place()))),
+                (true, false) => {
+                    return Ok(Judged::fail(
+                        f64::INFINITY,
+                        format!("the finite value {got} where a panel touches NaN or an infinity, at {:?}", place()),
+                    ));
+                }
                 (false, true) => return Ok(Judged::fail(f64::INFINITY, format!("{got} instead of {wanted} at {:?}", place()))),
                 (false, false) => continue,
                 (true, true) => {}

@@ -124,14 +124,21 @@ impl Problem {
     ///
     /// # Errors
     /// Arrays that do not go together, naming the one that does not.
-    pub fn spec(&self, image: &AnyView<'_>, template: &AnyView<'_>, templates: usize, mask: Option<&AnyView<'_>>) -> Result<Spec, SpecError> {
+    pub fn spec(
+        &self,
+        image: &AnyView<'_>,
+        template: &AnyView<'_>,
+        templates: usize,
+        mask: Option<&AnyView<'_>>,
+    ) -> Result<Spec, SpecError> {
         let channels = |view: &AnyView<'_>| view.channels();
         let spec = Spec::new(self.op, image.dtype(), image.shape(), template.dtype(), template.shape(), self.mode)?;
         if channels(image) != channels(template) {
             let expected = format!("{} channels, as the image (--gray folds both to 1)", channels(image));
             return Err(SpecError::of(flcc_runtime::Kind::DimsMismatch, "template", expected, channels(template)));
         }
-        let mut spec = spec.with_channels(channels(image))?.with_templates(templates)?.with_mask(mask_kind(mask))?.with_boundary(self.boundary)?;
+        let mut spec =
+            spec.with_channels(channels(image))?.with_templates(templates)?.with_mask(mask_kind(mask))?.with_boundary(self.boundary)?;
         if let Some(precision) = self.precision {
             spec = spec.with_out_type(precision)?;
         }

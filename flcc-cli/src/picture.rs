@@ -74,7 +74,7 @@ pub fn save_heatmap(path: &Path, map: &ScoreMap, minimum: bool) -> Result<(), Er
     let tone = |score: f64| if high > low { ((score - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 };
     let paint = |score: f64| if score.is_finite() { perceptual(if minimum { 1.0 - tone(score) } else { tone(score) }) } else { MISSING };
     let canvas = if map.shape().axes() == 1 {
-        let mut canvas = plot(w, |x| value(x), low, high);
+        let mut canvas = plot(w, value, low, high);
         canvas.strip(w, |x| paint(value(x)));
         canvas
     } else {
@@ -85,7 +85,7 @@ pub fn save_heatmap(path: &Path, map: &ScoreMap, minimum: bool) -> Result<(), Er
                 canvas.set(x as i64, y as i64, paint(value(slice + y / factor * w + x / factor)));
             }
         }
-        canvas.with_bar(low, high, |score| paint(score))
+        canvas.with_bar(low, high, paint)
     };
     canvas.save(path)
 }

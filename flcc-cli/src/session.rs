@@ -147,11 +147,14 @@ pub fn check_memory(spec: &Spec) -> Result<(), Error> {
     let template = spec.template().len() as f64 * channels;
     let results = spec.out_shape().len() as f64 * images * templates;
     let size = |dtype: flcc_runtime::DType| dtype.row().size as f64;
-    let arrays = images * image * size(spec.image_type()) + templates * template * size(spec.template_type()) + results * size(spec.out_type());
+    let arrays =
+        images * image * size(spec.image_type()) + templates * template * size(spec.template_type()) + results * size(spec.out_type());
     let needed = arrays + 16.0 * image + 64.0 * template * templates;
     let free = free_memory();
     if needed > free {
-        return Err(Error::Failed(format!("memory: expected at most {free:.0} bytes, which are free, got a spec that takes about {needed:.0}")));
+        return Err(Error::Failed(format!(
+            "memory: expected at most {free:.0} bytes, which are free, got a spec that takes about {needed:.0}"
+        )));
     }
     Ok(())
 }

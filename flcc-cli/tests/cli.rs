@@ -123,7 +123,9 @@ fn a_minimum_is_found_as_a_maximum_is() {
     let folder = Folder::new();
     photo(&folder);
     for measure in ["ssd", "sad", "nssd"] {
-        let said = flcc(&folder, &format!("match image.png template.png --measure {measure} --accuracy exact --threshold 0 --min-distance 1")).fine();
+        let said =
+            flcc(&folder, &format!("match image.png template.png --measure {measure} --accuracy exact --threshold 0 --min-distance 1"))
+                .fine();
         assert_eq!(said.out, "1 12,20 0\n", "{measure}");
     }
     assert_eq!(flcc(&folder, "match image.png template.png --threshold 2").fine().out, "");
@@ -178,7 +180,7 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("wisdom --wisdom w", "show, merge, forget"),
         ("match image.png", "--template-at"),
         ("match image.png template.png --mode vaild", "full, same or valid"),
-        ("match image.png template.png --top -1", "--top"),
+        ("match image.png template.png --top -1", "'--top <K>': number: expected a whole number"),
         ("match image.png template.png --frob", "--frob"),
         ("match image.png template.png --threshold nan", "--threshold"),
         ("match image.png line.npy", "2 axes"),
@@ -193,7 +195,8 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("conv image.png template.png --measure ncc -o x.npy", "--measure"),
         ("lcc image.png template.png --measure ssd -o x.npy", "--measure"),
         ("corr image.png template.png --boundary bounce -o x.npy", "replicate"),
-        ("corr image.png template.png --boundary constant --cval nan -o x.npy", "finite"),
+        ("corr image.png template.png --boundary constant --cval inf -o x.npy", "finite"),
+        ("corr image.png template.png --boundary constant --cval nan -o x.npy", "'--cval <C>': number: expected a number"),
         ("corr image.png template.png --cval 2 -o x.npy", "--cval"),
         ("stream template.png", "--frame"),
         ("stream template.png --frame u8:0x3", "raw format"),
@@ -264,7 +267,11 @@ fn several_templates_of_several_shapes() {
     photo(&folder);
     folder.bytes("other.png", 7, 9, |k| noise((3 + k / 9) * 50 + 4 + k % 9));
     folder.bytes("small.png", 5, 5, |k| noise((30 + k / 5) * 50 + 40 + k % 5));
-    let said = flcc(&folder, "match image.png template.png --template small.png --template other.png --template-at 1,2:6x6 --accuracy exact -o out.npy").fine();
+    let said = flcc(
+        &folder,
+        "match image.png template.png --template small.png --template other.png --template-at 1,2:6x6 --accuracy exact -o out.npy",
+    )
+    .fine();
     assert_eq!(said.out, "1 12,20 1 template.png\n1 30,40 1 small.png\n1 3,4 1 other.png\n1 1,2 1 1,2:6x6\n");
     let shapes: Vec<Vec<usize>> = (1..5).map(|n| load(&folder.at(&format!("out-{n}.npy"))).unwrap().shape).collect();
     assert_eq!(shapes, [[34, 42], [36, 46], [34, 42], [35, 45]]);
@@ -494,7 +501,7 @@ fn an_output_that_is_closed_is_no_panic() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
 
     #[test]
     fn any_arguments_end_in_order(words in prop::collection::vec(prop::sample::select(VOCABULARY), 0..9)) {
@@ -508,16 +515,176 @@ proptest! {
             prop_assert_eq!(errors, 1, "{:?} {:?}", words, said);
         }
     }
+
+    #[test]
+    fn any_options_of_a_sound_call_end_in_order(
+        call in prop::sample::select(CALLS),
+        options in prop::collection::vec(prop::sample::select(OPTIONS), 0..6),
+    ) {
+        let folder = Folder::new();
+        photo(&folder);
+        folder.array("line.npy", &[5], |k| k as f64);
+        folder.array("volume.npy", &[6, 7, 8], |k| f64::from(noise(k)));
+        let said = flcc(&folder, &format!("{call} {}", options.join(" ")));
+        prop_assert!((0..=3).contains(&said.status), "{call} {options:?} {said:?}");
+        prop_assert!(!said.err.contains("panicked"), "{call} {options:?} {said:?}");
+    }
 }
 
+/// Calls that work.
+const CALLS: &[&str] = &[
+    "match image.png template.png",
+    "match volume.npy --template-at 1,2,3:3x3x3",
+    "match line.npy --template-at 1:2",
+    "conv image.png template.png -o out.npy",
+    "corr volume.npy --template-at 1,2,3:2x3x4 -o out.npy",
+    "lcc image.png template.png -o out.npy",
+    "stream template.png image.png image.png",
+    "local var --window 5x4 image.png -o out.npy",
+    "plan zncc:u8:300x300*9x9:valid --explain",
+    "bench ssd:u16:30x30*4x5:same,mirror --seconds 0",
+];
+
+/// Options of which some go with each of them.
+const OPTIONS: &[&str] = &[
+    "--mode full",
+    "--mode same",
+    "--boundary wrap",
+    "--boundary constant --cval -3.5",
+    "--measure ncc",
+    "--measure sad",
+    "--measure ssd",
+    "--measure nssd",
+    "--mask template.png",
+    "--top 5",
+    "--top 0",
+    "--top 18446744073709551615",
+    "--threshold -0.5",
+    "--threshold inf",
+    "--min-distance 0",
+    "--min-distance 18446744073709551615",
+    "--exclude-border 3",
+    "--exclude-border 18446744073709551615",
+    "--count",
+    "--subpixel",
+    "--annotate a.png",
+    "--heatmap h.png",
+    "--template small.npy",
+    "--template-at 3,3:1x1",
+    "--template-at 0,0:40x50",
+    "--roi 8,9:3x3",
+    "--method direct",
+    "--method fourier",
+    "--method separable",
+    "--threads 1",
+    "--threads 7",
+    "--effort measure",
+    "--memory-limit 100K",
+    "--precision f64",
+    "--precision f32",
+    "--accuracy exact",
+    "--accuracy fast",
+    "--json",
+    "--gray",
+    "--wisdom w",
+];
+
 const VOCABULARY: &[&str] = &[
-    "match", "match", "conv", "corr", "lcc", "stream", "local", "plan", "bench", "devices", "wisdom", "conformance", "image.png", "image.png",
-    "template.png", "template.png", "line.npy", "missing.png", ".", "-", "--mode", "full", "same", "valid", "--boundary", "reflect", "constant",
-    "--cval", "-1e308", "1e999", "--measure", "ssd", "sad", "nssd", "--mask", "--top", "0", "3", "18446744073709551615", "--threshold", "-0.5",
-    "--min-distance", "--exclude-border", "--count", "--subpixel", "--annotate", "a.png", "--heatmap", "-o", "out.npy", "--template",
-    "--template-at", "0,0:3x3", "1:2", "18446744073709551615,0:1x1", "--roi", "5,5:2x2", "--method", "direct", "fourier", "separable", "--platform",
-    "cuda", "--threads", "1", "--effort", "--memory-limit", "1", "1M", "--precision", "f64", "--accuracy", "exact", "fast", "--json", "--window",
-    "2x2", "99x99", "mean", "var", "zncc:f32:30x30*4x4:valid", "ssd:u8:9x9x9*3x3x3:full,wrap", "zncc:u8:4000000000x4000000000*9x9:full",
-    "corr:f64:0@20x20*3@4x4:same,maskw", "--explain", "show", "forget", "merge", "--wisdom", "w", "--frame", "u8:4x4", "u8:999999999x999999999",
-    "--gray", "--seconds", "0", "--help",
+    "match",
+    "match",
+    "conv",
+    "corr",
+    "lcc",
+    "stream",
+    "local",
+    "plan",
+    "bench",
+    "devices",
+    "wisdom",
+    "conformance",
+    "image.png",
+    "image.png",
+    "template.png",
+    "template.png",
+    "line.npy",
+    "missing.png",
+    ".",
+    "-",
+    "--mode",
+    "full",
+    "same",
+    "valid",
+    "--boundary",
+    "reflect",
+    "constant",
+    "--cval",
+    "-1e308",
+    "1e999",
+    "--measure",
+    "ssd",
+    "sad",
+    "nssd",
+    "--mask",
+    "--top",
+    "0",
+    "3",
+    "18446744073709551615",
+    "--threshold",
+    "-0.5",
+    "--min-distance",
+    "--exclude-border",
+    "--count",
+    "--subpixel",
+    "--annotate",
+    "a.png",
+    "--heatmap",
+    "-o",
+    "out.npy",
+    "--template",
+    "--template-at",
+    "0,0:3x3",
+    "1:2",
+    "18446744073709551615,0:1x1",
+    "--roi",
+    "5,5:2x2",
+    "--method",
+    "direct",
+    "fourier",
+    "separable",
+    "--platform",
+    "cuda",
+    "--threads",
+    "1",
+    "--effort",
+    "--memory-limit",
+    "1",
+    "1M",
+    "--precision",
+    "f64",
+    "--accuracy",
+    "exact",
+    "fast",
+    "--json",
+    "--window",
+    "2x2",
+    "99x99",
+    "mean",
+    "var",
+    "zncc:f32:30x30*4x4:valid",
+    "ssd:u8:9x9x9*3x3x3:full,wrap",
+    "zncc:u8:4000000000x4000000000*9x9:full",
+    "corr:f64:0@20x20*3@4x4:same,maskw",
+    "--explain",
+    "show",
+    "forget",
+    "merge",
+    "--wisdom",
+    "w",
+    "--frame",
+    "u8:4x4",
+    "u8:999999999x999999999",
+    "--gray",
+    "--seconds",
+    "0",
+    "--help",
 ];

@@ -214,7 +214,10 @@ mod tests {
         let centred = spt - sp * st / n;
         assert!((Zncc::finish(centred, Zncc::energy(sp, spp, n), stt - st * st / n) - r).abs() < 1e-15);
         assert_eq!(Zncc::exact_finish(Zncc::exact_cross(88i64, 16, 16, 4), Zncc::exact_energy(16, 102, 4), 4 * 84 - 256), r);
-        assert_eq!(Ncc::exact_finish(Ncc::exact_cross(88i128, 16, 16, 4), Ncc::exact_energy(16, 102, 4), 84), 88.0 / (spp.sqrt() * stt.sqrt()));
+        assert_eq!(
+            Ncc::exact_finish(Ncc::exact_cross(88i128, 16, 16, 4), Ncc::exact_energy(16, 102, 4), 84),
+            88.0 / (spp.sqrt() * stt.sqrt())
+        );
         assert_eq!(Ssd::finish(spt, spp, stt), 10.0);
         assert_eq!(Ssd::exact_finish(88i64, 102, 84), 10.0);
         assert_eq!(Nssd::exact_finish(88i64, 102, 84), 10.0 / (spp.sqrt() * stt.sqrt()));

@@ -27,6 +27,8 @@ pub struct Oracle {
     weights: Vec<f64>,
     /// Samples of positive weight, channel by channel.
     used: Vec<Vec<usize>>,
+    /// The template minus its mean, for zncc.
+    centred: Vec<f64>,
 }
 
 impl Oracle {
@@ -57,7 +59,7 @@ impl Oracle {
             let pixels: Vec<&[f64]> = template.chunks(spec.channels()).rev().collect();
             template = pixels.concat();
         }
-        Ok(Oracle {
+        let mut oracle = Oracle {
             op: spec.op(),
             boundary: if spec.mode() == Mode::Valid { Boundary::Zero } else { spec.boundary() },
             origin: spec.region().origin,
@@ -69,7 +71,10 @@ impl Oracle {
             template,
             weights,
             used,
-        })
+            centred: Vec::new(),
+        };
+        oracle.centred = oracle.centred(&oracle.template);
+        Ok(oracle)
     }
 
     /// The whole result, row-major.
@@ -124,7 +129,7 @@ impl Oracle {
                 if self.used.iter().all(|channel| channel.iter().all(|&k| panel[k] == panel[channel[0]])) {
                     return 0.0;
                 }
-                self.cosine(&self.centred(panel), &self.centred(t)).clamp(-1.0, 1.0)
+                self.cosine(&self.centred(panel), &self.centred).clamp(-1.0, 1.0)
             }
             Measure::Ncc => {
                 if self.all_used().all(|k| panel[k] == 0.0) {

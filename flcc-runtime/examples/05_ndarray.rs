@@ -16,7 +16,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spec: Spec = "zncc:f32:20x24x28*5x5x5:valid,mask01".parse()?;
     let matcher = Planner::new()?.plan(&spec)?.bind(&[view_of(&template)?.into()], Some(&view_of(&ball)?.into()))?;
     let mut scores = Array3::<f32>::zeros((16, 20, 24));
-    matcher.execute_into(&[view_of(&volume)?.into()], &mut [view_mut_of(&mut scores)?.into()], &mut matcher.make_scratch(), &Control::default())?;
+    matcher.execute_into(
+        &[view_of(&volume)?.into()],
+        &mut [view_mut_of(&mut scores)?.into()],
+        &mut matcher.make_scratch(),
+        &Control::default(),
+    )?;
     println!("r = {} where the template was cut out", scores[[4, 6, 8]]);
     assert!((scores[[4, 6, 8]] - 1.0).abs() < 1e-5);
     Ok(())

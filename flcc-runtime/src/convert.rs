@@ -15,7 +15,11 @@ pub fn view_of<P: Pixel, D: Dimension>(array: &ArrayRef<P, D>) -> Result<View<'_
     let data = array.as_slice_memory_order();
     match data {
         Some(data) => View::strided(data, first_offset(array.shape(), array.strides()), shape, array.strides()),
-        None => Err(SpecError::new("array", "elements without gaps in memory; take a view with View::strided, or to_owned()", format!("strides {:?}", array.strides()))),
+        None => Err(SpecError::new(
+            "array",
+            "elements without gaps in memory; take a view with View::strided, or to_owned()",
+            format!("strides {:?}", array.strides()),
+        )),
     }
 }
 

@@ -115,7 +115,7 @@ impl<T: Real> Execute for CpuExecute<T> {
     }
 
     fn tiles(&self) -> usize {
-        self.context.tiling.len()
+        self.context.tiling.count()
     }
 
     fn scratch(&self, workers: usize, results: usize) -> Scratch {
@@ -137,7 +137,7 @@ impl<T: Real> Execute for CpuExecute<T> {
         scratch.outputs.clear();
         scratch.outputs.extend(outs.iter_mut().map(Output::new));
         let outputs = Outputs(&scratch.outputs);
-        let (tiles, templates) = (self.context.tiling.len(), bound.templates.len());
+        let (tiles, templates) = (self.context.tiling.count(), bound.templates.len());
         let total = tiles * images.len();
         run(workers, total, control, |index, worker| {
             let (image, tile) = (index / tiles, self.context.tiling.get(index % tiles));
@@ -203,7 +203,11 @@ fn pool(threads: usize) -> Arc<rayon::ThreadPool> {
     let build = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("flcc-{index}")).build();
     // A system that is out of threads still has the one that asks.
     let made = pools.entry(threads).or_insert_with(|| {
-        Arc::new(build(threads).or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()).expect("a pool of the current thread"))
+        Arc::new(
+            build(threads)
+                .or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build())
+                .expect("a pool of the current thread"),
+        )
     });
     Arc::clone(made)
 }

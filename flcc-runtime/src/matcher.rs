@@ -58,10 +58,15 @@ impl Matcher {
         {
             match runner_up.execute().rank(&checked, &weights, limit) {
                 Some(rank) => {
-                    note = format!("the templates' separable rank is {rank}, at most the {limit} up to which {} is faster by estimate\n", runner_up.kernel());
+                    note = format!(
+                        "the templates' separable rank is {rank}, at most the {limit} up to which {} is faster by estimate\n",
+                        runner_up.kernel()
+                    );
                     choice = runner_up;
                 }
-                None => note = format!("the templates' separable rank is above {limit}, up to which the separable method would be faster\n"),
+                None => {
+                    note = format!("the templates' separable rank is above {limit}, up to which the separable method would be faster\n")
+                }
             }
         }
         let execute = choice.execute();
@@ -126,7 +131,8 @@ impl Matcher {
     pub fn execute_with(&self, images: &[AnyView<'_>], control: &Control<'_>) -> Result<(Vec<ScoreMap>, Statistics), ExecError> {
         let spec = self.0.plan.spec();
         self.check_images(images)?;
-        let mut maps: Vec<ScoreMap> = (0..images.len() * spec.templates()).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
+        let mut maps: Vec<ScoreMap> =
+            (0..images.len() * spec.templates()).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
         let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut scratch = spare.unwrap_or_else(|| self.make_scratch());
         let mut outs: Vec<AnyViewMut<'_>> = maps.iter_mut().map(ScoreMap::view_mut).collect();
@@ -180,7 +186,12 @@ impl Matcher {
     pub(crate) fn rebind(&self, image: flcc_core::shape::Shape) -> Result<Matcher, ExecError> {
         let spec = self.0.plan.spec().with_image_shape(image)?.with_images(0)?;
         let plan = self.0.plan.planner().plan(&spec)?;
-        let templates = self.0.templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), spec.channels())).collect::<Result<Vec<_>, _>>()?;
+        let templates = self
+            .0
+            .templates
+            .iter()
+            .map(|pixels| AnyView::dense(pixels, spec.template(), spec.channels()))
+            .collect::<Result<Vec<_>, _>>()?;
         let mask = self.0.mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1)).transpose()?;
         plan.bind(&templates, mask.as_ref())
     }

@@ -47,7 +47,12 @@ pub fn correlate(image: &AnyView<'_>, template: &AnyView<'_>, mode: Mode, bounda
 ///
 /// # Errors
 /// As [`convolve`]; a constant template for zncc, a zero one for ncc and nssd, one that is not finite; a bad mask.
-pub fn match_template(image: &AnyView<'_>, template: &AnyView<'_>, mask: Option<&AnyView<'_>>, measure: Measure) -> Result<ScoreMap, ExecError> {
+pub fn match_template(
+    image: &AnyView<'_>,
+    template: &AnyView<'_>,
+    mask: Option<&AnyView<'_>>,
+    measure: Measure,
+) -> Result<ScoreMap, ExecError> {
     compute(Op::Match(measure), image, template, mask, Mode::Valid, Boundary::Zero)
 }
 

@@ -35,9 +35,20 @@ pub struct Pitch {
 
 impl Pitch {
     /// Elements of the buffer.
-    pub fn len(&self) -> usize {
+    pub fn elements(&self) -> usize {
         self.planes * self.plane
     }
+}
+
+/// Where samples are gathered to.
+#[derive(Debug)]
+pub struct Target<'a, T> {
+    /// The samples; filled whole, with zeros where none belongs.
+    pub out: &'a mut [T],
+    /// 1 where a sample was NaN or infinite; written only if there is one, so it may be empty where none can be.
+    pub marks: &'a mut [T],
+    /// The shape of both.
+    pub pitch: Pitch,
 }
 
 /// What was done to the samples.
@@ -79,19 +90,16 @@ pub fn offset(image: &AnyView<'_>, boundary: Boundary, samples: Samples) -> f64 
 
 /// Gathers the samples of a tile from one channel of an image.
 ///
-/// `out` is filled whole, with zeros where no sample belongs; `marks` gets 1 where a sample was NaN or infinite, and is
-/// written only if there is one. `scale` forces the power of two; else it is 1 for ordinary magnitudes.
+/// `scale` forces the power of two; else it is 1 for ordinary magnitudes.
 pub fn gather<T: Real>(
     image: &AnyView<'_>,
     boundary: Boundary,
     samples: Samples,
     offset: f64,
     scale: Option<f64>,
-    out: &mut [T],
-    marks: &mut [T],
-    pitch: Pitch,
+    target: Target<'_, T>,
 ) -> Gathered {
-    each_type!(AnyView, image, view => typed(view, boundary, samples, offset, scale, out, marks, pitch))
+    each_type!(AnyView, image, view => typed(view, boundary, samples, offset, scale, target))
 }
 
 /// Gathers the samples of a tile as they are, each exactly; NaN and infinities become 0.
@@ -101,27 +109,34 @@ pub fn exact(image: &AnyView<'_>, boundary: Boundary, samples: Samples, out: &mu
     each_type!(AnyView, image, view => rows(view, boundary, samples, out, pitch, fill, |pixel| finite(pixel.to_f64()), |_| {}));
 }
 
-#[allow(clippy::too_many_arguments, reason = "the typed half of `gather`")]
 fn typed<P: Pixel, T: Real>(
     view: &View<'_, P>,
     boundary: Boundary,
     samples: Samples,
     offset: f64,
     scale: Option<f64>,
-    out: &mut [T],
-    marks: &mut [T],
-    pitch: Pitch,
+    target: Target<'_, T>,
 ) -> Gathered {
     let fill = boundary.value().unwrap_or(0.0);
+    let pitch = target.pitch;
     if scale.is_none_or(|scale| scale == 1.0) {
         let lengths = view.shape().padded();
         let inside = (0..3).all(|axis| samples.begin[axis] >= 0 && samples.begin[axis] as usize + samples.len[axis] <= lengths[axis]);
         let mut largest = if inside || boundary.value().is_none() { T::Bits::default() } else { T::of(fill - offset).magnitude() };
-        rows(view, boundary, samples, out, pitch, T::of(fill - offset), |pixel| T::centre(pixel, offset), |row| {
-            for value in row {
-                largest = largest.max(value.magnitude());
-            }
-        });
+        rows(
+            view,
+            boundary,
+            samples,
+            target.out,
+            pitch,
+            T::of(fill - offset),
+            |pixel| T::centre(pixel, offset),
+            |row| {
+                for value in row {
+                    largest = largest.max(value.magnitude());
+                }
+            },
+        );
         let ordinary = {
             let (low, high) = (T::of(power_of_two(-T::REACH)).magnitude(), T::of(power_of_two(T::REACH)).magnitude());
             largest == T::Bits::default() || (largest >= low && largest <= high)
@@ -130,22 +145,20 @@ fn typed<P: Pixel, T: Real>(
             return Gathered { scale: 1.0, marked: false };
         }
     }
-    careful(view, boundary, samples, offset, scale, out, marks, pitch)
+    careful(view, boundary, samples, offset, scale, target)
 }
 
 /// The rare way: samples that are not finite, or whose magnitudes need a scale.
-#[allow(clippy::too_many_arguments, reason = "the careful half of `gather`")]
 fn careful<P: Pixel, T: Real>(
     view: &View<'_, P>,
     boundary: Boundary,
     samples: Samples,
     offset: f64,
     scale: Option<f64>,
-    out: &mut [T],
-    marks: &mut [T],
-    pitch: Pitch,
+    target: Target<'_, T>,
 ) -> Gathered {
     let fill = boundary.value().unwrap_or(0.0);
+    let Target { out, marks, pitch } = target;
     let mark = |pixel: P| if pixel.to_f64().is_finite() { T::of(0.0) } else { T::of(1.0) };
     let mut marked = false;
     rows(view, boundary, samples, marks, pitch, T::of(0.0), mark, |row| {
@@ -246,10 +259,10 @@ mod tests {
             let data: Vec<u16> = (0..shape.len()).map(|i| (i * 37 % 101) as u16).collect();
             let view = View::new(&data, shape).unwrap();
             let pitch = Pitch { row: len[2] + 2, plane: (len[2] + 2) * (len[1] + 1), rows: len[1] + 1, planes: len[0] };
-            let mut out = vec![f32::NAN; pitch.len()];
+            let mut out = vec![f32::NAN; pitch.elements()];
             let samples = Samples { begin, len };
             let offset = f64::from(offset);
-            let done = gather(&view.into(), RULES[rule], samples, offset, None, &mut out, &mut [], pitch);
+            let done = gather(&view.into(), RULES[rule], samples, offset, None, Target { out: &mut out, marks: &mut [], pitch });
             prop_assert_eq!(done, Gathered { scale: 1.0, marked: false });
             for (index, &got) in out.iter().enumerate() {
                 let [z, y, x] = [index / pitch.plane, index % pitch.plane / pitch.row, index % pitch.row];
@@ -274,7 +287,7 @@ mod tests {
         let samples = Samples { begin: [0, 0, 0], len: [1, 1, 4] };
         let pitch = Pitch { row: 4, plane: 4, rows: 1, planes: 1 };
         let (mut out, mut marks) = ([0f32; 4], [0f32; 4]);
-        let done = gather(&view.into(), Boundary::Zero, samples, 0.0, None, &mut out, &mut marks, pitch);
+        let done = gather(&view.into(), Boundary::Zero, samples, 0.0, None, Target { out: &mut out, marks: &mut marks, pitch });
         assert!(done.marked && done.scale < 1e-250);
         assert_eq!(marks, [0.0, 1.0, 0.0, 0.0]);
         assert_eq!((out[1], out[2], out[3]), (0.0, -out[0], out[0] / 2.0));

@@ -144,7 +144,12 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::bind`] and [`Matcher::execute`].
-    pub fn execute(&self, images: &[AnyView<'_>], templates: &[AnyView<'_>], mask: Option<&AnyView<'_>>) -> Result<Vec<ScoreMap>, ExecError> {
+    pub fn execute(
+        &self,
+        images: &[AnyView<'_>],
+        templates: &[AnyView<'_>],
+        mask: Option<&AnyView<'_>>,
+    ) -> Result<Vec<ScoreMap>, ExecError> {
         self.bind(templates, mask)?.execute(images)
     }
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flcc_core::dtype::Pixels;
-use flcc_core::key::KernelKey;
 use flcc_core::error::{PlanError, Refusal, SpecError};
+use flcc_core::key::KernelKey;
 use flcc_core::spec::{MaskKind, Spec};
 use flcc_core::view::AnyView;
 use std::fmt;
@@ -161,7 +161,10 @@ impl Planner {
                     }
                 }
                 Ok(_) if !asked => {
-                    candidates.push(refused(&Refusal::new(solver.name(), format!("method {} on platform {} was asked for", self.method, self.platform))));
+                    candidates.push(refused(&Refusal::new(
+                        solver.name(),
+                        format!("method {} on platform {} was asked for", self.method, self.platform),
+                    )));
                 }
                 Ok(offers) => {
                     let mut kept = 0;
@@ -187,7 +190,8 @@ impl Planner {
             }
         }
         let forced = self.method != Method::Auto;
-        let (mut eligible, others): (Vec<_>, Vec<_>) = fitting.into_iter().partition(|(offer, ..)| offer.eligible == Eligible::ByCost || forced);
+        let (mut eligible, others): (Vec<_>, Vec<_>) =
+            fitting.into_iter().partition(|(offer, ..)| offer.eligible == Eligible::ByCost || forced);
         eligible.sort_by(|a, b| a.0.estimate_ns.total_cmp(&b.0.estimate_ns));
         if eligible.is_empty() {
             return Err(match (least, refusal) {
@@ -198,8 +202,17 @@ impl Planner {
         }
         let chosen = self.choose(spec, &eligible, &mut candidates);
         for (offer, ..) in &others {
-            let outcome = if offer.eligible == Eligible::ByRank { Outcome::RunnerUp } else { Outcome::Refused("its sums would not be the exact integers that other methods give; it can be forced".into()) };
-            candidates.push(Candidate { kernel: offer.kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) });
+            let outcome = if offer.eligible == Eligible::ByRank {
+                Outcome::RunnerUp
+            } else {
+                Outcome::Refused("its sums would not be the exact integers that other methods give; it can be forced".into())
+            };
+            candidates.push(Candidate {
+                kernel: offer.kernel.to_string(),
+                method: offer.method,
+                outcome,
+                estimate_ns: Some(offer.estimate_ns),
+            });
         }
         let runner_up = others.into_iter().find(|(offer, ..)| offer.eligible == Eligible::ByRank);
         let (offer, execute, workers) = eligible.swap_remove(chosen);
@@ -220,7 +233,8 @@ impl Planner {
             Misfit::Refused(refusal) => PlanError::Refused(refusal),
         })?;
         let outcome = Outcome::Named;
-        let candidates = vec![Candidate { kernel: kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) }];
+        let candidates =
+            vec![Candidate { kernel: kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) }];
         Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
     }
 
@@ -231,9 +245,12 @@ impl Planner {
             wisdom.lookup(&self.machine.fingerprint(), SOURCE, spec, self.threads).cloned()?
         };
         let offer = self.offer(spec, entry.kernel()).filter(|offer| offer.eligible == Eligible::ByCost || offer.method == self.method)?;
-        let candidate = |kernel: &KernelKey, outcome| Candidate { kernel: kernel.to_string(), method: offer.method, outcome, estimate_ns: None };
+        let candidate =
+            |kernel: &KernelKey, outcome| Candidate { kernel: kernel.to_string(), method: offer.method, outcome, estimate_ns: None };
         let mut candidates = vec![candidate(entry.kernel(), Outcome::Known(entry.median_ns()))];
-        candidates.extend(entry.others().iter().map(|(kernel, ns)| Candidate { method: method_of(kernel), ..candidate(kernel, Outcome::Measured(*ns)) }));
+        candidates.extend(
+            entry.others().iter().map(|(kernel, ns)| Candidate { method: method_of(kernel), ..candidate(kernel, Outcome::Measured(*ns)) }),
+        );
         let (execute, workers) = self.fit(spec, &offer).ok()?;
         Some(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
     }
@@ -277,7 +294,12 @@ impl Planner {
 
     /// Which of the offers, sorted by estimate, to take.
     fn choose(&self, spec: &Spec, offers: &[(Offer, Box<dyn Execute>, usize)], candidates: &mut Vec<Candidate>) -> usize {
-        let candidate = |offer: &Offer, outcome| Candidate { kernel: offer.kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) };
+        let candidate = |offer: &Offer, outcome| Candidate {
+            kernel: offer.kernel.to_string(),
+            method: offer.method,
+            outcome,
+            estimate_ns: Some(offer.estimate_ns),
+        };
         if self.effort == Effort::Estimate || offers.len() == 1 && self.effort == Effort::Measure {
             for (index, (offer, ..)) in offers.iter().enumerate() {
                 candidates.push(candidate(offer, if index == 0 { Outcome::Estimated } else { Outcome::Slower }));
@@ -311,7 +333,13 @@ impl Planner {
         timings.retain(|(other, _)| *other != kernel);
         // Offers name themselves in the grammar of kernel names, so there is nothing to refuse.
         if let Ok(entry) = Entry::new(kernel, median_ns, timings) {
-            let _ = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).insert(&self.machine.fingerprint(), SOURCE, spec, self.threads, entry);
+            let _ = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).insert(
+                &self.machine.fingerprint(),
+                SOURCE,
+                spec,
+                self.threads,
+                entry,
+            );
         }
         chosen
     }
@@ -356,7 +384,8 @@ impl Trial {
         };
         let image = noise(spec.image().len() * spec.channels(), spec.image_type());
         let templates = (0..spec.templates()).map(|_| noise(spec.template().len() * spec.channels(), spec.template_type())).collect();
-        let mask = (spec.mask() != MaskKind::None).then(|| Pixels::F64((0..spec.template().len()).map(|k| f64::from(u8::from(k % 3 != 1))).collect()));
+        let mask = (spec.mask() != MaskKind::None)
+            .then(|| Pixels::F64((0..spec.template().len()).map(|k| f64::from(u8::from(k % 3 != 1))).collect()));
         Trial { spec: spec.clone(), image, templates, mask }
     }
 
@@ -366,10 +395,12 @@ impl Trial {
         let view = |pixels, shape, channels| AnyView::dense(pixels, shape, channels).map_err(|error| failed(&error));
         let image = view(&self.image, self.spec.image(), self.spec.channels())?;
         let mask = self.mask.as_ref().map(|mask| view(mask, self.spec.template(), 1)).transpose()?;
-        let templates = self.templates.iter().map(|t| view(t, self.spec.template(), self.spec.channels())).collect::<Result<Vec<_>, _>>()?;
+        let templates =
+            self.templates.iter().map(|t| view(t, self.spec.template(), self.spec.channels())).collect::<Result<Vec<_>, _>>()?;
         let (checked, weights) = crate::matcher::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
         let bound = execute.bind(checked, weights).map_err(|error| failed(&error))?;
-        let mut maps: Vec<_> = templates.iter().map(|_| flcc_core::score::ScoreMap::zeros(self.spec.region(), self.spec.out_type())).collect();
+        let mut maps: Vec<_> =
+            templates.iter().map(|_| flcc_core::score::ScoreMap::zeros(self.spec.region(), self.spec.out_type())).collect();
         let mut scratch = execute.scratch(workers, maps.len());
         let (most, budget) = if effort == Effort::Patient { (15, Duration::from_millis(600)) } else { (5, Duration::from_millis(120)) };
         let began = Instant::now();

@@ -48,7 +48,7 @@ impl Tiling {
     }
 
     /// How many tiles there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.counts.iter().product()
     }
 
@@ -67,8 +67,8 @@ impl Tiling {
         let [_, rows, columns] = self.counts;
         let at = [index / (rows * columns), index / columns % rows, index % columns];
         let mut tile = TileBox { origin: [0; 3], shape: [0; 3], keep: [(0, 0); 3], place: [0; 3] };
-        for axis in 0..3 {
-            let (begin, end) = self.span(axis, at[axis]);
+        for (axis, &number) in at.iter().enumerate() {
+            let (begin, end) = self.span(axis, number);
             let (from, to) = (begin.max(self.wanted[axis].0), end.min(self.wanted[axis].1));
             tile.origin[axis] = begin;
             tile.shape[axis] = end - begin;
@@ -109,10 +109,10 @@ mod tests {
             let roi = format!("{},{}:{}x{}", origin[0], origin[1], lengths[0], lengths[1]).parse().unwrap();
             let part = whole.clone().with_roi(Some(roi)).unwrap();
             let tile = [1, tile[0], tile[1]];
-            let all: Vec<TileBox> = { let t = Tiling::new(&whole, tile); (0..t.len()).map(|i| t.get(i)).collect() };
+            let all: Vec<TileBox> = { let t = Tiling::new(&whole, tile); (0..t.count()).map(|i| t.get(i)).collect() };
             let tiling = Tiling::new(&part, tile);
             let mut seen = vec![0; part.out_shape().len()];
-            for index in 0..tiling.len() {
+            for index in 0..tiling.count() {
                 let tile = tiling.get(index);
                 prop_assert!(all.iter().any(|other| other.origin == tile.origin && other.shape == tile.shape));
                 for y in tile.keep[1].0..tile.keep[1].1 {

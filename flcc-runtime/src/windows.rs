@@ -1,5 +1,6 @@
 //! Statistics of every window of an image: sum, mean, variance, minimum and maximum, at a bounded cost per sample.
 
+use flcc_core::Pixels;
 use flcc_core::boundary::Boundary;
 use flcc_core::dtype::DType;
 use flcc_core::error::SpecError;
@@ -9,14 +10,13 @@ use flcc_core::score::ScoreMap;
 use flcc_core::shape::Shape;
 use flcc_core::spec::Spec;
 use flcc_core::view::AnyView;
-use flcc_core::Pixels;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::cpu::real::{exponent, power_of_two};
 use crate::cpu::isa::IsaSet;
+use crate::cpu::real::{exponent, power_of_two};
 use crate::cpu::sums;
-use crate::pad::{self, Pitch};
+use crate::pad::{self, Pitch, Target};
 use crate::tiling::Tiling;
 
 /// A statistic of a window.
@@ -46,7 +46,11 @@ impl FromStr for Stat {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Stat, SpecError> {
-        STATS.iter().find(|(name, _)| *name == text).map(|(_, stat)| *stat).ok_or_else(|| SpecError::new("statistic", "sum, mean, var, min or max", text))
+        STATS
+            .iter()
+            .find(|(name, _)| *name == text)
+            .map(|(_, stat)| *stat)
+            .ok_or_else(|| SpecError::new("statistic", "sum, mean, var, min or max", text))
     }
 }
 
@@ -59,7 +63,14 @@ impl FromStr for Stat {
 ///
 /// # Errors
 /// Shapes that do not go together, several channels, an integer output type.
-pub fn window_stats(image: &AnyView<'_>, window: Shape, stat: Stat, mode: Mode, boundary: Boundary, out: DType) -> Result<ScoreMap, SpecError> {
+pub fn window_stats(
+    image: &AnyView<'_>,
+    window: Shape,
+    stat: Stat,
+    mode: Mode,
+    boundary: Boundary,
+    out: DType,
+) -> Result<ScoreMap, SpecError> {
     if image.channels() != 1 {
         return Err(SpecError::new("image", "1 channel", image.channels()));
     }
@@ -75,17 +86,23 @@ pub fn window_stats(image: &AnyView<'_>, window: Shape, stat: Stat, mode: Mode, 
     let rows = largest[1] + template[1] - 1;
     let pitch = Pitch { row, plane: row * rows, rows, planes: largest[0] + template[0] - 1 };
     let layout = sums::Layout { shape: [pitch.planes, pitch.rows, pitch.row], row_pitch: pitch.row, plane_pitch: pitch.plane };
-    let mut buffers = Buffers { samples: vec![0.0; pitch.len()], squares: Vec::new(), marks: vec![0.0; pitch.len()], work: vec![0.0; sums::scratch_len(&layout, template)] };
+    let mut buffers = Buffers {
+        samples: vec![0.0; pitch.elements()],
+        squares: Vec::new(),
+        marks: vec![0.0; pitch.elements()],
+        work: vec![0.0; sums::scratch_len(&layout, template)],
+        pitch,
+        isas: IsaSet::detect(),
+    };
     if stat == Stat::Var {
-        buffers.squares = vec![0.0; pitch.len()];
+        buffers.squares = vec![0.0; pitch.elements()];
     }
-    let isas = IsaSet::detect();
     let shape = spec.out_shape();
     let mut result = vec![0.0; shape.len()];
     let [_, height, width] = shape.padded();
-    for index in 0..tiling.len() {
+    for index in 0..tiling.count() {
         let tile = tiling.get(index);
-        let value = buffers.tile(image, boundary, tiling.samples(&tile), pitch, stat, template, &isas);
+        let value = buffers.tile(image, boundary, tiling.samples(&tile), stat, template);
         let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
         for z in z0..z1 {
             for y in y0..y1 {
@@ -105,6 +122,8 @@ struct Buffers {
     squares: Vec<f64>,
     marks: Vec<f64>,
     work: Vec<f64>,
+    pitch: Pitch,
+    isas: IsaSet,
 }
 
 impl Buffers {
@@ -114,15 +133,14 @@ impl Buffers {
         image: &AnyView<'_>,
         boundary: Boundary,
         samples: pad::Samples,
-        pitch: Pitch,
         stat: Stat,
         window: [usize; 3],
-        isas: &IsaSet,
     ) -> impl Fn(&Buffers, usize) -> f64 + use<> {
-        let Buffers { samples: data, squares, marks, work } = self;
+        let Buffers { samples: data, squares, marks, work, pitch, isas } = self;
+        let (pitch, isas) = (*pitch, &*isas);
         let varies = stat == Stat::Var;
         let offset = if varies { pad::offset(image, boundary, samples) } else { 0.0 };
-        let done = pad::gather(image, boundary, samples, offset, if varies { None } else { Some(1.0) }, data, marks, pitch);
+        let done = pad::gather(image, boundary, samples, offset, if varies { None } else { Some(1.0) }, Target { out: data, marks, pitch });
         let tile = sums::Layout { shape: samples.len, row_pitch: pitch.row, plane_pitch: pitch.plane };
         if done.marked {
             sums::maximum(isas, marks, work, &tile, window);

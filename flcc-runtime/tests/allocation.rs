@@ -63,7 +63,13 @@ const METHODS: [Method; 3] = [Method::Direct, Method::Fourier, Method::Separable
 #[test]
 fn one_worker_allocates_nothing() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    for text in ["zncc:f32:300x200*9x9:valid", "zncc:u8:300x200*9x9:full,reflect", "corr:f64:40x41x42*5x5x5:same", "sad:u8:200x300*7x7:valid", "zncc:f32:20000*70:valid"] {
+    for text in [
+        "zncc:f32:300x200*9x9:valid",
+        "zncc:u8:300x200*9x9:full,reflect",
+        "corr:f64:40x41x42*5x5x5:same",
+        "sad:u8:200x300*7x7:valid",
+        "zncc:f32:20000*70:valid",
+    ] {
         for method in METHODS {
             if let Some((calls, _)) = allocations(text, method, 1) {
                 assert_eq!(calls, 0, "{text} by {method}");
@@ -87,7 +93,8 @@ fn several_workers_allocate_nothing_that_grows() {
 #[test]
 fn scratch_is_what_the_plan_says() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    for text in ["zncc:f32:600x500*19x19:valid", "zncc:u8:600x500*9x9:full", "corr:f32:60x61x62*5x5x5:same", "nssd:f64:600x500*12x9:valid"] {
+    for text in ["zncc:f32:600x500*19x19:valid", "zncc:u8:600x500*9x9:full", "corr:f32:60x61x62*5x5x5:same", "nssd:f64:600x500*12x9:valid"]
+    {
         for method in METHODS {
             let (spec, _, template) = problem(text);
             let Ok(plan) = Planner::new().unwrap().threads(2).method(method).plan(&spec) else { continue };
@@ -97,7 +104,11 @@ fn scratch_is_what_the_plan_says() {
             let taken = LIVE.load(Ordering::Relaxed) - before;
             let said = plan.scratch_bytes();
             assert_eq!(scratch.bytes(), said);
-            assert!(taken <= said + 4096 && said <= taken + taken / 8 + 4096, "{text} by {}: {taken} bytes taken, {said} said", plan.kernel());
+            assert!(
+                taken <= said + 4096 && said <= taken + taken / 8 + 4096,
+                "{text} by {}: {taken} bytes taken, {said} said",
+                plan.kernel()
+            );
         }
     }
 }

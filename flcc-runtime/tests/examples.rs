@@ -12,7 +12,11 @@ fn every_example_runs() {
     for source in std::fs::read_dir(sources).unwrap() {
         let name = source.unwrap().path().file_stem().unwrap().to_owned();
         let program = programs.join(&name).with_extension(std::env::consts::EXE_EXTENSION);
-        assert!(program.exists(), "{} is built by `cargo test` without a filter of targets, or by `cargo build --examples`", program.display());
+        assert!(
+            program.exists(),
+            "{} is built by `cargo test` without a filter of targets, or by `cargo build --examples`",
+            program.display()
+        );
         let output = Command::new(&program).output().unwrap();
         assert!(output.status.success(), "{name:?}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(!output.stdout.is_empty(), "{name:?} says nothing");

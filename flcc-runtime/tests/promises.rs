@@ -160,8 +160,14 @@ fn adversarial_images_keep_the_promise() {
     let mut noise = |sd: f64| -> Vec<f64> { (0..side * side).map(|_| sd * seed.normal()).collect() };
     let at = |index: usize| (index / side, index % side);
     let mut images: Vec<(&str, Vec<f64>)> = Vec::new();
-    images.push(("step of 50000 beside sd 1", noise(1.0).iter().enumerate().map(|(i, v)| v + if at(i).1 >= side / 2 { 50000.0 } else { 0.0 }).collect()));
-    images.push(("ramp to 60000 with sd 1", noise(1.0).iter().enumerate().map(|(i, v)| v + 60000.0 * at(i).1 as f64 / side as f64).collect()));
+    images.push((
+        "step of 50000 beside sd 1",
+        noise(1.0).iter().enumerate().map(|(i, v)| v + if at(i).1 >= side / 2 { 50000.0 } else { 0.0 }).collect(),
+    ));
+    images.push((
+        "ramp to 60000 with sd 1",
+        noise(1.0).iter().enumerate().map(|(i, v)| v + 60000.0 * at(i).1 as f64 / side as f64).collect(),
+    ));
     for huge in [1e6, 1e30] {
         let mut image = noise(0.01);
         image[40 * side + 50] = huge;
@@ -172,11 +178,20 @@ fn adversarial_images_keep_the_promise() {
     images.push(("amplitude 1e-20", noise(1e-20)));
     images.push(("denormals", noise(1e-41)));
     images.push(("mean 60000 sd 1", noise(1.0).iter().map(|v| (v + 60000.0).round()).collect()));
-    images.push(("saturated beside constant", noise(1.0).iter().enumerate().map(|(i, v)| if at(i).0 < 40 { 0.0 } else { 65535.0 + v.abs().floor() * if at(i).1 > 60 { 1.0 } else { 0.0 } }).collect()));
+    images.push((
+        "saturated beside constant",
+        noise(1.0)
+            .iter()
+            .enumerate()
+            .map(|(i, v)| if at(i).0 < 40 { 0.0 } else { 65535.0 + v.abs().floor() * if at(i).1 > 60 { 1.0 } else { 0.0 } })
+            .collect(),
+    ));
     for (name, values) in &images {
         let image = Pixels::F64(values.clone()).cast(DType::F32);
         let template = cut(&image, shape(&[side, side]), [0, 60, 70], shape(&[11, 13]));
-        for spec in ["zncc:f32:96x96*11x13:valid", "zncc:f32:96x96*11x13:full", "ncc:f32:96x96*11x13:same,mirror", "nssd:f32:96x96*11x13:valid"] {
+        for spec in
+            ["zncc:f32:96x96*11x13:valid", "zncc:f32:96x96*11x13:full", "ncc:f32:96x96*11x13:same,mirror", "nssd:f32:96x96*11x13:valid"]
+        {
             let expected = expected(spec, &image, &template);
             every_way(spec, &image, &template, |way, map| {
                 check(&format!("{name}: {way}"), map, &expected, 1e-5);
@@ -233,7 +248,9 @@ fn correlation_is_linear_and_moves_with_the_image() {
 
 #[test]
 fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
-    for (spec, whole) in [("zncc:f32:400x500*9x9", [408usize, 508]), ("corr:u8:300x420*21x20", [320, 439]), ("ssd:f32:300x620*33x40", [332, 659])] {
+    for (spec, whole) in
+        [("zncc:f32:400x500*9x9", [408usize, 508]), ("corr:u8:300x420*21x20", [320, 439]), ("ssd:f32:300x620*33x40", [332, 659])]
+    {
         for (mode, boundary) in [("full", "reflect"), ("valid", "zero")] {
             let problem = common::Problem::new(&format!("{spec}:{mode},{boundary}"), 15);
             let inside = problem.spec.region();
@@ -265,7 +282,9 @@ fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
 
 #[test]
 fn threads_change_no_bit() {
-    for spec in ["zncc:f32:300x500*9x9:full", "zncc:u8:300x500*40x40:valid", "corr:f32:60x70x80*5x5x5:same,wrap", "zncc:f32:30000*100:valid"] {
+    for spec in
+        ["zncc:f32:300x500*9x9:full", "zncc:u8:300x500*40x40:valid", "corr:f32:60x70x80*5x5x5:same,wrap", "zncc:f32:30000*100:valid"]
+    {
         let problem = common::Problem::new(spec, 17);
         for method in METHODS {
             let one = planner(1).method(method).plan(&problem.spec);
@@ -281,7 +300,8 @@ fn threads_change_no_bit() {
 fn lesser_instruction_sets_agree() {
     for isa in ["avx2", "portable"] {
         let machine = Machine::detect().unwrap().with_isa(isa.parse().unwrap());
-        for spec in ["zncc:f32:100x120*7x9:valid", "sad:u8:100x120*7x9:full", "corr:f64:20x21x22*3x4x5:full,mirror", "zncc:u16:800*31:same"] {
+        for spec in ["zncc:f32:100x120*7x9:valid", "sad:u8:100x120*7x9:full", "corr:f64:20x21x22*3x4x5:full,mirror", "zncc:u16:800*31:same"]
+        {
             let problem = common::Problem::new(spec, 18);
             let plan = Planner::with_machine(machine.clone()).method(Method::Direct).plan(&problem.spec).unwrap();
             assert!(plan.kernel().to_string().contains(isa), "{}", plan.kernel());

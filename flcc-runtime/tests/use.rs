@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Problem, Seed, check, planner};
 use flcc_runtime::{
-    AnyView, AnyViewMut, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, Outcome, Pixels, PlanError, Planner, Platform, ScoreMap,
-    Shape, Spec, Stat, View, ViewMut, window_stats,
+    AnyView, AnyViewMut, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, Outcome, Pixels, PlanError, Planner,
+    Platform, ScoreMap, Shape, Spec, Stat, View, ViewMut, window_stats,
 };
 
 fn shape(lengths: &[usize]) -> Shape {
@@ -108,7 +108,9 @@ fn a_memory_limit_is_kept_or_refused_with_what_it_takes() {
         let expected = problem.expected();
         for method in [Method::Auto, Method::Direct, Method::Fourier] {
             let free = planner(2).method(method).plan(&problem.spec).unwrap();
-            let PlanError::Memory { needed, limit } = planner(2).method(method).memory_limit(Some(100)).plan(&problem.spec).map(|_| ()).unwrap_err() else {
+            let PlanError::Memory { needed, limit } =
+                planner(2).method(method).memory_limit(Some(100)).plan(&problem.spec).map(|_| ()).unwrap_err()
+            else {
                 panic!("{text} cannot fit in 100 bytes");
             };
             assert_eq!(limit, 100);
@@ -177,7 +179,9 @@ fn wisdom_is_measured_once_and_used_then() {
 #[test]
 fn plans_for_described_machines() {
     let machine = |isa: &str| Machine::described(&[isa.parse().unwrap()], 4);
-    let chosen = |machine: &Machine, spec: &str| Planner::with_machine(machine.clone()).plan(&spec.parse().unwrap()).map(|plan| plan.kernel().to_string());
+    let chosen = |machine: &Machine, spec: &str| {
+        Planner::with_machine(machine.clone()).plan(&spec.parse().unwrap()).map(|plan| plan.kernel().to_string())
+    };
     assert!(chosen(&machine("portable"), "corr:f32:2000x2000*3x3:valid").unwrap().starts_with("corr_f32_w3_portable_t"));
     assert!(chosen(&machine("portable"), "sad:f32:2000x2000*64x64:valid").unwrap().starts_with("sad_f32_any_portable_t"));
     assert!(chosen(&machine("portable"), "zncc:f32:2000x2000*64x64:valid").unwrap().starts_with("fourier_f32_"));
@@ -202,7 +206,8 @@ fn refusals_and_mistakes_have_reasons() {
     let other = planner(1).plan(&"zncc:f64:20x20*3x3:valid".parse().unwrap()).unwrap();
     let other = other.bind(&[AnyView::dense(&problem.template.cast(DType::F64), shape(&[3, 3]), 1).unwrap()], None).unwrap();
     let mut map = ScoreMap::zeros(problem.spec.region(), DType::F32);
-    let error = matcher.execute_into(&[problem.image()], &mut [map.view_mut()], &mut other.make_scratch(), &Control::default()).unwrap_err();
+    let error =
+        matcher.execute_into(&[problem.image()], &mut [map.view_mut()], &mut other.make_scratch(), &Control::default()).unwrap_err();
     assert!(error.to_string().starts_with("scratch: expected"), "{error}");
 }
 
@@ -259,7 +264,11 @@ fn statistics_of_windows() {
                             Stat::Min => (samples.iter().copied().fold(f64::INFINITY, f64::min), 0.0),
                             Stat::Max => (samples.iter().copied().fold(f64::NEG_INFINITY, f64::max), 0.0),
                         };
-                        assert!((map.get(index) - expected).abs() <= tolerance, "{stat} {dtype} {mode} {boundary}: {} {expected}", map.get(index));
+                        assert!(
+                            (map.get(index) - expected).abs() <= tolerance,
+                            "{stat} {dtype} {mode} {boundary}: {} {expected}",
+                            map.get(index)
+                        );
                     }
                 }
             }

@@ -54,7 +54,8 @@ fn bench(spec: &Spec, session: &Session, seconds: f64) -> Result<String, Error> 
 
     let data = Data::new(spec);
     let images = data.images.iter().map(|image| AnyView::dense(image, spec.image(), spec.channels())).collect::<Result<Vec<_>, _>>()?;
-    let templates = data.templates.iter().map(|template| AnyView::dense(template, spec.template(), spec.channels())).collect::<Result<Vec<_>, _>>()?;
+    let templates =
+        data.templates.iter().map(|template| AnyView::dense(template, spec.template(), spec.channels())).collect::<Result<Vec<_>, _>>()?;
     let mask = data.mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1)).transpose()?;
     let matcher = plan.bind(&templates, mask.as_ref())?;
     let results = images.len() * templates.len();
@@ -237,7 +238,11 @@ fn check(
     let normalised = spec.op().measure().row().normalised;
     let max_error = if normalised || largest == 0.0 { error } else { error / largest };
     if max_error.is_nan() {
-        return Err(Error::Failed(format!("bench {}: expected finite results as the oracle's, got NaN from {}", plan.spec(), matcher.kernel())));
+        return Err(Error::Failed(format!(
+            "bench {}: expected finite results as the oracle's, got NaN from {}",
+            plan.spec(),
+            matcher.kernel()
+        )));
     }
     Ok(Check { max_error, checked })
 }
@@ -258,7 +263,9 @@ fn compare(oracle: &Oracle, map: &ScoreMap, positions: &[usize], threads: usize)
         let handles: Vec<_> = positions.chunks(share).map(|chunk| scope.spawn(move || part(chunk))).collect();
         handles.into_iter().map(|handle| handle.join().unwrap_or((0.0, f64::NAN))).collect()
     });
-    parts.into_iter().fold((0.0, 0.0), |(largest, error), (l, e)| (largest.max(l), if e.is_nan() || error.is_nan() { f64::NAN } else { error.max(e) }))
+    parts
+        .into_iter()
+        .fold((0.0, 0.0), |(largest, error), (l, e)| (largest.max(l), if e.is_nan() || error.is_nan() { f64::NAN } else { error.max(e) }))
 }
 
 /// The corners of the result, and positions on both sides of the seams between tiles, which lie at multiples of the tile
@@ -267,7 +274,8 @@ fn corners_and_seams(spec: &Spec, name: &str, noise: &mut Noise) -> BTreeSet<usi
     let [d, h, w] = spec.out_shape().padded();
     let lengths = [d, h, w];
     let index = |at: [usize; 3]| (at[0] * h + at[1]) * w + at[2];
-    let mut places: BTreeSet<usize> = (0..8).map(|k| index([0, 1, 2].map(|axis| if k >> axis & 1 == 1 { lengths[axis] - 1 } else { 0 }))).collect();
+    let mut places: BTreeSet<usize> =
+        (0..8).map(|k| index([0, 1, 2].map(|axis| if k >> axis & 1 == 1 { lengths[axis] - 1 } else { 0 }))).collect();
     let part = name.rsplit('_').find_map(|part| part.strip_prefix('t')).and_then(|shape| shape.parse::<Shape>().ok());
     let Some(tile) = part.filter(|tile| !tile.is_empty()) else {
         return places;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flcc_runtime::{
-    AnyView, Control, DType, Effort, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape, Spec, SpecError, count_optimum, find_peaks,
+    AnyView, Control, DType, Effort, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape, Spec, SpecError, count_optimum,
+    find_peaks,
 };
 use serde_json::{Map, Value, json};
 
@@ -77,11 +78,6 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
         accuracy: accuracy(planning),
         roi: args.roi,
     };
-    if let Some(threshold) = matching.and_then(|matching| matching.peaks.threshold)
-        && threshold.is_nan()
-    {
-        return Err(SpecError::new("--threshold", "a number", threshold).into());
-    }
     let session = Session::new(planning, Effort::Estimate)?;
     let image = Image::open(&args.image, args.extent.gray)?;
     let templates = templates(args, &image)?;
@@ -108,7 +104,12 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
                 picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &found.map, op.minimum_is_best())?;
             }
             let peaks = matching.map(|matching| search(&matching.peaks, &found.map, op, spec.template())).unwrap_or_default();
-            marks.extend(peaks.iter().zip(1..).map(|(peak, rank)| Mark { origin: origin(spec, &peak.position), shape: spec.template(), rank, group: index }));
+            marks.extend(peaks.iter().zip(1..).map(|(peak, rank)| Mark {
+                origin: origin(spec, &peak.position),
+                shape: spec.template(),
+                rank,
+                group: index,
+            }));
             let count = matching.filter(|matching| matching.peaks.count).map(|_| count_optimum(&found.map, op.minimum_is_best()));
             let name = &templates[index].name;
             let text = match planning.json {
@@ -153,7 +154,14 @@ fn groups(templates: &[Image]) -> Vec<Vec<usize>> {
     groups
 }
 
-fn compute(spec: &Spec, session: &Session, image: &Image, group: &[usize], templates: &[Image], mask: Option<&Image>) -> Result<Vec<Found>, Error> {
+fn compute(
+    spec: &Spec,
+    session: &Session,
+    image: &Image,
+    group: &[usize],
+    templates: &[Image],
+    mask: Option<&Image>,
+) -> Result<Vec<Found>, Error> {
     let plan = session.planner.plan(spec)?;
     let mask = mask.map(Image::view).transpose()?;
     let views = group.iter().map(|&index| templates[index].view()).collect::<Result<Vec<AnyView<'_>>, _>>()?;
@@ -229,7 +237,9 @@ fn text_lines(name: Option<&String>, found: &Found, peaks: &[Peak], count: Optio
     for (peak, rank) in peaks.iter().zip(1..) {
         let position = match &peak.refined {
             None => comma(&position(&found.spec, &peak.position)),
-            Some(refined) => comma(&refined.iter().zip(shift(&found.spec)).map(|(at, shift)| format!("{:.3}", at + shift as f64)).collect::<Vec<_>>()),
+            Some(refined) => {
+                comma(&refined.iter().zip(shift(&found.spec)).map(|(at, shift)| format!("{:.3}", at + shift as f64)).collect::<Vec<_>>())
+            }
         };
         text.push_str(&format!("{rank} {position} {}{tail}\n", score_text(peak.score, dtype)));
     }

@@ -31,11 +31,12 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
         (Some(_), true) => Vec::new(),
         (None, false) => files(&args.frames)?,
         (None, true) => return Err(SpecError::new("--frame", "TYPE:SHAPE of the frames on standard input", "nothing").into()),
-        (Some(_), false) => return Err(SpecError::new("FRAMES", "- or nothing with --frame: raw frames come on standard input", args.frames[0].display()).into()),
+        (Some(_), false) => {
+            return Err(
+                SpecError::new("FRAMES", "- or nothing with --frame: raw frames come on standard input", args.frames[0].display()).into()
+            );
+        }
     };
-    if args.peaks.threshold.is_some_and(f64::is_nan) {
-        return Err(SpecError::new("--threshold", "a number", "NaN").into());
-    }
     let problem = Problem {
         op: Op::Match(args.measure).canonical(),
         mode: args.extent.mode.unwrap_or(Mode::Valid),

@@ -114,15 +114,7 @@ pub fn check_template(spec: &Spec, template: &AnyView<'_>, weights: &Weights) ->
     if matches!(measure, Measure::Ncc | Measure::Nssd) && zero {
         return Err(SpecError::of(Kind::ZeroTemplate, "template", "a sample that is not 0", "all samples 0"));
     }
-    let mut checked = Checked {
-        raw: values.clone(),
-        values,
-        scale: 1.0,
-        energy: 0.0,
-        exact_sums: Vec::new(),
-        exact_energy: 0,
-        nonfinite,
-    };
+    let mut checked = Checked { raw: values.clone(), values, scale: 1.0, energy: 0.0, exact_sums: Vec::new(), exact_energy: 0, nonfinite };
     if spec.is_integer() && spec.mask() != MaskKind::Weights {
         exact_statistics(&mut checked, measure, weights.n as i128, &used);
     }
@@ -150,10 +142,23 @@ pub fn check_template(spec: &Spec, template: &AnyView<'_>, weights: &Weights) ->
 ///
 /// # Errors
 /// `dims_mismatch` or a type that is not the spec's, naming the argument.
-pub fn check_view(argument: &str, view: &AnyView<'_>, shape: Shape, dtype: flcc_core::dtype::DType, channels: usize) -> Result<(), SpecError> {
+pub fn check_view(
+    argument: &str,
+    view: &AnyView<'_>,
+    shape: Shape,
+    dtype: flcc_core::dtype::DType,
+    channels: usize,
+) -> Result<(), SpecError> {
     if view.shape() != shape || view.channels() != channels || view.dtype() != dtype {
-        let describe = |shape: Shape, dtype, channels: usize| if channels == 1 { format!("{dtype} {shape}") } else { format!("{dtype} {shape} with {channels} channels") };
-        return Err(SpecError::of(Kind::DimsMismatch, argument, describe(shape, dtype, channels), describe(view.shape(), view.dtype(), view.channels())));
+        let describe = |shape: Shape, dtype, channels: usize| {
+            if channels == 1 { format!("{dtype} {shape}") } else { format!("{dtype} {shape} with {channels} channels") }
+        };
+        return Err(SpecError::of(
+            Kind::DimsMismatch,
+            argument,
+            describe(shape, dtype, channels),
+            describe(view.shape(), view.dtype(), view.channels()),
+        ));
     }
     Ok(())
 }
@@ -161,7 +166,9 @@ pub fn check_view(argument: &str, view: &AnyView<'_>, shape: Shape, dtype: flcc_
 /// Whether every sample of a problem, padding included, is an integer of the work type, under weights 0 and 1.
 pub fn integer_problem(spec: &Spec) -> bool {
     let boundary = match spec.boundary() {
-        Boundary::Constant(value) => value.fract() == 0.0 && value >= 0.0 && spec.work_type().row().max.is_some_and(|max| value <= f64::from(max)),
+        Boundary::Constant(value) => {
+            value.fract() == 0.0 && value >= 0.0 && spec.work_type().row().max.is_some_and(|max| value <= f64::from(max))
+        }
         _ => true,
     };
     spec.is_integer() && spec.mask() != MaskKind::Weights && boundary

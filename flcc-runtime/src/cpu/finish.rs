@@ -89,7 +89,16 @@ impl Rows {
 
 /// Adds the sums of one channel to the row: in floats, or in the integers that the problem was found to need.
 #[allow(clippy::too_many_arguments, reason = "one doorway for floats and integers")]
-pub fn add(isas: &IsaSet, measure: Measure, integers: Option<Width>, number: usize, channel: &ChannelRow<'_>, constants: &Constants, t: i128, rows: &mut Rows) {
+pub fn add(
+    isas: &IsaSet,
+    measure: Measure,
+    integers: Option<Width>,
+    number: usize,
+    channel: &ChannelRow<'_>,
+    constants: &Constants,
+    t: i128,
+    rows: &mut Rows,
+) {
     let width = channel.width;
     let taken = &rows.taken[..width];
     with_formula!(measure, F => isa::vectorized(isas, || match integers {
@@ -100,7 +109,15 @@ pub fn add(isas: &IsaSet, measure: Measure, integers: Option<Width>, number: usi
 }
 
 /// Scores of the row whose channels were added. Returns whether some panel is doubtful, which in integers none is.
-pub fn settle(isas: &IsaSet, measure: Measure, integers: Option<Width>, width: usize, constants: &Constants, template: i128, rows: &mut Rows) -> bool {
+pub fn settle(
+    isas: &IsaSet,
+    measure: Measure,
+    integers: Option<Width>,
+    width: usize,
+    constants: &Constants,
+    template: i128,
+    rows: &mut Rows,
+) -> bool {
     with_formula!(measure, F => isa::vectorized(isas, || match integers {
         None => settle_floats::<F>(constants, &rows.cross[..width], &rows.energy[..width], &rows.square[..width], &mut rows.out[..width]),
         Some(Width::Narrow) => settle_integers::<F, i64>(template as i64, &rows.narrow, &mut rows.out[..width]),
@@ -141,14 +158,22 @@ fn settle_floats<F: Formula>(constants: &Constants, cross: &[f64], energy: &[f64
     let mut doubtful = 0u32;
     for (((out, &cross), &energy), &square) in out.iter_mut().zip(cross).zip(energy).zip(square) {
         *out = F::finish(cross, energy, constants.template) * constants.unscale;
-        // Written so that an energy that is no number is doubtful too.
-        doubtful |= u32::from(!(energy > low + share * square));
+        let certain = energy > low + share * square;
+        // An energy that is no number is not certain either.
+        doubtful |= u32::from(!certain);
     }
     F::NEEDS.square && doubtful != 0
 }
 
 #[inline(always)]
-fn add_integers<F: Formula, I: Integer>(number: usize, channel: &ChannelRow<'_>, taken: &[f64], n: I, t: I, [cross, energy]: &mut [Vec<I>; 2]) {
+fn add_integers<F: Formula, I: Integer>(
+    number: usize,
+    channel: &ChannelRow<'_>,
+    taken: &[f64],
+    n: I,
+    t: I,
+    [cross, energy]: &mut [Vec<I>; 2],
+) {
     let (cross, energy) = (&mut cross[..channel.width], &mut energy[..channel.width]);
     if number == 0 {
         cross.fill(I::from(0));

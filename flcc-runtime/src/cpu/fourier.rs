@@ -39,7 +39,7 @@ impl<T: Real> Fourier<T> {
     }
 
     /// Samples of the transformed tile.
-    pub fn len(&self) -> usize {
+    pub fn samples(&self) -> usize {
         self.shape.iter().product()
     }
 
@@ -54,7 +54,7 @@ impl<T: Real> Fourier<T> {
     pub fn scratch(&self, slots: usize) -> FourierScratch<T> {
         let zero = Complex::new(T::of(0.0), T::of(0.0));
         FourierScratch {
-            real: vec![T::of(0.0); self.len()],
+            real: vec![T::of(0.0); self.samples()],
             spectra: vec![vec![zero; self.transform.spectrum_len()]; slots],
             product: vec![zero; self.transform.spectrum_len()],
             work: vec![zero; self.transform.scratch_len()],
@@ -63,7 +63,7 @@ impl<T: Real> Fourier<T> {
 
     /// Bytes of that.
     pub fn scratch_bytes(&self, slots: usize) -> usize {
-        self.len() * size_of::<T>() + ((slots + 1) * self.transform.spectrum_len() + self.transform.scratch_len()) * 2 * size_of::<T>()
+        self.samples() * size_of::<T>() + ((slots + 1) * self.transform.spectrum_len() + self.transform.scratch_len()) * 2 * size_of::<T>()
     }
 
     /// Bytes of one template's spectrum.
@@ -85,7 +85,7 @@ impl<T: Real> Fourier<T> {
         }
         let mut spectrum = scratch.spectra.remove(0);
         self.transform.forward(&mut scratch.real, [kd, kh], &mut spectrum, &mut scratch.work);
-        let factor = T::of(1.0 / self.len() as f64);
+        let factor = T::of(1.0 / self.samples() as f64);
         for value in &mut spectrum {
             *value = Complex::new(value.re * factor, value.im * factor);
         }
@@ -94,7 +94,7 @@ impl<T: Real> Fourier<T> {
 
     /// Transforms a gathered tile, zeros where it has no samples, into a slot; `outputs` are those of the tile.
     pub fn load(&self, input: &[T], outputs: [usize; 3], slot: usize, scratch: &mut FourierScratch<T>) {
-        scratch.real.copy_from_slice(&input[..self.len()]);
+        scratch.real.copy_from_slice(&input[..self.samples()]);
         let used = [0, 1].map(|axis| outputs[axis] + self.template[axis] - 1);
         self.transform.forward(&mut scratch.real, used, &mut scratch.spectra[slot], &mut scratch.work);
     }
@@ -102,6 +102,6 @@ impl<T: Real> Fourier<T> {
     /// The cross term of the tile in a slot with a prepared template, for its first `outputs`.
     pub fn run(&self, slot: usize, template: &[Complex<T>], scratch: &mut FourierScratch<T>, outputs: [usize; 3], out: &mut [T]) {
         multiply_conj(&scratch.spectra[slot], template, &mut scratch.product);
-        self.transform.inverse(&mut scratch.product, &mut out[..self.len()], [outputs[0], outputs[1]], &mut scratch.work);
+        self.transform.inverse(&mut scratch.product, &mut out[..self.samples()], [outputs[0], outputs[1]], &mut scratch.work);
     }
 }

@@ -119,7 +119,13 @@ mod cost {
     pub fn finish(measure: Measure, exact: bool) -> f64 {
         let needs = measure.row().needs;
         let sums = f64::from(u8::from(needs.square)) * 1.2 + f64::from(u8::from(needs.sum)) * 1.2;
-        let score = if !needs.square { 0.4 } else if exact { 3.0 } else { 1.5 };
+        let score = if !needs.square {
+            0.4
+        } else if exact {
+            3.0
+        } else {
+            1.5
+        };
         sums + score
     }
 
@@ -205,7 +211,8 @@ impl Solver for DirectSolver {
             .map(|tile| {
                 let (gathered, outputs) = volumes(spec, tile);
                 let products = outputs * spec.template().len() as f64 * (count + sums * spec.channels() as f64);
-                let estimate_ns = products / rate + gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact);
+                let estimate_ns =
+                    products / rate + gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact);
                 Offer {
                     kernel: direct_key(kernel, spec, tile),
                     method: Method::Direct,
@@ -276,7 +283,10 @@ impl Solver for FourierSolver {
             offers.push(self.offer(spec, shape, rounds, wants_rounding));
         }
         if offers.is_empty() {
-            return Err(Refusal::new(self.name(), format!("its error bound {bound:.2} is not below 0.25, so its sums cannot be rounded to the exact integers")));
+            return Err(Refusal::new(
+                self.name(),
+                format!("its error bound {bound:.2} is not below 0.25, so its sums cannot be rounded to the exact integers"),
+            ));
         }
         offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
         Ok(offers)
@@ -297,7 +307,7 @@ impl FourierSolver {
         });
         let measure = spec.op().measure();
         let (channels, templates) = (spec.channels() as f64, spec.templates() as f64);
-        let samples = Tiling::new(spec, tile).len() as f64 * shape.iter().product::<usize>() as f64;
+        let samples = Tiling::new(spec, tile).count() as f64 * shape.iter().product::<usize>() as f64;
         let sums = if spec.mask() != MaskKind::None && measure.row().needs.square { 4.0 } else { 0.0 };
         let transforms = channels * (1.0 + templates + sums);
         let outputs = spec.out_shape().len() as f64;
@@ -305,7 +315,8 @@ impl FourierSolver {
         let estimate_ns = samples * (transforms * each + channels * templates * 0.5 + channels * cost::GATHER)
             + outputs * templates * channels * cost::finish(measure, rounds);
         let size = join(&spec.image().unpad(&shape), "x");
-        let key = KernelKey { op: "fourier".into(), dtype: real.name().into(), size, target: "rustfft".into(), tile: tile_name(spec, tile) };
+        let key =
+            KernelKey { op: "fourier".into(), dtype: real.name().into(), size, target: "rustfft".into(), tile: tile_name(spec, tile) };
         Offer {
             kernel: key,
             method: Method::Fourier,
@@ -330,7 +341,13 @@ fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
     };
     let mut found: Vec<[usize; 3]> = Vec::new();
     for length in transform::fast_lengths(least.min(longest + 1)..(most + 2 * longest + 1)) {
-        let shape = [0, 1, 2].map(|axis| if single[axis] <= length { single[axis] } else { transform::fast_length(length.max(template[axis] + template[axis] / 4 + 1)).min(single[axis]) });
+        let shape = [0, 1, 2].map(|axis| {
+            if single[axis] <= length {
+                single[axis]
+            } else {
+                transform::fast_length(length.max(template[axis] + template[axis] / 4 + 1)).min(single[axis])
+            }
+        });
         if !found.contains(&shape) {
             found.push(shape);
         }
@@ -399,7 +416,13 @@ impl Solver for SeparableSolver {
                     + gathered * spec.channels() as f64 * cost::GATHER
                     + outputs * count * cost::finish(measure, false);
                 let size = join(&spec.template().unpad(&template), "x");
-                let key = KernelKey { op: "separable".into(), dtype: real.name().into(), size, target: target.into(), tile: tile_name(spec, tile) };
+                let key = KernelKey {
+                    op: "separable".into(),
+                    dtype: real.name().into(),
+                    size,
+                    target: target.into(),
+                    tile: tile_name(spec, tile),
+                };
                 Offer {
                     kernel: key,
                     method: Method::Separable,

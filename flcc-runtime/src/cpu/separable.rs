@@ -83,12 +83,21 @@ impl<T: Real> Separable<T> {
 
     /// Elements of each of the two intermediate buffers.
     pub fn temporary_len(&self, out: [usize; 3]) -> usize {
-        self.pitches(out).0.len()
+        self.pitches(out).0.elements()
     }
 
     /// The cross term of a tile.
     #[allow(clippy::too_many_arguments, reason = "a tile is two buffers with their pitches")]
-    pub fn run(&self, input: &[T], pitch: Pitch, lines: &Lines<T>, temporary: &mut [Vec<T>; 2], out: &mut [T], out_pitch: Pitch, out_shape: [usize; 3]) {
+    pub fn run(
+        &self,
+        input: &[T],
+        pitch: Pitch,
+        lines: &Lines<T>,
+        temporary: &mut [Vec<T>; 2],
+        out: &mut [T],
+        out_pitch: Pitch,
+        out_shape: [usize; 3],
+    ) {
         let [kd, kh, kw] = self.shape;
         let [d, h, w] = out_shape;
         let [along_depth, along_height, along_width] = self.kernels;

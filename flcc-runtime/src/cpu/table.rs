@@ -215,7 +215,7 @@ mod tests {
         for kernel_shape in kernel_shapes(bound.kernel()) {
             for out_shape in out_shapes(bound.kernel()) {
                 seed += 1;
-                let (integer, accumulate) = (seed % 2 == 0, seed / 2 % 3 == 0);
+                let (integer, accumulate) = (seed.is_multiple_of(2), (seed / 2).is_multiple_of(3));
                 check(bound, Case { kernel_shape, out_shape, integer, accumulate, seed });
                 check(bound, Case { kernel_shape, out_shape, integer: !integer, accumulate: false, seed });
             }

@@ -20,7 +20,7 @@ use super::real::Real;
 use super::repair::Panels;
 use super::separable::{Lines, Separable};
 use super::sums;
-use crate::pad::{self, Pitch};
+use crate::pad::{self, Pitch, Target};
 use crate::tiling::{TileBox, Tiling};
 
 /// How the cross term is computed.
@@ -115,6 +115,9 @@ impl Scheme {
         Scheme { measure, integers: exact_cross.then_some(width), rounds, promise, masked }
     }
 }
+
+/// What takes the scores: a template's number, the place of a row in the result, the row.
+pub type Store<'a> = dyn FnMut(usize, [usize; 3], &[f64]) + 'a;
 
 /// Everything that is the same for every tile.
 pub struct TileContext<T: Real> {
@@ -211,7 +214,7 @@ impl<T: Real> TileContext<T> {
     pub fn scratch(&self) -> TileScratch<T> {
         let zero = T::of(0.0);
         let channels = self.spec.channels();
-        let (input, output) = (self.in_pitch.len(), self.out_pitch.len());
+        let (input, output) = (self.in_pitch.elements(), self.out_pitch.elements());
         let needs = self.needs();
         let sum_len = |needed: bool| if needed { input } else { 0 };
         let flat = if self.degenerates() && self.scheme.integers.is_none() { input } else { 0 };
@@ -251,7 +254,7 @@ impl<T: Real> TileContext<T> {
     pub fn scratch_bytes(&self) -> usize {
         let size = size_of::<T>();
         let channels = self.spec.channels();
-        let (input, output) = (self.in_pitch.len(), self.out_pitch.len());
+        let (input, output) = (self.in_pitch.elements(), self.out_pitch.elements());
         let needs = self.needs();
         let flat = self.degenerates() && self.scheme.integers.is_none();
         let floats = self.needs_marks();
@@ -321,7 +324,14 @@ impl<T: Real> TileContext<T> {
             let values = if self.needs().absolute_difference { channel.clone() } else { weighted(channel, weights) };
             squares += values.iter().map(|value| value * value).sum::<f64>();
             let mut partial = 0.0;
-            drift += values.iter().map(|value| { partial += value; partial * partial }).sum::<f64>() / values.len() as f64;
+            drift += values
+                .iter()
+                .map(|value| {
+                    partial += value;
+                    partial * partial
+                })
+                .sum::<f64>()
+                / values.len() as f64;
             largest = values.iter().fold(largest, |largest, value| largest.max(value.abs()));
             prepared.push(self.prepare(&values)?);
             if let Some(Prepared::Lines(lines)) = prepared.last() {
@@ -358,7 +368,7 @@ impl<T: Real> TileContext<T> {
         tile: &TileBox,
         bound: &BoundTemplates<T>,
         scratch: &mut TileScratch<T>,
-        store: &mut dyn FnMut(usize, [usize; 3], &[f64]),
+        store: &mut Store<'_>,
     ) -> Statistics {
         let samples = self.tiling.samples(tile);
         let shared_scale = matches!(self.scheme.measure, Measure::Ssd | Measure::Nssd | Measure::Sad);
@@ -392,14 +402,23 @@ impl<T: Real> TileContext<T> {
     }
 
     /// Gathers every channel; returns whether some sample was marked.
-    fn gather(&self, image: &AnyView<'_>, samples: pad::Samples, tile: &TileBox, forced: Option<f64>, weights: &Weights, scratch: &mut TileScratch<T>) -> bool {
+    fn gather(
+        &self,
+        image: &AnyView<'_>,
+        samples: pad::Samples,
+        tile: &TileBox,
+        forced: Option<f64>,
+        weights: &Weights,
+        scratch: &mut TileScratch<T>,
+    ) -> bool {
         let boundary = self.spec.boundary();
         let mut any = false;
         for channel in 0..self.spec.channels() {
             let view = image.channel(channel);
             let free = self.needs().centred && self.scheme.integers.is_none();
             let offset = if free { pad::offset(&view, boundary, samples) } else { 0.0 };
-            let done = pad::gather(&view, boundary, samples, offset, forced, &mut scratch.inputs[channel], &mut scratch.marks, self.in_pitch);
+            let target = Target { out: &mut scratch.inputs[channel], marks: &mut scratch.marks, pitch: self.in_pitch };
+            let done = pad::gather(&view, boundary, samples, offset, forced, target);
             scratch.factors[channel] = done.scale;
             if done.marked {
                 if !any {
@@ -517,14 +536,15 @@ impl<T: Real> TileContext<T> {
         bound: &BoundTemplates<T>,
         marked: bool,
         scratch: &mut TileScratch<T>,
-        store: &mut dyn FnMut(usize, [usize; 3], &[f64]),
+        store: &mut Store<'_>,
     ) -> u64 {
         let template = &bound.templates[number];
         let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
         if template.checked.nonfinite {
             scratch.rows.out.fill(f64::NAN);
         }
-        let doubt = if self.scheme.integers.is_none() && self.degenerates() { self.doubt(tile, template, bound, scratch) } else { (-1.0, 0.0) };
+        let doubt =
+            if self.scheme.integers.is_none() && self.degenerates() { self.doubt(tile, template, bound, scratch) } else { (-1.0, 0.0) };
         let unscale = match self.scheme.measure {
             Measure::Cc => (1.0 / scratch.scale) / template.checked.scale,
             Measure::Ssd => (1.0 / template.checked.scale) / template.checked.scale,
@@ -547,7 +567,12 @@ impl<T: Real> TileContext<T> {
                             self.find_flat(image, samples, tile.shape, scratch);
                             flat_known = true;
                         }
-                        let panels = Panels { image, boundary: self.spec.boundary(), template: self.spec.template().padded(), weights: &bound.weights };
+                        let panels = Panels {
+                            image,
+                            boundary: self.spec.boundary(),
+                            template: self.spec.template().padded(),
+                            weights: &bound.weights,
+                        };
                         let begin = [z, y, x0].map(|at| at as isize);
                         let begin = [0, 1, 2].map(|axis| samples.begin[axis] + begin[axis]);
                         repaired += self.settle(&panels, begin, template, &constants, cross_at, width, marked, scratch);
@@ -564,7 +589,15 @@ impl<T: Real> TileContext<T> {
         repaired
     }
 
-    fn finish_row(&self, constants: &Constants, template: &BoundTemplate<T>, cross_at: usize, sum_at: usize, width: usize, scratch: &mut TileScratch<T>) -> bool {
+    fn finish_row(
+        &self,
+        constants: &Constants,
+        template: &BoundTemplate<T>,
+        cross_at: usize,
+        sum_at: usize,
+        width: usize,
+        scratch: &mut TileScratch<T>,
+    ) -> bool {
         let TileScratch { crosses, sums, factors, rows, .. } = scratch;
         let row = |channel: usize| -> ChannelRow<'_> {
             let part = |sum: &Vec<f64>| -> std::ops::Range<usize> { if sum.is_empty() { 0..0 } else { sum_at..sum_at + width } };
@@ -572,9 +605,9 @@ impl<T: Real> TileContext<T> {
             ChannelRow { width, i: &i[part(i)], ii: &ii[part(ii)], factor: factors[channel] }
         };
         let exact = &template.checked;
-        for channel in 0..crosses.len() {
+        for (channel, cross) in crosses.iter().enumerate() {
             let row = row(channel);
-            let cross = &crosses[channel][cross_at..cross_at + width];
+            let cross = &cross[cross_at..cross_at + width];
             isa::vectorized(&self.isas, || rows.take(cross));
             let t = exact.exact_sums.get(channel).copied().unwrap_or(0);
             finish::add(&self.isas, self.scheme.measure, self.scheme.integers, channel, &row, constants, t, rows);
@@ -665,8 +698,9 @@ impl<T: Real> TileContext<T> {
                 (0.0, (rounding + u) * template.norm, 0.0)
             }
             Engine::Fourier(fourier) => {
-                let len = fourier.len() as f64;
-                let tile_norm = scratch.inputs.iter().zip(&scratch.factors).map(|(input, factor)| squares(input) * factor * factor).sum::<f64>().sqrt();
+                let len = fourier.samples() as f64;
+                let tile_norm =
+                    scratch.inputs.iter().zip(&scratch.factors).map(|(input, factor)| squares(input) * factor * factor).sum::<f64>().sqrt();
                 let of_rounding = sigma * u * template.largest;
                 if worst {
                     (10.0 * u * len.log2() * tile_norm * template.norm, u * template.norm, 0.0)
@@ -680,10 +714,12 @@ impl<T: Real> TileContext<T> {
         // Window sums by transform carry an absolute error of their own.
         let masked = match (&self.engine, &bound.weights.values) {
             (Engine::Fourier(fourier), Some(weights)) => {
-                let len = fourier.len() as f64;
+                let len = fourier.samples() as f64;
                 let tile_energy = scratch.inputs.iter().map(|input| squares(input)).sum::<f64>();
                 let norm = weights.iter().map(|weight| weight * weight).sum::<f64>().sqrt();
-                4.0 * promise.deviations.unwrap_or(10.0 * len.log2()) * half * tile_energy * norm / rest / if worst { 1.0 } else { len.sqrt() }
+                4.0 * promise.deviations.unwrap_or(10.0 * len.log2()) * half * tile_energy * norm
+                    / rest
+                    / if worst { 1.0 } else { len.sqrt() }
             }
             _ => 0.0,
         };

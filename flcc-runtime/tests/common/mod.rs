@@ -95,7 +95,9 @@ impl Problem {
     }
 
     pub fn run(&self, plan: &Plan) -> ScoreMap {
-        plan.execute(&[self.image()], &[self.template()], self.mask().as_ref()).unwrap_or_else(|error| panic!("{}: {error}", self.spec)).remove(0)
+        plan.execute(&[self.image()], &[self.template()], self.mask().as_ref())
+            .unwrap_or_else(|error| panic!("{}: {error}", self.spec))
+            .remove(0)
     }
 
     /// Plans with a planner, or says why not.
