@@ -9,6 +9,10 @@ use flcc_runtime::{Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Pla
 /// The measures, as the help shows them.
 const MEASURES: &str = "cc|ncc|zncc|ssd|nssd|sad";
 
+/// The form of a spec, as the help shows it.
+const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...], as zncc:f32:2000x2000*16x16:valid; \
+    an OPTION is a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE, acc=fast, acc=exact, rank=R or channels=C";
+
 /// Template matching, convolution and correlation of 1D, 2D and 3D images.
 ///
 /// Images are PNG, JPEG, TIFF (8 and 16 bit, float; pages are the slowest axis), PGM, PPM or .npy. Sizes, origins and
@@ -306,7 +310,8 @@ pub struct Conformance {
 /// plan.
 #[derive(Clone, Debug, Args)]
 pub struct Plan {
-    /// OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...]
+    /// What is to be computed.
+    #[arg(help = SPEC)]
     pub spec: Spec,
     /// Tell what was considered, at which cost, and why this was chosen
     #[arg(long)]
@@ -316,8 +321,8 @@ pub struct Plan {
 /// bench.
 #[derive(Clone, Debug, Args)]
 pub struct Bench {
-    /// OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...]
-    #[arg(required = true, value_name = "SPEC")]
+    /// What is to be computed, one or several.
+    #[arg(required = true, value_name = "SPEC", help = SPEC)]
     pub specs: Vec<Spec>,
     /// For how long to repeat
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = number, allow_hyphen_values = true)]

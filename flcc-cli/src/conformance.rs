@@ -126,11 +126,11 @@ impl fmt::Display for Report {
     }
 }
 
-/// Runs every case of a folder; `each` is called after each of them.
+/// Runs every case of a folder; `each` is called after each of them with the number of all.
 ///
 /// # Errors
 /// An index that is not read or not understood. A case that fails is a result, not an error.
-pub fn run(folder: &Path, options: &Options, mut each: impl FnMut(&CaseResult)) -> Result<Report, Error> {
+pub fn run(folder: &Path, options: &Options, mut each: impl FnMut(&CaseResult, usize)) -> Result<Report, Error> {
     let path = folder.join("index.json");
     let wrong = |got: &str| Error::Failed(format!("index {path:?}: expected an object with a list of cases, got {got}"));
     let text =
@@ -142,7 +142,7 @@ pub fn run(folder: &Path, options: &Options, mut each: impl FnMut(&CaseResult)) 
         let case =
             Case::new(case).ok_or_else(|| wrong(&format!("case {number} without id, op, dims, mode, boundary, image or template")))?;
         let result = case.run(folder, options);
-        each(&result);
+        each(&result, cases.len());
         report.cases.push(result);
     }
     Ok(report)

@@ -12,7 +12,7 @@ fn folder(name: &str) -> PathBuf {
 /// Runs a folder; fails with the lines of every case that failed.
 fn judge(name: &str, planner: Planner, precision: Option<DType>, what: &str) -> Report {
     let options = Options { planner, precision, accuracy: Accuracy::Promised };
-    let report = run(&folder(name), &options, |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let report = run(&folder(name), &options, |_, _| {}).unwrap_or_else(|error| panic!("{error}"));
     let failures: Vec<String> = report.failures().map(|case| format!("{} {:?}", case.id, case.state)).collect();
     assert!(failures.is_empty(), "{name} with {what}: {} failures\n{}", failures.len(), failures.join("\n"));
     assert!(!report.cases.is_empty());
@@ -72,6 +72,6 @@ fn the_natural_precision() {
 #[test]
 fn a_folder_without_an_index_is_an_error() {
     let options = Options { planner: Planner::new().unwrap(), precision: None, accuracy: Accuracy::Promised };
-    let error = run(&folder("nowhere"), &options, |_| {}).unwrap_err().to_string();
+    let error = run(&folder("nowhere"), &options, |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("index.json") && !error.contains('\n'), "{error}");
 }

@@ -20,9 +20,9 @@ pub fn run(args: &Conformance, planning: &Planning, out: &mut dyn Write) -> Resu
     let options = Options { planner: session.planner.clone(), precision, accuracy: accuracy(planning) };
     let progress = Progress::new();
     let mut done = 0;
-    let report = conformance::run(&args.folder, &options, |_| {
+    let report = conformance::run(&args.folder, &options, |_, total| {
         done += 1;
-        progress.tell(done, done);
+        progress.tell(done, total);
     })?;
     drop(progress);
     session.keep_wisdom()?;
