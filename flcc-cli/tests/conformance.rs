@@ -62,7 +62,7 @@ fn a_memory_limit_forces_tiles() {
 }
 
 /// Bytes that hold a tile of every case, and not the whole of the larger ones.
-const MEMORY_LIMIT: usize = 4 << 20;
+const MEMORY_LIMIT: usize = 1 << 20;
 
 #[test]
 fn the_natural_precision() {

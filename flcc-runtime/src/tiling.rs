@@ -54,7 +54,11 @@ impl Tiling {
 
     /// The largest tile an axis, as cut to what the mode computes.
     pub fn largest(&self) -> [usize; 3] {
-        [0, 1, 2].map(|axis| (0..self.counts[axis]).map(|k| self.span(axis, k)).map(|(begin, end)| end - begin).max().unwrap_or(0))
+        // Tiles inside are whole; the first and the last may be cut.
+        [0, 1, 2].map(|axis| {
+            let last = self.counts[axis].saturating_sub(1);
+            [0, last.min(1), last].map(|k| self.span(axis, k)).into_iter().map(|(begin, end)| end - begin).max().unwrap_or(0)
+        })
     }
 
     fn span(&self, axis: usize, k: usize) -> (usize, usize) {

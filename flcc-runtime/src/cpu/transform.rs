@@ -1,7 +1,7 @@
 //! Fourier transforms of real tiles of 1 to 3 axes, and the product of spectra that correlates.
 //!
 //! Half spectra. Along width, two real rows are transformed as one complex row, real and imaginary part, and told apart by
-//! the symmetry of the spectra of real rows; a tile of a single row goes through realfft. [`BLOCK`] rows are transformed at
+//! the symmetry of the spectra of real rows; a tile of a single row goes through realfft. `BLOCK` rows are transformed at
 //! a time, few enough for the first cache, and are told apart while they are transposed, so that every other axis is
 //! transformed in contiguous memory: the spectrum lies as `[frequency of width][frequency of height][frequency of depth]`.
 //! Each frequency of width is a plane of its own; planes lie some samples apart where their distance would otherwise fall
