@@ -107,6 +107,14 @@ pub enum ExecError {
     /// Planning for an image of another size failed.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A device failed: it is out of memory, lost, or does not take a kernel.
+    #[error("device: {what}: {reason}")]
+    Device {
+        /// What was asked of it.
+        what: String,
+        /// What it said.
+        reason: String,
+    },
     /// The cancel token was used; what was written so far is unspecified.
     #[error("cancelled: {done} of {total} tiles were done")]
     Cancelled {

@@ -145,10 +145,14 @@ impl Spec {
     /// Channels of image and template: one more summed index, with a mean per channel for zncc.
     ///
     /// # Errors
-    /// No channel, or more than 4096.
+    /// No channel, more than 4096, or more samples than memory has addresses for.
     pub fn with_channels(self, channels: usize) -> Result<Spec, SpecError> {
         if channels == 0 || channels > 4096 {
             return Err(SpecError::new("channels", "1 to 4096", channels));
+        }
+        let most = isize::MAX as usize / 8;
+        if self.image.len().max(self.template.len()).checked_mul(channels).is_none_or(|samples| samples > most) {
+            return Err(SpecError::new("channels", format!("at most {most} samples over all channels"), channels));
         }
         Spec { channels, ..self }.checked()
     }

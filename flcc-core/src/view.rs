@@ -118,6 +118,16 @@ impl Layout {
         (self.offset as isize + moved) as usize
     }
 
+    /// Where the samples begin, if they lie row-major without gaps, the channels of a pixel side by side.
+    pub fn dense_at(&self) -> Option<usize> {
+        let dense = Layout::dense(self.shape, self.channels);
+        // The stride of an axis of one sample moves nothing.
+        let lengths = self.shape.padded().into_iter().chain([self.channels]);
+        let strides = |layout: &Layout| layout.strides.into_iter().chain([layout.channel_stride]);
+        let same = lengths.zip(strides(self).zip(strides(&dense))).all(|(n, (own, wanted))| n <= 1 || own == wanted);
+        same.then_some(self.offset)
+    }
+
     /// One channel of it.
     fn channel(&self, channel: usize) -> Layout {
         assert!(channel < self.channels, "channel {channel} of {}", self.channels);
@@ -237,6 +247,12 @@ impl<'a, P: Copy> View<'a, P> {
             1 => Row::Slice(&self.data[first..first + count]),
             step => Row::Strided { data: self.data, first, step, count },
         }
+    }
+
+    /// Every sample, row-major, channels fastest, where they lie so in memory.
+    pub fn as_dense(&self) -> Option<&'a [P]> {
+        let begin = self.layout.dense_at()?;
+        Some(&self.data[begin..begin + self.shape().len() * self.channels()])
     }
 
     /// Every sample, row-major, channels fastest.
@@ -406,6 +422,13 @@ impl<'a, T> ViewMut<'a, T> {
     /// Where the samples lie.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Every position, row-major, where they lie so in memory.
+    pub fn as_dense_mut(&mut self) -> Option<&mut [T]> {
+        let begin = self.layout.dense_at()?;
+        let len = self.layout.shape.len();
+        Some(&mut self.data[begin..begin + len])
     }
 
     /// All elements, those between the positions too, and the layout of the positions in them.

@@ -2,6 +2,7 @@
 
 pub mod bind;
 pub mod direct;
+pub mod doubt;
 pub mod factor;
 pub mod finish;
 pub mod fourier;

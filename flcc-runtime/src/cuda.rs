@@ -1,4 +1,7 @@
-//! CUDA: not in this build yet, and it says so.
+//! NVIDIA GPUs: generated kernels, compiled by NVRTC for the device when a plan is made.
+//!
+//! Everything needs the feature `cuda`, and nothing links to CUDA: libraries are looked for when a GPU is asked for, and what
+//! is missing is a [`Refusal`] that says so.
 
 use flcc_core::error::Refusal;
 use flcc_core::spec::Spec;
@@ -6,26 +9,109 @@ use flcc_core::spec::Spec;
 use crate::machine::Machine;
 use crate::solver::{Method, Offer, Platform, Solver};
 
-/// Why no GPU is used.
-pub const ABSENT: &str = "this build of flcc has no CUDA backend";
+#[cfg(feature = "cuda")]
+pub mod buffer;
+#[cfg(feature = "cuda")]
+pub mod compile;
+#[cfg(feature = "cuda")]
+pub mod execute;
+#[cfg(feature = "cuda")]
+pub mod fourier;
+#[cfg(feature = "cuda")]
+pub mod launch;
+#[cfg(feature = "cuda")]
+pub mod recipe;
+#[cfg(feature = "cuda")]
+pub mod steps;
 
-/// The solver of platform cuda.
-pub struct CudaSolver;
+/// What a device, the driver or a library said.
+#[cfg(feature = "cuda")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {reason}")]
+pub struct Fault {
+    /// What was asked for.
+    pub what: String,
+    /// What was said.
+    pub reason: String,
+}
+
+#[cfg(feature = "cuda")]
+impl Fault {
+    /// A fault with its reason.
+    pub fn new(what: impl Into<String>, reason: impl ToString) -> Fault {
+        Fault { what: what.into(), reason: reason.to_string() }
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl From<Fault> for flcc_core::error::ExecError {
+    fn from(Fault { what, reason }: Fault) -> Self {
+        flcc_core::error::ExecError::Device { what, reason }
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Refusal::new("cuda", fault)
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl From<cudarc::driver::DriverError> for Fault {
+    fn from(error: cudarc::driver::DriverError) -> Self {
+        Fault::new("the CUDA driver", error)
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl From<cudarc::cufft::result::CufftError> for Fault {
+    fn from(error: cudarc::cufft::result::CufftError) -> Self {
+        Fault::new("cuFFT", error)
+    }
+}
+
+/// The machine with the GPUs that it has, or with the reason why there are none.
+pub fn with_devices(machine: Machine) -> Machine {
+    #[cfg(feature = "cuda")]
+    {
+        let found = launch::probe();
+        machine.with_devices(found.devices.clone(), &*found.about)
+    }
+    #[cfg(not(feature = "cuda"))]
+    machine
+}
+
+/// A method on a GPU.
+pub struct CudaSolver {
+    /// Which.
+    pub method: Method,
+}
 
 impl Solver for CudaSolver {
     fn name(&self) -> &'static str {
-        "cuda"
+        match self.method {
+            Method::Direct => "cuda direct",
+            Method::Fourier => "cuda fourier",
+            _ => "cuda separable",
+        }
     }
 
     fn method(&self) -> Method {
-        Method::Auto
+        self.method
     }
 
     fn platform(&self) -> Platform {
         Platform::Cuda
     }
 
-    fn offers(&self, _spec: &Spec, _machine: &Machine) -> Result<Vec<Offer>, Refusal> {
-        Err(Refusal::new(self.name(), ABSENT))
+    fn offers(&self, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+        if machine.devices().is_empty() {
+            return Err(Refusal::new(self.name(), machine.cuda()));
+        }
+        #[cfg(feature = "cuda")]
+        return recipe::offers(self.name(), self.method, spec, machine);
+        #[cfg(not(feature = "cuda"))]
+        Err(Refusal::new(self.name(), format!("this build of flcc has no CUDA backend for {spec}")))
     }
 }

@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use flcc_core::error::{ExecError, SpecError};
@@ -13,7 +13,8 @@ use flcc_core::view::{AnyView, AnyViewMut, Layout};
 
 use crate::cpu::bind::{Checked, Weights};
 use crate::cpu::real::Real;
-use crate::cpu::tile::{BoundTemplates, Statistics, TileContext, TileScratch};
+use crate::cpu::tile::{BoundTemplates, Statistics, Store, TileContext, TileScratch};
+use crate::tiling::TileBox;
 
 /// Stops a run from another thread: at the next tile it returns [`ExecError::Cancelled`].
 #[derive(Clone, Debug, Default)]
@@ -50,8 +51,8 @@ pub trait Execute: Send + Sync {
     /// Templates in the form of the method.
     ///
     /// # Errors
-    /// A template that the method cannot take.
-    fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, SpecError>;
+    /// A template that the method cannot take, or a device that fails.
+    fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError>;
     /// The rank that the separable method would need for each template, if none is over `limit`.
     fn rank(&self, checked: &[Checked], weights: &Weights, limit: usize) -> Option<usize>;
     /// Bytes of the scratch of so many workers.
@@ -62,10 +63,14 @@ pub trait Execute: Send + Sync {
     fn tiles(&self) -> usize;
     /// Scratch for so many workers and results.
     fn scratch(&self, workers: usize, results: usize) -> Scratch;
+    /// More lines for `explain()`.
+    fn describe(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Computes `outs[image * templates + template]`.
     ///
     /// # Errors
-    /// Cancelled, or scratch of another plan.
+    /// Cancelled, scratch of another plan, or a device that fails.
     fn execute(
         &self,
         bound: &(dyn Any + Send + Sync),
@@ -78,12 +83,36 @@ pub trait Execute: Send + Sync {
 
 /// The buffers of a run: made by a plan, for that plan, used by one run at a time.
 pub struct Scratch {
+    /// Whose it is.
+    owner: Owner,
     workers: Box<dyn Any + Send>,
     outputs: Vec<Output>,
     bytes: usize,
 }
 
+/// What tells an executor from every other one of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner(u64);
+
+impl Owner {
+    pub(crate) fn new() -> Owner {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Owner(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 impl Scratch {
+    pub(crate) fn new<W: Any + Send>(owner: Owner, workers: Vec<W>, results: usize, bytes: usize) -> Scratch {
+        Scratch { owner, workers: Box::new(workers), outputs: Vec::with_capacity(results), bytes }
+    }
+
+    /// The workers and room for results, if the scratch is this executor's.
+    pub(crate) fn parts<W: Any + Send>(&mut self, owner: Owner) -> Result<(&mut Vec<W>, &mut Vec<Output>), SpecError> {
+        let foreign = || SpecError::new("scratch", "the scratch of this plan", "that of another");
+        let workers = if self.owner == owner { self.workers.downcast_mut() } else { None };
+        Ok((workers.ok_or_else(foreign)?, &mut self.outputs))
+    }
+
     /// Bytes that the buffers take.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -92,14 +121,61 @@ impl Scratch {
 
 /// A CPU method in one type.
 pub struct CpuExecute<T: Real> {
+    owner: Owner,
     /// What is the same for every tile.
-    pub context: TileContext<T>,
+    context: TileContext<T>,
+    /// Directly and in f64: for tiles that the context leaves mostly in doubt.
+    careful: Option<TileContext<f64>>,
+}
+
+/// Templates bound to both ways.
+struct CpuBound<T: Real> {
+    plain: BoundTemplates<T>,
+    careful: Option<BoundTemplates<f64>>,
+}
+
+/// Buffers of one worker for both ways.
+struct CpuWorker<T: Real> {
+    plain: TileScratch<T>,
+    careful: Option<TileScratch<f64>>,
+}
+
+impl<T: Real> CpuExecute<T> {
+    /// Executes tiles by `context`, and by `careful` where that gives up.
+    pub fn new(mut context: TileContext<T>, careful: Option<TileContext<f64>>) -> CpuExecute<T> {
+        if careful.is_some() {
+            // A panel recomputed alone costs about a hundred times what it costs in a tile.
+            context.patience = (context.capacity.iter().product::<usize>() as u64 / 128).max(16);
+        }
+        CpuExecute { owner: Owner::new(), context, careful }
+    }
+
+    fn tile(
+        &self,
+        image: &AnyView<'_>,
+        tile: &TileBox,
+        bound: &CpuBound<T>,
+        worker: &mut CpuWorker<T>,
+        store: &mut Store<'_>,
+    ) -> Statistics {
+        if let Some(statistics) = self.context.run(image, tile, &bound.plain, &mut worker.plain, store) {
+            return statistics;
+        }
+        let mut statistics = Statistics::default();
+        if let (Some(careful), Some(bound), Some(scratch)) = (&self.careful, &bound.careful, &mut worker.careful) {
+            for part in tile.parts(careful.capacity) {
+                statistics.add(careful.run(image, &part, bound, scratch, store).unwrap_or_default());
+            }
+        }
+        statistics
+    }
 }
 
 impl<T: Real> Execute for CpuExecute<T> {
-    fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, SpecError> {
-        let bound = self.context.bind(checked, weights).map_err(|error| SpecError::new("template", "one that decomposes", error))?;
-        Ok(Arc::new(bound))
+    fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
+        let failed = |error| SpecError::new("template", "one that decomposes", error);
+        let careful = self.careful.as_ref().map(|careful| careful.bind(checked.clone(), weights.clone())).transpose().map_err(failed)?;
+        Ok(Arc::new(CpuBound { plain: self.context.bind(checked, weights).map_err(failed)?, careful }))
     }
 
     fn rank(&self, checked: &[Checked], weights: &Weights, limit: usize) -> Option<usize> {
@@ -107,11 +183,12 @@ impl<T: Real> Execute for CpuExecute<T> {
     }
 
     fn scratch_bytes(&self, workers: usize) -> usize {
-        workers * self.context.scratch_bytes()
+        let careful = self.careful.as_ref().map_or(0, TileContext::scratch_bytes);
+        self.context.scratch_bytes().saturating_add(careful).saturating_mul(workers)
     }
 
     fn template_bytes(&self) -> usize {
-        self.context.template_bytes()
+        self.context.template_bytes() + self.careful.as_ref().map_or(0, TileContext::template_bytes)
     }
 
     fn tiles(&self) -> usize {
@@ -119,8 +196,9 @@ impl<T: Real> Execute for CpuExecute<T> {
     }
 
     fn scratch(&self, workers: usize, results: usize) -> Scratch {
-        let all: Vec<TileScratch<T>> = (0..workers).map(|_| self.context.scratch()).collect();
-        Scratch { workers: Box::new(all), outputs: Vec::with_capacity(results), bytes: self.scratch_bytes(workers) }
+        let worker = || CpuWorker { plain: self.context.scratch(), careful: self.careful.as_ref().map(TileContext::scratch) };
+        let all: Vec<CpuWorker<T>> = (0..workers).map(|_| worker()).collect();
+        Scratch::new(self.owner, all, results, self.scratch_bytes(workers))
     }
 
     fn execute(
@@ -131,17 +209,17 @@ impl<T: Real> Execute for CpuExecute<T> {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError> {
-        let foreign = || SpecError::new("scratch", "the scratch of this plan", "that of another");
-        let bound: &BoundTemplates<T> = bound.downcast_ref().ok_or_else(foreign)?;
-        let workers: &mut Vec<TileScratch<T>> = scratch.workers.downcast_mut().ok_or_else(foreign)?;
-        scratch.outputs.clear();
-        scratch.outputs.extend(outs.iter_mut().map(Output::new));
-        let outputs = Outputs(&scratch.outputs);
-        let (tiles, templates) = (self.context.tiling.count(), bound.templates.len());
+        let (workers, outputs) = scratch.parts::<CpuWorker<T>>(self.owner)?;
+        let bound: &CpuBound<T> =
+            bound.downcast_ref().ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        outputs.clear();
+        outputs.extend(outs.iter_mut().map(Output::new));
+        let outputs = Outputs(outputs);
+        let (tiles, templates) = (self.context.tiling.count(), bound.plain.templates.len());
         let total = tiles * images.len();
         run(workers, total, control, |index, worker| {
             let (image, tile) = (index / tiles, self.context.tiling.get(index % tiles));
-            self.context.run(&images[image], &tile, bound, worker, &mut |template, place, scores| {
+            self.tile(&images[image], &tile, bound, worker, &mut |template, place, scores| {
                 // SAFETY: `outs` is borrowed mutably for the whole call, so nothing else touches its elements; each index
                 // is handed to one worker once, and the parts of a result that different tiles keep do not overlap
                 // (`Tiling`'s property test), so no element is written by two workers.
@@ -214,7 +292,7 @@ fn pool(threads: usize) -> Arc<rayon::ThreadPool> {
 
 /// A result to write, as a pointer: its borrow is held by the call that made it.
 #[derive(Clone, Copy)]
-enum Output {
+pub(crate) enum Output {
     F32(*mut f32, Layout),
     F64(*mut f64, Layout),
 }

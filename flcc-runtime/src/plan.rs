@@ -200,6 +200,9 @@ impl fmt::Display for Plan {
         writeln!(f, "threads  {}", self.workers())?;
         writeln!(f, "tiles    {} an image", self.tiles())?;
         writeln!(f, "scratch  {} bytes, {} bytes a template", self.scratch_bytes(), self.template_bytes())?;
+        for line in self.0.chosen.execute.describe() {
+            writeln!(f, "{line}")?;
+        }
         for candidate in self.candidates() {
             let estimate = candidate.estimate_ns.map_or(String::new(), |ns| format!("  estimated {}", time(ns)));
             let outcome = match &candidate.outcome {

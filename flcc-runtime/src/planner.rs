@@ -107,9 +107,12 @@ impl Planner {
         Planner { memory_limit: bytes, ..self }
     }
 
-    /// Where to compute.
+    /// Where to compute. `cuda` looks for GPUs now, unless the machine was described with some; [`Platform::Any`] takes a GPU
+    /// into account only where the machine has been described with it (see [`crate::cuda::with_devices`]).
     pub fn platform(self, platform: Platform) -> Planner {
-        Planner { platform, ..self }
+        let unknown = platform == Platform::Cuda && self.machine.devices().is_empty();
+        let machine = if unknown { Arc::new(crate::cuda::with_devices((*self.machine).clone())) } else { self.machine };
+        Planner { platform, machine, ..self }
     }
 
     /// Forces a method; `auto` lets the planner choose.
@@ -156,7 +159,7 @@ impl Planner {
             match solver.offers(spec, &self.machine) {
                 Err(reason) => {
                     candidates.push(refused(&reason));
-                    if asked && (refusal.is_none() || self.method == solver.method()) {
+                    if asked && (refusal.is_none() || (self.method != Method::Auto && self.method == solver.method())) {
                         refusal = Some(reason);
                     }
                 }
@@ -276,7 +279,7 @@ impl Planner {
 
     /// Builds an offer with as many workers as the memory limit allows.
     fn fit(&self, spec: &Spec, offer: &Offer) -> Result<(Box<dyn Execute>, usize), Misfit> {
-        let execute = offer.recipe.build(spec).map_err(Misfit::Refused)?;
+        let execute = offer.recipe.build(spec, self.memory_limit).map_err(Misfit::Refused)?;
         let tiles = execute.tiles().saturating_mul(spec.images().max(1));
         let templates = execute.template_bytes().saturating_mul(spec.templates());
         let mut workers = self.threads.min(tiles).max(1);

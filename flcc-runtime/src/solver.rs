@@ -6,7 +6,10 @@ use flcc_core::spec::Spec;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::cpu::recipe::Recipe;
+use crate::cpu;
+#[cfg(feature = "cuda")]
+use crate::cuda;
+use crate::exec::Execute;
 use crate::machine::Machine;
 
 /// A method of computing, or the planner's choice.
@@ -59,6 +62,31 @@ pub struct Offer {
     pub eligible: Eligible,
     /// How to build it.
     pub recipe: Recipe,
+}
+
+/// How to build what executes an offer.
+#[derive(Clone, Debug)]
+pub enum Recipe {
+    /// On the CPU.
+    Cpu(cpu::recipe::Recipe),
+    /// On a GPU.
+    #[cfg(feature = "cuda")]
+    Cuda(Box<cuda::recipe::Recipe>),
+}
+
+impl Recipe {
+    /// Builds it, to take at most so many bytes where it has a choice.
+    ///
+    /// # Errors
+    /// This machine lacks what the described one has.
+    #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "only GPUs choose by it"))]
+    pub fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
+        match self {
+            Recipe::Cpu(recipe) => recipe.build(spec),
+            #[cfg(feature = "cuda")]
+            Recipe::Cuda(recipe) => recipe.build(spec, memory_limit),
+        }
+    }
 }
 
 /// A method on a platform. Pure: it looks at the spec and the machine, never at pixels or clocks.

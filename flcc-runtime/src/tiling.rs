@@ -33,6 +33,30 @@ pub struct TileBox {
     pub place: [usize; 3],
 }
 
+impl TileBox {
+    /// The same tile in parts of up to `capacity` outputs an axis; those that nothing is asked of are left out.
+    pub fn parts(&self, capacity: [usize; 3]) -> impl Iterator<Item = TileBox> + '_ {
+        let counts = [0, 1, 2].map(|axis| self.shape[axis].div_ceil(capacity[axis].max(1)));
+        (0..counts.iter().product()).filter_map(move |index: usize| {
+            let at = [index / (counts[1] * counts[2]), index / counts[2] % counts[1], index % counts[2]];
+            let mut part = *self;
+            for axis in 0..3 {
+                let begin = at[axis] * capacity[axis];
+                let end = (begin + capacity[axis]).min(self.shape[axis]);
+                let (from, to) = (self.keep[axis].0.clamp(begin, end), self.keep[axis].1.clamp(begin, end));
+                if from == to {
+                    return None;
+                }
+                part.origin[axis] = self.origin[axis] + begin;
+                part.shape[axis] = end - begin;
+                part.keep[axis] = (from - begin, to - begin);
+                part.place[axis] = self.place[axis] + from - self.keep[axis].0;
+            }
+            Some(part)
+        })
+    }
+}
+
 impl Tiling {
     /// Tiles of up to `tile` outputs.
     pub fn new(spec: &Spec, tile: [usize; 3]) -> Tiling {
@@ -97,6 +121,37 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn parts_cover_what_a_tile_keeps(
+            shape in prop::array::uniform3(1usize..9),
+            capacity in prop::array::uniform3(1usize..6),
+            cut in prop::array::uniform6(0usize..9),
+        ) {
+            let keep = [0, 1, 2].map(|axis| {
+                let from = cut[axis].min(shape[axis] - 1);
+                (from, (from + 1 + cut[axis + 3]).min(shape[axis]))
+            });
+            let tile = TileBox { origin: [3, 5, 7], shape, keep, place: [2, 0, 1] };
+            let mut seen = std::collections::HashMap::new();
+            for part in tile.parts(capacity) {
+                prop_assert!((0..3).all(|axis| part.shape[axis] <= capacity[axis] && part.keep[axis].1 <= part.shape[axis]));
+                for z in part.keep[0].0..part.keep[0].1 {
+                    for y in part.keep[1].0..part.keep[1].1 {
+                        for x in part.keep[2].0..part.keep[2].1 {
+                            let at = [z, y, x];
+                            let global = [0, 1, 2].map(|axis| part.origin[axis] + at[axis]);
+                            let place = [0, 1, 2].map(|axis| part.place[axis] + at[axis] - part.keep[axis].0);
+                            prop_assert!(seen.insert(global, place).is_none());
+                        }
+                    }
+                }
+            }
+            prop_assert_eq!(seen.len(), (0..3).map(|axis| keep[axis].1 - keep[axis].0).product::<usize>());
+            for (global, place) in seen {
+                prop_assert!((0..3).all(|axis| global[axis] - tile.origin[axis] - keep[axis].0 == place[axis] - tile.place[axis]));
+            }
+        }
+
         #[test]
         fn tiles_cover_the_region_once_and_do_not_move_with_it(
             image in prop::array::uniform2(4usize..30),

@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use flcc_runtime::{AnyView, AnyViewMut, Control, Method, Pixels, Planner, ScoreMap, Spec};
+use flcc_runtime::{AnyView, AnyViewMut, Control, MaskKind, Method, Pixels, PlanError, Planner, ScoreMap, Spec};
 
 struct Counting;
 
@@ -43,14 +43,28 @@ fn problem(text: &str) -> (Spec, Pixels, Pixels) {
     (spec, image, template)
 }
 
+/// Allocations of a second run, and their bytes; `None` where the method refuses the spec.
 fn allocations(text: &str, method: Method, threads: usize) -> Option<(usize, usize)> {
-    let (spec, image, template) = problem(text);
-    let plan = Planner::new().unwrap().threads(threads).method(method).plan(&spec).ok()?;
-    let matcher = plan.bind(&[AnyView::dense(&template, spec.template(), 1).unwrap()], None).unwrap();
+    let (spec, mut image, template) = problem(text);
+    if let Pixels::F32(samples) = &mut image {
+        // Something to repair, and something to mark.
+        samples[..2000].fill(7.0);
+        samples[3000] = 1e20;
+        samples[4000] = f32::NAN;
+    }
+    let plan = match Planner::new().unwrap().threads(threads).method(method).plan(&spec) {
+        Ok(plan) => plan,
+        Err(PlanError::Refused(_)) => return None,
+        Err(error) => panic!("{text}: {error}"),
+    };
+    let mask = (spec.mask() != MaskKind::None).then(|| Pixels::U8((0..spec.template().len()).map(|i| u8::from(i % 3 > 0)).collect()));
+    let mask = mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
+    let templates = vec![AnyView::dense(&template, spec.template(), 1).unwrap(); spec.templates()];
+    let matcher = plan.bind(&templates, mask.as_ref()).unwrap();
     let images = [AnyView::dense(&image, spec.image(), 1).unwrap()];
-    let mut map = ScoreMap::zeros(spec.region(), spec.out_type());
+    let mut maps = vec![ScoreMap::zeros(spec.region(), spec.out_type()); spec.templates()];
     let mut scratch = matcher.make_scratch();
-    let mut outs: Vec<AnyViewMut<'_>> = vec![map.view_mut()];
+    let mut outs: Vec<AnyViewMut<'_>> = maps.iter_mut().map(ScoreMap::view_mut).collect();
     // The first run starts the pool's threads.
     matcher.execute_into(&images, &mut outs, &mut scratch, &Control::default()).unwrap();
     let (calls, bytes) = (CALLS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
@@ -69,6 +83,12 @@ fn one_worker_allocates_nothing() {
         "corr:f64:40x41x42*5x5x5:same",
         "sad:u8:200x300*7x7:valid",
         "zncc:f32:20000*70:valid",
+        "zncc:f32:300x200*3@9x9:valid",
+        "zncc:f32:300x200*9x9:valid,mask01",
+        "ncc:f32:300x200*9x9:same,acc=fast",
+        "nssd:f32:300x200*9x9:full,wrap",
+        "ssd:f32:300x200*9x9:full,constant(2.5)",
+        "zncc:u16:300x200*9x9:full,acc=exact",
     ] {
         for method in METHODS {
             if let Some((calls, _)) = allocations(text, method, 1) {
@@ -76,6 +96,23 @@ fn one_worker_allocates_nothing() {
             }
         }
     }
+}
+
+#[test]
+fn scratch_of_another_plan_is_refused() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let matcher = |text: &str| {
+        let (spec, _, template) = problem(text);
+        let plan = Planner::new().unwrap().threads(1).plan(&spec).unwrap();
+        plan.bind(&[AnyView::dense(&template, spec.template(), 1).unwrap()], None).unwrap()
+    };
+    let (small, large) = (matcher("zncc:f32:40x50*9x9:valid"), matcher("zncc:f32:300x400*9x9:valid"));
+    let (spec, image, _) = problem("zncc:f32:300x400*9x9:valid");
+    let mut map = ScoreMap::zeros(spec.region(), spec.out_type());
+    let mut scratch = small.make_scratch();
+    let images = [AnyView::dense(&image, spec.image(), 1).unwrap()];
+    let error = large.execute_into(&images, &mut [map.view_mut()], &mut scratch, &Control::default()).unwrap_err();
+    assert_eq!(error.to_string(), "scratch: expected the scratch of this plan, got that of another");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::error::Error;
 /// # Errors
 /// `FLCC_ISA` that names no instruction set.
 pub fn run(planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
-    let machine = Machine::detect()?;
+    let machine = flcc_runtime::cuda::with_devices(Machine::detect()?);
     if !planning.json {
         writeln!(out, "{machine}")?;
         return Ok(());

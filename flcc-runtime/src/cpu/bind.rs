@@ -118,7 +118,13 @@ pub fn check_template(spec: &Spec, template: &AnyView<'_>, weights: &Weights) ->
     if spec.is_integer() && spec.mask() != MaskKind::Weights {
         exact_statistics(&mut checked, measure, weights.n as i128, &used);
     }
-    let scale = natural_scale(&checked.values, if matches!(measure, Measure::Zncc | Measure::Ncc) { 0 } else { 100 });
+    let scale = match measure {
+        Measure::Zncc | Measure::Ncc => natural_scale(&checked.values, 0),
+        // Products of a template and a tile of ordinary magnitudes stay far inside the range of f32.
+        Measure::Cc | Measure::Ssd | Measure::Nssd => natural_scale(&checked.values, 40),
+        // Differences need image and template in one scale; their sums overflow only where the result does.
+        Measure::Sad => 1.0,
+    };
     multiply(&mut checked.values, scale);
     match measure {
         Measure::Zncc => {

@@ -73,10 +73,29 @@ pub struct Constants {
     pub n: f64,
     /// Energy of the template.
     pub template: f64,
-    /// What a score is multiplied by to be in the units of the image.
-    pub unscale: f64,
-    /// A panel is doubtful unless its energy exceeds `doubt.0 + doubt.1 * sum of squares`.
-    pub doubt: (f64, f64),
+    /// What brings the sums of the tile and of the template to one scale.
+    pub common: Common,
+    /// What a score is multiplied by, one after the other, to be in the units of the image.
+    pub unscale: [f64; 2],
+    /// A panel is doubtful unless its energy exceeds `.0 + .1 * sum of squares`; `None` where none can be.
+    pub doubt: Option<(f64, f64)>,
+}
+
+/// Powers of two, none above 1, that bring a tile's samples and the template's values to the scale of the larger of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Common {
+    /// For samples.
+    pub image: f64,
+    /// For template values.
+    pub template: f64,
+}
+
+impl Common {
+    /// From the scales that both were multiplied by.
+    pub fn of(image: f64, template: f64) -> Common {
+        let common = image.min(template);
+        Common { image: common / image, template: common / template }
+    }
 }
 
 impl Rows {
@@ -154,15 +173,22 @@ fn add_floats<F: Formula>(
 
 #[inline(always)]
 fn settle_floats<F: Formula>(constants: &Constants, cross: &[f64], energy: &[f64], square: &[f64], out: &mut [f64]) -> bool {
-    let (low, share) = constants.doubt;
+    let Common { image, template } = constants.common;
+    let (of_cross, of_energy, of_template) = (image * template, image * image, constants.template * template * template);
+    let [first, second] = constants.unscale;
+    for ((out, &cross), &energy) in out.iter_mut().zip(cross).zip(energy) {
+        *out = F::finish(cross * of_cross, energy * of_energy, of_template) * first * second;
+    }
+    let Some((low, share)) = constants.doubt else {
+        return false;
+    };
     let mut doubtful = 0u32;
-    for (((out, &cross), &energy), &square) in out.iter_mut().zip(cross).zip(energy).zip(square) {
-        *out = F::finish(cross, energy, constants.template) * constants.unscale;
+    for (&energy, &square) in energy.iter().zip(square) {
         let certain = energy > low + share * square;
         // An energy that is no number is not certain either.
         doubtful |= u32::from(!certain);
     }
-    F::NEEDS.square && doubtful != 0
+    doubtful != 0
 }
 
 #[inline(always)]

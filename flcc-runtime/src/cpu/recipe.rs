@@ -18,7 +18,7 @@ use super::tile::{Engine, Scheme, TileContext};
 use super::transform;
 use crate::exec::{CpuExecute, Execute};
 use crate::machine::Machine;
-use crate::solver::{Eligible, Method, Offer, Platform, Solver};
+use crate::solver::{self, Eligible, Method, Offer, Platform, Solver};
 use crate::tiling::Tiling;
 
 /// How to build what executes an offer.
@@ -63,8 +63,31 @@ impl Recipe {
             EngineRecipe::Separable => (Engine::Separable(Separable::new(template, &self.isas).ok_or_else(lacking)?), false),
         };
         let scheme = Scheme::new(spec, self.exact, rounds);
-        let context = TileContext::new(spec.clone(), Tiling::new(spec, self.tile), engine, scheme, self.isas);
-        Ok(Box::new(CpuExecute { context }))
+        let settled = T::DTYPE == DType::F64 && matches!(self.engine, EngineRecipe::Direct(_));
+        let careful = if scheme.promise.is_some() && scheme.integers.is_none() && !settled {
+            Some(self.careful(spec, scheme).ok_or_else(lacking)?)
+        } else {
+            None
+        };
+        let tiling = Tiling::new(spec, self.tile);
+        let capacity = tiling.largest();
+        let context = TileContext::new(spec.clone(), tiling, capacity, engine, scheme, self.isas);
+        Ok(Box::new(CpuExecute::new(context, careful)))
+    }
+
+    /// The direct method in f64, by small tiles, for parts of other tiles.
+    fn careful(&self, spec: &Spec, scheme: Scheme) -> Option<TileContext<f64>> {
+        let template = spec.template().padded();
+        let tile: [usize; 3] = match spec.image().axes() {
+            1 => [1, 1, 2048],
+            2 => [1, 32, 256],
+            _ => [8, 12, 32],
+        };
+        let whole = spec.mode_region().shape.padded();
+        let capacity = [0, 1, 2].map(|axis| tile[axis].min(whole[axis]));
+        let kernel = direct::choose(KernelOp::Correlate, DType::F64, template, whole, &self.isas);
+        let engine = Engine::Direct(Direct::new(kernel, template, &self.isas)?);
+        Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, Scheme { rounds: false, ..scheme }, self.isas))
     }
 }
 
@@ -84,13 +107,13 @@ fn integer_bounds(spec: &Spec) -> (f64, f64) {
 }
 
 /// Whether every sum of the problem is an integer that f64 holds.
-fn exact_in_f64(spec: &Spec) -> bool {
+pub(crate) fn exact_in_f64(spec: &Spec) -> bool {
     let (cross, square) = integer_bounds(spec);
     integer_problem(spec) && cross < 2f64.powi(53) && square < 2f64.powi(53)
 }
 
 /// Why accuracy exact cannot be given for an integer problem, if so.
-fn refuse_inexact(solver: &str, spec: &Spec) -> Result<(), Refusal> {
+pub(crate) fn refuse_inexact(solver: &str, spec: &Spec) -> Result<(), Refusal> {
     if spec.accuracy() == Accuracy::Exact && spec.is_integer() && !exact_in_f64(spec) {
         let n = spec.template().len();
         return Err(Refusal::new(solver, format!("sums over {n} samples of {} can exceed 2^53, so they are not exact", spec.work_type())));
@@ -167,7 +190,7 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
 }
 
 /// A tile as it stands in a kernel's name: `t64x512`.
-fn tile_name(spec: &Spec, tile: [usize; 3]) -> String {
+pub(crate) fn tile_name(spec: &Spec, tile: [usize; 3]) -> String {
     format!("t{}", join(&spec.image().unpad(&tile), "x"))
 }
 
@@ -218,7 +241,7 @@ impl Solver for DirectSolver {
                     method: Method::Direct,
                     estimate_ns,
                     eligible: Eligible::ByCost,
-                    recipe: Recipe { real, tile, isas, exact, engine: EngineRecipe::Direct(kernel) },
+                    recipe: solver::Recipe::Cpu(Recipe { real, tile, isas, exact, engine: EngineRecipe::Direct(kernel) }),
                 }
             })
             .collect())
@@ -243,7 +266,9 @@ fn direct_type(spec: &Spec, exact: bool) -> DType {
     let wants_double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None;
     // A sequential sum of more terms in f32 would leave every panel in doubt.
     let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && taps > 400;
-    if wants_double || long { DType::F64 } else { DType::F32 }
+    // Integers whose sums f64 does not hold are rounded, but not to f32.
+    let huge = integer_problem(spec);
+    if wants_double || long || huge { DType::F64 } else { DType::F32 }
 }
 
 /// The Fourier method.
@@ -262,7 +287,7 @@ impl Solver for FourierSolver {
         Platform::Cpu
     }
 
-    fn offers(&self, spec: &Spec, _machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+    fn offers(&self, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
         refuse_inexact(self.name(), spec)?;
         let measure = spec.op().measure();
         if measure == Measure::Sad {
@@ -280,7 +305,7 @@ impl Solver for FourierSolver {
             if exact_asked && spec.is_integer() && !rounds {
                 continue;
             }
-            offers.push(self.offer(spec, shape, rounds, wants_rounding));
+            offers.push(self.offer(spec, shape, rounds, wants_rounding, machine.isas()));
         }
         if offers.is_empty() {
             return Err(Refusal::new(
@@ -294,7 +319,7 @@ impl Solver for FourierSolver {
 }
 
 impl FourierSolver {
-    fn offer(&self, spec: &Spec, shape: [usize; 3], rounds: bool, wants_rounding: bool) -> Offer {
+    fn offer(&self, spec: &Spec, shape: [usize; 3], rounds: bool, wants_rounding: bool, isas: IsaSet) -> Offer {
         let double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None || wants_rounding;
         let real = if double { DType::F64 } else { DType::F32 };
         let template = spec.template().padded();
@@ -323,7 +348,7 @@ impl FourierSolver {
             estimate_ns,
             // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
             eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced },
-            recipe: Recipe { real, tile, isas: IsaSet::detect(), exact: rounds, engine: EngineRecipe::Fourier { shape, rounds } },
+            recipe: solver::Recipe::Cpu(Recipe { real, tile, isas, exact: rounds, engine: EngineRecipe::Fourier { shape, rounds } }),
         }
     }
 }
@@ -355,11 +380,15 @@ fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
     if found.is_empty() {
         found.push(single);
     }
+    // Larger transforms are slower a sample and take memory that nobody expects; the smallest is there for any template.
+    let samples = |shape: &[usize; 3]| shape.iter().map(|&side| side as f64).product::<f64>();
+    let most = found.iter().map(samples).fold(f64::INFINITY, f64::min).max((1u32 << 22).into());
+    found.retain(|shape| samples(shape) <= most);
     found
 }
 
 /// A worst-case bound of a transform's error in f64 for integer images and templates; docs/numerics.md derives it.
-fn rounding_bound(spec: &Spec, shape: [usize; 3]) -> f64 {
+pub(crate) fn rounding_bound(spec: &Spec, shape: [usize; 3]) -> f64 {
     let len = shape.iter().product::<usize>() as f64;
     let image = spec.boundary().value().unwrap_or(0.0).max(max(spec.image_type()));
     let window = if spec.op().measure().row().needs.square && spec.mask() != MaskKind::None { image * image } else { 0.0 };
@@ -393,6 +422,9 @@ impl Solver for SeparableSolver {
         }
         if spec.image().axes() == 1 {
             return refuse("a 1D template has one axis: there is nothing to separate");
+        }
+        if spec.mask() != MaskKind::None && measure.row().needs.square {
+            return refuse("window sums under a mask by its factors would carry the rounding of the largest sample nearby");
         }
         if spec.accuracy() == Accuracy::Exact && spec.is_integer() {
             return refuse("the factors of an integer template are no integers, so sums are not exact");
@@ -432,7 +464,7 @@ impl Solver for SeparableSolver {
                         Some(_) => Eligible::ByCost,
                         None => Eligible::ByRank,
                     },
-                    recipe: Recipe { real, tile, isas, exact: false, engine: EngineRecipe::Separable },
+                    recipe: solver::Recipe::Cpu(Recipe { real, tile, isas, exact: false, engine: EngineRecipe::Separable }),
                 }
             })
             .collect())

@@ -12,8 +12,9 @@ use realfft::num_complex::Complex;
 
 use super::bind::{Checked, Weights};
 use super::direct::Direct;
+use super::doubt::{Doubt, Figures, Model, Promise, Rounding};
 use super::factor::{self, Factors};
-use super::finish::{self, ChannelRow, Constants, Rows, Width};
+use super::finish::{self, ChannelRow, Common, Constants, Rows, Width};
 use super::fourier::{Fourier, FourierScratch};
 use super::isa::{self, IsaSet};
 use super::real::Real;
@@ -49,14 +50,8 @@ pub struct BoundTemplate<T: Real> {
     pub checked: Checked,
     /// One for each channel, weights included.
     prepared: Vec<Prepared<T>>,
-    /// Plain norm of the values as prepared, weights included, over all channels.
-    norm: f64,
-    /// Root mean square of the partial sums of the values: how a constant part of a panel adds up before it cancels.
-    drift: f64,
-    /// Largest magnitude of the values.
-    largest: f64,
-    /// Terms of the separable form.
-    terms: usize,
+    /// When a panel's score is in doubt.
+    doubt: Doubt,
 }
 
 /// Templates and mask bound to a plan.
@@ -69,15 +64,6 @@ pub struct BoundTemplates<T: Real> {
     taps: Vec<T>,
     /// The templates.
     pub templates: Vec<BoundTemplate<T>>,
-}
-
-/// What a panel's score is promised to be off by at most, and under which model of rounding.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Promise {
-    /// The absolute error.
-    pub error: f64,
-    /// Standard deviations, or `None` for the worst case.
-    pub deviations: Option<f64>,
 }
 
 /// What was decided for a spec, before any pixel.
@@ -107,7 +93,8 @@ impl Scheme {
         let error = if single { 1e-5 } else { 1e-11 };
         let promise = match spec.accuracy() {
             _ if !measure.row().normalised => None,
-            Accuracy::Fast => None,
+            // Not promised, but far from what only noise would be.
+            Accuracy::Fast => Some(Promise { error: 10.0 * error, deviations: Some(3.0) }),
             Accuracy::Promised => Some(Promise { error, deviations: Some(8.0) }),
             Accuracy::Exact => Some(Promise { error, deviations: None }),
         };
@@ -131,6 +118,10 @@ pub struct TileContext<T: Real> {
     pub scheme: Scheme,
     /// The instruction sets that row loops are compiled for.
     pub isas: IsaSet,
+    /// Outputs an axis of the largest tile that is run.
+    pub capacity: [usize; 3],
+    /// Panels of a tile and template that are recomputed one by one before [`TileContext::run`] gives up.
+    pub patience: u64,
     in_pitch: Pitch,
     out_pitch: Pitch,
 }
@@ -179,15 +170,14 @@ impl Statistics {
 }
 
 impl<T: Real> TileContext<T> {
-    /// A context; the engine's buffers are sized for the largest tile.
-    pub fn new(spec: Spec, tiling: Tiling, engine: Engine<T>, scheme: Scheme, isas: IsaSet) -> TileContext<T> {
-        let largest = tiling.largest();
+    /// A context; the engine's buffers are sized for tiles of up to `capacity` outputs an axis.
+    pub fn new(spec: Spec, tiling: Tiling, capacity: [usize; 3], engine: Engine<T>, scheme: Scheme, isas: IsaSet) -> TileContext<T> {
         let (in_pitch, out_pitch) = match &engine {
-            Engine::Direct(direct) => direct.pitches(largest),
+            Engine::Direct(direct) => direct.pitches(capacity),
             Engine::Fourier(fourier) => fourier.pitches(),
-            Engine::Separable(separable) => separable.pitches(largest),
+            Engine::Separable(separable) => separable.pitches(capacity),
         };
-        TileContext { spec, tiling, engine, scheme, isas, in_pitch, out_pitch }
+        TileContext { spec, tiling, engine, scheme, isas, capacity, patience: u64::MAX, in_pitch, out_pitch }
     }
 
     fn needs(&self) -> flcc_core::sums::Needs {
@@ -195,7 +185,7 @@ impl<T: Real> TileContext<T> {
     }
 
     fn window_scratch(&self) -> usize {
-        let (outputs, template) = (self.tiling.largest(), self.spec.template().padded());
+        let (outputs, template) = (self.capacity, self.spec.template().padded());
         let shape = [0, 1, 2].map(|axis| outputs[axis] + template[axis] - 1);
         sums::scratch_len(&sums::Layout { shape, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane }, template)
     }
@@ -221,7 +211,7 @@ impl<T: Real> TileContext<T> {
         let masked_sums = if self.scheme.masked && needs.square { input } else { 0 };
         let floats = self.needs_marks();
         let temporary = match &self.engine {
-            Engine::Separable(separable) => separable.temporary_len(self.tiling.largest()),
+            Engine::Separable(separable) => separable.temporary_len(self.capacity),
             _ => 0,
         };
         TileScratch {
@@ -236,7 +226,7 @@ impl<T: Real> TileContext<T> {
             high: vec![0.0; flat],
             flat: vec![false; if flat > 0 { output } else { 0 }],
             hit: vec![false; if floats { output } else { 0 }],
-            rows: Rows::new(self.tiling.largest()[2], self.scheme.integers),
+            rows: Rows::new(self.capacity[2], self.scheme.integers),
             panel: vec![0.0; if self.degenerates() { channels * self.spec.template().len() } else { 0 }],
             fourier: match &self.engine {
                 Engine::Fourier(fourier) => Some(fourier.scratch(channels)),
@@ -266,7 +256,7 @@ impl<T: Real> TileContext<T> {
         let engine = match &self.engine {
             Engine::Direct(_) => 0,
             Engine::Fourier(fourier) => fourier.scratch_bytes(channels),
-            Engine::Separable(separable) => 2 * size * separable.temporary_len(self.tiling.largest()),
+            Engine::Separable(separable) => 2 * size * separable.temporary_len(self.capacity),
         };
         let window = self.window_scratch();
         channels * (input + output) * size
@@ -276,7 +266,7 @@ impl<T: Real> TileContext<T> {
             + if floats { (input + window) * size + output } else { 0 }
             + if flat { 16 * input + output } else { 0 }
             + if self.degenerates() { 8 * channels * self.spec.template().len() } else { 0 }
-            + row * self.tiling.largest()[2]
+            + row * self.capacity[2]
             + engine
     }
 
@@ -319,26 +309,27 @@ impl<T: Real> TileContext<T> {
 
     fn bind_one(&self, checked: Checked, weights: &Weights) -> Result<BoundTemplate<T>, factor::FactorError> {
         let source = if self.scheme.integers.is_some() { &checked.raw } else { &checked.values };
-        let (mut prepared, mut squares, mut drift, mut largest, mut terms) = (Vec::new(), 0.0, 0.0, 0.0f64, 0);
-        for channel in source {
-            let values = if self.needs().absolute_difference { channel.clone() } else { weighted(channel, weights) };
-            squares += values.iter().map(|value| value * value).sum::<f64>();
-            let mut partial = 0.0;
-            drift += values
-                .iter()
-                .map(|value| {
-                    partial += value;
-                    partial * partial
-                })
-                .sum::<f64>()
-                / values.len() as f64;
-            largest = values.iter().fold(largest, |largest, value| largest.max(value.abs()));
-            prepared.push(self.prepare(&values)?);
-            if let Some(Prepared::Lines(lines)) = prepared.last() {
-                terms += lines.len();
-            }
-        }
-        Ok(BoundTemplate { checked, prepared, norm: squares.sqrt(), drift: drift.sqrt(), largest, terms })
+        let weigh = |channel: &Vec<f64>| if self.needs().absolute_difference { channel.clone() } else { weighted(channel, weights) };
+        let channels: Vec<Vec<f64>> = source.iter().map(weigh).collect();
+        let prepared = channels.iter().map(|values| self.prepare(values)).collect::<Result<Vec<_>, _>>()?;
+        let terms: usize = prepared.iter().map(|prepared| if let Prepared::Lines(lines) = prepared { lines.len() } else { 0 }).sum();
+        let model = Model {
+            measure: self.scheme.measure,
+            promise: self.scheme.promise,
+            roundoff: T::ROUNDOFF,
+            taps: (self.spec.template().len() * self.spec.channels()) as f64,
+            rounding: match &self.engine {
+                Engine::Direct(_) => Rounding::Direct,
+                Engine::Separable(_) => {
+                    let lines = self.spec.template().padded().iter().map(|&k| k as f64).sum();
+                    Rounding::Separable { terms: terms as f64, lines }
+                }
+                Engine::Fourier(fourier) => Rounding::Fourier { len: fourier.samples() as f64 },
+            },
+            weights: weights.values.as_deref(),
+        };
+        let doubt = model.doubt(&Figures::of(channels.iter().map(Vec::as_slice)));
+        Ok(BoundTemplate { checked, prepared, doubt })
     }
 
     fn prepare(&self, values: &[f64]) -> Result<Prepared<T>, factor::FactorError> {
@@ -359,7 +350,8 @@ impl<T: Real> TileContext<T> {
         factor::factor(values, self.spec.template().padded(), T::ROUNDOFF.max(factor::LEAST_TOLERANCE), max_terms)
     }
 
-    /// Scores one tile of one image for every template.
+    /// Scores one tile of one image for every template; gives up, with `None`, when more panels than `self.patience` are to be
+    /// recomputed one by one.
     ///
     /// `store` gets the template's number, the place of a row in the result and the row's scores.
     pub fn run(
@@ -369,36 +361,27 @@ impl<T: Real> TileContext<T> {
         bound: &BoundTemplates<T>,
         scratch: &mut TileScratch<T>,
         store: &mut Store<'_>,
-    ) -> Statistics {
+    ) -> Option<Statistics> {
         let samples = self.tiling.samples(tile);
-        let shared_scale = matches!(self.scheme.measure, Measure::Ssd | Measure::Nssd | Measure::Sad);
-        let mut marked = false;
-        let mut statistics = Statistics { tiles: 1, ..Statistics::default() };
-        // Unnormalised measures need one scale for image and template, so with several templates each gathers for itself.
-        let mut gathered_for = None;
-        for (number, template) in bound.templates.iter().enumerate() {
-            let forced = match self.scheme.measure {
-                _ if self.scheme.integers.is_some() => Some(1.0),
-                _ if shared_scale => Some(template.checked.scale),
-                _ => None,
-            };
-            if gathered_for != Some(forced) {
-                marked = self.gather(image, samples, tile, forced, &bound.weights, scratch);
-                self.window_sums(samples.len, bound, tile.shape, scratch);
-                if let (Engine::Fourier(fourier), Some(work)) = (&self.engine, &mut scratch.fourier) {
-                    for (channel, input) in scratch.inputs.iter().enumerate() {
-                        fourier.load(input, tile.shape, channel, work);
-                    }
-                }
-                gathered_for = Some(forced);
+        // Exact sums and sums of differences are of the samples as they are.
+        let forced = (self.scheme.integers.is_some() || self.scheme.measure == Measure::Sad).then_some(1.0);
+        let marked = self.gather(image, samples, tile, forced, &bound.weights, scratch);
+        self.window_sums(samples.len, bound, tile.shape, scratch);
+        if let (Engine::Fourier(fourier), Some(work)) = (&self.engine, &mut scratch.fourier) {
+            for (channel, input) in scratch.inputs.iter().enumerate() {
+                fourier.load(input, tile.shape, channel, work);
             }
+        }
+        let mut statistics = Statistics { tiles: 1, ..Statistics::default() };
+        for (number, template) in bound.templates.iter().enumerate() {
             for channel in 0..self.spec.channels() {
                 self.cross(&template.prepared[channel], &bound.taps, channel, tile.shape, scratch, Source::Loaded);
             }
-            statistics.repaired += self.finish(image, tile, samples, number, bound, marked, scratch, store);
+            let repaired = self.finish(image, tile, samples, number, bound, marked, scratch, store);
+            statistics.repaired += repaired?;
             statistics.panels += tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>();
         }
-        statistics
+        Some(statistics)
     }
 
     /// Gathers every channel; returns whether some sample was marked.
@@ -537,21 +520,22 @@ impl<T: Real> TileContext<T> {
         marked: bool,
         scratch: &mut TileScratch<T>,
         store: &mut Store<'_>,
-    ) -> u64 {
+    ) -> Option<u64> {
         let template = &bound.templates[number];
         let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
         if template.checked.nonfinite {
             scratch.rows.out.fill(f64::NAN);
         }
-        let doubt =
-            if self.scheme.integers.is_none() && self.degenerates() { self.doubt(tile, template, bound, scratch) } else { (-1.0, 0.0) };
-        let unscale = match self.scheme.measure {
-            Measure::Cc => (1.0 / scratch.scale) / template.checked.scale,
-            Measure::Ssd => (1.0 / template.checked.scale) / template.checked.scale,
-            Measure::Sad => 1.0 / template.checked.scale,
-            _ => 1.0,
+        let doubt = (self.scheme.integers.is_none() && self.degenerates()).then(|| self.doubt(tile, &template.doubt, scratch));
+        let (image_scale, template_scale) = (scratch.scale, template.checked.scale);
+        let larger = image_scale.min(template_scale);
+        let (common, unscale) = match self.scheme.measure {
+            Measure::Cc => (Common::of(1.0, 1.0), [1.0 / image_scale, 1.0 / template_scale]),
+            Measure::Ssd => (Common::of(image_scale, template_scale), [1.0 / larger, 1.0 / larger]),
+            Measure::Nssd => (Common::of(image_scale, template_scale), [1.0, 1.0]),
+            _ => (Common::of(1.0, 1.0), [1.0, 1.0]),
         };
-        let constants = Constants { n: bound.weights.n, template: template.checked.energy, unscale, doubt };
+        let constants = Constants { n: bound.weights.n, template: template.checked.energy, common, unscale, doubt };
         let sum_pitch = if bound.mask.is_some() { self.out_pitch } else { self.in_pitch };
         let mut flat_known = false;
         let mut repaired = 0;
@@ -575,7 +559,10 @@ impl<T: Real> TileContext<T> {
                         };
                         let begin = [z, y, x0].map(|at| at as isize);
                         let begin = [0, 1, 2].map(|axis| samples.begin[axis] + begin[axis]);
-                        repaired += self.settle(&panels, begin, template, &constants, cross_at, width, marked, scratch);
+                        repaired += self.settle(&panels, begin, template, doubt?, cross_at, width, marked, scratch);
+                        if repaired > self.patience {
+                            return None;
+                        }
                     }
                 }
                 if marked {
@@ -586,7 +573,7 @@ impl<T: Real> TileContext<T> {
                 store(number, place, &scratch.rows.out[..width]);
             }
         }
-        repaired
+        Some(repaired)
     }
 
     fn finish_row(
@@ -622,7 +609,7 @@ impl<T: Real> TileContext<T> {
         panels: &Panels<'_>,
         begin: [isize; 3],
         template: &BoundTemplate<T>,
-        constants: &Constants,
+        doubt: (f64, f64),
         cross_at: usize,
         width: usize,
         marked: bool,
@@ -632,7 +619,7 @@ impl<T: Real> TileContext<T> {
         let mut repaired = 0;
         for x in 0..width {
             let (energy, square) = scratch.rows.panel(x);
-            if energy > constants.doubt.0 + constants.doubt.1 * square || (marked && scratch.hit[cross_at + x]) {
+            if energy > doubt.0 + doubt.1 * square || (marked && scratch.hit[cross_at + x]) {
                 continue;
             }
             scratch.rows.out[x] = if scratch.flat[cross_at + x] {
@@ -671,63 +658,14 @@ impl<T: Real> TileContext<T> {
         }
     }
 
-    /// Below which energy a panel of this tile is doubtful: `energy <= doubt.0 + doubt.1 * sum of squares`.
-    ///
-    /// The model is derived in docs/numerics.md: the error of the cross term, as many standard deviations of independently
-    /// rounded operations as promised (or the worst case), over the panel's own norm, against 0.8 of the promise; the
-    /// error of the energy against the rest.
-    fn doubt(&self, tile: &TileBox, template: &BoundTemplate<T>, bound: &BoundTemplates<T>, scratch: &TileScratch<T>) -> (f64, f64) {
-        let Some(promise) = self.scheme.promise else {
-            return (0.0, 1e-12);
-        };
-        let u = T::ROUNDOFF;
-        let half = f64::EPSILON / 2.0;
-        let taps = (self.spec.template().len() * self.spec.channels()) as f64;
-        let budget = 0.8 * promise.error / if self.scheme.measure == Measure::Nssd { 2.0 } else { 1.0 };
-        let (rest, worst) = (0.2 * promise.error, promise.deviations.is_none());
-        let sigma = promise.deviations.unwrap_or(1.0) / 3f64.sqrt();
-        let sums_share = if worst { 64.0 * half / rest } else { 16.0 * half / rest };
-        // Error of the cross term: `absolute + of_square * sqrt(ii) + of_energy * sqrt(energy)`.
-        let (absolute, of_square, of_energy) = match &self.engine {
-            Engine::Direct(_) if worst => (0.0, taps * u * template.norm, 0.0),
-            Engine::Direct(_) => (0.0, sigma * u * (template.drift + template.largest), sigma * u * template.norm * (taps / 3.0).sqrt()),
-            Engine::Separable(_) => {
-                let lines: f64 = self.spec.template().padded().iter().map(|&k| k as f64).sum();
-                let terms = template.terms as f64;
-                let rounding = if worst { u * lines * terms } else { sigma * u * (lines * terms).sqrt() };
-                (0.0, (rounding + u) * template.norm, 0.0)
-            }
-            Engine::Fourier(fourier) => {
-                let len = fourier.samples() as f64;
-                let tile_norm =
-                    scratch.inputs.iter().zip(&scratch.factors).map(|(input, factor)| squares(input) * factor * factor).sum::<f64>().sqrt();
-                let of_rounding = sigma * u * template.largest;
-                if worst {
-                    (10.0 * u * len.log2() * tile_norm * template.norm, u * template.norm, 0.0)
-                } else {
-                    let result = self.result_norm(tile, scratch) / (tile.shape.iter().product::<usize>() as f64).sqrt();
-                    let epsilon = sigma * u * len.log2().max(1.0).sqrt();
-                    (epsilon * (2.0 * tile_norm * template.norm / len.sqrt() + result), of_rounding, 0.0)
-                }
-            }
-        };
-        // Window sums by transform carry an absolute error of their own.
-        let masked = match (&self.engine, &bound.weights.values) {
-            (Engine::Fourier(fourier), Some(weights)) => {
-                let len = fourier.samples() as f64;
-                let tile_energy = scratch.inputs.iter().map(|input| squares(input)).sum::<f64>();
-                let norm = weights.iter().map(|weight| weight * weight).sum::<f64>().sqrt();
-                4.0 * promise.deviations.unwrap_or(10.0 * len.log2()) * half * tile_energy * norm
-                    / rest
-                    / if worst { 1.0 } else { len.sqrt() }
-            }
-            _ => 0.0,
-        };
-        if of_energy >= budget {
-            return (f64::INFINITY, 0.0);
+    /// Below which energy a panel of this tile is doubtful: `energy <= .0 + .1 * sum of squares`.
+    fn doubt(&self, tile: &TileBox, doubt: &Doubt, scratch: &TileScratch<T>) -> (f64, f64) {
+        if doubt.is_constant() {
+            return doubt.at(0.0, 0.0);
         }
-        let left = (budget - of_energy) / 2f64.sqrt();
-        ((absolute / left).powi(2) + masked, (of_square / left).powi(2) + sums_share)
+        let energy = scratch.inputs.iter().zip(&scratch.factors).map(|(input, factor)| squares(input) * factor * factor).sum();
+        let outputs = tile.shape.iter().product::<usize>() as f64;
+        doubt.at(energy, self.result_norm(tile, scratch) / outputs.sqrt())
     }
 
     /// Norm of the cross term over the tile.
@@ -746,7 +684,7 @@ impl<T: Real> TileContext<T> {
 }
 
 /// Template values under their weights.
-fn weighted(values: &[f64], weights: &Weights) -> Vec<f64> {
+pub(crate) fn weighted(values: &[f64], weights: &Weights) -> Vec<f64> {
     match &weights.values {
         Some(weights) => values.iter().zip(weights).map(|(value, weight)| value * weight).collect(),
         None => values.to_vec(),

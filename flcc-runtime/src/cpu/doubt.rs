@@ -1,0 +1,165 @@
+//! Which panels a tile's rounding leaves in doubt. The model is derived in docs/numerics.md.
+
+use flcc_core::measure::Measure;
+
+/// What a panel's score is promised to be off by at most, and under which model of rounding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Promise {
+    /// The absolute error.
+    pub error: f64,
+    /// Standard deviations, or `None` for the worst case.
+    pub deviations: Option<f64>,
+}
+
+/// What the rounding of a cross term depends on, of a template in the form that it is computed with (weights included).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Norm of the values over all channels.
+    pub norm: f64,
+    /// Root mean square of the partial sums of the values: how a constant part of a panel adds up before it cancels.
+    pub drift: f64,
+    /// Largest magnitude of the values.
+    pub largest: f64,
+}
+
+impl Figures {
+    /// The figures of a template's values, channel by channel.
+    pub fn of<'a>(channels: impl Iterator<Item = &'a [f64]>) -> Figures {
+        let (mut squares, mut drift, mut largest) = (0.0, 0.0, 0.0f64);
+        for values in channels {
+            squares += values.iter().map(|value| value * value).sum::<f64>();
+            let mut partial = 0.0;
+            let partials = values.iter().map(|value| {
+                partial += value;
+                partial * partial
+            });
+            drift += partials.sum::<f64>() / values.len() as f64;
+            largest = values.iter().fold(largest, |largest, value| largest.max(value.abs()));
+        }
+        Figures { norm: squares.sqrt(), drift: drift.sqrt(), largest }
+    }
+}
+
+/// How a cross term is rounded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rounding {
+    /// One product after the other.
+    Direct,
+    /// So many terms of lines of so many samples together.
+    Separable {
+        /// Terms.
+        terms: f64,
+        /// Samples of one term's lines.
+        lines: f64,
+    },
+    /// Transforms of so many samples.
+    Fourier {
+        /// Samples.
+        len: f64,
+    },
+}
+
+/// A panel is doubtful unless its energy exceeds a part that depends on the tile plus a share of its sum of squares.
+///
+/// The error of the cross term, as many standard deviations of independently rounded operations as promised (or the worst
+/// case), over the panel's own norm, is held against 0.8 of the promise; the error of the energy against the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Doubt {
+    /// Of the norm of the tile's samples, before squaring.
+    pub of_tile: f64,
+    /// Of the root mean square of the tile's cross term, before squaring.
+    pub of_result: f64,
+    /// Of the energy of the tile's samples.
+    pub of_energy: f64,
+    /// Whatever the tile.
+    pub least: f64,
+    /// Of the panel's own sum of squares.
+    pub share: f64,
+}
+
+/// What the thresholds are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Model<'a> {
+    /// The formula.
+    pub measure: Measure,
+    /// The promise; without one only what is nothing but rounding is doubtful.
+    pub promise: Option<Promise>,
+    /// Half the distance from 1 to the next number of the type that tiles are computed in.
+    pub roundoff: f64,
+    /// Template samples over all channels.
+    pub taps: f64,
+    /// How the cross term is rounded.
+    pub rounding: Rounding,
+    /// The mask.
+    pub weights: Option<&'a [f64]>,
+}
+
+impl Model<'_> {
+    /// The thresholds for a template.
+    pub fn doubt(&self, template: &Figures) -> Doubt {
+        let Some(promise) = self.promise else {
+            return Doubt { share: 1e-12, ..Doubt::default() };
+        };
+        let u = self.roundoff;
+        let half = f64::EPSILON / 2.0;
+        let budget = 0.8 * promise.error / if self.measure == Measure::Nssd { 2.0 } else { 1.0 };
+        let (rest, worst) = (0.2 * promise.error, promise.deviations.is_none());
+        let sigma = promise.deviations.unwrap_or(1.0) / 3f64.sqrt();
+        let sums_share = if worst { 64.0 * half / rest } else { 16.0 * half / rest };
+        // Error of the cross term: `of_tile * |tile| + of_result * rms(cross) + of_square * sqrt(ii) + of_energy * sqrt(energy)`.
+        let (mut of_tile, mut of_result, mut of_energy) = (0.0, 0.0, 0.0);
+        let of_square = match self.rounding {
+            Rounding::Direct if worst => self.taps * u * template.norm,
+            Rounding::Direct => {
+                of_energy = sigma * u * template.norm * (self.taps / 3.0).sqrt();
+                sigma * u * (template.drift + template.largest)
+            }
+            Rounding::Separable { terms, lines } => {
+                let rounding = if worst { u * lines * terms } else { sigma * u * (lines * terms).sqrt() };
+                (rounding + u) * template.norm
+            }
+            Rounding::Fourier { len } if worst => {
+                of_tile = 10.0 * u * len.log2() * template.norm;
+                u * template.norm
+            }
+            Rounding::Fourier { len } => {
+                let epsilon = sigma * u * len.log2().max(1.0).sqrt();
+                of_tile = epsilon * 2.0 * template.norm / len.sqrt();
+                of_result = epsilon;
+                sigma * u * template.largest
+            }
+        };
+        // Window sums by transform carry an absolute error of their own.
+        let masked = match (self.rounding, self.weights) {
+            (Rounding::Fourier { len }, Some(weights)) => {
+                let norm = weights.iter().map(|weight| weight * weight).sum::<f64>().sqrt();
+                4.0 * promise.deviations.unwrap_or(10.0 * len.log2()) * half * norm / rest / if worst { 1.0 } else { len.sqrt() }
+            }
+            _ => 0.0,
+        };
+        if of_energy >= budget {
+            return Doubt { least: f64::INFINITY, ..Doubt::default() };
+        }
+        let left = (budget - of_energy) / 2f64.sqrt();
+        Doubt {
+            of_tile: of_tile / left,
+            of_result: of_result / left,
+            of_energy: masked,
+            least: 0.0,
+            share: (of_square / left).powi(2) + sums_share,
+        }
+    }
+}
+
+impl Doubt {
+    /// Whether the thresholds are the same for every tile.
+    pub fn is_constant(&self) -> bool {
+        self.of_tile == 0.0 && self.of_result == 0.0 && self.of_energy == 0.0
+    }
+
+    /// The thresholds of a tile: a panel is doubtful unless `energy > .0 + .1 * sum of squares`.
+    pub fn at(&self, tile_energy: f64, result: f64) -> (f64, f64) {
+        let part = self.of_tile * tile_energy.sqrt() + self.of_result * result;
+        (part * part + self.of_energy * tile_energy + self.least, self.share)
+    }
+}

@@ -1,0 +1,278 @@
+//! The GPU's offers: which kernel or transform, in which type, by which tiles. Pure: no device is asked for anything.
+
+use flcc_core::dtype::DType;
+use flcc_core::error::Refusal;
+use flcc_core::key::KernelKey;
+use flcc_core::measure::Measure;
+use flcc_core::shape::join;
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
+
+use super::execute::{CudaExecute, Decisions, Engine};
+use super::launch::MOST_CHANNELS;
+use super::steps::{Cross, Types};
+use crate::cpu::bind::integer_problem;
+use crate::cpu::recipe::{exact_in_f64, refuse_inexact, rounding_bound, tile_name};
+use crate::cpu::tile::Scheme;
+use crate::exec::Execute;
+use crate::machine::{Device, Machine};
+use crate::solver::{self, Eligible, Method, Offer};
+use crate::tiling::Tiling;
+
+/// How to build what executes an offer.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    engine: Engine,
+    tile: [usize; 3],
+    types: Types,
+    exact: bool,
+    rounds: bool,
+    device: Device,
+}
+
+impl Recipe {
+    /// Opens the device, compiles what is not compiled yet.
+    ///
+    /// # Errors
+    /// The device's reason.
+    pub fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
+        let memory = memory_limit.unwrap_or(usize::MAX).min(self.device.memory / 10 * 6);
+        let decisions = Decisions {
+            engine: self.engine,
+            tile: self.tile,
+            types: self.types,
+            scheme: Scheme::new(spec, self.exact, self.rounds),
+            device: self.device.index,
+            memory,
+        };
+        Ok(Box::new(CudaExecute::new(spec, decisions)?))
+    }
+}
+
+/// Samples along an axis that kernels count with 32 bits.
+const LONGEST: usize = 1 << 30;
+
+/// The offers of a method, for the first device.
+///
+/// # Errors
+/// Why the method does not serve the spec on a GPU.
+pub fn offers(name: &'static str, method: Method, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+    refuse_inexact(name, spec)?;
+    let longest = spec.image().padded().into_iter().chain(spec.mode_region().shape.padded()).max().unwrap_or(0);
+    if longest + spec.template().padded().into_iter().max().unwrap_or(0) >= LONGEST {
+        return Err(Refusal::new(name, format!("an axis of {longest} samples is longer than {LONGEST}")));
+    }
+    if spec.channels() > MOST_CHANNELS {
+        return Err(Refusal::new(name, format!("{} channels are more than {MOST_CHANNELS}", spec.channels())));
+    }
+    let device = machine.devices().first().ok_or_else(|| Refusal::new(name, machine.cuda()))?;
+    match method {
+        Method::Direct => direct(name, spec, device),
+        Method::Fourier => fourier(name, spec, device),
+        _ => Err(Refusal::new(name, "there are no separable kernels for GPUs; direct and Fourier are there")),
+    }
+}
+
+fn types(spec: &Spec, real: DType, cross: Cross) -> Types {
+    Types { pixel: spec.image_type(), real, cross, out: spec.out_type() }
+}
+
+fn direct(name: &'static str, spec: &Spec, device: &Device) -> Result<Vec<Offer>, Refusal> {
+    let measure = spec.op().measure();
+    let needs = measure.row().needs;
+    let template = spec.template().padded();
+    let masked = spec.mask() != MaskKind::None;
+    let exact = exact_in_f64(spec);
+    let bytes = exact && !masked && spec.image_type() == DType::U8 && spec.template_type() == DType::U8 && measure != Measure::Sad;
+    let taps = spec.template().len() * spec.channels();
+    let wide = masked || spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || integer_problem(spec);
+    let long = spec.accuracy() == Accuracy::Promised && measure.row().normalised && taps > 400;
+    let real = if bytes {
+        DType::U8
+    } else if wide || long || measure == Measure::Sad {
+        DType::F64
+    } else {
+        DType::F32
+    };
+    let missing = |op: &str| Refusal::new(name, format!("there is no kernel {op} for {real}"));
+    let any = |op: &str| flcc_generated::generic(op, real.name()).ok_or_else(|| missing(op));
+    let (engine, entry) = if measure == Measure::Sad {
+        let entry = any("sad")?;
+        (Engine::Differences(entry), entry)
+    } else if masked && needs.square {
+        let entry = any("masked")?;
+        (Engine::Masked(entry), entry)
+    } else if let Some(entry) = flcc_generated::listed("corr", real.name(), template) {
+        (Engine::Listed(entry), entry)
+    } else {
+        let entry = any("corr")?;
+        (Engine::Any(entry), entry)
+    };
+    let cross = match (real, engine) {
+        (DType::U8, Engine::Listed(_)) => Cross::Unsigned,
+        (DType::U8, _) => Cross::Long,
+        (DType::F32, _) => Cross::F32,
+        _ => Cross::F64,
+    };
+    // Multiply-adds a nanosecond.
+    let rate = device.multiprocessors as f64
+        * match real {
+            DType::U8 => 400.0,
+            DType::F32 => 150.0,
+            _ => 40.0,
+        };
+    let outputs = spec.out_shape().len() as f64;
+    let products = outputs * taps as f64 * spec.templates() as f64 * if masked { 3.0 } else { 1.0 };
+    let body: KernelKey = entry.name.parse().map_err(|error| Refusal::new(name, error))?;
+    Ok(plain_tiles(spec)
+        .into_iter()
+        .map(|tile| Offer {
+            kernel: KernelKey { tile: tile_name(spec, tile), ..body.clone() },
+            method: Method::Direct,
+            estimate_ns: products / rate + overhead(spec, tile),
+            eligible: Eligible::ByCost,
+            recipe: solver::Recipe::Cuda(Box::new(Recipe {
+                engine,
+                tile,
+                types: types(spec, real, cross),
+                exact,
+                rounds: false,
+                device: device.clone(),
+            })),
+        })
+        .collect())
+}
+
+/// What an image costs whatever the method: copies to and from the device, launches, sums and finish, in nanoseconds.
+fn overhead(spec: &Spec, tile: [usize; 3]) -> f64 {
+    let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size
+        + spec.out_shape().len() * spec.templates() * spec.out_type().row().size;
+    let outputs = (spec.out_shape().len() * spec.templates()) as f64;
+    let whole = tile.iter().product::<usize>() as f64;
+    let tiling = Tiling::new(spec, tile);
+    let computed = tiling.count() as f64 * whole * spec.templates() as f64;
+    bytes as f64 / 12.0 + 50_000.0 + (outputs + computed) * 0.02
+}
+
+/// Tile shapes for plain kernels, best first.
+fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
+    let (image, template) = (spec.image().padded(), spec.template().padded());
+    let sizes: &[[usize; 3]] = match spec.image().axes() {
+        1 => &[[1, 1, 1 << 18], [1, 1, 1 << 14]],
+        2 => &[[1, 512, 1024], [1, 128, 256]],
+        _ => &[[32, 64, 256], [8, 32, 128]],
+    };
+    let mut tiles = Vec::new();
+    for size in sizes {
+        let tile = [0, 1, 2].map(|axis| {
+            let grown = if size[axis] > 1 { size[axis].max(template[axis].next_multiple_of(32)) } else { 1 };
+            grown.min(image[axis] + template[axis] - 1)
+        });
+        if !tiles.contains(&tile) {
+            tiles.push(tile);
+        }
+    }
+    tiles
+}
+
+fn fourier(name: &'static str, spec: &Spec, device: &Device) -> Result<Vec<Offer>, Refusal> {
+    let measure = spec.op().measure();
+    if measure == Measure::Sad {
+        return Err(Refusal::new(name, "sad is no sum of products, so it has no product of spectra"));
+    }
+    let exact_asked = spec.accuracy() == Accuracy::Exact;
+    let wants_rounding = exact_in_f64(spec) && (exact_asked || (!measure.row().normalised && spec.accuracy() != Accuracy::Fast));
+    let double = spec.out_type() == DType::F64 || exact_asked || spec.mask() != MaskKind::None || wants_rounding;
+    let (real, cross) = if double { (DType::F64, Cross::F64) } else { (DType::F32, Cross::F32) };
+    let mut offers = Vec::new();
+    let mut bound = f64::INFINITY;
+    for shape in shapes(spec) {
+        let error = rounding_bound(spec, shape);
+        bound = bound.min(error);
+        let rounds = wants_rounding && error < 0.25;
+        if exact_asked && spec.is_integer() && !rounds {
+            continue;
+        }
+        let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
+        let full = spec.image().padded();
+        let tile = [0, 1, 2].map(|axis| {
+            let outputs = shape[axis] + 1 - template[axis];
+            if whole[axis] <= outputs { full[axis] + template[axis] - 1 } else { outputs }
+        });
+        let samples = Tiling::new(spec, tile).count() as f64 * shape.iter().product::<usize>() as f64;
+        let sums = if spec.mask() != MaskKind::None && measure.row().needs.square { 4.0 } else { 0.0 };
+        let transforms = spec.channels() as f64 * (1.0 + spec.templates() as f64 + sums);
+        // Two passes over memory each.
+        let bytes = samples * transforms * 4.0 * cross.size() as f64;
+        let rate = device.multiprocessors as f64 * 20.0;
+        offers.push(Offer {
+            kernel: KernelKey {
+                op: "fourier".into(),
+                dtype: real.name().into(),
+                size: join(&spec.image().unpad(&shape), "x"),
+                target: "cufft".into(),
+                tile: tile_name(spec, tile),
+            },
+            method: Method::Fourier,
+            estimate_ns: bytes / rate + overhead(spec, tile),
+            eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced },
+            recipe: solver::Recipe::Cuda(Box::new(Recipe {
+                engine: Engine::Fourier(shape),
+                tile,
+                types: types(spec, real, cross),
+                exact: rounds,
+                rounds,
+                device: device.clone(),
+            })),
+        });
+    }
+    if offers.is_empty() {
+        let reason = format!("its error bound {bound:.2} is not below 0.25, so its sums cannot be rounded to the exact integers");
+        return Err(Refusal::new(name, reason));
+    }
+    offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
+    Ok(offers)
+}
+
+/// Transform shapes to choose from: of lengths that are fast, rows of whole vectors, whole axes where they are short.
+fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
+    let template = spec.template().padded();
+    let whole = spec.mode_region().shape.padded();
+    let fast = |least: usize, axis: usize| {
+        let step = if axis == 2 { 16 } else { 1 };
+        (least..).find(|&length| length % step == 0 && smooth(length)).unwrap_or(least)
+    };
+    let single = [0, 1, 2]
+        .map(|axis| if whole[axis] + template[axis] - 1 == 1 && axis < 2 { 1 } else { fast(whole[axis] + template[axis] - 1, axis) });
+    let lengths: &[usize] = match spec.image().axes() {
+        1 => &[4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22],
+        2 => &[128, 256, 512, 1024, 2048, 4096],
+        _ => &[32, 64, 128, 256],
+    };
+    let mut found: Vec<[usize; 3]> = Vec::new();
+    for &length in lengths {
+        let shape = [0, 1, 2].map(|axis| {
+            if single[axis] <= length {
+                single[axis]
+            } else {
+                fast(length.max(template[axis] + template[axis] / 2 + 1), axis).min(single[axis])
+            }
+        });
+        if !found.contains(&shape) {
+            found.push(shape);
+        }
+    }
+    let samples = |shape: &[usize; 3]| shape.iter().map(|&side| side as f64).product::<f64>();
+    let most = found.iter().map(samples).fold(f64::INFINITY, f64::min).max((1u32 << 25).into());
+    found.retain(|shape| samples(shape) <= most);
+    found
+}
+
+/// Whether a length has no prime factor above 7.
+fn smooth(mut length: usize) -> bool {
+    for factor in [2, 3, 5, 7] {
+        while length.is_multiple_of(factor) {
+            length /= factor;
+        }
+    }
+    length == 1
+}
