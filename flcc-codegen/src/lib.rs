@@ -6,11 +6,10 @@
 
 pub mod banner;
 mod context;
-pub mod key;
 pub mod matrix;
 mod registry;
 
-pub use matrix::{Kernel, Matrix};
+pub use matrix::{Kernel, Matrix, Op};
 
 /// A file of the crate flcc-generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,14 +47,13 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 8] = [
+pub const TEMPLATES: [Template; 7] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
     template!("parts/ptx.tera"),
     template!("parts/load.tera"),
     template!("parts/accumulate.tera"),
-    template!("parts/finish.tera"),
     template!("parts/store.tera"),
 ];
 
@@ -70,14 +68,14 @@ pub fn render(matrix: &Matrix) -> Result<Vec<File>, RenderError> {
     engine.add_raw_templates(TEMPLATES.map(|template| (template.name, template.text)))?;
 
     let mut kernels: Vec<&Kernel> = matrix.kernels.iter().collect();
-    kernels.sort_by_key(|kernel| kernel.key.to_string());
-    if let Some(pair) = kernels.windows(2).find(|pair| pair[0].key == pair[1].key) {
-        return Err(RenderError::Duplicate(pair[0].key.to_string()));
+    kernels.sort_by_cached_key(|kernel| kernel.name());
+    if let Some(pair) = kernels.windows(2).find(|pair| pair[0].name() == pair[1].name()) {
+        return Err(RenderError::Duplicate(pair[0].name()));
     }
     let mut files = Vec::with_capacity(kernels.len() + 1);
     for kernel in &kernels {
         let text = engine.render(kernel.template(), &context::of(kernel)?)?;
-        files.push(File { path: format!("cuda/{}.cu", kernel.key), text: tidy(&text) });
+        files.push(File { path: format!("cuda/{}.cu", kernel.name()), text: tidy(&text) });
     }
     files.push(File { path: "src/registry.rs".into(), text: registry::text(&kernels) });
     Ok(files)
@@ -108,7 +106,7 @@ mod tests {
         assert_eq!(files.len(), matrix.kernels.len() + 1);
         let registry = &files.last().unwrap().text;
         for kernel in &matrix.kernels {
-            let name = kernel.key.to_string();
+            let name = kernel.name();
             let file = files.iter().find(|file| file.path == format!("cuda/{name}.cu")).unwrap();
             assert!(file.text.contains(&format!(" {name}(")), "{name}: the function has the kernel's name");
             assert!(registry.contains(&format!("include_str!(\"../cuda/{name}.cu\")")), "{name}");
@@ -127,7 +125,7 @@ mod tests {
     fn a_name_that_comes_twice_is_an_error() {
         let mut matrix = Matrix::committed();
         matrix.kernels.push(matrix.kernels[0].clone());
-        assert!(matches!(render(&matrix), Err(RenderError::Duplicate(name)) if name == matrix.kernels[0].key.to_string()));
+        assert!(matches!(render(&matrix), Err(RenderError::Duplicate(name)) if name == matrix.kernels[0].name()));
     }
 
     #[test]
