@@ -48,7 +48,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 8] = [
+pub const TEMPLATES: [Template; 26] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -57,9 +57,30 @@ pub const TEMPLATES: [Template; 8] = [
     template!("parts/accumulate.tera"),
     template!("parts/finish.tera"),
     template!("parts/store.tera"),
+    template!("pipeline.cu.tera"),
+    template!("pipeline/words.tera"),
+    template!("pipeline/bits.tera"),
+    template!("pipeline/image.tera"),
+    template!("pipeline/load.tera"),
+    template!("pipeline/marks.tera"),
+    template!("pipeline/sums.tera"),
+    template!("pipeline/norms.tera"),
+    template!("pipeline/fourier.tera"),
+    template!("pipeline/rounding.tera"),
+    template!("pipeline/finish.tera"),
+    template!("pipeline/repair.tera"),
+    template!("measure/cc.tera"),
+    template!("measure/ncc.tera"),
+    template!("measure/zncc.tera"),
+    template!("measure/ssd.tera"),
+    template!("measure/nssd.tera"),
+    template!("measure/sad.tera"),
 ];
 
-/// The files of all kernels of `matrix` and their registry, sorted by path. The same matrix gives the same bytes.
+/// The template of the kernels around a cross term, the same for every matrix.
+const PIPELINE: &str = "pipeline.cu.tera";
+
+/// The files of all kernels of `matrix`, of the pipeline and their registry, sorted by path. The same matrix gives the same bytes.
 ///
 /// # Errors
 ///
@@ -74,11 +95,15 @@ pub fn render(matrix: &Matrix) -> Result<Vec<File>, RenderError> {
     if let Some(pair) = kernels.windows(2).find(|pair| pair[0].key == pair[1].key) {
         return Err(RenderError::Duplicate(pair[0].key.to_string()));
     }
-    let mut files = Vec::with_capacity(kernels.len() + 1);
+    let mut files = Vec::with_capacity(kernels.len() + 2);
     for kernel in &kernels {
         let text = engine.render(kernel.template(), &context::of(kernel)?)?;
         files.push(File { path: format!("cuda/{}.cu", kernel.key), text: tidy(&text) });
     }
+    let mut context = tera::Context::new();
+    context.insert("banner", &banner::of(PIPELINE));
+    files.push(File { path: "cuda/pipeline.cu".into(), text: tidy(&engine.render(PIPELINE, &context)?) });
+    files.sort_by(|a, b| a.path.cmp(&b.path));
     files.push(File { path: "src/registry.rs".into(), text: registry::text(&kernels) });
     Ok(files)
 }
@@ -105,7 +130,8 @@ mod tests {
     fn every_kernel_has_its_file_and_its_row() {
         let matrix = Matrix::committed();
         let files = render(&matrix).unwrap();
-        assert_eq!(files.len(), matrix.kernels.len() + 1);
+        assert_eq!(files.len(), matrix.kernels.len() + 2);
+        assert!(files.iter().any(|file| file.path == "cuda/pipeline.cu"));
         let registry = &files.last().unwrap().text;
         for kernel in &matrix.kernels {
             let name = kernel.key.to_string();

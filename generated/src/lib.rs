@@ -27,6 +27,10 @@ pub struct Entry {
     pub taps_stride: Option<usize>,
 }
 
+/// The source of the kernels around a cross term: samples, window sums, scores. It includes nothing; options of its compilation
+/// choose types, boundary and measure.
+pub const PIPELINE: &str = include_str!("../cuda/pipeline.cu");
+
 /// Every kernel, sorted by name.
 pub fn kernels() -> &'static [Entry] {
     registry::KERNELS
