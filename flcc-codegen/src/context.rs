@@ -5,7 +5,7 @@ use serde::Serialize;
 use tera::Context;
 
 use crate::banner;
-use crate::matrix::{CHUNK, Kernel};
+use crate::matrix::{CHUNK, Kernel, Op};
 
 /// A stretch of template rows `start..end`, `rows` of them unrolled; `rolled`: as a loop.
 #[derive(Debug, PartialEq, Serialize)]
@@ -32,55 +32,108 @@ struct Pair {
 
 /// The context of one kernel.
 pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
-    let dtype = kernel.key.dtype();
-    let [block_h, block_w] = kernel.block();
+    let dtype = kernel.dtype;
+    let [block_h, block_w] = kernel.block;
     let [patch_h, patch_w] = kernel.patch;
-    let [height, width] = kernel.sides().unwrap_or([CHUNK, CHUNK]);
-    let (c_quad, c_cell, c_acc, c_total, step) = match dtype {
-        DType::F32 => ("float4", "float", "float", "float", 4),
-        DType::U8 => ("unsigned", "unsigned", "unsigned", "unsigned long long", 1),
-        other => return Err(tera::Error::message(format!("no CUDA words for {other}"))),
-    };
+    let listed = kernel.size();
+    let [depth, height, width] = listed.unwrap_or([1, CHUNK, CHUNK]);
+    let words = Words::of(dtype).ok_or_else(|| tera::Error::message(format!("no CUDA words for {dtype}")))?;
+    // Bytes are copied by 16 where the pieces of a row lie in order.
+    let copy = if words.piece_bytes == 4 && patch_w == words.piece { 4 } else { 1 };
 
     let mut context = Context::new();
     context.insert("banner", &banner::of(kernel.template()));
-    context.insert("name", &kernel.key.to_string());
+    context.insert("name", &kernel.name());
+    context.insert("op", kernel.op.name());
     context.insert("dtype", dtype.name());
     context.insert("c_pixel", dtype.row().c_name);
-    context.insert("c_quad", c_quad);
-    context.insert("c_cell", c_cell);
-    context.insert("c_acc", c_acc);
-    context.insert("c_total", c_total);
-    context.insert("step", &step);
+    context.insert("c_out", kernel.c_out());
+    context.insert("c_cell", words.c_cell);
+    context.insert("c_acc", words.c_cell);
+    context.insert("c_fma", if dtype == DType::F32 { "fmaf" } else { "fma" });
+    context.insert("piece", &words.piece);
+    context.insert("piece_cells", &words.piece_cells);
+    context.insert("piece_bytes", &words.piece_bytes);
+    context.insert("copy", &copy);
+    context.insert("copy_bytes", &(copy * words.piece_bytes));
     context.insert("block_h", &block_h);
     context.insert("block_w", &block_w);
     context.insert("patch_h", &patch_h);
     context.insert("patch_w", &patch_w);
-    context.insert("window_quads", &window_quads(dtype, width, patch_w));
+    context.insert("listed", &listed.is_some());
     context.insert("rows_held", &height);
-    context.insert("chunk", &CHUNK);
+    context.insert("input_extra", &words.extra(width));
+    context.insert("formula", &formula(kernel.op, kernel.sides.len()));
     if let (Some(rows), Some(stride)) = (kernel.unrolled_rows(), kernel.taps_stride()) {
-        context.insert("template_h", &height);
-        context.insert("template_w", &width);
-        context.insert("taps_cells", &(stride * step / 4));
-        context.insert("tap_quads", &tap_quads(width));
+        context.insert("window_extra", &words.extra(width));
+        context.insert("size", &kernel.key().size);
+        context.insert("depth", &depth);
+        context.insert("height", &height);
+        context.insert("taps_cells", &(stride / words.cell));
         context.insert("parts", &parts(height, rows, patch_h));
-        context.insert("unroll_note", &unroll_note(height, rows));
+        context.insert("unroll_note", &unroll_note([depth, height], rows));
+    } else {
+        context.insert("window_extra", &words.extra(patch_w));
+        context.insert("title", title(kernel.op));
+        context.insert("chunk", &CHUNK);
+        context.insert("c_total", kernel.c_out());
+        context.insert("weighted", &(kernel.op != Op::Corr));
+        context.insert("outs", if kernel.op == Op::Masked { &["cross", "sum", "square"][..] } else { &["cross"] });
     }
     Ok(context)
 }
 
-/// Quads a thread reads of one input row: its patch and the taps beyond it. Words of bytes are shifted in pairs.
-fn window_quads(dtype: DType, width: usize, patch_w: usize) -> usize {
-    match dtype {
-        DType::U8 => width.div_ceil(4) + patch_w / 4,
-        _ => (width + patch_w - 1).div_ceil(4),
+/// How samples of a type lie in registers and shared memory.
+struct Words {
+    /// The C type of a cell: one sample, or a word of four bytes.
+    c_cell: &'static str,
+    /// Samples of a cell.
+    cell: usize,
+    /// Samples, cells and bytes of a piece, which a thread reads at once.
+    piece: usize,
+    piece_cells: usize,
+    piece_bytes: usize,
+}
+
+impl Words {
+    fn of(dtype: DType) -> Option<Words> {
+        match dtype {
+            DType::F32 => Some(Words { c_cell: "float", cell: 1, piece: 4, piece_cells: 4, piece_bytes: 16 }),
+            DType::F64 => Some(Words { c_cell: "double", cell: 1, piece: 2, piece_cells: 2, piece_bytes: 16 }),
+            DType::U8 => Some(Words { c_cell: "unsigned", cell: 4, piece: 4, piece_cells: 1, piece_bytes: 4 }),
+            DType::U16 => None,
+        }
+    }
+
+    /// Pieces that `width` taps reach beyond a patch. Words of bytes are shifted in pairs, so one more word is read.
+    fn extra(&self, width: usize) -> usize {
+        if self.cell == 4 { width.div_ceil(4) } else { (width - 1).div_ceil(self.piece) }
     }
 }
 
-/// How many taps each quad of a row holds: four, and the rest in the last.
-fn tap_quads(width: usize) -> Vec<usize> {
-    (0..width).step_by(4).map(|first| (width - first).min(4)).collect()
+/// The sum that a kernel makes, with the axes it has; 0: all of them.
+fn formula(op: Op, axes: usize) -> String {
+    let (place, tap) = match axes {
+        1 => ("x", "j"),
+        2 => ("y, x", "i, j"),
+        _ => ("z, y, x", "d, i, j"),
+    };
+    let shifted: Vec<String> = place.split(", ").zip(tap.split(", ")).map(|(place, tap)| format!("{place} + {tap}")).collect();
+    let (p, t) = (format!("samples({})", shifted.join(", ")), format!("taps({tap})"));
+    let w = format!("weights({tap})");
+    match op {
+        Op::Corr => format!("cross({place}) = sum of {p} * {t}"),
+        Op::Sad => format!("cross({place}) = sum of {w} * |{p} - {t}|"),
+        Op::Masked => format!("with P = {p},\n// cross = sum of P * {t}, sum = sum of P * {w}, square = sum of P * P * {w}"),
+    }
+}
+
+fn title(op: Op) -> &'static str {
+    match op {
+        Op::Corr => "Direct correlation",
+        Op::Sad => "Absolute differences",
+        Op::Masked => "Masked correlation and window sums",
+    }
 }
 
 /// The whole template as one unrolled part, or a loop over `rows` at a time and what is left behind it.
@@ -101,11 +154,12 @@ fn lines(rows: usize, patch_h: usize) -> Vec<Line> {
     (0..rows + patch_h - 1).map(|row| Line { row, pairs: pairs(row).collect() }).collect()
 }
 
-fn unroll_note(height: usize, rows: usize) -> String {
+fn unroll_note([depth, height]: [usize; 2], rows: usize) -> String {
+    let planes = if depth > 1 { "Planes are taken one after another. " } else { "" };
     if rows == height {
-        "All template rows are unrolled.".into()
+        format!("{planes}All template rows{} are unrolled.", if depth > 1 { " of a plane" } else { "" })
     } else {
-        format!("Template rows are taken in a loop, {rows} unrolled at a time, so that the loop stays in the instruction cache.")
+        format!("{planes}Template rows are taken in a loop, {rows} unrolled at a time, so that the loop stays in the instruction cache.")
     }
 }
 
@@ -132,17 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_taps_is_cut_into_quads() {
-        assert_eq!(tap_quads(7), [4, 3]);
-        assert_eq!(tap_quads(8), [4, 4]);
-        assert_eq!(tap_quads(2), [2]);
-    }
-
-    #[test]
     fn a_window_covers_the_taps_of_the_whole_patch() {
-        for width in 1..=32 {
-            assert!(4 * window_quads(DType::F32, width, 8) >= width + 7);
-            assert!(4 * window_quads(DType::U8, width, 4) >= width + 3);
+        for (dtype, patch_w) in [(DType::F32, 8), (DType::F64, 4), (DType::U8, 4), (DType::U8, 8)] {
+            let words = Words::of(dtype).unwrap();
+            assert!((1..=64).all(|width| patch_w + words.piece * words.extra(width) >= width + patch_w - 1), "{dtype}");
         }
     }
 }

@@ -6,11 +6,10 @@
 
 pub mod banner;
 mod context;
-pub mod key;
 pub mod matrix;
 mod registry;
 
-pub use matrix::{Kernel, Matrix};
+pub use matrix::{Kernel, Matrix, Op};
 
 /// A file of the crate flcc-generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,18 +47,38 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 8] = [
+pub const TEMPLATES: [Template; 25] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
     template!("parts/ptx.tera"),
     template!("parts/load.tera"),
     template!("parts/accumulate.tera"),
-    template!("parts/finish.tera"),
     template!("parts/store.tera"),
+    template!("pipeline.cu.tera"),
+    template!("pipeline/words.tera"),
+    template!("pipeline/bits.tera"),
+    template!("pipeline/image.tera"),
+    template!("pipeline/load.tera"),
+    template!("pipeline/marks.tera"),
+    template!("pipeline/sums.tera"),
+    template!("pipeline/norms.tera"),
+    template!("pipeline/fourier.tera"),
+    template!("pipeline/rounding.tera"),
+    template!("pipeline/finish.tera"),
+    template!("pipeline/repair.tera"),
+    template!("measure/cc.tera"),
+    template!("measure/ncc.tera"),
+    template!("measure/zncc.tera"),
+    template!("measure/ssd.tera"),
+    template!("measure/nssd.tera"),
+    template!("measure/sad.tera"),
 ];
 
-/// The files of all kernels of `matrix` and their registry, sorted by path. The same matrix gives the same bytes.
+/// The template of the kernels around a cross term, the same for every matrix.
+const PIPELINE: &str = "pipeline.cu.tera";
+
+/// The files of all kernels of `matrix`, of the pipeline and their registry, sorted by path. The same matrix gives the same bytes.
 ///
 /// # Errors
 ///
@@ -70,15 +89,19 @@ pub fn render(matrix: &Matrix) -> Result<Vec<File>, RenderError> {
     engine.add_raw_templates(TEMPLATES.map(|template| (template.name, template.text)))?;
 
     let mut kernels: Vec<&Kernel> = matrix.kernels.iter().collect();
-    kernels.sort_by_key(|kernel| kernel.key.to_string());
-    if let Some(pair) = kernels.windows(2).find(|pair| pair[0].key == pair[1].key) {
-        return Err(RenderError::Duplicate(pair[0].key.to_string()));
+    kernels.sort_by_cached_key(|kernel| kernel.name());
+    if let Some(pair) = kernels.windows(2).find(|pair| pair[0].name() == pair[1].name()) {
+        return Err(RenderError::Duplicate(pair[0].name()));
     }
-    let mut files = Vec::with_capacity(kernels.len() + 1);
+    let mut files = Vec::with_capacity(kernels.len() + 2);
     for kernel in &kernels {
         let text = engine.render(kernel.template(), &context::of(kernel)?)?;
-        files.push(File { path: format!("cuda/{}.cu", kernel.key), text: tidy(&text) });
+        files.push(File { path: format!("cuda/{}.cu", kernel.name()), text: tidy(&text) });
     }
+    let mut context = tera::Context::new();
+    context.insert("banner", &banner::of(PIPELINE));
+    files.push(File { path: "cuda/pipeline.cu".into(), text: tidy(&engine.render(PIPELINE, &context)?) });
+    files.sort_by(|a, b| a.path.cmp(&b.path));
     files.push(File { path: "src/registry.rs".into(), text: registry::text(&kernels) });
     Ok(files)
 }
@@ -105,10 +128,11 @@ mod tests {
     fn every_kernel_has_its_file_and_its_row() {
         let matrix = Matrix::committed();
         let files = render(&matrix).unwrap();
-        assert_eq!(files.len(), matrix.kernels.len() + 1);
+        assert_eq!(files.len(), matrix.kernels.len() + 2);
+        assert!(files.iter().any(|file| file.path == "cuda/pipeline.cu"));
         let registry = &files.last().unwrap().text;
         for kernel in &matrix.kernels {
-            let name = kernel.key.to_string();
+            let name = kernel.name();
             let file = files.iter().find(|file| file.path == format!("cuda/{name}.cu")).unwrap();
             assert!(file.text.contains(&format!(" {name}(")), "{name}: the function has the kernel's name");
             assert!(registry.contains(&format!("include_str!(\"../cuda/{name}.cu\")")), "{name}");
@@ -127,7 +151,7 @@ mod tests {
     fn a_name_that_comes_twice_is_an_error() {
         let mut matrix = Matrix::committed();
         matrix.kernels.push(matrix.kernels[0].clone());
-        assert!(matches!(render(&matrix), Err(RenderError::Duplicate(name)) if name == matrix.kernels[0].key.to_string()));
+        assert!(matches!(render(&matrix), Err(RenderError::Duplicate(name)) if name == matrix.kernels[0].name()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Which kernels are generated, and with what blocks and patches. The one hand-edited list of the CUDA side.
 
-use crate::key::{KernelKey, KernelSize, Target};
 use flcc_core::dtype::DType;
+use flcc_core::key::KernelKey;
 use flcc_core::sizes;
 
 /// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16 bytes, so
@@ -11,12 +11,43 @@ pub const MAX_UNROLLED: usize = 1024;
 /// Rows and columns of taps that the run-time-size kernels hold in shared memory.
 pub const CHUNK: usize = 16;
 
+/// The types of samples that kernels compute in. Others are converted when samples are loaded.
+pub const TYPES: [DType; 3] = [DType::F32, DType::F64, DType::U8];
+
+/// What a kernel sums over the taps of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `P t`.
+    Corr,
+    /// `w |P - t|`.
+    Sad,
+    /// `P w t`, `P w` and `P P w`, three results.
+    Masked,
+}
+
+impl Op {
+    /// Its word in names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Corr => "corr",
+            Op::Sad => "sad",
+            Op::Masked => "masked",
+        }
+    }
+}
+
 /// One kernel to render.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its name, which holds op, pixel type, size and block.
-    pub key: KernelKey,
-    /// Outputs of one thread, rows and columns. Columns are a multiple of 4.
+    /// What it computes.
+    pub op: Op,
+    /// The type of samples and template.
+    pub dtype: DType,
+    /// The template's sides, one to three, slowest axis first; empty: any.
+    pub sides: Vec<usize>,
+    /// Threads of a block: rows, columns.
+    pub block: [usize; 2],
+    /// Outputs of one thread: rows, columns. Columns are a multiple of 4.
     pub patch: [usize; 2],
 }
 
@@ -28,15 +59,26 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// What the repository holds: direct correlation of f32 and u8, for the square sizes of [`squares`] and for any size.
+    /// What the repository holds: direct correlation in each of [`TYPES`] for the [`lines`], [`squares`] and [`cubes`] and for any
+    /// size; absolute differences and masked sums for any size, in f64, which holds their integers exactly.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
-        for dtype in [DType::F32, DType::U8] {
-            kernels.extend(squares().map(|side| direct(dtype, KernelSize::Exact(vec![side, side]))));
-            kernels.push(direct(dtype, KernelSize::Any));
+        for dtype in TYPES {
+            kernels.extend(lines().map(|length| line(dtype, length)));
+            kernels.extend(squares().map(|side| direct(dtype, vec![side; 2])));
+            kernels.extend(cubes().map(|side| direct(dtype, vec![side; 3])));
+            kernels.push(direct(dtype, Vec::new()));
+        }
+        for op in [Op::Sad, Op::Masked] {
+            kernels.push(Kernel { op, ..direct(DType::F64, Vec::new()) });
         }
         Matrix { kernels }
     }
+}
+
+/// The lengths of [`sizes::LINE`], all of them.
+pub fn lines() -> impl Iterator<Item = usize> {
+    sizes::LINE
 }
 
 /// The sides of [`sizes::SQUARE`] that have a source of their own: all up to 16, then 20, 24 and 32.
@@ -47,64 +89,94 @@ pub fn squares() -> impl Iterator<Item = usize> {
     sizes::SQUARE.filter(|side| *side <= 16 || [20, 24, 32].contains(side))
 }
 
+/// The sides of [`sizes::CUBE`] that have a source of their own: those whose planes are unrolled whole.
+pub fn cubes() -> impl Iterator<Item = usize> {
+    sizes::CUBE.filter(|side| *side <= 8)
+}
+
 /// The direct correlation of a type and size, with the block and the patch that measurements favour.
-fn direct(dtype: DType, size: KernelSize) -> Kernel {
+fn direct(dtype: DType, sides: Vec<usize>) -> Kernel {
+    let large = sides.last().is_some_and(|width| *width >= 12);
     // 4x4 outputs a thread are enough for small templates. From 12 on an f32 thread takes 4x8: a row read from shared memory then
-    // serves twice as many multiply-adds, which shared memory would else hold back. 16 threads a row keep the tile under 48 KB.
-    let wide = dtype == DType::F32 && matches!(&size, KernelSize::Exact(sides) if sides[1] >= 12);
-    let (patch, x) = if wide { ([4, 8], 16) } else { ([4, 4], 32) };
-    let key = KernelKey::new("corr", dtype, size, Target::Block { x, y: 8, arch: None }).expect("a direct kernel's name is valid");
-    Kernel { key, patch }
+    // serves twice as many multiply-adds, which shared memory would else hold back. 16 threads a row keep the tile under 48 KB;
+    // so they do for f64, whose instructions take twice as long and wait for shared memory less.
+    let (patch, columns) = match dtype {
+        DType::F32 if large => ([4, 8], 16),
+        DType::F64 => ([4, 4], 16),
+        _ => ([4, 4], 32),
+    };
+    Kernel { op: Op::Corr, dtype, sides, block: [8, columns], patch }
+}
+
+/// The direct correlation of a signal: one row, so a wide patch is what reuses a window.
+fn line(dtype: DType, length: usize) -> Kernel {
+    Kernel { op: Op::Corr, dtype, sides: vec![length], block: [1, 128], patch: [1, 8] }
 }
 
 impl Kernel {
+    /// Its one name, in parts.
+    pub fn key(&self) -> KernelKey {
+        let sides: Vec<String> = self.sides.iter().map(usize::to_string).collect();
+        KernelKey {
+            op: self.op.name().into(),
+            dtype: self.dtype.name().into(),
+            size: if sides.is_empty() { "any".into() } else { sides.join("x") },
+            target: format!("b{}x{}", self.block[1], self.block[0]),
+            tile: String::new(),
+        }
+    }
+
+    /// Its one name.
+    pub fn name(&self) -> String {
+        self.key().to_string()
+    }
+
     /// The template it is rendered from.
     pub fn template(&self) -> &'static str {
-        match self.key.size() {
-            KernelSize::Any => "generic.cu.tera",
-            _ => "kernel.cu.tera",
-        }
+        if self.sides.is_empty() { "generic.cu.tera" } else { "kernel.cu.tera" }
     }
 
-    /// Height and width of its templates; `None`: any.
-    pub fn sides(&self) -> Option<[usize; 2]> {
-        match self.key.size() {
-            KernelSize::Exact(sides) => Some(sides[..].try_into().expect("a 2D size")),
+    /// Depth, height and width of its templates; `None`: any.
+    pub fn size(&self) -> Option<[usize; 3]> {
+        match self.sides[..] {
+            [width] => Some([1, 1, width]),
+            [height, width] => Some([1, height, width]),
+            [depth, height, width] => Some([depth, height, width]),
             _ => None,
-        }
-    }
-
-    /// Threads of a block: rows, columns.
-    pub fn block(&self) -> [usize; 2] {
-        match self.key.target() {
-            Target::Block { x, y, .. } => [*y, *x],
-            Target::Isa(name) => panic!("a CUDA kernel on {name}"),
         }
     }
 
     /// Outputs of a block: rows, columns.
     pub fn tile(&self) -> [usize; 2] {
-        let (block, patch) = (self.block(), self.patch);
-        [block[0] * patch[0], block[1] * patch[1]]
+        [self.block[0] * self.patch[0], self.block[1] * self.patch[1]]
+    }
+
+    /// The C type of its results. A listed sum of bytes fits 32 bits.
+    pub fn c_out(&self) -> &'static str {
+        match self.dtype {
+            DType::U8 if self.sides.is_empty() => "unsigned long long",
+            DType::U8 => "unsigned",
+            other => other.row().c_name,
+        }
     }
 
     /// Instructions that one template row costs a thread.
     fn row_cost(&self, width: usize) -> usize {
-        let taps = if self.key.dtype() == DType::U8 { width.div_ceil(4) } else { width };
+        let taps = if self.dtype == DType::U8 { width.div_ceil(4) } else { width };
         self.patch[0] * self.patch[1] * taps
     }
 
-    /// How many template rows the text unrolls: all where [`MAX_UNROLLED`] allows, else two, else one.
+    /// How many template rows the text unrolls: all of a plane where [`MAX_UNROLLED`] allows, else two, else one.
     pub fn unrolled_rows(&self) -> Option<usize> {
-        let [height, width] = self.sides()?;
+        let [_, height, width] = self.size()?;
         let cost = self.row_cost(width);
         Some([height, 2.min(height)].into_iter().find(|rows| rows * cost <= MAX_UNROLLED).unwrap_or(1))
     }
 
     /// Elements between the rows of the template that is copied to the kernel's constant memory; bytes fill whole words.
     pub fn taps_stride(&self) -> Option<usize> {
-        let [_, width] = self.sides()?;
-        Some(if self.key.dtype() == DType::U8 { width.next_multiple_of(4) } else { width })
+        let [_, _, width] = self.size()?;
+        Some(if self.dtype == DType::U8 { width.next_multiple_of(4) } else { width })
     }
 }
 
@@ -113,7 +185,7 @@ mod tests {
     use super::*;
 
     fn kernel(name: &str) -> Kernel {
-        Matrix::committed().kernels.into_iter().find(|kernel| kernel.key.to_string() == name).unwrap_or_else(|| panic!("{name}"))
+        Matrix::committed().kernels.into_iter().find(|kernel| kernel.name() == name).unwrap_or_else(|| panic!("{name}"))
     }
 
     #[test]
@@ -123,18 +195,27 @@ mod tests {
         assert_eq!(kernel("corr_f32_16x16_b16x8").unrolled_rows(), Some(2));
         assert_eq!(kernel("corr_f32_32x32_b16x8").unrolled_rows(), Some(1));
         assert_eq!(kernel("corr_u8_16x16_b32x8").unrolled_rows(), Some(16));
+        assert_eq!(kernel("corr_f64_64_b128x1").unrolled_rows(), Some(1));
         assert_eq!(kernel("corr_f32_any_b32x8").unrolled_rows(), None);
+        assert!(cubes().all(|side| kernel(&format!("corr_f32_{side}x{side}x{side}_b32x8")).unrolled_rows() == Some(side)));
     }
 
     #[test]
-    fn every_tile_is_the_same_size() {
-        assert!(Matrix::committed().kernels.iter().all(|kernel| kernel.tile() == [32, 128]));
+    fn a_listed_sum_of_bytes_fits_32_bits() {
+        let taps = |kernel: Kernel| kernel.sides.iter().product::<usize>() as u64;
+        assert!(Matrix::committed().kernels.into_iter().all(|kernel| taps(kernel) * 255 * 255 <= u64::from(u32::MAX)));
+    }
+
+    #[test]
+    fn names_are_keys() {
+        for kernel in Matrix::committed().kernels {
+            assert_eq!(kernel.name().parse::<KernelKey>().unwrap(), kernel.key());
+        }
     }
 
     #[test]
     fn the_list_lies_in_the_unroll_range() {
-        let listed: Vec<usize> = squares().collect();
-        assert_eq!(listed.len(), 18);
-        assert!(listed.iter().all(|side| sizes::SQUARE.contains(side)));
+        assert_eq!([lines().count(), squares().count(), cubes().count()], [63, 18, 7]);
+        assert!(squares().all(|side| sizes::SQUARE.contains(&side)));
     }
 }

@@ -1,136 +1,155 @@
-// Compares a kernel, in one namespace per boundary, with a plain loop over integer-valued images: every sum is exact, so must be
-// every result. Included after the namespaces; the test defines KERNEL, SIDE (0: any size), FLOATS, TAPS_STRIDE.
-typedef zero::Pixel Pixel;
-typedef zero::Geometry Geometry;
+// Compares a kernel with a plain loop that adds the same products in the same order: every bit must agree.
+// Included after the kernel's source; the test defines KERNEL, OP, DEPTH, HEIGHT, WIDTH (0: any size), TAPS_STRIDE, CHUNK.
+#define CORR 0
+#define SAD 1
+#define MASKED 2
+
+constexpr bool FLOATS = std::is_floating_point<Pixel>::value;
+constexpr int RESULTS = OP == MASKED ? 3 : 1;
+typedef std::conditional<FLOATS, Out, unsigned long long>::type Sum;
 
 static unsigned state = 12345;
 static unsigned random_below(unsigned n) {
   state = state * 1664525u + 1013904223u;
   return (state >> 8) % n;
 }
-static Pixel random_pixel() { return FLOATS ? (Pixel)((int)random_below(17) - 8) : (Pixel)random_below(256); }
+static Pixel random_pixel() { return FLOATS ? (Pixel)((random_below(20001) - 10000.0) / 777) : (Pixel)random_below(256); }
+static int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// The boundary rules written another way than in parts/load: one step at a time.
-static int plain_fold(int boundary, int i, int n) {
-  while (i < 0 || i >= n) {
-    if (boundary <= 1) return -1;
-    if (boundary == 2) i = i < 0 ? 0 : n - 1;
-    if (boundary == 3) i = i < 0 ? -1 - i : 2 * n - 1 - i;
-    if (boundary == 4) i = n == 1 ? 0 : (i < 0 ? -i : 2 * n - 2 - i);
-    if (boundary == 5) i = i < 0 ? i + n : i - n;
-  }
-  return i;
-}
+// What must not be read holds a NaN, or 99 in bytes.
+static Pixel poison() { return FLOATS ? (Pixel)NAN : (Pixel)99; }
 
 struct Case {
-  int image_h, image_w, pad;        // pad: elements behind each image row
-  int template_h, template_w;
-  int origin_y, origin_x, out_h, out_w;
-  int grid_y, grid_x, images;
-  bool nan;
+  int size[3];  // of the template
+  int out[3];
+  int tiles, slack;  // slack: elements between rows, planes and tiles that are nobody's
 };
 
-template <class Kernel>
-static int check(int boundary, Kernel kernel, const Case& c) {
-  const float POISON = -12345.5f;
-  const int fill = boundary == 1 ? 3 : 0, out_row = c.out_w + 3, guard = 40;
-  // Behind each row of the image lie values that must not count. A quad's alignment is the buffer's.
-  const int image_row = c.image_w + c.pad, image_size = c.image_h * image_row;
-  std::vector<float> buffer((size_t)c.images * image_size + 8);
-  Pixel* image = (Pixel*)((uintptr_t)(buffer.data() + 3) & ~(uintptr_t)15);
-  for (int i = 0; i < c.images * image_size; i++) image[i] = i % image_row < c.image_w ? random_pixel() : (Pixel)99;
-  if (c.nan) image[c.image_h / 2 * image_row + c.image_w / 2] = (Pixel)NAN;
-  std::vector<Pixel> taps((size_t)c.template_h * c.template_w);
-  for (Pixel& tap : taps) tap = random_pixel();
-  std::vector<float> out((size_t)c.images * c.out_h * out_row + 2 * guard, POISON);
-
-  Geometry g = {};
-  g.image_stride_z = image_size;
-  g.image_stride_y = image_row;
-  g.out_stride_z = (long long)c.out_h * out_row;
-  g.out_stride_y = out_row;
-  g.image_height = c.image_h;
-  g.image_width = c.image_w;
-  g.out_height = c.out_h;
-  g.out_width = c.out_w;
-  g.origin_y = c.origin_y;
-  g.origin_x = c.origin_x;
-  g.grid_y = c.grid_y;
-  g.grid_x = c.grid_x;
-  g.fill = (float)fill;
-  const unsigned grid_x = (c.out_w - c.grid_x + zero::TILE_W - 1) / zero::TILE_W, grid_y = (c.out_h - c.grid_y + zero::TILE_H - 1) / zero::TILE_H;
-  kernel({grid_x, grid_y, (unsigned)c.images}, image, out.data() + guard, g, taps.data(), c.template_h, c.template_w);
-
-  int wrong = 0;
-  for (size_t i = 0; i < out.size(); i++) {
-    const long at = (long)i - guard;
-    const int z = at < 0 ? -1 : (int)(at / ((long)c.out_h * out_row)), y = (int)(at / out_row) % c.out_h, x = (int)(at % out_row);
-    double expected = POISON;
-    if (at >= 0 && z < c.images && x < c.out_w) {
-      expected = 0;
-      for (int r = 0; r < c.template_h; r++)
-        for (int s = 0; s < c.template_w; s++) {
-          const int iy = plain_fold(boundary, c.origin_y + y + r, c.image_h), ix = plain_fold(boundary, c.origin_x + x + s, c.image_w);
-          const double pixel = iy < 0 || ix < 0 ? fill : (double)image[z * image_size + iy * image_row + ix];
-          expected += pixel * (double)taps[(size_t)r * c.template_w + s];
-        }
-    }
-    const bool same = std::isnan(expected) ? std::isnan(out[i]) : out[i] == (float)expected;
-    if (!same && wrong++ < 3)
-      std::printf("boundary %d image %dx%d+%d template %dx%d origin %d,%d grid %d,%d: at z %d y %d x %d expected %g got %g\n", boundary,
-          c.image_h, c.image_w, c.pad, c.template_h, c.template_w, c.origin_y, c.origin_x, c.grid_y, c.grid_x, z, y, x, expected, out[i]);
-  }
-  return wrong;
-}
-
-static Case full(int h, int w, int pad, int th, int tw) { return {h, w, pad, th, tw, 1 - th, 1 - tw, h + th - 1, w + tw - 1, 0, 0, 1, false}; }
-
-// Shapes with and without inner tiles, aligned and not, templates longer than the image, every extent, a batch, a NaN.
-template <class Kernel>
-static int check_all(int boundary, Kernel kernel) {
-  int wrong = 0;
-  const int sides[][2] = {{SIDE, SIDE}, {1, 1}, {3, 19}, {21, 5}};
-  for (const auto& side : sides) {
-    const int th = SIDE > 0 ? SIDE : side[0] > 0 ? side[0] : 17, tw = SIDE > 0 ? SIDE : side[1] > 0 ? side[1] : 33;
-    wrong += check(boundary, kernel, full(5, 7, 2, th, tw));
-    wrong += check(boundary, kernel, full(1, 1, 0, th, tw));
-    Case same = full(33, 131, 5, th, tw);
-    same.origin_y = -(th / 2), same.origin_x = -(tw / 2), same.out_h = 33, same.out_w = 131, same.images = 2;
-    wrong += check(boundary, kernel, same);
-    // An inner tile, copied whole: the grid begins where an image column is a multiple of 4.
-    Case region = full(3 * 32 + 2 * th, 3 * 128 + 2 * tw, 0, th, tw);
-    region.pad = (4 - region.image_w % 4) % 4;
-    region.origin_y = 30, region.origin_x = 121, region.out_h = 40, region.out_w = 140, region.grid_y = -3, region.grid_x = -1;
-    region.nan = FLOATS;
-    wrong += check(boundary, kernel, region);
-    // The same tile from an image whose rows are not aligned.
-    region.pad += 1;
-    wrong += check(boundary, kernel, region);
-    if (SIDE > 0) break;
-  }
-  return wrong;
-}
-
-#if SIDE > 0
-#define RUN(boundary, space)                                                                                            \
-  check_all(boundary, [](Index3 grid, const Pixel* image, float* out, const Geometry& g, const Pixel* taps, int, int) { \
-    std::memset(space::flcc_taps, 0, sizeof(space::flcc_taps));                                                         \
-    for (int r = 0; r < SIDE; r++) std::memcpy((Pixel*)space::flcc_taps + r * TAPS_STRIDE, taps + r * SIDE, SIDE * sizeof(Pixel)); \
-    space::Geometry copy;                                                                                               \
-    std::memcpy(&copy, &g, sizeof(copy));                                                                               \
-    launch(grid, {space::BLOCK_W, space::BLOCK_H, 1}, [=] { space::KERNEL(image, out, copy); });                        \
-  })
+// The three sums of one output. Chunks of taps come in order, and within a chunk its rows.
+static void plain(Sum (&sums)[3], const Case& c, const Pixel* from, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
+  sums[0] = sums[1] = sums[2] = 0;
+  for (int d = 0; d < c.size[0]; d++)
+    for (int top = 0; top < c.size[1]; top += CHUNK)
+      for (int left = 0; left < c.size[2]; left += CHUNK)
+        for (int i = top; i < std::min(c.size[1], top + CHUNK); i++)
+          for (int j = left; j < std::min(c.size[2], left + CHUNK); j++) {
+            const Sum p = from[d * g.in_plane + i * g.in_row + j];
+            const int tap = (d * c.size[1] + i) * c.size[2] + j;
+            const Sum t = taps[tap], w = weights[tap];
+#if OP == SAD
+            sums[0] = std::fma(w, std::fabs(p - t), sums[0]);
+#elif OP == MASKED
+            sums[0] = std::fma(p, t, sums[0]);
+            sums[1] = std::fma(p, w, sums[1]);
+            sums[2] = std::fma(p * w, p, sums[2]);
 #else
-#define RUN(boundary, space)                                                                                                    \
-  check_all(boundary, [](Index3 grid, const Pixel* image, float* out, const Geometry& g, const Pixel* taps, int th, int tw) {   \
-    space::Geometry copy;                                                                                                       \
-    std::memcpy(&copy, &g, sizeof(copy));                                                                                       \
-    launch(grid, {space::BLOCK_W, space::BLOCK_H, 1}, [=] { space::KERNEL(image, out, copy, taps, tw, th, tw); });              \
-  })
+            sums[0] = FLOATS ? (Sum)std::fma(p, t, sums[0]) : p * t + sums[0];
 #endif
+          }
+}
+
+static void run(Index3 grid, const Case& c, const Pixel* samples, Out* const* out, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
+  const Index3 block = {BLOCK_W, BLOCK_H, 1};
+  const int depth = c.size[0], height = c.size[1], width = c.size[2];
+  (void)depth, (void)height, (void)width, (void)weights;
+#if WIDTH > 0
+  std::memset(flcc_taps, 0, sizeof(flcc_taps));
+  for (int r = 0; r < depth * height; r++) std::memcpy((Pixel*)flcc_taps + r * TAPS_STRIDE, taps + r * width, width * sizeof(Pixel));
+  launch(grid, block, [=] { KERNEL(samples, out[0], g); });
+#elif OP == SAD
+  launch(grid, block, [=] { KERNEL(samples, out[0], g, taps, weights, depth, height, width); });
+#elif OP == MASKED
+  launch(grid, block, [=] { KERNEL(samples, out[0], out[1], out[2], g, taps, weights, depth, height, width); });
+#else
+  launch(grid, block, [=] { KERNEL(samples, out[0], g, taps, depth, height, width); });
+#endif
+}
+
+static int check(const Case& c) {
+  // The samples that the host promises: whole blocks, the template beyond them, and four columns.
+  const int planes = c.out[0] + c.size[0] - 1, rows = round_up(c.out[1], TILE_H) + c.size[1] - 1;
+  const int columns = round_up(c.out[2], TILE_W) + round_up(c.size[2] - 1, 4) + 4;
+  FlccCross g = {};
+  g.in_row = round_up(columns, 16) + 16 * c.slack;
+  g.in_plane = (rows + c.slack) * g.in_row;
+  g.in_tile = (planes + c.slack) * g.in_plane;
+  g.out_row = c.out[2] + c.slack;
+  g.out_plane = (c.out[1] + c.slack) * g.out_row + c.slack;
+  g.out_tile = (c.out[0] + c.slack) * g.out_plane + c.slack;
+  for (int axis = 0; axis < 3; axis++) g.out_shape[axis] = c.out[axis];
+  g.out_depth = c.out[0];
+
+  std::vector<Pixel> buffer((size_t)(c.tiles * g.in_tile) + 64, poison());
+  Pixel* samples = (Pixel*)(((uintptr_t)buffer.data() + 15) & ~(uintptr_t)15);
+  for (int tile = 0; tile < c.tiles; tile++)
+    for (int z = 0; z < planes; z++)
+      for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++) samples[tile * g.in_tile + z * g.in_plane + y * g.in_row + x] = random_pixel();
+  // Bytes are copied by 16, up to the end of a row's last 16.
+  const int end = FLOATS ? columns : round_up(columns, 16);
+  readable = [=](const char* from, int bytes) {
+    const long long at = (const Pixel*)from - samples, in_tile = at % g.in_tile, in_plane = in_tile % g.in_plane;
+    return at >= 0 && at / g.in_tile < c.tiles && in_tile / g.in_plane < planes && in_plane / g.in_row < rows &&
+           in_plane % g.in_row + bytes / (long long)sizeof(Pixel) <= end;
+  };
+
+  const int count = c.size[0] * c.size[1] * c.size[2], guard = 64;
+  std::vector<Pixel> taps(count + 2 * guard, poison()), weights(count + 2 * guard, poison());
+  for (int i = guard; i < guard + count; i++) taps[i] = random_pixel(), weights[i] = (Pixel)(random_below(4) / (FLOATS ? 2.0 : 1.0));
+
+  const Out untouched = FLOATS ? (Out)NAN : (Out)0xdeadbeef;
+  std::vector<Out> out[3];
+  Out* at[3];
+  for (int n = 0; n < 3; n++) {
+    out[n].assign((size_t)(c.tiles * g.out_tile) + 2 * guard, untouched);
+    at[n] = out[n].data() + guard;
+  }
+  const Index3 grid = {(unsigned)(round_up(c.out[2], TILE_W) / TILE_W), (unsigned)(round_up(c.out[1], TILE_H) / TILE_H), (unsigned)(c.tiles * c.out[0])};
+  run(grid, c, samples, at, g, taps.data() + guard, weights.data() + guard);
+
+  std::vector<Out> expected[3];
+  for (int n = 0; n < 3; n++) expected[n].assign(out[n].size(), untouched);
+  for (int tile = 0; tile < c.tiles; tile++)
+    for (int z = 0; z < c.out[0]; z++)
+      for (int y = 0; y < c.out[1]; y++)
+        for (int x = 0; x < c.out[2]; x++) {
+          Sum sums[3];
+          plain(sums, c, samples + tile * g.in_tile + z * g.in_plane + y * g.in_row + x, g, taps.data() + guard, weights.data() + guard);
+          for (int n = 0; n < RESULTS; n++) expected[n][guard + tile * g.out_tile + z * g.out_plane + y * g.out_row + x] = (Out)sums[n];
+        }
+  int wrong = 0;
+  for (int n = 0; n < RESULTS; n++)
+    for (size_t i = 0; i < out[n].size(); i++)
+      if (std::memcmp(&out[n][i], &expected[n][i], sizeof(Out)) != 0 && wrong++ < 3)
+        std::printf("template %dx%dx%d outputs %dx%dx%d tiles %d slack %d: result %d element %ld: expected %.17g got %.17g\n", c.size[0], c.size[1],
+            c.size[2], c.out[0], c.out[1], c.out[2], c.tiles, c.slack, n, (long)i - guard, (double)expected[n][i], (double)out[n][i]);
+  return wrong;
+}
 
 int main() {
-  int wrong = RUN(0, zero) + RUN(1, constant) + RUN(2, replicate) + RUN(3, reflect) + RUN(4, mirror) + RUN(5, wrap);
-  std::printf("%d wrong, %ld quads copied\n", wrong, copied_quads);
-  return wrong == 0 && copied_quads > 0 ? 0 : 1;
+  // One output; whole blocks; some outputs beyond a block, in a batch.
+  const bool flat = HEIGHT == 1 && DEPTH == 1, volume = DEPTH != 1;
+  const int depth = volume ? 2 : 1;
+  const Case shapes[] = {
+      {{}, {1, 1, 1}, 1, 0},
+      {{}, {1, flat ? 1 : TILE_H, TILE_W}, 1, 0},
+      {{}, {depth, flat ? 2 : TILE_H + 3, TILE_W + 5}, 2, 3},
+  };
+  // The kernels of any size: chunks that are full, cut short, and several along each axis.
+  const int sizes[][3] = {{1, 1, 1}, {1, 1, 67}, {1, 3, 19}, {1, 21, 5}, {1, 16, 16}, {1, 33, 17}, {3, 2, 5}, {2, 17, 18}};
+  int wrong = 0;
+  for (const Case& shape : shapes) {
+    Case c = shape;
+    if (WIDTH > 0) {
+      c.size[0] = DEPTH, c.size[1] = HEIGHT, c.size[2] = WIDTH;
+      wrong += check(c);
+    } else {
+      for (const auto& size : sizes) {
+        std::memcpy(c.size, size, sizeof(size));
+        wrong += check(c);
+      }
+    }
+  }
+  std::printf("%d wrong\n", wrong);
+  return wrong == 0 ? 0 : 1;
 }

@@ -4,6 +4,7 @@
 // that a barrier too few shows. Shared memory is all ones (as floats NaN) before each block. Each function of parts/ptx has its twin here.
 #pragma once
 #define FLCC_HOST 1
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -27,13 +28,13 @@
 #define __shared__ static __attribute__((section("flcc_shared")))
 extern "C" char __start_flcc_shared[], __stop_flcc_shared[];
 
-struct alignas(16) float4 {
-  float x, y, z, w;
-};
 struct Index3 {
   unsigned x, y, z;
 };
 static Index3 threadIdx, blockIdx, blockDim, gridDim;
+using std::fabs;
+using std::fma;
+using std::min;
 
 // ---- fibres
 namespace fibres {
@@ -103,15 +104,18 @@ static void launch(Index3 grid, Index3 block, std::function<void()> kernel) {
 }
 
 // ---- twins of parts/ptx
-static long copied_quads;  // so that a test can tell whether the copying path ran
-template <class Quad, class Pixel>
-static inline void copy_quad(Quad* to, const Pixel* from) {
-  if ((uintptr_t)to % sizeof(Quad) != 0 || (uintptr_t)from % sizeof(Quad) != 0) {
-    std::printf("copy_quad: not aligned\n");
+static std::function<bool(const char*, int)> readable;  // whether a kernel may copy these bytes; the test says
+template <int BYTES>
+static inline void copy(void* to, const void* from) {
+  if ((uintptr_t)to % BYTES != 0 || (uintptr_t)from % BYTES != 0) {
+    std::printf("copy: not aligned\n");
     std::exit(1);
   }
-  std::memcpy(to, from, sizeof(Quad));
-  copied_quads++;
+  if (!readable((const char*)from, BYTES)) {
+    std::printf("copy: reads beyond the samples\n");
+    std::exit(1);
+  }
+  std::memcpy(to, from, BYTES);
 }
 static inline void wait_for_copies() {}
 static inline unsigned window_at(unsigned low, unsigned high, int bytes) {

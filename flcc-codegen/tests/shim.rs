@@ -1,17 +1,14 @@
 //! Runs rendered kernels on the CPU, through shim.h and the system's C++ compiler, against a plain loop.
 //!
-//! Of each template the smallest, the median and the largest size, and the kernels of any size, with every boundary. Without a
-//! compiler the tests say so and pass, unless FLCC_REQUIRE names `cxx`.
+//! Of each template, type and number of axes the smallest, the median and the largest size, and the kernels of any size.
+//! Without a compiler the tests say so and pass, unless FLCC_REQUIRE names `cxx`.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use flcc_codegen::matrix::{CHUNK, TYPES};
 use flcc_codegen::{Kernel, Matrix, render};
-use flcc_core::dtype::DType;
-
-/// The namespaces of check.h, in the order of the numbers in parts/load.
-const BOUNDARIES: [&str; 6] = ["zero", "constant", "replicate", "reflect", "mirror", "wrap"];
 
 /// Whether there is a compiler. Absence is printed; FLCC_REQUIRE=cxx makes it a failure.
 fn compiler_present() -> bool {
@@ -25,36 +22,33 @@ fn compiler_present() -> bool {
 }
 
 fn kernel(name: &str) -> (Kernel, String) {
-    let matrix = Matrix::committed();
-    let kernel = matrix.kernels.iter().find(|kernel| kernel.key.to_string() == name).unwrap_or_else(|| panic!("no kernel {name}"));
-    let files = render(&matrix).expect("the matrix renders");
-    let file = files.into_iter().find(|file| file.path == format!("cuda/{name}.cu")).expect("a kernel has its file");
-    (kernel.clone(), file.text)
+    let mut matrix = Matrix::committed();
+    matrix.kernels.retain(|kernel| kernel.name() == name);
+    let kernel = matrix.kernels.first().unwrap_or_else(|| panic!("no kernel {name}")).clone();
+    let files = render(&matrix).expect("the kernel renders");
+    (kernel, files.into_iter().find(|file| file.path == format!("cuda/{name}.cu")).expect("a kernel has its file").text)
 }
 
-/// Compiles `source` once per boundary into one program and runs it.
+/// Compiles `source` into a program that checks it, and runs that.
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{case}", kernel.key));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{case}", kernel.name()));
     fs::create_dir_all(&folder).unwrap();
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
 
-    let mut program = String::from("#include \"shim.h\"\n");
-    // Six copies of one C function would be one function.
-    let source = source.replace("extern \"C\" ", "");
-    for (number, name) in BOUNDARIES.iter().enumerate() {
-        program += &format!("#undef FLCC_BOUNDARY\n#define FLCC_BOUNDARY {number}\nnamespace {name} {{\n{source}}}\n");
-    }
-    program += &format!(
-        "#define KERNEL {}\n#define SIDE {}\n#define FLOATS {}\n#define TAPS_STRIDE {}\n#include \"check.h\"\n",
-        kernel.key,
-        kernel.sides().map_or(0, |[height, _]| height),
-        kernel.key.dtype() == DType::F32,
+    let [depth, height, width] = kernel.size().unwrap_or([0; 3]);
+    let program = format!(
+        "#include \"shim.h\"\n{source}\n#define KERNEL {}\n#define OP {}\n#define DEPTH {depth}\n#define HEIGHT {height}\n\
+         #define WIDTH {width}\n#define TAPS_STRIDE {}\n{}#include \"check.h\"\n",
+        kernel.name(),
+        kernel.op.name().to_uppercase(),
         kernel.taps_stride().unwrap_or(0),
+        // The kernels of any size have their own constant of this name and value.
+        if width > 0 { format!("#define CHUNK {}\n", width.max(height)) } else { format!("static_assert(CHUNK == {CHUNK}, \"\");\n") },
     );
     let (text, binary) = (folder.join("run.cpp"), folder.join("run"));
     fs::write(&text, program).unwrap();
-    let flags = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function", "-I", tests, "-o"];
-    let compiled = Command::new("g++").args(flags).arg(&binary).arg(&text).output().unwrap();
+    let flags = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function"];
+    let compiled = Command::new("g++").args(flags).args(["-I", tests, "-o"]).arg(&binary).arg(&text).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     Command::new(&binary).output().unwrap()
 }
@@ -91,44 +85,88 @@ macro_rules! kernels {
         #[test]
         fn the_list_covers_the_matrix() {
             let listed = [$(stringify!($name)),*];
-            for dtype in [DType::F32, DType::U8] {
-                let mut sides: Vec<[usize; 2]> =
-                    Matrix::committed().kernels.iter().filter(|kernel| kernel.key.dtype() == dtype).filter_map(Kernel::sides).collect();
-                sides.sort();
-                for [height, width] in [sides[0], sides[sides.len() / 2], sides[sides.len() - 1]] {
-                    let start = format!("corr_{dtype}_{height}x{width}_");
-                    assert!(listed.iter().any(|name| name.starts_with(&start)), "{start} is not run");
+            let kernels = Matrix::committed().kernels;
+            for dtype in TYPES {
+                for axes in 1..=3 {
+                    let mut of: Vec<&Kernel> =
+                        kernels.iter().filter(|kernel| kernel.dtype == dtype && kernel.sides.len() == axes).collect();
+                    of.sort_by_key(|kernel| &kernel.sides);
+                    for kernel in [of[0], of[of.len() / 2], of[of.len() - 1]] {
+                        assert!(listed.contains(&kernel.name().as_str()), "{} is not run", kernel.name());
+                    }
                 }
-                assert!(listed.iter().any(|name| name.starts_with(&format!("corr_{dtype}_any_"))));
+            }
+            for kernel in kernels.iter().filter(|kernel| kernel.sides.is_empty()) {
+                assert!(listed.contains(&kernel.name().as_str()), "{} is not run", kernel.name());
             }
         }
     };
 }
 
 kernels! {
+    corr_f32_2_b128x1
+    corr_f32_33_b128x1
+    corr_f32_64_b128x1
     corr_f32_2x2_b32x8
     corr_f32_11x11_b32x8
     corr_f32_32x32_b16x8
+    corr_f32_2x2x2_b32x8
+    corr_f32_5x5x5_b32x8
+    corr_f32_8x8x8_b32x8
     corr_f32_any_b32x8
+    corr_f64_2_b128x1
+    corr_f64_33_b128x1
+    corr_f64_64_b128x1
+    corr_f64_2x2_b16x8
+    corr_f64_11x11_b16x8
+    corr_f64_32x32_b16x8
+    corr_f64_2x2x2_b16x8
+    corr_f64_5x5x5_b16x8
+    corr_f64_8x8x8_b16x8
+    corr_f64_any_b16x8
+    corr_u8_2_b128x1
+    corr_u8_33_b128x1
+    corr_u8_64_b128x1
     corr_u8_2x2_b32x8
     corr_u8_11x11_b32x8
     corr_u8_32x32_b32x8
+    corr_u8_2x2x2_b32x8
+    corr_u8_5x5x5_b32x8
+    corr_u8_8x8x8_b32x8
     corr_u8_any_b32x8
+    masked_f64_any_b16x8
+    sad_f64_any_b16x8
 }
 
 #[test]
 fn a_missing_barrier_is_found() {
-    check_broken("corr_f32_2x2_b32x8", "load", "g.origin_x + x0);\n  __syncthreads();", "g.origin_x + x0);");
-    check_broken("corr_f32_2x2_b32x8", "stage", "__syncthreads();  // the stage", "// the stage");
+    check_broken("corr_f32_2x2_b32x8", "load", "INPUT_PIECES);\n  __syncthreads();", "INPUT_PIECES);");
+    check_broken("corr_f32_2x2_b32x8", "stage", "__syncthreads();  // what lies there", "// what lies there");
+    check_broken("corr_f32_2x2x2_b32x8", "plane", "__syncthreads();  // the last plane", "// the last plane");
+    check_broken("corr_f32_any_b32x8", "chunk", "__syncthreads();  // the last chunk", "// the last chunk");
 }
 
 #[test]
-fn a_wrong_fold_is_found() {
-    check_broken("corr_u8_2x2_b32x8", "mirror", "2 * n - 2 - j", "2 * n - 1 - j");
-    check_broken("corr_u8_2x2_b32x8", "wrap", "if (j < 0) j += period;", "");
+fn a_read_beyond_the_samples_is_found() {
+    check_broken("corr_f32_2x2_b32x8", "rows", "INPUT_H = TILE_H + 2 - 1;", "INPUT_H = TILE_H + 2;");
+    check_broken("corr_f64_any_b16x8", "columns", "(columns - 1 + PIECE - 1)", "(columns + 7 + PIECE - 1)");
+    check_broken("corr_f32_2_b128x1", "pieces", "INPUT_PIECES = BLOCK_W * GROUPS + 1", "INPUT_PIECES = BLOCK_W * GROUPS + 3");
 }
 
 #[test]
 fn a_store_outside_is_found() {
-    check_broken("corr_u8_2x2_b32x8", "store", "x0 + x < g.out_width", "x0 + x < g.out_width + 1");
+    check_broken("corr_u8_2x2_b32x8", "column", "x < columns", "x <= columns");
+    check_broken("corr_f64_2x2_b16x8", "row", "y >= rows", "y > rows");
+}
+
+#[test]
+fn another_order_of_adding_is_found() {
+    let (from, to) = ("add_taps(acc[0], window, taps[r + 0], 2);", "");
+    check_broken("corr_f32_2x2_b32x8", "missing", from, to);
+    check_broken(
+        "sad_f64_any_b16x8",
+        "order",
+        "for (int left = 0; left < width; left += CHUNK)",
+        "for (int left = (width - 1) / CHUNK * CHUNK; left >= 0; left -= CHUNK)",
+    );
 }

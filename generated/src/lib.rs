@@ -14,18 +14,33 @@ pub struct Entry {
     pub source: &'static str,
     /// The operation's word.
     pub op: &'static str,
-    /// The pixel type of image and template by its name.
+    /// The type of samples and template by its name.
     pub dtype: &'static str,
-    /// Height and width of its template; `None`: an argument of the kernel.
-    pub size: Option<[usize; 2]>,
+    /// The C type of its results.
+    pub out: &'static str,
+    /// Its template's sides, one to three; empty: arguments of the kernel.
+    pub sides: &'static [usize],
     /// Outputs of one block: rows, columns.
     pub tile: [usize; 2],
     /// Threads of one block: rows (y), columns (x).
     pub block: [usize; 2],
-    /// Elements between the rows of the template in the module's `flcc_taps`, filled up with zeros; `None` where the template
-    /// is an argument of the kernel.
+    /// Elements between the rows of the template in the module's `flcc_taps`, filled up with zeros; planes follow each other without
+    /// a gap. `None` where the template is an argument of the kernel.
     pub taps_stride: Option<usize>,
 }
+
+impl Entry {
+    /// Depth, height and width of its template, ones in front; `None`: any.
+    pub fn size(&self) -> Option<[usize; 3]> {
+        let mut size = [1; 3];
+        size[3 - self.sides.len()..].copy_from_slice(self.sides);
+        (!self.sides.is_empty()).then_some(size)
+    }
+}
+
+/// The source of the kernels around a cross term: samples, window sums, scores. It includes nothing; options of its compilation
+/// choose types, boundary and measure.
+pub const PIPELINE: &str = include_str!("../cuda/pipeline.cu");
 
 /// Every kernel, sorted by name.
 pub fn kernels() -> &'static [Entry] {
@@ -35,6 +50,16 @@ pub fn kernels() -> &'static [Entry] {
 /// The kernel of a name.
 pub fn kernel(name: &str) -> Option<&'static Entry> {
     kernels().binary_search_by(|entry| entry.name.cmp(name)).ok().map(|at| &kernels()[at])
+}
+
+/// The kernel made for one template size (depth, height, width, ones in front), if it is listed.
+pub fn listed(op: &str, dtype: &str, size: [usize; 3]) -> Option<&'static Entry> {
+    kernels().iter().find(|entry| entry.op == op && entry.dtype == dtype && entry.size() == Some(size))
+}
+
+/// The kernel for templates of any size.
+pub fn generic(op: &str, dtype: &str) -> Option<&'static Entry> {
+    kernels().iter().find(|entry| entry.op == op && entry.dtype == dtype && entry.sides.is_empty())
 }
 
 /// The source text of a kernel.
@@ -60,9 +85,20 @@ mod tests {
     #[test]
     fn a_name_says_what_its_row_says() {
         for entry in kernels() {
-            let size = entry.size.map_or("any".into(), |[height, width]| format!("{height}x{width}"));
+            let sides: Vec<String> = entry.sides.iter().map(usize::to_string).collect();
+            let size = if sides.is_empty() { "any".into() } else { sides.join("x") };
             let [y, x] = entry.block;
             assert_eq!(entry.name, format!("{}_{}_{size}_b{x}x{y}", entry.op, entry.dtype));
         }
+    }
+
+    #[test]
+    fn a_size_finds_its_kernel() {
+        for entry in kernels() {
+            let found = entry.size().map_or(generic(entry.op, entry.dtype), |size| listed(entry.op, entry.dtype, size));
+            assert_eq!(found, Some(entry));
+        }
+        assert_eq!(listed("corr", "f32", [1, 7, 9]), None);
+        assert_eq!(generic("corr", "u16"), None);
     }
 }
