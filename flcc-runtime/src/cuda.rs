@@ -53,7 +53,7 @@ impl From<Fault> for flcc_core::error::ExecError {
 #[cfg(feature = "cuda")]
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
-        Refusal::new("cuda", fault)
+        Refusal::new("cuda", fault.to_string())
     }
 }
 

@@ -69,7 +69,6 @@ pub struct CudaExecute {
     steps: Steps,
     code: Code,
     cross: Option<(Code, Function)>,
-    tiling: Tiling,
     layout: Layout,
     /// Tiles of one image.
     tiles: Vec<Tile>,
@@ -111,20 +110,8 @@ impl CudaExecute {
         let outputs: usize = layout.out_shape.iter().map(|&side| side as usize).product();
         let per_tile = (MOST_BLOCKS / (layout.out_shape[0] as usize * spec.channels()).max(1)).max(1);
         let batch = (BATCH_OUTPUTS / outputs.max(1)).clamp(1, per_tile).min(tiles.len().saturating_mul(spec.images().max(64)));
-        let mut execute = CudaExecute {
-            owner: Owner::new(),
-            spec: spec.clone(),
-            decisions,
-            gpu,
-            steps,
-            code,
-            cross,
-            tiling,
-            layout,
-            tiles,
-            batch,
-            group: 1,
-        };
+        let mut execute =
+            CudaExecute { owner: Owner::new(), spec: spec.clone(), decisions, gpu, steps, code, cross, layout, tiles, batch, group: 1 };
         while execute.batch > 1 && execute.slot_bytes() * SLOTS > execute.decisions.memory {
             execute.batch /= 2;
         }
@@ -327,7 +314,7 @@ impl CudaExecute {
         let constants = Constants {
             n: weights.n,
             energy: checked.energy,
-            unscale: 1.0 / checked.scale,
+            unscale: 1.0,
             doubt: [constant.0, constant.1],
             template_scale: checked.scale,
             exact_sum,

@@ -87,10 +87,13 @@ impl Transforms {
     /// A buffer that is too short, or cuFFT's.
     pub fn there(&self, from: Address, to: Address) -> Result<(), Fault> {
         self.check(from, to)?;
-        let (from, to) = (from.at as *mut _, to.at as *mut _);
         // SAFETY: both addresses hold what the plan needs, by the check; the stream orders them with kernels.
         unsafe {
-            if self.double { result::exec_d2z(self.there.0, from.cast(), to.cast()) } else { result::exec_r2c(self.there.0, from, to) }
+            if self.double {
+                result::exec_d2z(self.there.0, from.at as *mut _, to.at as *mut _)
+            } else {
+                result::exec_r2c(self.there.0, from.at as *mut _, to.at as *mut _)
+            }
         }?;
         Ok(())
     }
@@ -101,10 +104,13 @@ impl Transforms {
     /// A buffer that is too short, or cuFFT's.
     pub fn back(&self, from: Address, to: Address) -> Result<(), Fault> {
         self.check(to, from)?;
-        let (from, to) = (from.at as *mut _, to.at as *mut _);
         // SAFETY: as above.
         unsafe {
-            if self.double { result::exec_z2d(self.back.0, from.cast(), to.cast()) } else { result::exec_c2r(self.back.0, from, to) }
+            if self.double {
+                result::exec_z2d(self.back.0, from.at as *mut _, to.at as *mut _)
+            } else {
+                result::exec_c2r(self.back.0, from.at as *mut _, to.at as *mut _)
+            }
         }?;
         Ok(())
     }

@@ -122,7 +122,7 @@ fn direct(name: &'static str, spec: &Spec, device: &Device) -> Result<Vec<Offer>
         };
     let outputs = spec.out_shape().len() as f64;
     let products = outputs * taps as f64 * spec.templates() as f64 * if masked { 3.0 } else { 1.0 };
-    let body: KernelKey = entry.name.parse().map_err(|error| Refusal::new(name, error))?;
+    let body: KernelKey = entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
     Ok(plain_tiles(spec)
         .into_iter()
         .map(|tile| Offer {
@@ -275,4 +275,58 @@ fn smooth(mut length: usize) -> bool {
         }
     }
     length == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> Machine {
+        let device = Device { index: 0, name: "a device".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+        Machine::described(&[], 4).with_devices(vec![device], "described")
+    }
+
+    fn first(method: Method, spec: &str) -> Result<String, String> {
+        let offers = offers("cuda", method, &spec.parse().unwrap(), &machine()).map_err(|refusal| refusal.reason)?;
+        Ok(offers[0].kernel.to_string())
+    }
+
+    #[test]
+    fn a_listed_size_has_its_kernel_and_others_the_one_for_any() {
+        let name = |spec| first(Method::Direct, spec).unwrap();
+        assert!(name("corr:f32:2000x2000*7x7:valid").starts_with("corr_f32_7x7_b"));
+        assert!(name("zncc:u8:2000x2000*16x16:valid").starts_with("corr_u8_16x16_b"));
+        assert!(name("zncc:u8/f32:2000x2000*16x16:valid").starts_with("corr_f32_16x16_b"));
+        assert!(name("zncc:u16:2000x2000*16x16:valid").starts_with("corr_f64_16x16_b"));
+        assert!(name("zncc:f32:100x100x100*5x5x5:valid").starts_with("corr_f32_5x5x5_b"));
+        assert!(name("zncc:f32:100000*31:valid").starts_with("corr_f32_31_b"));
+        assert!(name("corr:f32:2000x2000*7x9:valid").starts_with("corr_f32_any_b"));
+        assert!(name("zncc:f32:2000x2000*7x7:valid,mask01").starts_with("masked_f64_any_b"));
+        assert!(name("sad:u8:2000x2000*7x7:valid").starts_with("sad_f64_any_b"));
+        // A sequential sum of that many terms in f32 would leave every panel in doubt.
+        assert!(name("zncc:f32:2000x2000*32x32:valid").starts_with("corr_f64_32x32_b"));
+    }
+
+    #[test]
+    fn transforms_hold_the_template_and_rows_of_whole_vectors() {
+        for spec in
+            ["zncc:f32:2000x2000*64x64:valid", "corr:f32:300x40*280x33:full", "zncc:f32:100x90x80*9x9x9:same", "corr:f32:100000*700:full"]
+        {
+            let spec: Spec = spec.parse().unwrap();
+            for shape in shapes(&spec) {
+                let template = spec.template().padded();
+                assert!((0..3).all(|axis| shape[axis] >= template[axis] && smooth(shape[axis])), "{spec}: {shape:?}");
+                assert_eq!(shape[2] % 16, 0, "{spec}: {shape:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_gpu_does_not_serve_is_refused_with_a_reason() {
+        assert!(first(Method::Separable, "corr:f32:200x200*7x7:valid").unwrap_err().contains("no separable kernels"));
+        assert!(first(Method::Fourier, "sad:f32:200x200*7x7:valid").unwrap_err().contains("sad"));
+        let spec: Spec = "corr:f32:20x20*7x7:valid".parse().unwrap();
+        let channels = spec.with_channels(9).unwrap();
+        assert!(offers("cuda", Method::Direct, &channels, &machine()).unwrap_err().reason.contains("9 channels"));
+    }
 }
