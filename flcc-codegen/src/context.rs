@@ -5,7 +5,7 @@ use serde::Serialize;
 use tera::Context;
 
 use crate::banner;
-use crate::matrix::{CHUNK, Kernel, Op};
+use crate::matrix::{Kernel, Op};
 
 /// A stretch of template rows `start..end`, `rows` of them unrolled; `rolled`: as a loop.
 #[derive(Debug, PartialEq, Serialize)]
@@ -36,7 +36,8 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
     let [block_h, block_w] = kernel.block;
     let [patch_h, patch_w] = kernel.patch;
     let listed = kernel.size();
-    let [depth, height, width] = listed.unwrap_or([1, CHUNK, CHUNK]);
+    let [chunk_h, chunk_w] = kernel.chunk();
+    let [depth, height, width] = listed.unwrap_or([1, chunk_h, chunk_w]);
     let words = Words::of(dtype).ok_or_else(|| tera::Error::message(format!("no CUDA words for {dtype}")))?;
     // Bytes are copied by 16 where the pieces of a row lie in order.
     let copy = if words.piece_bytes == 4 && patch_w == words.piece { 4 } else { 1 };
@@ -56,11 +57,14 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
     context.insert("piece_bytes", &words.piece_bytes);
     context.insert("copy", &copy);
     context.insert("copy_bytes", &(copy * words.piece_bytes));
+    context.insert("copy_cache", if copy * words.piece_bytes == 16 { "cg" } else { "ca" });
     context.insert("block_h", &block_h);
     context.insert("block_w", &block_w);
     context.insert("patch_h", &patch_h);
     context.insert("patch_w", &patch_w);
     context.insert("listed", &listed.is_some());
+    // Left to itself, the compiler spills some f64 kernels for the sake of one more block a multiprocessor.
+    context.insert("bounds", if dtype == DType::F64 { "THREADS, 1" } else { "THREADS" });
     context.insert("rows_held", &height);
     context.insert("input_extra", &words.extra(width));
     context.insert("formula", &formula(kernel.op, kernel.sides.len()));
@@ -75,7 +79,9 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
     } else {
         context.insert("window_extra", &words.extra(patch_w));
         context.insert("title", title(kernel.op));
-        context.insert("chunk", &CHUNK);
+        context.insert("flat", &(chunk_h == 1));
+        context.insert("chunk_h", &chunk_h);
+        context.insert("chunk_w", &chunk_w);
         context.insert("c_total", kernel.c_out());
         context.insert("weighted", &(kernel.op != Op::Corr));
         context.insert("outs", if kernel.op == Op::Masked { &["cross", "sum", "square"][..] } else { &["cross"] });

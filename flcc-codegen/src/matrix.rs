@@ -8,9 +8,6 @@ use flcc_core::sizes;
 /// this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a quarter slower.
 pub const MAX_UNROLLED: usize = 1024;
 
-/// Rows and columns of taps that the run-time-size kernels hold in shared memory.
-pub const CHUNK: usize = 16;
-
 /// The types of samples that kernels compute in. Others are converted when samples are loaded.
 pub const TYPES: [DType; 3] = [DType::F32, DType::F64, DType::U8];
 
@@ -60,17 +57,17 @@ pub struct Matrix {
 
 impl Matrix {
     /// What the repository holds: direct correlation in each of [`TYPES`] for the [`lines`], [`squares`] and [`cubes`] and for any
-    /// size; absolute differences and masked sums for any size, in f64, which holds their integers exactly.
+    /// size, with tiles of one row too; absolute differences and masked sums for any size, in f64, which holds their integers exactly.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
         for dtype in TYPES {
-            kernels.extend(lines().map(|length| line(dtype, length)));
+            kernels.extend(lines().map(|length| line(dtype, vec![length])));
             kernels.extend(squares().map(|side| direct(dtype, vec![side; 2])));
             kernels.extend(cubes().map(|side| direct(dtype, vec![side; 3])));
-            kernels.push(direct(dtype, Vec::new()));
+            kernels.extend([direct(dtype, Vec::new()), line(dtype, Vec::new())]);
         }
         for op in [Op::Sad, Op::Masked] {
-            kernels.push(Kernel { op, ..direct(DType::F64, Vec::new()) });
+            kernels.extend([direct(DType::F64, Vec::new()), line(DType::F64, Vec::new())].map(|kernel| Kernel { op, ..kernel }));
         }
         Matrix { kernels }
     }
@@ -109,8 +106,8 @@ fn direct(dtype: DType, sides: Vec<usize>) -> Kernel {
 }
 
 /// The direct correlation of a signal: one row, so a wide patch is what reuses a window.
-fn line(dtype: DType, length: usize) -> Kernel {
-    Kernel { op: Op::Corr, dtype, sides: vec![length], block: [1, 128], patch: [1, 8] }
+fn line(dtype: DType, sides: Vec<usize>) -> Kernel {
+    Kernel { op: Op::Corr, dtype, sides, block: [1, 128], patch: [1, 8] }
 }
 
 impl Kernel {
@@ -149,6 +146,11 @@ impl Kernel {
     /// Outputs of a block: rows, columns.
     pub fn tile(&self) -> [usize; 2] {
         [self.block[0] * self.patch[0], self.block[1] * self.patch[1]]
+    }
+
+    /// Rows and columns of taps that a kernel of any size holds in shared memory. A sum of that many products of bytes fits 32 bits.
+    pub fn chunk(&self) -> [usize; 2] {
+        if self.tile()[0] == 1 { [1, 256] } else { [16, 16] }
     }
 
     /// The C type of its results. A listed sum of bytes fits 32 bits.

@@ -1,5 +1,5 @@
 // Compares a kernel with a plain loop that adds the same products in the same order: every bit must agree.
-// Included after the kernel's source; the test defines KERNEL, OP, DEPTH, HEIGHT, WIDTH (0: any size), TAPS_STRIDE, CHUNK.
+// Included after the kernel's source; the test defines KERNEL, OP, DEPTH, HEIGHT, WIDTH (0: any size), TAPS_STRIDE, CHUNK_H, CHUNK_W.
 #define CORR 0
 #define SAD 1
 #define MASKED 2
@@ -29,10 +29,10 @@ struct Case {
 static void plain(Sum (&sums)[3], const Case& c, const Pixel* from, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
   sums[0] = sums[1] = sums[2] = 0;
   for (int d = 0; d < c.size[0]; d++)
-    for (int top = 0; top < c.size[1]; top += CHUNK)
-      for (int left = 0; left < c.size[2]; left += CHUNK)
-        for (int i = top; i < std::min(c.size[1], top + CHUNK); i++)
-          for (int j = left; j < std::min(c.size[2], left + CHUNK); j++) {
+    for (int top = 0; top < c.size[1]; top += CHUNK_H)
+      for (int left = 0; left < c.size[2]; left += CHUNK_W)
+        for (int i = top; i < std::min(c.size[1], top + CHUNK_H); i++)
+          for (int j = left; j < std::min(c.size[2], left + CHUNK_W); j++) {
             const Sum p = from[d * g.in_plane + i * g.in_row + j];
             const int tap = (d * c.size[1] + i) * c.size[2] + j;
             const Sum t = taps[tap], w = weights[tap];
@@ -48,7 +48,8 @@ static void plain(Sum (&sums)[3], const Case& c, const Pixel* from, const FlccCr
           }
 }
 
-static void run(Index3 grid, const Case& c, const Pixel* samples, Out* const* out, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
+static void run(
+    Index3 grid, const Case& c, const Pixel* samples, Out* const* out, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
   const Index3 block = {BLOCK_W, BLOCK_H, 1};
   const int depth = c.size[0], height = c.size[1], width = c.size[2];
   (void)depth, (void)height, (void)width, (void)weights;
@@ -104,7 +105,8 @@ static int check(const Case& c) {
     out[n].assign((size_t)(c.tiles * g.out_tile) + 2 * guard, untouched);
     at[n] = out[n].data() + guard;
   }
-  const Index3 grid = {(unsigned)(round_up(c.out[2], TILE_W) / TILE_W), (unsigned)(round_up(c.out[1], TILE_H) / TILE_H), (unsigned)(c.tiles * c.out[0])};
+  const int across = round_up(c.out[2], TILE_W) / TILE_W, down = round_up(c.out[1], TILE_H) / TILE_H;
+  const Index3 grid = {(unsigned)across, (unsigned)down, (unsigned)(c.tiles * c.out[0])};
   run(grid, c, samples, at, g, taps.data() + guard, weights.data() + guard);
 
   std::vector<Out> expected[3];
@@ -121,8 +123,9 @@ static int check(const Case& c) {
   for (int n = 0; n < RESULTS; n++)
     for (size_t i = 0; i < out[n].size(); i++)
       if (std::memcmp(&out[n][i], &expected[n][i], sizeof(Out)) != 0 && wrong++ < 3)
-        std::printf("template %dx%dx%d outputs %dx%dx%d tiles %d slack %d: result %d element %ld: expected %.17g got %.17g\n", c.size[0], c.size[1],
-            c.size[2], c.out[0], c.out[1], c.out[2], c.tiles, c.slack, n, (long)i - guard, (double)expected[n][i], (double)out[n][i]);
+        std::printf("template %dx%dx%d outputs %dx%dx%d tiles %d slack %d: result %d element %ld: expected %.17g got %.17g\n", c.size[0],
+            c.size[1], c.size[2], c.out[0], c.out[1], c.out[2], c.tiles, c.slack, n, (long)i - guard, (double)expected[n][i],
+            (double)out[n][i]);
   return wrong;
 }
 
@@ -136,7 +139,11 @@ int main() {
       {{}, {depth, flat ? 2 : TILE_H + 3, TILE_W + 5}, 2, 3},
   };
   // The kernels of any size: chunks that are full, cut short, and several along each axis.
-  const int sizes[][3] = {{1, 1, 1}, {1, 1, 67}, {1, 3, 19}, {1, 21, 5}, {1, 16, 16}, {1, 33, 17}, {3, 2, 5}, {2, 17, 18}};
+#ifdef FLCC_TH
+  const int sizes[][3] = {{FLCC_TD, FLCC_TH, FLCC_TW}};
+#else
+  const int sizes[][3] = {{1, 1, 1}, {1, 1, 300}, {1, 3, 19}, {1, 21, 5}, {1, 16, 16}, {1, 33, 17}, {3, 2, 5}, {2, 17, 18}};
+#endif
   int wrong = 0;
   for (const Case& shape : shapes) {
     Case c = shape;

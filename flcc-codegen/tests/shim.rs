@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use flcc_codegen::matrix::{CHUNK, TYPES};
+use flcc_codegen::matrix::TYPES;
 use flcc_codegen::{Kernel, Matrix, render};
 
 /// Whether there is a compiler. Absence is printed; FLCC_REQUIRE=cxx makes it a failure.
@@ -42,8 +42,8 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
         kernel.name(),
         kernel.op.name().to_uppercase(),
         kernel.taps_stride().unwrap_or(0),
-        // The kernels of any size have their own constant of this name and value.
-        if width > 0 { format!("#define CHUNK {}\n", width.max(height)) } else { format!("static_assert(CHUNK == {CHUNK}, \"\");\n") },
+        // A listed kernel has one chunk; the others have their own constants of these names.
+        if width > 0 { format!("#define CHUNK_H {height}\n#define CHUNK_W {width}\n") } else { String::new() },
     );
     let (text, binary) = (folder.join("run.cpp"), folder.join("run"));
     fs::write(&text, program).unwrap();
@@ -114,6 +114,7 @@ kernels! {
     corr_f32_5x5x5_b32x8
     corr_f32_8x8x8_b32x8
     corr_f32_any_b32x8
+    corr_f32_any_b128x1
     corr_f64_2_b128x1
     corr_f64_33_b128x1
     corr_f64_64_b128x1
@@ -124,6 +125,7 @@ kernels! {
     corr_f64_5x5x5_b16x8
     corr_f64_8x8x8_b16x8
     corr_f64_any_b16x8
+    corr_f64_any_b128x1
     corr_u8_2_b128x1
     corr_u8_33_b128x1
     corr_u8_64_b128x1
@@ -134,8 +136,20 @@ kernels! {
     corr_u8_5x5x5_b32x8
     corr_u8_8x8x8_b32x8
     corr_u8_any_b32x8
+    corr_u8_any_b128x1
     masked_f64_any_b16x8
+    masked_f64_any_b128x1
     sad_f64_any_b16x8
+    sad_f64_any_b128x1
+}
+
+#[test]
+fn sides_can_be_constants_of_the_compilation() {
+    if compiler_present() {
+        let (kernel, source) = kernel("corr_f32_any_b32x8");
+        let output = run(&kernel, &format!("#define FLCC_TD 1\n#define FLCC_TH 7\n#define FLCC_TW 19\n{source}"), "constant");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
 }
 
 #[test]
@@ -166,7 +180,7 @@ fn another_order_of_adding_is_found() {
     check_broken(
         "sad_f64_any_b16x8",
         "order",
-        "for (int left = 0; left < width; left += CHUNK)",
-        "for (int left = (width - 1) / CHUNK * CHUNK; left >= 0; left -= CHUNK)",
+        "for (int left = 0; left < width; left += CHUNK_W)",
+        "for (int left = (width - 1) / CHUNK_W * CHUNK_W; left >= 0; left -= CHUNK_W)",
     );
 }
