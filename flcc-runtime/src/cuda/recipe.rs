@@ -94,7 +94,8 @@ fn direct(name: &'static str, spec: &Spec, device: &Device) -> Result<Vec<Offer>
         DType::F32
     };
     let missing = |op: &str| Refusal::new(name, format!("there is no kernel {op} for {real}"));
-    let any = |op: &str| flcc_generated::generic(op, real.name()).ok_or_else(|| missing(op));
+    let flat = template[1] == 1 && spec.mode_region().shape.padded()[1] == 1;
+    let any = |op: &str| flcc_generated::generic(op, real.name(), flat).ok_or_else(|| missing(op));
     let (engine, entry) = if measure == Measure::Sad {
         let entry = any("sad")?;
         (Engine::Differences(entry), entry)
