@@ -53,7 +53,7 @@ static int plain_fold(int i, int n) {
   return i;
 }
 
-enum Data { PLAIN, OFFSET, CONSTANT, BLOCKS, HUGE_ONE, HUGE_ALL, FAINT, HOLES, KINDS };
+enum Data { PLAIN, OFFSET, CONSTANT, BLOCKS, HUGE_ONE, HUGE_ALL, SMALL_ALL, HOLES, KINDS };
 enum Mask { NONE, BINARY, WEIGHTS };
 
 struct Case {
@@ -79,7 +79,7 @@ static double random_pixel(Data data, int i) {
     case BLOCKS: return i / 13 % 2 ? 0.7f : random_below(4) ? 0 : noise;
     case HUGE_ONE: return i == 11 ? (f64 ? 1e90 : 1e15) : noise;
     case HUGE_ALL: return noise * (f64 ? (product ? 1e120 : 1e300) : 1e30);
-    case FAINT: return noise * (f64 ? 1e-310 : 1e-40);
+    case SMALL_ALL: return noise * (f64 ? 1e-310 : 1e-40);
     case HOLES: return random_below(60) == 0 ? (random_below(2) ? NAN : -INFINITY) : noise;
     default: return noise;
   }

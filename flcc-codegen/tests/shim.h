@@ -21,7 +21,7 @@
 #define __constant__ static
 #define __forceinline__ inline
 #define __restrict__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // One block runs at a time, so static variables are its shared memory; the linker names both ends of their section.
 #define __shared__ static __attribute__((section("flcc_shared")))
