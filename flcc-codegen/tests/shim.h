@@ -125,3 +125,32 @@ static inline unsigned dot4(unsigned a, unsigned b, unsigned sum) {
   for (int i = 0; i < 32; i += 8) sum += (a >> i & 255) * (b >> i & 255);
   return sum;
 }
+
+// ---- twins of CUDA's own functions. One thread runs at a time, so nothing more makes an operation atomic.
+template <class To, class From>
+static inline To same_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From), "bits of one size");
+  To to;
+  std::memcpy(&to, &from, sizeof(to));
+  return to;
+}
+static inline long long __double_as_longlong(double value) { return same_bits<long long>(value); }
+static inline double __longlong_as_double(long long bits) { return same_bits<double>(bits); }
+static inline unsigned __float_as_uint(float value) { return same_bits<unsigned>(value); }
+static inline double __ll2double_rn(long long value) { return (double)value; }
+static inline double __ull2double_rn(unsigned long long value) { return (double)value; }
+static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz((unsigned)value); }
+static inline int __clzll(long long value) { return value == 0 ? 64 : __builtin_clzll((unsigned long long)value); }
+template <class T>
+static inline T atomicMax(T* at, T value) {
+  const T old = *at;
+  if (old < value) *at = value;
+  return old;
+}
+template <class T>
+static inline T atomicAdd(T* at, T value) {
+  const T old = *at;
+  *at += value;
+  return old;
+}

@@ -1,0 +1,118 @@
+//! Runs the pipeline's kernels on the CPU, through shim.h and the system's C++ compiler, against plain loops.
+//!
+//! Each row is one set of options; together they name every pixel type, boundary and measure. Without a compiler the tests say so
+//! and pass, unless FLCC_REQUIRE names `cxx`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use flcc_codegen::{Matrix, render};
+
+/// Options of a compilation, by the names of the source without `FLCC_`.
+type Options<'a> = &'a [(&'a str, &'a str)];
+
+/// Whether there is a compiler. Absence is printed; FLCC_REQUIRE=cxx makes it a failure.
+fn compiler_present() -> bool {
+    let present = cfg!(target_os = "linux") && Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success());
+    let required = std::env::var("FLCC_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word.trim() == "cxx"));
+    assert!(present || !required, "FLCC_REQUIRE names cxx, and g++ on Linux is absent");
+    if !present {
+        println!("absent: g++ on Linux, so no kernel ran");
+    }
+    present
+}
+
+fn source() -> String {
+    let files = render(&Matrix::committed()).expect("the templates render");
+    files.into_iter().find(|file| file.path == "cuda/pipeline.cu").expect("the pipeline has its file").text
+}
+
+fn run(source: &str, options: Options<'_>, case: &str) -> Output {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("pipeline-{case}"));
+    fs::create_dir_all(&folder).unwrap();
+    let defines: String = options.iter().map(|(name, value)| format!("#define FLCC_{name} {value}\n")).collect();
+    let program = format!("#include \"shim.h\"\n{defines}{source}#include \"pipeline_check.h\"\n");
+    let (text, binary) = (folder.join("run.cpp"), folder.join("run"));
+    fs::write(&text, program).unwrap();
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    let flags = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function", "-I", tests, "-o"];
+    let compiled = Command::new("g++").args(flags).arg(&binary).arg(&text).output().unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    Command::new(&binary).output().unwrap()
+}
+
+#[track_caller]
+fn check(case: &str, options: Options<'_>) {
+    if compiler_present() {
+        let output = run(&source(), options, case);
+        assert!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+/// A source that is changed must not pass.
+#[track_caller]
+fn check_broken(case: &str, options: Options<'_>, from: &str, to: &str) {
+    if compiler_present() {
+        let source = source();
+        assert!(source.contains(from), "the source does not hold {from}");
+        let output = run(&source.replacen(from, to, 1), options, case);
+        assert!(!output.status.success(), "the source passes with {to:?} for {from:?}");
+    }
+}
+
+macro_rules! rows {
+    ($($case:ident: $($name:ident = $value:ident),*;)*) => {
+        $(
+            #[test]
+            fn $case() {
+                check(stringify!($case), &[$((stringify!($name), concat!("FLCC_", stringify!($value)))),*]);
+            }
+        )*
+    };
+}
+
+rows! {
+    zncc_f32: PIXEL = F32, REAL = F32, CROSS = CROSS_F32, BOUNDARY = ZERO, MEASURE = ZNCC, OUT = F32;
+    zncc_f64_in_f32: PIXEL = F64, REAL = F32, CROSS = CROSS_F32, BOUNDARY = MIRROR, MEASURE = ZNCC, OUT = F32;
+    zncc_f64: PIXEL = F64, REAL = F64, CROSS = CROSS_F64, BOUNDARY = CONSTANT, MEASURE = ZNCC, OUT = F64;
+    zncc_u16_in_f32: PIXEL = U16, REAL = F32, CROSS = CROSS_F32, BOUNDARY = REPLICATE, MEASURE = ZNCC, OUT = F32;
+    ncc_f32: PIXEL = F32, REAL = F32, CROSS = CROSS_F32, BOUNDARY = REPLICATE, MEASURE = NCC, OUT = F32;
+    nssd_f64: PIXEL = F64, REAL = F64, CROSS = CROSS_F64, BOUNDARY = REFLECT, MEASURE = NSSD, OUT = F64;
+    cc_f64: PIXEL = F64, REAL = F64, CROSS = CROSS_F64, BOUNDARY = WRAP, MEASURE = CC, OUT = F64;
+    ssd_f64: PIXEL = F64, REAL = F64, CROSS = CROSS_F64, BOUNDARY = REPLICATE, MEASURE = SSD, OUT = F64;
+    sad_f32_in_f64: PIXEL = F32, REAL = F64, CROSS = CROSS_F64, BOUNDARY = CONSTANT, MEASURE = SAD, OUT = F64;
+
+    integers_zncc_u8: PIXEL = U8, REAL = U8, CROSS = CROSS_U32, BOUNDARY = CONSTANT, MEASURE = ZNCC, OUT = F32, INTEGERS = NARROW;
+    integers_cc_u8: PIXEL = U8, REAL = U8, CROSS = CROSS_U64, BOUNDARY = REFLECT, MEASURE = CC, OUT = F64, INTEGERS = NARROW;
+    integers_zncc_u16: PIXEL = U16, REAL = F64, CROSS = CROSS_F64, BOUNDARY = WRAP, MEASURE = ZNCC, OUT = F64, INTEGERS = WIDE, ROUNDS = YES;
+    integers_ssd_u16: PIXEL = U16, REAL = F64, CROSS = CROSS_F64, BOUNDARY = MIRROR, MEASURE = SSD, OUT = F64, INTEGERS = WIDE;
+    integers_nssd_u16: PIXEL = U16, REAL = F64, CROSS = CROSS_F64, BOUNDARY = REFLECT, MEASURE = NSSD, OUT = F64, INTEGERS = WIDE;
+}
+
+const ZNCC_F32: Options<'static> = &[("MEASURE", "FLCC_ZNCC")];
+
+#[test]
+fn a_missing_barrier_is_found() {
+    check_broken("barrier", ZNCC_F32, "  __syncthreads();  // both buffers are still being read\n", "");
+}
+
+#[test]
+fn a_wrong_sum_is_found() {
+    check_broken("window", ZNCC_F32, "held(next + rest + j)", "held(next + rest)");
+    check_broken("column", ZNCC_F32, "if (r > 0) sum += prefix", "if (r > 1) sum += prefix");
+}
+
+#[test]
+fn a_wrong_decision_is_found() {
+    check_broken("offset", ZNCC_F32, "below == count / 2", "below == 0");
+    check_broken("scale", ZNCC_F32, "power_of_two(-e);", "power_of_two(1 - e);");
+    check_broken("doubt", ZNCC_F32, "energy > low + share * all_squares", "energy > 0");
+    check_broken("hit", ZNCC_F32, "d < j + window) hit", "d < j + window - 1) hit");
+}
+
+#[test]
+fn a_wrong_rounding_is_found() {
+    const WIDE: Options<'static> = &[("PIXEL", "FLCC_U16"), ("REAL", "FLCC_F64"), ("CROSS", "FLCC_CROSS_F64"), ("INTEGERS", "2")];
+    check_broken("rounding", WIDE, "low << shift != 0 ? 1 : 0", "0");
+}
