@@ -585,11 +585,13 @@ impl<T: Real> TileContext<T> {
         width: usize,
         scratch: &mut TileScratch<T>,
     ) -> bool {
-        let TileScratch { crosses, sums, factors, rows, .. } = scratch;
+        let TileScratch { crosses, sums, factors, rows, scale, .. } = scratch;
+        let scaled = *scale != 1.0;
         let row = |channel: usize| -> ChannelRow<'_> {
             let part = |sum: &Vec<f64>| -> std::ops::Range<usize> { if sum.is_empty() { 0..0 } else { sum_at..sum_at + width } };
             let [i, ii] = &sums[channel];
-            ChannelRow { width, i: &i[part(i)], ii: &ii[part(ii)], factor: factors[channel] }
+            let faint = if scaled { T::FAINT } else { 0.0 };
+            ChannelRow { width, i: &i[part(i)], ii: &ii[part(ii)], factor: factors[channel], faint }
         };
         let exact = &template.checked;
         for (channel, cross) in crosses.iter().enumerate() {

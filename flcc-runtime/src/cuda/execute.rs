@@ -21,7 +21,7 @@ use super::fourier::{self, Transforms};
 use super::launch::{
     Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds, Tile,
 };
-use super::steps::{Batch, Cross, Finishing, Gathering, Places, Repair, Steps, Types, options};
+use super::steps::{self, Batch, Cross, Finishing, Gathering, Part, Places, Repair, Steps, Types, options};
 use crate::cpu::bind::{Checked, Weights};
 use crate::cpu::doubt::{Doubt, Figures, Model, Rounding};
 use crate::cpu::tile::{Scheme, Statistics, weighted};
@@ -43,6 +43,16 @@ pub enum Engine {
     Fourier([usize; 3]),
 }
 
+impl Engine {
+    /// Its generated kernel, if it has one.
+    fn entry(self) -> Option<&'static Entry> {
+        match self {
+            Engine::Listed(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => Some(entry),
+            Engine::Fourier(_) => None,
+        }
+    }
+}
+
 /// What was decided before a device was opened.
 #[derive(Clone, Debug)]
 pub struct Decisions {
@@ -55,7 +65,7 @@ pub struct Decisions {
     /// The formula and its numbers.
     pub scheme: Scheme,
     /// The device.
-    pub device: usize,
+    pub device: crate::machine::Device,
     /// Bytes that the buffers may take.
     pub memory: usize,
 }
@@ -67,7 +77,7 @@ pub struct CudaExecute {
     decisions: Decisions,
     gpu: Arc<Gpu>,
     steps: Steps,
-    code: Code,
+    codes: Vec<Code>,
     cross: Option<(Code, Function)>,
     layout: Layout,
     /// Tiles of one image.
@@ -85,24 +95,52 @@ const BATCH_OUTPUTS: usize = 4 << 20;
 /// Slots that take turns.
 const SLOTS: usize = 2;
 
+/// The parts of the pipeline that decisions need.
+fn parts(decisions: &Decisions) -> Vec<Part> {
+    let Decisions { engine, scheme, .. } = decisions;
+    let row = scheme.measure.row();
+    let fourier = matches!(engine, Engine::Fourier(_));
+    let mut parts = vec![Part::Gather, Part::Finish];
+    let chosen = [
+        (row.needs.square && !scheme.masked, Part::Sums),
+        (fourier, Part::Fourier),
+        (row.normalised && scheme.integers.is_none(), Part::Repair),
+    ];
+    parts.extend(chosen.into_iter().filter_map(|(wanted, part)| wanted.then_some(part)));
+    parts
+}
+
 impl CudaExecute {
     /// Opens the device and makes everything that depends on the spec alone.
     ///
     /// # Errors
     /// The device's, NVRTC's, or too little memory; the second with the bytes that are needed.
     pub fn new(spec: &Spec, decisions: Decisions) -> Result<CudaExecute, Fault> {
-        let gpu = Gpu::open(decisions.device)?;
-        let (steps, code) = Steps::new(&gpu, &options(spec, &decisions.scheme, decisions.types))?;
-        let cross = match decisions.engine {
-            Engine::Fourier(_) => {
-                fourier::present()?;
-                None
-            }
-            Engine::Listed(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => {
-                let code = compile::compile(entry.name, entry.source, &[], &gpu.device.target())?;
+        let target = decisions.device.target();
+        let entry = decisions.engine.entry();
+        if entry.is_none() {
+            fourier::present()?;
+        }
+        let parts = parts(&decisions);
+        let pipeline = options(spec, &decisions.scheme, decisions.types);
+        // NVRTC compiles in several threads at once, while this one opens the device.
+        let (gpu, codes, cross) = std::thread::scope(|scope| {
+            let cross = entry.map(|entry| scope.spawn(|| compile::compile(entry.name, entry.source, &[], &target)));
+            let codes: Vec<_> = parts.iter().map(|&part| scope.spawn(|| steps::compile(part, &pipeline, &target))).collect();
+            let gpu = Gpu::open(decisions.device.index);
+            let ended = |_| Err(Fault::new("NVRTC", "its thread ended"));
+            let codes: Result<Vec<Code>, Fault> = codes.into_iter().map(|thread| thread.join().unwrap_or_else(ended)).collect();
+            let cross = cross.map(|thread| thread.join().unwrap_or_else(ended)).transpose();
+            (gpu, codes, cross)
+        });
+        let (gpu, codes) = (gpu?, codes?);
+        let steps = Steps::new(&gpu, &codes)?;
+        let cross = match (cross?, entry) {
+            (Some(code), Some(entry)) => {
                 let function = gpu.module(&code.cubin, Some(code.key))?.function(entry.name)?;
                 Some((code, function))
             }
+            _ => None,
         };
         let tiling = Tiling::new(spec, decisions.tile);
         let layout = layout(spec, &decisions, tiling.largest());
@@ -111,7 +149,7 @@ impl CudaExecute {
         let per_tile = (MOST_BLOCKS / (layout.out_shape[0] as usize * spec.channels()).max(1)).max(1);
         let batch = (BATCH_OUTPUTS / outputs.max(1)).clamp(1, per_tile).min(tiles.len().saturating_mul(spec.images().max(64)));
         let mut execute =
-            CudaExecute { owner: Owner::new(), spec: spec.clone(), decisions, gpu, steps, code, cross, layout, tiles, batch, group: 1 };
+            CudaExecute { owner: Owner::new(), spec: spec.clone(), decisions, gpu, steps, codes, cross, layout, tiles, batch, group: 1 };
         while execute.batch > 1 && execute.slot_bytes() * SLOTS > execute.decisions.memory {
             execute.batch /= 2;
         }
@@ -651,10 +689,9 @@ impl Execute for CudaExecute {
             "batches  of {} tiles of up to {}x{}x{} outputs, groups of {} images",
             self.batch, tile[0], tile[1], tile[2], self.group
         ));
-        lines.push(format!("code     pipeline: {}", come(&self.code)));
-        if let (Some((code, function)), Engine::Listed(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry)) =
-            (&self.cross, self.decisions.engine)
-        {
+        let slowest = self.codes.iter().max_by_key(|code| code.time).map_or_else(String::new, come);
+        lines.push(format!("code     pipeline in {} parts, the longest {slowest}", self.codes.len()));
+        if let (Some((code, function)), Some(entry)) = (&self.cross, self.decisions.engine.entry()) {
             let threads = (entry.block[0] * entry.block[1]) as u32;
             let footprint = function.footprint(threads).map_or_else(
                 |fault| fault.to_string(),

@@ -41,7 +41,7 @@ impl Recipe {
             tile: self.tile,
             types: self.types,
             scheme: Scheme::new(spec, self.exact, self.rounds),
-            device: self.device.index,
+            device: self.device.clone(),
             memory,
         };
         Ok(Box::new(CudaExecute::new(spec, decisions)?))

@@ -89,40 +89,55 @@ pub fn options(spec: &Spec, scheme: &Scheme, types: Types) -> Vec<String> {
     options
 }
 
+/// A group of kernels that are compiled apart, so that threads share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Samples and marks.
+    Gather = 1,
+    /// Window sums.
+    Sums = 2,
+    /// What transforms need, and the norms that their doubt depends on.
+    Fourier = 4,
+    /// Scores.
+    Finish = 8,
+    /// Panels in doubt.
+    Repair = 16,
+}
+
+/// Compiles a part of the pipeline.
+///
+/// # Errors
+/// NVRTC's.
+pub fn compile(part: Part, options: &[String], architecture: &str) -> Result<Code, Fault> {
+    let mut options = options.to_vec();
+    options.push(format!("-DFLCC_PARTS={}", part as usize));
+    compile::compile("pipeline", flcc_generated::PIPELINE, &options, architecture)
+}
+
 macro_rules! steps {
     ($($field:ident),+) => {
-        /// The loaded kernels; those that the specialisation does not have are absent.
+        /// The loaded kernels; those of parts that were not compiled are absent.
         pub struct Steps {
             $($field: Option<Function>,)+
         }
 
         impl Steps {
-            fn load(module: &super::launch::Module) -> Steps {
-                Steps { $($field: module.function(concat!("flcc_", stringify!($field))).ok(),)+ }
+            /// Loads what was compiled.
+            ///
+            /// # Errors
+            /// The driver's.
+            pub fn new(gpu: &Gpu, codes: &[Code]) -> Result<Steps, Fault> {
+                let modules = codes.iter().map(|code| gpu.module(&code.cubin, Some(code.key))).collect::<Result<Vec<_>, _>>()?;
+                let find = |name: &str| modules.iter().find_map(|module| module.function(name).ok());
+                Ok(Steps { $($field: find(concat!("flcc_", stringify!($field))),)+ })
             }
         }
     };
 }
 
 steps!(
-    offset,
-    load,
-    survey,
-    reload,
-    hits_x,
-    hits_y,
-    hits_z,
-    hits_masked,
-    sum_rows,
-    sum_axis,
-    norms,
-    cross_norms,
-    fold,
-    doubt,
-    multiply,
-    square,
-    finish,
-    repair
+    offset, load, survey, reload, hits_x, hits_y, hits_z, hits_masked, sum_rows, sum_axis, norms, cross_norms, fold, doubt, multiply, square,
+    finish, repair
 );
 
 /// Where the buffers of a batch lie.
@@ -182,18 +197,6 @@ fn blocks(count: usize, each: usize) -> u32 {
 
 fn volume(shape: [i32; 3]) -> usize {
     shape.iter().map(|&side| side as usize).product()
-}
-
-impl Steps {
-    /// Compiles and loads the pipeline for these options.
-    ///
-    /// # Errors
-    /// NVRTC's or the driver's.
-    pub fn new(gpu: &Gpu, options: &[String]) -> Result<(Steps, Code), Fault> {
-        let code = compile::compile("pipeline", flcc_generated::PIPELINE, options, &gpu.device.target())?;
-        let module = gpu.module(&code.cubin, Some(code.key))?;
-        Ok((Steps::load(&module), code))
-    }
 }
 
 /// A batch of tiles: how they lie, and where.
