@@ -47,6 +47,9 @@ pub enum Command {
     /// Find templates in frames as they come: prints one JSON line a frame
     Stream(Stream),
     /// Statistics of every window of an image
+    ///
+    /// Sums run in f64: of 8- and 16-bit pixels they are exact at every --accuracy (exact refuses what f64 would not hold). There
+    /// is one kernel, on the CPU: other methods and platforms refuse, --effort and --wisdom are wrong calls.
     Local(Local),
     /// Judge a folder of vectors (an index.json) in this process
     Conformance(Conformance),
@@ -74,8 +77,8 @@ pub struct Planning {
     /// auto, direct, fourier or separable
     #[arg(long, global = true, default_value = "auto", value_name = "METHOD")]
     pub method: Method,
-    /// auto, cpu or cuda
-    #[arg(long, global = true, default_value = "auto", value_name = "PLATFORM")]
+    /// auto (or any), cpu or cuda
+    #[arg(long, global = true, default_value = "auto", value_name = "PLATFORM", value_parser = platform)]
     pub platform: Platform,
     /// Threads to compute with; 0 for one a core
     #[arg(long, global = true, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]
@@ -108,7 +111,7 @@ impl FromStr for Bytes {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Bytes, SpecError> {
-        let wrong = || SpecError::new("memory limit", "a number of bytes, as 4096, 512K, 64M or 2G", text);
+        let wrong = || SpecError::new("--memory-limit", "a number of bytes, as 4096, 512K, 64M or 2G", text);
         let (digits, unit) = match text.as_bytes().last() {
             Some(b'K' | b'k') => (&text[..text.len() - 1], 1usize << 10),
             Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
@@ -135,6 +138,11 @@ impl FromStr for Precision {
             _ => Err(SpecError::new("precision", "f32 or f64", text)),
         }
     }
+}
+
+/// A platform; `any` is what the library calls `auto`.
+fn platform(text: &str) -> Result<Platform, SpecError> {
+    if text == "any" { Ok(Platform::Any) } else { text.parse() }
 }
 
 /// A whole number, in digits.
@@ -243,10 +251,12 @@ pub struct Peaks {
     /// How far from a peak, on every axis, there is no other [default: half the template's smallest side, at least 1]
     #[arg(long, value_name = "D", value_parser = count, allow_hyphen_values = true)]
     pub min_distance: Option<usize>,
-    /// Leave out so many positions at each end of every axis
+    /// Leave out so many positions at each end of every axis that has more than one; nothing is left of an axis of up to
+    /// twice as many
     #[arg(long, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub exclude_border: usize,
-    /// Tell how many positions attain the best score exactly
+    /// Tell how many positions attain the best score exactly, of all that --exclude-border leaves; --threshold, --top and
+    /// --min-distance do not matter to it
     #[arg(long)]
     pub count: bool,
     /// Refine positions below a pixel

@@ -1,14 +1,14 @@
 //! The conformance vectors, judged as `run_vectors.py` judges them: a folder with an index.json, in this process.
 //!
 //! A case passes if `abs(got - expected) <= atol * cond^power` everywhere, by the tolerance of the output's type;
-//! non-finite positions must agree, nssd is compared after `min(1, .)`, and a case that names an error must give one. A
+//! non-finite positions must agree, nssd is compared after `min(1, .)`, and a case that names an error must give that one. A
 //! refusal by a forced method or platform is a skip.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use flcc_runtime::{Accuracy, DType, Measure, Mode, Op, Planner, ScoreMap};
+use flcc_runtime::{Accuracy, DType, Kind, Measure, Mode, Op, Planner, ScoreMap};
 use serde_json::Value;
 
 use crate::args::Extent;
@@ -148,6 +148,21 @@ pub fn run(folder: &Path, options: &Options, mut each: impl FnMut(&CaseResult, u
     Ok(report)
 }
 
+/// The name that the conventions have for an error.
+fn name_of(kind: Kind) -> Option<&'static str> {
+    Some(match kind {
+        Kind::EmptyInput => "empty_input",
+        Kind::DimsMismatch => "dims_mismatch",
+        Kind::TemplateLargerThanImage => "template_larger_than_image",
+        Kind::ConstantTemplate => "constant_template",
+        Kind::ZeroTemplate => "zero_template",
+        Kind::NonfiniteTemplate => "nonfinite_template",
+        Kind::MaskShape => "mask_shape",
+        Kind::MaskInvalid => "mask_invalid",
+        Kind::Invalid | Kind::NotExact => return None,
+    })
+}
+
 /// A case as the index has it.
 struct Case<'a> {
     fields: &'a Value,
@@ -207,10 +222,11 @@ impl<'a> Case<'a> {
             (Ok(computed), Some(due)) => {
                 result.state = State::Fail(format!("a result of shape {}, an error was due: {due}", computed.map.shape()))
             }
-            (Err(_), Some(_)) => {}
-            (Err(error), None) if error.is_refusal() => result.state = State::Skip(format!("refused: {error}")),
-            (Err(error), None) => {
-                result.state = State::Fail(error.to_string());
+            (Err(error), Some(due)) if error.spec().and_then(|error| name_of(error.kind)) == Some(due) => {}
+            (Err(error), _) if error.is_refusal() => result.state = State::Skip(format!("refused: {error}")),
+            (Err(error), due) => {
+                let due = due.map_or(String::new(), |due| format!("the error {due} was due, got: "));
+                result.state = State::Fail(format!("{due}{error}"));
                 result.ratio = Some(f64::INFINITY);
             }
         }
@@ -232,8 +248,8 @@ impl<'a> Case<'a> {
             accuracy: options.accuracy,
             roi: None,
         };
-        let image = Image::open(&folder.join(self.image), false)?;
-        let template = Image::open(&folder.join(self.template), false)?;
+        let image = Image::open("image", &folder.join(self.image), false)?;
+        let template = Image::open("template", &folder.join(self.template), false)?;
         let mask = self.text("mask").map(|name| open_mask(&folder.join(name), false)).transpose()?;
         let (image, template, mask) = (image.view()?, template.view()?, mask.as_ref().map(Image::view).transpose()?);
         let spec = problem.spec(&image, &template, 1, mask.as_ref())?;
@@ -247,7 +263,7 @@ impl<'a> Case<'a> {
 
     fn judge(&self, folder: &Path, map: &ScoreMap) -> Result<Judged, Error> {
         let expected = self.text("expected").ok_or_else(|| Error::Failed("case: expected the name of its result, got none".into()))?;
-        let expected = io::load(&folder.join(expected))?;
+        let expected = io::load(&folder.join(expected)).map_err(Error::io("expected"))?;
         if expected.shape != map.shape().lengths() {
             return Ok(Judged::fail(f64::INFINITY, format!("shape {:?}, expected {:?}", map.shape().lengths(), expected.shape)));
         }
@@ -259,7 +275,7 @@ impl<'a> Case<'a> {
         };
         let expected = expected.pixels.to_f64();
         let cond = match self.text("cond") {
-            Some(name) => io::load(&folder.join(name))?.pixels.to_f64(),
+            Some(name) => io::load(&folder.join(name)).map_err(Error::io("cond"))?.pixels.to_f64(),
             None => vec![1.0],
         };
         if cond.len() != 1 && cond.len() != expected.len() {

@@ -8,9 +8,11 @@ use flcc_runtime::{AnyView, Boundary, DType, Mode, Op, Pixels, Region, Shape, Sp
 use crate::error::Error;
 use crate::io::{self, Loaded};
 
-/// An image or a template with its name for messages.
+/// An image or a template with its names for messages.
 #[derive(Clone, Debug)]
 pub struct Image {
+    /// The argument that it came from, as it is spelt in a call: `IMAGE`, `--template-at`.
+    pub argument: String,
     /// The file, or what stands for it.
     pub name: String,
     shape: Shape,
@@ -23,21 +25,22 @@ impl Image {
     ///
     /// # Errors
     /// A file that is not read.
-    pub fn open(path: &Path, gray: bool) -> Result<Image, Error> {
-        Image::new(path.display().to_string(), io::load(path)?, gray)
+    pub fn open(argument: &str, path: &Path, gray: bool) -> Result<Image, Error> {
+        Image::new(argument, path.display().to_string(), io::load(path).map_err(Error::io(argument))?, gray)
     }
 
     /// Takes over what was read, and tells its notes.
     ///
     /// # Errors
     /// A shape that no computation takes.
-    pub fn new(name: String, loaded: Loaded, gray: bool) -> Result<Image, Error> {
+    pub fn new(argument: &str, name: String, loaded: Loaded, gray: bool) -> Result<Image, Error> {
         let loaded = if gray { io::to_gray(loaded) } else { loaded };
         for note in &loaded.notes {
             // Nobody may be listening; then there is nobody to tell that.
-            let _ = writeln!(std::io::stderr(), "note: image {name:?}: {note}");
+            let _ = writeln!(std::io::stderr(), "note: {argument} {name:?}: {note}");
         }
-        Ok(Image { name, shape: Shape::new(&loaded.shape)?, channels: loaded.channels, pixels: loaded.pixels })
+        let shape = Shape::new(&loaded.shape).map_err(|error| SpecError { argument: argument.into(), ..error })?;
+        Ok(Image { argument: argument.into(), name, shape, channels: loaded.channels, pixels: loaded.pixels })
     }
 
     /// A part of it as an image of its own. `argument` is what a message calls the part.
@@ -48,8 +51,10 @@ impl Image {
         let wrong = || SpecError::new(argument, format!("a part of the image, {}", self.shape), part);
         part.shape.nonempty(argument)?;
         let view = self.view()?.part(part.origin, part.shape).map_err(|_| wrong())?;
+        let bytes = part.shape.len() as f64 * self.channels as f64 * self.dtype().row().size as f64;
+        crate::memory::check(argument, bytes)?;
         let pixels = flcc_runtime::core::each_type!(AnyView, &view, view => flcc_runtime::Pixel::pixels(view.to_vec()));
-        Ok(Image { name: part.to_string(), shape: part.shape, channels: self.channels, pixels })
+        Ok(Image { argument: argument.into(), name: part.to_string(), shape: part.shape, channels: self.channels, pixels })
     }
 
     /// The samples with their shape.
@@ -86,7 +91,7 @@ impl Image {
 /// # Errors
 /// A file that is not read.
 pub fn open_mask(path: &Path, gray: bool) -> Result<Image, Error> {
-    let mut mask = Image::open(path, gray)?;
+    let mut mask = Image::open("--mask", path, gray)?;
     if !is_npy(path)
         && let Pixels::U8(weights) = &mut mask.pixels
         && weights.iter().all(|&weight| weight == 0 || weight == 255)
@@ -131,14 +136,26 @@ impl Problem {
         templates: usize,
         mask: Option<&AnyView<'_>>,
     ) -> Result<Spec, SpecError> {
-        let channels = |view: &AnyView<'_>| view.channels();
-        let spec = Spec::new(self.op, image.dtype(), image.shape(), template.dtype(), template.shape(), self.mode)?;
-        if channels(image) != channels(template) {
-            let expected = format!("{} channels, as the image (--gray folds both to 1)", channels(image));
-            return Err(SpecError::of(flcc_runtime::Kind::DimsMismatch, "template", expected, channels(template)));
+        self.spec_of((image.dtype(), image.shape(), image.channels()), template, templates, mask)
+    }
+
+    /// As [`Problem::spec`], for images of a type, a shape and a number of channels.
+    ///
+    /// # Errors
+    /// As [`Problem::spec`].
+    pub fn spec_of(
+        &self,
+        (dtype, shape, channels): (DType, Shape, usize),
+        template: &AnyView<'_>,
+        templates: usize,
+        mask: Option<&AnyView<'_>>,
+    ) -> Result<Spec, SpecError> {
+        let spec = Spec::new(self.op, dtype, shape, template.dtype(), template.shape(), self.mode)?;
+        if channels != template.channels() {
+            let expected = format!("{channels} channels, as the image (--gray folds both to 1)");
+            return Err(SpecError::of(flcc_runtime::Kind::DimsMismatch, "template", expected, template.channels()));
         }
-        let mut spec =
-            spec.with_channels(channels(image))?.with_templates(templates)?.with_mask(mask_kind(mask))?.with_boundary(self.boundary)?;
+        let mut spec = spec.with_channels(channels)?.with_templates(templates)?.with_mask(mask_kind(mask))?.with_boundary(self.boundary)?;
         if let Some(precision) = self.precision {
             spec = spec.with_out_type(precision)?;
         }

@@ -16,14 +16,19 @@ pub enum Error {
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// No plan.
-    #[error(transparent)]
+    #[error("{}", plan_text(.0))]
     Plan(#[from] PlanError),
     /// No execution.
-    #[error(transparent)]
+    #[error("{}", exec_text(.0))]
     Exec(#[from] ExecError),
-    /// An image that was not read or written.
-    #[error(transparent)]
-    Io(#[from] IoError),
+    /// An image that was not read or written, and the argument that names it.
+    #[error("{argument} {error}")]
+    Io {
+        /// The argument, as it is spelt in a call: `TEMPLATE`, `--mask`.
+        argument: String,
+        /// What is wrong with the file.
+        error: IoError,
+    },
     /// Wisdom that was not read or written.
     #[error(transparent)]
     Wisdom(#[from] WisdomError),
@@ -42,10 +47,45 @@ impl Error {
             Error::Spec(_)
             | Error::Plan(PlanError::Spec(_))
             | Error::Exec(ExecError::Spec(_) | ExecError::Plan(PlanError::Spec(_)))
-            | Error::Io(IoError::RawFormat { .. }) => 2,
+            | Error::Io { error: IoError::RawFormat { .. }, .. } => 2,
             Error::Plan(PlanError::Refused(_)) | Error::Exec(ExecError::Plan(PlanError::Refused(_))) => 3,
             _ => 1,
         }
+    }
+
+    /// What is wrong with the file that an argument names.
+    pub fn io(argument: &str) -> impl Fn(IoError) -> Error {
+        let argument = argument.to_string();
+        move |error| Error::Io { argument: argument.clone(), error }
+    }
+
+    /// The mistake, if this is a wrong call.
+    pub fn spec(&self) -> Option<&SpecError> {
+        match self {
+            Error::Spec(error)
+            | Error::Plan(PlanError::Spec(error))
+            | Error::Exec(ExecError::Spec(error) | ExecError::Plan(PlanError::Spec(error))) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The same error with the library's names of arguments as a call spells them; `image` and `template` are the arguments
+    /// that these came from.
+    pub fn named(self, image: &str, template: &str) -> Error {
+        let Some(error) = self.spec() else {
+            return self;
+        };
+        let spelling = match error.argument.as_str() {
+            "image" => image,
+            "template" => template,
+            "mask" => "--mask",
+            "roi" => "--roi",
+            "window" => "--window",
+            "boundary" => "--boundary",
+            "cval" => "--cval",
+            _ => return self,
+        };
+        Error::Spec(SpecError { argument: spelling.to_string(), ..error.clone() })
     }
 
     /// Whether the reader of standard output went away, as `head` does: no error to tell.
@@ -56,6 +96,21 @@ impl Error {
     /// Whether a forced method or platform refused.
     pub fn is_refusal(&self) -> bool {
         self.status() == 3
+    }
+}
+
+/// The library's line; of a memory limit with the flag that set it.
+fn plan_text(error: &PlanError) -> String {
+    match error {
+        PlanError::Memory { needed, limit } => format!("--memory-limit: expected at least {needed} bytes for this, got {limit}"),
+        other => other.to_string(),
+    }
+}
+
+fn exec_text(error: &ExecError) -> String {
+    match error {
+        ExecError::Plan(error) => plan_text(error),
+        other => other.to_string(),
     }
 }
 
@@ -97,6 +152,17 @@ mod tests {
         assert_eq!(Error::from(PlanError::Refused(Refusal::new("cuda", "absent"))).status(), 3);
         assert_eq!(Error::from(PlanError::Memory { needed: 2, limit: 1 }).status(), 1);
         assert_eq!(Error::Failed(String::new()).status(), 1);
+    }
+
+    #[test]
+    fn arguments_are_named_as_in_the_call() {
+        let line = |error: Error| error.named("IMAGE", "--template-at").to_string();
+        assert_eq!(line(SpecError::new("template", "a", "b").into()), "--template-at: expected a, got b");
+        assert_eq!(line(ExecError::from(SpecError::new("mask", "a", "b")).into()), "--mask: expected a, got b");
+        assert_eq!(line(PlanError::from(SpecError::new("image", "a", "b")).into()), "IMAGE: expected a, got b");
+        assert_eq!(line(SpecError::new("--frame", "a", "b").into()), "--frame: expected a, got b");
+        let missing = IoError::Read { name: "x".into(), source: std::io::ErrorKind::NotFound.into() };
+        assert!(Error::io("--mask")(missing).to_string().starts_with("--mask \"x\": expected a readable file, got: "));
     }
 
     #[test]

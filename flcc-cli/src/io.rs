@@ -42,11 +42,12 @@ pub struct Loaded {
     pub notes: Vec<String>,
 }
 
-/// Why an image was not read or written: one line with the file, what was expected and what came.
+/// Why an image was not read or written: one line with the file, what was expected and what came. Which argument named the
+/// file is said by [`Error::Io`](crate::error::Error::Io).
 #[derive(Debug, Error)]
 pub enum IoError {
     /// The system did not give the bytes.
-    #[error("image {name:?}: expected a readable file, got: {source}")]
+    #[error("{name:?}: expected a readable file, got: {source}")]
     Read {
         /// The file.
         name: String,
@@ -54,7 +55,7 @@ pub enum IoError {
         source: std::io::Error,
     },
     /// The system did not take the bytes.
-    #[error("image {name:?}: expected a writable file, got: {source}")]
+    #[error("{name:?}: expected a writable file, got: {source}")]
     Write {
         /// The file.
         name: String,
@@ -62,7 +63,7 @@ pub enum IoError {
         source: std::io::Error,
     },
     /// The content is none of the formats.
-    #[error("image {name:?}: expected {ACCEPTED}, got {got}")]
+    #[error("{name:?}: expected {ACCEPTED}, got {got}")]
     Format {
         /// The file.
         name: String,
@@ -70,7 +71,7 @@ pub enum IoError {
         got: String,
     },
     /// The content breaks its own format: truncated, contradictory.
-    #[error("image {name:?}: expected {expected}, got {got}")]
+    #[error("{name:?}: expected {expected}, got {got}")]
     Damaged {
         /// The file.
         name: String,
@@ -80,7 +81,7 @@ pub enum IoError {
         got: String,
     },
     /// The content is sound, of a kind that is not taken; or such a kind was to be written.
-    #[error("image {name:?}: expected {expected}, got {got}")]
+    #[error("{name:?}: expected {expected}, got {got}")]
     Unsupported {
         /// The file.
         name: String,
@@ -90,7 +91,7 @@ pub enum IoError {
         got: String,
     },
     /// The image does not fit: a limit of this module, or the memory.
-    #[error("image {name:?}: expected at most {limit}, got {got}")]
+    #[error("{name:?}: expected at most {limit}, got {got}")]
     TooLarge {
         /// The file.
         name: String,
@@ -100,7 +101,7 @@ pub enum IoError {
         got: String,
     },
     /// A text that is not a raw format.
-    #[error("raw format {got:?}: expected {expected}, got {found}")]
+    #[error("{got:?}: expected {expected}, got {found}")]
     RawFormat {
         /// The whole text.
         got: String,
@@ -261,7 +262,8 @@ fn guarded(name: &str, format: &str, decode: impl FnOnce() -> Result<Loaded, IoE
 
 /// Refuses what would not fit before anything of that size is allocated: `count` samples of `size` bytes.
 fn check_memory(name: &str, count: usize, size: usize) -> Result<(), IoError> {
-    let fits = count.checked_mul(size).is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+    let available = |bytes: usize| bytes as f64 <= crate::memory::available() && Vec::<u8>::new().try_reserve_exact(bytes).is_ok();
+    let fits = count.checked_mul(size).is_some_and(available);
     match fits {
         true => Ok(()),
         false => Err(IoError::TooLarge { name: name.into(), limit: "the memory".into(), got: format!("{count} samples of {size} bytes") }),
@@ -318,10 +320,10 @@ mod tests {
 
     #[test]
     fn unknown_content_is_named() {
-        assert_eq!(message(b"", "x.png"), r#"image "x.png": expected PNG, JPEG, TIFF, PGM, PPM or .npy, got an empty file"#);
+        assert_eq!(message(b"", "x.png"), r#""x.png": expected PNG, JPEG, TIFF, PGM, PPM or .npy, got an empty file"#);
         assert_eq!(
             message(b"hello", "x.png"),
-            r#"image "x.png": expected PNG, JPEG, TIFF, PGM, PPM or .npy, got an unknown format (5 bytes, the first are 68 65 6c 6c 6f)"#
+            r#""x.png": expected PNG, JPEG, TIFF, PGM, PPM or .npy, got an unknown format (5 bytes, the first are 68 65 6c 6c 6f)"#
         );
         assert!(message(b"PK\x03\x04rest", "x.npz").contains("zip archive"));
     }
@@ -391,7 +393,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn arbitrary_bytes_never_panic(start in 0..9usize, bytes in prop::collection::vec(any::<u8>(), 0..200)) {

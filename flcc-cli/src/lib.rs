@@ -10,5 +10,6 @@ pub mod conformance;
 pub mod data;
 pub mod error;
 pub mod io;
+pub mod memory;
 pub mod picture;
 pub mod session;

@@ -47,7 +47,7 @@ const LARGEST_FACTOR: usize = 16;
 /// A file that is not written.
 pub fn save_annotated(path: &Path, image: &Image, marks: &[Mark]) -> Result<(), Error> {
     let canvas = if image.shape().axes() == 1 { annotated_line(image, marks) } else { annotated_plane(image, marks) };
-    canvas.save(path)
+    canvas.save("--annotate", path)
 }
 
 /// Writes a map in colours from its smallest to its largest finite value, the better the brighter, with a bar that tells
@@ -87,7 +87,7 @@ pub fn save_heatmap(path: &Path, map: &ScoreMap, minimum: bool) -> Result<(), Er
         }
         canvas.with_bar(low, high, paint)
     };
-    canvas.save(path)
+    canvas.save("--heatmap", path)
 }
 
 /// How much a plane is enlarged.
@@ -246,8 +246,8 @@ impl Canvas {
         Canvas { width, height, data: vec![0; width * height * 3] }
     }
 
-    fn save(&self, path: &Path) -> Result<(), Error> {
-        Ok(io::save_png_rgb8(path, self.width, self.height, &self.data)?)
+    fn save(&self, argument: &str, path: &Path) -> Result<(), Error> {
+        io::save_png_rgb8(path, self.width, self.height, &self.data).map_err(Error::io(argument))
     }
 
     fn at(&self, x: i64, y: i64) -> Option<usize> {

@@ -23,18 +23,32 @@ pub struct Session {
     known: Wisdom,
 }
 
-/// The wisdom file that the options or the environment name.
-pub fn wisdom_file(planning: &Planning) -> Option<PathBuf> {
-    planning.wisdom.clone().or_else(|| std::env::var_os(WISDOM_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from))
+/// The wisdom file that the options or the environment name. No folder is made for it: a name mistyped is told.
+///
+/// # Errors
+/// A file in a folder that is not there.
+pub fn wisdom_file(planning: &Planning) -> Result<Option<PathBuf>, Error> {
+    let variable = || std::env::var_os(WISDOM_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
+    let (argument, file) = match &planning.wisdom {
+        Some(file) => ("--wisdom", Some(file.clone())),
+        None => (WISDOM_VARIABLE, variable()),
+    };
+    if let Some(file) = &file
+        && let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty())
+        && !folder.is_dir()
+    {
+        return Err(Error::Failed(format!("{argument} {file:?}: expected a file in a folder that is there, got no folder {folder:?}")));
+    }
+    Ok(file)
 }
 
 impl Session {
     /// Reads the wisdom, if there is any, and makes the planner.
     ///
     /// # Errors
-    /// Wisdom that is damaged, `FLCC_ISA` that names no instruction set.
+    /// Wisdom that is damaged or in no folder, `FLCC_ISA` that names no instruction set.
     pub fn new(planning: &Planning, effort: Effort) -> Result<Session, Error> {
-        let file = wisdom_file(planning);
+        let file = wisdom_file(planning)?;
         let known = match &file {
             Some(file) if file.exists() => Wisdom::load(file)?,
             _ => Wisdom::new(),
@@ -48,6 +62,11 @@ impl Session {
             .method(planning.method)
             .wisdom(known.clone());
         Ok(Session { planner, effort, file, known })
+    }
+
+    /// Whether plans are measured, on made-up data of their size.
+    pub fn measures(&self) -> bool {
+        self.effort != Effort::Estimate
     }
 
     /// Writes what was learnt by measuring, if a file is named for it.
@@ -134,35 +153,4 @@ impl Drop for Progress {
             bar.finish_and_clear();
         }
     }
-}
-
-/// Refuses made-up data that this machine's free memory does not hold, before anything of that size is asked for: images,
-/// templates and results, the oracle's copy of an image, and as much again for the plan.
-///
-/// # Errors
-/// What is needed and what there is.
-pub fn check_memory(spec: &Spec) -> Result<(), Error> {
-    let (images, templates, channels) = (spec.images().max(1) as f64, spec.templates() as f64, spec.channels() as f64);
-    let image = spec.image().len() as f64 * channels;
-    let template = spec.template().len() as f64 * channels;
-    let results = spec.out_shape().len() as f64 * images * templates;
-    let size = |dtype: flcc_runtime::DType| dtype.row().size as f64;
-    let arrays =
-        images * image * size(spec.image_type()) + templates * template * size(spec.template_type()) + results * size(spec.out_type());
-    let needed = arrays + 16.0 * image + 64.0 * template * templates;
-    let free = free_memory();
-    if needed > free {
-        return Err(Error::Failed(format!(
-            "memory: expected at most {free:.0} bytes, which are free, got a spec that takes about {needed:.0}"
-        )));
-    }
-    Ok(())
-}
-
-/// Bytes of memory that are free, as Linux tells it; a guess elsewhere.
-fn free_memory() -> f64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse::<f64>().ok());
-    kilobytes.map_or(16e9, |kilobytes| 1024.0 * kilobytes)
 }

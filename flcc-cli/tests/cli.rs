@@ -186,7 +186,7 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("match image.png line.npy", "2 axes"),
         ("match template.png image.png", "at most 7x9"),
         ("match image.png flat.npy", "not all equal"),
-        ("match image.png template.png --mask line.npy", "mask"),
+        ("match image.png template.png --mask line.npy", "--mask"),
         ("match image.png --template-at 0,0:3x3 --mask mask.npy", "weights >= 0"),
         ("match image.png --template-at 39,0:3x3", "--template-at"),
         ("match image.png --template-at 0:3", "--template-at"),
@@ -199,7 +199,7 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("corr image.png template.png --boundary constant --cval nan -o x.npy", "'--cval <C>': number: expected a number"),
         ("corr image.png template.png --cval 2 -o x.npy", "--cval"),
         ("stream template.png", "--frame"),
-        ("stream template.png --frame u8:0x3", "raw format"),
+        ("stream template.png --frame u8:0x3", "--frame \"u8:0x3\""),
         ("stream template.png --frame u8:3x3 image.png", "FRAMES"),
         ("local median --window 3x3 image.png -o x.npy", "sum, mean, var, min or max"),
         ("local mean --window 3 image.png -o x.npy", "axes"),
@@ -208,7 +208,7 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("bench", "SPEC"),
         ("bench zncc:f32:9*3:valid --seconds -1", "--seconds"),
         ("devices --threads many", "--threads"),
-        ("devices --memory-limit 3X", "memory limit"),
+        ("devices --memory-limit 3X", "--memory-limit"),
         ("wisdom show", "FLCC_WISDOM"),
         ("wisdom forget --machine a --spec b --wisdom w", "--spec"),
     ] {
@@ -227,7 +227,7 @@ fn failures_have_status_1() {
         ("match missing.png template.png", "missing.png"),
         ("match noise.png template.png", "noise.png"),
         ("match image.png template.png -o no/such/folder/x.npy", "x.npy"),
-        ("match image.png template.png --memory-limit 10", "memory limit"),
+        ("match image.png template.png --memory-limit 10", "--memory-limit"),
         ("match image.png template.png --wisdom wisdom", "line 2"),
         ("wisdom show --wisdom wisdom", "line 2"),
         ("wisdom show --wisdom nothing", "nothing"),
@@ -484,6 +484,14 @@ fn conformance_of_a_folder() {
     index(&[case("a", "good.npy", "null"), case("b", "bad.npy", "null"), case("c", "good.npy", "\"empty_input\"")]);
     let said = flcc(&folder, "conformance . --json");
     assert_eq!((said.status, &said.json()[0]["fail"]), (1, &2.into()));
+    // Another error than the one that is due is a failure, not a pass.
+    let small = |error: &str| case("d", "good.npy", error).replace("\"full\"", "\"valid\"").replace("x.npy", "one.npy");
+    folder.array("one.npy", &[1], |_| 1.0);
+    index(&[small("\"template_larger_than_image\"")]);
+    flcc(&folder, "conformance .").fine();
+    index(&[small("\"constant_template\"")]);
+    let said = flcc(&folder, "conformance .");
+    assert!(said.status == 1 && said.out.contains("the error constant_template was due, got: "), "{said:?}");
     std::fs::write(folder.at("index.json"), "[]").unwrap();
     assert!(flcc(&folder, "conformance .").fails(1).contains("index.json"));
 }
@@ -500,8 +508,115 @@ fn an_output_that_is_closed_is_no_panic() {
     assert!(output.status.code() != Some(101) && output.stderr.is_empty(), "{output:?}");
 }
 
+/// So many cases, unless PROPTEST_CASES names another number.
+fn cases(count: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_some() { config } else { ProptestConfig { cases: count, ..config } }
+}
+
+#[test]
+fn errors_name_the_argument() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("flat.npy", &[3, 3], |_| 4.0);
+    for (args, status, start) in [
+        ("match none.png template.png", 1, "IMAGE \"none.png\": expected a readable file"),
+        ("match image.png none.png", 1, "TEMPLATE \"none.png\": expected a readable file"),
+        ("match image.png --template none.png", 1, "--template \"none.png\": expected"),
+        ("match image.png template.png --mask none.png", 1, "--mask \"none.png\": expected"),
+        ("conv image.png template.png -o none/x.npy", 1, "-o \"none/x.npy\": expected a writable file"),
+        ("match image.png template.png --heatmap none/x.png", 1, "--heatmap \"none/x.png\": expected a writable file"),
+        ("match image.png template.png --annotate none/x.png", 1, "--annotate \"none/x.png\": expected a writable file"),
+        ("local sum --window 3x3 image.png -o none/x.npy", 1, "-o \"none/x.npy\": expected a writable file"),
+        ("stream none.png image.png", 1, "TEMPLATE \"none.png\": expected a readable file"),
+        ("match image.png template.png --wisdom none/w", 1, "--wisdom \"none/w\": expected a file in a folder that is there"),
+        ("match image.png flat.npy", 2, "TEMPLATE: expected"),
+        ("match image.png --template flat.npy", 2, "--template: expected"),
+        ("match image.png template.png --mask flat.npy", 2, "--mask: expected"),
+        ("match image.png template.png --roi 0,0:5x6", 2, "--roi: expected"),
+        ("corr image.png template.png --boundary constant --cval inf -o x.npy", 2, "--"),
+        ("local sum --window 3 image.png -o x.npy", 2, "--window: expected"),
+        ("match image.png template.png --memory-limit 10", 1, "--memory-limit: expected at least"),
+        ("stream template.png --frame u8", 2, "--frame \"u8\": expected TYPE:SHAPE"),
+    ] {
+        let line = flcc(&folder, args).fails(status);
+        assert!(line.starts_with(&format!("error: {start}")), "{args}: {line}");
+    }
+    assert!(!folder.at("none").exists());
+}
+
+#[test]
+fn local_refuses_what_it_does_not_have() {
+    let folder = Folder::new();
+    photo(&folder);
+    for (option, status, words) in [
+        ("--method fourier", 3, "one method"),
+        ("--method direct", 3, "one method"),
+        ("--effort measure", 2, "--effort: expected none"),
+        ("--wisdom w", 2, "--wisdom: expected none"),
+        ("--memory-limit 10", 1, "--memory-limit: expected at least"),
+        ("--accuracy exact --boundary constant --cval 0.5", 2, "--cval: expected an integer of u8"),
+    ] {
+        let line = flcc(&folder, &format!("local mean --window 3x4 image.png -o x.npy {option}")).fails(status);
+        assert!(line.contains(words), "{option}: {line}");
+    }
+    for threads in [1, 2, 3] {
+        flcc(&folder, &format!("local var --window 9x8 image.png -o {threads}.npy --threads {threads} --accuracy exact --platform any"))
+            .fine();
+    }
+    assert_eq!(load(&folder.at("1.npy")).unwrap(), load(&folder.at("2.npy")).unwrap());
+    assert_eq!(load(&folder.at("1.npy")).unwrap(), load(&folder.at("3.npy")).unwrap());
+}
+
+#[test]
+fn a_template_that_fits_no_frame_is_told_once() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("line.npy", &[3], |k| k as f64);
+    for args in ["stream line.npy image.png image.png", "stream line.npy --frame u8:4x4", "stream template.png --frame u8:4x4"] {
+        let said = flcc_with(&folder, args, &[7; 64], None);
+        assert_eq!(said.out, "", "{args}");
+        assert!(said.fails(2).starts_with("error: TEMPLATE: expected"), "{args}");
+    }
+}
+
+#[test]
+fn a_count_knows_the_border() {
+    let folder = Folder::new();
+    folder.array("x.npy", &[6], |k| [9.0, 1.0, 5.0, 5.0, 2.0, 9.0][k]);
+    folder.array("t.npy", &[1], |_| 1.0);
+    let count = |options: &str| flcc(&folder, &format!("match x.npy t.npy --measure cc --count --top 0 {options}")).fine().out;
+    assert_eq!(count(""), "count 2 9\n");
+    assert_eq!(count("--exclude-border 1 --threshold 100"), "count 2 5\n");
+    assert_eq!(count("--exclude-border 3"), "count 0 nan\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_memory_does_not_hold_is_one_line() {
+    let folder = Folder::new();
+    let zeros = |name: &str, shape: &[usize]| save_npy(&folder.at(name), shape, &Pixels::U8(vec![1; shape.iter().product()])).unwrap();
+    zeros("row.npy", &[1, 30_000]);
+    zeros("column.npy", &[30_000, 1]);
+    for args in [
+        "conv row.npy column.npy -o x.npy",
+        "match row.npy column.npy --mode full --measure cc",
+        "local sum --window 30000x1 --mode full row.npy -o x.npy",
+        "stream column.npy row.npy --mode full --measure cc",
+    ] {
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -v 3000000; exec {} {args}", env!("CARGO_BIN_EXE_flcc"));
+        let output = command.args(["-c", &limited]).current_dir(&folder.0).output().unwrap();
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(
+            output.status.code() == Some(1) && text.lines().count() == 1 && text.contains("memory: expected at most"),
+            "{args}: {text}"
+        );
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(150) })]
 
     #[test]
     fn any_arguments_end_in_order(words in prop::collection::vec(prop::sample::select(VOCABULARY), 0..9)) {

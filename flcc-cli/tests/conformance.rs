@@ -11,7 +11,11 @@ fn folder(name: &str) -> PathBuf {
 
 /// Runs a folder; fails with the lines of every case that failed.
 fn judge(name: &str, planner: Planner, precision: Option<DType>, what: &str) -> Report {
-    let options = Options { planner, precision, accuracy: Accuracy::Promised };
+    judge_at(Accuracy::Promised, name, planner, precision, what)
+}
+
+fn judge_at(accuracy: Accuracy, name: &str, planner: Planner, precision: Option<DType>, what: &str) -> Report {
+    let options = Options { planner, precision, accuracy };
     let report = run(&folder(name), &options, |_, _| {}).unwrap_or_else(|error| panic!("{error}"));
     let failures: Vec<String> = report.failures().map(|case| format!("{} {:?}", case.id, case.state)).collect();
     assert!(failures.is_empty(), "{name} with {what}: {} failures\n{}", failures.len(), failures.join("\n"));
@@ -50,10 +54,40 @@ fn fourier_refuses_only_sad() {
     check(Method::Fourier, 2, None, |id| id.contains("sad"));
 }
 
+/// Reasons that the separable method has, and no other.
+const SEPARABLE_REFUSES: [&str; 3] =
+    ["a 1D template has one axis", "sad is no sum of products", "the factors of an integer template are no integers"];
+
 #[test]
-fn separable_may_refuse_with_a_reason() {
-    check(Method::Separable, 1, None, |_| true);
-    check(Method::Separable, 2, None, |_| true);
+fn separable_refuses_only_lines_sad_and_exact_integers() {
+    for threads in [1, 2] {
+        for (precision, accuracy, least) in
+            [(None, Accuracy::Promised, 190), (Some(DType::F64), Accuracy::Promised, 100), (None, Accuracy::Exact, 140)]
+        {
+            let planner = Planner::new().unwrap().method(Method::Separable).threads(threads);
+            let report = judge_at(accuracy, "vectors", planner, precision, &format!("separable, {threads} threads, {accuracy:?}"));
+            for (case, reason) in report.skips().filter(|(_, reason)| reason.starts_with("refused")) {
+                let allowed = |known: &str| reason.contains(known) && (accuracy == Accuracy::Exact || known != SEPARABLE_REFUSES[2]);
+                assert!(SEPARABLE_REFUSES.iter().any(|known| allowed(known)), "{} {reason}", case.id);
+            }
+            let [pass, ..] = report.counts();
+            assert!(pass >= least, "{pass} cases pass at {precision:?} {accuracy:?}, of {least} at least");
+        }
+    }
+}
+
+/// Every method keeps the tolerance, and constant panels at exactly 0, on every level of accuracy.
+#[test]
+fn fast_and_exact_keep_the_tolerance_too() {
+    for accuracy in [Accuracy::Fast, Accuracy::Exact] {
+        for method in [Method::Auto, Method::Direct, Method::Fourier] {
+            let planner = Planner::new().unwrap().method(method).threads(2);
+            let report = judge_at(accuracy, "vectors", planner, None, &format!("{method}, {accuracy:?}"));
+            for (case, reason) in report.skips().filter(|(_, reason)| reason.starts_with("refused")) {
+                assert!(method == Method::Fourier && case.id.contains("sad"), "{} {reason}", case.id);
+            }
+        }
+    }
 }
 
 #[test]

@@ -17,7 +17,8 @@ pub struct PeakOptions {
     pub threshold: Option<f64>,
     /// How far from a peak, on every axis, no other may lie. 0 makes every position a peak.
     pub min_distance: usize,
-    /// How many positions at each end of every axis (longer than twice that) are left out.
+    /// How many positions at each end of every axis are left out; of an axis of 2 positions or more that is not longer than
+    /// twice that, all. An axis of 1 position has no ends: a template as high as its image is searched for as on a line.
     pub exclude_border: usize,
     /// Whether positions are refined below a pixel.
     pub subpixel: bool,
@@ -62,8 +63,15 @@ pub fn find_peaks(map: &ScoreMap, options: &PeakOptions) -> Vec<Peak> {
 
 /// How many positions attain the best score exactly, and that score; `None` for a map with no number in it.
 pub fn count_optimum(map: &ScoreMap, minimum: bool) -> Option<(f64, usize)> {
+    count_optimum_inside(map, minimum, 0)
+}
+
+/// As [`count_optimum`], of the positions that [`PeakOptions::exclude_border`] leaves.
+pub fn count_optimum_inside(map: &ScoreMap, minimum: bool, exclude_border: usize) -> Option<(f64, usize)> {
+    let (shape, lengths) = (map.shape(), map.shape().padded());
+    let inside = |index: &usize| exclude_border == 0 || !in_border(shape.position(*index), lengths, exclude_border);
     let mut best: Option<(f64, usize)> = None;
-    for score in (0..map.shape().len()).map(|index| map.get(index)).filter(|score| !score.is_nan()) {
+    for score in (0..shape.len()).filter(inside).map(|index| map.get(index)).filter(|score| !score.is_nan()) {
         best = match best {
             Some((top, count)) if score == top => Some((top, count + 1)),
             Some((top, count)) if (score < top) != minimum => Some((top, count)),
@@ -71,6 +79,11 @@ pub fn count_optimum(map: &ScoreMap, minimum: bool) -> Option<(f64, usize)> {
         };
     }
     best
+}
+
+/// Whether a position is among the first or last `border` of an axis that has ends.
+fn in_border(position: [usize; 3], lengths: [usize; 3], border: usize) -> bool {
+    (0..3).any(|axis| lengths[axis] > 1 && (position[axis] < border || lengths[axis] - 1 - position[axis] < border))
 }
 
 struct Search<'a> {
@@ -102,8 +115,7 @@ impl<'a> Search<'a> {
             }
         }
         let position = self.map.shape().position(index);
-        let border = self.options.exclude_border;
-        if (0..3).any(|axis| self.lengths[axis] > 1 && (position[axis] < border || position[axis] + border >= self.lengths[axis])) {
+        if in_border(position, self.lengths, self.options.exclude_border) {
             return false;
         }
         // A wide window is looked at only where the nearest neighbours do not decide.
@@ -195,6 +207,24 @@ mod tests {
         assert_eq!(count_optimum(&line, false), Some((4.0, 1)));
         assert_eq!(count_optimum(&map(&[4], &[2.0, 7.0, 7.0, f64::NAN]), false), Some((7.0, 2)));
         assert_eq!(count_optimum(&map(&[1], &[f64::NAN]), false), None);
+    }
+
+    #[test]
+    fn a_border_is_left_out_of_peaks_and_counts() {
+        let inner = |map: &ScoreMap, border: usize| {
+            let peaks = find_peaks(map, &PeakOptions { exclude_border: border, min_distance: 0, ..PeakOptions::default() });
+            (peaks.len(), count_optimum_inside(map, false, border))
+        };
+        let plane = map(&[4, 5], &[9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 3.0, 2.0, 3.0, 9.0, 9.0, 1.0, 3.0, 0.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0]);
+        assert_eq!(inner(&plane, 0), (20, Some((9.0, 14))));
+        assert_eq!(inner(&plane, 1), (6, Some((3.0, 3))));
+        // An axis of 4 is not longer than twice 2: nothing remains, however long the other one is.
+        assert_eq!(inner(&plane, 2), (0, None));
+        assert_eq!(inner(&plane, usize::MAX), (0, None));
+        // One position has no ends.
+        assert_eq!(inner(&map(&[1, 5], &[9.0, 1.0, 2.0, 2.0, 9.0]), 1), (3, Some((2.0, 2))));
+        assert_eq!(inner(&map(&[1], &[9.0]), 7), (1, Some((9.0, 1))));
+        assert_eq!(count_optimum_inside(&plane, true, 1), Some((0.0, 1)));
     }
 
     #[test]

@@ -230,7 +230,7 @@ impl<T: Real> Execute for CpuExecute<T> {
 }
 
 /// Hands out `total` indices to the workers until all are done.
-fn run<S: Send>(
+pub(crate) fn run<S: Send>(
     workers: &mut [S],
     total: usize,
     control: &Control<'_>,

@@ -3,10 +3,11 @@
 //! A stream holds no image and no result: what it is given it computes and returns, so its memory is that of one
 //! execution. Images of other sizes than the plan's are planned once each; the last few sizes are kept.
 
+use flcc_core::dtype::Pixel;
 use flcc_core::error::ExecError;
 use flcc_core::score::ScoreMap;
 use flcc_core::shape::Shape;
-use flcc_core::view::AnyView;
+use flcc_core::view::{AnyView, View};
 
 use crate::exec::Control;
 use crate::matcher::Matcher;
@@ -76,7 +77,21 @@ impl Stream {
     }
 }
 
-/// What can be looked at as an image: views, and whatever owns samples.
+/// What can be looked at as an image: views of any pixel type, score maps (of f32 or f64), and references to these. A type
+/// of one's own that owns samples implements it in one line, by a [`View`] of them.
+///
+/// ```
+/// use flcc_runtime::{AnyView, AsImage, Shape, View};
+///
+/// struct Frame([u8; 6]);
+///
+/// impl AsImage for Frame {
+///     fn as_image(&self) -> AnyView<'_> {
+///         View::new(&self.0, Shape::new(&[2, 3]).unwrap()).unwrap().into()
+///     }
+/// }
+/// assert_eq!(Frame([1, 2, 3, 4, 5, 6]).as_image().at([0, 1, 0]), 4.0);
+/// ```
 pub trait AsImage {
     /// The view.
     fn as_image(&self) -> AnyView<'_>;
@@ -85,6 +100,18 @@ pub trait AsImage {
 impl AsImage for AnyView<'_> {
     fn as_image(&self) -> AnyView<'_> {
         *self
+    }
+}
+
+impl<P: Pixel> AsImage for View<'_, P> {
+    fn as_image(&self) -> AnyView<'_> {
+        (*self).into()
+    }
+}
+
+impl AsImage for ScoreMap {
+    fn as_image(&self) -> AnyView<'_> {
+        self.view()
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Problem, Seed, check, planner};
+use flcc_runtime::windows::WindowStats;
 use flcc_runtime::{
     AnyView, AnyViewMut, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, Outcome, Pixels, PlanError, Planner,
     Platform, ScoreMap, Shape, Spec, Stat, View, ViewMut, window_stats,
@@ -276,13 +277,90 @@ fn statistics_of_windows() {
     }
 }
 
+#[test]
+fn statistics_of_windows_on_threads_and_in_little_memory() {
+    let mut seed = Seed(11);
+    for (lengths, window) in
+        [(vec![200_000], vec![70_000]), (vec![700, 900], vec![5, 3]), (vec![500, 420], vec![310, 290]), (vec![40, 70, 300], vec![3, 60, 7])]
+    {
+        let (image_shape, window) = (shape(&lengths), shape(&window));
+        let image = seed.pixels(image_shape.len(), DType::F32, 1000.0);
+        let view = AnyView::dense(&image, image_shape, 1).unwrap();
+        for stat in [Stat::Sum, Stat::Var, Stat::Max] {
+            let problem =
+                WindowStats::new(&view, window, stat, flcc_runtime::Mode::Same, flcc_runtime::Boundary::Reflect, DType::F64).unwrap();
+            let seen = AtomicUsize::new(0);
+            let progress = |_: usize, _: usize| {
+                seen.fetch_add(1, Ordering::Relaxed);
+            };
+            let one = problem.clone().threads(1).unwrap().run(&Control { progress: Some(&progress), cancel: None }).unwrap();
+            for threads in [0, 2, 5] {
+                let many = problem.clone().threads(threads).unwrap().run(&Control::default()).unwrap();
+                assert!(many == one, "{stat} {lengths:?} on {threads} threads");
+            }
+            assert!(seen.into_inner() > 0);
+            let whole = problem.clone().threads(1).unwrap();
+            let bytes = whole.scratch_bytes().unwrap();
+            let tight = whole.clone().memory_limit(Some(bytes - 1));
+            assert!(tight.scratch_bytes().unwrap() < bytes);
+            let map = tight.run(&Control::default()).unwrap();
+            for index in (0..map.shape().len()).step_by(101) {
+                assert!((map.get(index) - one.get(index)).abs() <= 1e-9 * one.get(index).abs().max(1.0), "{stat} {lengths:?} at {index}");
+            }
+            assert!(
+                matches!(whole.memory_limit(Some(64)).run(&Control::default()), Err(ExecError::Plan(PlanError::Memory { needed, limit: 64 })) if needed > 64)
+            );
+            let token = CancelToken::new();
+            token.cancel();
+            assert!(matches!(problem.run(&Control { progress: None, cancel: Some(&token) }), Err(ExecError::Cancelled { done: 0, .. })));
+        }
+    }
+}
+
+/// Samples read for an output: the margin of a tile never costs more than the tile does on an axis.
+#[test]
+fn a_large_window_takes_large_tiles() {
+    let image = Pixels::U8(vec![1; 1024 * 1024]);
+    let view = AnyView::dense(&image, shape(&[1024, 1024]), 1).unwrap();
+    for side in [3, 65, 257, 513] {
+        let problem =
+            WindowStats::new(&view, shape(&[side, side]), Stat::Sum, flcc_runtime::Mode::Same, flcc_runtime::Boundary::Wrap, DType::F64)
+                .unwrap();
+        let tiles = AtomicUsize::new(0);
+        let count = |_: usize, total: usize| tiles.store(total, Ordering::Relaxed);
+        let map = problem.run(&Control { progress: Some(&count), cancel: None }).unwrap();
+        assert!((0..map.shape().len()).step_by(997).all(|index| map.get(index) == (side * side) as f64));
+        let tile = 1024.0 * 1024.0 / tiles.into_inner() as f64;
+        assert!(tile.sqrt() >= 0.7 * side as f64, "{tile} outputs a tile for windows of {side}");
+    }
+}
+
+#[test]
+fn views_and_maps_are_images_of_a_stream() {
+    let spec: Spec = "corr:f32:0@3x3*1x1:valid".parse().unwrap();
+    let two = Pixels::F32(vec![2.0]);
+    let matcher = planner(1).plan(&spec).unwrap().bind(&[AnyView::dense(&two, shape(&[1, 1]), 1).unwrap()], None).unwrap();
+    let data = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
+    let view = View::new(&data, shape(&[3, 3])).unwrap();
+    let mut stream = matcher.stream();
+    let first = stream.run([view]).next().unwrap().unwrap();
+    let again = stream.run(&first).next().unwrap().unwrap();
+    assert_eq!(again[0].data(), &Pixels::F32(data.iter().map(|value| 4.0 * value).collect()));
+}
+
 mod odd {
     //! Odd shapes and strides: any view is read as what it says, or refused; nothing panics.
     use super::*;
     use proptest::prelude::*;
 
+    /// So many cases, unless PROPTEST_CASES names another number.
+    fn cases(count: u32) -> ProptestConfig {
+        let config = ProptestConfig::default();
+        if std::env::var_os("PROPTEST_CASES").is_some() { config } else { ProptestConfig { cases: count, ..config } }
+    }
+
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+        #![proptest_config(cases(200))]
 
         #[test]
         fn any_layout_is_refused_or_computed(

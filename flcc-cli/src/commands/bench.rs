@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::args::{Bench, Planning};
 use crate::error::Error;
-use crate::session::{Progress, Session, check_memory, override_spec};
+use crate::memory::{check_data, check_plan};
+use crate::session::{Progress, Session, override_spec};
 
 /// Multiply-adds up to which every position is checked.
 const CHECK_ALL: f64 = 1e9;
@@ -47,10 +48,11 @@ struct Data {
 }
 
 fn bench(spec: &Spec, session: &Session, seconds: f64) -> Result<String, Error> {
-    check_memory(spec)?;
+    check_data(spec)?;
     let began = Instant::now();
     let plan = session.planner.plan(spec)?;
     let plan_ns = nanoseconds(began.elapsed());
+    check_plan(&plan, 0.0)?;
 
     let data = Data::new(spec);
     let images = data.images.iter().map(|image| AnyView::dense(image, spec.image(), spec.channels())).collect::<Result<Vec<_>, _>>()?;
@@ -195,6 +197,20 @@ struct Check {
     checked: usize,
 }
 
+/// [`CHECK_SOME`] different positions of so many results of so many values; all of them where there are no more.
+fn draw(noise: &mut Noise, results: usize, count: usize) -> Vec<BTreeSet<usize>> {
+    if results.saturating_mul(count) <= CHECK_SOME {
+        return vec![(0..count).collect(); results];
+    }
+    let mut random = vec![BTreeSet::new(); results];
+    let mut drawn = 0;
+    while drawn < CHECK_SOME {
+        let result = noise.below(results);
+        drawn += usize::from(random[result].insert(noise.below(count)));
+    }
+    random
+}
+
 /// Compares results with the oracle.
 #[allow(clippy::too_many_arguments, reason = "everything that the run before it had")]
 fn check(
@@ -211,13 +227,7 @@ fn check(
     let all = spec.direct_operations() * results as f64 <= CHECK_ALL;
     let mut noise = Noise(0x5851_f42d_4c95_7f2d);
     let count = spec.out_shape().len();
-    let mut random: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); results];
-    if !all {
-        for _ in 0..CHECK_SOME.min(count.saturating_mul(results)) {
-            let result = noise.below(results);
-            random[result].insert(noise.below(count));
-        }
-    }
+    let random = if all { vec![BTreeSet::new(); results] } else { draw(&mut noise, results, count) };
     let fixed = if all { BTreeSet::new() } else { corners_and_seams(spec, &matcher.kernel().tile, &mut noise) };
     let progress = Progress::new();
     let (mut largest, mut error, mut checked) = (0.0f64, 0.0f64, 0usize);
@@ -305,6 +315,15 @@ mod tests {
         // The result begins at 4 of the full one: seams of tiles of 32 lie at 28, 60 and 92 of it.
         let places = corners_and_seams(&spec, "t32", &mut Noise(1));
         assert_eq!(places.into_iter().collect::<Vec<_>>(), [0, 27, 28, 59, 60, 91, 92, 95]);
+    }
+
+    #[test]
+    fn as_many_positions_are_drawn_as_promised() {
+        for (results, count) in [(1, 5000), (1, 4097), (3, 1400), (7, 1_000_000), (1, 4096), (2, 100)] {
+            let random = draw(&mut Noise(5), results, count);
+            assert!(random.len() == results && random.iter().flatten().all(|&index| index < count));
+            assert_eq!(random.iter().map(BTreeSet::len).sum::<usize>(), CHECK_SOME.min(results * count), "{results} of {count}");
+        }
     }
 
     #[test]

@@ -4,15 +4,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use flcc_runtime::core::peaks::count_optimum_inside;
 use flcc_runtime::{
-    AnyView, Control, DType, Effort, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape, Spec, SpecError, count_optimum,
-    find_peaks,
+    AnyView, Control, DType, Effort, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape, Spec, SpecError, find_peaks,
 };
 use serde_json::{Map, Value, json};
 
 use crate::args::{Correlate, Match, Peaks, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
+use crate::memory::{check_data, check_plan};
 use crate::picture::{self, Mark};
 use crate::session::{Progress, Session, accuracy};
 
@@ -68,18 +69,18 @@ struct Found {
 pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
     let op = name.op(args.measure)?;
     if matching.is_none() && args.output.is_none() && args.heatmap.is_none() {
-        return Err(SpecError::new("--output", "-o OUT.npy (or --heatmap OUT.png)", "neither").into());
+        return Err(SpecError::new("-o", "-o OUT.npy (or --heatmap OUT.png)", "neither").into());
     }
     let problem = Problem {
         op,
         mode: args.extent.mode.unwrap_or(name.mode()),
-        boundary: args.extent.boundary()?,
+        boundary: args.extent.boundary().map_err(|error| Error::from(error).named("IMAGE", "TEMPLATE"))?,
         precision: planning.precision.map(|precision| precision.0),
         accuracy: accuracy(planning),
         roi: args.roi,
     };
     let session = Session::new(planning, Effort::Estimate)?;
-    let image = Image::open(&args.image, args.extent.gray)?;
+    let image = Image::open("IMAGE", &args.image, args.extent.gray)?;
     let templates = templates(args, &image)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, args.extent.gray)).transpose()?;
     let groups = groups(&templates);
@@ -88,17 +89,20 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
     for group in &groups {
         let first = templates[group[0]].view()?;
         let mask = mask.as_ref().map(Image::view).transpose()?;
-        specs.push(problem.spec(&image.view()?, &first, group.len(), mask.as_ref())?);
+        let spec = problem.spec(&image.view()?, &first, group.len(), mask.as_ref());
+        specs.push(spec.map_err(|error| Error::from(error).named("IMAGE", &templates[group[0]].argument))?);
     }
 
     let mut marks = Vec::new();
     let mut lines: Vec<(usize, String)> = Vec::new();
     let several = templates.len() > 1;
     for (group, spec) in groups.iter().zip(&specs) {
-        for (&index, found) in group.iter().zip(compute(spec, &session, &image, group, &templates, mask.as_ref())?) {
+        let pictures = 8.0 * f64::from(u8::from(args.heatmap.is_some())) * spec.out_shape().len() as f64;
+        let more = pictures + matching.map_or(0.0, |matching| search_bytes(&matching.peaks, spec));
+        for (&index, found) in group.iter().zip(compute(spec, &session, &image, group, &templates, mask.as_ref(), more)?) {
             let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
             if let Some(path) = &output {
-                crate::io::save_npy(path, found.map.shape().lengths(), found.map.data())?;
+                crate::io::save_npy(path, found.map.shape().lengths(), found.map.data()).map_err(Error::io("-o"))?;
             }
             if let Some(path) = &args.heatmap {
                 picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &found.map, op.minimum_is_best())?;
@@ -110,7 +114,7 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
                 rank,
                 group: index,
             }));
-            let count = matching.filter(|matching| matching.peaks.count).map(|_| count_optimum(&found.map, op.minimum_is_best()));
+            let count = matching.filter(|matching| matching.peaks.count).map(|matching| count(&matching.peaks, &found.map, op));
             let name = &templates[index].name;
             let text = match planning.json {
                 true => json_line(name, &found, &peaks, count, output.as_deref(), matching.is_some())?,
@@ -132,11 +136,12 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
 
 /// The templates in the order of the arguments: the positional one, those of `--template`, those of `--template-at`.
 fn templates(args: &Correlate, image: &Image) -> Result<Vec<Image>, Error> {
-    let files = args.positional.iter().chain(&args.template).map(|path| Image::open(path, args.extent.gray));
+    let named = args.positional.iter().map(|path| ("TEMPLATE", path)).chain(args.template.iter().map(|path| ("--template", path)));
+    let files = named.map(|(argument, path)| Image::open(argument, path, args.extent.gray));
     let parts = args.template_at.iter().map(|part| image.part("--template-at", *part));
     let templates = files.chain(parts).collect::<Result<Vec<_>, _>>()?;
     if templates.is_empty() {
-        return Err(SpecError::of(Kind::EmptyInput, "template", "TEMPLATE, --template FILE or --template-at ORIGIN:SHAPE", "none").into());
+        return Err(SpecError::of(Kind::EmptyInput, "TEMPLATE", "TEMPLATE, --template FILE or --template-at ORIGIN:SHAPE", "none").into());
     }
     Ok(templates)
 }
@@ -161,14 +166,27 @@ fn compute(
     group: &[usize],
     templates: &[Image],
     mask: Option<&Image>,
+    more: f64,
 ) -> Result<Vec<Found>, Error> {
+    if session.measures() {
+        check_data(spec)?;
+    }
     let plan = session.planner.plan(spec)?;
+    check_plan(&plan, more)?;
     let mask = mask.map(Image::view).transpose()?;
     let views = group.iter().map(|&index| templates[index].view()).collect::<Result<Vec<AnyView<'_>>, _>>()?;
     let progress = Progress::new();
     let tell = |done, total| progress.tell(done, total);
     let began = Instant::now();
-    let matcher = plan.bind(&views, mask.as_ref())?;
+    let matcher = plan.bind(&views, mask.as_ref()).map_err(|error| {
+        // Of several templates the one that cannot be bound alone is meant.
+        let wrong = |&&index: &&usize| match (spec.clone().with_templates(1), templates[index].view()) {
+            (Ok(one), Ok(view)) => session.planner.plan(&one).is_ok_and(|plan| plan.bind(&[view], mask.as_ref()).is_err()),
+            _ => false,
+        };
+        let index = group.iter().find(wrong).unwrap_or(&group[0]);
+        Error::from(error).named("IMAGE", &templates[*index].argument)
+    })?;
     let (maps, _) = matcher.execute_with(&[image.view()?], &Control { progress: Some(&tell), cancel: None })?;
     let ns = began.elapsed().as_nanos();
     let found = |map| Found { spec: spec.clone(), kernel: matcher.kernel().to_string(), method: matcher.method().to_string(), ns, map };
@@ -201,6 +219,21 @@ pub fn search(options: &Peaks, map: &ScoreMap, op: Op, template: Shape) -> Vec<P
         minimum: op.minimum_is_best(),
     };
     find_peaks(map, &options)
+}
+
+/// Bytes that [`search`] may take beside the map: where every position may be a peak, a list of all.
+fn search_bytes(options: &Peaks, spec: &Spec) -> f64 {
+    let each = match (options.min_distance, options.top, options.threshold) {
+        (Some(0), None, Some(_)) => 256.0,
+        (Some(0), _, _) => 8.0,
+        _ => 4.0,
+    };
+    each * spec.out_shape().len() as f64
+}
+
+/// The best score and how many positions attain it, of those that the border leaves.
+pub fn count(options: &Peaks, map: &ScoreMap, op: Op) -> Option<(f64, usize)> {
+    count_optimum_inside(map, op.minimum_is_best(), options.exclude_border)
 }
 
 /// A position of a region's map in the whole result of the mode: the template's first sample for mode valid.

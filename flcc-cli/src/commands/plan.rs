@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::args::{Plan, Planning};
 use crate::error::Error;
-use crate::session::{Session, check_memory, override_spec};
+use crate::memory::check_data;
+use crate::session::{Session, override_spec};
 
 /// Prints the kernel, the account with `--explain`, everything with `--json`.
 ///
@@ -16,8 +17,8 @@ use crate::session::{Session, check_memory, override_spec};
 pub fn run(args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
     let session = Session::new(planning, Effort::Estimate)?;
     let spec = override_spec(&args.spec, planning)?;
-    if planning.effort.unwrap_or_default() != Effort::Estimate {
-        check_memory(&spec)?;
+    if session.measures() {
+        check_data(&spec)?;
     }
     let plan = session.planner.plan(&spec)?;
     session.keep_wisdom()?;

@@ -15,7 +15,8 @@ use crate::session::{WISDOM_VARIABLE, wisdom_file};
 /// # Errors
 /// No file is named, or it is not read or written.
 pub fn run(args: &args::Wisdom, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
-    let file = wisdom_file(planning).ok_or_else(|| SpecError::new("--wisdom", format!("--wisdom FILE or {WISDOM_VARIABLE}"), "neither"))?;
+    let file =
+        wisdom_file(planning)?.ok_or_else(|| SpecError::new("--wisdom", format!("--wisdom FILE or {WISDOM_VARIABLE}"), "neither"))?;
     match args {
         args::Wisdom::Show => show(&Wisdom::load(&file)?, planning.json, out),
         args::Wisdom::Merge { files } => {

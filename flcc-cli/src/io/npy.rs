@@ -256,7 +256,7 @@ mod tests {
     fn fails(bytes: &[u8], expected: &str, got: &str) {
         let text = load_bytes("x.npy", bytes).unwrap_err().to_string();
         let (left, right) = text.split_once(", got ").unwrap();
-        assert!(left.starts_with(r#"image "x.npy": expected "#) && left.contains(expected) && right.contains(got), "{text}");
+        assert!(left.starts_with(r#""x.npy": expected "#) && left.contains(expected) && right.contains(got), "{text}");
         assert!(!text.contains('\n'), "{text}");
     }
 

@@ -333,7 +333,7 @@ pub(super) mod tests {
 
     fn fails(bytes: &[u8], parts: &[&str]) {
         let text = load_bytes("x", bytes).unwrap_err().to_string();
-        assert!(text.starts_with(r#"image "x": expected "#) && text.contains(", got ") && !text.contains('\n'), "{text}");
+        assert!(text.starts_with(r#""x": expected "#) && text.contains(", got ") && !text.contains('\n'), "{text}");
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
     }
 

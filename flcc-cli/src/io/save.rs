@@ -213,7 +213,7 @@ pub(super) mod tests {
     fn what_does_not_fit_is_refused() {
         let path = Path::new("x.npy");
         let text = save_npy(path, &[2, 3], &Pixels::U8(vec![0; 5])).unwrap_err().to_string();
-        assert_eq!(text, r#"image "x.npy": expected the samples of shape 2x3, got 5 samples"#);
+        assert_eq!(text, r#""x.npy": expected the samples of shape 2x3, got 5 samples"#);
         assert!(save_png_gray8(path, 2, 3, &[0; 5]).is_err());
         assert!(save_png_rgb8(path, 0, 3, &[]).is_err());
     }
@@ -227,7 +227,7 @@ pub(super) mod tests {
             out.write_all(b"half")?;
             Err(io::Error::other("full"))
         });
-        assert_eq!(error.unwrap_err().to_string(), format!("image {:?}: expected a writable file, got: full", path.display().to_string()));
+        assert_eq!(error.unwrap_err().to_string(), format!("{:?}: expected a writable file, got: full", path.display().to_string()));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(folder.names(), ["x.bin"]);
         let nowhere = save_npy(&folder.0.join("none/x.npy"), &[1], &Pixels::U8(vec![1])).unwrap_err();

@@ -1,0 +1,101 @@
+//! Refusals of what the memory does not hold, before anything of that size is asked for: an allocation that fails ends the
+//! process, and one that the system has promised but cannot keep ends others too.
+
+use flcc_runtime::{Plan, Spec};
+
+use crate::error::Error;
+
+/// Kept back of a limited address space, for stacks of threads and the allocator's own books.
+const RESERVE: f64 = 64.0 * 1024.0 * 1024.0;
+
+/// Bytes that can still be had: what is free, as Linux tells it (a guess elsewhere), and what a limit of the address space
+/// (`ulimit -v`) leaves.
+pub fn available() -> f64 {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let free = kilobytes(&read("/proc/meminfo"), "MemAvailable:").unwrap_or(16e9);
+    match address_space(&read("/proc/self/limits")) {
+        Some(limit) => free.min((limit - kilobytes(&read("/proc/self/status"), "VmSize:").unwrap_or(0.0) - RESERVE).max(0.0)),
+        None => free,
+    }
+}
+
+/// A line `NAME 123 kB`, in bytes.
+fn kilobytes(text: &str, name: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse::<f64>().ok().map(|kilobytes| 1024.0 * kilobytes)
+}
+
+/// The soft limit of the address space, in bytes; none if it is unlimited.
+fn address_space(limits: &str) -> Option<f64> {
+    limits.lines().find_map(|line| line.strip_prefix("Max address space"))?.split_whitespace().next()?.parse().ok()
+}
+
+/// Refuses what takes more than there is.
+///
+/// # Errors
+/// What is needed and what there is.
+pub fn check(what: &str, needed: f64) -> Result<(), Error> {
+    let available = available();
+    if needed > available {
+        return Err(Error::Failed(format!(
+            "memory: expected at most {available:.0} bytes, which are free, got {what} that takes about {needed:.0}"
+        )));
+    }
+    Ok(())
+}
+
+/// Bytes of the results of a spec.
+fn results(spec: &Spec) -> f64 {
+    let count = spec.out_shape().len() as f64 * spec.images().max(1) as f64 * spec.templates() as f64;
+    count * spec.out_type().row().size as f64
+}
+
+/// Bytes of templates as they are copied and checked when they are bound, in f64.
+fn copies(spec: &Spec) -> f64 {
+    32.0 * spec.template().len() as f64 * spec.channels() as f64 * spec.templates() as f64
+}
+
+/// Refuses an execution whose results, scratch and bound templates do not fit; `more` is what the caller makes of them.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_plan(plan: &Plan, more: f64) -> Result<(), Error> {
+    let spec = plan.spec();
+    let bound = plan.template_bytes() as f64 * spec.templates() as f64 + copies(spec);
+    check(&format!("{spec}"), results(spec) + plan.scratch_bytes() as f64 + bound + more)
+}
+
+/// Refuses made-up data that do not fit: images, templates and results, and the oracle's copy of an image.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_data(spec: &Spec) -> Result<(), Error> {
+    let (images, templates, channels) = (spec.images().max(1) as f64, spec.templates() as f64, spec.channels() as f64);
+    let (image, template) = (spec.image().len() as f64 * channels, spec.template().len() as f64 * channels);
+    let size = |dtype: flcc_runtime::DType| dtype.row().size as f64;
+    let arrays = images * image * size(spec.image_type()) + templates * template * size(spec.template_type());
+    check(&format!("{spec}"), arrays + results(spec) + 16.0 * image + 2.0 * copies(spec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_texts_of_the_system_are_understood() {
+        assert_eq!(kilobytes("MemTotal: 9 kB\nMemAvailable:    2048 kB\n", "MemAvailable:"), Some(2048.0 * 1024.0));
+        assert_eq!(kilobytes("MemTotal: 9 kB\n", "MemAvailable:"), None);
+        let limits = "Limit  Soft Limit  Hard Limit  Units\nMax address space         6144000000  unlimited  bytes\n";
+        assert_eq!(address_space(limits), Some(6_144_000_000.0));
+        assert_eq!(address_space("Max address space         unlimited            unlimited            bytes\n"), None);
+        assert!(available() > 0.0);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_one_line() {
+        let error = check("a map", 1e18).unwrap_err();
+        assert!(error.status() == 1 && error.to_string().starts_with("memory: expected at most "), "{error}");
+        assert!(check_data(&"zncc:f32:10000000x10000000*3x3:valid".parse().unwrap()).is_err());
+        assert!(check_data(&"zncc:f32:10x10*3x3:valid".parse().unwrap()).is_ok());
+    }
+}
