@@ -52,6 +52,16 @@ pub struct Candidate {
     pub estimate_ns: Option<f64>,
 }
 
+impl Candidate {
+    pub(crate) fn of(offer: &Offer, outcome: Outcome) -> Candidate {
+        Candidate { kernel: offer.kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) }
+    }
+
+    pub(crate) fn refused(name: &str, method: Method, reason: &str) -> Candidate {
+        Candidate { kernel: name.to_string(), method, outcome: Outcome::Refused(reason.to_string()), estimate_ns: None }
+    }
+}
+
 /// What became of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {

@@ -1,5 +1,6 @@
 //! From a spec to a plan: wisdom, then measurement, then estimated cost.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -145,81 +146,79 @@ impl Planner {
             return Ok(plan);
         }
         let mut candidates = Vec::new();
-        let mut fitting: Vec<(Offer, Box<dyn Execute>, usize)> = Vec::new();
-        let mut least: Option<usize> = None;
+        let mut offers: Vec<(&'static str, Offer)> = Vec::new();
         let mut refusal: Option<Refusal> = None;
         for solver in &SOLVERS {
             let asked = self.asks(*solver);
-            let refused = |refusal: &Refusal| Candidate {
-                kernel: solver.name().to_string(),
-                method: solver.method(),
-                outcome: Outcome::Refused(refusal.reason.clone()),
-                estimate_ns: None,
-            };
             match solver.offers(spec, &self.machine) {
                 Err(reason) => {
-                    candidates.push(refused(&reason));
+                    candidates.push(Candidate::refused(solver.name(), solver.method(), &reason.reason));
                     if asked && (refusal.is_none() || (self.method != Method::Auto && self.method == solver.method())) {
                         refusal = Some(reason);
                     }
                 }
                 Ok(_) if !asked => {
-                    candidates.push(refused(&Refusal::new(
-                        solver.name(),
-                        format!("method {} on platform {} was asked for", self.method, self.platform),
-                    )));
+                    let reason = format!("method {} on platform {} was asked for", self.method, self.platform);
+                    candidates.push(Candidate::refused(solver.name(), solver.method(), &reason));
                 }
-                Ok(offers) => {
-                    let mut kept = 0;
-                    for offer in offers {
-                        // The best few of a solver stand for the rest, unless memory decides.
-                        if kept >= self.offers_of_a_solver() {
-                            break;
-                        }
-                        match self.fit(spec, &offer) {
-                            Ok((execute, workers)) => {
-                                kept += 1;
-                                fitting.push((offer, execute, workers));
-                            }
-                            Err(Misfit::Memory(bytes)) => least = Some(least.map_or(bytes, |least| least.min(bytes))),
-                            Err(Misfit::Refused(reason)) => {
-                                candidates.push(refused(&reason));
-                                refusal.get_or_insert(reason);
-                                break;
-                            }
-                        }
-                    }
-                }
+                Ok(of_solver) => offers.extend(of_solver.into_iter().map(|offer| (solver.name(), offer))),
             }
         }
         let forced = self.method != Method::Auto;
         let (mut eligible, others): (Vec<_>, Vec<_>) =
-            fitting.into_iter().partition(|(offer, ..)| offer.eligible == Eligible::ByCost || forced);
-        eligible.sort_by(|a, b| a.0.estimate_ns.total_cmp(&b.0.estimate_ns));
-        if eligible.is_empty() {
+            offers.into_iter().partition(|(_, offer)| offer.eligible == Eligible::ByCost || forced);
+        eligible.sort_by(|a, b| a.1.estimate_ns.total_cmp(&b.1.estimate_ns));
+        let mut fitting: Vec<Fitting> = Vec::new();
+        let mut passed: Vec<Candidate> = Vec::new();
+        let mut taken: HashMap<&str, usize> = HashMap::new();
+        let mut least: Option<usize> = None;
+        for (name, offer) in eligible {
+            // The best few of a solver stand for the rest, unless memory decides; without measuring the best of all does.
+            let kept = taken.entry(name).or_default();
+            if *kept >= self.offers_of_a_solver() {
+                continue;
+            }
+            if self.effort == Effort::Estimate && !fitting.is_empty() {
+                *kept += 1;
+                passed.push(Candidate::of(&offer, Outcome::Slower));
+                continue;
+            }
+            match self.fit(spec, &offer) {
+                Ok((execute, workers)) => {
+                    *kept += 1;
+                    fitting.push((offer, execute, workers));
+                }
+                Err(Misfit::Memory(bytes)) => least = Some(least.map_or(bytes, |least| least.min(bytes))),
+                Err(Misfit::Refused(reason)) => {
+                    candidates.push(Candidate::refused(&offer.kernel.to_string(), offer.method, &reason.reason));
+                    refusal.get_or_insert(reason);
+                }
+            }
+        }
+        if fitting.is_empty() {
             return Err(match (least, refusal) {
                 (Some(needed), _) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
                 (None, Some(refusal)) => PlanError::Refused(refusal),
                 (None, None) => PlanError::Refused(Refusal::new("planner", "no method serves this spec")),
             });
         }
-        let chosen = self.choose(spec, &eligible, &mut candidates);
-        for (offer, ..) in &others {
-            let outcome = if offer.eligible == Eligible::ByRank {
-                Outcome::RunnerUp
-            } else {
-                Outcome::Refused("its sums would not be the exact integers that other methods give; it can be forced".into())
-            };
-            candidates.push(Candidate {
-                kernel: offer.kernel.to_string(),
-                method: offer.method,
-                outcome,
-                estimate_ns: Some(offer.estimate_ns),
-            });
+        let chosen = self.choose(spec, &fitting, &mut candidates);
+        candidates.extend(passed);
+        let mut runner_up: Option<Fitting> = None;
+        for (_, offer) in others {
+            if offer.eligible == Eligible::ByRank {
+                if runner_up.is_none()
+                    && let Ok((execute, workers)) = self.fit(spec, &offer)
+                {
+                    candidates.push(Candidate::of(&offer, Outcome::RunnerUp));
+                    runner_up = Some((offer, execute, workers));
+                }
+            } else if !candidates.iter().any(|other| other.method == offer.method && matches!(other.outcome, Outcome::Refused(_))) {
+                let reason = "its sums would not be the exact integers that other methods give; it can be forced";
+                candidates.push(Candidate::of(&offer, Outcome::Refused(reason.into())));
+            }
         }
-        let runner_up = others.into_iter().find(|(offer, ..)| offer.eligible == Eligible::ByRank);
-        let (offer, execute, workers) = eligible.swap_remove(chosen);
-        Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), runner_up, candidates))
+        Ok(Plan::new(spec.clone(), self.clone(), fitting.swap_remove(chosen), runner_up, candidates))
     }
 
     /// The plan that uses a kernel by its name, tile included, whatever the others would cost: two specs under one kernel
@@ -296,17 +295,9 @@ impl Planner {
     }
 
     /// Which of the offers, sorted by estimate, to take.
-    fn choose(&self, spec: &Spec, offers: &[(Offer, Box<dyn Execute>, usize)], candidates: &mut Vec<Candidate>) -> usize {
-        let candidate = |offer: &Offer, outcome| Candidate {
-            kernel: offer.kernel.to_string(),
-            method: offer.method,
-            outcome,
-            estimate_ns: Some(offer.estimate_ns),
-        };
+    fn choose(&self, spec: &Spec, offers: &[Fitting], candidates: &mut Vec<Candidate>) -> usize {
         if self.effort == Effort::Estimate || offers.len() == 1 && self.effort == Effort::Measure {
-            for (index, (offer, ..)) in offers.iter().enumerate() {
-                candidates.push(candidate(offer, if index == 0 { Outcome::Estimated } else { Outcome::Slower }));
-            }
+            candidates.push(Candidate::of(&offers[0].0, Outcome::Estimated));
             return 0;
         }
         let trial = Trial::new(spec);
@@ -315,13 +306,13 @@ impl Planner {
         let mut timings = Vec::new();
         for (index, (offer, execute, workers)) in offers.iter().enumerate() {
             if offer.estimate_ns > cut {
-                candidates.push(candidate(offer, Outcome::Slower));
+                candidates.push(Candidate::of(offer, Outcome::Slower));
                 continue;
             }
             match trial.time(execute.as_ref(), *workers, self.effort, best.map(|(_, ns)| ns)) {
-                Err(reason) => candidates.push(candidate(offer, Outcome::Failed(reason))),
+                Err(reason) => candidates.push(Candidate::of(offer, Outcome::Failed(reason))),
                 Ok(ns) => {
-                    candidates.push(candidate(offer, Outcome::Measured(ns)));
+                    candidates.push(Candidate::of(offer, Outcome::Measured(ns)));
                     timings.push((offer.kernel.clone(), ns));
                     if best.is_none_or(|(_, least)| ns < least) {
                         best = Some((index, ns));
@@ -356,6 +347,9 @@ fn method_of(kernel: &KernelKey) -> Method {
         _ => Method::Direct,
     }
 }
+
+/// An offer with what executes it and its workers.
+type Fitting = (Offer, Box<dyn Execute>, usize);
 
 /// Why an offer is not taken.
 enum Misfit {

@@ -249,6 +249,28 @@ fn adversarial_masks_keep_the_promise() {
     }
 }
 
+/// A huge sample in one of two channels takes the digits of its neighbours in that channel, not of their panels' scores.
+#[test]
+fn a_huge_sample_in_one_channel_does_not_hide_the_channel() {
+    let mut seed = Seed(25);
+    let mut values: Vec<f64> = (0..2 * 50 * 50).map(|_| seed.normal()).collect();
+    values[2 * (25 * 50 + 25)] = 1e90;
+    let image = Pixels::F64(values);
+    let template = Pixels::F64((0..2 * 7 * 7).map(|_| seed.normal()).collect());
+    for op in ["zncc", "ncc", "nssd"] {
+        let spec: Spec = format!("{op}:f64>f32:50x50*7x7:valid").parse().unwrap();
+        let spec = spec.with_channels(2).unwrap();
+        let view = |pixels, shape| AnyView::dense(pixels, shape, 2).unwrap();
+        let (x, t) = (view(&image, spec.image()), view(&template, spec.template()));
+        let expected = Oracle::new(&spec, &x, &t, None).unwrap().all();
+        for method in METHODS {
+            let plan = planner(1).method(method).plan(&spec).unwrap();
+            let map = plan.execute(&[x], &[t], None).unwrap().remove(0);
+            check(&format!("{spec} by {}", plan.kernel()), &map, &expected, 1e-5);
+        }
+    }
+}
+
 /// Constant panels are 0 exactly at the lowest accuracy too.
 #[test]
 fn fast_is_not_noise() {

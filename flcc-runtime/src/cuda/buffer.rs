@@ -66,14 +66,14 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// Bytes.
-    pub fn len(&self) -> usize {
+    /// How many there are.
+    pub fn bytes(&self) -> usize {
         self.slice.len()
     }
 
     /// Its address.
     pub fn address(&self, stream: &Stream) -> Address {
-        Address { at: self.slice.device_ptr(&stream.0).0, bytes: self.len() }
+        Address { at: self.slice.device_ptr(&stream.0).0, bytes: self.bytes() }
     }
 
     /// Copies to it, in the stream's order. Returns when `data` may be changed again, unless it is pinned.

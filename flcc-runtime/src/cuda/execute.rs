@@ -126,7 +126,8 @@ impl CudaExecute {
         // NVRTC compiles in several threads at once, while this one opens the device.
         let (gpu, codes, cross) = std::thread::scope(|scope| {
             let cross = entry.map(|entry| scope.spawn(|| compile::compile(entry.name, entry.source, &[], &target)));
-            let codes: Vec<_> = parts.iter().map(|&part| scope.spawn(|| steps::compile(part, &pipeline, &target))).collect();
+            let (pipeline, target) = (&pipeline, &target);
+            let codes: Vec<_> = parts.iter().map(|&part| scope.spawn(move || steps::compile(part, pipeline, target))).collect();
             let gpu = Gpu::open(decisions.device.index);
             let ended = |_| Err(Fault::new("NVRTC", "its thread ended"));
             let codes: Result<Vec<Code>, Fault> = codes.into_iter().map(|thread| thread.join().unwrap_or_else(ended)).collect();
@@ -391,7 +392,7 @@ impl CudaExecute {
         for (index, image) in images.iter().enumerate() {
             slot.upload(index * self.image_bytes(), image)?;
         }
-        let counts = slot.counts.len();
+        let counts = slot.counts.bytes();
         slot.counts.clear(&stream, counts)?;
         let total = images.len() * self.tiles.len();
         for (number, first) in (0..total).step_by(self.batch).enumerate() {
@@ -413,7 +414,7 @@ impl CudaExecute {
         let stream = slot.stream.clone();
         let careful = self.careful();
         if careful {
-            let bytes = slot.found.len();
+            let bytes = slot.found.bytes();
             slot.found.clear(&stream, bytes)?;
         }
         let mut places = slot.places(self.batch * self.channels());
@@ -569,7 +570,7 @@ impl CudaExecute {
                 AnyViewMut::F64(view) => download(result, &stream, index * len * 8, view, staging)?,
             }
         }
-        let mut repaired = vec![0u32; counts.len() / 4];
+        let mut repaired = vec![0u32; counts.bytes() / 4];
         counts.download(&stream, 0, bytes_of_mut(&mut repaired))?;
         stream.wait()?;
         statistics.repaired += repaired.iter().map(|&count| u64::from(count)).sum::<u64>();

@@ -70,7 +70,7 @@ impl Transforms {
 
     /// Bytes that it works in.
     pub fn bytes(&self) -> usize {
-        self.work.len()
+        self.work.bytes()
     }
 
     fn check(&self, reals: Address, complexes: Address) -> Result<(), Fault> {

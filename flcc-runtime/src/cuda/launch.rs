@@ -185,7 +185,7 @@ impl Module {
             return Err(Fault::new(name, format!("expected {} bytes of constant memory, got {}", bytes.len(), variable.len())));
         }
         stream.0.memcpy_htod(bytes, &mut variable)?;
-        Ok(stream.wait()?)
+        stream.wait()
     }
 }
 

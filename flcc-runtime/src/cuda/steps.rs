@@ -136,8 +136,24 @@ macro_rules! steps {
 }
 
 steps!(
-    offset, load, survey, reload, hits_x, hits_y, hits_z, hits_masked, sum_rows, sum_axis, norms, cross_norms, fold, doubt, multiply, square,
-    finish, repair
+    offset,
+    load,
+    survey,
+    reload,
+    hits_x,
+    hits_y,
+    hits_z,
+    hits_masked,
+    sum_rows,
+    sum_axis,
+    norms,
+    cross_norms,
+    fold,
+    doubt,
+    multiply,
+    square,
+    finish,
+    repair
 );
 
 /// Where the buffers of a batch lie.
