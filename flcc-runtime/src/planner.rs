@@ -153,7 +153,7 @@ impl Planner {
             match solver.offers(spec, &self.machine) {
                 Err(reason) => {
                     candidates.push(Candidate::refused(solver.name(), solver.method(), &reason.reason));
-                    if asked && (refusal.is_none() || (self.method != Method::Auto && self.method == solver.method())) {
+                    if asked && refusal.is_none() {
                         refusal = Some(reason);
                     }
                 }

@@ -79,9 +79,9 @@ impl Recipe {
     fn careful(&self, spec: &Spec, scheme: Scheme) -> Option<TileContext<f64>> {
         let template = spec.template().padded();
         let tile: [usize; 3] = match spec.image().axes() {
-            1 => [1, 1, 2048],
-            2 => [1, 32, 256],
-            _ => [8, 12, 32],
+            1 => [1, 1, 512],
+            2 => [1, 16, 128],
+            _ => [4, 8, 32],
         };
         let whole = spec.mode_region().shape.padded();
         let capacity = [0, 1, 2].map(|axis| tile[axis].min(whole[axis]));

@@ -78,6 +78,8 @@ pub fn scratch_len(layout: &Layout, window: [usize; 3]) -> usize {
     match window[2] {
         1 => 0,
         2..=LONGEST_DOUBLED => (layout.rows_at_once() * layout.row_pitch).min((height - 1) * layout.row_pitch + width),
+        // Fewer rows go one by one, in place.
+        _ if height < LANES => 0,
         _ => LANES * width,
     }
 }
@@ -186,7 +188,7 @@ fn along<S: Copy, O: Fn(S, S) -> S + Copy>(data: &mut [S], scratch: &mut [S], op
 /// Along rows by blocks: [`LANES`] rows at a time become columns in `scratch`, the rows left over go one by one.
 #[inline(always)]
 fn turned<S: Copy, O: Fn(S, S) -> S + Copy>(plane: &mut [S], scratch: &mut [S], op: O, pitch: usize, width: usize, window: usize) {
-    let scratch = &mut scratch[..LANES * width];
+    let scratch = scratch.get_mut(..LANES * width).unwrap_or_default();
     for rows in plane.chunks_mut(LANES * pitch) {
         if rows.len() < (LANES - 1) * pitch + width {
             for row in rows.chunks_mut(pitch) {

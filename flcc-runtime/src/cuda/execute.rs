@@ -77,7 +77,7 @@ pub struct CudaExecute {
     decisions: Decisions,
     gpu: Arc<Gpu>,
     steps: Steps,
-    codes: Vec<Code>,
+    codes: Vec<(Part, Code)>,
     cross: Option<(Code, Function)>,
     layout: Layout,
     /// Tiles of one image.
@@ -130,12 +130,13 @@ impl CudaExecute {
             let codes: Vec<_> = parts.iter().map(|&part| scope.spawn(move || steps::compile(part, pipeline, target))).collect();
             let gpu = Gpu::open(decisions.device.index);
             let ended = |_| Err(Fault::new("NVRTC", "its thread ended"));
-            let codes: Result<Vec<Code>, Fault> = codes.into_iter().map(|thread| thread.join().unwrap_or_else(ended)).collect();
+            let codes = codes.into_iter().zip(&parts).map(|(thread, &part)| Ok((part, thread.join().unwrap_or_else(ended)?)));
+            let codes: Result<Vec<(Part, Code)>, Fault> = codes.collect();
             let cross = cross.map(|thread| thread.join().unwrap_or_else(ended)).transpose();
             (gpu, codes, cross)
         });
         let (gpu, codes) = (gpu?, codes?);
-        let steps = Steps::new(&gpu, &codes)?;
+        let steps = Steps::new(&gpu, &codes, decisions.types.real)?;
         let cross = match (cross?, entry) {
             (Some(code), Some(entry)) => {
                 let function = gpu.module(&code.cubin, Some(code.key))?.function(entry.name)?;
@@ -690,7 +691,7 @@ impl Execute for CudaExecute {
             "batches  of {} tiles of up to {}x{}x{} outputs, groups of {} images",
             self.batch, tile[0], tile[1], tile[2], self.group
         ));
-        let slowest = self.codes.iter().max_by_key(|code| code.time).map_or_else(String::new, come);
+        let slowest = self.codes.iter().map(|(_, code)| code).max_by_key(|code| code.time).map_or_else(String::new, come);
         lines.push(format!("code     pipeline in {} parts, the longest {slowest}", self.codes.len()));
         if let (Some((code, function)), Some(entry)) = (&self.cross, self.decisions.engine.entry()) {
             let threads = (entry.block[0] * entry.block[1]) as u32;

@@ -6,7 +6,7 @@ use flcc_core::spec::Spec;
 
 use super::Fault;
 use super::compile::{self, Code};
-use super::launch::{Address, Argument, Constants, Function, Gpu, ImageView, Layout, ResultView, Stream, Thresholds, Tile};
+use super::launch::{Address, Argument, Constants, Function, Gpu, ImageView, Layout, Module, ResultView, Stream, Thresholds, Tile};
 use crate::cpu::finish::Width;
 use crate::cpu::tile::Scheme;
 
@@ -115,10 +115,10 @@ pub fn compile(part: Part, options: &[String], architecture: &str) -> Result<Cod
 }
 
 macro_rules! steps {
-    ($($field:ident),+) => {
+    ($($part:ident: $($field:ident),+;)+) => {
         /// The loaded kernels; those of parts that were not compiled are absent.
         pub struct Steps {
-            $($field: Option<Function>,)+
+            $($($field: Option<Function>,)+)+
         }
 
         impl Steps {
@@ -126,35 +126,32 @@ macro_rules! steps {
             ///
             /// # Errors
             /// The driver's.
-            pub fn new(gpu: &Gpu, codes: &[Code]) -> Result<Steps, Fault> {
-                let modules = codes.iter().map(|code| gpu.module(&code.cubin, Some(code.key))).collect::<Result<Vec<_>, _>>()?;
-                let find = |name: &str| modules.iter().find_map(|module| module.function(name).ok());
-                Ok(Steps { $($field: find(concat!("flcc_", stringify!($field))),)+ })
+            pub fn new(gpu: &Gpu, codes: &[(Part, Code)], real: DType) -> Result<Steps, Fault> {
+                let load = |part: Part| -> Result<Option<Module>, Fault> {
+                    let code = codes.iter().find(|(of, _)| *of == part);
+                    code.map(|(_, code)| gpu.module(&code.cubin, Some(code.key))).transpose()
+                };
+                $(let module = load(Part::$part)?;
+                let find = |name: &str| match &module {
+                    // Bytes are never NaN, infinite or of extraordinary magnitude.
+                    Some(_) if real == DType::U8 && ["flcc_survey", "flcc_reload"].contains(&name) => Ok(None),
+                    Some(module) => module.function(name).map(Some),
+                    None => Ok(None),
+                };
+                $(let $field = find(concat!("flcc_", stringify!($field)))?;)+)+
+                Ok(Steps { $($($field,)+)+ })
             }
         }
     };
 }
 
-steps!(
-    offset,
-    load,
-    survey,
-    reload,
-    hits_x,
-    hits_y,
-    hits_z,
-    hits_masked,
-    sum_rows,
-    sum_axis,
-    norms,
-    cross_norms,
-    fold,
-    doubt,
-    multiply,
-    square,
-    finish,
-    repair
-);
+steps! {
+    Gather: offset, load, survey, reload, hits_x, hits_y, hits_z, hits_masked;
+    Sums: sum_rows, sum_axis;
+    Fourier: norms, cross_norms, fold, doubt, multiply, square;
+    Finish: finish;
+    Repair: repair;
+}
 
 /// Where the buffers of a batch lie.
 #[derive(Clone, Copy, Debug, Default)]
