@@ -90,7 +90,7 @@ impl Machine {
             cores: cores.max(1),
             caches: Caches::default(),
             devices: vec![],
-            cuda: "not in this build (feature cuda)".to_string(),
+            cuda: if cfg!(feature = "cuda") { "GPUs were not looked for" } else { "CUDA is not in this build (feature cuda)" }.to_string(),
         }
     }
 
@@ -291,7 +291,7 @@ mod tests {
 instruction sets: avx512, avx2, portable
 caches: L1d 32 KiB, L2 1 MiB, L3 35.8 MiB
 cuda: ";
-        assert_eq!(xeon().to_string(), format!("{text}not in this build (feature cuda)"));
+        assert_eq!(xeon().to_string(), format!("{text}{}", xeon().cuda()));
         assert_eq!(
             xeon().with_devices(vec![h200()], "driver 13.0").to_string(),
             format!("{text}driver 13.0\ncuda 0: NVIDIA H200, sm_90, 132 multiprocessors, 139 GiB")
