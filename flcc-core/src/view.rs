@@ -102,6 +102,11 @@ impl Layout {
         self.channels
     }
 
+    /// The strides of the axes, ones that do not exist in front, and of the channels, in elements.
+    pub fn strides(&self) -> ([isize; 3], isize) {
+        (self.strides, self.channel_stride)
+    }
+
     /// The stride between samples of a row.
     pub fn row_step(&self) -> isize {
         self.strides[2]

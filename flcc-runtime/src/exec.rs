@@ -66,6 +66,21 @@ pub trait Execute: Send + Sync {
     fn tiles(&self) -> usize;
     /// Scratch for so many workers and results.
     fn scratch(&self, workers: usize, results: usize) -> Scratch;
+    /// As [`Execute::execute`], of images that lie on a device.
+    ///
+    /// # Errors
+    /// A plan for another platform, an image on another device, or a device that fails.
+    #[cfg(feature = "cuda")]
+    fn execute_resident(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[crate::cuda::buffer::DeviceImage<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+    ) -> Result<Statistics, ExecError> {
+        let _ = (bound, images, outs, scratch);
+        Err(SpecError::new("images", "images in the memory of the host, since the plan is one for the CPU", "images on a device").into())
+    }
     /// How many images at a time keep everything busy.
     fn appetite(&self) -> usize {
         1

@@ -159,19 +159,49 @@ impl Matcher {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError> {
-        let spec = self.0.plan.spec();
         self.check_images(images)?;
-        if outs.len() != images.len() * spec.templates() {
-            let expected = format!("{} results, one for each image and template", images.len() * spec.templates());
-            return Err(SpecError::of(Kind::DimsMismatch, "outs", expected, outs.len()).into());
-        }
-        for out in outs.iter() {
-            if out.shape() != spec.out_shape() || out.dtype() != spec.out_type() {
-                let expected = format!("{} {}", spec.out_type(), spec.out_shape());
-                return Err(SpecError::of(Kind::DimsMismatch, "outs", expected, format!("{} {}", out.dtype(), out.shape())).into());
+        self.check_outs(images.len(), outs)?;
+        self.0.execute.execute(self.0.bound.as_ref(), images, outs, scratch, control)
+    }
+
+    /// As [`Matcher::execute_into`], of images that already lie on a device of the plan: they are not copied.
+    ///
+    /// # Errors
+    /// As there, a plan for the CPU, or an image on another device.
+    #[cfg(feature = "cuda")]
+    pub fn execute_resident(
+        &self,
+        images: &[crate::cuda::buffer::DeviceImage<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+    ) -> Result<Statistics, ExecError> {
+        let spec = self.0.plan.spec();
+        for image in images {
+            let layout = image.layout();
+            if layout.shape() != spec.image() || image.dtype() != spec.image_type() || layout.channels() != spec.channels() {
+                let describe = |dtype, shape, channels| format!("{dtype} {shape} with {channels} channels");
+                let expected = describe(spec.image_type(), spec.image(), spec.channels());
+                let got = describe(image.dtype(), layout.shape(), layout.channels());
+                return Err(SpecError::of(Kind::DimsMismatch, "image", expected, got).into());
             }
         }
-        self.0.execute.execute(self.0.bound.as_ref(), images, outs, scratch, control)
+        self.check_outs(images.len(), outs)?;
+        self.0.execute.execute_resident(self.0.bound.as_ref(), images, outs, scratch)
+    }
+
+    fn check_outs(&self, images: usize, outs: &[AnyViewMut<'_>]) -> Result<(), SpecError> {
+        let spec = self.0.plan.spec();
+        if outs.len() != images * spec.templates() {
+            let expected = format!("{} results, one for each image and template", images * spec.templates());
+            return Err(SpecError::of(Kind::DimsMismatch, "outs", expected, outs.len()));
+        }
+        for out in outs {
+            if out.shape() != spec.out_shape() || out.dtype() != spec.out_type() {
+                let expected = format!("{} {}", spec.out_type(), spec.out_shape());
+                return Err(SpecError::of(Kind::DimsMismatch, "outs", expected, format!("{} {}", out.dtype(), out.shape())));
+            }
+        }
+        Ok(())
     }
 
     /// A stream of images that come one after another: of the plan's size, or of other sizes, which are planned once each.

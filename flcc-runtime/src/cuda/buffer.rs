@@ -1,10 +1,15 @@
 //! Memory: of a device, and of the host where a device can reach it.
 
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, result, sys};
+
+use flcc_core::dtype::DType;
+use flcc_core::shape::Shape;
+use flcc_core::view::Layout;
 
 use super::Fault;
 use super::launch::{Address, Gpu, Stream, Tile};
@@ -94,6 +99,20 @@ impl Buffer {
         Ok(stream.0.memcpy_dtoh(&part, data)?)
     }
 
+    /// It as an image: row-major without gaps, the channels of a pixel side by side.
+    ///
+    /// # Errors
+    /// It is too short.
+    pub fn image(&self, stream: &Stream, dtype: DType, shape: Shape, channels: usize) -> Result<DeviceImage<'_>, Fault> {
+        let needed = shape.len().saturating_mul(channels).saturating_mul(dtype.row().size);
+        if needed > self.bytes() {
+            return Err(Fault::new("image", format!("{needed} bytes are needed where {} are", self.bytes())));
+        }
+        let device = stream.0.context().ordinal();
+        // SAFETY: so many bytes lie there, aligned as device memory is, and `self` stays borrowed.
+        Ok(unsafe { DeviceImage::new(self.address(stream).at, dtype, Layout::dense(shape, channels), device) })
+    }
+
     /// Fills its first bytes with zeros, in the stream's order.
     ///
     /// # Errors
@@ -101,6 +120,49 @@ impl Buffer {
     pub fn clear(&mut self, stream: &Stream, bytes: usize) -> Result<(), Fault> {
         let mut part = self.slice.try_slice_mut(0..bytes).ok_or_else(|| Fault::new("fill", "past the end of a buffer"))?;
         Ok(stream.0.memset_zeros(&mut part)?)
+    }
+}
+
+/// An image that already lies in the memory of a device: it is computed from there, without a copy.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceImage<'a> {
+    address: u64,
+    dtype: DType,
+    layout: Layout,
+    device: usize,
+    memory: PhantomData<&'a [u8]>,
+}
+
+impl DeviceImage<'_> {
+    /// The image of `dtype` samples whose element 0 lies at `address` on the device of that number, and whose positions lie as
+    /// `layout` says (made by [`Layout::new`] with the number of elements that are there).
+    ///
+    /// # Safety
+    /// As many elements as the layout was made for lie at the address, aligned for their type, and nothing writes them while
+    /// the value lives.
+    pub unsafe fn new(address: u64, dtype: DType, layout: Layout, device: usize) -> Self {
+        DeviceImage { address, dtype, layout, device, memory: PhantomData }
+    }
+
+    /// Its type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Where its samples lie.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The number of its device.
+    pub fn device(&self) -> usize {
+        self.device
+    }
+
+    /// The address of its first position.
+    pub(super) fn begin(&self) -> Address {
+        let at = self.layout.offset([0; 3], 0) * self.dtype.row().size;
+        Address { at: self.address + at as u64, bytes: usize::MAX }
     }
 }
 

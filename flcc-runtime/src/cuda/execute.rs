@@ -12,6 +12,7 @@ use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 
 use super::Fault;
+use super::buffer::DeviceImage;
 use super::unit::{Bound, Decisions, SLOTS, Slot, Unit};
 use crate::cpu::bind::{Checked, Weights};
 use crate::cpu::tile::Statistics;
@@ -211,6 +212,43 @@ impl Execute for CudaExecute {
         let result = self.work(seats, bound, images, outs, control);
         if result.is_err() {
             // Copies into the caller's memory must have ended before it is given back.
+            seats.iter().for_each(|seat| seat.slot.settle());
+            seats.clear();
+        }
+        result
+    }
+
+    fn execute_resident(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[DeviceImage<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+    ) -> Result<Statistics, ExecError> {
+        let (seats, _) = scratch.parts::<Seat>(self.owner)?;
+        let bound: &Vec<Bound> =
+            bound.downcast_ref().ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        let mut work = || -> Result<Statistics, ExecError> {
+            let mut statistics = Statistics::default();
+            for (image, outs) in images.iter().zip(outs.chunks_mut(self.templates)) {
+                let unit = self.units.iter().position(|unit| unit.gpu().device.index == image.device());
+                let unit =
+                    unit.ok_or_else(|| SpecError::new("image", "one on a device of the plan", format!("device {}", image.device())))?;
+                let index = match seats.iter().position(|seat| seat.unit == unit) {
+                    Some(index) => index,
+                    None => {
+                        seats.push(Seat { unit, slot: self.units[unit].slot()? });
+                        seats.len() - 1
+                    }
+                };
+                let slot = &mut seats[index].slot;
+                self.units[unit].submit_resident(slot, &bound[unit], image)?;
+                statistics.add(self.units[unit].collect(slot, outs)?);
+            }
+            Ok(statistics)
+        };
+        let result = work();
+        if result.is_err() {
             seats.iter().for_each(|seat| seat.slot.settle());
             seats.clear();
         }

@@ -13,7 +13,7 @@ use flcc_core::view::{AnyView, AnyViewMut};
 use flcc_generated::Entry;
 
 use super::Fault;
-use super::buffer::{Buffer, Plain, bytes_of, bytes_of_mut};
+use super::buffer::{Buffer, DeviceImage, Plain, bytes_of, bytes_of_mut};
 use super::compile::{self, Code};
 use super::fourier::{self, Transforms};
 use super::launch::{
@@ -404,13 +404,40 @@ impl Unit {
             if !go_on(first) {
                 return Ok(false);
             }
-            self.batch(slot, bound, number, first, self.batch.min(total - first))?;
+            let source = (slot.image.address(&stream), self.image_view());
+            self.batch(slot, bound, source, number, first, self.batch.min(total - first))?;
         }
         Ok(true)
     }
 
+    /// Puts an image that lies on this device into a slot's queue.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn submit_resident(&self, slot: &mut Slot, bound: &Bound, image: &DeviceImage<'_>) -> Result<(), Fault> {
+        let stream = slot.stream.clone();
+        let counts = slot.counts.bytes();
+        slot.counts.clear(&stream, counts)?;
+        let (stride, channel) = image.layout().strides();
+        let view =
+            ImageView { image_stride: 0, channel_stride: channel as i64, stride: stride.map(|step| step as i64), ..self.image_view() };
+        let total = self.tiles.len();
+        for (number, first) in (0..total).step_by(self.batch).enumerate() {
+            self.batch(slot, bound, (image.begin(), view), number, first, self.batch.min(total - first))?;
+        }
+        Ok(())
+    }
+
     /// Puts one batch of tiles into a slot's queue.
-    fn batch(&self, slot: &mut Slot, bound: &Bound, number: usize, first: usize, tiles: usize) -> Result<(), Fault> {
+    fn batch(
+        &self,
+        slot: &mut Slot,
+        bound: &Bound,
+        source: (Address, ImageView),
+        number: usize,
+        first: usize,
+        tiles: usize,
+    ) -> Result<(), Fault> {
         let stream = slot.stream.clone();
         let careful = self.careful();
         if careful {
@@ -419,8 +446,10 @@ impl Unit {
         }
         let mut places = slot.places(self.batch * self.channels());
         places.tiles = places.tiles.skip(first * size_of::<Tile>());
+        let (pixels, image) = source;
+        places.image = pixels;
         let layout = Layout { tiles: tiles as i32, ..self.layout };
-        let mut batch = Batch { layout, image: self.image_view(), places, types: self.decisions.types };
+        let mut batch = Batch { layout, image, places, types: self.decisions.types };
         let centred = self.measure().row().needs.centred && self.decisions.scheme.integers.is_none();
         let forced = if self.measure() == Measure::Sad { 1.0 } else { 0.0 };
         self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
