@@ -147,3 +147,14 @@ pub fn check(name: &str, got: &ScoreMap, expected: &[f64], tolerance: f64) -> f6
 pub fn planner(threads: usize) -> Planner {
     Planner::with_machine(Machine::detect().unwrap()).threads(threads)
 }
+
+/// Whether `FLCC_REQUIRE` names something (`FLCC_REQUIRE=nvrtc,cuda`), so that its absence is a failure.
+pub fn required(name: &str) -> bool {
+    std::env::var("FLCC_REQUIRE").is_ok_and(|names| names.split(',').any(|required| required.trim() == name))
+}
+
+/// Reports that a test did not run; fails if what it needs is required.
+pub fn absent(name: &str, reason: &str) {
+    assert!(!required(name), "FLCC_REQUIRE names {name}, which is absent: {reason}");
+    println!("absent: {reason}; nothing was tested");
+}
