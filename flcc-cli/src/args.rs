@@ -80,6 +80,9 @@ pub struct Planning {
     /// auto (or any), cpu or cuda
     #[arg(long, global = true, default_value = "auto", value_name = "PLATFORM", value_parser = platform)]
     pub platform: Platform,
+    /// GPUs by their numbers, as 0 or 0,1; images of a stream are spread over them [default: the first, with --platform cuda]
+    #[arg(long, global = true, value_name = "NUMBERS", value_delimiter = ',', value_parser = count, allow_hyphen_values = true)]
+    pub devices: Vec<usize>,
     /// Threads to compute with; 0 for one a core
     #[arg(long, global = true, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub threads: usize,

@@ -54,7 +54,11 @@ impl Session {
             _ => Wisdom::new(),
         };
         let effort = planning.effort.unwrap_or(effort);
-        let planner = Planner::new()?
+        let mut planner = Planner::new()?;
+        if !planning.devices.is_empty() {
+            planner = planner.devices(&planning.devices)?;
+        }
+        let planner = planner
             .effort(effort)
             .threads(planning.threads)
             .memory_limit(planning.memory_limit.map(|bytes| bytes.0))

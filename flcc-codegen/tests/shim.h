@@ -5,6 +5,7 @@
 #pragma once
 #define FLCC_HOST 1
 #include <algorithm>
+#include <csetjmp>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -39,38 +40,60 @@ using std::min;
 // ---- fibres
 namespace fibres {
 constexpr size_t STACK = 64 * 1024;
+// A fibre is made once, by ucontext; from then on jumps change stacks, which unlike swapcontext ask nothing of the system.
 struct Fibre {
   ucontext_t context;
+  jmp_buf place;
   std::unique_ptr<char[]> stack;
   Index3 thread;
-  bool done;
+  bool started, done;
 };
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static std::vector<Fibre> all;
 static size_t current;
 static std::function<void()> body;
 
+static void back_to_scheduler() {
+  if (_setjmp(all[current].place) == 0) _longjmp(scheduler, 1);
+}
+
+// One thread of one block after another.
 static void enter() {
-  body();
-  all[current].done = true;
-  swapcontext(&all[current].context, &scheduler);
+  for (;;) {
+    body();
+    all[current].done = true;
+    back_to_scheduler();
+  }
+}
+
+static void resume(Fibre& fibre) {
+  if (_setjmp(scheduler) != 0) return;
+  if (fibre.started) _longjmp(fibre.place, 1);
+  fibre.started = true;
+  setcontext(&fibre.context);
+}
+
+static void make(Fibre& fibre) {
+  fibre.stack.reset(new char[STACK]);
+  fibre.started = false;
+  getcontext(&fibre.context);
+  fibre.context.uc_stack.ss_sp = fibre.stack.get();
+  fibre.context.uc_stack.ss_size = STACK;
+  fibre.context.uc_link = nullptr;
+  makecontext(&fibre.context, enter, 0);
 }
 
 // Runs one block; ends the program if some threads wait at a barrier that others have left the kernel without.
 static void run_block(Index3 block, bool reversed) {
   std::memset(__start_flcc_shared, 0xff, __stop_flcc_shared - __start_flcc_shared);
   const size_t count = (size_t)block.x * block.y * block.z;
-  if (all.size() != count) all = std::vector<Fibre>(count);
+  if (all.size() < count) {
+    all = std::vector<Fibre>(count);
+    for (Fibre& fibre : all) make(fibre);
+  }
   for (size_t i = 0; i < count; i++) {
-    Fibre& fibre = all[i];
-    if (!fibre.stack) fibre.stack.reset(new char[STACK]);
-    fibre.thread = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)};
-    fibre.done = false;
-    getcontext(&fibre.context);
-    fibre.context.uc_stack.ss_sp = fibre.stack.get();
-    fibre.context.uc_stack.ss_size = STACK;
-    fibre.context.uc_link = nullptr;
-    makecontext(&fibre.context, enter, 0);
+    all[i].thread = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)};
+    all[i].done = false;
   }
   for (size_t left = count; left > 0;) {
     size_t ended = 0;
@@ -78,7 +101,7 @@ static void run_block(Index3 block, bool reversed) {
       current = reversed ? count - 1 - step : step;
       if (all[current].done) continue;
       threadIdx = all[current].thread;
-      swapcontext(&scheduler, &all[current].context);
+      resume(all[current]);
       ended += all[current].done;
     }
     left -= ended;
@@ -90,7 +113,7 @@ static void run_block(Index3 block, bool reversed) {
 }
 }  // namespace fibres
 
-static inline void __syncthreads() { swapcontext(&fibres::all[fibres::current].context, &fibres::scheduler); }
+static inline void __syncthreads() { fibres::back_to_scheduler(); }
 
 // Runs `kernel` for every block of the grid.
 static void launch(Index3 grid, Index3 block, std::function<void()> kernel) {

@@ -20,17 +20,24 @@ struct Entry {
 
 /// The modules of bodies, one for each family, and `static KERNELS`.
 pub fn table(families: &[Family]) -> TokenStream {
-    let (mut modules, mut rows) = (TokenStream::new(), TokenStream::new());
+    let (mut modules, mut rows, mut tests) = (TokenStream::new(), TokenStream::new(), TokenStream::new());
     for family in families {
         let shared = Shared::new(family);
         let entries = entries(family, &shared);
         modules.extend(module(family, &shared, &entries));
         rows.extend(entries.iter().map(|entry| row(family, entry)));
+        tests.extend(entries.iter().map(|entry| test(family, entry)));
     }
     quote! {
         #modules
         /// Every kernel of this target.
         static KERNELS: &[Kernel] = &[#rows];
+
+        /// A test for each row, by the kernel's name.
+        #[cfg(test)]
+        mod conformance {
+            #tests
+        }
     }
 }
 
@@ -139,6 +146,21 @@ fn row(family: &Family, entry: &Entry) -> TokenStream {
             lanes: #lanes,
             entry: Entry::#entry_type(#module::#function),
         },
+    }
+}
+
+/// The test of a kernel.
+fn test(family: &Family, entry: &Entry) -> TokenStream {
+    let cfg = cfg(family);
+    let name = &entry.name;
+    let function = format_ident!("{name}");
+    quote! {
+        #cfg
+        #[test]
+        #[cfg_attr(miri, ignore = "hours; miri runs portable_kernels_under_miri")]
+        fn #function() {
+            super::tests::kernel_conforms(#name);
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub mod launch;
 pub mod recipe;
 #[cfg(feature = "cuda")]
 pub mod steps;
+#[cfg(feature = "cuda")]
+pub mod unit;
 
 /// What a device, the driver or a library said.
 #[cfg(feature = "cuda")]
@@ -71,7 +73,8 @@ impl From<cudarc::cufft::result::CufftError> for Fault {
     }
 }
 
-/// The machine with the GPUs that it has, or with the reason why there are none.
+/// The machine with the GPUs that it has, or with the reason why there are none. [`Machine::with_devices`] then chooses among
+/// them; a stream of images is spread over all that a machine has.
 pub fn with_devices(machine: Machine) -> Machine {
     #[cfg(feature = "cuda")]
     {

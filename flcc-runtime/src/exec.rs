@@ -44,6 +44,9 @@ pub struct Control<'a> {
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
     /// Asked before every tile.
     pub cancel: Option<&'a CancelToken>,
+    /// Called when one of several devices fails, with its words: the others then compute what it had. Without it, that is the
+    /// run's error.
+    pub failed: Option<&'a (dyn Fn(&str) + Sync)>,
 }
 
 /// What a plan executes with: a method on a platform, for one spec.
@@ -63,6 +66,10 @@ pub trait Execute: Send + Sync {
     fn tiles(&self) -> usize;
     /// Scratch for so many workers and results.
     fn scratch(&self, workers: usize, results: usize) -> Scratch;
+    /// How many images at a time keep everything busy.
+    fn appetite(&self) -> usize {
+        1
+    }
     /// More lines for `explain()`.
     fn describe(&self) -> Vec<String> {
         Vec::new()

@@ -110,6 +110,11 @@ impl Matcher {
         text
     }
 
+    /// How many images in one call keep everything busy: 1 on a CPU.
+    pub fn appetite(&self) -> usize {
+        self.0.execute.appetite()
+    }
+
     /// Scratch for [`Matcher::execute_into`], with as many workers as the plan has.
     pub fn make_scratch(&self) -> Scratch {
         let spec = self.0.plan.spec();

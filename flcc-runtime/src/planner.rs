@@ -108,12 +108,36 @@ impl Planner {
         Planner { memory_limit: bytes, ..self }
     }
 
-    /// Where to compute. `cuda` looks for GPUs now, unless the machine was described with some; [`Platform::Any`] takes a GPU
-    /// into account only where the machine has been described with it (see [`crate::cuda::with_devices`]).
+    /// Where to compute. `cuda` looks for GPUs now and takes the first, unless the machine was described with some;
+    /// [`Platform::Any`] takes GPUs into account only where the machine has been described with them, or by
+    /// [`Planner::devices`].
     pub fn platform(self, platform: Platform) -> Planner {
-        let unknown = platform == Platform::Cuda && self.machine.devices().is_empty();
-        let machine = if unknown { Arc::new(crate::cuda::with_devices((*self.machine).clone())) } else { self.machine };
-        Planner { platform, machine, ..self }
+        if platform != Platform::Cuda || !self.machine.devices().is_empty() {
+            return Planner { platform, ..self };
+        }
+        let machine = crate::cuda::with_devices((*self.machine).clone());
+        let first = machine.devices().iter().take(1).cloned().collect();
+        let about = machine.cuda().to_string();
+        Planner { platform, machine: Arc::new(machine.with_devices(first, about)), ..self }
+    }
+
+    /// Uses these GPUs, by their numbers: images of a call or a stream are spread over them.
+    ///
+    /// # Errors
+    /// No such device.
+    pub fn devices(self, numbers: &[usize]) -> Result<Planner, SpecError> {
+        let machine = crate::cuda::with_devices((*self.machine).clone());
+        let known = machine.devices();
+        let mut chosen = Vec::new();
+        for number in numbers {
+            let device = known.iter().find(|device| device.index == *number).ok_or_else(|| {
+                let expected = if known.is_empty() { machine.cuda().to_string() } else { format!("0 to {}", known.len() - 1) };
+                SpecError::new("devices", expected, number)
+            })?;
+            chosen.push(device.clone());
+        }
+        let about = machine.cuda().to_string();
+        Ok(Planner { machine: Arc::new(machine.with_devices(chosen, about)), ..self })
     }
 
     /// Forces a method; `auto` lets the planner choose.

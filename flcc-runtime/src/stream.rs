@@ -4,6 +4,8 @@
 //! execution. Images of other sizes than the plan's are planned once each; the last few sizes are kept.
 
 use flcc_core::dtype::Pixel;
+use std::collections::VecDeque;
+
 use flcc_core::error::ExecError;
 use flcc_core::score::ScoreMap;
 use flcc_core::shape::Shape;
@@ -67,13 +69,45 @@ impl Stream {
         Ok(matcher)
     }
 
-    /// The results of every image of an iterator, computed as they are asked for.
+    /// The results of every image of an iterator, in its order, computed as they are asked for.
+    ///
+    /// Where the plan's spec leaves the number of images open (`0@`), as many images are taken at a time as keep the plan's
+    /// device busy ([`Matcher::appetite`]): one on a CPU, several on GPUs, which then copy and compute at once.
     pub fn run<'s, I>(&'s mut self, images: I) -> impl Iterator<Item = Result<Vec<ScoreMap>, ExecError>> + use<'s, I>
     where
         I: IntoIterator,
         I::Item: AsImage,
     {
-        images.into_iter().map(move |image| self.push(&image.as_image()))
+        let mut images = images.into_iter();
+        let mut ready = VecDeque::new();
+        std::iter::from_fn(move || {
+            if ready.is_empty() {
+                let taken: Vec<I::Item> = images.by_ref().take(self.appetite()).collect();
+                let views: Vec<AnyView<'_>> = taken.iter().map(AsImage::as_image).collect();
+                for alike in views.chunk_by(|a, b| a.shape() == b.shape()) {
+                    ready.extend(self.together(alike));
+                }
+            }
+            ready.pop_front()
+        })
+    }
+
+    fn appetite(&self) -> usize {
+        if self.first.plan().spec().images() == 0 { self.first.appetite() } else { 1 }
+    }
+
+    /// The results of images of one shape.
+    fn together(&mut self, images: &[AnyView<'_>]) -> Vec<Result<Vec<ScoreMap>, ExecError>> {
+        if images.len() > 1
+            && let Ok(matcher) = self.matcher(images[0].shape())
+            && let Ok(maps) = matcher.execute(images)
+        {
+            let templates = matcher.plan().spec().templates();
+            let mut maps = maps.into_iter();
+            return images.iter().map(|_| Ok(maps.by_ref().take(templates).collect())).collect();
+        }
+        // One by one, so that an image that fails takes no other with it.
+        images.iter().map(|image| self.push(image)).collect()
     }
 }
 

@@ -130,7 +130,7 @@ fn progress_counts_every_tile_and_a_token_stops() {
     let matcher = plan.bind(&[problem.template()], None).unwrap();
     let seen = Mutex::new(Vec::new());
     let progress = |done: usize, total: usize| seen.lock().unwrap().push((done, total));
-    let (_, statistics) = matcher.execute_with(&[problem.image()], &Control { progress: Some(&progress), cancel: None }).unwrap();
+    let (_, statistics) = matcher.execute_with(&[problem.image()], &Control { progress: Some(&progress), ..Control::default() }).unwrap();
     let mut seen = seen.into_inner().unwrap();
     seen.sort_unstable();
     assert_eq!(seen, (1..=plan.tiles()).map(|done| (done, plan.tiles())).collect::<Vec<_>>());
@@ -143,7 +143,10 @@ fn progress_counts_every_tile_and_a_token_stops() {
             token.cancel();
         }
     };
-    let error = matcher.execute_with(&[problem.image()], &Control { progress: Some(&stop), cancel: Some(&token) }).map(|_| ()).unwrap_err();
+    let error = matcher
+        .execute_with(&[problem.image()], &Control { progress: Some(&stop), cancel: Some(&token), ..Control::default() })
+        .map(|_| ())
+        .unwrap_err();
     assert!(matches!(error, ExecError::Cancelled { done, total } if done < total), "{error}");
 }
 
@@ -293,7 +296,7 @@ fn statistics_of_windows_on_threads_and_in_little_memory() {
             let progress = |_: usize, _: usize| {
                 seen.fetch_add(1, Ordering::Relaxed);
             };
-            let one = problem.clone().threads(1).unwrap().run(&Control { progress: Some(&progress), cancel: None }).unwrap();
+            let one = problem.clone().threads(1).unwrap().run(&Control { progress: Some(&progress), ..Control::default() }).unwrap();
             for threads in [0, 2, 5] {
                 let many = problem.clone().threads(threads).unwrap().run(&Control::default()).unwrap();
                 assert!(many == one, "{stat} {lengths:?} on {threads} threads");
@@ -312,7 +315,10 @@ fn statistics_of_windows_on_threads_and_in_little_memory() {
             );
             let token = CancelToken::new();
             token.cancel();
-            assert!(matches!(problem.run(&Control { progress: None, cancel: Some(&token) }), Err(ExecError::Cancelled { done: 0, .. })));
+            assert!(matches!(
+                problem.run(&Control { progress: None, cancel: Some(&token), ..Control::default() }),
+                Err(ExecError::Cancelled { done: 0, .. })
+            ));
         }
     }
 }
@@ -328,7 +334,7 @@ fn a_large_window_takes_large_tiles() {
                 .unwrap();
         let tiles = AtomicUsize::new(0);
         let count = |_: usize, total: usize| tiles.store(total, Ordering::Relaxed);
-        let map = problem.run(&Control { progress: Some(&count), cancel: None }).unwrap();
+        let map = problem.run(&Control { progress: Some(&count), ..Control::default() }).unwrap();
         assert!((0..map.shape().len()).step_by(997).all(|index| map.get(index) == (side * side) as f64));
         let tile = 1024.0 * 1024.0 / tiles.into_inner() as f64;
         assert!(tile.sqrt() >= 0.7 * side as f64, "{tile} outputs a tile for windows of {side}");

@@ -187,7 +187,7 @@ fn compute(
         let index = group.iter().find(wrong).unwrap_or(&group[0]);
         Error::from(error).named("IMAGE", &templates[*index].argument)
     })?;
-    let (maps, _) = matcher.execute_with(&[image.view()?], &Control { progress: Some(&tell), cancel: None })?;
+    let (maps, _) = matcher.execute_with(&[image.view()?], &Control { progress: Some(&tell), ..Control::default() })?;
     let ns = began.elapsed().as_nanos();
     let found = |map| Found { spec: spec.clone(), kernel: matcher.kernel().to_string(), method: matcher.method().to_string(), ns, map };
     Ok(maps.into_iter().map(found).collect())

@@ -56,7 +56,7 @@ pub fn run(args: &Local, planning: &Planning, out: &mut dyn Write) -> Result<(),
     let progress = Progress::new();
     let tell = |done, total| progress.tell(done, total);
     let began = Instant::now();
-    let map = statistics.run(&Control { progress: Some(&tell), cancel: None })?;
+    let map = statistics.run(&Control { progress: Some(&tell), ..Control::default() })?;
     let ns = began.elapsed().as_nanos() as u64;
     drop(progress);
     crate::io::save_npy(&args.output, map.shape().lengths(), map.data()).map_err(Error::io("-o"))?;

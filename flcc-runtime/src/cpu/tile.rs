@@ -538,6 +538,26 @@ impl<T: Real> TileContext<T> {
         let constants = Constants { n: bound.weights.n, template: template.checked.energy, common, unscale, doubt };
         let sum_pitch = if bound.mask.is_some() { self.out_pitch } else { self.in_pitch };
         let mut flat_known = false;
+        // Whether to give up is the whole tile's matter, whatever part of it is asked for.
+        let whole = (0..3).all(|axis| tile.keep[axis] == (0, tile.shape[axis]));
+        if let Some(doubt) = doubt.filter(|_| self.patience < u64::MAX && !whole && !template.checked.nonfinite) {
+            let mut doubts = 0;
+            for (z, y) in (0..tile.shape[0]).flat_map(|z| (0..tile.shape[1]).map(move |y| (z, y))) {
+                let cross_at = z * self.out_pitch.plane + y * self.out_pitch.row;
+                let sum_at = z * sum_pitch.plane + y * sum_pitch.row;
+                if self.finish_row(&constants, template, cross_at, sum_at, tile.shape[2], scratch) {
+                    if !flat_known {
+                        self.find_flat(image, samples, tile.shape, scratch);
+                        flat_known = true;
+                    }
+                    let unsettled = |x: &usize| in_doubt(scratch, doubt, cross_at, *x, marked) && !scratch.flat[cross_at + x];
+                    doubts += (0..tile.shape[2]).filter(unsettled).count() as u64;
+                    if doubts > self.patience {
+                        return None;
+                    }
+                }
+            }
+        }
         let mut repaired = 0;
         for z in z0..z1 {
             for y in y0..y1 {
@@ -560,7 +580,7 @@ impl<T: Real> TileContext<T> {
                         let begin = [z, y, x0].map(|at| at as isize);
                         let begin = [0, 1, 2].map(|axis| samples.begin[axis] + begin[axis]);
                         repaired += self.settle(&panels, begin, template, doubt?, cross_at, width, marked, scratch);
-                        if repaired > self.patience {
+                        if whole && repaired > self.patience {
                             return None;
                         }
                     }
@@ -620,8 +640,7 @@ impl<T: Real> TileContext<T> {
         let degenerate = with_formula!(self.scheme.measure, F => <F as flcc_core::measure::Formula>::DEGENERATE);
         let mut repaired = 0;
         for x in 0..width {
-            let (energy, square) = scratch.rows.panel(x);
-            if energy > doubt.0 + doubt.1 * square || (marked && scratch.hit[cross_at + x]) {
+            if !in_doubt(scratch, doubt, cross_at, x, marked) {
                 continue;
             }
             scratch.rows.out[x] = if scratch.flat[cross_at + x] {
@@ -683,6 +702,14 @@ impl<T: Real> TileContext<T> {
         }
         total.sqrt()
     }
+}
+
+/// Whether panel `x` of the row finished last, whose cross term begins at `cross_at`, is in doubt; one that is to be NaN is not.
+fn in_doubt<T: Real>(scratch: &TileScratch<T>, doubt: (f64, f64), cross_at: usize, x: usize, marked: bool) -> bool {
+    let (energy, square) = scratch.rows.panel(x);
+    let certain = energy > doubt.0 + doubt.1 * square;
+    let settled = certain || (marked && scratch.hit[cross_at + x]);
+    !settled
 }
 
 /// Template values under their weights.

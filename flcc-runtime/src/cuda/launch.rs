@@ -126,16 +126,20 @@ impl Gpu {
     pub fn module(&self, cubin: &[u8], key: Option<u128>) -> Result<Module, Fault> {
         let load = || self.context.load_module(Ptx::from_binary(cubin.to_vec()));
         let Some(key) = key else {
-            return Ok(Module(load()?));
+            return Ok(self.own(load()?));
         };
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = modules.get(&key).and_then(Weak::upgrade) {
-            return Ok(Module(module));
+            return Ok(self.own(module));
         }
         modules.retain(|_, module| module.strong_count() > 0);
         let module = load()?;
         modules.insert(key, Arc::downgrade(&module));
-        Ok(Module(module))
+        Ok(self.own(module))
+    }
+
+    fn own(&self, module: Arc<CudaModule>) -> Module {
+        Module { module, context: Arc::clone(&self.context) }
     }
 }
 
@@ -163,7 +167,10 @@ impl Stream {
 
 /// Loaded machine code.
 #[derive(Clone)]
-pub struct Module(Arc<CudaModule>);
+pub struct Module {
+    module: Arc<CudaModule>,
+    context: Arc<CudaContext>,
+}
 
 impl Module {
     /// One of its kernels.
@@ -171,8 +178,8 @@ impl Module {
     /// # Errors
     /// There is none of that name.
     pub fn function(&self, name: &str) -> Result<Function, Fault> {
-        let function = self.0.load_function(name).map_err(|error| Fault::new(name, error))?;
-        Ok(Function { function, name: name.to_string() })
+        let function = self.module.load_function(name).map_err(|error| Fault::new(name, error))?;
+        Ok(Function { function, context: Arc::clone(&self.context), name: name.to_string() })
     }
 
     /// Copies to a variable in constant memory, before anything that is put into the stream later.
@@ -180,7 +187,7 @@ impl Module {
     /// # Errors
     /// There is none of that name, or it is smaller.
     pub fn write_constant(&self, name: &str, bytes: &[u8], stream: &Stream) -> Result<(), Fault> {
-        let mut variable = self.0.get_global(name, &stream.0).map_err(|error| Fault::new(name, error))?;
+        let mut variable = self.module.get_global(name, &stream.0).map_err(|error| Fault::new(name, error))?;
         if variable.len() < bytes.len() {
             return Err(Fault::new(name, format!("expected {} bytes of constant memory, got {}", bytes.len(), variable.len())));
         }
@@ -193,6 +200,7 @@ impl Module {
 #[derive(Clone)]
 pub struct Function {
     function: CudaFunction,
+    context: Arc<CudaContext>,
     name: String,
 }
 
@@ -205,6 +213,8 @@ pub struct Footprint {
     pub shared: i32,
     /// Blocks of so many threads that a multiprocessor holds.
     pub blocks: u32,
+    /// Threads that a multiprocessor holds at most.
+    pub most_threads: u32,
 }
 
 impl Function {
@@ -218,7 +228,9 @@ impl Function {
     /// # Errors
     /// The driver's.
     pub fn footprint(&self, threads: u32) -> Result<Footprint, Fault> {
+        let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR;
         Ok(Footprint {
+            most_threads: self.context.attribute(most)? as u32,
             registers: self.function.num_regs()?,
             shared: self.function.shared_size_bytes()?,
             blocks: self.function.occupancy_max_active_blocks_per_multiprocessor(threads, 0, None)?,

@@ -7,9 +7,10 @@ use flcc_core::measure::Measure;
 use flcc_core::shape::join;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
-use super::execute::{self, CudaExecute, Decisions, Engine};
+use super::execute::CudaExecute;
 use super::launch::MOST_CHANNELS;
 use super::steps::{self, Cross, Part, Types};
+use super::unit::{self, Decisions, Engine};
 use crate::cpu::bind::integer_problem;
 use crate::cpu::recipe::{exact_in_f64, refuse_inexact, rounding_bound, tile_name};
 use crate::cpu::tile::Scheme;
@@ -26,14 +27,14 @@ pub struct Recipe {
     types: Types,
     exact: bool,
     rounds: bool,
-    device: Device,
+    devices: Vec<Device>,
 }
 
 impl Recipe {
     /// What building it compiles, known without a device.
     pub fn sources(&self, spec: &Spec) -> Sources {
         let scheme = Scheme::new(spec, self.exact, self.rounds);
-        let (parts, options) = (execute::parts(self.engine, &scheme), steps::options(spec, &scheme, self.types));
+        let (parts, options) = (unit::parts(self.engine, &scheme), steps::options(spec, &scheme, self.types));
         Sources { kernel: self.engine.entry(), parts, options }
     }
 
@@ -42,16 +43,15 @@ impl Recipe {
     /// # Errors
     /// The device's reason.
     pub fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
-        let memory = memory_limit.unwrap_or(usize::MAX).min(self.device.memory / 10 * 6);
-        let decisions = Decisions {
+        let decide = |device: &Device| Decisions {
             engine: self.engine,
             tile: self.tile,
             types: self.types,
             scheme: Scheme::new(spec, self.exact, self.rounds),
-            device: self.device.clone(),
-            memory,
+            device: device.clone(),
+            memory: (memory_limit.unwrap_or(usize::MAX) / self.devices.len().max(1)).min(device.memory / 10 * 6),
         };
-        Ok(Box::new(CudaExecute::new(spec, decisions)?))
+        Ok(Box::new(CudaExecute::new(spec, self.devices.iter().map(decide).collect())?))
     }
 }
 
@@ -69,7 +69,7 @@ pub struct Sources {
 /// Samples along an axis that kernels count with 32 bits.
 const LONGEST: usize = 1 << 30;
 
-/// The offers of a method, for the first device.
+/// The offers of a method, for the machine's devices together.
 ///
 /// # Errors
 /// Why the method does not serve the spec on a GPU.
@@ -82,10 +82,10 @@ pub fn offers(name: &'static str, method: Method, spec: &Spec, machine: &Machine
     if spec.channels() > MOST_CHANNELS {
         return Err(Refusal::new(name, format!("{} channels are more than {MOST_CHANNELS}", spec.channels())));
     }
-    let device = machine.devices().first().ok_or_else(|| Refusal::new(name, machine.cuda()))?;
+    let devices = machine.devices();
     match method {
-        Method::Direct => direct(name, spec, device),
-        Method::Fourier => fourier(name, spec, device),
+        Method::Direct => direct(name, spec, devices),
+        Method::Fourier => fourier(name, spec, devices),
         _ => Err(Refusal::new(name, "there are no separable kernels for GPUs; direct and Fourier are there")),
     }
 }
@@ -94,7 +94,7 @@ fn types(spec: &Spec, real: DType, cross: Cross) -> Types {
     Types { pixel: spec.image_type(), real, cross, out: spec.out_type() }
 }
 
-fn direct(name: &'static str, spec: &Spec, device: &Device) -> Result<Vec<Offer>, Refusal> {
+fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Offer>, Refusal> {
     let measure = spec.op().measure();
     let needs = measure.row().needs;
     let template = spec.template().padded();
@@ -133,7 +133,7 @@ fn direct(name: &'static str, spec: &Spec, device: &Device) -> Result<Vec<Offer>
         _ => Cross::F64,
     };
     // Multiply-adds a nanosecond.
-    let rate = device.multiprocessors as f64
+    let rate = multiprocessors(devices)
         * match real {
             DType::U8 => 400.0,
             DType::F32 => 150.0,
@@ -155,10 +155,15 @@ fn direct(name: &'static str, spec: &Spec, device: &Device) -> Result<Vec<Offer>
                 types: types(spec, real, cross),
                 exact,
                 rounds: false,
-                device: device.clone(),
+                devices: devices.to_vec(),
             })),
         })
         .collect())
+}
+
+/// Multiprocessors of the first device: an image is computed by one.
+fn multiprocessors(devices: &[Device]) -> f64 {
+    devices.first().map_or(1.0, |device| device.multiprocessors as f64)
 }
 
 /// What an image costs whatever the method: copies to and from the device, launches, sums and finish, in nanoseconds.
@@ -193,7 +198,7 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
     tiles
 }
 
-fn fourier(name: &'static str, spec: &Spec, device: &Device) -> Result<Vec<Offer>, Refusal> {
+fn fourier(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Offer>, Refusal> {
     let measure = spec.op().measure();
     if measure == Measure::Sad {
         return Err(Refusal::new(name, "sad is no sum of products, so it has no product of spectra"));
@@ -222,7 +227,7 @@ fn fourier(name: &'static str, spec: &Spec, device: &Device) -> Result<Vec<Offer
         let transforms = spec.channels() as f64 * (1.0 + spec.templates() as f64 + sums);
         // Two passes over memory each.
         let bytes = samples * transforms * 4.0 * cross.size() as f64;
-        let rate = device.multiprocessors as f64 * 20.0;
+        let rate = multiprocessors(devices) * 20.0;
         offers.push(Offer {
             kernel: KernelKey {
                 op: "fourier".into(),
@@ -240,7 +245,7 @@ fn fourier(name: &'static str, spec: &Spec, device: &Device) -> Result<Vec<Offer
                 types: types(spec, real, cross),
                 exact: rounds,
                 rounds,
-                device: device.clone(),
+                devices: devices.to_vec(),
             })),
         });
     }

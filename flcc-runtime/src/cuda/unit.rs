@@ -1,0 +1,923 @@
+//! One GPU with all that a spec needs there: the tile pipeline of the CPU, a batch of tiles at a time.
+//!
+//! Images come in groups, and are computed in batches of tiles. A group goes into the queue of a slot, which has a stream and
+//! buffers of its own, and its results are taken out of the slot later. What a tile computes depends on the tile alone, so
+//! neither batches nor groups change a bit.
+
+use std::sync::Arc;
+
+use flcc_core::dtype::{DType, Pixel};
+use flcc_core::measure::Measure;
+use flcc_core::spec::Spec;
+use flcc_core::view::{AnyView, AnyViewMut};
+use flcc_generated::Entry;
+
+use super::Fault;
+use super::buffer::{Buffer, Plain, bytes_of, bytes_of_mut};
+use super::compile::{self, Code};
+use super::fourier::{self, Transforms};
+use super::launch::{
+    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds, Tile,
+};
+use super::steps::{self, Batch, Cross, Finishing, Gathering, Part, Places, Repair, Steps, Types, options};
+use crate::cpu::bind::{Checked, Weights};
+use crate::cpu::doubt::{Doubt, Figures, Model, Rounding};
+use crate::cpu::tile::{Scheme, Statistics, weighted};
+use crate::tiling::Tiling;
+
+/// How the cross term is computed.
+#[derive(Clone, Copy, Debug)]
+pub enum Engine {
+    /// By a kernel made for the template's size, which lies in its constant memory.
+    Listed(&'static Entry),
+    /// By a kernel for every size.
+    Any(&'static Entry),
+    /// By one that makes the sums under a mask too.
+    Masked(&'static Entry),
+    /// By one of absolute differences.
+    Differences(&'static Entry),
+    /// By transforms of this shape.
+    Fourier([usize; 3]),
+}
+
+impl Engine {
+    /// Its generated kernel, if it has one.
+    pub(super) fn entry(self) -> Option<&'static Entry> {
+        match self {
+            Engine::Listed(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => Some(entry),
+            Engine::Fourier(_) => None,
+        }
+    }
+}
+
+/// What was decided before a device was opened.
+#[derive(Clone, Debug)]
+pub struct Decisions {
+    /// The cross term.
+    pub engine: Engine,
+    /// Outputs of a whole tile an axis.
+    pub tile: [usize; 3],
+    /// The type of samples and cross term.
+    pub types: Types,
+    /// The formula and its numbers.
+    pub scheme: Scheme,
+    /// The device.
+    pub device: crate::machine::Device,
+    /// Bytes that the buffers may take.
+    pub memory: usize,
+}
+
+/// A method on one GPU, for one spec.
+pub struct Unit {
+    spec: Spec,
+    decisions: Decisions,
+    gpu: Arc<Gpu>,
+    steps: Steps,
+    codes: Vec<(Part, Code)>,
+    cross: Option<(Code, Function)>,
+    layout: Layout,
+    /// Tiles of one image.
+    tiles: Vec<Tile>,
+    /// Tiles of a batch.
+    batch: usize,
+    /// Images of a group.
+    group: usize,
+}
+
+/// Most blocks of a grid's second and third axis.
+const MOST_BLOCKS: usize = 65_535;
+/// Outputs that a batch has about: enough for every multiprocessor, few enough for the second-level cache to help.
+const BATCH_OUTPUTS: usize = 4 << 20;
+/// Slots that take turns: while one computes, the images of the other go in and its results come out.
+pub const SLOTS: usize = 2;
+
+/// The parts of the pipeline that a method and a formula need.
+pub(super) fn parts(engine: Engine, scheme: &Scheme) -> Vec<Part> {
+    let row = scheme.measure.row();
+    let fourier = matches!(engine, Engine::Fourier(_));
+    let mut parts = vec![Part::Gather, Part::Finish];
+    let chosen = [
+        (row.needs.square && !scheme.masked, Part::Sums),
+        (fourier, Part::Fourier),
+        (row.normalised && scheme.integers.is_none(), Part::Repair),
+    ];
+    parts.extend(chosen.into_iter().filter_map(|(wanted, part)| wanted.then_some(part)));
+    parts
+}
+
+impl Unit {
+    /// Opens the device and makes everything that depends on the spec alone.
+    ///
+    /// # Errors
+    /// The device's, NVRTC's, or too little memory; the second with the bytes that are needed.
+    pub fn new(spec: &Spec, decisions: Decisions) -> Result<Unit, Fault> {
+        let target = decisions.device.target();
+        let entry = decisions.engine.entry();
+        if entry.is_none() {
+            fourier::present()?;
+        }
+        let parts = parts(decisions.engine, &decisions.scheme);
+        let pipeline = options(spec, &decisions.scheme, decisions.types);
+        // NVRTC compiles in several threads at once, while this one opens the device.
+        let (gpu, codes, cross) = std::thread::scope(|scope| {
+            let cross = entry.map(|entry| scope.spawn(|| compile::compile(entry.name, entry.source, &[], &target)));
+            let (pipeline, target) = (&pipeline, &target);
+            let codes: Vec<_> = parts.iter().map(|&part| scope.spawn(move || steps::compile(part, pipeline, target))).collect();
+            let gpu = Gpu::open(decisions.device.index);
+            let ended = |_| Err(Fault::new("NVRTC", "its thread ended"));
+            let codes = codes.into_iter().zip(&parts).map(|(thread, &part)| Ok((part, thread.join().unwrap_or_else(ended)?)));
+            let codes: Result<Vec<(Part, Code)>, Fault> = codes.collect();
+            let cross = cross.map(|thread| thread.join().unwrap_or_else(ended)).transpose();
+            (gpu, codes, cross)
+        });
+        let (gpu, codes) = (gpu?, codes?);
+        let steps = Steps::new(&gpu, &codes, decisions.types.real)?;
+        let cross = match (cross?, entry) {
+            (Some(code), Some(entry)) => {
+                let function = gpu.module(&code.cubin, Some(code.key))?.function(entry.name)?;
+                Some((code, function))
+            }
+            _ => None,
+        };
+        let tiling = Tiling::new(spec, decisions.tile);
+        let layout = layout(spec, &decisions, tiling.largest());
+        let tiles: Vec<Tile> = (0..tiling.count()).map(|index| describe(&tiling, index)).collect();
+        let outputs: usize = layout.out_shape.iter().map(|&side| side as usize).product();
+        let per_tile = (MOST_BLOCKS / (layout.out_shape[0] as usize * spec.channels()).max(1)).max(1);
+        let batch = (BATCH_OUTPUTS / outputs.max(1)).clamp(1, per_tile).min(tiles.len().saturating_mul(spec.images().max(64)));
+        let mut unit = Unit { spec: spec.clone(), decisions, gpu, steps, codes, cross, layout, tiles, batch, group: 1 };
+        while unit.batch > 1 && unit.slot_bytes() * SLOTS > unit.decisions.memory {
+            unit.batch /= 2;
+        }
+        if spec.images() != 1 {
+            let most = if spec.images() == 0 { 64 } else { spec.images() };
+            unit.group = (unit.batch / unit.tiles.len()).clamp(1, most);
+        }
+        unit.batch = unit.batch.min(unit.group * unit.tiles.len());
+        Ok(unit)
+    }
+
+    fn channels(&self) -> usize {
+        self.spec.channels()
+    }
+
+    fn image_bytes(&self) -> usize {
+        self.spec.image().len() * self.channels() * self.spec.image_type().row().size
+    }
+
+    fn result_bytes(&self) -> usize {
+        self.spec.templates() * self.spec.out_shape().len() * self.spec.out_type().row().size
+    }
+
+    /// Batches of a group.
+    fn batches(&self, images: usize) -> usize {
+        (images * self.tiles.len()).div_ceil(self.batch)
+    }
+
+    fn measure(&self) -> Measure {
+        self.decisions.scheme.measure
+    }
+
+    /// Whether samples may be NaN, infinite or of extraordinary magnitude.
+    fn careful(&self) -> bool {
+        let constant = matches!(self.spec.boundary(), flcc_core::boundary::Boundary::Constant(_));
+        self.decisions.scheme.integers.is_none() && (!self.spec.image_type().is_integer() || constant)
+    }
+
+    /// Whether panels may be in doubt.
+    fn doubts(&self) -> bool {
+        self.decisions.scheme.integers.is_none() && self.measure().row().normalised
+    }
+
+    /// Whether a transform makes the window sums.
+    fn transformed_sums(&self) -> bool {
+        matches!(self.decisions.engine, Engine::Fourier(_)) && self.decisions.scheme.masked && self.measure().row().needs.square
+    }
+
+    /// Whether window sums are those of the box kernels.
+    fn box_sums(&self) -> bool {
+        self.measure().row().needs.square && !self.decisions.scheme.masked
+    }
+
+    /// Bytes of each buffer of a slot, in the order of [`Slot`].
+    fn sizes(&self) -> Sizes {
+        let (lanes, tiles) = (self.batch * self.channels(), self.batch);
+        let layout = &self.layout;
+        let samples = self.batch * layout.in_tile as usize;
+        let sums = self.batch * layout.out_tile as usize * 8;
+        let outputs = self.batch * layout.out_channel as usize;
+        let when = |wanted: bool, bytes: usize| if wanted { bytes } else { 0 };
+        let needs = self.measure().row().needs;
+        let boxes = self.box_sums();
+        let volume = layout.template[0] > 1 || layout.out_shape[0] > 1;
+        let complex = match self.decisions.engine {
+            Engine::Fourier(shape) => fourier::spectrum(shape) * lanes * 2 * self.decisions.types.cross.size(),
+            _ => 0,
+        };
+        let work = match self.decisions.engine {
+            Engine::Fourier(shape) => fourier::work_bytes(shape, lanes, self.decisions.types.cross == Cross::F64),
+            _ => 0,
+        };
+        let per_tile = self.doubts() && complex > 0;
+        Sizes {
+            image: self.group * self.image_bytes(),
+            tiles: self.group * self.tiles.len() * size_of::<Tile>(),
+            samples: samples * self.decisions.types.real.row().size,
+            squares: when(self.transformed_sums(), samples * 8),
+            marks: when(self.careful(), samples),
+            hits: when(self.careful(), outputs),
+            lanes: lanes * 8,
+            row_sum: when(boxes && needs.sum, samples * 8),
+            row_square: when(boxes, samples * 8),
+            between: when(boxes && volume, samples * 8),
+            sum: when(needs.square && (needs.sum || !boxes), sums),
+            square: when(needs.square, sums),
+            cross: self.batch * layout.cross_tile as usize * self.decisions.types.cross.size(),
+            complex,
+            work,
+            partial: when(per_tile, tiles * 64 * 8),
+            doubtful: when(self.doubts(), outputs * 4),
+            counts: self.batches(self.group) * self.spec.templates() * 4,
+            result: self.group * self.result_bytes(),
+        }
+    }
+
+    /// Bytes of a slot.
+    pub fn slot_bytes(&self) -> usize {
+        self.sizes().total()
+    }
+
+    /// A slot.
+    ///
+    /// # Errors
+    /// The device is out of memory.
+    pub fn slot(&self) -> Result<Slot, Fault> {
+        let stream = self.gpu.stream()?;
+        let sizes = self.sizes();
+        let buffer = |bytes: usize| Buffer::new(&stream, bytes);
+        let repeated: Vec<Tile> =
+            (0..self.group).flat_map(|image| self.tiles.iter().map(move |tile| Tile { image: image as i32, ..*tile })).collect();
+        let lanes = self.batch * self.channels();
+        let transforms = match self.decisions.engine {
+            Engine::Fourier(shape) => Some(Transforms::new(&stream, shape, lanes, self.decisions.types.cross == Cross::F64)?),
+            _ => None,
+        };
+        Ok(Slot {
+            image: buffer(sizes.image)?,
+            tiles: Buffer::of(&stream, &repeated)?,
+            samples: buffer(sizes.samples)?,
+            squares: buffer(sizes.squares)?,
+            marks: [buffer(sizes.marks)?, buffer(sizes.marks)?],
+            hits: buffer(sizes.hits)?,
+            offset: buffer(sizes.lanes)?,
+            scale: buffer(sizes.lanes)?,
+            found: buffer(3 * sizes.lanes)?,
+            rows: [buffer(sizes.row_sum)?, buffer(sizes.row_square)?],
+            between: buffer(sizes.between)?,
+            sums: [buffer(sizes.sum)?, buffer(sizes.square)?],
+            cross: buffer(sizes.cross)?,
+            spectra: buffer(sizes.complex)?,
+            product: buffer(sizes.complex)?,
+            partial: buffer(sizes.partial)?,
+            tile_figures: buffer(self.batch * 32)?,
+            doubtful: buffer(sizes.doubtful)?,
+            counts: buffer(sizes.counts)?,
+            result: buffer(sizes.result)?,
+            transforms,
+            staging: Vec::new(),
+            stream,
+        })
+    }
+
+    /// The spectrum of values laid at the origin and turned, so that a product with it correlates.
+    fn template_spectrum(&self, stream: &Stream, shape: [usize; 3], channels: &[Vec<f64>]) -> Result<Buffer, Fault> {
+        let double = self.decisions.types.cross == Cross::F64;
+        let [depth, height, width] = shape;
+        let [kd, kh, kw] = self.spec.template().padded();
+        let len = depth * height * width;
+        let mut padded = vec![0.0f64; len * channels.len()];
+        for (channel, values) in channels.iter().enumerate() {
+            for (k, &value) in values.iter().enumerate() {
+                let [z, y, x] = [k / (kh * kw), k / kw % kh, k % kw];
+                debug_assert!(z < kd);
+                let at = [(depth - z) % depth, (height - y) % height, (width - x) % width];
+                padded[channel * len + (at[0] * height + at[1]) * width + at[2]] = value / len as f64;
+            }
+        }
+        let size = if double { 8 } else { 4 };
+        let transforms = Transforms::new(stream, shape, channels.len(), double)?;
+        let samples = if double {
+            Buffer::of(stream, &padded)?
+        } else {
+            Buffer::of(stream, &padded.iter().map(|&value| value as f32).collect::<Vec<f32>>())?
+        };
+        let spectrum = Buffer::new(stream, fourier::spectrum(shape) * channels.len() * 2 * size)?;
+        transforms.there(samples.address(stream), spectrum.address(stream))?;
+        stream.wait()?;
+        Ok(spectrum)
+    }
+
+    fn bind_one(&self, stream: &Stream, checked: &Checked, weights: &Weights) -> Result<BoundTemplate, Fault> {
+        let scheme = &self.decisions.scheme;
+        let source = if scheme.integers.is_some() { &checked.raw } else { &checked.values };
+        let differences = matches!(self.decisions.engine, Engine::Differences(_));
+        let channels: Vec<Vec<f64>> =
+            source.iter().map(|channel| if differences { channel.clone() } else { weighted(channel, weights) }).collect();
+        let taps = match self.decisions.engine {
+            Engine::Listed(entry) => {
+                Taps::Constant(channels.iter().map(|values| self.listed(stream, entry, values)).collect::<Result<_, _>>()?)
+            }
+            Engine::Any(_) | Engine::Masked(_) | Engine::Differences(_) => {
+                Taps::Global(Buffer::of(stream, &as_real(self.decisions.types.real, &channels.concat()))?)
+            }
+            Engine::Fourier(shape) => Taps::Spectrum(self.template_spectrum(stream, shape, &channels)?),
+        };
+        let rounding = match self.decisions.engine {
+            Engine::Fourier(shape) => Rounding::Fourier { len: shape.iter().product::<usize>() as f64 },
+            _ => Rounding::Direct,
+        };
+        let single = self.decisions.types.real == DType::F32;
+        let model = Model {
+            measure: scheme.measure,
+            promise: scheme.promise,
+            roundoff: if single { f64::from(f32::EPSILON) / 2.0 } else { f64::EPSILON / 2.0 },
+            taps: (self.spec.template().len() * self.channels()) as f64,
+            rounding,
+            weights: weights.values.as_deref(),
+        };
+        let doubt = model.doubt(&Figures::of(channels.iter().map(Vec::as_slice)));
+        let constant = doubt.at(0.0, 0.0);
+        let wide = |value: i128| [value as i64, (value >> 64) as i64];
+        let mut exact_sum = [[0; 2]; MOST_CHANNELS];
+        checked.exact_sums.iter().zip(&mut exact_sum).for_each(|(&sum, to)| *to = wide(sum));
+        let constants = Constants {
+            n: weights.n,
+            energy: checked.energy,
+            unscale: 1.0,
+            doubt: [constant.0, constant.1],
+            template_scale: checked.scale,
+            exact_sum,
+            exact_energy: wide(checked.exact_energy),
+            nonfinite: i32::from(checked.nonfinite),
+            masked: i32::from(scheme.masked),
+        };
+        let raw = if self.doubts() && self.measure() == Measure::Nssd { Some(Buffer::of(stream, &checked.raw.concat())?) } else { None };
+        Ok(BoundTemplate { taps, constants, doubt, values: Buffer::of(stream, &checked.values.concat())?, raw })
+    }
+
+    /// A copy of a listed kernel with the template in its constant memory.
+    fn listed(&self, stream: &Stream, entry: &Entry, values: &[f64]) -> Result<Function, Fault> {
+        let Some((code, _)) = &self.cross else { return Err(Fault::new(entry.name, "it was not compiled")) };
+        let module = self.gpu.module(&code.cubin, None)?;
+        let width = self.spec.template().padded()[2];
+        let pitch = entry.taps_stride.unwrap_or(width);
+        let mut rows = vec![0.0; values.len() / width * pitch];
+        for (from, to) in values.chunks(width).zip(rows.chunks_mut(pitch)) {
+            to[..width].copy_from_slice(from);
+        }
+        module.write_constant("flcc_taps", &as_real(self.decisions.types.real, &rows), stream)?;
+        module.function(entry.name)
+    }
+
+    /// Puts a group of images into a slot's queue. `go_on` is asked before every batch, with the tiles of the batches before.
+    ///
+    /// Returns whether all was put in.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn submit(
+        &self,
+        slot: &mut Slot,
+        bound: &Bound,
+        images: &[AnyView<'_>],
+        mut go_on: impl FnMut(usize) -> bool,
+    ) -> Result<bool, Fault> {
+        let stream = slot.stream.clone();
+        for (index, image) in images.iter().enumerate() {
+            slot.upload(index * self.image_bytes(), image)?;
+        }
+        let counts = slot.counts.bytes();
+        slot.counts.clear(&stream, counts)?;
+        let total = images.len() * self.tiles.len();
+        for (number, first) in (0..total).step_by(self.batch).enumerate() {
+            if !go_on(first) {
+                return Ok(false);
+            }
+            self.batch(slot, bound, number, first, self.batch.min(total - first))?;
+        }
+        Ok(true)
+    }
+
+    /// Puts one batch of tiles into a slot's queue.
+    fn batch(&self, slot: &mut Slot, bound: &Bound, number: usize, first: usize, tiles: usize) -> Result<(), Fault> {
+        let stream = slot.stream.clone();
+        let careful = self.careful();
+        if careful {
+            let bytes = slot.found.bytes();
+            slot.found.clear(&stream, bytes)?;
+        }
+        let mut places = slot.places(self.batch * self.channels());
+        places.tiles = places.tiles.skip(first * size_of::<Tile>());
+        let layout = Layout { tiles: tiles as i32, ..self.layout };
+        let mut batch = Batch { layout, image: self.image_view(), places, types: self.decisions.types };
+        let centred = self.measure().row().needs.centred && self.decisions.scheme.integers.is_none();
+        let forced = if self.measure() == Measure::Sad { 1.0 } else { 0.0 };
+        self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
+        let weights = bound.weights.as_ref().filter(|_| self.decisions.scheme.masked).map(|weights| weights.address(&stream));
+        if careful {
+            self.steps.hits(&stream, &batch, weights)?;
+        }
+        let needs = self.measure().row().needs;
+        if self.box_sums() {
+            self.steps.sums(&stream, &batch, needs.sum)?;
+        }
+        if let (Engine::Fourier(shape), Some(transforms)) = (self.decisions.engine, &slot.transforms) {
+            let (spectra, product) = (slot.spectra.address(&stream), slot.product.address(&stream));
+            if let Some(mask) = bound.mask_spectrum.as_ref().filter(|_| self.transformed_sums()) {
+                let mask = mask.address(&stream);
+                self.steps.square(&stream, &batch)?;
+                for (from, to) in [(places.squares, places.sums[1]), (places.samples, places.sums[0])] {
+                    transforms.there(from, spectra)?;
+                    self.steps.multiply(&stream, &batch, fourier::spectrum(shape), spectra, mask, product)?;
+                    transforms.back(product, to)?;
+                }
+            } else {
+                transforms.there(places.samples, spectra)?;
+            }
+            if self.doubts() {
+                self.steps.energy(&stream, &batch, careful)?;
+            }
+        }
+        for (index, template) in bound.templates.iter().enumerate() {
+            self.cross_term(slot, &stream, &batch, template, bound)?;
+            let by_tile = self.doubts() && !template.doubt.is_constant();
+            if by_tile {
+                self.steps.cross_energy(&stream, &batch, careful)?;
+                let Doubt { of_tile, of_result, of_energy, share, .. } = template.doubt;
+                self.steps.doubt(&stream, &batch, &Thresholds { of_tile, of_result, of_energy, left: 1.0, share })?;
+            }
+            let size = self.spec.out_type().row().size;
+            batch.places.result = places.result.skip(index * self.spec.out_shape().len() * size);
+            batch.places.count = places.count.skip((number * self.spec.templates() + index) * 4);
+            let how = Finishing { sum: needs.sum, square: needs.square, careful, thresholds: by_tile, lists: self.doubts() };
+            let view = self.result_view();
+            self.steps.finish(&stream, &batch, &template.constants, &view, how)?;
+            if self.doubts() {
+                let repair = Repair {
+                    values: template.values.address(&stream),
+                    raw: template.raw.as_ref().map(|raw| raw.address(&stream)),
+                    weights,
+                };
+                self.steps.repair(&stream, &batch, &template.constants, &view, repair, self.gpu.device.multiprocessors)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn cross_term(&self, slot: &Slot, stream: &Stream, batch: &Batch, template: &BoundTemplate, bound: &Bound) -> Result<(), Fault> {
+        let layout = &batch.layout;
+        let places = &batch.places;
+        if let (Engine::Fourier(shape), Some(transforms), Taps::Spectrum(spectrum)) =
+            (self.decisions.engine, &slot.transforms, &template.taps)
+        {
+            let (spectra, product) = (slot.spectra.address(stream), slot.product.address(stream));
+            self.steps.multiply(stream, batch, fourier::spectrum(shape), spectra, spectrum.address(stream), product)?;
+            return transforms.back(product, places.cross);
+        }
+        let (Engine::Listed(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry)) = self.decisions.engine
+        else {
+            return Err(Fault::new("cross term", "a template that was bound for another method"));
+        };
+        let cross = CrossLayout {
+            in_row: layout.in_row,
+            in_plane: layout.in_plane,
+            in_tile: layout.in_tile,
+            out_row: layout.cross_row,
+            out_plane: layout.cross_plane,
+            out_tile: layout.cross_tile,
+            out_shape: layout.out_shape,
+            out_depth: layout.out_shape[0],
+        };
+        let [depth, height, width] = layout.out_shape.map(|side| side as usize);
+        let grid = [width.div_ceil(entry.tile[1]) as u32, height.div_ceil(entry.tile[0]) as u32, (layout.tiles as usize * depth) as u32];
+        let threads = [entry.block[1] as u32, entry.block[0] as u32];
+        let (real, size) = (self.decisions.types.real.row().size, self.decisions.types.cross.size());
+        let taps = self.spec.template().len();
+        let tiles = layout.tiles as usize;
+        let sides = self.spec.template().padded().map(|side| Argument::Int(side as i32));
+        for channel in 0..self.channels() {
+            let last = (tiles - 1) * layout.in_tile as usize + layout.in_channel as usize;
+            let samples = Argument::Room(places.samples.skip(channel * layout.in_channel as usize * real), last * real);
+            let last = (tiles - 1) * layout.cross_tile as usize + layout.cross_channel as usize;
+            let out = |place: Address| Argument::Room(place.skip(channel * layout.cross_channel as usize * size), last * size);
+            let g = Argument::Cross(&cross);
+            match (&template.taps, self.decisions.engine) {
+                (Taps::Constant(functions), _) => {
+                    stream.launch(&functions[channel], grid, threads, &[samples, out(places.cross), g])?;
+                }
+                (Taps::Global(values), engine) => {
+                    let Some((_, function)) = &self.cross else { return Err(Fault::new(entry.name, "it was not compiled")) };
+                    let values = Argument::Room(values.address(stream).skip(channel * taps * real), taps * real);
+                    let weights =
+                        bound.weights.as_ref().map_or(Argument::Null, |weights| Argument::Room(weights.address(stream), taps * 8));
+                    let [d, h, w] = sides;
+                    match engine {
+                        Engine::Masked(_) => {
+                            let (sum, square) = (out(places.sums[0]), out(places.sums[1]));
+                            let all = [samples, out(places.cross), sum, square, g, values, weights, d, h, w];
+                            stream.launch(function, grid, threads, &all)?;
+                        }
+                        Engine::Differences(_) => {
+                            stream.launch(function, grid, threads, &[samples, out(places.cross), g, values, weights, d, h, w])?;
+                        }
+                        _ => stream.launch(function, grid, threads, &[samples, out(places.cross), g, values, d, h, w])?,
+                    }
+                }
+                (Taps::Spectrum(_), _) => return Err(Fault::new(entry.name, "a template that was bound for another method")),
+            }
+        }
+        Ok(())
+    }
+
+    fn image_view(&self) -> ImageView {
+        let [depth, height, width] = self.spec.image().padded();
+        let channels = self.channels();
+        ImageView {
+            image_stride: (depth * height * width * channels) as i64,
+            channel_stride: 1,
+            stride: [(height * width * channels) as i64, (width * channels) as i64, channels as i64],
+            lengths: [depth as i32, height as i32, width as i32],
+            channels: channels as i32,
+            fill: self.spec.boundary().value().unwrap_or(0.0),
+        }
+    }
+
+    fn result_view(&self) -> ResultView {
+        let [_, height, width] = self.spec.out_shape().padded();
+        let len = self.spec.out_shape().len();
+        ResultView { image_stride: (self.spec.templates() * len) as i64, stride: [(height * width) as i64, width as i64, 1] }
+    }
+
+    /// Takes a group's results out of a slot.
+    ///
+    /// # Errors
+    /// The device's, also of what was put in before.
+    pub fn collect(&self, slot: &mut Slot, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
+        let len = self.spec.out_shape().len();
+        let stream = slot.stream.clone();
+        let Slot { result, counts, staging, .. } = slot;
+        for (index, out) in outs.iter_mut().enumerate() {
+            match out {
+                AnyViewMut::F32(view) => download(result, &stream, index * len * 4, view, staging)?,
+                AnyViewMut::F64(view) => download(result, &stream, index * len * 8, view, staging)?,
+            }
+        }
+        let mut repaired = vec![0u32; counts.bytes() / 4];
+        counts.download(&stream, 0, bytes_of_mut(&mut repaired))?;
+        stream.wait()?;
+        Ok(Statistics {
+            repaired: repaired.iter().map(|&count| u64::from(count)).sum(),
+            panels: (outs.len() * len) as u64,
+            tiles: (outs.len() / self.spec.templates() * self.tiles.len()) as u64,
+        })
+    }
+
+    /// Templates and mask, on the device.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn bind(&self, checked: &[Checked], weights: &Weights) -> Result<Bound, Fault> {
+        let stream = self.gpu.stream()?;
+        let templates = checked.iter().map(|checked| self.bind_one(&stream, checked, weights)).collect::<Result<Vec<_>, _>>()?;
+        let count = self.spec.template().len();
+        let needed = self.decisions.scheme.masked || matches!(self.decisions.engine, Engine::Differences(_));
+        let values = weights.values.clone().unwrap_or_else(|| vec![1.0; count]);
+        let mask_spectrum = match self.decisions.engine {
+            Engine::Fourier(shape) if self.transformed_sums() => {
+                Some(self.template_spectrum(&stream, shape, &vec![values.clone(); self.channels()])?)
+            }
+            _ => None,
+        };
+        let weights = if needed { Some(Buffer::of(&stream, &values)?) } else { None };
+        stream.wait()?;
+        Ok(Bound { templates, weights, mask_spectrum, _stream: stream })
+    }
+
+    /// Bytes of one bound template.
+    pub fn template_bytes(&self) -> usize {
+        let values = self.spec.template().len() * self.channels() * 8;
+        match self.decisions.engine {
+            Engine::Fourier(shape) => 2 * values + fourier::spectrum(shape) * self.channels() * 2 * self.decisions.types.cross.size(),
+            _ => 3 * values,
+        }
+    }
+
+    /// Tiles of one image.
+    pub fn tiles(&self) -> usize {
+        self.tiles.len()
+    }
+
+    /// Images of a group.
+    pub fn group(&self) -> usize {
+        self.group
+    }
+
+    /// Takes at most so many images in a group.
+    pub fn limit_group(&mut self, images: usize) {
+        self.group = self.group.min(images);
+        self.batch = self.batch.min(self.group * self.tiles.len());
+    }
+
+    /// The device.
+    pub fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    /// Lines for `explain()`.
+    pub fn describe(&self) -> Vec<String> {
+        let come = |code: &Code| {
+            format!("{} in {}", if code.cached { "from the cache" } else { "compiled" }, crate::plan::time(code.time.as_nanos() as f64))
+        };
+        let gpu = &self.gpu.device;
+        let mut lines = vec![format!("device   {}: {}, {}", gpu.index, gpu.name, gpu.target())];
+        let tile = self.decisions.tile;
+        lines.push(format!(
+            "batches  of {} tiles of up to {}x{}x{} outputs, groups of {} images",
+            self.batch, tile[0], tile[1], tile[2], self.group
+        ));
+        let slowest = self.codes.iter().map(|(_, code)| code).max_by_key(|code| code.time).map_or_else(String::new, come);
+        lines.push(format!("code     pipeline in {} parts, the longest {slowest}", self.codes.len()));
+        if let (Some((code, function)), Some(entry)) = (&self.cross, self.decisions.engine.entry()) {
+            let threads = (entry.block[0] * entry.block[1]) as u32;
+            let footprint = function.footprint(threads).map_or_else(
+                |fault| fault.to_string(),
+                |f| {
+                    let occupancy = 100.0 * f64::from(f.blocks * threads) / f64::from(f.most_threads.max(1));
+                    format!("{} registers, {} bytes of shared memory, {occupancy:.0} % occupancy", f.registers, f.shared)
+                },
+            );
+            lines.push(format!("code     {}: {}; {footprint}", entry.name, come(code)));
+        }
+        lines
+    }
+}
+
+/// Values in the bytes of a type that kernels compute in.
+fn as_real(dtype: DType, values: &[f64]) -> Vec<u8> {
+    match dtype {
+        DType::U8 => values.iter().map(|&value| value as u8).collect(),
+        DType::F32 => bytes_of(&values.iter().map(|&value| value as f32).collect::<Vec<f32>>()).to_vec(),
+        _ => bytes_of(values).to_vec(),
+    }
+}
+
+fn download<T: Plain>(
+    from: &Buffer,
+    stream: &Stream,
+    at: usize,
+    view: &mut flcc_core::view::ViewMut<'_, T>,
+    staging: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    if let Some(dense) = view.as_dense_mut() {
+        return from.download(stream, at, bytes_of_mut(dense));
+    }
+    let shape = view.shape();
+    staging.resize(shape.len() * size_of::<T>(), 0);
+    from.download(stream, at, staging)?;
+    stream.wait()?;
+    let (data, layout) = view.parts();
+    for index in 0..shape.len() {
+        let to = layout.offset(shape.position(index), 0);
+        bytes_of_mut(&mut data[to..to + 1]).copy_from_slice(&staging[index * size_of::<T>()..][..size_of::<T>()]);
+    }
+    Ok(())
+}
+
+fn describe(tiling: &Tiling, index: usize) -> Tile {
+    let tile = tiling.get(index);
+    let samples = tiling.samples(&tile);
+    Tile {
+        begin: samples.begin.map(|at| at as i32),
+        len: samples.len.map(|len| len as i32),
+        shape: tile.shape.map(|side| side as i32),
+        keep_from: tile.keep.map(|(from, _)| from as i32),
+        keep_to: tile.keep.map(|(_, to)| to as i32),
+        place: tile.place.map(|at| at as i32),
+        image: 0,
+        pad: 0,
+    }
+}
+
+/// The capacity of every tile, with the room that the kernels need around it.
+fn layout(spec: &Spec, decisions: &Decisions, outputs: [usize; 3]) -> Layout {
+    let template = spec.template().padded();
+    let channels = spec.channels();
+    let narrow = |sides: [usize; 3]| sides.map(|side| side as i32);
+    let (in_shape, in_row) = match decisions.engine {
+        Engine::Fourier(shape) => (shape, shape[2]),
+        Engine::Listed(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => {
+            let rows = outputs[1].next_multiple_of(entry.tile[0]) + template[1] - 1;
+            let row = (outputs[2].next_multiple_of(entry.tile[1]) + template[2] - 1 + 8).next_multiple_of(16);
+            ([outputs[0] + template[0] - 1, rows, row], row)
+        }
+    };
+    let in_plane = in_row * in_shape[1];
+    let in_channel = in_plane * in_shape[0];
+    let fourier = matches!(decisions.engine, Engine::Fourier(_));
+    let dense_out = [outputs[2].next_multiple_of(4), outputs[1], outputs[0]];
+    // Transforms write their results over the whole tile; sums that come by transform lie as they do.
+    let cross = if fourier { [in_row, in_shape[1], in_shape[0]] } else { dense_out };
+    let out = if fourier && decisions.scheme.masked { cross } else { dense_out };
+    let pitches = |[row, rows, planes]: [usize; 3]| [row, row * rows, row * rows * planes].map(|pitch| pitch as i64);
+    let ([out_row, out_plane, out_channel], [cross_row, cross_plane, cross_channel]) = (pitches(out), pitches(cross));
+    Layout {
+        in_row: in_row as i64,
+        in_plane: in_plane as i64,
+        in_channel: in_channel as i64,
+        in_tile: (in_channel * channels) as i64,
+        out_row,
+        out_plane,
+        out_channel,
+        out_tile: out_channel * channels as i64,
+        cross_row,
+        cross_plane,
+        cross_channel,
+        cross_tile: cross_channel * channels as i64,
+        in_shape: narrow(in_shape),
+        out_shape: narrow(outputs),
+        template: narrow(template),
+        channels: channels as i32,
+        tiles: 1,
+    }
+}
+
+/// Templates and mask on a device.
+pub struct Bound {
+    templates: Vec<BoundTemplate>,
+    /// The mask's weights, or ones where a kernel wants some.
+    weights: Option<Buffer>,
+    mask_spectrum: Option<Buffer>,
+    /// What the buffers were made on.
+    _stream: Stream,
+}
+
+struct BoundTemplate {
+    taps: Taps,
+    constants: Constants,
+    doubt: Doubt,
+    values: Buffer,
+    raw: Option<Buffer>,
+}
+
+/// A template in the form of its engine.
+enum Taps {
+    /// In the constant memory of a kernel of its own, one for each channel.
+    Constant(Vec<Function>),
+    /// Its samples, channel by channel.
+    Global(Buffer),
+    /// Its spectra, channel by channel.
+    Spectrum(Buffer),
+}
+
+/// Bytes of the buffers of a slot.
+struct Sizes {
+    image: usize,
+    tiles: usize,
+    samples: usize,
+    squares: usize,
+    marks: usize,
+    hits: usize,
+    lanes: usize,
+    row_sum: usize,
+    row_square: usize,
+    between: usize,
+    sum: usize,
+    square: usize,
+    cross: usize,
+    complex: usize,
+    work: usize,
+    partial: usize,
+    doubtful: usize,
+    counts: usize,
+    result: usize,
+}
+
+impl Sizes {
+    fn total(&self) -> usize {
+        self.image
+            + self.tiles
+            + self.samples
+            + self.squares
+            + 2 * self.marks
+            + self.hits
+            + 7 * self.lanes
+            + self.row_sum
+            + self.row_square
+            + self.between
+            + self.sum
+            + self.square
+            + self.cross
+            + 2 * self.complex
+            + self.work
+            + self.partial
+            + self.doubtful
+            + self.counts
+            + self.result
+    }
+}
+
+/// A stream with the buffers of a group of images.
+pub struct Slot {
+    stream: Stream,
+    image: Buffer,
+    tiles: Buffer,
+    samples: Buffer,
+    squares: Buffer,
+    marks: [Buffer; 2],
+    hits: Buffer,
+    offset: Buffer,
+    scale: Buffer,
+    /// Largest magnitudes, spans and marks of tiles, cleared together.
+    found: Buffer,
+    rows: [Buffer; 2],
+    between: Buffer,
+    sums: [Buffer; 2],
+    cross: Buffer,
+    spectra: Buffer,
+    product: Buffer,
+    partial: Buffer,
+    /// Energies and thresholds of tiles.
+    tile_figures: Buffer,
+    doubtful: Buffer,
+    counts: Buffer,
+    result: Buffer,
+    transforms: Option<Transforms>,
+    /// Samples of images and results that do not lie densely in the caller's memory.
+    staging: Vec<u8>,
+}
+
+impl Slot {
+    /// Waits until nothing is in its queue, whatever became of it.
+    pub fn settle(&self) {
+        drop(self.stream.wait());
+    }
+
+    /// Copies an image to the device.
+    fn upload(&mut self, at: usize, image: &AnyView<'_>) -> Result<(), Fault> {
+        let Slot { stream, image: buffer, staging, .. } = self;
+        match image {
+            AnyView::U8(view) => typed(view, buffer, stream, at, staging),
+            AnyView::U16(view) => typed(view, buffer, stream, at, staging),
+            AnyView::F32(view) => typed(view, buffer, stream, at, staging),
+            AnyView::F64(view) => typed(view, buffer, stream, at, staging),
+        }
+    }
+
+    fn places(&self, lanes: usize) -> Places {
+        let at = |buffer: &Buffer| buffer.address(&self.stream);
+        let (found, figures) = (at(&self.found), at(&self.tile_figures));
+        let tiles = figures.bytes / 32;
+        Places {
+            image: at(&self.image),
+            tiles: at(&self.tiles),
+            samples: at(&self.samples),
+            squares: at(&self.squares),
+            marks: at(&self.marks[0]),
+            marks_between: at(&self.marks[1]),
+            hits: at(&self.hits),
+            offset: at(&self.offset),
+            largest: found,
+            span: found.skip(lanes * 8),
+            marked: found.skip(2 * lanes * 8),
+            scale: at(&self.scale),
+            rows: [at(&self.rows[0]), at(&self.rows[1])],
+            between: at(&self.between),
+            sums: [at(&self.sums[0]), at(&self.sums[1])],
+            cross: at(&self.cross),
+            partial: at(&self.partial),
+            energy: figures,
+            cross_energy: figures.skip(tiles * 8),
+            doubt: figures.skip(tiles * 16),
+            doubtful: at(&self.doubtful),
+            count: at(&self.counts),
+            result: at(&self.result),
+        }
+    }
+}
+
+fn typed<P: Pixel + Plain>(
+    view: &flcc_core::view::View<'_, P>,
+    buffer: &mut Buffer,
+    stream: &Stream,
+    at: usize,
+    staging: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    if let Some(dense) = view.as_dense() {
+        return buffer.upload(stream, at, bytes_of(dense));
+    }
+    // The last copy out of the staging area must have ended.
+    stream.wait()?;
+    staging.clear();
+    staging.extend_from_slice(bytes_of(&view.to_vec()));
+    buffer.upload(stream, at, staging)
+}
