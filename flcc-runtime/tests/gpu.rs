@@ -298,6 +298,36 @@ fn a_stream_keeps_its_order() {
     }
 }
 
+/// Images spread over two devices give what one gives, in the same order.
+#[test]
+fn two_devices_are_as_one() {
+    let Some(_device) = device() else { return };
+    let found = &probe().devices;
+    if found.len() < 2 {
+        println!("absent: a second device; nothing was tested");
+        return;
+    }
+    let mut seed = Seed(seed());
+    for spec in ["zncc:u8:0@64x80*9x9:valid", "corr:f32:0@64x80*20x21:full,reflect", "nssd:f32:0@64x80*2@9x9:same,mask01"] {
+        let spec: Spec = spec.parse().unwrap();
+        let (_, templates, mask) = data(&spec, &mut seed);
+        let templates: Vec<AnyView<'_>> = templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap()).collect();
+        let mask = mask.as_ref().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap());
+        let images: Vec<Pixels> = (0..300).map(|_| seed.pixels(64 * 80, spec.image_type(), 3.0)).collect();
+        let images: Vec<AnyView<'_>> = images.iter().map(|pixels| AnyView::dense(pixels, spec.image(), 1).unwrap()).collect();
+        let run = |numbers: &[usize]| {
+            let plan = gpu(Method::Auto).devices(numbers).unwrap().plan(&spec).unwrap();
+            (plan.kernel().to_string(), plan.execute(&images, &templates, mask.as_ref()).unwrap())
+        };
+        let ((one, alone), (both, spread)) = (run(&[found[0].index]), run(&[found[0].index, found[1].index]));
+        assert_eq!(one, both);
+        assert_eq!((alone.len(), spread.len()), (300 * templates.len(), 300 * templates.len()));
+        for (number, (a, b)) in alone.iter().zip(&spread).enumerate() {
+            assert!(a.data() == b.data(), "{spec} by {one}: result {number}");
+        }
+    }
+}
+
 #[test]
 fn plans_made_and_dropped_leave_no_memory_behind() {
     let Some(_device) = device() else { return };

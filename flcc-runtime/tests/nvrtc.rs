@@ -8,9 +8,10 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::{env, fs};
+use std::process::{Command, Stdio};
+use std::{env, fs, thread};
 
-use common::{absent, in_threads};
+use common::absent;
 use flcc_generated::{Entry, PIPELINE, kernels};
 use flcc_runtime::cuda::compile::{architectures, compile_with_log, version};
 use flcc_runtime::cuda::steps::Part;
@@ -120,6 +121,51 @@ fn usage(log: &str) -> Option<Usage> {
         }
     }
     (kernels > 0 && spills >= kernels && used == kernels).then_some(most)
+}
+
+/// The number of this process and of all of them: NVRTC compiles one program at a time in a process, so several share the work.
+const SHARE: &str = "FLCC_NVRTC_SHARE";
+
+/// What every unit takes, compiled by as many processes as there are cores: this test again, each with its share.
+fn compile_all(units: &[Unit]) -> Vec<Result<Usage, String>> {
+    let program = env::current_exe().expect("this test is a program");
+    let count = thread::available_parallelism().map_or(1, usize::from);
+    let start = |share: usize| {
+        let mut command = Command::new(&program);
+        command.args(["--exact", "every_source_compiles_and_spills_nothing", "--nocapture"]);
+        command.env(SHARE, format!("{share}/{count}")).stdout(Stdio::piped()).spawn().expect("it starts again")
+    };
+    let others: Vec<_> = (0..count).map(start).collect();
+    let mut results = vec![Err("its process told nothing of it".to_string()); units.len()];
+    // All write at once, so each is read by a thread of its own.
+    let told = in_parallel(others, |other| other.wait_with_output().expect("it ends").stdout);
+    for line in told.iter().flat_map(|text| std::str::from_utf8(text).expect("text").lines()) {
+        let Some((at, result)) = line.strip_prefix("unit ").and_then(|rest| rest.split_once(' ')) else { continue };
+        let at: usize = at.parse().expect("a number");
+        let usage = result.split_once(' ').and_then(|(registers, spilled)| Some((registers.parse().ok()?, spilled.parse().ok()?)));
+        results[at] = usage.map(|(registers, spilled)| Usage { registers, spilled }).ok_or_else(|| result.replace("\\n", "\n"));
+    }
+    results
+}
+
+/// Compiles this process's share and prints a line for each: its number, then registers and bytes spilled, or what went wrong.
+fn compile_share(units: &[Unit], share: &str) {
+    let (mine, all) = share.split_once('/').expect("two numbers");
+    let (mine, all): (usize, usize) = (mine.parse().expect("a number"), all.parse().expect("a number"));
+    for (at, unit) in units.iter().enumerate().skip(mine).step_by(all) {
+        match compile(unit) {
+            Ok(usage) => println!("unit {at} {} {}", usage.registers, usage.spilled),
+            Err(reason) => println!("unit {at} {}", reason.replace('\n', "\\n")),
+        }
+    }
+}
+
+fn in_parallel<T: Send, R: Send>(list: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let work = &work;
+    thread::scope(|scope| {
+        let threads: Vec<_> = list.into_iter().map(|item| scope.spawn(move || work(item))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no work panics")).collect()
+    })
 }
 
 fn compile(unit: &Unit) -> Result<Usage, String> {
@@ -246,9 +292,13 @@ fn every_source_compiles_and_spills_nothing() {
         assert!(proof.is_none(), "a proof takes an NVRTC that knows {OTHERS:?}: 12.8 or newer");
         units.retain(|unit| known.contains(&unit.architecture));
     }
+    if let Ok(share) = env::var(SHARE) {
+        println!();
+        return compile_share(&units, &share);
+    }
     let mut failures = Vec::new();
     let mut most: BTreeMap<(&str, u32), (u64, Usage)> = BTreeMap::new();
-    for (unit, result) in units.iter().zip(in_threads(&units, compile)) {
+    for (unit, result) in units.iter().zip(compile_all(&units)) {
         match result {
             Ok(usage) => {
                 let accepted = ACCEPTED.iter().find(|(name, architecture, ..)| *name == unit.name && *architecture == unit.architecture);
@@ -287,7 +337,7 @@ fn the_other_options_change_nothing() {
             }))
             .collect();
         let code = |unit: &Unit| instructions(&unit.compile().unwrap_or_else(|reason| panic!("{}: {reason}", unit.title())).0);
-        let codes = in_threads(&units, code);
+        let codes: Vec<_> = units.iter().map(code).collect();
         assert!(!codes[0].is_empty());
         for (unit, code) in units.iter().zip(&codes) {
             assert!(*code == codes[0], "{}: other code than {}", unit.title(), units[0].title());
