@@ -337,7 +337,7 @@ fn plans_made_and_dropped_leave_no_memory_behind() {
     let turn = |number: &usize| {
         let problem = &problems[number % problems.len()];
         let plan = gpu(methods[number / problems.len() % 2]).plan(&problem.spec).unwrap();
-        if number % 10 == 0 {
+        if number.is_multiple_of(10) {
             problem.run(&plan);
         }
     };
