@@ -14,10 +14,11 @@ pub const TESTS: [&str; 3] = ["gpu", "promises", "nvrtc"];
 pub fn gather(root: &Path, to: &Path) -> Result<String, String> {
     let place = |error: std::io::Error| format!("{}: {error}", to.display());
     fs::create_dir_all(to).map_err(place)?;
-    let mut programs = cargo(root, &["build", "--release", "--package", "flcc-cli", "--package", "xtask", "--message-format", "json"])?;
-    let mut tests = vec!["test", "--release", "--no-run", "--package", "flcc-runtime", "--features", "cuda", "--message-format", "json"];
-    TESTS.iter().for_each(|test| tests.extend(["--test", test]));
-    programs.extend(cargo(root, &tests)?);
+    // One call, so that programs and tests share one build of the library.
+    let mut build = vec!["build", "--release", "--package", "flcc-cli", "--package", "xtask", "--package", "flcc-runtime"];
+    build.extend(["--features", "flcc-runtime/cuda", "--message-format", "json", "--bins"]);
+    TESTS.iter().for_each(|test| build.extend(["--test", test]));
+    let programs = cargo(root, &build)?;
     for name in ["flcc", "xtask"].into_iter().chain(TESTS) {
         let built = programs.iter().find(|(of, _)| of == name).ok_or_else(|| format!("{name}: cargo names no program of it"))?;
         strip(Path::new(&built.1), &to.join(name))?;
