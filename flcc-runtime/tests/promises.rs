@@ -1,9 +1,12 @@
-//! The first promise, *never wrong*: where OpenCV and scikit-image fail, on every method, with one and two threads.
+//! The first promise, *never wrong*: where OpenCV and scikit-image fail, on every method, with one and two threads, and on a
+//! GPU where there is one.
 
 mod common;
 
-use common::{Seed, check, planner};
-use flcc_runtime::{AnyView, DType, Machine, Method, Oracle, PeakOptions, Pixels, PlanError, Planner, ScoreMap, Shape, Spec, find_peaks};
+use common::{Seed, check, planner, platforms};
+use flcc_runtime::{
+    AnyView, DType, Machine, Method, Oracle, PeakOptions, Pixels, PlanError, Planner, Platform, ScoreMap, Shape, Spec, find_peaks,
+};
 
 const METHODS: [Method; 4] = [Method::Auto, Method::Direct, Method::Fourier, Method::Separable];
 
@@ -22,9 +25,12 @@ fn every_way_under(spec: &str, image: &Pixels, template: &Pixels, mask: Option<&
     let image = AnyView::dense(image, spec.image(), spec.channels()).unwrap();
     let template = AnyView::dense(template, spec.template(), spec.channels()).unwrap();
     let mask = mask.map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
-    for method in METHODS {
-        for threads in [1, 2] {
-            match planner(threads).method(method).plan(&spec) {
+    for platform in platforms() {
+        for (method, threads) in METHODS.into_iter().flat_map(|method| [(method, 1), (method, 2)]) {
+            if platform == Platform::Cuda && threads > 1 {
+                continue;
+            }
+            match planner(threads).platform(platform).method(method).plan(&spec) {
                 Ok(plan) => {
                     let map = plan.execute(&[image], &[template], mask.as_ref()).unwrap().remove(0);
                     see(&format!("{spec} by {} on {threads} threads", plan.kernel()), &map);
@@ -133,8 +139,9 @@ fn saturated_bytes_have_exact_sums() {
         let exact = (side * side) as f64 * 255.0 * 255.0;
         for out in ["f64", "f32"] {
             let spec: Spec = format!("corr:u8>{out}:{length}x{length}*{side}x{side}:valid").parse().unwrap();
-            for method in [Method::Auto, Method::Direct, Method::Fourier] {
-                let plan = planner(2).method(method).plan(&spec).unwrap();
+            let methods = [Method::Auto, Method::Direct, Method::Fourier];
+            for (platform, method) in platforms().into_iter().flat_map(|platform| methods.map(|method| (platform, method))) {
+                let plan = planner(2).platform(platform).method(method).plan(&spec).unwrap();
                 let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
                 let map = plan.execute(&[view(&image, spec.image())], &[view(&template, spec.template())], None).unwrap().remove(0);
                 let wanted = if out == "f32" { f64::from(exact as f32) } else { exact };
@@ -157,12 +164,13 @@ fn exact_integers_are_the_same_bits_by_every_method() {
         "zncc:u8:500*32:valid,mask01,acc=exact",
     ] {
         let problem = common::Problem::new(spec, 11);
-        let maps: Vec<ScoreMap> = [Method::Auto, Method::Direct, Method::Fourier]
-            .into_iter()
-            .map(|method| problem.run(&planner(2).method(method).plan(&problem.spec).unwrap_or_else(|error| panic!("{spec}: {error}"))))
-            .collect();
-        assert_eq!(maps[0].data(), maps[1].data(), "{spec}");
-        assert_eq!(maps[1].data(), maps[2].data(), "{spec}");
+        let methods = [Method::Auto, Method::Direct, Method::Fourier];
+        let run = |(platform, method)| {
+            let plan = planner(2).platform(platform).method(method).plan(&problem.spec);
+            problem.run(&plan.unwrap_or_else(|error| panic!("{spec}: {error}")))
+        };
+        let maps: Vec<ScoreMap> = platforms().into_iter().flat_map(|platform| methods.map(|method| run((platform, method)))).collect();
+        assert!(maps.iter().all(|map| map.data() == maps[0].data()), "{spec}");
         check(spec, &maps[0], &problem.expected(), problem.tolerance());
     }
 }
@@ -409,8 +417,9 @@ fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
         for (mode, boundary) in [("full", "reflect"), ("valid", "zero")] {
             let problem = common::Problem::new(&format!("{spec}:{mode},{boundary}"), 15);
             let inside = problem.spec.region();
-            for method in METHODS {
-                let plan = planner(2).method(method).plan(&problem.spec).unwrap();
+            let gpu = platforms().into_iter().skip(1).flat_map(|platform| [(platform, Method::Direct), (platform, Method::Fourier)]);
+            for (platform, method) in METHODS.map(|method| (Platform::Cpu, method)).into_iter().chain(gpu) {
+                let plan = planner(2).platform(platform).method(method).plan(&problem.spec).unwrap();
                 let all = problem.run(&plan);
                 let mut seed = Seed(16);
                 for _ in 0..6 {
@@ -421,7 +430,7 @@ fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
                     assert!(inside.origin[1] + offset[0] + size[0] <= whole[0]);
                     let part_spec = problem.spec.clone().with_roi(Some(roi.parse().unwrap())).unwrap();
                     // The same kernel, tile included, whatever the planner would take for the smaller problem.
-                    let part = planner(1).plan_with_kernel(&part_spec, plan.kernel()).unwrap();
+                    let part = planner(1).platform(platform).plan_with_kernel(&part_spec, plan.kernel()).unwrap();
                     let got = part.execute(&[problem.image()], &[problem.template()], None).unwrap().remove(0);
                     for y in 0..size[0] {
                         for x in 0..size[1] {

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use flcc_codegen::{Matrix, render};
 
+use crate::proof;
+
 /// Files by their path below generated/, with `/`.
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -25,12 +27,20 @@ pub fn write(root: &Path) -> Result<String, String> {
     Ok(format!("{}, {changes} files changed", summary(&wanted)))
 }
 
-/// Compares the whole set of files and all their bytes.
+/// Writes the files, then compiles each for every architecture and writes what that took.
+pub fn prove(root: &Path) -> Result<String, String> {
+    let written = write(root)?;
+    let proven = proof::write(root, &proof::hashes(rendered()?.iter()))?;
+    Ok(format!("{written}; {proven}"))
+}
+
+/// Compares the whole set of files and all their bytes, and the proof with them.
 pub fn check(root: &Path) -> Result<String, String> {
     let (wanted, there) = (rendered()?, present(&root.join("generated"))?);
     let mut lines = differences(&wanted, &there);
     if lines.is_empty() {
-        return Ok(format!("{}, as committed", summary(&wanted)));
+        proof::check(root, &proof::hashes(wanted.iter()))?;
+        return Ok(format!("{}, as committed and proven", summary(&wanted)));
     }
     lines.push(format!("generated/ is stale in {} files: run `cargo xtask gen` and commit", lines.len()));
     Err(lines.join("\n"))

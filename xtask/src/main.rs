@@ -3,10 +3,14 @@
 //! It links neither the runtime nor the generated sources, so it works while those do not build.
 #![forbid(unsafe_code)]
 
+mod dist;
 mod files;
 mod generate;
+mod gpu;
+mod proof;
 mod tidy;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -23,8 +27,22 @@ enum Command {
     /// Renders the CUDA sources and their registry into generated/
     Gen {
         /// Writes nothing; lists the files that are missing, extra or changed, and fails if there are any
-        #[arg(long)]
+        #[arg(long, conflicts_with = "prove")]
         check: bool,
+        /// Compiles every source for every architecture too, and writes generated/PROVEN
+        #[arg(long)]
+        prove: bool,
+    },
+    /// Gathers programs and data in a folder, for gpu-check on a machine without cargo
+    Dist {
+        /// The folder
+        folder: PathBuf,
+    },
+    /// Checks this machine's GPU: conformance, tests, sanitizers; prints a line for each and one for all
+    GpuCheck {
+        /// A folder that dist made; without it the programs are built
+        #[arg(long, value_name = "DIR")]
+        bin_dir: Option<PathBuf>,
     },
     /// Checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, unsafe code, names, what may not be committed
     Tidy,
@@ -33,8 +51,11 @@ enum Command {
 fn main() -> ExitCode {
     let root = files::root();
     let outcome = match Arguments::parse().command {
-        Command::Gen { check: false } => generate::write(&root),
-        Command::Gen { check: true } => generate::check(&root),
+        Command::Gen { check: true, .. } => generate::check(&root),
+        Command::Gen { prove: true, .. } => generate::prove(&root),
+        Command::Gen { .. } => generate::write(&root),
+        Command::Dist { folder } => dist::gather(&root, &folder),
+        Command::GpuCheck { bin_dir } => gpu::check(&root, bin_dir),
         Command::Tidy => tidy::run(&root),
     };
     match outcome {

@@ -45,22 +45,52 @@ pub struct Code {
 pub fn compile(name: &str, source: &str, options: &[String], architecture: &str) -> Result<Code, Fault> {
     let begin = Instant::now();
     let (major, minor) = version()?;
-    let mut options = options.to_vec();
-    options.push(format!("--gpu-architecture={architecture}"));
-    options.push("--std=c++17".into());
-    options.push("-default-device".into());
+    let options = all_options(options, architecture);
     let text = format!("{major}.{minor}\n{}\n{source}", options.join("\n"));
     let key = hash(text.as_bytes());
     let entry = folder().map(|folder| folder.join(format!("{key:032x}.cubin")));
     if let Some(cubin) = entry.as_deref().and_then(read) {
         return Ok(Code { cubin, key, cached: true, time: begin.elapsed() });
     }
-    let cubin = run(name, source, &options)?;
+    let (cubin, _) = run(name, source, &options)?;
     if let Some(entry) = entry {
         // A cache that cannot be written is no reason not to compute.
         let _ = write(&entry, &cubin);
     }
     Ok(Code { cubin, key, cached: false, time: begin.elapsed() })
+}
+
+/// Compiles a source past the cache: the machine code, and what the compiler and the assembler say of it.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_with_log(name: &str, source: &str, options: &[String], architecture: &str) -> Result<(Vec<u8>, String), Fault> {
+    version()?;
+    let mut options = all_options(options, architecture);
+    options.push("--ptxas-options=-v".into());
+    run(name, source, &options)
+}
+
+/// What every compilation is asked for besides its own options.
+fn all_options(options: &[String], architecture: &str) -> Vec<String> {
+    let always = [format!("--gpu-architecture={architecture}"), "--std=c++17".into(), "-default-device".into()];
+    options.iter().cloned().chain(always).collect()
+}
+
+/// The architectures that NVRTC makes machine code for, by their numbers: 90 for `sm_90`.
+///
+/// # Errors
+/// No NVRTC, or it does not say.
+pub fn architectures() -> Result<Vec<u32>, Fault> {
+    version()?;
+    let fault = |error: result::NvrtcError| Fault::new("NVRTC's architectures", error);
+    let mut count = 0;
+    // SAFETY: the library is there, and this function is in it since 11.2, which `version` asked for; it writes one integer.
+    unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut count) }.result().map_err(fault)?;
+    let mut found = vec![0; usize::try_from(count).unwrap_or(0)];
+    // SAFETY: as above; it writes as many integers as it said.
+    unsafe { sys::nvrtcGetSupportedArchs(found.as_mut_ptr()) }.result().map_err(fault)?;
+    Ok(found.into_iter().filter_map(|number| u32::try_from(number).ok()).collect())
 }
 
 /// The version of NVRTC.
@@ -93,25 +123,26 @@ impl Drop for Program {
     }
 }
 
-fn run(name: &str, source: &str, options: &[String]) -> Result<Vec<u8>, Fault> {
+/// Machine code and log.
+fn run(name: &str, source: &str, options: &[String]) -> Result<(Vec<u8>, String), Fault> {
     let fault = |error: String| Fault::new(format!("NVRTC on {name}"), error);
     let text = CString::new(source).map_err(|error| fault(error.to_string()))?;
     let file = CString::new(format!("{name}.cu")).map_err(|error| fault(error.to_string()))?;
     let program = Program(result::create_program(&text, Some(&file)).map_err(|error| fault(error.to_string()))?);
     // SAFETY: the program lives until the end of this function.
-    if let Err(error) = unsafe { result::compile_program(program.0, options) } {
-        // SAFETY: as above.
-        let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
-        let log: Vec<u8> = log.into_iter().map(|c| c as u8).take_while(|c| *c != 0).collect();
-        return Err(fault(format!("{error}: {}", String::from_utf8_lossy(&log))));
-    }
+    let compiled = unsafe { result::compile_program(program.0, options) };
+    // SAFETY: as above.
+    let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
+    let log: Vec<u8> = log.into_iter().map(|c| c as u8).take_while(|c| *c != 0).collect();
+    let log = String::from_utf8_lossy(&log).into_owned();
+    compiled.map_err(|error| fault(format!("{error}: {log}")))?;
     let mut size = 0;
     // SAFETY: as above; it writes one number.
     unsafe { sys::nvrtcGetCUBINSize(program.0, &raw mut size) }.result().map_err(|error| fault(error.to_string()))?;
     let mut cubin = vec![0u8; size];
     // SAFETY: as above; the buffer has the size that was asked for.
     unsafe { sys::nvrtcGetCUBIN(program.0, cubin.as_mut_ptr().cast()) }.result().map_err(|error| fault(error.to_string()))?;
-    Ok(cubin)
+    Ok((cubin, log))
 }
 
 /// Where entries lie, if anywhere.

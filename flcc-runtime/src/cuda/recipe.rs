@@ -9,8 +9,8 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
 use super::execute::CudaExecute;
 use super::launch::MOST_CHANNELS;
-use super::steps::{Cross, Types};
-use super::unit::{Decisions, Engine};
+use super::steps::{self, Cross, Part, Types};
+use super::unit::{self, Decisions, Engine};
 use crate::cpu::bind::integer_problem;
 use crate::cpu::recipe::{exact_in_f64, refuse_inexact, rounding_bound, tile_name};
 use crate::cpu::tile::Scheme;
@@ -31,6 +31,13 @@ pub struct Recipe {
 }
 
 impl Recipe {
+    /// What building it compiles, known without a device.
+    pub fn sources(&self, spec: &Spec) -> Sources {
+        let scheme = Scheme::new(spec, self.exact, self.rounds);
+        let (parts, options) = (unit::parts(self.engine, &scheme), steps::options(spec, &scheme, self.types));
+        Sources { kernel: self.engine.entry(), parts, options }
+    }
+
     /// Opens the device, compiles what is not compiled yet.
     ///
     /// # Errors
@@ -46,6 +53,17 @@ impl Recipe {
         };
         Ok(Box::new(CudaExecute::new(spec, self.devices.iter().map(decide).collect())?))
     }
+}
+
+/// What is compiled for a recipe.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    /// The cross term's kernel, if it is a generated one.
+    pub kernel: Option<&'static flcc_generated::Entry>,
+    /// The parts of the pipeline.
+    pub parts: Vec<Part>,
+    /// The options of the pipeline, but for its part.
+    pub options: Vec<String>,
 }
 
 /// Samples along an axis that kernels count with 32 bits.

@@ -42,7 +42,7 @@ pub enum Engine {
 
 impl Engine {
     /// Its generated kernel, if it has one.
-    fn entry(self) -> Option<&'static Entry> {
+    pub(super) fn entry(self) -> Option<&'static Entry> {
         match self {
             Engine::Listed(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => Some(entry),
             Engine::Fourier(_) => None,
@@ -91,9 +91,8 @@ const BATCH_OUTPUTS: usize = 4 << 20;
 /// Slots that take turns: while one computes, the images of the other go in and its results come out.
 pub const SLOTS: usize = 2;
 
-/// The parts of the pipeline that decisions need.
-fn parts(decisions: &Decisions) -> Vec<Part> {
-    let Decisions { engine, scheme, .. } = decisions;
+/// The parts of the pipeline that a method and a formula need.
+pub(super) fn parts(engine: Engine, scheme: &Scheme) -> Vec<Part> {
     let row = scheme.measure.row();
     let fourier = matches!(engine, Engine::Fourier(_));
     let mut parts = vec![Part::Gather, Part::Finish];
@@ -117,7 +116,7 @@ impl Unit {
         if entry.is_none() {
             fourier::present()?;
         }
-        let parts = parts(&decisions);
+        let parts = parts(decisions.engine, &decisions.scheme);
         let pipeline = options(spec, &decisions.scheme, decisions.types);
         // NVRTC compiles in several threads at once, while this one opens the device.
         let (gpu, codes, cross) = std::thread::scope(|scope| {

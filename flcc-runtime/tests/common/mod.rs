@@ -1,7 +1,10 @@
 //! What the tests of the library share: fixed-seed data, problems from spec texts, and the one comparison with the oracle.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use flcc_runtime::{AnyView, DType, Machine, Mode, Oracle, Pixels, Plan, PlanError, Planner, ScoreMap, Spec};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use flcc_runtime::{AnyView, DType, Machine, Mode, Oracle, Pixels, Plan, PlanError, Planner, Platform, ScoreMap, Spec};
 
 /// A small generator: the same numbers on every machine.
 pub struct Seed(pub u64);
@@ -146,4 +149,40 @@ pub fn check(name: &str, got: &ScoreMap, expected: &[f64], tolerance: f64) -> f6
 /// A planner for this machine with a number of threads.
 pub fn planner(threads: usize) -> Planner {
     Planner::with_machine(Machine::detect().unwrap()).threads(threads)
+}
+
+/// Whether `FLCC_REQUIRE` names something (`FLCC_REQUIRE=nvrtc,cuda`), so that its absence is a failure.
+pub fn required(name: &str) -> bool {
+    std::env::var("FLCC_REQUIRE").is_ok_and(|names| names.split(',').any(|required| required.trim() == name))
+}
+
+/// Reports that a test did not run; fails if what it needs is required.
+pub fn absent(name: &str, reason: &str) {
+    assert!(!required(name), "FLCC_REQUIRE names {name}, which is absent: {reason}");
+    println!("absent: {reason}; nothing was tested");
+}
+
+/// The CPU and, where there is one, the GPU.
+pub fn platforms() -> Vec<Platform> {
+    let found = planner(1).platform(Platform::Cuda);
+    if found.machine().devices().is_empty() { vec![Platform::Cpu] } else { vec![Platform::Cpu, Platform::Cuda] }
+}
+
+/// Does something with each of a list, as many at a time as there are cores; results in order.
+pub fn in_threads<T: Sync, R: Send>(list: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut mine = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = list.get(at) else { return mine };
+            mine.push((at, work(item)));
+        }
+    };
+    let mut all: Vec<(usize, R)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..thread::available_parallelism().map_or(1, usize::from)).map(|_| scope.spawn(worker)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no work panics")).collect()
+    });
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, result)| result).collect()
 }

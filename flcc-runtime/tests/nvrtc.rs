@@ -1,0 +1,368 @@
+//! Every CUDA source compiles to machine code for the architectures that are served, without spilling a register. Needs NVRTC
+//! and no GPU; where NVRTC is absent, that is said.
+//!
+//! With `FLCC_PROVE=FILE` it compiles every source for every architecture and writes a line each: name, hash of the source,
+//! architecture, registers, bytes spilled. `cargo xtask gen --prove` makes generated/PROVEN of that.
+#![cfg(feature = "cuda")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, Stdio};
+use std::{env, fs, thread};
+
+use common::absent;
+use flcc_generated::{Entry, PIPELINE, kernels};
+use flcc_runtime::cuda::compile::{architectures, compile_with_log, version};
+use flcc_runtime::cuda::steps::Part;
+use flcc_runtime::machine::Device;
+use flcc_runtime::solver::Recipe;
+use flcc_runtime::solvers::SOLVERS;
+use flcc_runtime::{Machine, Platform, Spec};
+
+/// The architecture that every source is compiled for in each run.
+const MAIN: u32 = 90;
+
+/// The others. NVRTC knows 100 and 120 since 12.8.
+const OTHERS: [u32; 6] = [75, 80, 86, 89, 100, 120];
+
+/// Spills that are accepted: source, architecture, bytes, and why.
+const ACCEPTED: &[(&str, u32, usize, &str)] = &[];
+
+const PARTS: [(Part, &str); 5] =
+    [(Part::Gather, "gather"), (Part::Sums, "sums"), (Part::Fourier, "fourier"), (Part::Finish, "finish"), (Part::Repair, "repair")];
+
+/// The options with their values, as templates/cuda/pipeline/words has them.
+const OPTIONS: [(&str, usize); 8] =
+    [("PIXEL", 4), ("REAL", 4), ("CROSS", 4), ("OUT", 4), ("BOUNDARY", 6), ("MEASURE", 6), ("INTEGERS", 3), ("ROUNDS", 2)];
+
+/// The options that a part's code depends on; `the_other_options_change_nothing` holds it to that.
+fn matters(part: Part, option: &str) -> bool {
+    let those: &[&str] = match part {
+        Part::Gather => &["PIXEL", "REAL", "BOUNDARY"],
+        Part::Sums => &["REAL", "MEASURE"],
+        Part::Fourier => &["REAL", "CROSS"],
+        Part::Finish => &["PIXEL", "REAL", "CROSS", "OUT", "MEASURE", "INTEGERS", "ROUNDS"],
+        Part::Repair => &["PIXEL", "BOUNDARY", "OUT", "MEASURE", "INTEGERS"],
+    };
+    those.contains(&option)
+}
+
+/// The name of a define in `-DFLCC_NAME=VALUE`.
+fn define(option: &str) -> Option<&str> {
+    option.strip_prefix("-DFLCC_")?.split('=').next()
+}
+
+/// One compilation.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Unit {
+    name: String,
+    source: &'static str,
+    options: Vec<String>,
+    architecture: u32,
+}
+
+impl Unit {
+    fn of(entry: &Entry, architecture: u32) -> Unit {
+        Unit { name: entry.name.into(), source: entry.source, options: Vec::new(), architecture }
+    }
+
+    fn title(&self) -> String {
+        format!("{} for sm_{} {}", self.name, self.architecture, self.options.join(" "))
+    }
+
+    fn compile(&self) -> Result<(Vec<u8>, String), String> {
+        let target = format!("sm_{}", self.architecture);
+        compile_with_log(&self.name.replace('/', "_"), self.source, &self.options, &target).map_err(|fault| fault.to_string())
+    }
+}
+
+/// The instructions of a cubin: its sections `.text.*` by name. Beside them lie constants that nothing reads.
+fn instructions(cubin: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let number = |at: usize, bytes: usize| cubin[at..at + bytes].iter().rev().fold(0usize, |all, &byte| all << 8 | usize::from(byte));
+    let header = |index: usize| number(0x28, 8) + index * number(0x3a, 2);
+    let body = |index: usize| &cubin[number(header(index) + 0x18, 8)..][..number(header(index) + 0x20, 8)];
+    let names = body(number(0x3e, 2));
+    let name = |index: usize| {
+        let bytes = names[number(header(index), 4)..].iter().take_while(|byte| **byte != 0);
+        bytes.map(|byte| char::from(*byte)).collect::<String>()
+    };
+    let text = (0..number(0x3c, 2)).filter(|&index| name(index).starts_with(".text."));
+    text.map(|index| (name(index), body(index).to_vec())).collect()
+}
+
+/// What a thread takes: the most of a source's kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Usage {
+    registers: usize,
+    spilled: usize,
+}
+
+impl Usage {
+    fn most(self, other: Usage) -> Usage {
+        Usage { registers: self.registers.max(other.registers), spilled: self.spilled.max(other.spilled) }
+    }
+}
+
+/// What the assembler said; `None` if it did not say it of every kernel.
+fn usage(log: &str) -> Option<Usage> {
+    // The number right before a phrase.
+    let number = |line: &str, phrase: &str| line.split_once(phrase)?.0.rsplit(' ').next()?.parse::<usize>().ok();
+    let (mut most, mut kernels, mut used, mut spills) = (Usage::default(), 0, 0, 0);
+    for line in log.lines() {
+        kernels += usize::from(line.contains("Compiling entry function"));
+        if line.contains(" bytes spill stores") {
+            spills += 1;
+            most.spilled = most.spilled.max(number(line, " bytes spill stores")? + number(line, " bytes spill loads")?);
+        }
+        if line.contains(" registers,") {
+            used += 1;
+            most.registers = most.registers.max(number(line, " registers,")?);
+        }
+    }
+    (kernels > 0 && spills >= kernels && used == kernels).then_some(most)
+}
+
+/// The number of this process and of all of them: NVRTC compiles one program at a time in a process, so several share the work.
+const SHARE: &str = "FLCC_NVRTC_SHARE";
+
+/// What every unit takes, compiled by as many processes as there are cores: this test again, each with its share.
+fn compile_all(units: &[Unit]) -> Vec<Result<Usage, String>> {
+    let program = env::current_exe().expect("this test is a program");
+    let count = thread::available_parallelism().map_or(1, usize::from);
+    let start = |share: usize| {
+        let mut command = Command::new(&program);
+        command.args(["--exact", "every_source_compiles_and_spills_nothing", "--nocapture"]);
+        command.env(SHARE, format!("{share}/{count}")).stdout(Stdio::piped()).spawn().expect("it starts again")
+    };
+    let others: Vec<_> = (0..count).map(start).collect();
+    let mut results = vec![Err("its process told nothing of it".to_string()); units.len()];
+    // All write at once, so each is read by a thread of its own.
+    let told = in_parallel(others, |other| other.wait_with_output().expect("it ends").stdout);
+    for line in told.iter().flat_map(|text| std::str::from_utf8(text).expect("text").lines()) {
+        let Some((at, result)) = line.strip_prefix("unit ").and_then(|rest| rest.split_once(' ')) else { continue };
+        let at: usize = at.parse().expect("a number");
+        let usage = result.split_once(' ').and_then(|(registers, spilled)| Some((registers.parse().ok()?, spilled.parse().ok()?)));
+        results[at] = usage.map(|(registers, spilled)| Usage { registers, spilled }).ok_or_else(|| result.replace("\\n", "\n"));
+    }
+    results
+}
+
+/// Compiles this process's share and prints a line for each: its number, then registers and bytes spilled, or what went wrong.
+fn compile_share(units: &[Unit], share: &str) {
+    let (mine, all) = share.split_once('/').expect("two numbers");
+    let (mine, all): (usize, usize) = (mine.parse().expect("a number"), all.parse().expect("a number"));
+    for (at, unit) in units.iter().enumerate().skip(mine).step_by(all) {
+        match compile(unit) {
+            Ok(usage) => println!("unit {at} {} {}", usage.registers, usage.spilled),
+            Err(reason) => println!("unit {at} {}", reason.replace('\n', "\\n")),
+        }
+    }
+}
+
+fn in_parallel<T: Send, R: Send>(list: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let work = &work;
+    thread::scope(|scope| {
+        let threads: Vec<_> = list.into_iter().map(|item| scope.spawn(move || work(item))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no work panics")).collect()
+    })
+}
+
+fn compile(unit: &Unit) -> Result<Usage, String> {
+    let (cubin, log) = unit.compile()?;
+    if !cubin.starts_with(b"\x7fELF") {
+        return Err("no machine code".into());
+    }
+    usage(&log).ok_or_else(|| format!("a log that is not understood: {log}"))
+}
+
+/// Every specialisation of the pipeline that a spec can lead to, by part, less the options that do not matter there.
+fn specialisations() -> Vec<(Part, BTreeSet<Vec<String>>)> {
+    let device = Device { index: 0, name: "described".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+    let machine = Machine::described(&[], 1).with_devices(vec![device], "described");
+    let mut found: Vec<(Part, BTreeSet<Vec<String>>)> = PARTS.iter().map(|(part, _)| (*part, BTreeSet::new())).collect();
+    let mut see = |spec: &str| {
+        let Ok(spec) = spec.parse::<Spec>() else { return };
+        let offers =
+            SOLVERS.iter().filter(|solver| solver.platform() == Platform::Cuda).filter_map(|solver| solver.offers(&spec, &machine).ok());
+        for offer in offers.flatten() {
+            let Recipe::Cuda(recipe) = offer.recipe else { continue };
+            let sources = recipe.sources(&spec);
+            for (part, set) in found.iter_mut().filter(|(part, _)| sources.parts.contains(part)) {
+                let kept = sources.options.iter().filter(|option| define(option).is_none_or(|name| matters(*part, name)));
+                set.insert(kept.cloned().collect());
+            }
+        }
+    };
+    let types = ["u8", "u16", "f32", "f64"];
+    // Listed and not, more than 400 taps, and enough for sums of 16-bit samples to need 128 bits.
+    for size in ["7x7", "5x9", "20x25", "200x210"] {
+        for (image, template) in types.into_iter().flat_map(|image| types.map(|template| (image, template))) {
+            for op in ["corr", "ncc", "zncc", "ssd", "nssd", "sad"] {
+                for boundary in ["zero", "constant(1.5)", "replicate", "reflect", "mirror", "wrap"] {
+                    for (mask, accuracy) in
+                        ["", ",mask01", ",maskw"].into_iter().flat_map(|mask| ["", ",acc=fast", ",acc=exact"].map(|a| (mask, a)))
+                    {
+                        for out in ["f32", "f64"] {
+                            see(&format!("{op}:{image}/{template}>{out}:300x320*{size}:same,{boundary}{mask}{accuracy}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A few of the specialisations with every value of every option that matters.
+fn cover(all: &BTreeSet<Vec<String>>) -> Vec<Vec<String>> {
+    let mut missing: BTreeSet<&String> = all.iter().flatten().collect();
+    let mut chosen = Vec::new();
+    while !missing.is_empty() {
+        let most = all.iter().max_by_key(|options| options.iter().filter(|option| missing.contains(option)).count());
+        let Some(options) = most else { break };
+        missing.retain(|option| !options.contains(option));
+        chosen.push(options.clone());
+    }
+    chosen
+}
+
+fn pipeline(part: Part, options: &[String], architecture: u32) -> Unit {
+    let word = PARTS.iter().find(|(of, _)| *of == part).expect("every part has a row").1;
+    let mut options = options.to_vec();
+    options.push(format!("-DFLCC_PARTS={}", part as usize));
+    Unit { name: format!("pipeline/{word}"), source: PIPELINE, options, architecture }
+}
+
+/// The smallest, the median and the largest size of every type and number of axes, and the kernels of any size.
+fn samples() -> Vec<&'static Entry> {
+    let mut groups: BTreeMap<(&str, &str, usize), Vec<&Entry>> = BTreeMap::new();
+    let mut chosen: Vec<&Entry> = Vec::new();
+    for entry in kernels() {
+        if entry.sides.is_empty() {
+            chosen.push(entry);
+        } else {
+            groups.entry((entry.op, entry.dtype, entry.sides.len())).or_default().push(entry);
+        }
+    }
+    for group in groups.values_mut() {
+        group.sort_by_key(|entry| entry.sides);
+        chosen.extend([group[0], group[group.len() / 2], group[group.len() - 1]]);
+    }
+    chosen
+}
+
+/// What every run compiles: all for [`MAIN`], samples and one specialisation for each value of each option for [`OTHERS`].
+fn usual() -> Vec<Unit> {
+    let parts = specialisations();
+    let mut units: Vec<Unit> = kernels().iter().map(|entry| Unit::of(entry, MAIN)).collect();
+    units.extend(parts.iter().flat_map(|(part, all)| all.iter().map(|options| pipeline(*part, options, MAIN))));
+    for architecture in OTHERS {
+        units.extend(samples().into_iter().map(|entry| Unit::of(entry, architecture)));
+        units.extend(parts.iter().flat_map(|(part, all)| cover(all).into_iter().map(|options| pipeline(*part, &options, architecture))));
+    }
+    units
+}
+
+/// Every kernel for every architecture, every specialisation for [`MAIN`] and a cover for the others.
+fn product() -> Vec<Unit> {
+    let mut units = usual();
+    units.extend(OTHERS.iter().flat_map(|architecture| kernels().iter().map(|entry| Unit::of(entry, *architecture))));
+    units.sort();
+    units.dedup();
+    units
+}
+
+/// 64-bit FNV-1a, as xtask computes it.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |state, byte| (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+#[test]
+fn every_source_compiles_and_spills_nothing() {
+    let known = match architectures() {
+        Ok(known) => known,
+        Err(fault) => return absent("nvrtc", &fault.to_string()),
+    };
+    let proof = env::var_os("FLCC_PROVE");
+    let mut units = if proof.is_some() { product() } else { usual() };
+    let unknown: Vec<u32> = OTHERS.into_iter().filter(|architecture| !known.contains(architecture)).collect();
+    if !unknown.is_empty() {
+        println!("NVRTC {:?} does not know {unknown:?}; nothing was compiled for them", version());
+        assert!(proof.is_none(), "a proof takes an NVRTC that knows {OTHERS:?}: 12.8 or newer");
+        units.retain(|unit| known.contains(&unit.architecture));
+    }
+    if let Ok(share) = env::var(SHARE) {
+        println!();
+        return compile_share(&units, &share);
+    }
+    let mut failures = Vec::new();
+    let mut most: BTreeMap<(&str, u32), (u64, Usage)> = BTreeMap::new();
+    for (unit, result) in units.iter().zip(compile_all(&units)) {
+        match result {
+            Ok(usage) => {
+                let accepted = ACCEPTED.iter().find(|(name, architecture, ..)| *name == unit.name && *architecture == unit.architecture);
+                if usage.spilled > accepted.map_or(0, |(_, _, bytes, _)| *bytes) {
+                    failures.push(format!("{}: {} bytes spilled", unit.title(), usage.spilled));
+                }
+                let (_, all) = most.entry((&unit.name, unit.architecture)).or_insert((hash(unit.source), usage));
+                *all = all.most(usage);
+            }
+            Err(reason) => failures.push(format!("{}: {reason}", unit.title())),
+        }
+    }
+    println!("{} compilations by NVRTC {:?}, {} failures", units.len(), version(), failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    if let Some(file) = proof {
+        let line = |((name, architecture), (hash, usage)): (&(&str, u32), &(u64, Usage))| {
+            format!("{name} {hash:016x} sm_{architecture} {} {}\n", usage.registers, usage.spilled)
+        };
+        fs::write(file, most.iter().map(line).collect::<String>()).expect("the proof is written");
+    }
+}
+
+/// Code must not depend on the options that specialisations are told apart without.
+#[test]
+fn the_other_options_change_nothing() {
+    if let Err(fault) = version() {
+        return absent("nvrtc", &fault.to_string());
+    }
+    for (part, all) in specialisations() {
+        let options = all.iter().max_by_key(|options| options.len()).expect("every part is used");
+        let others = OPTIONS.into_iter().filter(|(name, _)| !matters(part, name));
+        let units: Vec<Unit> = std::iter::once(pipeline(part, options, MAIN))
+            .chain(others.map(|(name, values)| {
+                let more: Vec<String> = options.iter().cloned().chain([format!("-DFLCC_{name}={}", values - 1)]).collect();
+                pipeline(part, &more, MAIN)
+            }))
+            .collect();
+        let code = |unit: &Unit| instructions(&unit.compile().unwrap_or_else(|reason| panic!("{}: {reason}", unit.title())).0);
+        let codes: Vec<_> = units.iter().map(code).collect();
+        assert!(!codes[0].is_empty());
+        for (unit, code) in units.iter().zip(&codes) {
+            assert!(*code == codes[0], "{}: other code than {}", unit.title(), units[0].title());
+        }
+    }
+}
+
+#[test]
+fn every_value_of_every_option_is_compiled() {
+    let found: BTreeSet<String> = specialisations().into_iter().flat_map(|(_, all)| all.into_iter().flatten()).collect();
+    for (name, values) in OPTIONS {
+        for value in 0..values {
+            // There are no samples of 16 bits and no results of integers.
+            let never = matches!((name, value), ("REAL", 1) | ("OUT", 0 | 1));
+            assert_eq!(found.contains(&format!("-DFLCC_{name}={value}")), !never, "{name}={value}");
+        }
+    }
+}
+
+#[test]
+fn a_log_is_understood() {
+    let log = "ptxas info    : Compiling entry function 'a' for 'sm_90'\nptxas info    : Function properties for a\n\
+        ptxas         .     24 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n\
+        ptxas info    : Used 58 registers, used 1 barriers, 20672 bytes smem\n";
+    assert_eq!(usage(log), Some(Usage { registers: 58, spilled: 20 }));
+    assert_eq!(usage(""), None);
+    assert_eq!(usage(&log.replace("Used", "Took").replace("registers", "of them")), None);
+}

@@ -1,0 +1,245 @@
+//! `gpu-check`: everything that needs a GPU, and one line that says how it went. Runs prebuilt programs only.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Instant;
+
+use crate::dist;
+
+/// Cases that the independent judge runs, each in a process of its own.
+const SAMPLE: usize = 30;
+
+/// What the sanitizers see: one size of each template, method by method, small enough for their pace.
+const SANITIZED: [(&str, &str); 14] = [
+    ("direct", "corr:f32:150x161*7x7:full"),
+    ("direct", "zncc:f32:150x161*16x16:same,reflect"),
+    ("direct", "zncc:f64:150x161*7x7:full,mirror"),
+    ("direct", "zncc:u8:150x161*7x7:same,wrap,acc=exact"),
+    ("direct", "ncc:u8:2000*31:full,replicate"),
+    ("direct", "nssd:f32:2000*31:full,constant(2.5)"),
+    ("direct", "zncc:f32:20x41x52*5x5x5:full"),
+    ("direct", "zncc:f32:150x161*7x9:valid"),
+    ("direct", "ssd:u8:150x161*7x9:full,acc=exact"),
+    ("direct", "zncc:f32:150x161*7x9:full,mask01"),
+    ("direct", "sad:u16:150x161*7x9:full"),
+    ("fourier", "zncc:f32:150x161*20x21:full"),
+    ("fourier", "zncc:u8:150x161*20x21:same,acc=exact"),
+    ("fourier", "nssd:f32:150x161*20x21:valid,maskw"),
+];
+
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Pass,
+    Fail,
+    /// What it needs is not on this machine.
+    Absent,
+}
+
+/// The checks so far.
+struct Log {
+    outcomes: Vec<Outcome>,
+}
+
+impl Log {
+    /// Takes down a check and prints its line.
+    fn add(&mut self, name: &str, outcome: Outcome, note: &str, seconds: f64) {
+        let word = match outcome {
+            Outcome::Pass => "PASS",
+            Outcome::Fail => "FAIL",
+            Outcome::Absent => "ABSENT",
+        };
+        println!("{word:6} {name}  {note}  {seconds:.1} s");
+        self.outcomes.push(outcome);
+    }
+
+    /// Runs a program; passes if it ends well and its output does, as `judge` says with a note.
+    fn run(&mut self, name: &str, command: &mut Command, judge: impl FnOnce(&str) -> Result<String, String>) {
+        let began = Instant::now();
+        let (output, ended) = match command.output() {
+            Ok(Output { status, stdout, stderr }) => {
+                let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+                (text, if status.success() { Ok(()) } else { Err(status.to_string()) })
+            }
+            Err(error) => (String::new(), Err(error.to_string())),
+        };
+        let judged = ended.and_then(|()| judge(&output));
+        let seconds = began.elapsed().as_secs_f64();
+        match judged {
+            Ok(note) => self.add(name, Outcome::Pass, &note, seconds),
+            Err(reason) => {
+                self.add(name, Outcome::Fail, &reason, seconds);
+                let lines: Vec<&str> = output.lines().collect();
+                lines[lines.len().saturating_sub(40)..].iter().for_each(|line| println!("    {line}"));
+            }
+        }
+    }
+
+    /// The last line, and whether nothing failed.
+    fn summary(&self, seconds: f64) -> Result<String, String> {
+        let count = |outcome| self.outcomes.iter().filter(|of| **of == outcome).count();
+        let [pass, fail, absent] = [Outcome::Pass, Outcome::Fail, Outcome::Absent].map(count);
+        let counts = format!("{} checks, {pass} pass, {fail} fail, {absent} absent in {seconds:.0} s", self.outcomes.len());
+        if fail == 0 && pass > 0 { Ok(format!("gpu-check PASS  {counts}")) } else { Err(format!("gpu-check FAIL  {counts}")) }
+    }
+}
+
+/// Runs every check with the programs of a folder that `dist` made; without one they are built first.
+pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
+    let began = Instant::now();
+    let folder = match folder {
+        Some(folder) => folder,
+        None => {
+            let folder = root.join("target").join("gpu-check");
+            dist::gather(root, &folder)?;
+            folder
+        }
+    };
+    let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut log = Log { outcomes: Vec::new() };
+    let flcc = |arguments: &[&str]| {
+        let mut command = Command::new(folder.join("flcc"));
+        command.args(arguments).current_dir(&folder);
+        command
+    };
+    log.run("devices", &mut flcc(&["devices", "--json"]), devices);
+    for data in ["vectors", "real"] {
+        for method in ["auto", "direct", "fourier"] {
+            let path = format!("conformance/{data}");
+            let mut command = flcc(&["conformance", &path, "--platform", "cuda", "--method", method]);
+            log.run(&format!("conformance {data} {method}"), &mut command, |output| counts(output, method == "fourier"));
+        }
+    }
+    judge(&mut log, &folder)?;
+    for test in dist::TESTS {
+        let mut command = Command::new(folder.join(test));
+        command.current_dir(&folder).arg("--nocapture");
+        command.env("FLCC_REQUIRE", "cuda,nvrtc");
+        log.run(&format!("tests {test}"), &mut command, tests);
+    }
+    sanitize(&mut log, &folder);
+    log.summary(began.elapsed().as_secs_f64())
+}
+
+/// The first device's name.
+fn devices(output: &str) -> Result<String, String> {
+    let devices = output.split_once("\"devices\":[").ok_or("no list of devices")?.1;
+    let name = devices.split_once("\"name\":\"").ok_or_else(|| format!("no device: {}", output.trim()))?.1;
+    Ok(name.split('"').next().unwrap_or_default().to_string())
+}
+
+/// The line of a judge that has run cases: none failed, and most were judged at all.
+fn counts(output: &str, may_refuse: bool) -> Result<String, String> {
+    let line = output.lines().rev().find(|line| line.starts_with("RESULT cases ")).ok_or("no line with the counts")?;
+    let words: Vec<&str> = line.split([' ', ';']).collect();
+    let number = |name: &str| {
+        let at = words.iter().position(|word| *word == name)?;
+        words.get(at + 1)?.parse::<usize>().ok()
+    };
+    let (Some(cases), Some(pass), Some(fail)) = (number("cases"), number("pass"), number("fail")) else {
+        return Err(format!("not understood: {line}"));
+    };
+    let refused = output.lines().filter(|line| line.starts_with("SKIP ") && line.contains("refused")).count();
+    let enough = if may_refuse { 2 * pass > cases } else { refused == 0 && pass > 0 };
+    if fail == 0 && enough { Ok(line.to_string()) } else { Err(format!("{refused} refused; {line}")) }
+}
+
+/// The line of a test program, if any test passed.
+fn tests(output: &str) -> Result<String, String> {
+    let line = output.lines().rev().find(|line| line.starts_with("test result: ok.")).ok_or("no line with the result")?;
+    if line.contains(" 0 passed") { Err(line.into()) } else { Ok(line.trim_start_matches("test result: ").into()) }
+}
+
+/// A sample of the vectors by the independent judge, which is Python.
+fn judge(log: &mut Log, folder: &Path) -> Result<(), String> {
+    let name = "run_vectors.py";
+    if !Command::new("python3").args(["-c", "import numpy"]).output().is_ok_and(|output| output.status.success()) {
+        log.add(name, Outcome::Absent, "no python3 with numpy", 0.0);
+        return Ok(());
+    }
+    let index = folder.join("conformance/vectors/index.json");
+    let index = fs::read_to_string(&index).map_err(|error| format!("{}: {error}", index.display()))?;
+    let candidate = format!(
+        "'{}' {{op}} --platform cuda --mode {{mode}} --boundary {{boundary}} [[--cval {{cval}}]] [[--measure {{measure}}]] \
+         [[--mask {{mask}}]] {{image}} {{template}} -o {{out}}",
+        folder.join("flcc").display()
+    );
+    let mut command = Command::new("python3");
+    command.arg(folder.join("conformance/run_vectors.py")).arg("--vectors").arg(folder.join("conformance/vectors"));
+    command.args(["--refusal-status", "3", "--filter", &sample(&index), "--cmd", &candidate]);
+    log.run(name, &mut command, |output| counts(output, false));
+    Ok(())
+}
+
+/// A pattern for [`SAMPLE`] of the cases, spread over all of them.
+fn sample(index: &str) -> String {
+    let ids: Vec<&str> = index.lines().filter_map(|line| line.trim().strip_prefix("\"id\": \"")?.strip_suffix("\",")).collect();
+    let chosen: Vec<&str> = (0..SAMPLE.min(ids.len())).map(|number| ids[number * ids.len() / SAMPLE.min(ids.len())]).collect();
+    format!("^({})$", chosen.join("|"))
+}
+
+/// One size of each template under NVIDIA's sanitizers.
+fn sanitize(log: &mut Log, folder: &Path) {
+    let found = env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join("compute-sanitizer").is_file()));
+    for tool in ["memcheck", "racecheck"] {
+        if !found {
+            log.add(&format!("sanitizer {tool}"), Outcome::Absent, "no compute-sanitizer on the path", 0.0);
+            continue;
+        }
+        for (method, spec) in SANITIZED {
+            let mut command = Command::new("compute-sanitizer");
+            command.args(["--tool", tool, "--error-exitcode", "9"]).arg(folder.join("flcc"));
+            command.args(["bench", spec, "--platform", "cuda", "--method", method, "--effort", "estimate", "--seconds", "0.01"]);
+            log.run(&format!("sanitizer {tool} {method} {spec}"), &mut command, |output| {
+                let kernel = output.split_once("\"kernel\":\"").ok_or("no kernel was run")?.1.split('"').next().unwrap_or_default();
+                Ok(kernel.to_string())
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_judge_is_understood() {
+        let line = "RESULT cases 250 pass 240 fail 0 skip 10; worst error 1e-6 = 0.1 x tolerance (a)";
+        assert_eq!(counts(&format!("x\n{line}\n"), false), Ok(line.to_string()));
+        assert!(counts(&line.replace("fail 0", "fail 1"), false).is_err());
+        assert!(counts(&line.replace("pass 240", "pass 0"), true).is_err());
+        assert!(counts(&format!("SKIP a  refused: no\n{line}"), false).is_err());
+        assert!(counts(&format!("SKIP a  refused: no\n{line}"), true).is_ok());
+        assert!(counts("RESULT cases many", false).is_err() && counts("", true).is_err());
+    }
+
+    #[test]
+    fn tests_that_did_not_run_do_not_pass() {
+        assert!(tests("test result: ok. 3 passed; 0 failed").is_ok());
+        assert!(tests("test result: ok. 0 passed; 0 failed; 3 filtered out").is_err());
+        assert!(tests("test result: FAILED. 2 passed; 1 failed").is_err());
+    }
+
+    #[test]
+    fn a_device_has_a_name() {
+        assert_eq!(devices(r#"{"devices":[{"index":0,"name":"A B"}]}"#), Ok("A B".to_string()));
+        assert!(devices(r#"{"cuda":"no driver","devices":[],"fingerprint":"x"}"#).is_err());
+    }
+
+    #[test]
+    fn a_sample_is_spread_over_all_cases() {
+        let index: String = (0..90).map(|number| format!("   \"id\": \"c{number}\",\n   \"op\": \"conv\",\n")).collect();
+        let pattern = sample(&index);
+        assert!(pattern.starts_with("^(c0|c3|c6|") && pattern.ends_with("|c87)$"), "{pattern}");
+        assert_eq!(sample("   \"id\": \"a\",\n"), "^(a)$");
+    }
+
+    #[test]
+    fn one_failure_fails_all() {
+        let log = |outcomes: &[Outcome]| Log { outcomes: outcomes.to_vec() }.summary(1.0);
+        assert!(log(&[Outcome::Pass, Outcome::Absent]).is_ok_and(|line| line.starts_with("gpu-check PASS  2 checks, 1 pass")));
+        assert!(log(&[Outcome::Pass, Outcome::Fail]).is_err() && log(&[Outcome::Absent]).is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! `gen --prove`: what every source takes of a thread on every architecture, and the comparison with what is there.
+//!
+//! generated/PROVEN has a line for each source and architecture: name, hash of the text that was compiled, architecture, registers,
+//! bytes spilled. The test `nvrtc` of flcc-runtime compiles; nothing of it is linked here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Where the proof stands.
+const PROVEN: &str = "generated/PROVEN";
+
+/// What each source is proven for.
+const ARCHITECTURES: [&str; 7] = ["sm_100", "sm_120", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"];
+
+/// The parts of the pipeline, which are compiled apart.
+const PARTS: [&str; 5] = ["finish", "fourier", "gather", "repair", "sums"];
+
+/// What a reader of the file sees first.
+const BANNER: &str = "# source, hash, architecture, registers, bytes spilled: by `cargo xtask gen --prove`\n";
+
+/// Compiles every source for every architecture and writes the proof.
+pub fn write(root: &Path, sources: &BTreeMap<String, u64>) -> Result<String, String> {
+    let file = root.join("target").join("proven");
+    fs::create_dir_all(root.join("target")).map_err(|error| format!("target: {error}"))?;
+    if file.exists() {
+        fs::remove_file(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    let arguments = ["test", "--quiet", "--package", "flcc-runtime", "--features", "cuda", "--test", "nvrtc", "--", "--nocapture"];
+    let status = Command::new("cargo")
+        .args(arguments)
+        .arg("every_source_compiles_and_spills_nothing")
+        .env("FLCC_PROVE", &file)
+        .env("FLCC_REQUIRE", "nvrtc")
+        .current_dir(root)
+        .status()
+        .map_err(|error| format!("cargo test: {error}"))?;
+    if !status.success() {
+        return Err("some source is not proven: see above".into());
+    }
+    let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    let text = format!("{BANNER}{}\n", lines.join("\n"));
+    let wrong = compare(sources, &text);
+    if !wrong.is_empty() {
+        return Err(wrong.join("\n"));
+    }
+    fs::write(root.join(PROVEN), text).map_err(|error| format!("{PROVEN}: {error}"))?;
+    Ok(format!("{} lines in {PROVEN}", lines.len()))
+}
+
+/// Compares the proof that is there with the sources.
+pub fn check(root: &Path, sources: &BTreeMap<String, u64>) -> Result<(), String> {
+    let again = "run `cargo xtask gen --prove` (it takes NVRTC 12.8 or newer) and commit";
+    let text = fs::read_to_string(root.join(PROVEN)).map_err(|error| format!("{PROVEN}: {error}: {again}"))?;
+    let mut lines = compare(sources, &text);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let count = lines.len();
+    lines.truncate(10);
+    lines.push(format!("{PROVEN} is stale in {count} places: {again}"));
+    Err(lines.join("\n"))
+}
+
+/// Names of sources with the hash of their text; the pipeline under each of its parts.
+pub fn hashes<'a>(files: impl Iterator<Item = (&'a String, &'a Vec<u8>)>) -> BTreeMap<String, u64> {
+    let mut hashes = BTreeMap::new();
+    for (path, bytes) in files {
+        let Some(name) = path.strip_prefix("cuda/").and_then(|name| name.strip_suffix(".cu")) else { continue };
+        if name == "pipeline" {
+            hashes.extend(PARTS.map(|part| (format!("pipeline/{part}"), hash(bytes))));
+        } else {
+            hashes.insert(name.to_string(), hash(bytes));
+        }
+    }
+    hashes
+}
+
+/// 64-bit FNV-1a: it tells texts apart and protects from nobody.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |state, byte| (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// What does not agree, a line each.
+fn compare(sources: &BTreeMap<String, u64>, proven: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for line in proven.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [name, text, architecture, registers, spilled] = words[..] else {
+            wrong.push(format!("{PROVEN}: not a line of the proof: {line}"));
+            continue;
+        };
+        if registers.parse::<u32>().is_err() || spilled.parse::<u32>().is_err() {
+            wrong.push(format!("{PROVEN}: not numbers: {line}"));
+        }
+        match sources.get(name) {
+            None => wrong.push(format!("{PROVEN}: {name} is no source")),
+            Some(hash) if format!("{hash:016x}") != text => {
+                wrong.push(format!("{name} is another text than was proven for {architecture}"))
+            }
+            Some(_) if !seen.insert((name, architecture)) => wrong.push(format!("{PROVEN}: {name} stands twice for {architecture}")),
+            Some(_) => {}
+        }
+        seen.insert((name, architecture));
+    }
+    // A source that changed is told once, as another text.
+    for (name, architecture) in sources.keys().flat_map(|name| ARCHITECTURES.map(|architecture| (name.as_str(), architecture))) {
+        if !seen.contains(&(name, architecture)) {
+            wrong.push(format!("{name} is not proven for {architecture}"));
+        }
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proof(sources: &BTreeMap<String, u64>) -> String {
+        let line = |(name, hash): (&String, &u64)| ARCHITECTURES.map(|sm| format!("{name} {hash:016x} {sm} 32 0\n")).concat();
+        format!("{BANNER}{}", sources.iter().map(line).collect::<String>())
+    }
+
+    #[test]
+    fn a_source_that_changed_is_found() {
+        let files: BTreeMap<String, Vec<u8>> =
+            [("cuda/a.cu", "a"), ("cuda/pipeline.cu", "p"), ("src/registry.rs", "r")].map(|(path, text)| (path.into(), text.into())).into();
+        let sources = hashes(files.iter());
+        assert_eq!(sources.len(), 1 + PARTS.len());
+        assert_eq!(sources["a"], 0xaf63_dc4c_8601_ec8c, "the published value of FNV-1a");
+        let text = proof(&sources);
+        assert!(compare(&sources, &text).is_empty());
+
+        let mut changed = sources.clone();
+        changed.insert("a".into(), 1);
+        assert_eq!(compare(&changed, &text).len(), ARCHITECTURES.len());
+        assert_eq!(compare(&changed, &text)[0], "a is another text than was proven for sm_100");
+        let more = sources.iter().map(|(name, hash)| (name.clone(), *hash)).chain([("b".into(), 2)]).collect();
+        assert_eq!(compare(&more, &text)[0], "b is not proven for sm_100");
+        let fewer = sources.iter().skip(1).map(|(name, hash)| (name.clone(), *hash)).collect();
+        assert_eq!(compare(&fewer, &text)[0], "generated/PROVEN: a is no source");
+        assert_eq!(compare(&sources, &text.replacen("sm_75 32", "sm_75 many", 1)).len(), 1);
+        let twice = format!("{text}{}", text.lines().nth(1).expect("a line"));
+        assert_eq!(compare(&sources, &twice), ["generated/PROVEN: a stands twice for sm_100"]);
+    }
+}
