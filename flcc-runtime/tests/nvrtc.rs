@@ -173,8 +173,14 @@ fn compile(unit: &Unit) -> Result<Usage, String> {
     if !cubin.starts_with(b"\x7fELF") {
         return Err("no machine code".into());
     }
+    if !log.contains("ptxas info") && version().is_ok_and(|version| version >= UNTOLD) {
+        return Ok(Usage::default());
+    }
     usage(&log).ok_or_else(|| format!("a log that is not understood: {log}"))
 }
+
+/// From this version on NVRTC's log does not hold what the assembler says of registers and spills.
+const UNTOLD: (i32, i32) = (13, 0);
 
 /// Every specialisation of the pipeline that a spec can lead to, by part, less the options that do not matter there.
 fn specialisations() -> Vec<(Part, BTreeSet<Vec<String>>)> {
@@ -312,6 +318,10 @@ fn every_source_compiles_and_spills_nothing() {
         }
     }
     println!("{} compilations by NVRTC {:?}, {} failures", units.len(), version(), failures.len());
+    if most.values().any(|(_, usage)| usage.registers == 0) {
+        println!("it does not tell registers and spills: only that every source compiles was seen");
+        assert!(proof.is_none(), "a proof takes an NVRTC that tells them: 12.8 or 12.9");
+    }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     if let Some(file) = proof {
         let line = |((name, architecture), (hash, usage)): (&(&str, u32), &(u64, Usage))| {
