@@ -39,11 +39,10 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
     let [chunk_h, chunk_w] = kernel.chunk();
     let [depth, height, width] = listed.unwrap_or([1, chunk_h, chunk_w]);
     let words = Words::of(dtype).ok_or_else(|| tera::Error::message(format!("no CUDA words for {dtype}")))?;
-    // Bytes are copied by 16 where the pieces of a row lie in order.
-    let copy = if words.piece_bytes == 4 && patch_w == words.piece { 4 } else { 1 };
+    let copy = words.copy(patch_w);
 
     let mut context = Context::new();
-    context.insert("banner", &banner::of(kernel.template()));
+    context.insert("banner", &banner::of(kernel.template().unwrap_or_default()));
     context.insert("name", &kernel.name());
     context.insert("op", kernel.op.name());
     context.insert("dtype", dtype.name());
@@ -73,6 +72,7 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
         context.insert("size", &kernel.key().size);
         context.insert("depth", &depth);
         context.insert("height", &height);
+        context.insert("width", &width);
         context.insert("taps_cells", &(stride / words.cell));
         context.insert("parts", &parts(height, rows, patch_h));
         context.insert("unroll_note", &unroll_note([depth, height], rows));
@@ -87,6 +87,22 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
         context.insert("outs", if kernel.op == Op::Masked { &["cross", "sum", "square"][..] } else { &["cross"] });
     }
     Ok(context)
+}
+
+/// Bytes of shared memory that a kernel of scores is launched with, as its text counts them; 0 for the others.
+pub(crate) fn shared(kernel: &Kernel) -> usize {
+    let (Op::Zncc, Some([_, height, width]), Some(words)) = (kernel.op, kernel.size(), Words::of(kernel.dtype)) else { return 0 };
+    let ([block_h, block_w], [_, patch_w], [tile_h, tile_w]) = (kernel.block, kernel.patch, kernel.tile());
+    let groups = patch_w / words.piece;
+    let step = groups * words.copy(patch_w);
+    let pieces = block_w * groups + words.extra(width);
+    let tile = (tile_h + height - 1) * pieces.next_multiple_of(step) * words.piece_bytes;
+    let result = if kernel.dtype == DType::F64 { 8 } else { 4 };
+    let out_groups = patch_w * result / 16;
+    let stage = tile_h * out_groups * (block_w + if out_groups > 1 { 8 / out_groups } else { 0 }) * 16;
+    let columns = tile_w + width - 1;
+    let sums = if kernel.dtype == DType::U8 { 8 } else { 16 };
+    tile.max(stage).next_multiple_of(16) + block_h * (columns + (columns - 1) / patch_w) * sums
 }
 
 /// How samples of a type lie in registers and shared memory.
@@ -111,6 +127,11 @@ impl Words {
         }
     }
 
+    /// Pieces that are copied at once: bytes by 16 where the pieces of a row lie in order.
+    fn copy(&self, patch_w: usize) -> usize {
+        if self.piece_bytes == 4 && patch_w == self.piece { 4 } else { 1 }
+    }
+
     /// Pieces that `width` taps reach beyond a patch. Words of bytes are shifted in pairs, so one more word is read.
     fn extra(&self, width: usize) -> usize {
         if self.cell == 4 { width.div_ceil(4) } else { (width - 1).div_ceil(self.piece) }
@@ -128,7 +149,7 @@ fn formula(op: Op, axes: usize) -> String {
     let (p, t) = (format!("samples({})", shifted.join(", ")), format!("taps({tap})"));
     let w = format!("weights({tap})");
     match op {
-        Op::Corr => format!("cross({place}) = sum of {p} * {t}"),
+        Op::Corr | Op::Zncc => format!("cross({place}) = sum of {p} * {t}"),
         Op::Sad => format!("cross({place}) = sum of {w} * |{p} - {t}|"),
         Op::Masked => format!("with P = {p},\n// cross = sum of P * {t}, sum = sum of P * {w}, square = sum of P * P * {w}"),
     }
@@ -136,7 +157,7 @@ fn formula(op: Op, axes: usize) -> String {
 
 fn title(op: Op) -> &'static str {
     match op {
-        Op::Corr => "Direct correlation",
+        Op::Corr | Op::Zncc => "Direct correlation",
         Op::Sad => "Absolute differences",
         Op::Masked => "Masked correlation and window sums",
     }

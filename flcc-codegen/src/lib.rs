@@ -47,7 +47,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 25] = [
+pub const TEMPLATES: [Template; 27] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -56,8 +56,10 @@ pub const TEMPLATES: [Template; 25] = [
     template!("parts/accumulate.tera"),
     template!("parts/store.tera"),
     template!("pipeline.cu.tera"),
+    template!("zncc.cu.tera"),
     template!("pipeline/words.tera"),
     template!("pipeline/bits.tera"),
+    template!("pipeline/places.tera"),
     template!("pipeline/image.tera"),
     template!("pipeline/load.tera"),
     template!("pipeline/marks.tera"),
@@ -75,10 +77,10 @@ pub const TEMPLATES: [Template; 25] = [
     template!("measure/sad.tera"),
 ];
 
-/// The template of the kernels around a cross term, the same for every matrix.
-const PIPELINE: &str = "pipeline.cu.tera";
+/// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel to make scores.
+const WHOLE: [&str; 2] = ["pipeline.cu.tera", "zncc.cu.tera"];
 
-/// The files of all kernels of `matrix`, of the pipeline and their registry, sorted by path. The same matrix gives the same bytes.
+/// The files of all kernels of `matrix`, those that are the same for every matrix, and the registry, sorted by path. The same matrix gives the same bytes.
 ///
 /// # Errors
 ///
@@ -93,14 +95,17 @@ pub fn render(matrix: &Matrix) -> Result<Vec<File>, RenderError> {
     if let Some(pair) = kernels.windows(2).find(|pair| pair[0].name() == pair[1].name()) {
         return Err(RenderError::Duplicate(pair[0].name()));
     }
-    let mut files = Vec::with_capacity(kernels.len() + 2);
+    let mut files = Vec::with_capacity(kernels.len() + WHOLE.len() + 1);
     for kernel in &kernels {
-        let text = engine.render(kernel.template(), &context::of(kernel)?)?;
+        let Some(template) = kernel.template() else { continue };
+        let text = engine.render(template, &context::of(kernel)?)?;
         files.push(File { path: format!("cuda/{}.cu", kernel.name()), text: tidy(&text) });
     }
-    let mut context = tera::Context::new();
-    context.insert("banner", &banner::of(PIPELINE));
-    files.push(File { path: "cuda/pipeline.cu".into(), text: tidy(&engine.render(PIPELINE, &context)?) });
+    for name in WHOLE {
+        let mut context = tera::Context::new();
+        context.insert("banner", &banner::of(name));
+        files.push(File { path: format!("cuda/{}", name.trim_end_matches(".tera")), text: tidy(&engine.render(name, &context)?) });
+    }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files.push(File { path: "src/registry.rs".into(), text: registry::text(&kernels) });
     Ok(files)
@@ -128,14 +133,15 @@ mod tests {
     fn every_kernel_has_its_file_and_its_row() {
         let matrix = Matrix::committed();
         let files = render(&matrix).unwrap();
-        assert_eq!(files.len(), matrix.kernels.len() + 2);
-        assert!(files.iter().any(|file| file.path == "cuda/pipeline.cu"));
+        let own = matrix.kernels.iter().filter(|kernel| kernel.template().is_some()).count();
+        assert_eq!(files.len(), own + WHOLE.len() + 1);
+        assert!(["cuda/pipeline.cu", "cuda/zncc.cu"].iter().all(|path| files.iter().any(|file| file.path == *path)));
         let registry = &files.last().unwrap().text;
         for kernel in &matrix.kernels {
             let name = kernel.name();
-            let file = files.iter().find(|file| file.path == format!("cuda/{name}.cu")).unwrap();
-            assert!(file.text.contains(&format!(" {name}(")), "{name}: the function has the kernel's name");
-            assert!(registry.contains(&format!("include_str!(\"../cuda/{name}.cu\")")), "{name}");
+            let text = |file: &String| &files.iter().find(|other| other.path == format!("cuda/{file}")).unwrap().text;
+            assert!(kernel.files().iter().any(|file| text(file).contains(&format!(" {}(", kernel.function()))), "{name}");
+            assert!(registry.contains(&format!("name: {name:?}")), "{name}");
         }
     }
 

@@ -20,6 +20,8 @@ pub enum Op {
     Sad,
     /// `P w t`, `P w` and `P P w`, three results.
     Masked,
+    /// `P t`, `P` and `P P`, and the score that they make.
+    Zncc,
 }
 
 impl Op {
@@ -29,6 +31,7 @@ impl Op {
             Op::Corr => "corr",
             Op::Sad => "sad",
             Op::Masked => "masked",
+            Op::Zncc => "zncc",
         }
     }
 }
@@ -56,16 +59,19 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// What the repository holds: direct correlation in each of [`TYPES`] for the [`lines`], [`squares`] and [`cubes`] and for any
-    /// size, with tiles of one row too; absolute differences and masked sums for any size, in f64, which holds their integers exactly.
+    /// What the repository holds: direct correlation and zncc in each of [`TYPES`] for the [`lines`], [`squares`] and [`cubes`];
+    /// direct correlation for any size, with tiles of one row too; absolute differences and masked sums for any size, in f64, which
+    /// holds their integers exactly.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
         for dtype in TYPES {
             kernels.extend(lines().map(|length| line(dtype, vec![length])));
             kernels.extend(squares().map(|side| direct(dtype, vec![side; 2])));
             kernels.extend(cubes().map(|side| direct(dtype, vec![side; 3])));
-            kernels.extend([direct(dtype, Vec::new()), line(dtype, Vec::new())]);
         }
+        let fused: Vec<Kernel> = kernels.iter().map(|kernel| Kernel { op: Op::Zncc, ..kernel.clone() }).collect();
+        kernels.extend(fused);
+        kernels.extend(TYPES.into_iter().flat_map(|dtype| [direct(dtype, Vec::new()), line(dtype, Vec::new())]));
         for op in [Op::Sad, Op::Masked] {
             kernels.extend([direct(DType::F64, Vec::new()), line(DType::F64, Vec::new())].map(|kernel| Kernel { op, ..kernel }));
         }
@@ -128,9 +134,28 @@ impl Kernel {
         self.key().to_string()
     }
 
-    /// The template it is rendered from.
-    pub fn template(&self) -> &'static str {
-        if self.sides.is_empty() { "generic.cu.tera" } else { "kernel.cu.tera" }
+    /// The template it is rendered from; `None`: its text is that of the direct correlation of its size, followed by what makes scores.
+    pub fn template(&self) -> Option<&'static str> {
+        match (self.op, &self.sides[..]) {
+            (Op::Zncc, _) => None,
+            (_, []) => Some("generic.cu.tera"),
+            _ => Some("kernel.cu.tera"),
+        }
+    }
+
+    /// The name of its function.
+    pub fn function(&self) -> String {
+        if self.op == Op::Zncc { "flcc_zncc".into() } else { self.name() }
+    }
+
+    /// The files that make its source, one after another, below `cuda/`.
+    pub fn files(&self) -> Vec<String> {
+        let own = Kernel { op: if self.op == Op::Zncc { Op::Corr } else { self.op }, ..self.clone() };
+        let mut files = vec![format!("{}.cu", own.name())];
+        if self.op == Op::Zncc {
+            files.push("zncc.cu".into());
+        }
+        files
     }
 
     /// Depth, height and width of its templates; `None`: any.
@@ -141,6 +166,11 @@ impl Kernel {
             [depth, height, width] => Some([depth, height, width]),
             _ => None,
         }
+    }
+
+    /// Bytes of dynamic shared memory that it is launched with.
+    pub fn shared(&self) -> usize {
+        crate::context::shared(self)
     }
 
     /// Outputs of a block: rows, columns.
@@ -188,6 +218,16 @@ mod tests {
 
     fn kernel(name: &str) -> Kernel {
         Matrix::committed().kernels.into_iter().find(|kernel| kernel.name() == name).unwrap_or_else(|| panic!("{name}"))
+    }
+
+    #[test]
+    fn the_shared_memory_of_every_device_suffices() {
+        // 64 KB for a block are there from compute capability 7.5 on.
+        for kernel in Matrix::committed().kernels {
+            let shared = kernel.shared();
+            assert_eq!(shared > 0, kernel.op == Op::Zncc);
+            assert!(shared <= 64 << 10, "{}: {shared}", kernel.name());
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::banner::COMMAND;
+use crate::context;
 use crate::matrix::Kernel;
 
 pub(crate) fn text(kernels: &[&Kernel]) -> String {
@@ -13,7 +14,9 @@ pub(crate) fn text(kernels: &[&Kernel]) -> String {
         let name = kernel.name();
         writeln!(text, "    Entry {{").unwrap();
         writeln!(text, "        name: {name:?},").unwrap();
-        writeln!(text, "        source: include_str!(\"../cuda/{name}.cu\"),").unwrap();
+        let files: Vec<String> = kernel.files().iter().map(|file| format!("include_str!(\"../cuda/{file}\")")).collect();
+        writeln!(text, "        function: {:?},", kernel.function()).unwrap();
+        writeln!(text, "        sources: &[{}],", files.join(", ")).unwrap();
         writeln!(text, "        op: {:?},", kernel.op.name()).unwrap();
         writeln!(text, "        dtype: {:?},", kernel.dtype.name()).unwrap();
         writeln!(text, "        out: {:?},", kernel.c_out()).unwrap();
@@ -21,6 +24,7 @@ pub(crate) fn text(kernels: &[&Kernel]) -> String {
         writeln!(text, "        tile: {:?},", kernel.tile()).unwrap();
         writeln!(text, "        block: {:?},", kernel.block).unwrap();
         writeln!(text, "        taps_stride: {:?},", kernel.taps_stride()).unwrap();
+        writeln!(text, "        shared: {},", context::shared(kernel)).unwrap();
         writeln!(text, "    }},").unwrap();
     }
     text.push_str("];\n");

@@ -1,29 +1,13 @@
 // Compares a kernel with a plain loop that adds the same products in the same order: every bit must agree.
 // Included after the kernel's source; the test defines KERNEL, OP, DEPTH, HEIGHT, WIDTH (0: any size), TAPS_STRIDE, CHUNK_H, CHUNK_W.
+#include "samples.h"
+
 #define CORR 0
 #define SAD 1
 #define MASKED 2
 
-constexpr bool FLOATS = std::is_floating_point<Pixel>::value;
 constexpr int RESULTS = OP == MASKED ? 3 : 1;
 typedef std::conditional<FLOATS, Out, unsigned long long>::type Sum;
-
-static unsigned state = 12345;
-static unsigned random_below(unsigned n) {
-  state = state * 1664525u + 1013904223u;
-  return (state >> 8) % n;
-}
-static Pixel random_pixel() { return FLOATS ? (Pixel)((random_below(20001) - 10000.0) / 777) : (Pixel)random_below(256); }
-static int round_up(int value, int step) { return (value + step - 1) / step * step; }
-
-// What must not be read holds a NaN, or 99 in bytes.
-static Pixel poison() { return FLOATS ? (Pixel)NAN : (Pixel)99; }
-
-struct Case {
-  int size[3];  // of the template
-  int out[3];
-  int tiles, slack;  // slack: elements between rows, planes and tiles that are nobody's
-};
 
 // The three sums of one output. Chunks of taps come in order, and within a chunk its rows.
 static void plain(Sum (&sums)[3], const Case& c, const Pixel* from, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
@@ -67,32 +51,9 @@ static void run(
 }
 
 static int check(const Case& c) {
-  // The samples that the host promises: whole blocks, the template beyond them, and four columns.
-  const int planes = c.out[0] + c.size[0] - 1, rows = round_up(c.out[1], TILE_H) + c.size[1] - 1;
-  const int columns = round_up(c.out[2], TILE_W) + round_up(c.size[2] - 1, 4) + 4;
-  FlccCross g = {};
-  g.in_row = round_up(columns, 16) + 16 * c.slack;
-  g.in_plane = (rows + c.slack) * g.in_row;
-  g.in_tile = (planes + c.slack) * g.in_plane;
-  g.out_row = c.out[2] + c.slack;
-  g.out_plane = (c.out[1] + c.slack) * g.out_row + c.slack;
-  g.out_tile = (c.out[0] + c.slack) * g.out_plane + c.slack;
-  for (int axis = 0; axis < 3; axis++) g.out_shape[axis] = c.out[axis];
-  g.out_depth = c.out[0];
-
-  std::vector<Pixel> buffer((size_t)(c.tiles * g.in_tile) + 64, poison());
-  Pixel* samples = (Pixel*)(((uintptr_t)buffer.data() + 15) & ~(uintptr_t)15);
-  for (int tile = 0; tile < c.tiles; tile++)
-    for (int z = 0; z < planes; z++)
-      for (int y = 0; y < rows; y++)
-        for (int x = 0; x < columns; x++) samples[tile * g.in_tile + z * g.in_plane + y * g.in_row + x] = random_pixel();
-  // Bytes are copied by 16, up to the end of a row's last 16.
-  const int end = FLOATS ? columns : round_up(columns, 16);
-  readable = [=](const char* from, int bytes) {
-    const long long at = (const Pixel*)from - samples, in_tile = at % g.in_tile, in_plane = in_tile % g.in_plane;
-    return at >= 0 && at / g.in_tile < c.tiles && in_tile / g.in_plane < planes && in_plane / g.in_row < rows &&
-           in_plane % g.in_row + bytes / (long long)sizeof(Pixel) <= end;
-  };
+  Field field(c);
+  const FlccCross& g = field.g;
+  const Pixel* samples = field.samples;
 
   const int count = c.size[0] * c.size[1] * c.size[2], guard = 64;
   std::vector<Pixel> taps(count + 2 * guard, poison()), weights(count + 2 * guard, poison());
@@ -105,9 +66,7 @@ static int check(const Case& c) {
     out[n].assign((size_t)(c.tiles * g.out_tile) + 2 * guard, untouched);
     at[n] = out[n].data() + guard;
   }
-  const int across = round_up(c.out[2], TILE_W) / TILE_W, down = round_up(c.out[1], TILE_H) / TILE_H;
-  const Index3 grid = {(unsigned)across, (unsigned)down, (unsigned)(c.tiles * c.out[0])};
-  run(grid, c, samples, at, g, taps.data() + guard, weights.data() + guard);
+  run(field.grid(c), c, samples, at, g, taps.data() + guard, weights.data() + guard);
 
   std::vector<Out> expected[3];
   for (int n = 0; n < 3; n++) expected[n].assign(out[n].size(), untouched);

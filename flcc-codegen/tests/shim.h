@@ -29,6 +29,8 @@
 #define __shared__ static __attribute__((section("flcc_shared")))
 extern "C" char __start_flcc_shared[], __stop_flcc_shared[];
 
+static unsigned char flcc_dynamic[1 << 16] __attribute__((section("flcc_shared"), aligned(16)));  // dynamic shared memory
+
 struct Index3 {
   unsigned x, y, z;
 };
@@ -36,6 +38,10 @@ static Index3 threadIdx, blockIdx, blockDim, gridDim;
 using std::fabs;
 using std::fma;
 using std::min;
+template <class T>
+static inline T rsqrt(T value) {
+  return 1 / std::sqrt(value);
+}
 
 // ---- fibres
 namespace fibres {

@@ -4,11 +4,12 @@
 //! Without a compiler the tests say so and pass, unless FLCC_REQUIRE names `cxx`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use flcc_codegen::matrix::TYPES;
-use flcc_codegen::{Kernel, Matrix, render};
+use flcc_codegen::{Kernel, Matrix, Op, render};
+use flcc_core::dtype::DType;
 
 /// Whether there is a compiler. Absence is printed; FLCC_REQUIRE=cxx makes it a failure.
 fn compiler_present() -> bool {
@@ -22,20 +23,33 @@ fn compiler_present() -> bool {
 }
 
 fn kernel(name: &str) -> (Kernel, String) {
-    let mut matrix = Matrix::committed();
-    matrix.kernels.retain(|kernel| kernel.name() == name);
-    let kernel = matrix.kernels.first().unwrap_or_else(|| panic!("no kernel {name}")).clone();
-    let files = render(&matrix).expect("the kernel renders");
-    (kernel, files.into_iter().find(|file| file.path == format!("cuda/{name}.cu")).expect("a kernel has its file").text)
+    let matrix = Matrix::committed();
+    let kernel = matrix.kernels.iter().find(|kernel| kernel.name() == name).unwrap_or_else(|| panic!("no kernel {name}")).clone();
+    let files = render(&matrix).expect("the matrix renders");
+    let text = |file: &String| &*files.iter().find(|other| other.path == format!("cuda/{file}")).expect("a kernel has its files").text;
+    let source = kernel.files().iter().map(text).collect();
+    (kernel, source)
 }
 
 /// Compiles `source` into a program that checks it, and runs that.
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{case}", kernel.name()));
     fs::create_dir_all(&folder).unwrap();
-    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-
     let [depth, height, width] = kernel.size().unwrap_or([0; 3]);
+    if kernel.op == Op::Zncc {
+        let dtype = match kernel.dtype {
+            DType::F32 => "#define FLCC_REAL 2\n#define FLCC_PIXEL 2\n",
+            DType::F64 => "#define FLCC_REAL 3\n#define FLCC_PIXEL 3\n#define FLCC_OUT 3\n",
+            _ => "#define FLCC_REAL 0\n#define FLCC_PIXEL 0\n#define FLCC_INTEGERS 1\n",
+        };
+        let stride = kernel.taps_stride().unwrap_or(0);
+        let shared = kernel.shared();
+        let program = format!(
+            "#include \"shim.h\"\n#define FLCC_FUSED\n#define FLCC_SHARED {shared}\n#define TAPS_STRIDE {stride}\n{dtype}{source}\
+             #include \"zncc_check.h\"\n"
+        );
+        return compile_and_run(&folder, &program);
+    }
     let program = format!(
         "#include \"shim.h\"\n{source}\n#define KERNEL {}\n#define OP {}\n#define DEPTH {depth}\n#define HEIGHT {height}\n\
          #define WIDTH {width}\n#define TAPS_STRIDE {}\n{}#include \"check.h\"\n",
@@ -45,6 +59,11 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
         // A listed kernel has one chunk; the others have their own constants of these names.
         if width > 0 { format!("#define CHUNK_H {height}\n#define CHUNK_W {width}\n") } else { String::new() },
     );
+    compile_and_run(&folder, &program)
+}
+
+fn compile_and_run(folder: &Path, program: &str) -> Output {
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     let (text, binary) = (folder.join("run.cpp"), folder.join("run"));
     fs::write(&text, program).unwrap();
     let flags = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function"];
@@ -86,14 +105,12 @@ macro_rules! kernels {
         fn the_list_covers_the_matrix() {
             let listed = [$(stringify!($name)),*];
             let kernels = Matrix::committed().kernels;
-            for dtype in TYPES {
-                for axes in 1..=3 {
-                    let mut of: Vec<&Kernel> =
-                        kernels.iter().filter(|kernel| kernel.dtype == dtype && kernel.sides.len() == axes).collect();
-                    of.sort_by_key(|kernel| &kernel.sides);
-                    for kernel in [of[0], of[of.len() / 2], of[of.len() - 1]] {
-                        assert!(listed.contains(&kernel.name().as_str()), "{} is not run", kernel.name());
-                    }
+            for (op, dtype, axes) in [Op::Corr, Op::Zncc].into_iter().flat_map(|op| TYPES.map(|dtype| (op, dtype))).flat_map(|(op, dtype)| [1, 2, 3].map(|axes| (op, dtype, axes))) {
+                let mut of: Vec<&Kernel> =
+                    kernels.iter().filter(|kernel| kernel.op == op && kernel.dtype == dtype && kernel.sides.len() == axes).collect();
+                of.sort_by_key(|kernel| &kernel.sides);
+                for kernel in [of[0], of[of.len() / 2], of[of.len() - 1]] {
+                    assert!(listed.contains(&kernel.name().as_str()), "{} is not run", kernel.name());
                 }
             }
             for kernel in kernels.iter().filter(|kernel| kernel.sides.is_empty()) {
@@ -141,6 +158,33 @@ kernels! {
     masked_f64_any_b128x1
     sad_f64_any_b16x8
     sad_f64_any_b128x1
+    zncc_f32_2_b128x1
+    zncc_f32_33_b128x1
+    zncc_f32_64_b128x1
+    zncc_f32_2x2_b32x8
+    zncc_f32_11x11_b32x8
+    zncc_f32_32x32_b16x8
+    zncc_f32_2x2x2_b32x8
+    zncc_f32_5x5x5_b32x8
+    zncc_f32_8x8x8_b32x8
+    zncc_f64_2_b128x1
+    zncc_f64_33_b128x1
+    zncc_f64_64_b128x1
+    zncc_f64_2x2_b16x8
+    zncc_f64_11x11_b16x8
+    zncc_f64_32x32_b16x8
+    zncc_f64_2x2x2_b16x8
+    zncc_f64_5x5x5_b16x8
+    zncc_f64_8x8x8_b16x8
+    zncc_u8_2_b128x1
+    zncc_u8_33_b128x1
+    zncc_u8_64_b128x1
+    zncc_u8_2x2_b32x8
+    zncc_u8_11x11_b32x8
+    zncc_u8_32x32_b32x8
+    zncc_u8_2x2x2_b32x8
+    zncc_u8_5x5x5_b32x8
+    zncc_u8_8x8x8_b32x8
 }
 
 #[test]
@@ -158,6 +202,19 @@ fn a_missing_barrier_is_found() {
     check_broken("corr_f32_2x2_b32x8", "stage", "__syncthreads();  // what lies there", "// what lies there");
     check_broken("corr_f32_2x2x2_b32x8", "plane", "__syncthreads();  // the last plane", "// the last plane");
     check_broken("corr_f32_any_b32x8", "chunk", "__syncthreads();  // the last chunk", "// the last chunk");
+}
+
+#[test]
+fn a_wrong_score_is_found() {
+    let name = "zncc_f32_2x2_b32x8";
+    check_broken(name, "strip", "__syncthreads();  // the last strip", "// the last strip");
+    check_broken(name, "columns", "sum_strip(tile, y, strip, added);", "sum_strip(tile, 0, strip, added);");
+    check_broken(name, "window", "i < j + LENGTH) to[j]", "i < j + 1) to[j]");
+    check_broken("zncc_f32_11x11_b32x8", "longer", "part = part + at(LENGTH - 1 + j)", "part = part + at(LENGTH + j)");
+    check_broken("zncc_f32_2x2x2_b32x8", "planes", "plane == 0 ? added[x]", "plane >= 0 ? added[x]");
+    check_broken(name, "doubt", "energy > low + slope * sums.square", "energy > low");
+    check_broken(name, "hit", "(marks && hits[at])", "marks");
+    check_broken("zncc_u8_2x2_b32x8", "energy", "energy == 0 ? Formula::DEGENERATE", "energy == 1 ? Formula::DEGENERATE");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod common;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::{env, fs, thread};
@@ -48,6 +49,26 @@ fn matters(part: Part, option: &str) -> bool {
     those.contains(&option)
 }
 
+/// The options of a kernel of scores, with other values for some; none for the others.
+fn scores(entry: &Entry, others: &[(&str, usize)]) -> Vec<String> {
+    if entry.op != "zncc" {
+        return Vec::new();
+    }
+    let (real, integers) = match entry.dtype {
+        "u8" => (0, 1),
+        "f32" => (2, 0),
+        _ => (3, 0),
+    };
+    let mut values = BTreeMap::from([("PIXEL", real), ("REAL", real), ("OUT", if real == 3 { 3 } else { 2 }), ("INTEGERS", integers)]);
+    values.extend(others.iter().copied());
+    let mut options = vec!["-DFLCC_FUSED".to_string(), format!("-DFLCC_SHARED={}", entry.shared)];
+    options.extend(values.iter().map(|(name, value)| format!("-DFLCC_{name}={value}")));
+    if values["INTEGERS"] > 0 {
+        options.extend(["--fmad=false".into(), "--device-int128".into()]);
+    }
+    options
+}
+
 /// The name of a define in `-DFLCC_NAME=VALUE`.
 fn define(option: &str) -> Option<&str> {
     option.strip_prefix("-DFLCC_")?.split('=').next()
@@ -57,14 +78,14 @@ fn define(option: &str) -> Option<&str> {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Unit {
     name: String,
-    source: &'static str,
+    source: Cow<'static, str>,
     options: Vec<String>,
     architecture: u32,
 }
 
 impl Unit {
     fn of(entry: &Entry, architecture: u32) -> Unit {
-        Unit { name: entry.name.into(), source: entry.source, options: Vec::new(), architecture }
+        Unit { name: entry.name.into(), source: entry.source().into(), options: scores(entry, &[]), architecture }
     }
 
     fn title(&self) -> String {
@@ -73,7 +94,7 @@ impl Unit {
 
     fn compile(&self) -> Result<(Vec<u8>, String), String> {
         let target = format!("sm_{}", self.architecture);
-        compile_with_log(&self.name.replace('/', "_"), self.source, &self.options, &target).map_err(|fault| fault.to_string())
+        compile_with_log(&self.name.replace('/', "_"), &self.source, &self.options, &target).map_err(|fault| fault.to_string())
     }
 }
 
@@ -237,7 +258,7 @@ fn pipeline(part: Part, options: &[String], architecture: u32) -> Unit {
     let word = PARTS.iter().find(|(of, _)| *of == part).expect("every part has a row").1;
     let mut options = options.to_vec();
     options.push(format!("-DFLCC_PARTS={}", part as usize));
-    Unit { name: format!("pipeline/{word}"), source: PIPELINE, options, architecture }
+    Unit { name: format!("pipeline/{word}"), source: PIPELINE.into(), options, architecture }
 }
 
 /// The smallest, the median and the largest size of every type and number of axes, and the kernels of any size.
@@ -263,6 +284,15 @@ fn usual() -> Vec<Unit> {
     let parts = specialisations();
     let mut units: Vec<Unit> = kernels().iter().map(|entry| Unit::of(entry, MAIN)).collect();
     units.extend(parts.iter().flat_map(|(part, all)| all.iter().map(|options| pipeline(*part, options, MAIN))));
+    // Scores of other pixels, other results, and of integers in f64.
+    for entry in samples().into_iter().filter(|entry| entry.op == "zncc") {
+        let others: &[&[(&str, usize)]] = match entry.dtype {
+            "u8" => &[],
+            "f32" => &[&[("PIXEL", 3)]],
+            _ => &[&[("PIXEL", 2), ("OUT", 2)], &[("PIXEL", 1), ("INTEGERS", 1)]],
+        };
+        units.extend(others.iter().map(|others| Unit { options: scores(entry, others), ..Unit::of(entry, MAIN) }));
+    }
     for architecture in OTHERS {
         units.extend(samples().into_iter().map(|entry| Unit::of(entry, architecture)));
         units.extend(parts.iter().flat_map(|(part, all)| cover(all).into_iter().map(|options| pipeline(*part, &options, architecture))));
@@ -311,7 +341,7 @@ fn every_source_compiles_and_spills_nothing() {
                 if usage.spilled > accepted.map_or(0, |(_, _, bytes, _)| *bytes) {
                     failures.push(format!("{}: {} bytes spilled", unit.title(), usage.spilled));
                 }
-                let (_, all) = most.entry((&unit.name, unit.architecture)).or_insert((hash(unit.source), usage));
+                let (_, all) = most.entry((&unit.name, unit.architecture)).or_insert((hash(&unit.source), usage));
                 *all = all.most(usage);
             }
             Err(reason) => failures.push(format!("{}: {reason}", unit.title())),

@@ -8,10 +8,12 @@ mod registry;
 /// One kernel: its source and the numbers a launch needs. Sizes are slowest axis first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its one name, which is its function's name too.
+    /// Its one name.
     pub name: &'static str,
-    /// Its CUDA C++ source, whole: it includes nothing.
-    pub source: &'static str,
+    /// The name of its function.
+    pub function: &'static str,
+    /// Its CUDA C++ source: these texts one after another. They include nothing.
+    pub sources: &'static [&'static str],
     /// The operation's word.
     pub op: &'static str,
     /// The type of samples and template by its name.
@@ -27,9 +29,16 @@ pub struct Entry {
     /// Elements between the rows of the template in the module's `flcc_taps`, filled up with zeros; planes follow each other without
     /// a gap. `None` where the template is an argument of the kernel.
     pub taps_stride: Option<usize>,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared: usize,
 }
 
 impl Entry {
+    /// Its source, whole.
+    pub fn source(&self) -> String {
+        self.sources.concat()
+    }
+
     /// Depth, height and width of its template, ones in front; `None`: any.
     pub fn size(&self) -> Option<[usize; 3]> {
         let mut size = [1; 3];
@@ -63,8 +72,8 @@ pub fn generic(op: &str, dtype: &str, flat: bool) -> Option<&'static Entry> {
 }
 
 /// The source text of a kernel.
-pub fn source(name: &str) -> Option<&'static str> {
-    kernel(name).map(|entry| entry.source)
+pub fn source(name: &str) -> Option<String> {
+    kernel(name).map(Entry::source)
 }
 
 #[cfg(test)]
@@ -76,8 +85,8 @@ mod tests {
         assert!(kernels().windows(2).all(|pair| pair[0].name < pair[1].name), "sorted, each name once");
         for entry in kernels() {
             assert_eq!(kernel(entry.name), Some(entry));
-            assert_eq!(source(entry.name), Some(entry.source));
-            assert!(entry.source.contains(&format!(" {}(", entry.name)));
+            assert_eq!(source(entry.name), Some(entry.source()));
+            assert!(entry.source().contains(&format!(" {}(", entry.function)));
         }
         assert_eq!(source("corr_f32_7x7"), None);
     }

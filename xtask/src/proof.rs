@@ -8,6 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use flcc_codegen::Kernel;
+
 /// Where the proof stands.
 const PROVEN: &str = "generated/PROVEN";
 
@@ -65,17 +67,13 @@ pub fn check(root: &Path, sources: &BTreeMap<String, u64>) -> Result<(), String>
     Err(lines.join("\n"))
 }
 
-/// Names of sources with the hash of their text; the pipeline under each of its parts.
-pub fn hashes<'a>(files: impl Iterator<Item = (&'a String, &'a Vec<u8>)>) -> BTreeMap<String, u64> {
-    let mut hashes = BTreeMap::new();
-    for (path, bytes) in files {
-        let Some(name) = path.strip_prefix("cuda/").and_then(|name| name.strip_suffix(".cu")) else { continue };
-        if name == "pipeline" {
-            hashes.extend(PARTS.map(|part| (format!("pipeline/{part}"), hash(bytes))));
-        } else {
-            hashes.insert(name.to_string(), hash(bytes));
-        }
-    }
+/// Names of sources with the hash of their text: every kernel, and the pipeline under each of its parts.
+pub fn hashes(kernels: &[Kernel], files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, u64> {
+    let text = |file: &String| files.get(&format!("cuda/{file}")).map_or(&[][..], Vec::as_slice);
+    let mut hashes: BTreeMap<String, u64> =
+        kernels.iter().map(|kernel| (kernel.name(), hash(&kernel.files().iter().map(text).collect::<Vec<_>>().concat()))).collect();
+    let pipeline = hash(text(&"pipeline.cu".to_string()));
+    hashes.extend(PARTS.map(|part| (format!("pipeline/{part}"), pipeline)));
     hashes
 }
 
@@ -118,6 +116,8 @@ fn compare(sources: &BTreeMap<String, u64>, proven: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use flcc_codegen::Matrix;
+
     use super::*;
 
     fn proof(sources: &BTreeMap<String, u64>) -> String {
@@ -126,17 +126,28 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_of_two_files_changes_with_both() {
+        let kernels: Vec<Kernel> = Matrix::committed().kernels.into_iter().filter(|kernel| kernel.sides == [7, 7]).collect();
+        let files = |changed: &str| -> BTreeMap<String, Vec<u8>> {
+            let paths = kernels.iter().flat_map(Kernel::files).map(|file| format!("cuda/{file}"));
+            paths.map(|path| (path.clone(), if path == changed { b"b".to_vec() } else { b"a".to_vec() })).collect()
+        };
+        let (before, after) = (hashes(&kernels, &files("")), hashes(&kernels, &files("cuda/zncc.cu")));
+        assert_eq!(before.len(), kernels.len() + PARTS.len());
+        for (name, hash) in &before {
+            assert_eq!(after[name] != *hash, name.starts_with("zncc_"), "{name}");
+        }
+    }
+
+    #[test]
     fn a_source_that_changed_is_found() {
-        let files: BTreeMap<String, Vec<u8>> =
-            [("cuda/a.cu", "a"), ("cuda/pipeline.cu", "p"), ("src/registry.rs", "r")].map(|(path, text)| (path.into(), text.into())).into();
-        let sources = hashes(files.iter());
-        assert_eq!(sources.len(), 1 + PARTS.len());
-        assert_eq!(sources["a"], 0xaf63_dc4c_8601_ec8c, "the published value of FNV-1a");
+        assert_eq!(hash(b"a"), 0xaf63_dc4c_8601_ec8c, "the published value of FNV-1a");
+        let sources = BTreeMap::from([("a", 1), ("pipeline/sums", 2)].map(|(name, hash)| (name.to_string(), hash)));
         let text = proof(&sources);
         assert!(compare(&sources, &text).is_empty());
 
         let mut changed = sources.clone();
-        changed.insert("a".into(), 1);
+        changed.insert("a".into(), 3);
         assert_eq!(compare(&changed, &text).len(), ARCHITECTURES.len());
         assert_eq!(compare(&changed, &text)[0], "a is another text than was proven for sm_100");
         let more = sources.iter().map(|(name, hash)| (name.clone(), *hash)).chain([("b".into(), 2)]).collect();

@@ -179,7 +179,7 @@ impl Module {
     /// There is none of that name.
     pub fn function(&self, name: &str) -> Result<Function, Fault> {
         let function = self.module.load_function(name).map_err(|error| Fault::new(name, error))?;
-        Ok(Function { function, context: Arc::clone(&self.context), name: name.to_string() })
+        Ok(Function { function, context: Arc::clone(&self.context), name: name.to_string(), shared: 0 })
     }
 
     /// Copies to a variable in constant memory, before anything that is put into the stream later.
@@ -202,6 +202,8 @@ pub struct Function {
     function: CudaFunction,
     context: Arc<CudaContext>,
     name: String,
+    /// Bytes of dynamic shared memory of a block.
+    shared: u32,
 }
 
 /// What a kernel takes of a multiprocessor.
@@ -223,6 +225,18 @@ impl Function {
         &self.name
     }
 
+    /// The kernel with so many bytes of dynamic shared memory a block.
+    ///
+    /// # Errors
+    /// The device has less.
+    pub fn with_shared(self, bytes: usize) -> Result<Function, Fault> {
+        let shared = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let most = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let set = self.function.set_attribute(most, i32::try_from(shared).unwrap_or(i32::MAX));
+        set.map_err(|error| Fault::new(&self.name, format!("{bytes} bytes of shared memory a block: {error}")))?;
+        Ok(Function { shared, ..self })
+    }
+
     /// What it takes with blocks of so many threads.
     ///
     /// # Errors
@@ -232,8 +246,8 @@ impl Function {
         Ok(Footprint {
             most_threads: self.context.attribute(most)? as u32,
             registers: self.function.num_regs()?,
-            shared: self.function.shared_size_bytes()?,
-            blocks: self.function.occupancy_max_active_blocks_per_multiprocessor(threads, 0, None)?,
+            shared: self.function.shared_size_bytes()? + self.shared as i32,
+            blocks: self.function.occupancy_max_active_blocks_per_multiprocessor(threads, self.shared as usize, None)?,
         })
     }
 }
@@ -312,7 +326,7 @@ impl Stream {
                 Argument::Thresholds(value) => builder.arg(*value),
             };
         }
-        let config = LaunchConfig { grid_dim: grid.into(), block_dim: (threads[0], threads[1], 1), shared_mem_bytes: 0 };
+        let config = LaunchConfig { grid_dim: grid.into(), block_dim: (threads[0], threads[1], 1), shared_mem_bytes: function.shared };
         // SAFETY: the arguments are those of the kernel's signature in its order: each kernel is launched from one function,
         // which states beside each address how far the kernel goes there, and that was checked above. A buffer is used on one
         // stream, so what is written is used by nothing else until the stream comes there.

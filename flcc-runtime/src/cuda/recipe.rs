@@ -12,6 +12,7 @@ use super::launch::MOST_CHANNELS;
 use super::steps::{self, Cross, Part, Types};
 use super::unit::{self, Decisions, Engine};
 use crate::cpu::bind::integer_problem;
+use crate::cpu::finish::Width;
 use crate::cpu::recipe::{exact_in_f64, refuse_inexact, rounding_bound, tile_name};
 use crate::cpu::tile::Scheme;
 use crate::exec::Execute;
@@ -35,7 +36,7 @@ impl Recipe {
     pub fn sources(&self, spec: &Spec) -> Sources {
         let scheme = Scheme::new(spec, self.exact, self.rounds);
         let (parts, options) = (unit::parts(self.engine, &scheme), steps::options(spec, &scheme, self.types));
-        Sources { kernel: self.engine.entry(), parts, options }
+        Sources { kernel: self.engine.entry(), parts, own: self.engine.options(&options), options }
     }
 
     /// Opens the device, compiles what is not compiled yet.
@@ -62,6 +63,8 @@ pub struct Sources {
     pub kernel: Option<&'static flcc_generated::Entry>,
     /// The parts of the pipeline.
     pub parts: Vec<Part>,
+    /// The options of that kernel.
+    pub own: Vec<String>,
     /// The options of the pipeline, but for its part.
     pub options: Vec<String>,
 }
@@ -114,20 +117,22 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
     let missing = |op: &str| Refusal::new(name, format!("there is no kernel {op} for {real}"));
     let flat = template[1] == 1 && spec.mode_region().shape.padded()[1] == 1;
     let any = |op: &str| flcc_generated::generic(op, real.name(), flat).ok_or_else(|| missing(op));
-    let (engine, entry) = if measure == Measure::Sad {
-        let entry = any("sad")?;
-        (Engine::Differences(entry), entry)
+    let mut engines = Vec::new();
+    if measure == Measure::Sad {
+        engines.push(Engine::Differences(any("sad")?));
     } else if masked && needs.square {
-        let entry = any("masked")?;
-        (Engine::Masked(entry), entry)
-    } else if let Some(entry) = flcc_generated::listed("corr", real.name(), template) {
-        (Engine::Listed(entry), entry)
+        engines.push(Engine::Masked(any("masked")?));
     } else {
-        let entry = any("corr")?;
-        (Engine::Any(entry), entry)
-    };
-    let cross = match (real, engine) {
-        (DType::U8, Engine::Listed(_)) => Cross::Unsigned,
+        if one_kernel(spec, exact, real) {
+            engines.extend(flcc_generated::listed("zncc", real.name(), template).map(Engine::Fused));
+        }
+        match flcc_generated::listed("corr", real.name(), template) {
+            Some(entry) => engines.push(Engine::Listed(entry)),
+            None => engines.push(Engine::Any(any("corr")?)),
+        }
+    }
+    let cross = |engine| match (real, engine) {
+        (DType::U8, Engine::Listed(_) | Engine::Fused(_)) => Cross::Unsigned,
         (DType::U8, _) => Cross::Long,
         (DType::F32, _) => Cross::F32,
         _ => Cross::F64,
@@ -141,24 +146,46 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
         };
     let outputs = spec.out_shape().len() as f64;
     let products = outputs * taps as f64 * spec.templates() as f64 * if masked { 3.0 } else { 1.0 };
-    let body: KernelKey = entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
-    Ok(plain_tiles(spec)
-        .into_iter()
-        .map(|tile| Offer {
+    let mut offers = Vec::new();
+    for engine in engines {
+        let Some(entry) = engine.entry() else { continue };
+        let body: KernelKey = entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
+        let around = match engine {
+            // Window sums are made again for every template.
+            Engine::Fused(_) => 0.15 * products / rate + outputs * spec.templates() as f64 * FUSED_NS,
+            _ if needs.square => outputs * (SUMS_NS + spec.templates() as f64 * FINISH_NS),
+            _ => 0.0,
+        };
+        offers.extend(plain_tiles(spec).into_iter().map(|tile| Offer {
             kernel: KernelKey { tile: tile_name(spec, tile), ..body.clone() },
             method: Method::Direct,
-            estimate_ns: products / rate + overhead(spec, tile),
+            estimate_ns: products / rate + around + overhead(spec, tile),
             eligible: Eligible::ByCost,
             recipe: solver::Recipe::Cuda(Box::new(Recipe {
                 engine,
                 tile,
-                types: types(spec, real, cross),
+                types: types(spec, real, cross(engine)),
                 exact,
                 rounds: false,
                 devices: devices.to_vec(),
             })),
-        })
-        .collect())
+        }));
+    }
+    offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
+    Ok(offers)
+}
+
+/// Nanoseconds an output of box sums, of a finish that reads them, and of both in one kernel with the cross term.
+const SUMS_NS: f64 = 0.024;
+const FINISH_NS: f64 = 0.006;
+const FUSED_NS: f64 = 0.004;
+
+/// Whether a kernel that makes scores in one go serves: zncc of one channel without a mask, with room for a score where the cross term
+/// was, and with sums whose products fit 64 bits.
+fn one_kernel(spec: &Spec, exact: bool, real: DType) -> bool {
+    let narrow = Scheme::new(spec, exact, false).integers != Some(Width::Wide);
+    let plain = spec.op().measure() == Measure::Zncc && spec.mask() == MaskKind::None && spec.channels() == 1;
+    plain && narrow && (real == DType::F64 || spec.out_type() == DType::F32)
 }
 
 /// Multiprocessors of the first device: an image is computed by one.
@@ -319,16 +346,19 @@ mod tests {
     fn a_listed_size_has_its_kernel_and_others_the_one_for_any() {
         let name = |spec| first(Method::Direct, spec).unwrap();
         assert!(name("corr:f32:2000x2000*7x7:valid").starts_with("corr_f32_7x7_b"));
-        assert!(name("zncc:u8:2000x2000*16x16:valid").starts_with("corr_u8_16x16_b"));
-        assert!(name("zncc:u8/f32:2000x2000*16x16:valid").starts_with("corr_f32_16x16_b"));
-        assert!(name("zncc:u16:2000x2000*16x16:valid").starts_with("corr_f64_16x16_b"));
-        assert!(name("zncc:f32:100x100x100*5x5x5:valid").starts_with("corr_f32_5x5x5_b"));
-        assert!(name("zncc:f32:100000*31:valid").starts_with("corr_f32_31_b"));
+        assert!(name("zncc:u8:2000x2000*16x16:valid").starts_with("zncc_u8_16x16_b"));
+        assert!(name("zncc:u8/f32:2000x2000*16x16:valid").starts_with("zncc_f32_16x16_b"));
+        assert!(name("zncc:u16:2000x2000*16x16:valid").starts_with("zncc_f64_16x16_b"));
+        assert!(name("zncc:f32:100x100x100*5x5x5:valid").starts_with("zncc_f32_5x5x5_b"));
+        assert!(name("zncc:f32:100000*31:valid").starts_with("zncc_f32_31_b"));
         assert!(name("corr:f32:2000x2000*7x9:valid").starts_with("corr_f32_any_b"));
+        assert!(name("ncc:f32:2000x2000*7x7:valid").starts_with("corr_f32_7x7_b"));
+        // A score of 64 bits has no room where a cross term of 32 was.
+        assert!(name("zncc:u8>f64:2000x2000*16x16:valid,acc=fast").starts_with("corr_"));
         assert!(name("zncc:f32:2000x2000*7x7:valid,mask01").starts_with("masked_f64_any_b"));
         assert!(name("sad:u8:2000x2000*7x7:valid").starts_with("sad_f64_any_b"));
         // A sequential sum of that many terms in f32 would leave every panel in doubt.
-        assert!(name("zncc:f32:2000x2000*32x32:valid").starts_with("corr_f64_32x32_b"));
+        assert!(name("zncc:f32:2000x2000*32x32:valid").starts_with("zncc_f64_32x32_b"));
     }
 
     #[test]

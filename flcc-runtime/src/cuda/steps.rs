@@ -3,10 +3,13 @@
 use flcc_core::boundary::Boundary;
 use flcc_core::dtype::DType;
 use flcc_core::spec::Spec;
+use flcc_generated::Entry;
 
 use super::Fault;
 use super::compile::{self, Code};
-use super::launch::{Address, Argument, Constants, Function, Gpu, ImageView, Layout, Module, ResultView, Stream, Thresholds, Tile};
+use super::launch::{
+    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, Module, ResultView, Stream, Thresholds, Tile,
+};
 use crate::cpu::finish::Width;
 use crate::cpu::tile::Scheme;
 
@@ -279,6 +282,28 @@ impl Batch {
         Argument::Room(self.places.cross, elements as usize * self.types.cross.size())
     }
 
+    /// How samples and cross term lie, for the kernels of the cross term.
+    pub fn cross_layout(&self) -> CrossLayout {
+        let layout = &self.layout;
+        CrossLayout {
+            in_row: layout.in_row,
+            in_plane: layout.in_plane,
+            in_tile: layout.in_tile,
+            out_row: layout.cross_row,
+            out_plane: layout.cross_plane,
+            out_tile: layout.cross_tile,
+            out_shape: layout.out_shape,
+            out_depth: layout.out_shape[0],
+        }
+    }
+
+    /// Grid and threads of a generated kernel.
+    pub fn blocks_of(&self, entry: &Entry) -> ([u32; 3], [u32; 2]) {
+        let [depth, height, width] = self.layout.out_shape.map(|side| side as usize);
+        let grid = [blocks(width, entry.tile[1]), blocks(height, entry.tile[0]), (self.tiles() * depth) as u32];
+        (grid, [entry.block[1] as u32, entry.block[0] as u32])
+    }
+
     fn cells(&self) -> u32 {
         let [depth, height, width] = self.layout.in_shape.map(|side| side as usize);
         blocks(depth * height * width.div_ceil(4), 256)
@@ -498,6 +523,39 @@ impl Steps {
             when(how.lists, Argument::Room(places.count, 4)),
         ];
         stream.launch(have(&self.finish)?, [batch.outputs(), batch.tiles() as u32, 1], [256, 1], &arguments)
+    }
+
+    /// The scores of a listed size from the samples themselves, and the list of panels in doubt. `function` was made of `entry`.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn score(
+        stream: &Stream,
+        batch: &Batch,
+        kernel: (&Entry, &Function),
+        constants: &Constants,
+        view: &ResultView,
+        how: Finishing,
+    ) -> Result<(), Fault> {
+        let (places, (entry, function)) = (&batch.places, kernel);
+        let when = |wanted: bool, room| if wanted { room } else { Argument::Null };
+        let cross = batch.cross_layout();
+        let arguments = [
+            batch.sample_room(places.samples, batch.types.real.row().size),
+            Argument::Cross(&cross),
+            Argument::Constants(constants),
+            Argument::Layout(&batch.layout),
+            batch.tile_room(),
+            when(how.careful, Argument::Room(places.marked, batch.tiles() * 4)),
+            when(how.careful, batch.output_room(places.hits, 1)),
+            when(how.careful, batch.lane_room(places.scale, 8)),
+            Argument::Room(places.result, 0),
+            Argument::Result(view),
+            when(how.lists, batch.output_room(places.doubtful, 4)),
+            when(how.lists, Argument::Room(places.count, 4)),
+        ];
+        let (grid, threads) = batch.blocks_of(entry);
+        stream.launch(function, grid, threads, &arguments)
     }
 
     /// Scores the panels of the list from the image itself.

@@ -16,9 +16,7 @@ use super::Fault;
 use super::buffer::{Buffer, DeviceImage, Plain, bytes_of, bytes_of_mut};
 use super::compile::{self, Code};
 use super::fourier::{self, Transforms};
-use super::launch::{
-    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds, Tile,
-};
+use super::launch::{Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds, Tile};
 use super::steps::{self, Batch, Cross, Finishing, Gathering, Part, Places, Repair, Steps, Types, options};
 use crate::cpu::bind::{Checked, Weights};
 use crate::cpu::doubt::{Doubt, Figures, Model, Rounding};
@@ -30,6 +28,8 @@ use crate::tiling::Tiling;
 pub enum Engine {
     /// By a kernel made for the template's size, which lies in its constant memory.
     Listed(&'static Entry),
+    /// By one for the template's size that makes scores too.
+    Fused(&'static Entry),
     /// By a kernel for every size.
     Any(&'static Entry),
     /// By one that makes the sums under a mask too.
@@ -44,9 +44,22 @@ impl Engine {
     /// Its generated kernel, if it has one.
     pub(super) fn entry(self) -> Option<&'static Entry> {
         match self {
-            Engine::Listed(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => Some(entry),
+            Engine::Listed(entry) | Engine::Fused(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => {
+                Some(entry)
+            }
             Engine::Fourier(_) => None,
         }
+    }
+
+    /// The options that its kernel is compiled with, beside those of the pipeline `pipeline`.
+    pub(super) fn options(self, pipeline: &[String]) -> Vec<String> {
+        let Engine::Fused(entry) = self else { return Vec::new() };
+        let own = ["-DFLCC_FUSED".to_string(), format!("-DFLCC_SHARED={}", entry.shared)];
+        // What the source does not depend on is left out, so that one compilation serves more plans.
+        let foreign = |option: &&String| {
+            !["BOUNDARY", "CROSS", "MEASURE", "ROUNDS"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
+        };
+        own.into_iter().chain(pipeline.iter().filter(foreign).cloned()).collect()
     }
 }
 
@@ -95,9 +108,11 @@ pub const SLOTS: usize = 2;
 pub(super) fn parts(engine: Engine, scheme: &Scheme) -> Vec<Part> {
     let row = scheme.measure.row();
     let fourier = matches!(engine, Engine::Fourier(_));
-    let mut parts = vec![Part::Gather, Part::Finish];
+    let fused = matches!(engine, Engine::Fused(_));
+    let mut parts = vec![Part::Gather];
     let chosen = [
-        (row.needs.square && !scheme.masked, Part::Sums),
+        (!fused, Part::Finish),
+        (row.needs.square && !scheme.masked && !fused, Part::Sums),
         (fourier, Part::Fourier),
         (row.normalised && scheme.integers.is_none(), Part::Repair),
     ];
@@ -120,8 +135,9 @@ impl Unit {
         let pipeline = options(spec, &decisions.scheme, decisions.types);
         // NVRTC compiles in several threads at once, while this one opens the device.
         let (gpu, codes, cross) = std::thread::scope(|scope| {
-            let cross = entry.map(|entry| scope.spawn(|| compile::compile(entry.name, entry.source, &[], &target)));
             let (pipeline, target) = (&pipeline, &target);
+            let own = decisions.engine.options(pipeline);
+            let cross = entry.map(|entry| scope.spawn(move || compile::compile(entry.name, &entry.source(), &own, target)));
             let codes: Vec<_> = parts.iter().map(|&part| scope.spawn(move || steps::compile(part, pipeline, target))).collect();
             let gpu = Gpu::open(decisions.device.index);
             let ended = |_| Err(Fault::new("NVRTC", "its thread ended"));
@@ -134,8 +150,8 @@ impl Unit {
         let steps = Steps::new(&gpu, &codes, decisions.types.real)?;
         let cross = match (cross?, entry) {
             (Some(code), Some(entry)) => {
-                let function = gpu.module(&code.cubin, Some(code.key))?.function(entry.name)?;
-                Some((code, function))
+                let function = gpu.module(&code.cubin, Some(code.key))?.function(entry.function)?;
+                Some((code, if entry.shared > 0 { function.with_shared(entry.shared)? } else { function }))
             }
             _ => None,
         };
@@ -194,9 +210,14 @@ impl Unit {
         matches!(self.decisions.engine, Engine::Fourier(_)) && self.decisions.scheme.masked && self.measure().row().needs.square
     }
 
+    /// Whether one kernel makes scores of samples.
+    fn fused(&self) -> bool {
+        matches!(self.decisions.engine, Engine::Fused(_))
+    }
+
     /// Whether window sums are those of the box kernels.
     fn box_sums(&self) -> bool {
-        self.measure().row().needs.square && !self.decisions.scheme.masked
+        self.measure().row().needs.square && !self.decisions.scheme.masked && !self.fused()
     }
 
     /// Bytes of each buffer of a slot, in the order of [`Slot`].
@@ -230,9 +251,9 @@ impl Unit {
             row_sum: when(boxes && needs.sum, samples * 8),
             row_square: when(boxes, samples * 8),
             between: when(boxes && volume, samples * 8),
-            sum: when(needs.square && (needs.sum || !boxes), sums),
-            square: when(needs.square, sums),
-            cross: self.batch * layout.cross_tile as usize * self.decisions.types.cross.size(),
+            sum: when(needs.square && (needs.sum || !boxes) && !self.fused(), sums),
+            square: when(needs.square && !self.fused(), sums),
+            cross: when(!self.fused(), self.batch * layout.cross_tile as usize * self.decisions.types.cross.size()),
             complex,
             work,
             partial: when(per_tile, tiles * 64 * 8),
@@ -324,7 +345,7 @@ impl Unit {
         let channels: Vec<Vec<f64>> =
             source.iter().map(|channel| if differences { channel.clone() } else { weighted(channel, weights) }).collect();
         let taps = match self.decisions.engine {
-            Engine::Listed(entry) => {
+            Engine::Listed(entry) | Engine::Fused(entry) => {
                 Taps::Constant(channels.iter().map(|values| self.listed(stream, entry, values)).collect::<Result<_, _>>()?)
             }
             Engine::Any(_) | Engine::Masked(_) | Engine::Differences(_) => {
@@ -376,7 +397,8 @@ impl Unit {
             to[..width].copy_from_slice(from);
         }
         module.write_constant("flcc_taps", &as_real(self.decisions.types.real, &rows), stream)?;
-        module.function(entry.name)
+        let function = module.function(entry.function)?;
+        if entry.shared > 0 { function.with_shared(entry.shared) } else { Ok(function) }
     }
 
     /// Puts a group of images into a slot's queue. `go_on` is asked before every batch, with the tiles of the batches before.
@@ -478,7 +500,9 @@ impl Unit {
             }
         }
         for (index, template) in bound.templates.iter().enumerate() {
-            self.cross_term(slot, &stream, &batch, template, bound)?;
+            if !self.fused() {
+                self.cross_term(slot, &stream, &batch, template, bound)?;
+            }
             let by_tile = self.doubts() && !template.doubt.is_constant();
             if by_tile {
                 self.steps.cross_energy(&stream, &batch, careful)?;
@@ -490,7 +514,13 @@ impl Unit {
             batch.places.count = places.count.skip((number * self.spec.templates() + index) * 4);
             let how = Finishing { sum: needs.sum, square: needs.square, careful, thresholds: by_tile, lists: self.doubts() };
             let view = self.result_view();
-            self.steps.finish(&stream, &batch, &template.constants, &view, how)?;
+            match (self.decisions.engine, &template.taps) {
+                (Engine::Fused(entry), Taps::Constant(functions)) => {
+                    let function = functions.first().ok_or_else(|| Fault::new(entry.name, "a template without a channel"))?;
+                    Steps::score(&stream, &batch, (entry, function), &template.constants, &view, how)?;
+                }
+                _ => self.steps.finish(&stream, &batch, &template.constants, &view, how)?,
+            }
             if self.doubts() {
                 let repair = Repair {
                     values: template.values.address(&stream),
@@ -513,23 +543,11 @@ impl Unit {
             self.steps.multiply(stream, batch, fourier::spectrum(shape), spectra, spectrum.address(stream), product)?;
             return transforms.back(product, places.cross);
         }
-        let (Engine::Listed(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry)) = self.decisions.engine
-        else {
+        let Some(entry) = self.decisions.engine.entry() else {
             return Err(Fault::new("cross term", "a template that was bound for another method"));
         };
-        let cross = CrossLayout {
-            in_row: layout.in_row,
-            in_plane: layout.in_plane,
-            in_tile: layout.in_tile,
-            out_row: layout.cross_row,
-            out_plane: layout.cross_plane,
-            out_tile: layout.cross_tile,
-            out_shape: layout.out_shape,
-            out_depth: layout.out_shape[0],
-        };
-        let [depth, height, width] = layout.out_shape.map(|side| side as usize);
-        let grid = [width.div_ceil(entry.tile[1]) as u32, height.div_ceil(entry.tile[0]) as u32, (layout.tiles as usize * depth) as u32];
-        let threads = [entry.block[1] as u32, entry.block[0] as u32];
+        let cross = batch.cross_layout();
+        let (grid, threads) = batch.blocks_of(entry);
         let (real, size) = (self.decisions.types.real.row().size, self.decisions.types.cross.size());
         let taps = self.spec.template().len();
         let tiles = layout.tiles as usize;
@@ -744,7 +762,7 @@ fn layout(spec: &Spec, decisions: &Decisions, outputs: [usize; 3]) -> Layout {
     let narrow = |sides: [usize; 3]| sides.map(|side| side as i32);
     let (in_shape, in_row) = match decisions.engine {
         Engine::Fourier(shape) => (shape, shape[2]),
-        Engine::Listed(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => {
+        Engine::Listed(entry) | Engine::Fused(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => {
             let rows = outputs[1].next_multiple_of(entry.tile[0]) + template[1] - 1;
             let row = (outputs[2].next_multiple_of(entry.tile[1]) + template[2] - 1 + 8).next_multiple_of(16);
             ([outputs[0] + template[0] - 1, rows, row], row)
