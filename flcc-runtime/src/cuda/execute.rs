@@ -17,7 +17,7 @@ use super::buffer::DeviceImage;
 use super::unit::{Bound, Decisions, SLOTS, Slot, Unit};
 use crate::cpu::bind::{Checked, Weights};
 use crate::cpu::tile::Statistics;
-use crate::exec::{CancelToken, Control, Execute, Owner, Scratch};
+use crate::exec::{CancelToken, Control, Execute, Owner, Scratch, Unfinished};
 
 /// A method on one or several GPUs, for one spec.
 pub struct CudaExecute {
@@ -38,7 +38,11 @@ impl CudaExecute {
     /// # Errors
     /// A device's, or NVRTC's.
     pub fn new(spec: &Spec, decisions: Vec<Decisions>) -> Result<CudaExecute, Fault> {
-        let mut units = decisions.into_iter().map(|decisions| Unit::new(spec, decisions)).collect::<Result<Vec<_>, _>>()?;
+        let unit = |decisions: Decisions| {
+            let device = decisions.device.index;
+            Unit::new(spec, decisions).map_err(|fault| fault.on(device))
+        };
+        let mut units = decisions.into_iter().map(unit).collect::<Result<Vec<_>, _>>()?;
         let group = units.iter().map(Unit::group).min().unwrap_or(1);
         units.iter_mut().for_each(|unit| unit.limit_group(group));
         Ok(CudaExecute { owner: Owner::new(), templates: spec.templates(), units })
@@ -191,10 +195,17 @@ impl<'r> Run<'r> {
         Ok(None)
     }
 
+    /// What is left of a run that ended early: what waits, and what no seat will give any more.
+    fn unfinished(&self, error: ExecError) -> Unfinished {
+        let mut groups: Vec<usize> = self.queue.iter().copied().chain(self.flying.iter().map(|(_, group)| *group)).collect();
+        groups.sort_unstable();
+        Unfinished { error, undone: groups.into_iter().flat_map(|group| self.span(group)).collect(), statistics: self.statistics }
+    }
+
     /// Leaves a unit out, and puts what it had back into the queue.
     fn give_up(&mut self, unit: usize, fault: Fault) -> Result<(), ExecError> {
         self.alive[unit] = false;
-        let fault = Fault::new(format!("device {}: {}", self.execute.units[unit].gpu().device.index, fault.what), fault.reason);
+        let fault = fault.on(self.execute.units[unit].device());
         let Some(failed) = self.control.failed.filter(|_| self.alive.contains(&true)) else {
             return Err(fault.into());
         };
@@ -210,7 +221,8 @@ impl<'r> Run<'r> {
 
 impl Execute for CudaExecute {
     fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
-        let bound: Vec<Bound> = self.units.iter().map(|unit| unit.bind(&checked, &weights)).collect::<Result<_, _>>()?;
+        let bind = |unit: &Unit| unit.bind(&checked, &weights).map_err(|fault| fault.on(unit.device()));
+        let bound: Vec<Bound> = self.units.iter().map(bind).collect::<Result<_, _>>()?;
         Ok(Arc::new(bound))
     }
 
@@ -245,12 +257,13 @@ impl Execute for CudaExecute {
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
         control: &Control<'_>,
-    ) -> Result<Statistics, ExecError> {
+    ) -> Result<Statistics, Unfinished> {
         let (seats, _) = scratch.parts::<Seat>(self.owner)?;
         let bound: &Vec<Bound> =
             bound.downcast_ref().ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
         let mut run = Run::new(self, bound, images, seats, control);
-        let result = run.work(outs).map(|()| run.statistics);
+        let result = run.work(outs);
+        let result = result.map(|()| run.statistics).map_err(|error| run.unfinished(error));
         if result.is_err() {
             // Copies into the caller's memory must have ended before it is given back.
             seats.iter().for_each(|seat| seat.slot.settle());
@@ -272,19 +285,20 @@ impl Execute for CudaExecute {
         let mut work = || -> Result<Statistics, ExecError> {
             let mut statistics = Statistics::default();
             for (image, outs) in images.iter().zip(outs.chunks_mut(self.templates)) {
-                let unit = self.units.iter().position(|unit| unit.gpu().device.index == image.device());
+                let unit = self.units.iter().position(|unit| unit.device() == image.device());
                 let unit =
                     unit.ok_or_else(|| SpecError::new("image", "one on a device of the plan", format!("device {}", image.device())))?;
+                let named = |fault: Fault| fault.on(image.device());
                 let index = match seats.iter().position(|seat| seat.unit == unit) {
                     Some(index) => index,
                     None => {
-                        seats.push(Seat { unit, slot: self.units[unit].slot()? });
+                        seats.push(Seat { unit, slot: self.units[unit].slot().map_err(named)? });
                         seats.len() - 1
                     }
                 };
                 let slot = &mut seats[index].slot;
-                self.units[unit].submit_resident(slot, &bound[unit], image)?;
-                statistics.add(self.units[unit].collect(slot, outs)?);
+                self.units[unit].submit_resident(slot, &bound[unit], image).map_err(named)?;
+                statistics.add(self.units[unit].collect(slot, outs).map_err(named)?);
             }
             Ok(statistics)
         };
