@@ -45,6 +45,11 @@ pub enum Command {
     /// `count N SCORE`.
     Match(Match),
     /// Find templates in frames as they come: prints one JSON line a frame
+    ///
+    /// On a CPU one frame is held at a time. On GPUs the frames that have come, as many as keep the devices busy, are taken at a time;
+    /// those of one type and size that follow each other are computed together, and as many more are read meanwhile, as long as
+    /// frames and results take at most 1 GiB and half of the free memory. Fields: frame, shape, peaks, optimum (with --count) and
+    /// ns, the time to plan, compute and search the frame, of frames computed together an equal share; or frame and error.
     Stream(Stream),
     /// Statistics of every window of an image
     ///
@@ -223,6 +228,9 @@ pub struct Correlate {
     /// The result as .npy; of several templates OUT-1.npy, OUT-2.npy, in their order
     #[arg(short, long, value_name = "OUT.npy")]
     pub output: Option<PathBuf>,
+    /// Compute on the CPU what GPUs fail at, and tell it on standard error
+    #[arg(long)]
+    pub fall_back: bool,
     /// A picture of the result with a colour bar; numbered as --output is
     #[arg(long, value_name = "OUT.png")]
     pub heatmap: Option<PathBuf>,
@@ -290,6 +298,9 @@ pub struct Stream {
     /// What is looked for.
     #[command(flatten)]
     pub peaks: Peaks,
+    /// Compute on the CPU what GPUs fail at, and tell it on standard error
+    #[arg(long)]
+    pub fall_back: bool,
 }
 
 /// local.
