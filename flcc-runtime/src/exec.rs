@@ -61,14 +61,14 @@ pub struct Unfinished {
     pub statistics: Statistics,
 }
 
-impl From<ExecError> for Unfinished {
-    fn from(error: ExecError) -> Unfinished {
-        Unfinished { error, undone: Vec::new(), statistics: Statistics::default() }
+impl From<ExecError> for Box<Unfinished> {
+    fn from(error: ExecError) -> Box<Unfinished> {
+        Box::new(Unfinished { error, undone: Vec::new(), statistics: Statistics::default() })
     }
 }
 
-impl From<SpecError> for Unfinished {
-    fn from(error: SpecError) -> Unfinished {
+impl From<SpecError> for Box<Unfinished> {
+    fn from(error: SpecError) -> Box<Unfinished> {
         ExecError::from(error).into()
     }
 }
@@ -124,7 +124,7 @@ pub trait Execute: Send + Sync {
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
         control: &Control<'_>,
-    ) -> Result<Statistics, Unfinished>;
+    ) -> Result<Statistics, Box<Unfinished>>;
 }
 
 /// The buffers of a run: made by a plan, for that plan, used by one run at a time.
@@ -254,7 +254,7 @@ impl<T: Real> Execute for CpuExecute<T> {
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
         control: &Control<'_>,
-    ) -> Result<Statistics, Unfinished> {
+    ) -> Result<Statistics, Box<Unfinished>> {
         let (workers, outputs) = scratch.parts::<CpuWorker<T>>(self.owner)?;
         let bound: &CpuBound<T> =
             bound.downcast_ref().ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
@@ -272,7 +272,7 @@ impl<T: Real> Execute for CpuExecute<T> {
                 unsafe { outputs.write(image * templates + template, place, scores) }
             })
         })
-        .map_err(Unfinished::from)
+        .map_err(Box::from)
     }
 }
 

@@ -174,7 +174,10 @@ impl Matcher {
         let control = Control { failed: control.failed.or(silent), ..*control };
         let run = match &self.0.bound {
             Ok(bound) => self.0.execute.execute(bound.as_ref(), images, outs, scratch, &control),
-            Err(error) => Err(Unfinished { undone: (0..images.len()).collect(), ..error.clone().into() }),
+            Err(error) => {
+                let undone = (0..images.len()).collect();
+                Err(Box::new(Unfinished { error: error.clone(), undone, statistics: Statistics::default() }))
+            }
         };
         run.or_else(|unfinished| match &unfinished.error {
             ExecError::Device { what, reason } if falls_back => {
@@ -359,7 +362,7 @@ mod tests {
             outs: &mut [AnyViewMut<'_>],
             scratch: &mut Scratch,
             control: &Control<'_>,
-        ) -> Result<Statistics, Unfinished> {
+        ) -> Result<Statistics, Box<Unfinished>> {
             self.runs.fetch_add(1, Ordering::Relaxed);
             let mut undone = Vec::new();
             let mut statistics = Statistics::default();
@@ -374,7 +377,7 @@ mod tests {
                     }
                 }
             }
-            Err(Unfinished { error: fault(), undone, statistics })
+            Err(Box::new(Unfinished { error: fault(), undone, statistics }))
         }
     }
 
@@ -418,7 +421,7 @@ mod tests {
             let failed = |words: &str| told.lock().unwrap().push(words.to_string());
             let last = Mutex::new((0, 0));
             let progress = |done: usize, total: usize| *last.lock().unwrap() = (done, total);
-            let control = Control { progress: Some(&progress), failed: Some(&failed), cancel: None };
+            let control = Control { progress: Some(&progress), failed: Some(&failed), ..Control::default() };
             assert!(same(&matcher.execute_with(&images, &control).unwrap().0));
             assert_eq!(*told.lock().unwrap(), ["device 3: a copy: it is lost; the CPU goes on"]);
             let (done, total) = *last.lock().unwrap();
@@ -447,7 +450,7 @@ mod tests {
                 stop.cancel()
             }
         };
-        let control = Control { progress: Some(&progress), cancel: Some(&token), failed: None };
+        let control = Control { progress: Some(&progress), cancel: Some(&token), ..Control::default() };
         let error = matcher.execute_with(&[image; 5], &control).unwrap_err();
         assert_eq!(error, ExecError::Cancelled { done: 2, total: 5 });
     }

@@ -196,10 +196,11 @@ impl<'r> Run<'r> {
     }
 
     /// What is left of a run that ended early: what waits, and what no seat will give any more.
-    fn unfinished(&self, error: ExecError) -> Unfinished {
+    fn unfinished(&self, error: ExecError) -> Box<Unfinished> {
         let mut groups: Vec<usize> = self.queue.iter().copied().chain(self.flying.iter().map(|(_, group)| *group)).collect();
         groups.sort_unstable();
-        Unfinished { error, undone: groups.into_iter().flat_map(|group| self.span(group)).collect(), statistics: self.statistics }
+        let undone = groups.into_iter().flat_map(|group| self.span(group)).collect();
+        Box::new(Unfinished { error, undone, statistics: self.statistics })
     }
 
     /// Leaves a unit out, and puts what it had back into the queue.
@@ -257,7 +258,7 @@ impl Execute for CudaExecute {
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
         control: &Control<'_>,
-    ) -> Result<Statistics, Unfinished> {
+    ) -> Result<Statistics, Box<Unfinished>> {
         let (seats, _) = scratch.parts::<Seat>(self.owner)?;
         let bound: &Vec<Bound> =
             bound.downcast_ref().ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
