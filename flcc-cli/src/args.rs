@@ -63,7 +63,7 @@ pub enum Command {
     /// Check specs against the f64 oracle, then time them: prints one JSON line a spec
     ///
     /// Data are noise of a fixed seed. Fields: spec, method, kernel, threads; plan_ns, the time to make the plan;
-    /// median_ns, min_ns and runs, of one call for all images and templates of the spec into results and scratch that are
+    /// warm_plan_ns, that of making it again, when devices are open, code is compiled and what was measured is known; median_ns, min_ns and runs, of one call for all images and templates of the spec into results and scratch that are
     /// there; gflops, 2 operations for each multiply-add of the direct method, by the median; max_error over the checked
     /// positions, absolute for ncc, zncc and nssd, divided by the largest magnitude otherwise; checked, the number of
     /// positions: all of them up to 1e9 multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
