@@ -45,6 +45,11 @@ pub enum Command {
     /// `count N SCORE`.
     Match(Match),
     /// Find templates in frames as they come: prints one JSON line a frame
+    ///
+    /// On a CPU one frame is held at a time. On GPUs the frames that have come, as many as keep the devices busy, are taken at a time;
+    /// those of one type and size that follow each other are computed together, and as many more are read meanwhile, as long as
+    /// frames and results take at most 1 GiB and half of the free memory. Fields: frame, shape, peaks, optimum (with --count) and
+    /// ns, the time to plan, compute and search the frame, of frames computed together an equal share; or frame and error.
     Stream(Stream),
     /// Statistics of every window of an image
     ///
@@ -58,7 +63,7 @@ pub enum Command {
     /// Check specs against the f64 oracle, then time them: prints one JSON line a spec
     ///
     /// Data are noise of a fixed seed. Fields: spec, method, kernel, threads; plan_ns, the time to make the plan;
-    /// median_ns, min_ns and runs, of one call for all images and templates of the spec into results and scratch that are
+    /// warm_plan_ns, that of making it again, when devices are open, code is compiled and what was measured is known; median_ns, min_ns and runs, of one call for all images and templates of the spec into results and scratch that are
     /// there; gflops, 2 operations for each multiply-add of the direct method, by the median; max_error over the checked
     /// positions, absolute for ncc, zncc and nssd, divided by the largest magnitude otherwise; checked, the number of
     /// positions: all of them up to 1e9 multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
@@ -223,6 +228,9 @@ pub struct Correlate {
     /// The result as .npy; of several templates OUT-1.npy, OUT-2.npy, in their order
     #[arg(short, long, value_name = "OUT.npy")]
     pub output: Option<PathBuf>,
+    /// Compute on the CPU what GPUs fail at, and tell it on standard error
+    #[arg(long)]
+    pub fall_back: bool,
     /// A picture of the result with a colour bar; numbered as --output is
     #[arg(long, value_name = "OUT.png")]
     pub heatmap: Option<PathBuf>,
@@ -290,6 +298,9 @@ pub struct Stream {
     /// What is looked for.
     #[command(flatten)]
     pub peaks: Peaks,
+    /// Compute on the CPU what GPUs fail at, and tell it on standard error
+    #[arg(long)]
+    pub fall_back: bool,
 }
 
 /// local.

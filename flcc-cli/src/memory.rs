@@ -45,7 +45,7 @@ pub fn check(what: &str, needed: f64) -> Result<(), Error> {
 }
 
 /// Bytes of the results of a spec.
-fn results(spec: &Spec) -> f64 {
+pub fn results(spec: &Spec) -> f64 {
     let count = spec.out_shape().len() as f64 * spec.images().max(1) as f64 * spec.templates() as f64;
     count * spec.out_type().row().size as f64
 }

@@ -1,11 +1,12 @@
 //! What the commands share: the planner that the options describe, wisdom read and written, a progress bar.
 
-use std::io::IsTerminal;
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use flcc_runtime::{Accuracy, Effort, Planner, Spec, Wisdom};
+use flcc_runtime::{Accuracy, Effort, KernelKey, Outcome, Plan, Planner, Platform, Spec, Wisdom};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::Planning;
@@ -21,6 +22,10 @@ pub struct Session {
     effort: Effort,
     file: Option<PathBuf>,
     known: Wisdom,
+    /// Whether GPUs were asked for.
+    cuda: bool,
+    /// What was told of failures.
+    told: Mutex<BTreeSet<String>>,
 }
 
 /// The wisdom file that the options or the environment name. No folder is made for it: a name mistyped is told.
@@ -65,7 +70,38 @@ impl Session {
             .platform(planning.platform)
             .method(planning.method)
             .wisdom(known.clone());
-        Ok(Session { planner, effort, file, known })
+        let cuda = planning.platform == Platform::Cuda;
+        Ok(Session { planner, effort, file, known, cuda, told: Mutex::default() })
+    }
+
+    /// Whether the CPU computes what GPUs fail at.
+    pub fn fall_back(self, fall_back: bool) -> Session {
+        Session { planner: self.planner.fall_back(fall_back), ..self }
+    }
+
+    /// A plan for a spec; where the CPU takes it over from the GPUs that were asked for, that is told.
+    ///
+    /// # Errors
+    /// No plan.
+    pub fn plan(&self, spec: &Spec) -> Result<Plan, Error> {
+        let plan = self.planner.plan(spec)?;
+        if self.cuda && plan.platform() == Platform::Cpu {
+            for candidate in plan.candidates() {
+                // A kernel that refuses, and not its solver, is one that the device did not take.
+                if let (Outcome::Refused(reason), Ok(_)) = (&candidate.outcome, candidate.kernel.parse::<KernelKey>()) {
+                    self.note(&format!("{reason}; the CPU goes on"));
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Tells a failure that does not end the command on standard error, once.
+    pub fn note(&self, words: &str) {
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(words.to_string()) {
+            // Nobody may be listening; then there is nobody to tell that.
+            let _ = writeln!(std::io::stderr(), "note: {words}");
+        }
     }
 
     /// Whether plans are measured, on made-up data of their size.

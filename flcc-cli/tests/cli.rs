@@ -429,7 +429,20 @@ fn bench_checks_and_times() {
     let lines = said.json();
     assert_eq!(lines.len(), 6);
     for line in &lines {
-        for name in ["spec", "method", "kernel", "threads", "plan_ns", "median_ns", "min_ns", "runs", "gflops", "max_error", "checked"] {
+        for name in [
+            "spec",
+            "method",
+            "kernel",
+            "threads",
+            "plan_ns",
+            "warm_plan_ns",
+            "median_ns",
+            "min_ns",
+            "runs",
+            "gflops",
+            "max_error",
+            "checked",
+        ] {
             assert!(!line[name].is_null(), "{name} {line}");
         }
         assert!(line["max_error"].as_f64().unwrap() < 1e-5, "{line}");

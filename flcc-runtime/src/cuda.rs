@@ -43,6 +43,11 @@ impl Fault {
     pub fn new(what: impl Into<String>, reason: impl ToString) -> Fault {
         Fault { what: what.into(), reason: reason.to_string() }
     }
+
+    /// The same, with the number of the device that it happened on.
+    pub fn on(self, device: usize) -> Fault {
+        Fault { what: format!("device {device}: {}", self.what), ..self }
+    }
 }
 
 #[cfg(feature = "cuda")]

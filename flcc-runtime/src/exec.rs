@@ -45,8 +45,32 @@ pub struct Control<'a> {
     /// Asked before every tile.
     pub cancel: Option<&'a CancelToken>,
     /// Called when one of several devices fails, with its words: the others then compute what it had. Without it, that is the
-    /// run's error.
+    /// run's error. Where the CPU takes over from the last one ([`Planner::fall_back`](crate::Planner::fall_back)), that one is
+    /// told too.
     pub failed: Option<&'a (dyn Fn(&str) + Sync)>,
+}
+
+/// Why a run did not finish, and what is there of it.
+#[derive(Clone, Debug)]
+pub struct Unfinished {
+    /// Why.
+    pub error: ExecError,
+    /// The images without results, where a device failed: they can be computed by something else.
+    pub undone: Vec<usize>,
+    /// Counts of what was done.
+    pub statistics: Statistics,
+}
+
+impl From<ExecError> for Box<Unfinished> {
+    fn from(error: ExecError) -> Box<Unfinished> {
+        Box::new(Unfinished { error, undone: Vec::new(), statistics: Statistics::default() })
+    }
+}
+
+impl From<SpecError> for Box<Unfinished> {
+    fn from(error: SpecError) -> Box<Unfinished> {
+        ExecError::from(error).into()
+    }
 }
 
 /// What a plan executes with: a method on a platform, for one spec.
@@ -92,7 +116,7 @@ pub trait Execute: Send + Sync {
     /// Computes `outs[image * templates + template]`.
     ///
     /// # Errors
-    /// Cancelled, scratch of another plan, or a device that fails.
+    /// Cancelled, scratch of another plan, or a device that fails; nothing writes the results any more.
     fn execute(
         &self,
         bound: &(dyn Any + Send + Sync),
@@ -100,7 +124,7 @@ pub trait Execute: Send + Sync {
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
         control: &Control<'_>,
-    ) -> Result<Statistics, ExecError>;
+    ) -> Result<Statistics, Box<Unfinished>>;
 }
 
 /// The buffers of a run: made by a plan, for that plan, used by one run at a time.
@@ -230,7 +254,7 @@ impl<T: Real> Execute for CpuExecute<T> {
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
         control: &Control<'_>,
-    ) -> Result<Statistics, ExecError> {
+    ) -> Result<Statistics, Box<Unfinished>> {
         let (workers, outputs) = scratch.parts::<CpuWorker<T>>(self.owner)?;
         let bound: &CpuBound<T> =
             bound.downcast_ref().ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
@@ -248,6 +272,7 @@ impl<T: Real> Execute for CpuExecute<T> {
                 unsafe { outputs.write(image * templates + template, place, scores) }
             })
         })
+        .map_err(Box::from)
     }
 }
 

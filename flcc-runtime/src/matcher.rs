@@ -13,7 +13,7 @@ use flcc_core::view::{AnyView, AnyViewMut};
 
 use crate::cpu::bind::{self, Checked, Weights};
 use crate::cpu::tile::Statistics;
-use crate::exec::{Control, Execute, Scratch};
+use crate::exec::{Control, Execute, Scratch, Unfinished};
 use crate::plan::Plan;
 use crate::solver::Method;
 use crate::stream::Stream;
@@ -28,13 +28,16 @@ struct Inner {
     method: Method,
     workers: usize,
     execute: Arc<dyn Execute>,
-    bound: Arc<dyn Any + Send + Sync>,
+    /// What the templates became, or why a device did not take them where the CPU is to take over.
+    bound: Result<Arc<dyn Any + Send + Sync>, ExecError>,
     note: String,
     /// Copies, to bind again for images of other sizes.
     templates: Vec<Pixels>,
     mask: Option<Pixels>,
     /// Scratch that [`Matcher::execute`] keeps from one image to the next.
     spare: Mutex<Option<Scratch>>,
+    /// What takes over when every device has failed, made when that happens.
+    on_cpu: Mutex<Option<Matcher>>,
 }
 
 /// Checks templates and mask against a spec.
@@ -70,7 +73,10 @@ impl Matcher {
             }
         }
         let execute = choice.execute();
-        let bound = execute.bind(checked, weights)?;
+        let bound = match execute.bind(checked, weights) {
+            Err(failure @ ExecError::Device { .. }) if plan.planner().falls_back() => Err(failure),
+            bound => Ok(bound?),
+        };
         let copy = |view: &AnyView<'_>| each_type!(AnyView, view, view => flcc_core::dtype::Pixel::pixels(view.to_vec()));
         Ok(Matcher(Arc::new(Inner {
             plan: plan.clone(),
@@ -83,6 +89,7 @@ impl Matcher {
             templates: templates.iter().map(copy).collect(),
             mask: mask.map(copy),
             spare: Mutex::new(None),
+            on_cpu: Mutex::new(None),
         })))
     }
 
@@ -161,13 +168,71 @@ impl Matcher {
     ) -> Result<Statistics, ExecError> {
         self.check_images(images)?;
         self.check_outs(images.len(), outs)?;
-        self.0.execute.execute(self.0.bound.as_ref(), images, outs, scratch, control)
+        let falls_back = self.0.plan.planner().falls_back();
+        // Who wants the CPU to go on wants other devices to go on first.
+        let silent: Option<&(dyn Fn(&str) + Sync)> = if falls_back { Some(&|_| ()) } else { None };
+        let control = Control { failed: control.failed.or(silent), ..*control };
+        let run = match &self.0.bound {
+            Ok(bound) => self.0.execute.execute(bound.as_ref(), images, outs, scratch, &control),
+            Err(error) => {
+                let undone = (0..images.len()).collect();
+                Err(Box::new(Unfinished { error: error.clone(), undone, statistics: Statistics::default() }))
+            }
+        };
+        run.or_else(|unfinished| match &unfinished.error {
+            ExecError::Device { what, reason } if falls_back => {
+                if let Some(failed) = control.failed {
+                    failed(&format!("{what}: {reason}; the CPU goes on"));
+                }
+                self.finish(&unfinished, images, outs, &control)
+            }
+            _ => Err(unfinished.error),
+        })
+    }
+
+    /// Computes on the CPU what a run has left undone.
+    fn finish(
+        &self,
+        unfinished: &Unfinished,
+        images: &[AnyView<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let matcher = self.on_cpu()?;
+        let mut scratch = matcher.make_scratch();
+        let (tiles, templates) = (matcher.plan().tiles(), matcher.plan().spec().templates());
+        let total = images.len() * tiles;
+        let mut done = total - unfinished.undone.len() * tiles;
+        let mut statistics = unfinished.statistics;
+        for &image in &unfinished.undone {
+            let outs = &mut outs[image * templates..(image + 1) * templates];
+            let progress = |now: usize, _: usize| control.progress.iter().for_each(|progress| progress(done + now, total));
+            let control = Control { progress: Some(&progress), ..*control };
+            match matcher.execute_into(&images[image..=image], outs, &mut scratch, &control) {
+                Err(ExecError::Cancelled { done: now, .. }) => return Err(ExecError::Cancelled { done: done + now, total }),
+                counts => statistics.add(counts?),
+            }
+            done += tiles;
+        }
+        Ok(statistics)
+    }
+
+    /// The same templates on the CPU, for any number of images.
+    fn on_cpu(&self) -> Result<Matcher, ExecError> {
+        let mut made = self.0.on_cpu.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(matcher) = &*made {
+            return Ok(matcher.clone());
+        }
+        let spec = self.0.plan.spec().clone().with_images(0)?;
+        let matcher = self.bind_to(&self.0.plan.planner().on_cpu().plan(&spec)?)?;
+        *made = Some(matcher.clone());
+        Ok(matcher)
     }
 
     /// As [`Matcher::execute_into`], of images that already lie on a device of the plan: they are not copied.
     ///
     /// # Errors
-    /// As there, a plan for the CPU, or an image on another device.
+    /// As there, a plan for the CPU, or an image on another device. The CPU takes nothing over: it does not see such images.
     #[cfg(feature = "cuda")]
     pub fn execute_resident(
         &self,
@@ -186,7 +251,8 @@ impl Matcher {
             }
         }
         self.check_outs(images.len(), outs)?;
-        self.0.execute.execute_resident(self.0.bound.as_ref(), images, outs, scratch)
+        let bound = self.0.bound.as_ref().map_err(ExecError::clone)?;
+        self.0.execute.execute_resident(bound.as_ref(), images, outs, scratch)
     }
 
     fn check_outs(&self, images: usize, outs: &[AnyViewMut<'_>]) -> Result<(), SpecError> {
@@ -220,7 +286,12 @@ impl Matcher {
     /// The same templates for images of another shape.
     pub(crate) fn rebind(&self, image: flcc_core::shape::Shape) -> Result<Matcher, ExecError> {
         let spec = self.0.plan.spec().with_image_shape(image)?.with_images(0)?;
-        let plan = self.0.plan.planner().plan(&spec)?;
+        self.bind_to(&self.0.plan.planner().plan(&spec)?)
+    }
+
+    /// The same templates bound to another plan.
+    fn bind_to(&self, plan: &Plan) -> Result<Matcher, ExecError> {
+        let spec = plan.spec();
         let templates = self
             .0
             .templates
@@ -229,5 +300,158 @@ impl Matcher {
             .collect::<Result<Vec<_>, _>>()?;
         let mask = self.0.mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1)).transpose()?;
         plan.bind(&templates, mask.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::plan::Plan;
+    use crate::planner::Planner;
+    use crate::solvers::SOLVERS;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// The direct method as a device that fails in the midst of a run, or when templates are bound.
+    struct Failing {
+        direct: Box<dyn Execute>,
+        templates: usize,
+        binds: bool,
+        /// Runs that failed.
+        runs: Arc<AtomicUsize>,
+    }
+
+    fn fault() -> ExecError {
+        ExecError::Device { what: "device 3: a copy".into(), reason: "it is lost".into() }
+    }
+
+    impl Execute for Failing {
+        fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
+            if self.binds { self.direct.bind(checked, weights) } else { Err(fault()) }
+        }
+
+        fn rank(&self, _checked: &[Checked], _weights: &Weights, _limit: usize) -> Option<usize> {
+            None
+        }
+
+        fn scratch_bytes(&self, workers: usize) -> usize {
+            self.direct.scratch_bytes(workers)
+        }
+
+        fn template_bytes(&self) -> usize {
+            self.direct.template_bytes()
+        }
+
+        fn tiles(&self) -> usize {
+            self.direct.tiles()
+        }
+
+        fn scratch(&self, workers: usize, results: usize) -> Scratch {
+            self.direct.scratch(workers, results)
+        }
+
+        fn appetite(&self) -> usize {
+            4
+        }
+
+        /// Computes every third image and spoils the results of the others.
+        fn execute(
+            &self,
+            bound: &(dyn Any + Send + Sync),
+            images: &[AnyView<'_>],
+            outs: &mut [AnyViewMut<'_>],
+            scratch: &mut Scratch,
+            control: &Control<'_>,
+        ) -> Result<Statistics, Box<Unfinished>> {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            let mut undone = Vec::new();
+            let mut statistics = Statistics::default();
+            for (index, image) in images.iter().enumerate() {
+                let outs = &mut outs[index * self.templates..(index + 1) * self.templates];
+                statistics.add(self.direct.execute(bound, std::slice::from_ref(image), outs, scratch, control)?);
+                if index % 3 != 1 {
+                    undone.push(index);
+                    for out in outs {
+                        let AnyViewMut::F32(out) = out else { unreachable!("the spec's results are f32") };
+                        out.parts().0.fill(f32::NAN);
+                    }
+                }
+            }
+            Err(Box::new(Unfinished { error: fault(), undone, statistics }))
+        }
+    }
+
+    /// A matcher on a device that fails, and how often it did.
+    fn failing(spec: &Spec, planner: &Planner, templates: &[AnyView<'_>], binds: bool) -> (Result<Matcher, ExecError>, Arc<AtomicUsize>) {
+        let offer = SOLVERS[0].offers(spec, planner.machine()).unwrap().remove(0);
+        let runs = Arc::new(AtomicUsize::new(0));
+        let direct = offer.recipe.build(spec, None).unwrap();
+        let execute = Failing { direct, templates: templates.len(), binds, runs: Arc::clone(&runs) };
+        let plan = Plan::new(spec.clone(), planner.clone(), (offer, Box::new(execute), 1), None, Vec::new());
+        (plan.bind(templates, None), runs)
+    }
+
+    fn pixels(count: usize, seed: u32) -> Pixels {
+        Pixels::U8((0..count as u32).map(|index| (index.wrapping_add(seed).wrapping_mul(2_654_435_761) >> 23) as u8).collect())
+    }
+
+    #[test]
+    fn the_cpu_takes_over_what_a_device_leaves_undone() {
+        let spec: Spec = "zncc:u8:0@20x30*2@5x6:valid,acc=exact".parse().unwrap();
+        let (templates, images) = ([1, 2].map(|seed| pixels(30, seed)), [3, 4, 5, 6, 7, 8, 9].map(|seed| pixels(600, seed)));
+        let templates = templates.each_ref().map(|template| AnyView::dense(template, spec.template(), 1).unwrap());
+        let images = images.each_ref().map(|image| AnyView::dense(image, spec.image(), 1).unwrap());
+        let planner = Planner::with_machine(Machine::detect().unwrap()).threads(2);
+        let expected = planner.plan(&spec).unwrap().execute(&images, &templates, None).unwrap();
+        let same = |maps: &[ScoreMap]| maps.len() == 14 && maps.iter().zip(&expected).all(|(a, b)| a.data() == b.data());
+
+        // By itself a failure is the run's error.
+        let (matcher, runs) = failing(&spec, &planner, &templates, true);
+        assert_eq!(matcher.unwrap().execute(&images).unwrap_err(), fault());
+        assert_eq!(failing(&spec, &planner, &templates, false).0.map(|_| ()).unwrap_err(), fault());
+        assert_eq!(runs.load(Ordering::Relaxed), 1);
+
+        // Where the CPU is to take over, results are there, in order, and each failure is told once.
+        let planner = planner.fall_back(true);
+        for binds in [true, false] {
+            let (matcher, runs) = failing(&spec, &planner, &templates, binds);
+            let matcher = matcher.unwrap();
+            assert!(same(&matcher.execute(&images).unwrap()), "unheard");
+            let told = Mutex::new(Vec::new());
+            let failed = |words: &str| told.lock().unwrap().push(words.to_string());
+            let last = Mutex::new((0, 0));
+            let progress = |done: usize, total: usize| *last.lock().unwrap() = (done, total);
+            let control = Control { progress: Some(&progress), failed: Some(&failed), ..Control::default() };
+            assert!(same(&matcher.execute_with(&images, &control).unwrap().0));
+            assert_eq!(*told.lock().unwrap(), ["device 3: a copy: it is lost; the CPU goes on"]);
+            let (done, total) = *last.lock().unwrap();
+            assert!(done == total && total >= images.len(), "{done} of {total}");
+            assert_eq!(runs.load(Ordering::Relaxed), if binds { 2 } else { 0 });
+
+            // A stream of them takes four at a time.
+            told.lock().unwrap().clear();
+            let results: Vec<_> = matcher.stream().run_with(images, &control).collect();
+            assert!(same(&results.into_iter().flat_map(Result::unwrap).collect::<Vec<_>>()));
+            assert_eq!(told.lock().unwrap().len(), 2);
+        }
+    }
+
+    #[test]
+    fn who_takes_over_can_be_cancelled() {
+        let spec: Spec = "zncc:u8:0@20x30*5x6:valid".parse().unwrap();
+        let (template, image) = (pixels(30, 1), pixels(600, 2));
+        let (template, image) = (AnyView::dense(&template, spec.template(), 1).unwrap(), AnyView::dense(&image, spec.image(), 1).unwrap());
+        let planner = Planner::with_machine(Machine::detect().unwrap()).threads(1).fall_back(true);
+        let matcher = failing(&spec, &planner, &[template], false).0.unwrap();
+        let token = crate::exec::CancelToken::new();
+        let (stop, calls) = (token.clone(), AtomicUsize::new(0));
+        let progress = |_: usize, _: usize| {
+            if calls.fetch_add(1, Ordering::Relaxed) == 1 {
+                stop.cancel()
+            }
+        };
+        let control = Control { progress: Some(&progress), cancel: Some(&token), ..Control::default() };
+        let error = matcher.execute_with(&[image; 5], &control).unwrap_err();
+        assert_eq!(error, ExecError::Cancelled { done: 2, total: 5 });
     }
 }

@@ -12,7 +12,7 @@ use flcc_core::view::AnyView;
 use crate::exec::Execute;
 use crate::matcher::Matcher;
 use crate::planner::Planner;
-use crate::solver::{Method, Offer};
+use crate::solver::{Method, Offer, Platform};
 
 /// A plan. Cheap to clone.
 #[derive(Clone)]
@@ -107,6 +107,11 @@ impl Plan {
     /// The method.
     pub fn method(&self) -> Method {
         self.0.chosen.offer.method
+    }
+
+    /// Where it computes.
+    pub fn platform(&self) -> Platform {
+        self.0.chosen.offer.recipe.platform()
     }
 
     /// How many threads work on an execution.

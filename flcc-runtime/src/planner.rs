@@ -65,6 +65,7 @@ pub struct Planner {
     threads: usize,
     memory_limit: Option<usize>,
     platform: Platform,
+    fall_back: bool,
     method: Method,
     wisdom: Arc<Mutex<Wisdom>>,
 }
@@ -87,6 +88,7 @@ impl Planner {
             threads,
             memory_limit: None,
             platform: Platform::default(),
+            fall_back: false,
             method: Method::default(),
             wisdom: Arc::default(),
         }
@@ -140,6 +142,22 @@ impl Planner {
         Ok(Planner { machine: Arc::new(machine.with_devices(chosen, about)), ..self })
     }
 
+    /// Whether the CPU computes what GPUs fail at: images that have no results when no device is left, and plans that no device
+    /// takes because of its state. Each failure is told to [`Control::failed`] and in `explain()`. Without it, it is an error. A
+    /// platform that is absent, or does not serve a spec, is a refusal in both cases.
+    pub fn fall_back(self, fall_back: bool) -> Planner {
+        Planner { fall_back, ..self }
+    }
+
+    pub(crate) fn falls_back(&self) -> bool {
+        self.fall_back
+    }
+
+    /// The planner of what is left when every GPU has failed: the CPU, at once.
+    pub(crate) fn on_cpu(&self) -> Planner {
+        Planner { platform: Platform::Cpu, effort: Effort::Estimate, ..self.clone() }
+    }
+
     /// Forces a method; `auto` lets the planner choose.
     pub fn method(self, method: Method) -> Planner {
         Planner { method, ..self }
@@ -166,10 +184,14 @@ impl Planner {
     /// A forced method or platform that does not serve the spec, with its reason; a memory limit that no offer meets, with
     /// the least that one would.
     pub fn plan(&self, spec: &Spec) -> Result<Plan, PlanError> {
-        if let Some(plan) = self.remembered(spec) {
+        self.search(spec, self, Vec::new())
+    }
+
+    /// A plan for a spec that belongs to `owner`, who has tried some candidates before.
+    fn search(&self, spec: &Spec, owner: &Planner, mut candidates: Vec<Candidate>) -> Result<Plan, PlanError> {
+        if let Some(plan) = self.remembered(spec, owner) {
             return Ok(plan);
         }
-        let mut candidates = Vec::new();
         let mut offers: Vec<(&'static str, Offer)> = Vec::new();
         let mut refusal: Option<Refusal> = None;
         for solver in &SOLVERS {
@@ -196,6 +218,7 @@ impl Planner {
         let mut passed: Vec<Candidate> = Vec::new();
         let mut taken: HashMap<&str, usize> = HashMap::new();
         let mut least: Option<usize> = None;
+        let mut failed = false;
         for (name, offer) in eligible {
             // The best few of a solver stand for the rest, unless memory decides; without measuring the best of all does.
             let kept = taken.entry(name).or_default();
@@ -214,10 +237,14 @@ impl Planner {
                 }
                 Err(Misfit::Memory(bytes)) => least = Some(least.map_or(bytes, |least| least.min(bytes))),
                 Err(Misfit::Refused(reason)) => {
+                    failed = true;
                     candidates.push(Candidate::refused(&offer.kernel.to_string(), offer.method, &reason.reason));
                     refusal.get_or_insert(reason);
                 }
             }
+        }
+        if fitting.is_empty() && failed && self.fall_back && self.platform == Platform::Cuda {
+            return self.on_cpu().search(spec, owner, candidates);
         }
         if fitting.is_empty() {
             return Err(match (least, refusal) {
@@ -242,7 +269,7 @@ impl Planner {
                 candidates.push(Candidate::of(&offer, Outcome::Refused(reason.into())));
             }
         }
-        Ok(Plan::new(spec.clone(), self.clone(), fitting.swap_remove(chosen), runner_up, candidates))
+        Ok(Plan::new(spec.clone(), owner.clone(), fitting.swap_remove(chosen), runner_up, candidates))
     }
 
     /// The plan that uses a kernel by its name, tile included, whatever the others would cost: two specs under one kernel
@@ -265,7 +292,7 @@ impl Planner {
     }
 
     /// The plan that wisdom knows, if it is one that may be taken.
-    fn remembered(&self, spec: &Spec) -> Option<Plan> {
+    fn remembered(&self, spec: &Spec, owner: &Planner) -> Option<Plan> {
         let entry = {
             let wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
             wisdom.lookup(&self.machine.fingerprint(), SOURCE, spec, self.threads).cloned()?
@@ -278,7 +305,7 @@ impl Planner {
             entry.others().iter().map(|(kernel, ns)| Candidate { method: method_of(kernel), ..candidate(kernel, Outcome::Measured(*ns)) }),
         );
         let (execute, workers) = self.fit(spec, &offer).ok()?;
-        Some(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
+        Some(Plan::new(spec.clone(), owner.clone(), (offer, execute, workers), None, candidates))
     }
 
     /// The offer of a kernel by name, from the solvers that are asked.
@@ -429,7 +456,7 @@ impl Trial {
         for run in 0..=most {
             let mut outs: Vec<_> = maps.iter_mut().map(flcc_core::score::ScoreMap::view_mut).collect();
             let start = Instant::now();
-            execute.execute(bound.as_ref(), &[image], &mut outs, &mut scratch, &Control::default()).map_err(|error| failed(&error))?;
+            execute.execute(bound.as_ref(), &[image], &mut outs, &mut scratch, &Control::default()).map_err(|run| failed(&run.error))?;
             let ns = start.elapsed().as_nanos() as u64;
             // The first run warms caches and pages; it counts only where a second is not worth its time.
             let hopeless = best.is_some_and(|best| ns > 3 * best);

@@ -75,6 +75,15 @@ pub enum Recipe {
 }
 
 impl Recipe {
+    /// Where it computes.
+    pub fn platform(&self) -> Platform {
+        match self {
+            Recipe::Cpu(_) => Platform::Cpu,
+            #[cfg(feature = "cuda")]
+            Recipe::Cuda(_) => Platform::Cuda,
+        }
+    }
+
     /// Builds it, to take at most so many bytes where it has a choice.
     ///
     /// # Errors

@@ -17,6 +17,9 @@ use crate::matcher::Matcher;
 /// How many image sizes besides the plan's are kept planned.
 const KEPT: usize = 4;
 
+/// What a run is watched with where nobody watches it.
+const NOTHING_WATCHED: Control<'static> = Control { progress: None, cancel: None, failed: None };
+
 /// A matcher on a stream of images.
 pub struct Stream {
     /// The matcher of each size seen lately, the last used at the end; the plan's own is `first`.
@@ -35,7 +38,7 @@ impl Stream {
     /// An image of another type or number of channels, or of a size that the problem has no answer for. The stream goes on
     /// with the next image.
     pub fn push(&mut self, image: &AnyView<'_>) -> Result<Vec<ScoreMap>, ExecError> {
-        self.push_with(image, &Control::default())
+        self.push_with(image, &NOTHING_WATCHED)
     }
 
     /// As [`Stream::push`], with progress and a way to cancel.
@@ -78,36 +81,55 @@ impl Stream {
         I: IntoIterator,
         I::Item: AsImage,
     {
+        self.run_with(images, &NOTHING_WATCHED)
+    }
+
+    /// As [`Stream::run`], with a way to cancel, and to hear of devices that fail.
+    pub fn run_with<'s, 'c: 's, I>(
+        &'s mut self,
+        images: I,
+        control: &'c Control<'c>,
+    ) -> impl Iterator<Item = Result<Vec<ScoreMap>, ExecError>> + use<'s, 'c, I>
+    where
+        I: IntoIterator,
+        I::Item: AsImage,
+    {
         let mut images = images.into_iter();
         let mut ready = VecDeque::new();
         std::iter::from_fn(move || {
             if ready.is_empty() {
                 let taken: Vec<I::Item> = images.by_ref().take(self.appetite()).collect();
                 let views: Vec<AnyView<'_>> = taken.iter().map(AsImage::as_image).collect();
-                for alike in views.chunk_by(|a, b| a.shape() == b.shape()) {
-                    ready.extend(self.together(alike));
-                }
+                ready.extend(self.push_all(&views, control));
             }
             ready.pop_front()
         })
     }
 
-    fn appetite(&self) -> usize {
+    /// How many images in one call of [`Stream::push_all`] keep everything busy: 1 on a CPU, and where the plan's spec gives
+    /// the number of images.
+    pub fn appetite(&self) -> usize {
         if self.first.plan().spec().images() == 0 { self.first.appetite() } else { 1 }
     }
 
+    /// The results of the next images, in their order: those of one shape that follow each other are computed together. One
+    /// that fails takes no other with it.
+    pub fn push_all(&mut self, images: &[AnyView<'_>], control: &Control<'_>) -> Vec<Result<Vec<ScoreMap>, ExecError>> {
+        images.chunk_by(|a, b| a.shape() == b.shape()).flat_map(|alike| self.together(alike, control)).collect()
+    }
+
     /// The results of images of one shape.
-    fn together(&mut self, images: &[AnyView<'_>]) -> Vec<Result<Vec<ScoreMap>, ExecError>> {
+    fn together(&mut self, images: &[AnyView<'_>], control: &Control<'_>) -> Vec<Result<Vec<ScoreMap>, ExecError>> {
         if images.len() > 1
             && let Ok(matcher) = self.matcher(images[0].shape())
-            && let Ok(maps) = matcher.execute(images)
+            && let Ok((maps, _)) = matcher.execute_with(images, control)
         {
             let templates = matcher.plan().spec().templates();
             let mut maps = maps.into_iter();
             return images.iter().map(|_| Ok(maps.by_ref().take(templates).collect())).collect();
         }
         // One by one, so that an image that fails takes no other with it.
-        images.iter().map(|image| self.push(image)).collect()
+        images.iter().map(|image| self.push_with(image, control)).collect()
     }
 }
 

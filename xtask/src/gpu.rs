@@ -11,8 +11,9 @@ use crate::dist;
 /// Cases that the independent judge runs, each in a process of its own.
 const SAMPLE: usize = 30;
 
-/// What the sanitizers see: one size of each template, method by method, small enough for their pace.
-const SANITIZED: [(&str, &str); 14] = [
+/// What is planned from nothing and what the sanitizers see: one size of each template, method by method, small enough for their
+/// pace.
+const SPECS: [(&str, &str); 14] = [
     ("direct", "corr:f32:150x161*7x7:full"),
     ("direct", "zncc:f32:150x161*16x16:same,reflect"),
     ("direct", "zncc:f64:150x161*7x7:full,mirror"),
@@ -119,6 +120,7 @@ pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
         command.env("FLCC_REQUIRE", "cuda,nvrtc");
         log.run(&format!("tests {test}"), &mut command, tests);
     }
+    plans(&mut log, &folder)?;
     sanitize(&mut log, &folder);
     log.summary(began.elapsed().as_secs_f64())
 }
@@ -180,6 +182,44 @@ fn sample(index: &str) -> String {
     format!("^({})$", chosen.join("|"))
 }
 
+/// Largest error of a benched spec, as bench tells it.
+const MOST_ERROR: f64 = 1e-5;
+
+/// The times to plan each spec: cold, in a process of its own with no code kept, and warm, again in that process. Results decide,
+/// times do not.
+fn plans(log: &mut Log, folder: &Path) -> Result<(), String> {
+    let cache = env::temp_dir().join(format!("flcc-gpu-check-{}", std::process::id()));
+    let mut times = Vec::new();
+    for (method, spec) in SPECS {
+        let mut command = Command::new(folder.join("flcc"));
+        command.args(["bench", spec, "--platform", "cuda", "--method", method, "--effort", "estimate", "--seconds", "0.01"]);
+        command.env("FLCC_CACHE", &cache).env_remove("FLCC_WISDOM");
+        log.run(&format!("plan {method} {spec}"), &mut command, |output| {
+            let error = field(output, "max_error")?;
+            if error.is_nan() || error > MOST_ERROR {
+                return Err(format!("error {error:e}, expected at most {MOST_ERROR:e}"));
+            }
+            let (cold, warm) = (field(output, "plan_ns")?, field(output, "warm_plan_ns")?);
+            times.push((cold, warm));
+            Ok(format!("cold {:.1} ms, warm {:.2} ms, error {error:e}", cold / 1e6, warm / 1e6))
+        });
+        // What the next spec shares with this one it compiles again.
+        if cache.exists() {
+            fs::remove_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
+        }
+    }
+    let worst = |time: fn(&(f64, f64)) -> f64| times.iter().map(time).fold(0.0, f64::max) / 1e6;
+    println!("       the worst of {} plans: cold {:.1} ms, warm {:.2} ms", times.len(), worst(|time| time.0), worst(|time| time.1));
+    Ok(())
+}
+
+/// A number in the line that bench prints.
+fn field(output: &str, name: &str) -> Result<f64, String> {
+    let behind = output.split_once(&format!("\"{name}\":")).ok_or_else(|| format!("no {name}"))?.1;
+    let text = behind.split([',', '}']).next().unwrap_or_default();
+    text.parse().map_err(|_| format!("{name}: expected a number, got {text:?}"))
+}
+
 /// One size of each template under NVIDIA's sanitizers.
 fn sanitize(log: &mut Log, folder: &Path) {
     let found = env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join("compute-sanitizer").is_file()));
@@ -188,7 +228,7 @@ fn sanitize(log: &mut Log, folder: &Path) {
             log.add(&format!("sanitizer {tool}"), Outcome::Absent, "no compute-sanitizer on the path", 0.0);
             continue;
         }
-        for (method, spec) in SANITIZED {
+        for (method, spec) in SPECS {
             let mut command = Command::new("compute-sanitizer");
             command.args(["--tool", tool, "--error-exitcode", "9"]).arg(folder.join("flcc"));
             command.args(["bench", spec, "--platform", "cuda", "--method", method, "--effort", "estimate", "--seconds", "0.01"]);
@@ -213,6 +253,13 @@ mod tests {
         assert!(counts(&format!("SKIP a  refused: no\n{line}"), false).is_err());
         assert!(counts(&format!("SKIP a  refused: no\n{line}"), true).is_ok());
         assert!(counts("RESULT cases many", false).is_err() && counts("", true).is_err());
+    }
+
+    #[test]
+    fn the_line_of_bench_is_understood() {
+        let line = r#"{"spec":"x","plan_ns":120,"warm_plan_ns":7,"max_error":2.5e-7}"#;
+        assert_eq!(["plan_ns", "warm_plan_ns", "max_error"].map(|name| field(line, name)), [Ok(120.0), Ok(7.0), Ok(2.5e-7)]);
+        assert!(field(line, "median_ns").is_err() && field(r#"{"max_error":null}"#, "max_error").is_err());
     }
 
     #[test]

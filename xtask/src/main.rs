@@ -10,55 +10,43 @@ mod gpu;
 mod proof;
 mod tidy;
 
+use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+const USAGE: &str = "\
+Developer commands of FLCC: cargo xtask COMMAND
 
-#[derive(Parser)]
-#[command(name = "cargo xtask", about = "Developer commands of FLCC")]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
+gen                  renders the CUDA sources and their registry into generated/
+gen --check          writes nothing; lists the files that are missing, extra or changed, and fails if there are any
+gen --prove          compiles every source for every architecture too, and writes generated/PROVEN
+dist DIR             gathers programs and data in a folder, for gpu-check on a machine without cargo
+gpu-check [--bin-dir DIR]
+                     checks this machine's GPU: conformance, tests, sanitizers; prints a line for each and one for all;
+                     DIR is a folder that dist made, without it the programs are built
+tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, unsafe code, names, what may
+                     not be committed";
 
-#[derive(Subcommand)]
-enum Command {
-    /// Renders the CUDA sources and their registry into generated/
-    Gen {
-        /// Writes nothing; lists the files that are missing, extra or changed, and fails if there are any
-        #[arg(long, conflicts_with = "prove")]
-        check: bool,
-        /// Compiles every source for every architecture too, and writes generated/PROVEN
-        #[arg(long)]
-        prove: bool,
-    },
-    /// Gathers programs and data in a folder, for gpu-check on a machine without cargo
-    Dist {
-        /// The folder
-        folder: PathBuf,
-    },
-    /// Checks this machine's GPU: conformance, tests, sanitizers; prints a line for each and one for all
-    GpuCheck {
-        /// A folder that dist made; without it the programs are built
-        #[arg(long, value_name = "DIR")]
-        bin_dir: Option<PathBuf>,
-    },
-    /// Checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, unsafe code, names, what may not be committed
-    Tidy,
+/// Does what the arguments ask for; what there is to say about it.
+fn run(arguments: &[&str]) -> Result<String, String> {
+    let root = files::root();
+    match arguments {
+        ["gen"] => generate::write(&root),
+        ["gen", "--check"] => generate::check(&root),
+        ["gen", "--prove"] => generate::prove(&root),
+        ["dist", folder] if !folder.starts_with('-') => dist::gather(&root, &PathBuf::from(folder)),
+        ["gpu-check"] => gpu::check(&root, None),
+        ["gpu-check", "--bin-dir", folder] => gpu::check(&root, Some(PathBuf::from(folder))),
+        ["tidy"] => tidy::run(&root),
+        ["help" | "--help" | "-h"] => Ok(USAGE.into()),
+        other => Err(format!("expected a command, got {:?}\n\n{USAGE}", other.join(" "))),
+    }
 }
 
 fn main() -> ExitCode {
-    let root = files::root();
-    let outcome = match Arguments::parse().command {
-        Command::Gen { check: true, .. } => generate::check(&root),
-        Command::Gen { prove: true, .. } => generate::prove(&root),
-        Command::Gen { .. } => generate::write(&root),
-        Command::Dist { folder } => dist::gather(&root, &folder),
-        Command::GpuCheck { bin_dir } => gpu::check(&root, bin_dir),
-        Command::Tidy => tidy::run(&root),
-    };
-    match outcome {
+    let arguments: Vec<String> = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
         Ok(summary) => {
             println!("{summary}");
             ExitCode::SUCCESS
@@ -67,5 +55,19 @@ fn main() -> ExitCode {
             eprintln!("{reason}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_call_tells_the_right_ones() {
+        for wrong in [&[][..], &["gen", "--chekc"], &["gen", "--check", "--prove"], &["dist"], &["dist", "--help"], &["tidy", "x"]] {
+            let reason = run(wrong).unwrap_err();
+            assert!(reason.starts_with("expected a command, got ") && reason.ends_with(USAGE), "{reason}");
+        }
+        assert_eq!(run(&["--help"]), Ok(USAGE.to_string()));
     }
 }

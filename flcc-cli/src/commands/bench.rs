@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use flcc_runtime::{AnyView, Control, DType, Effort, MaskKind, Matcher, Oracle, Pixels, Plan, ScoreMap, Shape, Spec, SpecError};
+use flcc_runtime::{AnyView, Control, DType, Effort, MaskKind, Matcher, Oracle, Pixels, ScoreMap, Shape, Spec, SpecError};
 use serde_json::json;
 
 use crate::args::{Bench, Planning};
@@ -40,7 +40,7 @@ pub fn run(args: &Bench, planning: &Planning, out: &mut dyn Write) -> Result<(),
     Ok(())
 }
 
-/// Arrays of a spec.
+/// Made-up arrays of a spec.
 struct Data {
     images: Vec<Pixels>,
     templates: Vec<Pixels>,
@@ -52,24 +52,24 @@ fn bench(spec: &Spec, session: &Session, seconds: f64) -> Result<String, Error> 
     let began = Instant::now();
     let plan = session.planner.plan(spec)?;
     let plan_ns = nanoseconds(began.elapsed());
+    let began = Instant::now();
+    session.planner.plan(spec)?;
+    let warm_plan_ns = nanoseconds(began.elapsed());
     check_plan(&plan, 0.0)?;
 
     let data = Data::new(spec);
-    let images = data.images.iter().map(|image| AnyView::dense(image, spec.image(), spec.channels())).collect::<Result<Vec<_>, _>>()?;
-    let templates =
-        data.templates.iter().map(|template| AnyView::dense(template, spec.template(), spec.channels())).collect::<Result<Vec<_>, _>>()?;
-    let mask = data.mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1)).transpose()?;
-    let matcher = plan.bind(&templates, mask.as_ref())?;
-    let results = images.len() * templates.len();
+    let arrays = data.arrays(spec)?;
+    let matcher = plan.bind(&arrays.templates, arrays.mask.as_ref())?;
+    let results = arrays.images.len() * arrays.templates.len();
     let mut maps: Vec<ScoreMap> = (0..results).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
     let mut scratch = matcher.make_scratch();
     let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-    matcher.execute_into(&images, &mut outs, &mut scratch, &Control::default())?;
+    matcher.execute_into(&arrays.images, &mut outs, &mut scratch, &Control::default())?;
 
     // The first run warmed up; its answer is checked before any is timed.
-    let check = check(spec, &plan, &matcher, &images, &templates, mask.as_ref(), &maps, session.planner.machine().cores())?;
+    let check = check(&matcher, &arrays, &maps, session.planner.machine().cores())?;
     let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-    let mut execute = || matcher.execute_into(&images, &mut outs, &mut scratch, &Control::default());
+    let mut execute = || matcher.execute_into(&arrays.images, &mut outs, &mut scratch, &Control::default());
     execute()?;
     let mut times = Vec::new();
     let (began, budget) = (Instant::now(), Duration::from_secs_f64(seconds));
@@ -89,6 +89,7 @@ fn bench(spec: &Spec, session: &Session, seconds: f64) -> Result<String, Error> 
         ("kernel", json!(matcher.kernel().to_string())),
         ("threads", json!(plan.workers())),
         ("plan_ns", json!(plan_ns)),
+        ("warm_plan_ns", json!(warm_plan_ns)),
         ("median_ns", json!(median_ns)),
         ("min_ns", json!(times[0])),
         ("runs", json!(times.len())),
@@ -189,6 +190,23 @@ impl Data {
         };
         Data { images, templates, mask }
     }
+
+    /// Views of them.
+    fn arrays(&self, spec: &Spec) -> Result<Arrays<'_>, SpecError> {
+        let view = |pixels, shape| AnyView::dense(pixels, shape, spec.channels());
+        Ok(Arrays {
+            images: self.images.iter().map(|image| view(image, spec.image())).collect::<Result<_, _>>()?,
+            templates: self.templates.iter().map(|template| view(template, spec.template())).collect::<Result<_, _>>()?,
+            mask: self.mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1)).transpose()?,
+        })
+    }
+}
+
+/// What a run reads.
+struct Arrays<'a> {
+    images: Vec<AnyView<'a>>,
+    templates: Vec<AnyView<'a>>,
+    mask: Option<AnyView<'a>>,
 }
 
 /// What the check found.
@@ -211,18 +229,10 @@ fn draw(noise: &mut Noise, results: usize, count: usize) -> Vec<BTreeSet<usize>>
     random
 }
 
-/// Compares results with the oracle.
-#[allow(clippy::too_many_arguments, reason = "everything that the run before it had")]
-fn check(
-    spec: &Spec,
-    plan: &Plan,
-    matcher: &Matcher,
-    images: &[AnyView<'_>],
-    templates: &[AnyView<'_>],
-    mask: Option<&AnyView<'_>>,
-    maps: &[ScoreMap],
-    threads: usize,
-) -> Result<Check, Error> {
+/// Compares the results of a run with the oracle.
+fn check(matcher: &Matcher, arrays: &Arrays<'_>, maps: &[ScoreMap], threads: usize) -> Result<Check, Error> {
+    let Arrays { images, templates, mask } = arrays;
+    let spec = matcher.plan().spec();
     let results = images.len() * templates.len();
     let all = spec.direct_operations() * results as f64 <= CHECK_ALL;
     let mut noise = Noise(0x5851_f42d_4c95_7f2d);
@@ -232,7 +242,7 @@ fn check(
     let progress = Progress::new();
     let (mut largest, mut error, mut checked) = (0.0f64, 0.0f64, 0usize);
     for (result, map) in maps.iter().enumerate() {
-        let oracle = Oracle::new(spec, &images[result / templates.len()], &templates[result % templates.len()], mask)?;
+        let oracle = Oracle::new(spec, &images[result / templates.len()], &templates[result % templates.len()], mask.as_ref())?;
         let positions: Vec<usize> = match all {
             true => (0..count).collect(),
             // Seams and corners of the first results; tiles are the same for all.
@@ -248,11 +258,7 @@ fn check(
     let normalised = spec.op().measure().row().normalised;
     let max_error = if normalised || largest == 0.0 { error } else { error / largest };
     if max_error.is_nan() {
-        return Err(Error::Failed(format!(
-            "bench {}: expected finite results as the oracle's, got NaN from {}",
-            plan.spec(),
-            matcher.kernel()
-        )));
+        return Err(Error::Failed(format!("bench {spec}: expected finite results as the oracle's, got NaN from {}", matcher.kernel())));
     }
     Ok(Check { max_error, checked })
 }

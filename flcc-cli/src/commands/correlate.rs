@@ -79,7 +79,7 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
         accuracy: accuracy(planning),
         roi: args.roi,
     };
-    let session = Session::new(planning, Effort::Estimate)?;
+    let session = Session::new(planning, Effort::Estimate)?.fall_back(args.fall_back);
     let image = Image::open("IMAGE", &args.image, args.extent.gray)?;
     let templates = templates(args, &image)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, args.extent.gray)).transpose()?;
@@ -171,7 +171,7 @@ fn compute(
     if session.measures() {
         check_data(spec)?;
     }
-    let plan = session.planner.plan(spec)?;
+    let plan = session.plan(spec)?;
     check_plan(&plan, more)?;
     let mask = mask.map(Image::view).transpose()?;
     let views = group.iter().map(|&index| templates[index].view()).collect::<Result<Vec<AnyView<'_>>, _>>()?;
@@ -187,7 +187,9 @@ fn compute(
         let index = group.iter().find(wrong).unwrap_or(&group[0]);
         Error::from(error).named("IMAGE", &templates[*index].argument)
     })?;
-    let (maps, _) = matcher.execute_with(&[image.view()?], &Control { progress: Some(&tell), ..Control::default() })?;
+    let failed = |words: &str| session.note(words);
+    let control = Control { progress: Some(&tell), failed: Some(&failed), ..Control::default() };
+    let (maps, _) = matcher.execute_with(&[image.view()?], &control)?;
     let ns = began.elapsed().as_nanos();
     let found = |map| Found { spec: spec.clone(), kernel: matcher.kernel().to_string(), method: matcher.method().to_string(), ns, map };
     Ok(maps.into_iter().map(found).collect())

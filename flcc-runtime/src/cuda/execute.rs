@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use flcc_core::error::{ExecError, SpecError};
@@ -16,7 +17,7 @@ use super::buffer::DeviceImage;
 use super::unit::{Bound, Decisions, SLOTS, Slot, Unit};
 use crate::cpu::bind::{Checked, Weights};
 use crate::cpu::tile::Statistics;
-use crate::exec::{CancelToken, Control, Execute, Owner, Scratch};
+use crate::exec::{CancelToken, Control, Execute, Owner, Scratch, Unfinished};
 
 /// A method on one or several GPUs, for one spec.
 pub struct CudaExecute {
@@ -37,7 +38,11 @@ impl CudaExecute {
     /// # Errors
     /// A device's, or NVRTC's.
     pub fn new(spec: &Spec, decisions: Vec<Decisions>) -> Result<CudaExecute, Fault> {
-        let mut units = decisions.into_iter().map(|decisions| Unit::new(spec, decisions)).collect::<Result<Vec<_>, _>>()?;
+        let unit = |decisions: Decisions| {
+            let device = decisions.device.index;
+            Unit::new(spec, decisions).map_err(|fault| fault.on(device))
+        };
+        let mut units = decisions.into_iter().map(unit).collect::<Result<Vec<_>, _>>()?;
         let group = units.iter().map(Unit::group).min().unwrap_or(1);
         units.iter_mut().for_each(|unit| unit.limit_group(group));
         Ok(CudaExecute { owner: Owner::new(), templates: spec.templates(), units })
@@ -50,90 +55,138 @@ impl CudaExecute {
     fn tiles_of_image(&self) -> usize {
         self.units.first().map_or(0, Unit::tiles)
     }
+}
 
-    /// Gives the groups to the seats of the units that are there, and takes their results.
-    fn work(
-        &self,
-        seats: &mut Vec<Seat>,
-        bound: &[Bound],
-        images: &[AnyView<'_>],
-        outs: &mut [AnyViewMut<'_>],
-        control: &Control<'_>,
-    ) -> Result<Statistics, ExecError> {
-        let size = self.group();
-        let total = images.len() * self.tiles_of_image();
-        let mut alive = vec![true; self.units.len()];
-        let mut queue: VecDeque<usize> = (0..images.len().div_ceil(size)).collect();
-        let mut flying: VecDeque<(usize, usize)> = VecDeque::new();
-        let mut statistics = Statistics::default();
-        let mut done = 0;
-        let span = |group: usize| group * size..(group * size + size).min(images.len());
+/// One run: groups of images given to the seats of the units that are there, and their results taken.
+struct Run<'r> {
+    execute: &'r CudaExecute,
+    bound: &'r [Bound],
+    images: &'r [AnyView<'r>],
+    control: &'r Control<'r>,
+    seats: &'r mut Vec<Seat>,
+    /// Whether each unit is there still.
+    alive: Vec<bool>,
+    /// Groups that wait for a seat.
+    queue: VecDeque<usize>,
+    /// Seats that are busy and their groups, those put in first at the front.
+    flying: VecDeque<(usize, usize)>,
+    statistics: Statistics,
+    /// Tiles done.
+    done: usize,
+}
+
+impl<'r> Run<'r> {
+    fn new(
+        execute: &'r CudaExecute,
+        bound: &'r [Bound],
+        images: &'r [AnyView<'r>],
+        seats: &'r mut Vec<Seat>,
+        control: &'r Control<'r>,
+    ) -> Run<'r> {
+        Run {
+            execute,
+            bound,
+            images,
+            control,
+            seats,
+            alive: vec![true; execute.units.len()],
+            queue: (0..images.len().div_ceil(execute.group())).collect(),
+            flying: VecDeque::new(),
+            statistics: Statistics::default(),
+            done: 0,
+        }
+    }
+
+    /// Until every group is done.
+    fn work(&mut self, outs: &mut [AnyViewMut<'_>]) -> Result<(), ExecError> {
         loop {
-            let free = self.seat(seats, &alive, &flying, queue.len() + flying.len());
-            let next = match free {
-                Ok(Some(seat)) => queue.pop_front().map(|group| (seat, group)),
-                Ok(None) => None,
+            let free = match self.seat() {
+                Ok(free) => free,
                 Err((unit, fault)) => {
-                    self.give_up(unit, fault, &mut alive, seats, &mut flying, &mut queue, control)?;
+                    self.give_up(unit, fault)?;
                     continue;
                 }
             };
-            if let Some((index, group)) = next {
-                let Seat { unit, slot } = &mut seats[index];
-                let unit = *unit;
-                let cancelled = || control.cancel.is_some_and(CancelToken::is_cancelled);
-                match self.units[unit].submit(slot, &bound[unit], &images[span(group)], |_| !cancelled()) {
-                    Ok(true) => flying.push_back((index, group)),
-                    Ok(false) => return Err(ExecError::Cancelled { done, total }),
-                    Err(fault) => {
-                        queue.push_front(group);
-                        self.give_up(unit, fault, &mut alive, seats, &mut flying, &mut queue, control)?;
-                    }
-                }
-            } else if let Some((index, group)) = flying.pop_front() {
-                let Seat { unit, slot } = &mut seats[index];
-                let unit = *unit;
-                let mine = span(group);
-                match self.units[unit].collect(slot, &mut outs[mine.start * self.templates..mine.end * self.templates]) {
-                    Ok(counts) => {
-                        statistics.add(counts);
-                        done += mine.len() * self.tiles_of_image();
-                        if let Some(progress) = control.progress {
-                            progress(done, total);
-                        }
-                    }
-                    Err(fault) => {
-                        queue.push_front(group);
-                        self.give_up(unit, fault, &mut alive, seats, &mut flying, &mut queue, control)?;
-                    }
-                }
+            if let Some(seat) = free
+                && let Some(group) = self.queue.pop_front()
+            {
+                self.submit(seat, group)?;
+            } else if let Some((seat, group)) = self.flying.pop_front() {
+                self.collect(seat, group, outs)?;
             } else {
-                return Ok(statistics);
+                return Ok(());
             }
         }
     }
 
-    /// A seat with nothing in its queue, made now if a unit has fewer than it may have and there is work for one more.
-    fn seat(
-        &self,
-        seats: &mut Vec<Seat>,
-        alive: &[bool],
-        flying: &VecDeque<(usize, usize)>,
-        groups: usize,
-    ) -> Result<Option<usize>, (usize, Fault)> {
-        let busy = |index: usize| flying.iter().any(|(seat, _)| *seat == index);
-        let wanted = groups.min(SLOTS * self.units.len());
+    /// The images of a group.
+    fn span(&self, group: usize) -> Range<usize> {
+        let size = self.execute.group();
+        group * size..(group * size + size).min(self.images.len())
+    }
+
+    /// Tiles of all images.
+    fn total(&self) -> usize {
+        self.images.len() * self.execute.tiles_of_image()
+    }
+
+    /// Puts a group into a seat's queue.
+    fn submit(&mut self, seat: usize, group: usize) -> Result<(), ExecError> {
+        let images = &self.images[self.span(group)];
+        let Seat { unit, slot } = &mut self.seats[seat];
+        let unit = *unit;
+        let cancelled = || self.control.cancel.is_some_and(CancelToken::is_cancelled);
+        match self.execute.units[unit].submit(slot, &self.bound[unit], images, |_| !cancelled()) {
+            Ok(true) => self.flying.push_back((seat, group)),
+            Ok(false) => return Err(ExecError::Cancelled { done: self.done, total: self.total() }),
+            Err(fault) => {
+                self.queue.push_front(group);
+                self.give_up(unit, fault)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a group's results out of a seat.
+    fn collect(&mut self, seat: usize, group: usize, outs: &mut [AnyViewMut<'_>]) -> Result<(), ExecError> {
+        let images = self.span(group);
+        let results = images.start * self.execute.templates..images.end * self.execute.templates;
+        let Seat { unit, slot } = &mut self.seats[seat];
+        let unit = *unit;
+        match self.execute.units[unit].collect(slot, &mut outs[results]) {
+            Ok(counts) => {
+                self.statistics.add(counts);
+                self.done += images.len() * self.execute.tiles_of_image();
+                if let Some(progress) = self.control.progress {
+                    progress(self.done, self.total());
+                }
+                Ok(())
+            }
+            Err(fault) => {
+                self.queue.push_front(group);
+                self.give_up(unit, fault)
+            }
+        }
+    }
+
+    /// A seat with nothing in its queue, made now if a unit has fewer than it may have and there is work for one more; or the
+    /// unit that could not make one.
+    fn seat(&mut self) -> Result<Option<usize>, (usize, Fault)> {
+        let units = &self.execute.units;
+        let wanted = self.queue.len() + self.flying.len();
+        // Seats of a unit that was given up do not count: the last group may find none but those.
+        let there = self.seats.iter().filter(|seat| self.alive[seat.unit]).count();
         // Units take turns.
         for round in 0..SLOTS {
-            for unit in (0..self.units.len()).filter(|&unit| alive[unit]) {
-                let mut own = seats.iter().enumerate().filter(|(_, seat)| seat.unit == unit);
+            for unit in (0..units.len()).filter(|&unit| self.alive[unit]) {
+                let mut own = self.seats.iter().enumerate().filter(|(_, seat)| seat.unit == unit);
                 match own.nth(round) {
-                    Some((index, _)) if !busy(index) => return Ok(Some(index)),
+                    Some((index, _)) if !self.flying.iter().any(|(seat, _)| *seat == index) => return Ok(Some(index)),
                     Some(_) => {}
-                    None if seats.len() < wanted => {
-                        let slot = self.units[unit].slot().map_err(|fault| (unit, fault))?;
-                        seats.push(Seat { unit, slot });
-                        return Ok(Some(seats.len() - 1));
+                    None if there < wanted => {
+                        let slot = units[unit].slot().map_err(|fault| (unit, fault))?;
+                        self.seats.push(Seat { unit, slot });
+                        return Ok(Some(self.seats.len() - 1));
                     }
                     None => {}
                 }
@@ -142,24 +195,23 @@ impl CudaExecute {
         Ok(None)
     }
 
+    /// What is left of a run that ended early: what waits, and what no seat will give any more.
+    fn unfinished(&self, error: ExecError) -> Box<Unfinished> {
+        let mut groups: Vec<usize> = self.queue.iter().copied().chain(self.flying.iter().map(|(_, group)| *group)).collect();
+        groups.sort_unstable();
+        let undone = groups.into_iter().flat_map(|group| self.span(group)).collect();
+        Box::new(Unfinished { error, undone, statistics: self.statistics })
+    }
+
     /// Leaves a unit out, and puts what it had back into the queue.
-    #[allow(clippy::too_many_arguments, reason = "the state of a run")]
-    fn give_up(
-        &self,
-        unit: usize,
-        fault: Fault,
-        alive: &mut [bool],
-        seats: &[Seat],
-        flying: &mut VecDeque<(usize, usize)>,
-        queue: &mut VecDeque<usize>,
-        control: &Control<'_>,
-    ) -> Result<(), ExecError> {
-        alive[unit] = false;
-        let fault = Fault::new(format!("device {}: {}", self.units[unit].gpu().device.index, fault.what), fault.reason);
-        let Some(failed) = control.failed.filter(|_| alive.contains(&true)) else {
+    fn give_up(&mut self, unit: usize, fault: Fault) -> Result<(), ExecError> {
+        self.alive[unit] = false;
+        let fault = fault.on(self.execute.units[unit].device());
+        let Some(failed) = self.control.failed.filter(|_| self.alive.contains(&true)) else {
             return Err(fault.into());
         };
         failed(&fault.to_string());
+        let Run { seats, flying, queue, .. } = self;
         let lost: Vec<usize> = flying.iter().filter(|(seat, _)| seats[*seat].unit == unit).map(|(_, group)| *group).collect();
         flying.retain(|(seat, _)| seats[*seat].unit != unit);
         lost.into_iter().rev().for_each(|group| queue.push_front(group));
@@ -170,7 +222,8 @@ impl CudaExecute {
 
 impl Execute for CudaExecute {
     fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
-        let bound: Vec<Bound> = self.units.iter().map(|unit| unit.bind(&checked, &weights)).collect::<Result<_, _>>()?;
+        let bind = |unit: &Unit| unit.bind(&checked, &weights).map_err(|fault| fault.on(unit.device()));
+        let bound: Vec<Bound> = self.units.iter().map(bind).collect::<Result<_, _>>()?;
         Ok(Arc::new(bound))
     }
 
@@ -205,11 +258,13 @@ impl Execute for CudaExecute {
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
         control: &Control<'_>,
-    ) -> Result<Statistics, ExecError> {
+    ) -> Result<Statistics, Box<Unfinished>> {
         let (seats, _) = scratch.parts::<Seat>(self.owner)?;
         let bound: &Vec<Bound> =
             bound.downcast_ref().ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
-        let result = self.work(seats, bound, images, outs, control);
+        let mut run = Run::new(self, bound, images, seats, control);
+        let result = run.work(outs);
+        let result = result.map(|()| run.statistics).map_err(|error| run.unfinished(error));
         if result.is_err() {
             // Copies into the caller's memory must have ended before it is given back.
             seats.iter().for_each(|seat| seat.slot.settle());
@@ -231,19 +286,20 @@ impl Execute for CudaExecute {
         let mut work = || -> Result<Statistics, ExecError> {
             let mut statistics = Statistics::default();
             for (image, outs) in images.iter().zip(outs.chunks_mut(self.templates)) {
-                let unit = self.units.iter().position(|unit| unit.gpu().device.index == image.device());
+                let unit = self.units.iter().position(|unit| unit.device() == image.device());
                 let unit =
                     unit.ok_or_else(|| SpecError::new("image", "one on a device of the plan", format!("device {}", image.device())))?;
+                let named = |fault: Fault| fault.on(image.device());
                 let index = match seats.iter().position(|seat| seat.unit == unit) {
                     Some(index) => index,
                     None => {
-                        seats.push(Seat { unit, slot: self.units[unit].slot()? });
+                        seats.push(Seat { unit, slot: self.units[unit].slot().map_err(named)? });
                         seats.len() - 1
                     }
                 };
                 let slot = &mut seats[index].slot;
-                self.units[unit].submit_resident(slot, &bound[unit], image)?;
-                statistics.add(self.units[unit].collect(slot, outs)?);
+                self.units[unit].submit_resident(slot, &bound[unit], image).map_err(named)?;
+                statistics.add(self.units[unit].collect(slot, outs).map_err(named)?);
             }
             Ok(statistics)
         };

@@ -675,9 +675,9 @@ impl Unit {
         self.batch = self.batch.min(self.group * self.tiles.len());
     }
 
-    /// The device.
-    pub fn gpu(&self) -> &Arc<Gpu> {
-        &self.gpu
+    /// The number of its device.
+    pub fn device(&self) -> usize {
+        self.gpu.device.index
     }
 
     /// Lines for `explain()`.
