@@ -15,6 +15,7 @@ use std::{env, fs, thread};
 use common::absent;
 use flcc_generated::{Entry, PIPELINE, kernels};
 use flcc_runtime::cuda::compile::{architectures, compile_with_log, version};
+use flcc_runtime::cuda::recipe::holds_integers;
 use flcc_runtime::cuda::steps::Part;
 use flcc_runtime::machine::Device;
 use flcc_runtime::solver::Recipe;
@@ -154,6 +155,8 @@ fn compile_all(units: &[Unit]) -> Vec<Result<Usage, String>> {
     let start = |share: usize| {
         let mut command = Command::new(&program);
         command.args(["--exact", "every_source_compiles_and_spills_nothing", "--nocapture"]);
+        // What NVRTC takes from the cache of a driver comes without the assembler's log.
+        command.env("CUDA_CACHE_DISABLE", "1");
         command.env(SHARE, format!("{share}/{count}")).stdout(Stdio::piped()).spawn().expect("it starts again")
     };
     let others: Vec<_> = (0..count).map(start).collect();
@@ -289,7 +292,8 @@ fn usual() -> Vec<Unit> {
         let others: &[&[(&str, usize)]] = match entry.dtype {
             "u8" => &[],
             "f32" => &[&[("PIXEL", 3)]],
-            _ => &[&[("PIXEL", 2), ("OUT", 2)], &[("PIXEL", 1), ("INTEGERS", 1)]],
+            _ if entry.size().is_some_and(holds_integers) => &[&[("PIXEL", 2), ("OUT", 2)], &[("PIXEL", 1), ("INTEGERS", 1)]],
+            _ => &[&[("PIXEL", 2), ("OUT", 2)]],
         };
         units.extend(others.iter().map(|others| Unit { options: scores(entry, others), ..Unit::of(entry, MAIN) }));
     }

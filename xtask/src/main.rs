@@ -19,7 +19,9 @@ Developer commands of FLCC: cargo xtask COMMAND
 
 gen                  renders the CUDA sources and their registry into generated/
 gen --check          writes nothing; lists the files that are missing, extra or changed, and fails if there are any
-gen --prove          compiles every source for every architecture too, and writes generated/PROVEN
+gen --prove [--bin-dir DIR]
+                     compiles every source for every architecture too, and writes generated/PROVEN; with the programs of a
+                     folder that dist made, or else building them
 dist DIR             gathers programs and data in a folder, for gpu-check on a machine without cargo
 gpu-check [--bin-dir DIR]
                      checks this machine's GPU: conformance, tests, sanitizers; prints a line for each and one for all;
@@ -33,7 +35,8 @@ fn run(arguments: &[&str]) -> Result<String, String> {
     match arguments {
         ["gen"] => generate::write(&root),
         ["gen", "--check"] => generate::check(&root),
-        ["gen", "--prove"] => generate::prove(&root),
+        ["gen", "--prove"] => generate::prove(&root, None),
+        ["gen", "--prove", "--bin-dir", folder] => generate::prove(&root, Some(&PathBuf::from(folder))),
         ["dist", folder] if !folder.starts_with('-') => dist::gather(&root, &PathBuf::from(folder)),
         ["gpu-check"] => gpu::check(&root, None),
         ["gpu-check", "--bin-dir", folder] => gpu::check(&root, Some(PathBuf::from(folder))),

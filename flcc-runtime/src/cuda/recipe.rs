@@ -181,11 +181,19 @@ const FINISH_NS: f64 = 0.006;
 const FUSED_NS: f64 = 0.004;
 
 /// Whether a kernel that makes scores in one go serves: zncc of one channel without a mask, with room for a score where the cross term
-/// was, and with sums whose products fit 64 bits.
+/// was, with sums whose products fit 64 bits, and with enough registers.
 fn one_kernel(spec: &Spec, exact: bool, real: DType) -> bool {
-    let narrow = Scheme::new(spec, exact, false).integers != Some(Width::Wide);
+    let integers = Scheme::new(spec, exact, false).integers;
     let plain = spec.op().measure() == Measure::Zncc && spec.mask() == MaskKind::None && spec.channels() == 1;
-    plain && narrow && (real == DType::F64 || spec.out_type() == DType::F32)
+    let room = real == DType::F64 || spec.out_type() == DType::F32;
+    let registers = real != DType::F64 || integers.is_none() || holds_integers(spec.template().padded());
+    plain && room && registers && integers != Some(Width::Wide)
+}
+
+/// Whether a thread of the kernel of scores in f64 has registers for sums that are integers. It keeps them, two for each of its 16
+/// outputs, beside the cross term and a row of samples; of 32 columns, 16 bytes were spilled on sm_90.
+pub fn holds_integers([_, height, width]: [usize; 3]) -> bool {
+    height == 1 || width <= 24
 }
 
 /// Multiprocessors of the first device: an image is computed by one.
