@@ -6,6 +6,10 @@
 #![cfg(feature = "cuda")]
 
 mod common;
+#[path = "gpu/failing.rs"]
+mod failing;
+#[path = "gpu/memory.rs"]
+mod memory;
 
 use std::env;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -16,7 +16,8 @@ const UNSAFE: &[&str] = &[
     "flcc-runtime/src/cuda/buffer.rs",
     "flcc-runtime/src/cuda/compile.rs",
     "flcc-runtime/src/cuda/fourier.rs",
-    "flcc-runtime/tests/alloc.rs", // an allocator that counts
+    "flcc-runtime/tests/alloc.rs",      // an allocator that counts
+    "flcc-runtime/tests/gpu/memory.rs", // an image at an address of a device
 ];
 
 /// Crates whose roots forbid unsafe code.

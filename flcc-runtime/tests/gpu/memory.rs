@@ -1,0 +1,209 @@
+//! Images that lie on a device, and images and results in pinned memory: bit for bit what plain memory gives.
+
+use std::sync::Arc;
+
+use flcc_core::view::Layout;
+use flcc_runtime::cuda::buffer::{Buffer, DeviceImage, Pinned, Plain};
+use flcc_runtime::cuda::launch::{Gpu, Stream, probe};
+use flcc_runtime::{AnyView, AnyViewMut, AsImage, Control, DType, Matcher, Method, Pixels, ScoreMap, Shape, Spec, View, ViewMut};
+
+use super::common::{Seed, planner};
+use super::{data, device, gpu, seed};
+
+/// A matcher on the first device with made-up templates, and made-up images.
+fn problem(spec: &str, method: Method, images: usize, seed: &mut Seed) -> (Matcher, Vec<Pixels>) {
+    let spec: Spec = spec.parse().unwrap();
+    let (_, templates, mask) = data(&spec, seed);
+    let view = |pixels, channels| AnyView::dense(pixels, spec.template(), channels).unwrap();
+    let templates: Vec<AnyView<'_>> = templates.iter().map(|pixels| view(pixels, spec.channels())).collect();
+    let mask = mask.as_ref().map(|pixels| view(pixels, 1));
+    let plan = gpu(method).plan(&spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
+    let matcher = plan.bind(&templates, mask.as_ref()).unwrap();
+    (matcher, (0..images).map(|_| seed.pixels(spec.image().len() * spec.channels(), spec.image_type(), 3.0)).collect())
+}
+
+fn views<'a>(spec: &Spec, images: &'a [Pixels]) -> Vec<AnyView<'a>> {
+    images.iter().map(|pixels| AnyView::dense(pixels, spec.image(), spec.channels()).unwrap()).collect()
+}
+
+/// The results of images on a device, in arrays full of NaN before.
+fn resident(matcher: &Matcher, images: &[DeviceImage<'_>]) -> Vec<ScoreMap> {
+    let spec = matcher.plan().spec();
+    let count = images.len() * spec.templates();
+    let mut results = vec![vec![f32::NAN; spec.out_shape().len()]; count];
+    let mut outs: Vec<AnyViewMut<'_>> = results.iter_mut().map(|result| ViewMut::new(result, spec.out_shape()).unwrap().into()).collect();
+    matcher.execute_resident(images, &mut outs, &mut matcher.make_scratch()).unwrap_or_else(|error| panic!("{spec}: {error}"));
+    results.into_iter().map(|result| ScoreMap::new(spec.region(), Pixels::F32(result)).unwrap()).collect()
+}
+
+fn upload(stream: &Stream, pixels: &Pixels) -> Buffer {
+    match pixels {
+        Pixels::U8(samples) => Buffer::of(stream, samples),
+        Pixels::U16(samples) => Buffer::of(stream, samples),
+        Pixels::F32(samples) => Buffer::of(stream, samples),
+        Pixels::F64(samples) => Buffer::of(stream, samples),
+    }
+    .unwrap()
+}
+
+/// The image that a program of one's own has laid at an address.
+fn at(address: u64, dtype: DType, layout: Layout, device: usize) -> DeviceImage<'static> {
+    // SAFETY: the callers below hold the buffer at this address for as long as they use the image, and made the layout with the
+    // number of elements that the buffer has.
+    unsafe { DeviceImage::new(address, dtype, layout, device) }
+}
+
+/// The same images backwards, in a buffer with other samples between them: last sample first, every second one, behind seven.
+fn scattered(spec: &Spec, pixels: &Pixels) -> (Pixels, Layout) {
+    let (len, channels) = (spec.image().len(), spec.channels());
+    let values = pixels.to_f64();
+    let mut all = vec![77.0; 7 + 2 * len * channels];
+    // Planar: the channels lie one behind the other.
+    let place = |pixel: usize, channel: usize| 7 + 2 * (channel * len + len - 1 - pixel);
+    for (index, &value) in values.iter().enumerate() {
+        all[place(index / channels, index % channels)] = value;
+    }
+    let [_, height, width] = spec.image().padded();
+    let steps = [2 * height * width, 2 * width, 2].map(|step| -(step as isize));
+    let axes = spec.image().axes();
+    let planar = 2 * len as isize;
+    let layout = Layout::new(spec.image(), place(0, 0), &steps[3 - axes..], channels, planar, all.len()).unwrap();
+    (Pixels::F64(all).cast(pixels.dtype()), layout)
+}
+
+#[test]
+fn images_on_a_device_are_computed_as_those_of_the_host() {
+    let Some(_device) = device() else { return };
+    let mut seed = Seed(seed());
+    let gpu = Gpu::open(probe().devices[0].index).unwrap();
+    let stream = gpu.stream().unwrap();
+    for (spec, method) in [
+        ("zncc:u8:0@61x83*3@9x11:same,reflect", Method::Direct),
+        ("zncc:f32:0@161x83*2@16x16:valid", Method::Direct),
+        ("zncc:f32:0@61x83*20x21:full", Method::Fourier),
+        ("nssd:f32:0@61x83*2@7x7:same,mask01,channels=3", Method::Auto),
+        ("corr:u8:0@1x1009*2@1x31:full,wrap", Method::Auto),
+        ("zncc:u8:0@17x19x23*3x4x5:valid,acc=exact", Method::Auto),
+        ("sad:u8:501*64:full,mirror,channels=2", Method::Auto),
+    ] {
+        let (matcher, images) = problem(spec, method, if spec.contains("0@") { 3 } else { 1 }, &mut seed);
+        let spec = matcher.plan().spec();
+        let expected = matcher.execute(&views(spec, &images)).unwrap();
+        let name = format!("{spec} by {}", matcher.kernel());
+        let same = |how: &str, maps: Vec<ScoreMap>| {
+            assert_eq!(maps.len(), expected.len(), "{name} {how}");
+            for (index, (map, expected)) in maps.iter().zip(&expected).enumerate() {
+                assert!(map.data() == expected.data(), "{name} {how}: result {index} has other bits");
+            }
+        };
+        let buffers: Vec<Buffer> = images.iter().map(|pixels| upload(&stream, pixels)).collect();
+        let own = |buffer: &Buffer| {
+            at(buffer.address(&stream).at, spec.image_type(), Layout::dense(spec.image(), spec.channels()), gpu.device.index)
+        };
+        let of_buffer = |buffer| Buffer::image(buffer, &stream, spec.image_type(), spec.image(), spec.channels()).unwrap();
+        same("in buffers", resident(&matcher, &buffers.iter().map(of_buffer).collect::<Vec<_>>()));
+        same("at addresses", resident(&matcher, &buffers.iter().map(own).collect::<Vec<_>>()));
+        let scattered: Vec<(Buffer, Layout)> =
+            images.iter().map(|pixels| scattered(spec, pixels)).map(|(pixels, layout)| (upload(&stream, &pixels), layout)).collect();
+        let strided = |(buffer, layout): &(Buffer, Layout)| at(buffer.address(&stream).at, spec.image_type(), *layout, gpu.device.index);
+        same("strided", resident(&matcher, &scattered.iter().map(strided).collect::<Vec<_>>()));
+    }
+}
+
+#[test]
+fn a_wrong_image_on_a_device_is_told() {
+    let Some(_device) = device() else { return };
+    let gpu = Gpu::open(probe().devices[0].index).unwrap();
+    let stream = gpu.stream().unwrap();
+    let (matcher, images) = problem("zncc:f32:30x40*5x5:valid", Method::Auto, 1, &mut Seed(seed()));
+    let spec = matcher.plan().spec();
+    let buffer = upload(&stream, &images[0]);
+    let (dense, address) = (Layout::dense(spec.image(), 1), buffer.address(&stream).at);
+    let told = |matcher: &Matcher, image: DeviceImage<'_>, len: usize| {
+        let mut result = vec![0.0f32; len];
+        let mut outs = [ViewMut::new(&mut result, Shape::new(&[26, len / 26]).unwrap()).unwrap().into()];
+        matcher.execute_resident(&[image], &mut outs, &mut matcher.make_scratch()).unwrap_err().to_string()
+    };
+    let right = || at(address, DType::F32, dense, gpu.device.index);
+    let len = spec.out_shape().len();
+    assert_eq!(told(&matcher, at(address, DType::F32, dense, 99), len), "image: expected one on a device of the plan, got device 99");
+    let line = told(&matcher, at(address, DType::U8, dense, gpu.device.index), len);
+    assert!(line.starts_with("image: expected f32 30x40 with 1 channels, got u8 30x40"), "{line}");
+    let smaller = Layout::dense(Shape::new(&[30, 39]).unwrap(), 1);
+    let line = told(&matcher, at(address, DType::F32, smaller, gpu.device.index), len);
+    assert!(line.starts_with("image: expected f32 30x40") && line.contains("got f32 30x39"), "{line}");
+    let line = told(&matcher, right(), 26 * 35);
+    assert!(line.starts_with("outs: expected f32 26x36, got f32 26x35"), "{line}");
+    let fault = buffer.image(&stream, DType::F64, spec.image(), 1).unwrap_err().to_string();
+    assert!(fault.starts_with("image: 9600 bytes are needed where 4800 are"), "{fault}");
+    // A plan for the CPU does not take it.
+    let template = Pixels::F32((0..25u8).map(f32::from).collect());
+    let template = AnyView::dense(&template, spec.template(), 1).unwrap();
+    let line = told(&planner(1).plan(spec).unwrap().bind(&[template], None).unwrap(), right(), len);
+    assert!(line.starts_with("images: expected images in the memory of the host"), "{line}");
+}
+
+/// Samples in pinned memory.
+enum Samples {
+    Bytes(Pinned<u8>),
+    Floats(Pinned<f32>),
+}
+
+/// A frame of them.
+struct Frame(Samples, Shape);
+
+impl Frame {
+    fn new(gpu: &Arc<Gpu>, pixels: &Pixels, shape: Shape) -> Frame {
+        fn pinned<T: Plain>(gpu: &Arc<Gpu>, samples: &[T]) -> Pinned<T> {
+            let mut pinned = Pinned::new(gpu, samples.len()).unwrap();
+            pinned.copy_from_slice(samples);
+            pinned
+        }
+        match pixels {
+            Pixels::U8(samples) => Frame(Samples::Bytes(pinned(gpu, samples)), shape),
+            Pixels::F32(samples) => Frame(Samples::Floats(pinned(gpu, samples)), shape),
+            other => unreachable!("no spec below has images of {}", other.dtype()),
+        }
+    }
+}
+
+impl AsImage for Frame {
+    fn as_image(&self) -> AnyView<'_> {
+        match &self.0 {
+            Samples::Bytes(samples) => View::new(samples, self.1).unwrap().into(),
+            Samples::Floats(samples) => View::new(samples, self.1).unwrap().into(),
+        }
+    }
+}
+
+#[test]
+fn pinned_memory_gives_the_same_bits_in_order() {
+    let Some(_device) = device() else { return };
+    let mut seed = Seed(seed());
+    let gpu = Gpu::open(probe().devices[0].index).unwrap();
+    for spec in ["zncc:u8:0@120x130*2@9x9:valid", "corr:f32:0@120x130*20x21:same,reflect"] {
+        let (matcher, _) = problem(spec, Method::Auto, 0, &mut seed);
+        let spec = matcher.plan().spec();
+        // More than all slots hold, and no multiple of it.
+        let count = 2 * matcher.appetite() + 3;
+        let images: Vec<Pixels> = (0..count).map(|_| seed.pixels(spec.image().len(), spec.image_type(), 3.0)).collect();
+        let expected = matcher.execute(&views(spec, &images)).unwrap();
+        let check = |how: &str, index: usize, data: &Pixels| {
+            assert!(data == expected[index].data(), "{spec} by {} {how}: result {index} of {count} images", matcher.kernel());
+        };
+
+        let mut stream = matcher.stream();
+        let results: Vec<_> = stream.run(images.iter().map(|pixels| Frame::new(&gpu, pixels, spec.image()))).collect();
+        assert_eq!(results.len(), count);
+        let maps = results.into_iter().flat_map(Result::unwrap);
+        maps.enumerate().for_each(|(index, map)| check("streamed", index, map.data()));
+
+        let len = spec.out_shape().len();
+        let mut results: Pinned<f32> = Pinned::new(&gpu, expected.len() * len).unwrap();
+        results.fill(f32::NAN);
+        let mut outs: Vec<AnyViewMut<'_>> =
+            results.chunks_mut(len).map(|result| ViewMut::new(result, spec.out_shape()).unwrap().into()).collect();
+        matcher.execute_into(&views(spec, &images), &mut outs, &mut matcher.make_scratch(), &Control::default()).unwrap();
+        results.chunks(len).enumerate().for_each(|(index, result)| check("into pinned memory", index, &Pixels::F32(result.to_vec())));
+    }
+}
