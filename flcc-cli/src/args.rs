@@ -82,7 +82,7 @@ pub struct Planning {
     /// auto, direct, fourier or separable
     #[arg(long, global = true, default_value = "auto", value_name = "METHOD")]
     pub method: Method,
-    /// auto (or any), cpu or cuda
+    /// auto (or any), cpu or cuda; auto looks for a GPU where plans are measured (--effort measure, patient)
     #[arg(long, global = true, default_value = "auto", value_name = "PLATFORM", value_parser = platform)]
     pub platform: Platform,
     /// GPUs by their numbers, as 0 or 0,1; images of a stream are spread over them [default: the first, with --platform cuda]

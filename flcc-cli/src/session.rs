@@ -63,6 +63,10 @@ impl Session {
         if !planning.devices.is_empty() {
             planner = planner.devices(&planning.devices)?;
         }
+        if planning.platform == Platform::Any && effort != Effort::Estimate {
+            // Who has time to measure has time to look for a GPU: the best plan may be there.
+            planner = planner.platform(Platform::Cuda);
+        }
         let planner = planner
             .effort(effort)
             .threads(planning.threads)
