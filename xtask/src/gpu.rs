@@ -13,10 +13,11 @@ const SAMPLE: usize = 30;
 
 /// What is planned from nothing and what the sanitizers see: one size of each template, method by method, small enough for their
 /// pace.
-const SPECS: [(&str, &str); 14] = [
+const SPECS: [(&str, &str); 15] = [
     ("direct", "corr:f32:150x161*7x7:full"),
     ("direct", "zncc:f32:150x161*16x16:same,reflect"),
     ("direct", "zncc:f64:150x161*7x7:full,mirror"),
+    ("direct", "ncc:f64:150x161*7x7:same,wrap"),
     ("direct", "zncc:u8:150x161*7x7:same,wrap,acc=exact"),
     ("direct", "ncc:u8:2000*31:full,replicate"),
     ("direct", "nssd:f32:2000*31:full,constant(2.5)"),
