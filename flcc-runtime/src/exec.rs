@@ -37,7 +37,18 @@ impl CancelToken {
     }
 }
 
-/// What a caller watches a run with.
+/// How images and results in memory that is not pinned come to a GPU and back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Copies {
+    /// By pinned memory of the library, filled and emptied by several threads, while kernels run; from the second group of a
+    /// slot on. It takes as many bytes of the host as the groups of all slots and their results.
+    #[default]
+    Staged,
+    /// By the driver, which holds the calling thread meanwhile.
+    Direct,
+}
+
+/// What a caller watches a run with, and what it decides about one.
 #[derive(Clone, Copy, Default)]
 pub struct Control<'a> {
     /// Called after every tile, from any worker, with the tiles done and all tiles.
@@ -48,6 +59,8 @@ pub struct Control<'a> {
     /// run's error. Where the CPU takes over from the last one ([`Planner::fall_back`](crate::Planner::fall_back)), that one is
     /// told too.
     pub failed: Option<&'a (dyn Fn(&str) + Sync)>,
+    /// How memory that is not pinned comes to GPUs.
+    pub copies: Copies,
 }
 
 /// Why a run did not finish, and what is there of it.
@@ -321,6 +334,26 @@ pub(crate) fn run<S: Send>(
     if done < total { Err(ExecError::Cancelled { done, total }) } else { Ok(statistics) }
 }
 
+/// Bytes that a thread copies at a time; fewer are not worth a second thread.
+#[cfg(feature = "cuda")]
+const COPIED_AT_ONCE: usize = 1 << 20;
+/// Threads that copy at most: more than that many do not make memory faster.
+#[cfg(feature = "cuda")]
+const COPIERS: usize = 8;
+
+/// Copies bytes to as many, by several threads where there are many.
+#[cfg(feature = "cuda")]
+pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
+    use rayon::prelude::*;
+
+    if from.len() <= COPIED_AT_ONCE {
+        return to.copy_from_slice(from);
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(COPIERS);
+    let parts = to.par_chunks_mut(COPIED_AT_ONCE).zip(from.par_chunks(COPIED_AT_ONCE));
+    pool(threads).install(|| parts.for_each(|(to, from)| to.copy_from_slice(from)));
+}
+
 /// One persistent pool for each number of threads asked for.
 fn pool(threads: usize) -> Arc<rayon::ThreadPool> {
     static POOLS: OnceLock<Mutex<HashMap<usize, Arc<rayon::ThreadPool>>>> = OnceLock::new();
@@ -396,6 +429,21 @@ impl Outputs<'_> {
                     unsafe { data.add(layout.offset([z, y, x + k], 0)).write(score) };
                 }
             }
+        }
+    }
+}
+
+#[cfg(all(test, feature = "cuda"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_threads_copy_every_byte() {
+        for len in [0, 1, COPIED_AT_ONCE, COPIED_AT_ONCE + 1, 5 * COPIED_AT_ONCE - 3] {
+            let from: Vec<u8> = (0..len).map(|index| (index % 251) as u8).collect();
+            let mut to = vec![255; len];
+            copy(&from, &mut to);
+            assert!(from == to, "{len}");
         }
     }
 }

@@ -41,7 +41,7 @@ pub mod wisdom;
 
 pub use cpu::bind::mask_kind;
 pub use cpu::tile::Statistics;
-pub use exec::{CancelToken, Control, Scratch};
+pub use exec::{CancelToken, Control, Copies, Scratch};
 pub use flcc_core as core;
 pub use flcc_core::boundary::Boundary;
 pub use flcc_core::dtype::{DType, Pixel, Pixels};

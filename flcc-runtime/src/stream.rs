@@ -11,14 +11,14 @@ use flcc_core::score::ScoreMap;
 use flcc_core::shape::Shape;
 use flcc_core::view::{AnyView, View};
 
-use crate::exec::Control;
+use crate::exec::{Control, Copies};
 use crate::matcher::Matcher;
 
 /// How many image sizes besides the plan's are kept planned.
 const KEPT: usize = 4;
 
 /// What a run is watched with where nobody watches it.
-const NOTHING_WATCHED: Control<'static> = Control { progress: None, cancel: None, failed: None };
+const NOTHING_WATCHED: Control<'static> = Control { progress: None, cancel: None, failed: None, copies: Copies::Staged };
 
 /// A matcher on a stream of images.
 pub struct Stream {

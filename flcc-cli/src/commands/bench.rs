@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use flcc_runtime::{AnyView, Control, DType, Effort, MaskKind, Matcher, Oracle, Pixels, ScoreMap, Shape, Spec, SpecError};
+use flcc_runtime::{AnyView, Control, Copies, DType, Effort, MaskKind, Matcher, Oracle, Pixels, ScoreMap, Shape, Spec, SpecError};
 use serde_json::json;
 
 use crate::args::{Bench, Planning};
@@ -32,7 +32,7 @@ pub fn run(args: &Bench, planning: &Planning, out: &mut dyn Write) -> Result<(),
     let session = Session::new(planning, Effort::Measure)?;
     for spec in &args.specs {
         let spec = override_spec(spec, planning)?;
-        let line = bench(&spec, &session, args.seconds)?;
+        let line = bench(&spec, &session, args)?;
         session.keep_wisdom()?;
         writeln!(out, "{line}")?;
         out.flush()?;
@@ -47,7 +47,7 @@ struct Data {
     mask: Option<Pixels>,
 }
 
-fn bench(spec: &Spec, session: &Session, seconds: f64) -> Result<String, Error> {
+fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<String, Error> {
     check_data(spec)?;
     let began = Instant::now();
     let plan = session.planner.plan(spec)?;
@@ -64,15 +64,17 @@ fn bench(spec: &Spec, session: &Session, seconds: f64) -> Result<String, Error> 
     let mut maps: Vec<ScoreMap> = (0..results).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
     let mut scratch = matcher.make_scratch();
     let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-    matcher.execute_into(&arrays.images, &mut outs, &mut scratch, &Control::default())?;
+    let copies = if args.direct_copies { Copies::Direct } else { Copies::Staged };
+    let control = Control { copies, ..Control::default() };
+    matcher.execute_into(&arrays.images, &mut outs, &mut scratch, &control)?;
 
     // The first run warmed up; its answer is checked before any is timed.
     let check = check(&matcher, &arrays, &maps, session.planner.machine().cores())?;
     let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-    let mut execute = || matcher.execute_into(&arrays.images, &mut outs, &mut scratch, &Control::default());
+    let mut execute = || matcher.execute_into(&arrays.images, &mut outs, &mut scratch, &control);
     execute()?;
     let mut times = Vec::new();
-    let (began, budget) = (Instant::now(), Duration::from_secs_f64(seconds));
+    let (began, budget) = (Instant::now(), Duration::from_secs_f64(args.seconds));
     while times.is_empty() || (began.elapsed() < budget && times.len() < RUNS) {
         let start = Instant::now();
         execute()?;

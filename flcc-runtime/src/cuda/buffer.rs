@@ -166,6 +166,21 @@ impl DeviceImage<'_> {
     }
 }
 
+/// Whether a device copies from and to this memory of the host without a detour.
+pub fn is_pinned(stream: &Stream, bytes: &[u8]) -> bool {
+    let known = |byte: Option<&u8>| {
+        let mut kind = 0u32;
+        let mut attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+        let mut answer = (&raw mut kind).cast();
+        let address = byte.map_or(0, |byte| std::ptr::from_ref(byte) as u64);
+        // SAFETY: a context is current (bound below); the address is looked up in the driver's books and never followed; one
+        // attribute is asked for, whose answer is an integer of 32 bits, 0 of memory that the driver does not know.
+        let asked = unsafe { sys::cuPointerGetAttributes(1, &raw mut attribute, &raw mut answer, address) };
+        asked.result().is_ok() && kind == sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32
+    };
+    stream.bind().is_ok() && known(bytes.first()) && known(bytes.last())
+}
+
 /// Host memory that a device copies from and to without a detour: images and results in it are copied while kernels run.
 pub struct Pinned<T: Plain> {
     memory: NonNull<T>,

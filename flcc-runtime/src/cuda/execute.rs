@@ -110,7 +110,7 @@ impl<'r> Run<'r> {
             if let Some(seat) = free
                 && let Some(group) = self.queue.pop_front()
             {
-                self.submit(seat, group)?;
+                self.submit(seat, group, outs)?;
             } else if let Some((seat, group)) = self.flying.pop_front() {
                 self.collect(seat, group, outs)?;
             } else {
@@ -125,18 +125,24 @@ impl<'r> Run<'r> {
         group * size..(group * size + size).min(self.images.len())
     }
 
+    /// The results of a group.
+    fn results(&self, group: usize) -> Range<usize> {
+        let images = self.span(group);
+        images.start * self.execute.templates..images.end * self.execute.templates
+    }
+
     /// Tiles of all images.
     fn total(&self) -> usize {
         self.images.len() * self.execute.tiles_of_image()
     }
 
     /// Puts a group into a seat's queue.
-    fn submit(&mut self, seat: usize, group: usize) -> Result<(), ExecError> {
-        let images = &self.images[self.span(group)];
+    fn submit(&mut self, seat: usize, group: usize, outs: &mut [AnyViewMut<'_>]) -> Result<(), ExecError> {
+        let arrays = (&self.images[self.span(group)], &mut outs[self.results(group)]);
         let Seat { unit, slot } = &mut self.seats[seat];
         let unit = *unit;
         let cancelled = || self.control.cancel.is_some_and(CancelToken::is_cancelled);
-        match self.execute.units[unit].submit(slot, &self.bound[unit], images, |_| !cancelled()) {
+        match self.execute.units[unit].submit(slot, &self.bound[unit], arrays, self.control.copies, |_| !cancelled()) {
             Ok(true) => self.flying.push_back((seat, group)),
             Ok(false) => return Err(ExecError::Cancelled { done: self.done, total: self.total() }),
             Err(fault) => {
@@ -149,14 +155,13 @@ impl<'r> Run<'r> {
 
     /// Takes a group's results out of a seat.
     fn collect(&mut self, seat: usize, group: usize, outs: &mut [AnyViewMut<'_>]) -> Result<(), ExecError> {
-        let images = self.span(group);
-        let results = images.start * self.execute.templates..images.end * self.execute.templates;
+        let (images, results) = (self.span(group).len(), self.results(group));
         let Seat { unit, slot } = &mut self.seats[seat];
         let unit = *unit;
         match self.execute.units[unit].collect(slot, &mut outs[results]) {
             Ok(counts) => {
                 self.statistics.add(counts);
-                self.done += images.len() * self.execute.tiles_of_image();
+                self.done += images * self.execute.tiles_of_image();
                 if let Some(progress) = self.control.progress {
                     progress(self.done, self.total());
                 }

@@ -6,23 +6,25 @@
 
 use std::sync::Arc;
 
-use flcc_core::dtype::{DType, Pixel};
+use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 use flcc_generated::Entry;
 
 use super::Fault;
-use super::buffer::{Buffer, DeviceImage, Plain, bytes_of, bytes_of_mut};
+use super::buffer::{Buffer, DeviceImage, bytes_of, bytes_of_mut};
 use super::compile::{self, Code};
 use super::fourier::{self, Transforms};
 use super::launch::{
     Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds, Tile,
 };
+use super::staging::Staging;
 use super::steps::{self, Batch, Cross, Finishing, Gathering, Part, Places, Repair, Steps, Types, options};
 use crate::cpu::bind::{Checked, Weights};
 use crate::cpu::doubt::{Doubt, Figures, Model, Rounding};
 use crate::cpu::tile::{Scheme, Statistics, weighted};
+use crate::exec::Copies;
 use crate::tiling::Tiling;
 
 /// How the cross term is computed.
@@ -284,7 +286,7 @@ impl Unit {
             counts: buffer(sizes.counts)?,
             result: buffer(sizes.result)?,
             transforms,
-            staging: Vec::new(),
+            staging: Staging::default(),
             stream,
         })
     }
@@ -379,7 +381,8 @@ impl Unit {
         module.function(entry.name)
     }
 
-    /// Puts a group of images into a slot's queue. `go_on` is asked before every batch, with the tiles of the batches before.
+    /// Puts a group of images into a slot's queue; `outs` are where its results will go. `go_on` is asked before every batch, with
+    /// the tiles of the batches before.
     ///
     /// Returns whether all was put in.
     ///
@@ -389,12 +392,15 @@ impl Unit {
         &self,
         slot: &mut Slot,
         bound: &Bound,
-        images: &[AnyView<'_>],
+        (images, outs): (&[AnyView<'_>], &mut [AnyViewMut<'_>]),
+        copies: Copies,
         mut go_on: impl FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
         let stream = slot.stream.clone();
+        let Slot { staging, image: buffer, result, .. } = &mut *slot;
+        staging.begin(&self.gpu, &stream, copies, [buffer.bytes(), result.bytes()], outs);
         for (index, image) in images.iter().enumerate() {
-            slot.upload(index * self.image_bytes(), image)?;
+            staging.upload(&stream, buffer, index * self.image_bytes(), image)?;
         }
         let counts = slot.counts.bytes();
         slot.counts.clear(&stream, counts)?;
@@ -406,6 +412,7 @@ impl Unit {
             let source = (slot.image.address(&stream), self.image_view());
             self.batch(slot, bound, source, number, first, self.batch.min(total - first))?;
         }
+        slot.staging.fetch(&stream, &slot.result, images.len() * self.result_bytes())?;
         Ok(true)
     }
 
@@ -415,6 +422,7 @@ impl Unit {
     /// The device's.
     pub fn submit_resident(&self, slot: &mut Slot, bound: &Bound, image: &DeviceImage<'_>) -> Result<(), Fault> {
         let stream = slot.stream.clone();
+        slot.staging.pass();
         let counts = slot.counts.bytes();
         slot.counts.clear(&stream, counts)?;
         let (stride, channel) = image.layout().strides();
@@ -595,12 +603,7 @@ impl Unit {
         let len = self.spec.out_shape().len();
         let stream = slot.stream.clone();
         let Slot { result, counts, staging, .. } = slot;
-        for (index, out) in outs.iter_mut().enumerate() {
-            match out {
-                AnyViewMut::F32(view) => download(result, &stream, index * len * 4, view, staging)?,
-                AnyViewMut::F64(view) => download(result, &stream, index * len * 8, view, staging)?,
-            }
-        }
+        staging.download(&stream, result, outs)?;
         let mut repaired = vec![0u32; counts.bytes() / 4];
         counts.download(&stream, 0, bytes_of_mut(&mut repaired))?;
         stream.wait()?;
@@ -698,28 +701,6 @@ fn as_real(dtype: DType, values: &[f64]) -> Vec<u8> {
         DType::F32 => bytes_of(&values.iter().map(|&value| value as f32).collect::<Vec<f32>>()).to_vec(),
         _ => bytes_of(values).to_vec(),
     }
-}
-
-fn download<T: Plain>(
-    from: &Buffer,
-    stream: &Stream,
-    at: usize,
-    view: &mut flcc_core::view::ViewMut<'_, T>,
-    staging: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    if let Some(dense) = view.as_dense_mut() {
-        return from.download(stream, at, bytes_of_mut(dense));
-    }
-    let shape = view.shape();
-    staging.resize(shape.len() * size_of::<T>(), 0);
-    from.download(stream, at, staging)?;
-    stream.wait()?;
-    let (data, layout) = view.parts();
-    for index in 0..shape.len() {
-        let to = layout.offset(shape.position(index), 0);
-        bytes_of_mut(&mut data[to..to + 1]).copy_from_slice(&staging[index * size_of::<T>()..][..size_of::<T>()]);
-    }
-    Ok(())
 }
 
 fn describe(tiling: &Tiling, index: usize) -> Tile {
@@ -881,25 +862,13 @@ pub struct Slot {
     counts: Buffer,
     result: Buffer,
     transforms: Option<Transforms>,
-    /// Samples of images and results that do not lie densely in the caller's memory.
-    staging: Vec<u8>,
+    staging: Staging,
 }
 
 impl Slot {
     /// Waits until nothing is in its queue, whatever became of it.
     pub fn settle(&self) {
         drop(self.stream.wait());
-    }
-
-    /// Copies an image to the device.
-    fn upload(&mut self, at: usize, image: &AnyView<'_>) -> Result<(), Fault> {
-        let Slot { stream, image: buffer, staging, .. } = self;
-        match image {
-            AnyView::U8(view) => typed(view, buffer, stream, at, staging),
-            AnyView::U16(view) => typed(view, buffer, stream, at, staging),
-            AnyView::F32(view) => typed(view, buffer, stream, at, staging),
-            AnyView::F64(view) => typed(view, buffer, stream, at, staging),
-        }
     }
 
     fn places(&self, lanes: usize) -> Places {
@@ -932,21 +901,4 @@ impl Slot {
             result: at(&self.result),
         }
     }
-}
-
-fn typed<P: Pixel + Plain>(
-    view: &flcc_core::view::View<'_, P>,
-    buffer: &mut Buffer,
-    stream: &Stream,
-    at: usize,
-    staging: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    if let Some(dense) = view.as_dense() {
-        return buffer.upload(stream, at, bytes_of(dense));
-    }
-    // The last copy out of the staging area must have ended.
-    stream.wait()?;
-    staging.clear();
-    staging.extend_from_slice(bytes_of(&view.to_vec()));
-    buffer.upload(stream, at, staging)
 }

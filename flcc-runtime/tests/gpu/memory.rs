@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flcc_core::view::Layout;
 use flcc_runtime::cuda::buffer::{Buffer, DeviceImage, Pinned, Plain};
 use flcc_runtime::cuda::launch::{Gpu, Stream, probe};
-use flcc_runtime::{AnyView, AnyViewMut, AsImage, Control, DType, Matcher, Method, Pixels, ScoreMap, Shape, Spec, View, ViewMut};
+use flcc_runtime::{AnyView, AnyViewMut, AsImage, Control, Copies, DType, Matcher, Method, Pixels, ScoreMap, Shape, Spec, View, ViewMut};
 
 use super::common::{Seed, planner};
 use super::{data, device, gpu, seed};
@@ -205,5 +205,60 @@ fn pinned_memory_gives_the_same_bits_in_order() {
             results.chunks_mut(len).map(|result| ViewMut::new(result, spec.out_shape()).unwrap().into()).collect();
         matcher.execute_into(&views(spec, &images), &mut outs, &mut matcher.make_scratch(), &Control::default()).unwrap();
         results.chunks(len).enumerate().for_each(|(index, result)| check("into pinned memory", index, &Pixels::F32(result.to_vec())));
+    }
+}
+
+/// However memory that is not pinned comes to a device and back, dense or not, results have the same bits.
+#[test]
+fn copies_change_no_bit() {
+    let Some(_device) = device() else { return };
+    let mut seed = Seed(seed());
+    for spec in ["zncc:u8:0@220x230*2@9x9:valid", "nssd:f32>f64:0@90x100*7x7:same", "corr:f32:0@1000x1100*20x21:valid"] {
+        let (matcher, _) = problem(spec, Method::Auto, 0, &mut seed);
+        let spec = matcher.plan().spec();
+        let (count, [_, rows, columns]) = (2 * matcher.appetite() + 3, spec.image().padded());
+        // Every second image lies in a wider one.
+        let wide = Shape::new(&[rows, columns + 5]).unwrap();
+        let shape = |index: usize| if index.is_multiple_of(2) { spec.image() } else { wide };
+        let images: Vec<Pixels> = (0..count).map(|index| seed.pixels(shape(index).len(), spec.image_type(), 3.0)).collect();
+        let views: Vec<AnyView<'_>> = images
+            .iter()
+            .enumerate()
+            .map(|(index, pixels)| AnyView::dense(pixels, shape(index), 1).unwrap().part([0; 3], spec.image()).unwrap())
+            .collect();
+        let expected: Vec<Vec<f64>> = views
+            .iter()
+            .flat_map(|view| {
+                let alone = Pixels::F64(view.to_f64()).cast(spec.image_type());
+                let one = [AnyView::dense(&alone, spec.image(), 1).unwrap()];
+                let (maps, _) = matcher.execute_with(&one, &Control { copies: Copies::Direct, ..Control::default() }).unwrap();
+                maps.into_iter().map(|map| map.data().to_f64()).collect::<Vec<_>>()
+            })
+            .collect();
+        let len = spec.out_shape().len();
+        // One scratch for all runs, so that a slot is used by both ways in turn.
+        let mut scratch = matcher.make_scratch();
+        for (number, copies) in [Copies::Staged, Copies::Staged, Copies::Direct, Copies::Staged].into_iter().enumerate() {
+            // Results with a gap behind each value, and dense ones.
+            for step in [1, 2] {
+                let (singles, doubles) = if spec.out_type() == DType::F32 { (expected.len(), 0) } else { (0, expected.len()) };
+                let (mut single, mut double) = (vec![vec![f32::NAN; step * len]; singles], vec![vec![f64::NAN; step * len]; doubles]);
+                let strides = [(step * spec.out_shape().padded()[2]) as isize, step as isize];
+                let mut outs: Vec<AnyViewMut<'_>> = match spec.out_type() {
+                    DType::F32 => {
+                        single.iter_mut().map(|out| ViewMut::strided(out, 0, spec.out_shape(), &strides).unwrap().into()).collect()
+                    }
+                    _ => double.iter_mut().map(|out| ViewMut::strided(out, 0, spec.out_shape(), &strides).unwrap().into()).collect(),
+                };
+                matcher.execute_into(&views, &mut outs, &mut scratch, &Control { copies, ..Control::default() }).unwrap();
+                for (index, expected) in expected.iter().enumerate() {
+                    let got: Vec<f64> = match spec.out_type() {
+                        DType::F32 => single[index].iter().step_by(step).map(|&value| value.into()).collect(),
+                        _ => double[index].iter().step_by(step).copied().collect(),
+                    };
+                    assert!(got == *expected, "{spec} by {}: result {index} of run {number}, {copies:?}, step {step}", matcher.kernel());
+                }
+            }
+        }
     }
 }
