@@ -403,3 +403,25 @@ mod odd {
         }
     }
 }
+
+/// A device that is described and not there stands for one that was lost before the plan was made.
+#[cfg(feature = "cuda")]
+#[test]
+fn a_plan_that_no_device_takes_is_one_for_the_cpu_if_asked_for() {
+    let (name, about) = ("described".to_string(), "described");
+    let device = flcc_runtime::machine::Device { index: 99, name, capability: (9, 0), multiprocessors: 132, memory: 1 << 37 };
+    let machine = Machine::detect().unwrap().with_devices(vec![device], about);
+    let planner = Planner::with_machine(machine).platform(Platform::Cuda);
+    let problem = Problem::new("zncc:u8:60x70*9x8:valid", 12);
+    assert!(matches!(problem.plan(&planner), Err(PlanError::Refused(_))));
+    let plan = problem.plan(&planner.clone().fall_back(true)).unwrap();
+    assert_eq!(plan.platform(), Platform::Cpu);
+    assert!(plan.candidates().iter().any(|candidate| {
+        let kernel = candidate.kernel.parse::<flcc_runtime::KernelKey>().is_ok();
+        kernel && matches!(&candidate.outcome, Outcome::Refused(reason) if !reason.is_empty())
+    }));
+    check("on the CPU", &problem.run(&plan), &problem.expected(), 1e-5);
+    // What no device serves is a refusal still.
+    let separable = planner.method(Method::Separable).fall_back(true);
+    assert!(matches!(problem.plan(&separable), Err(PlanError::Refused(_))));
+}
