@@ -64,8 +64,8 @@ struct Run<'r> {
     images: &'r [AnyView<'r>],
     control: &'r Control<'r>,
     seats: &'r mut Vec<Seat>,
-    /// Whether each unit is there still.
-    alive: Vec<bool>,
+    /// Slots that each unit may have: none once it was given up.
+    slots: Vec<usize>,
     /// Groups that wait for a seat.
     queue: VecDeque<usize>,
     /// Seats that are busy and their groups, those put in first at the front.
@@ -89,7 +89,7 @@ impl<'r> Run<'r> {
             images,
             control,
             seats,
-            alive: vec![true; execute.units.len()],
+            slots: vec![SLOTS; execute.units.len()],
             queue: (0..images.len().div_ceil(execute.group())).collect(),
             flying: VecDeque::new(),
             statistics: Statistics::default(),
@@ -175,24 +175,31 @@ impl<'r> Run<'r> {
     }
 
     /// A seat with nothing in its queue, made now if a unit has fewer than it may have and there is work for one more; or the
-    /// unit that could not make one.
+    /// unit that could not make its first.
     fn seat(&mut self) -> Result<Option<usize>, (usize, Fault)> {
         let units = &self.execute.units;
         let wanted = self.queue.len() + self.flying.len();
         // Seats of a unit that was given up do not count: the last group may find none but those.
-        let there = self.seats.iter().filter(|seat| self.alive[seat.unit]).count();
+        let there = self.seats.iter().filter(|seat| self.slots[seat.unit] > 0).count();
         // Units take turns.
         for round in 0..SLOTS {
-            for unit in (0..units.len()).filter(|&unit| self.alive[unit]) {
+            for (unit, device) in units.iter().enumerate() {
+                if round >= self.slots[unit] {
+                    continue;
+                }
                 let mut own = self.seats.iter().enumerate().filter(|(_, seat)| seat.unit == unit);
                 match own.nth(round) {
                     Some((index, _)) if !self.flying.iter().any(|(seat, _)| *seat == index) => return Ok(Some(index)),
                     Some(_) => {}
-                    None if there < wanted => {
-                        let slot = units[unit].slot().map_err(|fault| (unit, fault))?;
-                        self.seats.push(Seat { unit, slot });
-                        return Ok(Some(self.seats.len() - 1));
-                    }
+                    None if there < wanted => match device.slot() {
+                        Ok(slot) => {
+                            self.seats.push(Seat { unit, slot });
+                            return Ok(Some(self.seats.len() - 1));
+                        }
+                        // A device without room for a second goes on with one.
+                        Err(_) if round > 0 => self.slots[unit] = round,
+                        Err(fault) => return Err((unit, fault)),
+                    },
                     None => {}
                 }
             }
@@ -210,18 +217,25 @@ impl<'r> Run<'r> {
 
     /// Leaves a unit out, and puts what it had back into the queue.
     fn give_up(&mut self, unit: usize, fault: Fault) -> Result<(), ExecError> {
-        self.alive[unit] = false;
+        self.slots[unit] = 0;
         let fault = fault.on(self.execute.units[unit].device());
-        let Some(failed) = self.control.failed.filter(|_| self.alive.contains(&true)) else {
+        let Some(failed) = self.control.failed.filter(|_| self.slots.iter().any(|slots| *slots > 0)) else {
             return Err(fault.into());
         };
         failed(&fault.to_string());
-        let Run { seats, flying, queue, .. } = self;
-        let lost: Vec<usize> = flying.iter().filter(|(seat, _)| seats[*seat].unit == unit).map(|(_, group)| *group).collect();
-        flying.retain(|(seat, _)| seats[*seat].unit != unit);
-        lost.into_iter().rev().for_each(|group| queue.push_front(group));
+        let (seats, flying) = (&self.seats, std::mem::take(&mut self.flying));
+        let (lost, kept): (Vec<_>, Vec<_>) = flying.into_iter().partition(|(seat, _)| seats[*seat].unit == unit);
+        self.flying = kept.into();
+        lost.into_iter().rev().for_each(|(_, group)| self.queue.push_front(group));
         seats.iter().filter(|seat| seat.unit == unit).for_each(|seat| seat.slot.settle());
         Ok(())
+    }
+}
+
+/// Copies into the caller's memory have ended before it is given back, whatever ended the run: also a callback that panics.
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.seats.iter().for_each(|seat| seat.slot.settle());
     }
 }
 
@@ -270,9 +284,8 @@ impl Execute for CudaExecute {
         let mut run = Run::new(self, bound, images, seats, control);
         let result = run.work(outs);
         let result = result.map(|()| run.statistics).map_err(|error| run.unfinished(error));
+        drop(run);
         if result.is_err() {
-            // Copies into the caller's memory must have ended before it is given back.
-            seats.iter().for_each(|seat| seat.slot.settle());
             seats.clear();
         }
         result

@@ -109,6 +109,26 @@ fn a_full_device_is_an_error_that_names_it() {
 }
 
 #[test]
+fn a_device_with_room_for_one_slot_goes_on_with_it() {
+    let Some(_device) = device() else { return };
+    let mut seed = Seed(seed());
+    let exact = Exact::new(&mut seed);
+    let images = exact.images(61, &mut seed);
+    let views = exact.views(&images);
+    let expected = exact.bind(&gpu(Method::Auto)).execute(&views).unwrap();
+    let matcher = exact.bind(&gpu(Method::Auto));
+    assert!(matcher.appetite() / 2 < views.len(), "there is work for two slots");
+    let slot = matcher.plan().scratch_bytes() / 2;
+    let stream = Gpu::open(probe().devices[0].index).unwrap().stream().unwrap();
+    let spare = Buffer::new(&stream, slot + slot / 2).unwrap();
+    let filled = Filled::new(probe().devices[0].index);
+    drop(spare);
+    stream.wait().unwrap();
+    same(&matcher.execute(&views).unwrap(), &expected);
+    drop(filled);
+}
+
+#[test]
 fn the_cpu_goes_on_where_no_device_is_left() {
     let Some(_device) = device() else { return };
     let mut seed = Seed(seed());
