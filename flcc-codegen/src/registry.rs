@@ -25,6 +25,7 @@ pub(crate) fn text(kernels: &[&Kernel]) -> String {
         writeln!(text, "        block: {:?},", kernel.block).unwrap();
         writeln!(text, "        taps_stride: {:?},", kernel.taps_stride()).unwrap();
         writeln!(text, "        shared: {},", context::shared(kernel)).unwrap();
+        writeln!(text, "        chunk: {:?},", kernel.sides.is_empty().then(|| kernel.chunk())).unwrap();
         writeln!(text, "    }},").unwrap();
     }
     text.push_str("];\n");

@@ -297,6 +297,13 @@ fn usual() -> Vec<Unit> {
         };
         units.extend(others.iter().map(|others| Unit { options: scores(entry, others), ..Unit::of(entry, MAIN) }));
     }
+    // Sides that are constants: no side at all, all that a chunk holds, and several planes.
+    for (entry, [rows, columns]) in kernels().iter().filter_map(|entry| Some((entry, entry.chunk?))) {
+        for [depth, height, width] in [[1, 1, 1], [1, rows, columns], [if rows > 1 { 3 } else { 1 }, rows.min(5), 7]] {
+            let sides = [("TD", depth), ("TH", height), ("TW", width)].map(|(name, side)| format!("-DFLCC_{name}={side}"));
+            units.push(Unit { options: sides.into(), ..Unit::of(entry, MAIN) });
+        }
+    }
     for architecture in OTHERS {
         units.extend(samples().into_iter().map(|entry| Unit::of(entry, architecture)));
         units.extend(parts.iter().flat_map(|(part, all)| cover(all).into_iter().map(|options| pipeline(*part, &options, architecture))));

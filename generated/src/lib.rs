@@ -31,6 +31,9 @@ pub struct Entry {
     pub taps_stride: Option<usize>,
     /// Bytes of dynamic shared memory of a block.
     pub shared: usize,
+    /// Rows and columns of taps that a kernel for any size holds at once. Where they hold the template's, it can be compiled with its
+    /// sides as constants `FLCC_TD`, `FLCC_TH` and `FLCC_TW`.
+    pub chunk: Option<[usize; 2]>,
 }
 
 impl Entry {

@@ -15,6 +15,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(10),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_10x10_b32x8",
@@ -28,6 +29,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(10),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_11_b128x1",
@@ -41,6 +43,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(11),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_11x11_b32x8",
@@ -54,6 +57,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(11),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_12_b128x1",
@@ -67,6 +71,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_12x12_b16x8",
@@ -80,6 +85,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_13_b128x1",
@@ -93,6 +99,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(13),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_13x13_b16x8",
@@ -106,6 +113,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(13),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_14_b128x1",
@@ -119,6 +127,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(14),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_14x14_b16x8",
@@ -132,6 +141,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(14),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_15_b128x1",
@@ -145,6 +155,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(15),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_15x15_b16x8",
@@ -158,6 +169,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(15),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_16_b128x1",
@@ -171,6 +183,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_16x16_b16x8",
@@ -184,6 +197,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_17_b128x1",
@@ -197,6 +211,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(17),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_18_b128x1",
@@ -210,6 +225,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(18),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_19_b128x1",
@@ -223,6 +239,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(19),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_20_b128x1",
@@ -236,6 +253,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_20x20_b16x8",
@@ -249,6 +267,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(20),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_21_b128x1",
@@ -262,6 +281,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(21),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_22_b128x1",
@@ -275,6 +295,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(22),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_23_b128x1",
@@ -288,6 +309,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(23),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_24_b128x1",
@@ -301,6 +323,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_24x24_b16x8",
@@ -314,6 +337,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(24),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_25_b128x1",
@@ -327,6 +351,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(25),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_26_b128x1",
@@ -340,6 +365,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(26),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_27_b128x1",
@@ -353,6 +379,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(27),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_28_b128x1",
@@ -366,6 +393,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_29_b128x1",
@@ -379,6 +407,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(29),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_2_b128x1",
@@ -392,6 +421,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(2),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_2x2_b32x8",
@@ -405,6 +435,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(2),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_2x2x2_b32x8",
@@ -418,6 +449,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(2),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_30_b128x1",
@@ -431,6 +463,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(30),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_31_b128x1",
@@ -444,6 +477,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(31),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_32_b128x1",
@@ -457,6 +491,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_32x32_b16x8",
@@ -470,6 +505,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(32),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_33_b128x1",
@@ -483,6 +519,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(33),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_34_b128x1",
@@ -496,6 +533,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(34),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_35_b128x1",
@@ -509,6 +547,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(35),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_36_b128x1",
@@ -522,6 +561,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_37_b128x1",
@@ -535,6 +575,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(37),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_38_b128x1",
@@ -548,6 +589,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(38),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_39_b128x1",
@@ -561,6 +603,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(39),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_3_b128x1",
@@ -574,6 +617,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(3),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_3x3_b32x8",
@@ -587,6 +631,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(3),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_3x3x3_b32x8",
@@ -600,6 +645,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(3),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_40_b128x1",
@@ -613,6 +659,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_41_b128x1",
@@ -626,6 +673,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(41),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_42_b128x1",
@@ -639,6 +687,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(42),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_43_b128x1",
@@ -652,6 +701,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(43),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_44_b128x1",
@@ -665,6 +715,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_45_b128x1",
@@ -678,6 +729,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(45),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_46_b128x1",
@@ -691,6 +743,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(46),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_47_b128x1",
@@ -704,6 +757,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(47),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_48_b128x1",
@@ -717,6 +771,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_49_b128x1",
@@ -730,6 +785,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(49),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_4_b128x1",
@@ -743,6 +799,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_4x4_b32x8",
@@ -756,6 +813,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_4x4x4_b32x8",
@@ -769,6 +827,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_50_b128x1",
@@ -782,6 +841,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(50),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_51_b128x1",
@@ -795,6 +855,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(51),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_52_b128x1",
@@ -808,6 +869,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_53_b128x1",
@@ -821,6 +883,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(53),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_54_b128x1",
@@ -834,6 +897,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(54),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_55_b128x1",
@@ -847,6 +911,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(55),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_56_b128x1",
@@ -860,6 +925,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_57_b128x1",
@@ -873,6 +939,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(57),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_58_b128x1",
@@ -886,6 +953,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(58),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_59_b128x1",
@@ -899,6 +967,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(59),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_5_b128x1",
@@ -912,6 +981,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(5),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_5x5_b32x8",
@@ -925,6 +995,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(5),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_5x5x5_b32x8",
@@ -938,6 +1009,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(5),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_60_b128x1",
@@ -951,6 +1023,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_61_b128x1",
@@ -964,6 +1037,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(61),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_62_b128x1",
@@ -977,6 +1051,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(62),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_63_b128x1",
@@ -990,6 +1065,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(63),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_64_b128x1",
@@ -1003,6 +1079,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_6_b128x1",
@@ -1016,6 +1093,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(6),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_6x6_b32x8",
@@ -1029,6 +1107,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(6),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_6x6x6_b32x8",
@@ -1042,6 +1121,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(6),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_7_b128x1",
@@ -1055,6 +1135,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(7),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_7x7_b32x8",
@@ -1068,6 +1149,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(7),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_7x7x7_b32x8",
@@ -1081,6 +1163,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(7),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_8_b128x1",
@@ -1094,6 +1177,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_8x8_b32x8",
@@ -1107,6 +1191,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_8x8x8_b32x8",
@@ -1120,6 +1205,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_9_b128x1",
@@ -1133,6 +1219,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(9),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_9x9_b32x8",
@@ -1146,6 +1233,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(9),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f32_any_b128x1",
@@ -1159,6 +1247,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: None,
         shared: 0,
+        chunk: Some([1, 256]),
     },
     Entry {
         name: "corr_f32_any_b32x8",
@@ -1172,6 +1261,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: None,
         shared: 0,
+        chunk: Some([16, 16]),
     },
     Entry {
         name: "corr_f64_10_b128x1",
@@ -1185,6 +1275,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(10),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_10x10_b16x8",
@@ -1198,6 +1289,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(10),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_11_b128x1",
@@ -1211,6 +1303,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(11),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_11x11_b16x8",
@@ -1224,6 +1317,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(11),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_12_b128x1",
@@ -1237,6 +1331,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_12x12_b16x8",
@@ -1250,6 +1345,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_13_b128x1",
@@ -1263,6 +1359,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(13),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_13x13_b16x8",
@@ -1276,6 +1373,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(13),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_14_b128x1",
@@ -1289,6 +1387,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(14),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_14x14_b16x8",
@@ -1302,6 +1401,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(14),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_15_b128x1",
@@ -1315,6 +1415,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(15),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_15x15_b16x8",
@@ -1328,6 +1429,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(15),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_16_b128x1",
@@ -1341,6 +1443,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_16x16_b16x8",
@@ -1354,6 +1457,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_17_b128x1",
@@ -1367,6 +1471,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(17),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_18_b128x1",
@@ -1380,6 +1485,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(18),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_19_b128x1",
@@ -1393,6 +1499,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(19),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_20_b128x1",
@@ -1406,6 +1513,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_20x20_b16x8",
@@ -1419,6 +1527,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(20),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_21_b128x1",
@@ -1432,6 +1541,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(21),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_22_b128x1",
@@ -1445,6 +1555,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(22),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_23_b128x1",
@@ -1458,6 +1569,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(23),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_24_b128x1",
@@ -1471,6 +1583,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_24x24_b16x8",
@@ -1484,6 +1597,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(24),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_25_b128x1",
@@ -1497,6 +1611,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(25),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_26_b128x1",
@@ -1510,6 +1625,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(26),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_27_b128x1",
@@ -1523,6 +1639,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(27),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_28_b128x1",
@@ -1536,6 +1653,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_29_b128x1",
@@ -1549,6 +1667,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(29),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_2_b128x1",
@@ -1562,6 +1681,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(2),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_2x2_b16x8",
@@ -1575,6 +1695,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(2),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_2x2x2_b16x8",
@@ -1588,6 +1709,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(2),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_30_b128x1",
@@ -1601,6 +1723,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(30),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_31_b128x1",
@@ -1614,6 +1737,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(31),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_32_b128x1",
@@ -1627,6 +1751,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_32x32_b16x8",
@@ -1640,6 +1765,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(32),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_33_b128x1",
@@ -1653,6 +1779,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(33),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_34_b128x1",
@@ -1666,6 +1793,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(34),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_35_b128x1",
@@ -1679,6 +1807,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(35),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_36_b128x1",
@@ -1692,6 +1821,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_37_b128x1",
@@ -1705,6 +1835,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(37),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_38_b128x1",
@@ -1718,6 +1849,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(38),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_39_b128x1",
@@ -1731,6 +1863,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(39),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_3_b128x1",
@@ -1744,6 +1877,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(3),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_3x3_b16x8",
@@ -1757,6 +1891,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(3),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_3x3x3_b16x8",
@@ -1770,6 +1905,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(3),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_40_b128x1",
@@ -1783,6 +1919,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_41_b128x1",
@@ -1796,6 +1933,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(41),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_42_b128x1",
@@ -1809,6 +1947,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(42),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_43_b128x1",
@@ -1822,6 +1961,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(43),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_44_b128x1",
@@ -1835,6 +1975,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_45_b128x1",
@@ -1848,6 +1989,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(45),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_46_b128x1",
@@ -1861,6 +2003,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(46),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_47_b128x1",
@@ -1874,6 +2017,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(47),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_48_b128x1",
@@ -1887,6 +2031,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_49_b128x1",
@@ -1900,6 +2045,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(49),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_4_b128x1",
@@ -1913,6 +2059,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_4x4_b16x8",
@@ -1926,6 +2073,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_4x4x4_b16x8",
@@ -1939,6 +2087,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_50_b128x1",
@@ -1952,6 +2101,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(50),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_51_b128x1",
@@ -1965,6 +2115,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(51),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_52_b128x1",
@@ -1978,6 +2129,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_53_b128x1",
@@ -1991,6 +2143,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(53),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_54_b128x1",
@@ -2004,6 +2157,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(54),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_55_b128x1",
@@ -2017,6 +2171,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(55),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_56_b128x1",
@@ -2030,6 +2185,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_57_b128x1",
@@ -2043,6 +2199,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(57),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_58_b128x1",
@@ -2056,6 +2213,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(58),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_59_b128x1",
@@ -2069,6 +2227,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(59),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_5_b128x1",
@@ -2082,6 +2241,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(5),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_5x5_b16x8",
@@ -2095,6 +2255,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(5),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_5x5x5_b16x8",
@@ -2108,6 +2269,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(5),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_60_b128x1",
@@ -2121,6 +2283,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_61_b128x1",
@@ -2134,6 +2297,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(61),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_62_b128x1",
@@ -2147,6 +2311,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(62),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_63_b128x1",
@@ -2160,6 +2325,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(63),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_64_b128x1",
@@ -2173,6 +2339,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_6_b128x1",
@@ -2186,6 +2353,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(6),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_6x6_b16x8",
@@ -2199,6 +2367,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(6),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_6x6x6_b16x8",
@@ -2212,6 +2381,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(6),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_7_b128x1",
@@ -2225,6 +2395,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(7),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_7x7_b16x8",
@@ -2238,6 +2409,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(7),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_7x7x7_b16x8",
@@ -2251,6 +2423,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(7),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_8_b128x1",
@@ -2264,6 +2437,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_8x8_b16x8",
@@ -2277,6 +2451,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_8x8x8_b16x8",
@@ -2290,6 +2465,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_9_b128x1",
@@ -2303,6 +2479,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(9),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_9x9_b16x8",
@@ -2316,6 +2493,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(9),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_f64_any_b128x1",
@@ -2329,6 +2507,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: None,
         shared: 0,
+        chunk: Some([1, 256]),
     },
     Entry {
         name: "corr_f64_any_b16x8",
@@ -2342,6 +2521,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: None,
         shared: 0,
+        chunk: Some([16, 16]),
     },
     Entry {
         name: "corr_u8_10_b128x1",
@@ -2355,6 +2535,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_10x10_b32x8",
@@ -2368,6 +2549,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_11_b128x1",
@@ -2381,6 +2563,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_11x11_b32x8",
@@ -2394,6 +2577,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_12_b128x1",
@@ -2407,6 +2591,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_12x12_b32x8",
@@ -2420,6 +2605,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_13_b128x1",
@@ -2433,6 +2619,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_13x13_b32x8",
@@ -2446,6 +2633,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_14_b128x1",
@@ -2459,6 +2647,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_14x14_b32x8",
@@ -2472,6 +2661,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_15_b128x1",
@@ -2485,6 +2675,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_15x15_b32x8",
@@ -2498,6 +2689,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_16_b128x1",
@@ -2511,6 +2703,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_16x16_b32x8",
@@ -2524,6 +2717,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_17_b128x1",
@@ -2537,6 +2731,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_18_b128x1",
@@ -2550,6 +2745,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_19_b128x1",
@@ -2563,6 +2759,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_20_b128x1",
@@ -2576,6 +2773,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_20x20_b32x8",
@@ -2589,6 +2787,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(20),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_21_b128x1",
@@ -2602,6 +2801,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_22_b128x1",
@@ -2615,6 +2815,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_23_b128x1",
@@ -2628,6 +2829,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_24_b128x1",
@@ -2641,6 +2843,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_24x24_b32x8",
@@ -2654,6 +2857,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(24),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_25_b128x1",
@@ -2667,6 +2871,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_26_b128x1",
@@ -2680,6 +2885,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_27_b128x1",
@@ -2693,6 +2899,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_28_b128x1",
@@ -2706,6 +2913,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_29_b128x1",
@@ -2719,6 +2927,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_2_b128x1",
@@ -2732,6 +2941,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_2x2_b32x8",
@@ -2745,6 +2955,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_2x2x2_b32x8",
@@ -2758,6 +2969,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_30_b128x1",
@@ -2771,6 +2983,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_31_b128x1",
@@ -2784,6 +2997,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_32_b128x1",
@@ -2797,6 +3011,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_32x32_b32x8",
@@ -2810,6 +3025,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(32),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_33_b128x1",
@@ -2823,6 +3039,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_34_b128x1",
@@ -2836,6 +3053,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_35_b128x1",
@@ -2849,6 +3067,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_36_b128x1",
@@ -2862,6 +3081,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_37_b128x1",
@@ -2875,6 +3095,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_38_b128x1",
@@ -2888,6 +3109,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_39_b128x1",
@@ -2901,6 +3123,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_3_b128x1",
@@ -2914,6 +3137,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_3x3_b32x8",
@@ -2927,6 +3151,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_3x3x3_b32x8",
@@ -2940,6 +3165,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_40_b128x1",
@@ -2953,6 +3179,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_41_b128x1",
@@ -2966,6 +3193,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_42_b128x1",
@@ -2979,6 +3207,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_43_b128x1",
@@ -2992,6 +3221,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_44_b128x1",
@@ -3005,6 +3235,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_45_b128x1",
@@ -3018,6 +3249,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_46_b128x1",
@@ -3031,6 +3263,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_47_b128x1",
@@ -3044,6 +3277,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_48_b128x1",
@@ -3057,6 +3291,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_49_b128x1",
@@ -3070,6 +3305,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_4_b128x1",
@@ -3083,6 +3319,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_4x4_b32x8",
@@ -3096,6 +3333,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_4x4x4_b32x8",
@@ -3109,6 +3347,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_50_b128x1",
@@ -3122,6 +3361,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_51_b128x1",
@@ -3135,6 +3375,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_52_b128x1",
@@ -3148,6 +3389,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_53_b128x1",
@@ -3161,6 +3403,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_54_b128x1",
@@ -3174,6 +3417,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_55_b128x1",
@@ -3187,6 +3431,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_56_b128x1",
@@ -3200,6 +3445,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_57_b128x1",
@@ -3213,6 +3459,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_58_b128x1",
@@ -3226,6 +3473,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_59_b128x1",
@@ -3239,6 +3487,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_5_b128x1",
@@ -3252,6 +3501,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_5x5_b32x8",
@@ -3265,6 +3515,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_5x5x5_b32x8",
@@ -3278,6 +3529,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_60_b128x1",
@@ -3291,6 +3543,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_61_b128x1",
@@ -3304,6 +3557,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_62_b128x1",
@@ -3317,6 +3571,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_63_b128x1",
@@ -3330,6 +3585,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_64_b128x1",
@@ -3343,6 +3599,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_6_b128x1",
@@ -3356,6 +3613,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_6x6_b32x8",
@@ -3369,6 +3627,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_6x6x6_b32x8",
@@ -3382,6 +3641,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_7_b128x1",
@@ -3395,6 +3655,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_7x7_b32x8",
@@ -3408,6 +3669,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_7x7x7_b32x8",
@@ -3421,6 +3683,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_8_b128x1",
@@ -3434,6 +3697,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_8x8_b32x8",
@@ -3447,6 +3711,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_8x8x8_b32x8",
@@ -3460,6 +3725,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_9_b128x1",
@@ -3473,6 +3739,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_9x9_b32x8",
@@ -3486,6 +3753,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 0,
+        chunk: None,
     },
     Entry {
         name: "corr_u8_any_b128x1",
@@ -3499,6 +3767,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: None,
         shared: 0,
+        chunk: Some([1, 256]),
     },
     Entry {
         name: "corr_u8_any_b32x8",
@@ -3512,6 +3781,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: None,
         shared: 0,
+        chunk: Some([16, 16]),
     },
     Entry {
         name: "masked_f64_any_b128x1",
@@ -3525,6 +3795,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: None,
         shared: 0,
+        chunk: Some([1, 256]),
     },
     Entry {
         name: "masked_f64_any_b16x8",
@@ -3538,6 +3809,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: None,
         shared: 0,
+        chunk: Some([16, 16]),
     },
     Entry {
         name: "sad_f64_any_b128x1",
@@ -3551,6 +3823,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: None,
         shared: 0,
+        chunk: Some([1, 256]),
     },
     Entry {
         name: "sad_f64_any_b16x8",
@@ -3564,6 +3837,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: None,
         shared: 0,
+        chunk: Some([16, 16]),
     },
     Entry {
         name: "zncc_f32_10_b128x1",
@@ -3577,6 +3851,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(10),
         shared: 22816,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_10x10_b32x8",
@@ -3590,6 +3865,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(10),
         shared: 44848,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_11_b128x1",
@@ -3603,6 +3879,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(11),
         shared: 22832,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_11x11_b32x8",
@@ -3616,6 +3893,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(11),
         shared: 45536,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_12_b128x1",
@@ -3629,6 +3907,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 22848,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_12x12_b16x8",
@@ -3642,6 +3921,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(12),
         shared: 44736,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_13_b128x1",
@@ -3655,6 +3935,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(13),
         shared: 22864,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_13x13_b16x8",
@@ -3668,6 +3949,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(13),
         shared: 45440,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_14_b128x1",
@@ -3681,6 +3963,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(14),
         shared: 22880,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_14x14_b16x8",
@@ -3694,6 +3977,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(14),
         shared: 46144,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_15_b128x1",
@@ -3707,6 +3991,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(15),
         shared: 22896,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_15x15_b16x8",
@@ -3720,6 +4005,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(15),
         shared: 46848,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_16_b128x1",
@@ -3733,6 +4019,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 22912,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_16x16_b16x8",
@@ -3746,6 +4033,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(16),
         shared: 47552,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_17_b128x1",
@@ -3759,6 +4047,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(17),
         shared: 22928,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_18_b128x1",
@@ -3772,6 +4061,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(18),
         shared: 22960,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_19_b128x1",
@@ -3785,6 +4075,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(19),
         shared: 22976,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_20_b128x1",
@@ -3798,6 +4089,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 22992,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_20x20_b16x8",
@@ -3811,6 +4103,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(20),
         shared: 52128,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_21_b128x1",
@@ -3824,6 +4117,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(21),
         shared: 23008,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_22_b128x1",
@@ -3837,6 +4131,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(22),
         shared: 23024,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_23_b128x1",
@@ -3850,6 +4145,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(23),
         shared: 23040,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_24_b128x1",
@@ -3863,6 +4159,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 23056,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_24x24_b16x8",
@@ -3876,6 +4173,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(24),
         shared: 55072,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_25_b128x1",
@@ -3889,6 +4187,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(25),
         shared: 23072,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_26_b128x1",
@@ -3902,6 +4201,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(26),
         shared: 23104,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_27_b128x1",
@@ -3915,6 +4215,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(27),
         shared: 23120,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_28_b128x1",
@@ -3928,6 +4229,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 23136,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_29_b128x1",
@@ -3941,6 +4243,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(29),
         shared: 23152,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_2_b128x1",
@@ -3954,6 +4257,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(2),
         shared: 22672,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_2x2_b32x8",
@@ -3967,6 +4271,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(2),
         shared: 38032,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_2x2x2_b32x8",
@@ -3980,6 +4285,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(2),
         shared: 38032,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_30_b128x1",
@@ -3993,6 +4299,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(30),
         shared: 23168,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_31_b128x1",
@@ -4006,6 +4313,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(31),
         shared: 23184,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_32_b128x1",
@@ -4019,6 +4327,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 23200,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_32x32_b16x8",
@@ -4032,6 +4341,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(32),
         shared: 63104,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_33_b128x1",
@@ -4045,6 +4355,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(33),
         shared: 23216,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_34_b128x1",
@@ -4058,6 +4369,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(34),
         shared: 23280,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_35_b128x1",
@@ -4071,6 +4383,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(35),
         shared: 23296,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_36_b128x1",
@@ -4084,6 +4397,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 23312,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_37_b128x1",
@@ -4097,6 +4411,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(37),
         shared: 23328,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_38_b128x1",
@@ -4110,6 +4425,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(38),
         shared: 23344,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_39_b128x1",
@@ -4123,6 +4439,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(39),
         shared: 23360,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_3_b128x1",
@@ -4136,6 +4453,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(3),
         shared: 22688,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_3x3_b32x8",
@@ -4149,6 +4467,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(3),
         shared: 38688,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_3x3x3_b32x8",
@@ -4162,6 +4481,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(3),
         shared: 38688,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_40_b128x1",
@@ -4175,6 +4495,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 23376,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_41_b128x1",
@@ -4188,6 +4509,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(41),
         shared: 23392,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_42_b128x1",
@@ -4201,6 +4523,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(42),
         shared: 23456,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_43_b128x1",
@@ -4214,6 +4537,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(43),
         shared: 23472,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_44_b128x1",
@@ -4227,6 +4551,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 23488,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_45_b128x1",
@@ -4240,6 +4565,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(45),
         shared: 23504,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_46_b128x1",
@@ -4253,6 +4579,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(46),
         shared: 23520,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_47_b128x1",
@@ -4266,6 +4593,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(47),
         shared: 23536,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_48_b128x1",
@@ -4279,6 +4607,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 23552,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_49_b128x1",
@@ -4292,6 +4621,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(49),
         shared: 23568,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_4_b128x1",
@@ -4305,6 +4635,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 22704,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_4x4_b32x8",
@@ -4318,6 +4649,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 39344,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_4x4x4_b32x8",
@@ -4331,6 +4663,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 39344,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_50_b128x1",
@@ -4344,6 +4677,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(50),
         shared: 23632,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_51_b128x1",
@@ -4357,6 +4691,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(51),
         shared: 23648,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_52_b128x1",
@@ -4370,6 +4705,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 23664,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_53_b128x1",
@@ -4383,6 +4719,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(53),
         shared: 23680,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_54_b128x1",
@@ -4396,6 +4733,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(54),
         shared: 23696,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_55_b128x1",
@@ -4409,6 +4747,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(55),
         shared: 23712,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_56_b128x1",
@@ -4422,6 +4761,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 23728,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_57_b128x1",
@@ -4435,6 +4775,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(57),
         shared: 23744,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_58_b128x1",
@@ -4448,6 +4789,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(58),
         shared: 23808,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_59_b128x1",
@@ -4461,6 +4803,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(59),
         shared: 23824,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_5_b128x1",
@@ -4474,6 +4817,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(5),
         shared: 22720,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_5x5_b32x8",
@@ -4487,6 +4831,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(5),
         shared: 40000,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_5x5x5_b32x8",
@@ -4500,6 +4845,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(5),
         shared: 40000,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_60_b128x1",
@@ -4513,6 +4859,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 23840,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_61_b128x1",
@@ -4526,6 +4873,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(61),
         shared: 23856,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_62_b128x1",
@@ -4539,6 +4887,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(62),
         shared: 23872,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_63_b128x1",
@@ -4552,6 +4901,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(63),
         shared: 23888,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_64_b128x1",
@@ -4565,6 +4915,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 23904,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_6_b128x1",
@@ -4578,6 +4929,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(6),
         shared: 22736,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_6x6_b32x8",
@@ -4591,6 +4943,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(6),
         shared: 41376,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_6x6x6_b32x8",
@@ -4604,6 +4957,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(6),
         shared: 41376,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_7_b128x1",
@@ -4617,6 +4971,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(7),
         shared: 22752,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_7x7_b32x8",
@@ -4630,6 +4985,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(7),
         shared: 42048,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_7x7x7_b32x8",
@@ -4643,6 +4999,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(7),
         shared: 42048,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_8_b128x1",
@@ -4656,6 +5013,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 22768,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_8x8_b32x8",
@@ -4669,6 +5027,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 42720,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_8x8x8_b32x8",
@@ -4682,6 +5041,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 42720,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_9_b128x1",
@@ -4695,6 +5055,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(9),
         shared: 22784,
+        chunk: None,
     },
     Entry {
         name: "zncc_f32_9x9_b32x8",
@@ -4708,6 +5069,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(9),
         shared: 43392,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_10_b128x1",
@@ -4721,6 +5083,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(10),
         shared: 26912,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_10x10_b16x8",
@@ -4734,6 +5097,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(10),
         shared: 36576,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_11_b128x1",
@@ -4747,6 +5111,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(11),
         shared: 26928,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_11x11_b16x8",
@@ -4760,6 +5125,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(11),
         shared: 37312,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_12_b128x1",
@@ -4773,6 +5139,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 26944,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_12x12_b16x8",
@@ -4786,6 +5153,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(12),
         shared: 38048,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_13_b128x1",
@@ -4799,6 +5167,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(13),
         shared: 26960,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_13x13_b16x8",
@@ -4812,6 +5181,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(13),
         shared: 38784,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_14_b128x1",
@@ -4825,6 +5195,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(14),
         shared: 26976,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_14x14_b16x8",
@@ -4838,6 +5209,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(14),
         shared: 41088,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_15_b128x1",
@@ -4851,6 +5223,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(15),
         shared: 26992,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_15x15_b16x8",
@@ -4864,6 +5237,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(15),
         shared: 41856,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_16_b128x1",
@@ -4877,6 +5251,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 27008,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_16x16_b16x8",
@@ -4890,6 +5265,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(16),
         shared: 42624,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_17_b128x1",
@@ -4903,6 +5279,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(17),
         shared: 27024,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_18_b128x1",
@@ -4916,6 +5293,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(18),
         shared: 27120,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_19_b128x1",
@@ -4929,6 +5307,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(19),
         shared: 27136,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_20_b128x1",
@@ -4942,6 +5321,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 27152,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_20x20_b16x8",
@@ -4955,6 +5335,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(20),
         shared: 47456,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_21_b128x1",
@@ -4968,6 +5349,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(21),
         shared: 27168,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_22_b128x1",
@@ -4981,6 +5363,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(22),
         shared: 27184,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_23_b128x1",
@@ -4994,6 +5377,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(23),
         shared: 27200,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_24_b128x1",
@@ -5007,6 +5391,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 27216,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_24x24_b16x8",
@@ -5020,6 +5405,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(24),
         shared: 52544,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_25_b128x1",
@@ -5033,6 +5419,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(25),
         shared: 27232,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_26_b128x1",
@@ -5046,6 +5433,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(26),
         shared: 27328,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_27_b128x1",
@@ -5059,6 +5447,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(27),
         shared: 27344,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_28_b128x1",
@@ -5072,6 +5461,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 27360,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_29_b128x1",
@@ -5085,6 +5475,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(29),
         shared: 27376,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_2_b128x1",
@@ -5098,6 +5489,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(2),
         shared: 26768,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_2x2_b16x8",
@@ -5111,6 +5503,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(2),
         shared: 30848,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_2x2x2_b16x8",
@@ -5124,6 +5517,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(2),
         shared: 30848,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_30_b128x1",
@@ -5137,6 +5531,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(30),
         shared: 27392,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_31_b128x1",
@@ -5150,6 +5545,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(31),
         shared: 27408,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_32_b128x1",
@@ -5163,6 +5559,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 27424,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_32x32_b16x8",
@@ -5176,6 +5573,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(32),
         shared: 63488,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_33_b128x1",
@@ -5189,6 +5587,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(33),
         shared: 27440,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_34_b128x1",
@@ -5202,6 +5601,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(34),
         shared: 27536,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_35_b128x1",
@@ -5215,6 +5615,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(35),
         shared: 27552,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_36_b128x1",
@@ -5228,6 +5629,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 27568,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_37_b128x1",
@@ -5241,6 +5643,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(37),
         shared: 27584,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_38_b128x1",
@@ -5254,6 +5657,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(38),
         shared: 27600,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_39_b128x1",
@@ -5267,6 +5671,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(39),
         shared: 27616,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_3_b128x1",
@@ -5280,6 +5685,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(3),
         shared: 26784,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_3x3_b16x8",
@@ -5293,6 +5699,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(3),
         shared: 30976,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_3x3x3_b16x8",
@@ -5306,6 +5713,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(3),
         shared: 30976,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_40_b128x1",
@@ -5319,6 +5727,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 27632,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_41_b128x1",
@@ -5332,6 +5741,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(41),
         shared: 27648,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_42_b128x1",
@@ -5345,6 +5755,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(42),
         shared: 27744,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_43_b128x1",
@@ -5358,6 +5769,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(43),
         shared: 27760,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_44_b128x1",
@@ -5371,6 +5783,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 27776,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_45_b128x1",
@@ -5384,6 +5797,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(45),
         shared: 27792,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_46_b128x1",
@@ -5397,6 +5811,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(46),
         shared: 27808,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_47_b128x1",
@@ -5410,6 +5825,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(47),
         shared: 27824,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_48_b128x1",
@@ -5423,6 +5839,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 27840,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_49_b128x1",
@@ -5436,6 +5853,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(49),
         shared: 27856,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_4_b128x1",
@@ -5449,6 +5867,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 26800,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_4x4_b16x8",
@@ -5462,6 +5881,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(4),
         shared: 31104,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_4x4x4_b16x8",
@@ -5475,6 +5895,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(4),
         shared: 31104,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_50_b128x1",
@@ -5488,6 +5909,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(50),
         shared: 27952,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_51_b128x1",
@@ -5501,6 +5923,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(51),
         shared: 27968,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_52_b128x1",
@@ -5514,6 +5937,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 27984,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_53_b128x1",
@@ -5527,6 +5951,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(53),
         shared: 28000,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_54_b128x1",
@@ -5540,6 +5965,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(54),
         shared: 28016,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_55_b128x1",
@@ -5553,6 +5979,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(55),
         shared: 28032,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_56_b128x1",
@@ -5566,6 +5993,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 28048,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_57_b128x1",
@@ -5579,6 +6007,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(57),
         shared: 28064,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_58_b128x1",
@@ -5592,6 +6021,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(58),
         shared: 28160,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_59_b128x1",
@@ -5605,6 +6035,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(59),
         shared: 28176,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_5_b128x1",
@@ -5618,6 +6049,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(5),
         shared: 26816,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_5x5_b16x8",
@@ -5631,6 +6063,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(5),
         shared: 31232,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_5x5x5_b16x8",
@@ -5644,6 +6077,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(5),
         shared: 31232,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_60_b128x1",
@@ -5657,6 +6091,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 28192,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_61_b128x1",
@@ -5670,6 +6105,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(61),
         shared: 28208,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_62_b128x1",
@@ -5683,6 +6119,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(62),
         shared: 28224,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_63_b128x1",
@@ -5696,6 +6133,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(63),
         shared: 28240,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_64_b128x1",
@@ -5709,6 +6147,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 28256,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_6_b128x1",
@@ -5722,6 +6161,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(6),
         shared: 26832,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_6x6_b16x8",
@@ -5735,6 +6175,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(6),
         shared: 32320,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_6x6x6_b16x8",
@@ -5748,6 +6189,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(6),
         shared: 32320,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_7_b128x1",
@@ -5761,6 +6203,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(7),
         shared: 26848,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_7x7_b16x8",
@@ -5774,6 +6217,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(7),
         shared: 33024,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_7x7x7_b16x8",
@@ -5787,6 +6231,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(7),
         shared: 33024,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_8_b128x1",
@@ -5800,6 +6245,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 26864,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_8x8_b16x8",
@@ -5813,6 +6259,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(8),
         shared: 33728,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_8x8x8_b16x8",
@@ -5826,6 +6273,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(8),
         shared: 33728,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_9_b128x1",
@@ -5839,6 +6287,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(9),
         shared: 26880,
+        chunk: None,
     },
     Entry {
         name: "zncc_f64_9x9_b16x8",
@@ -5852,6 +6301,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(9),
         shared: 34432,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_10_b128x1",
@@ -5865,6 +6315,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 13520,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_10x10_b32x8",
@@ -5878,6 +6329,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 27328,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_11_b128x1",
@@ -5891,6 +6343,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 13528,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_11x11_b32x8",
@@ -5904,6 +6357,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 27392,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_12_b128x1",
@@ -5917,6 +6371,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 13536,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_12x12_b32x8",
@@ -5930,6 +6385,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 27456,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_13_b128x1",
@@ -5943,6 +6399,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 13544,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_13x13_b32x8",
@@ -5956,6 +6413,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 27520,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_14_b128x1",
@@ -5969,6 +6427,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 13552,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_14x14_b32x8",
@@ -5982,6 +6441,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 27648,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_15_b128x1",
@@ -5995,6 +6455,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 13560,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_15x15_b32x8",
@@ -6008,6 +6469,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 27712,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_16_b128x1",
@@ -6021,6 +6483,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 13568,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_16x16_b32x8",
@@ -6034,6 +6497,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 27776,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_17_b128x1",
@@ -6047,6 +6511,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 13576,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_18_b128x1",
@@ -6060,6 +6525,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 13592,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_19_b128x1",
@@ -6073,6 +6539,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 13600,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_20_b128x1",
@@ -6086,6 +6553,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 13608,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_20x20_b32x8",
@@ -6099,6 +6567,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(20),
         shared: 28096,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_21_b128x1",
@@ -6112,6 +6581,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 13616,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_22_b128x1",
@@ -6125,6 +6595,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 13624,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_23_b128x1",
@@ -6138,6 +6609,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 13632,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_24_b128x1",
@@ -6151,6 +6623,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 13640,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_24x24_b32x8",
@@ -6164,6 +6637,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(24),
         shared: 28416,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_25_b128x1",
@@ -6177,6 +6651,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 13648,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_26_b128x1",
@@ -6190,6 +6665,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 13664,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_27_b128x1",
@@ -6203,6 +6679,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 13672,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_28_b128x1",
@@ -6216,6 +6693,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 13680,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_29_b128x1",
@@ -6229,6 +6707,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 13688,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_2_b128x1",
@@ -6242,6 +6721,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 13448,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_2x2_b32x8",
@@ -6255,6 +6735,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26688,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_2x2x2_b32x8",
@@ -6268,6 +6749,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26688,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_30_b128x1",
@@ -6281,6 +6763,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 13696,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_31_b128x1",
@@ -6294,6 +6777,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 13704,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_32_b128x1",
@@ -6307,6 +6791,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 13712,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_32x32_b32x8",
@@ -6320,6 +6805,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(32),
         shared: 29056,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_33_b128x1",
@@ -6333,6 +6819,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 13720,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_34_b128x1",
@@ -6346,6 +6833,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 13736,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_35_b128x1",
@@ -6359,6 +6847,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 13744,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_36_b128x1",
@@ -6372,6 +6861,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 13752,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_37_b128x1",
@@ -6385,6 +6875,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 13760,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_38_b128x1",
@@ -6398,6 +6889,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 13768,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_39_b128x1",
@@ -6411,6 +6903,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 13776,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_3_b128x1",
@@ -6424,6 +6917,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 13456,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_3x3_b32x8",
@@ -6437,6 +6931,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26752,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_3x3x3_b32x8",
@@ -6450,6 +6945,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26752,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_40_b128x1",
@@ -6463,6 +6959,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 13784,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_41_b128x1",
@@ -6476,6 +6973,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 13792,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_42_b128x1",
@@ -6489,6 +6987,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 13808,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_43_b128x1",
@@ -6502,6 +7001,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 13816,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_44_b128x1",
@@ -6515,6 +7015,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 13824,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_45_b128x1",
@@ -6528,6 +7029,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 13832,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_46_b128x1",
@@ -6541,6 +7043,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 13840,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_47_b128x1",
@@ -6554,6 +7057,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 13848,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_48_b128x1",
@@ -6567,6 +7071,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 13856,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_49_b128x1",
@@ -6580,6 +7085,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 13864,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_4_b128x1",
@@ -6593,6 +7099,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 13464,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_4x4_b32x8",
@@ -6606,6 +7113,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26816,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_4x4x4_b32x8",
@@ -6619,6 +7127,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26816,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_50_b128x1",
@@ -6632,6 +7141,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 13880,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_51_b128x1",
@@ -6645,6 +7155,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 13888,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_52_b128x1",
@@ -6658,6 +7169,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 13896,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_53_b128x1",
@@ -6671,6 +7183,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 13904,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_54_b128x1",
@@ -6684,6 +7197,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 13912,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_55_b128x1",
@@ -6697,6 +7211,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 13920,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_56_b128x1",
@@ -6710,6 +7225,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 13928,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_57_b128x1",
@@ -6723,6 +7239,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 13936,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_58_b128x1",
@@ -6736,6 +7253,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 13952,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_59_b128x1",
@@ -6749,6 +7267,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 13960,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_5_b128x1",
@@ -6762,6 +7281,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 13472,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_5x5_b32x8",
@@ -6775,6 +7295,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 26880,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_5x5x5_b32x8",
@@ -6788,6 +7309,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 26880,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_60_b128x1",
@@ -6801,6 +7323,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 13968,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_61_b128x1",
@@ -6814,6 +7337,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 13976,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_62_b128x1",
@@ -6827,6 +7351,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 13984,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_63_b128x1",
@@ -6840,6 +7365,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 13992,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_64_b128x1",
@@ -6853,6 +7379,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 14000,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_6_b128x1",
@@ -6866,6 +7393,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 13480,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_6x6_b32x8",
@@ -6879,6 +7407,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27008,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_6x6x6_b32x8",
@@ -6892,6 +7421,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27008,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_7_b128x1",
@@ -6905,6 +7435,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 13488,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_7x7_b32x8",
@@ -6918,6 +7449,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27072,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_7x7x7_b32x8",
@@ -6931,6 +7463,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27072,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_8_b128x1",
@@ -6944,6 +7477,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 13496,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_8x8_b32x8",
@@ -6957,6 +7491,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27136,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_8x8x8_b32x8",
@@ -6970,6 +7505,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27136,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_9_b128x1",
@@ -6983,6 +7519,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 13504,
+        chunk: None,
     },
     Entry {
         name: "zncc_u8_9x9_b32x8",
@@ -6996,5 +7533,6 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 27200,
+        chunk: None,
     },
 ];

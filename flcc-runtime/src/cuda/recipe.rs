@@ -36,7 +36,7 @@ impl Recipe {
     pub fn sources(&self, spec: &Spec) -> Sources {
         let scheme = Scheme::new(spec, self.exact, self.rounds);
         let (parts, options) = (unit::parts(self.engine, &scheme), steps::options(spec, &scheme, self.types));
-        Sources { kernel: self.engine.entry(), parts, own: self.engine.options(&options), options }
+        Sources { kernel: self.engine.entry(), parts, own: self.engine.options(spec.template().padded(), &options), options }
     }
 
     /// Opens the device, compiles what is not compiled yet.
