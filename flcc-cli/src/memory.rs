@@ -1,7 +1,7 @@
 //! Refusals of what the memory does not hold, before anything of that size is asked for: an allocation that fails ends the
 //! process, and one that the system has promised but cannot keep ends others too.
 
-use flcc_runtime::{Plan, Spec};
+use flcc_runtime::{Plan, Platform, Spec};
 
 use crate::error::Error;
 
@@ -61,8 +61,12 @@ fn copies(spec: &Spec) -> f64 {
 /// As [`check`].
 pub fn check_plan(plan: &Plan, more: f64) -> Result<(), Error> {
     let spec = plan.spec();
-    let bound = plan.template_bytes() as f64 * spec.templates() as f64 + copies(spec);
-    check(&format!("{spec}"), results(spec) + plan.scratch_bytes() as f64 + bound + more)
+    // What a plan for a device takes lies there, and was held against what is there.
+    let here = match plan.platform() {
+        Platform::Cuda => 0.0,
+        _ => plan.scratch_bytes() as f64 + plan.template_bytes() as f64 * spec.templates() as f64,
+    };
+    check(&format!("{spec}"), results(spec) + here + copies(spec) + more)
 }
 
 /// Refuses made-up data that do not fit: images, templates and results, and the oracle's copy of an image.

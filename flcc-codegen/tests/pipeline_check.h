@@ -224,7 +224,6 @@ static Problem make(const Case& c) {
   for (double& t : p.values) t *= scale;
   p.k.template_scale = scale;
   if (FLCC_MEASURE == FLCC_SSD || FLCC_MEASURE == FLCC_NSSD || FLCC_MEASURE == FLCC_SAD) p.forced = scale;
-  p.k.unscale = FLCC_MEASURE == FLCC_CC || FLCC_MEASURE == FLCC_SAD ? 1 / scale : FLCC_MEASURE == FLCC_SSD ? 1 / scale / scale : 1;
   const auto energy_of = [&] {
     double energy = 0;
     for (int i = 0; i < c.channels * p.samples; i++) energy += p.weight(i % p.samples) * p.values[i] * p.values[i];
@@ -542,7 +541,7 @@ static void check(const Case& c) {
     launch({1, 1, 1}, block, [&] { flcc_fold(partial.data(), norm2.data(), l.tiles); });
     launch({64, (unsigned)l.tiles, 1}, block, [&] { flcc_cross_norms(l, tiles, cross.data(), scales, partial.data()); });
     launch({1, 1, 1}, block, [&] { flcc_fold(partial.data(), cross2.data(), l.tiles); });
-    const FlccDoubt d = {3, 5, 7, 2, 0.125};
+    const FlccDoubt d = {3, 5, 7, 0.125};
     launch({1, 1, 1}, block, [&] { flcc_doubt(d, tiles, norm2.data(), cross2.data(), norm2.data(), doubt.data(), l.tiles); });
     partial.check("partial"), norm2.check("norm2"), doubt.check("doubt");
     for (int tile = 0; tile < l.tiles; tile++) {
@@ -565,7 +564,7 @@ static void check(const Case& c) {
       if (!close(norm2[tile], of_samples, 1e-13L * of_samples + 1e-300L)) FAIL("norm2 %d: %g, expected %Lg", tile, norm2[tile], of_samples);
       if (!close(cross2[tile], of_cross, 1e-13L * of_cross + 1e-300L)) FAIL("cross norm2 %d: %g, expected %Lg", tile, cross2[tile], of_cross);
       const int* shape = tiles[tile].shape;
-      const Wide share = (3 * std::sqrt(of_samples) + 5 * std::sqrt(of_cross / (shape[0] * shape[1] * shape[2]))) / 2;
+      const Wide share = 3 * std::sqrt(of_samples) + 5 * std::sqrt(of_cross / (shape[0] * shape[1] * shape[2]));
       const Wide low = share * share + 7 * of_samples;
       if (!close(doubt[2 * tile], low, 1e-12L * low + 1e-300L) || doubt[2 * tile + 1] != 0.125) FAIL("doubt %d", tile);
     }

@@ -7,7 +7,12 @@ static unsigned random_below(unsigned n) {
   state = state * 1664525u + 1013904223u;
   return (state >> 8) % n;
 }
+// Floats, bytes, or integers of 16 bits that come as floats.
+#if defined(FLCC_FUSED) && FLCC_INTEGERS
+static Pixel random_pixel() { return (Pixel)random_below(FLOATS ? 65536 : 256); }
+#else
 static Pixel random_pixel() { return FLOATS ? (Pixel)((random_below(20001) - 10000.0) / 777) : (Pixel)random_below(256); }
+#endif
 static int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
 // What must not be read holds a NaN, or 99 in bytes.

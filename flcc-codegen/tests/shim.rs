@@ -31,6 +31,9 @@ fn kernel(name: &str) -> (Kernel, String) {
     (kernel, source)
 }
 
+/// The case in which a kernel of scores in f64 gets integers of 16 bits.
+const INTEGERS: &str = "integers";
+
 /// Compiles `source` into a program that checks it, and runs that.
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{case}", kernel.name()));
@@ -38,6 +41,7 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     let [depth, height, width] = kernel.size().unwrap_or([0; 3]);
     if kernel.op == Op::Zncc {
         let dtype = match kernel.dtype {
+            DType::F64 if case == INTEGERS => "#define FLCC_REAL 3\n#define FLCC_PIXEL 1\n#define FLCC_INTEGERS 1\n",
             DType::F32 => "#define FLCC_REAL 2\n#define FLCC_PIXEL 2\n",
             DType::F64 => "#define FLCC_REAL 3\n#define FLCC_PIXEL 3\n#define FLCC_OUT 3\n",
             _ => "#define FLCC_REAL 0\n#define FLCC_PIXEL 0\n#define FLCC_INTEGERS 1\n",
@@ -205,6 +209,17 @@ fn a_missing_barrier_is_found() {
 }
 
 #[test]
+fn integers_of_16_bits_are_exact_in_f64() {
+    if compiler_present() {
+        for name in ["zncc_f64_33_b128x1", "zncc_f64_11x11_b16x8", "zncc_f64_5x5x5_b16x8"] {
+            let (kernel, source) = kernel(name);
+            let output = run(&kernel, &source, INTEGERS);
+            assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+        }
+    }
+}
+
+#[test]
 fn a_wrong_score_is_found() {
     let name = "zncc_f32_2x2_b32x8";
     check_broken(name, "strip", "__syncthreads();  // the last strip", "// the last strip");
@@ -213,7 +228,10 @@ fn a_wrong_score_is_found() {
     check_broken("zncc_f32_11x11_b32x8", "longer", "part = part + at(LENGTH - 1 + j)", "part = part + at(LENGTH + j)");
     check_broken("zncc_f32_2x2x2_b32x8", "planes", "plane == 0 ? added[x]", "plane >= 0 ? added[x]");
     check_broken(name, "doubt", "energy > low + slope * sums.square", "energy > low");
-    check_broken(name, "hit", "(marks && hits[at])", "marks");
+    check_broken(name, "hit", "(marks && hits[at])", "(marks)");
+    check_broken(name, "faint", "k.doubt[0] > FAINT_ENERGY ? k.doubt[0] : FAINT_ENERGY", "k.doubt[0]");
+    check_broken(name, "scaled", "!scaled && sums.square == 0", "sums.square == 0");
+    check_broken("zncc_f32_2_b128x1", "clamp", "score < -1 ? -1 : score > 1 ? 1 : score;", "score;");
     check_broken("zncc_u8_2x2_b32x8", "energy", "energy == 0 ? Formula::DEGENERATE", "energy == 1 ? Formula::DEGENERATE");
 }
 

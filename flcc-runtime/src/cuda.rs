@@ -14,19 +14,19 @@ pub mod buffer;
 #[cfg(feature = "cuda")]
 pub mod compile;
 #[cfg(feature = "cuda")]
-pub mod execute;
+pub(crate) mod execute;
 #[cfg(feature = "cuda")]
-pub mod fourier;
+pub(crate) mod fourier;
 #[cfg(feature = "cuda")]
 pub mod launch;
 #[cfg(feature = "cuda")]
 pub mod recipe;
 #[cfg(feature = "cuda")]
-pub mod staging;
+pub(crate) mod staging;
 #[cfg(feature = "cuda")]
 pub mod steps;
 #[cfg(feature = "cuda")]
-pub mod unit;
+pub(crate) mod unit;
 
 /// What a device, the driver or a library said.
 #[cfg(feature = "cuda")]

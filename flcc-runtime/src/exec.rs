@@ -51,9 +51,10 @@ pub enum Copies {
 /// What a caller watches a run with, and what it decides about one.
 #[derive(Clone, Copy, Default)]
 pub struct Control<'a> {
-    /// Called after every tile, from any worker, with the tiles done and all tiles.
+    /// Called after every tile, from any worker, with the tiles done and all tiles; on GPUs after every group of images. Where the
+    /// CPU takes over it goes on in tiles of the CPU's plan, so both numbers may change.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
-    /// Asked before every tile.
+    /// Asked before every tile; on GPUs before every batch of tiles.
     pub cancel: Option<&'a CancelToken>,
     /// Called when one of several devices fails, with its words: the others then compute what it had. Without it, that is the
     /// run's error. Where the CPU takes over from the last one ([`Planner::fall_back`](crate::Planner::fall_back)), that one is

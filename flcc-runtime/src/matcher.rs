@@ -145,12 +145,45 @@ impl Matcher {
         self.check_images(images)?;
         let mut maps: Vec<ScoreMap> =
             (0..images.len() * spec.templates()).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
-        let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut scratch = spare.unwrap_or_else(|| self.make_scratch());
+        let mut scratch = self.take_scratch();
         let mut outs: Vec<AnyViewMut<'_>> = maps.iter_mut().map(ScoreMap::view_mut).collect();
         let statistics = self.execute_into(images, &mut outs, &mut scratch, control);
-        *self.0.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(scratch);
+        self.keep_scratch(scratch);
         Ok((maps, statistics?))
+    }
+
+    /// As [`Matcher::execute_with`], with a result or an error for each image: a device that fails takes only what it had with it.
+    pub(crate) fn execute_each(
+        &self,
+        images: &[AnyView<'_>],
+        control: &Control<'_>,
+    ) -> Result<Vec<Result<Vec<ScoreMap>, ExecError>>, ExecError> {
+        let spec = self.0.plan.spec();
+        self.check_images(images)?;
+        let mut maps: Vec<ScoreMap> =
+            (0..images.len() * spec.templates()).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
+        let mut scratch = self.take_scratch();
+        let mut outs: Vec<AnyViewMut<'_>> = maps.iter_mut().map(ScoreMap::view_mut).collect();
+        let run = self.execute_or_tell(images, &mut outs, &mut scratch, control);
+        self.keep_scratch(scratch);
+        let mut maps = maps.into_iter();
+        let mut results: Vec<_> = images.iter().map(|_| Ok(maps.by_ref().take(spec.templates()).collect())).collect();
+        if let Err(unfinished) = run {
+            match unfinished.error {
+                ExecError::Device { .. } => unfinished.undone.iter().for_each(|&image| results[image] = Err(unfinished.error.clone())),
+                error => results.fill_with(|| Err(error.clone())),
+            }
+        }
+        Ok(results)
+    }
+
+    fn take_scratch(&self) -> Scratch {
+        let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        spare.unwrap_or_else(|| self.make_scratch())
+    }
+
+    fn keep_scratch(&self, scratch: Scratch) {
+        *self.0.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(scratch);
     }
 
     /// Computes into the caller's results, `outs[image * templates + template]`, with the caller's scratch.
@@ -168,6 +201,17 @@ impl Matcher {
     ) -> Result<Statistics, ExecError> {
         self.check_images(images)?;
         self.check_outs(images.len(), outs)?;
+        self.execute_or_tell(images, outs, scratch, control).map_err(|unfinished| unfinished.error)
+    }
+
+    /// As [`Matcher::execute_into`], of arrays that were checked; what is undone is told.
+    fn execute_or_tell(
+        &self,
+        images: &[AnyView<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, Box<Unfinished>> {
         let falls_back = self.0.plan.planner().falls_back();
         // Who wants the CPU to go on wants other devices to go on first.
         let silent: Option<&(dyn Fn(&str) + Sync)> = if falls_back { Some(&|_| ()) } else { None };
@@ -184,9 +228,9 @@ impl Matcher {
                 if let Some(failed) = control.failed {
                     failed(&format!("{what}: {reason}; the CPU goes on"));
                 }
-                self.finish(&unfinished, images, outs, &control)
+                self.finish(&unfinished, images, outs, &control).map_err(Box::from)
             }
-            _ => Err(unfinished.error),
+            _ => Err(unfinished),
         })
     }
 
@@ -410,6 +454,18 @@ mod tests {
         assert_eq!(matcher.unwrap().execute(&images).unwrap_err(), fault());
         assert_eq!(failing(&spec, &planner, &templates, false).0.map(|_| ()).unwrap_err(), fault());
         assert_eq!(runs.load(Ordering::Relaxed), 1);
+
+        // A stream gives what is there, and the error for what is not; nothing is tried again.
+        let (matcher, runs) = failing(&spec, &planner, &templates, true);
+        let results: Vec<_> = matcher.unwrap().stream().run(images).collect();
+        assert_eq!(results.len(), 7);
+        for (index, result) in results.iter().enumerate() {
+            match result {
+                Ok(maps) => assert!(index % 4 == 1 && maps[1].data() == expected[2 * index + 1].data(), "{index}"),
+                Err(error) => assert!(index % 4 != 1 && *error == fault(), "{index}"),
+            }
+        }
+        assert_eq!(runs.load(Ordering::Relaxed), 2);
 
         // Where the CPU is to take over, results are there, in order, and each failure is told once.
         let planner = planner.fall_back(true);

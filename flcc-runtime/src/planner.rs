@@ -253,7 +253,17 @@ impl Planner {
                 (None, None) => PlanError::Refused(Refusal::new("planner", "no method serves this spec")),
             });
         }
-        let chosen = self.choose(spec, &fitting, &mut candidates);
+        let Some(chosen) = self.choose(spec, &fitting, &mut candidates) else {
+            // All that fit failed when they ran.
+            if self.fall_back && self.platform == Platform::Cuda {
+                return self.on_cpu().search(spec, owner, candidates);
+            }
+            let failure = candidates.iter().rev().find_map(|candidate| match &candidate.outcome {
+                Outcome::Failed(reason) => Some(Refusal::new(&candidate.kernel, format!("it failed while it was timed: {reason}"))),
+                _ => None,
+            });
+            return Err(PlanError::Refused(failure.unwrap_or_else(|| Refusal::new("planner", "no method ran"))));
+        };
         candidates.extend(passed);
         let mut runner_up: Option<Fitting> = None;
         for (_, offer) in others {
@@ -345,18 +355,19 @@ impl Planner {
         Ok((execute, workers))
     }
 
-    /// Which of the offers, sorted by estimate, to take.
-    fn choose(&self, spec: &Spec, offers: &[Fitting], candidates: &mut Vec<Candidate>) -> usize {
+    /// Which of the offers, sorted by estimate, to take; `None` if each failed when it ran.
+    fn choose(&self, spec: &Spec, offers: &[Fitting], candidates: &mut Vec<Candidate>) -> Option<usize> {
         if self.effort == Effort::Estimate || offers.len() == 1 && self.effort == Effort::Measure {
             candidates.push(Candidate::of(&offers[0].0, Outcome::Estimated));
-            return 0;
+            return Some(0);
         }
         let trial = Trial::new(spec);
-        let cut = if self.effort == Effort::Patient { f64::INFINITY } else { 4.0 * offers[0].0.estimate_ns };
         let mut best: Option<(usize, u64)> = None;
         let mut timings = Vec::new();
         for (index, (offer, execute, workers)) in offers.iter().enumerate() {
-            if offer.estimate_ns > cut {
+            // What ran is a reason to leave out what promises far less; what failed is none.
+            let hopeless = best.is_some_and(|(other, _)| offer.estimate_ns > 4.0 * offers[other].0.estimate_ns);
+            if hopeless && self.effort != Effort::Patient {
                 candidates.push(Candidate::of(offer, Outcome::Slower));
                 continue;
             }
@@ -371,9 +382,7 @@ impl Planner {
                 }
             }
         }
-        let Some((chosen, median_ns)) = best else {
-            return 0;
-        };
+        let (chosen, median_ns) = best?;
         let kernel = offers[chosen].0.kernel.clone();
         timings.retain(|(other, _)| *other != kernel);
         // Offers name themselves in the grammar of kernel names, so there is nothing to refuse.
@@ -386,7 +395,7 @@ impl Planner {
                 entry,
             );
         }
-        chosen
+        Some(chosen)
     }
 }
 
@@ -469,5 +478,82 @@ impl Trial {
         }
         times.sort_unstable();
         Ok(times[times.len() / 2])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+
+    use flcc_core::error::ExecError;
+    use flcc_core::view::AnyViewMut;
+
+    use super::*;
+    use crate::cpu::bind::{Checked, Weights};
+    use crate::cpu::tile::Statistics;
+    use crate::exec::{Scratch, Unfinished};
+
+    /// A method that is built and then fails.
+    struct Broken(Box<dyn Execute>);
+
+    impl Execute for Broken {
+        fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
+            self.0.bind(checked, weights)
+        }
+
+        fn rank(&self, _checked: &[Checked], _weights: &Weights, _limit: usize) -> Option<usize> {
+            None
+        }
+
+        fn scratch_bytes(&self, workers: usize) -> usize {
+            self.0.scratch_bytes(workers)
+        }
+
+        fn template_bytes(&self) -> usize {
+            self.0.template_bytes()
+        }
+
+        fn tiles(&self) -> usize {
+            self.0.tiles()
+        }
+
+        fn scratch(&self, workers: usize, results: usize) -> Scratch {
+            self.0.scratch(workers, results)
+        }
+
+        fn execute(
+            &self,
+            _bound: &(dyn Any + Send + Sync),
+            _images: &[AnyView<'_>],
+            _outs: &mut [AnyViewMut<'_>],
+            _scratch: &mut Scratch,
+            _control: &Control<'_>,
+        ) -> Result<Statistics, Box<Unfinished>> {
+            Err(ExecError::Device { what: "device 0".into(), reason: "out of memory".into() }.into())
+        }
+    }
+
+    #[test]
+    fn what_fails_while_it_is_timed_is_not_taken() {
+        let spec: Spec = "zncc:f32:60x70*5x6:valid".parse().unwrap();
+        let planner = Planner::new().unwrap().threads(1).effort(Effort::Measure);
+        let offer = || SOLVERS[0].offers(&spec, &planner.machine).unwrap().remove(0);
+        let working = |estimate_ns: f64| -> Fitting {
+            let offer = Offer { estimate_ns, ..offer() };
+            let execute = offer.recipe.build(&spec, None).unwrap();
+            (offer, execute, 1)
+        };
+        let broken = |estimate_ns: f64| {
+            let (offer, execute, workers) = working(estimate_ns);
+            (offer, Box::new(Broken(execute)) as Box<dyn Execute>, workers)
+        };
+        let mut candidates = Vec::new();
+        // However little the one that fails promised to take.
+        assert_eq!(planner.choose(&spec, &[broken(1.0), working(1e6), working(1e9)], &mut candidates), Some(1));
+        let failed = |candidate: &Candidate| matches!(&candidate.outcome, Outcome::Failed(reason) if reason.contains("out of memory"));
+        assert!(failed(&candidates[0]), "{:?}", candidates[0]);
+        assert!(matches!(candidates[1].outcome, Outcome::Measured(_)) && matches!(candidates[2].outcome, Outcome::Slower));
+        assert_eq!(planner.choose(&spec, &[broken(1.0), broken(2.0)], &mut candidates), None);
+        assert!(candidates[3..].iter().all(failed) && candidates.len() == 5);
     }
 }

@@ -122,13 +122,11 @@ impl Stream {
     fn together(&mut self, images: &[AnyView<'_>], control: &Control<'_>) -> Vec<Result<Vec<ScoreMap>, ExecError>> {
         if images.len() > 1
             && let Ok(matcher) = self.matcher(images[0].shape())
-            && let Ok((maps, _)) = matcher.execute_with(images, control)
+            && let Ok(results) = matcher.execute_each(images, control)
         {
-            let templates = matcher.plan().spec().templates();
-            let mut maps = maps.into_iter();
-            return images.iter().map(|_| Ok(maps.by_ref().take(templates).collect())).collect();
+            return results;
         }
-        // One by one, so that an image that fails takes no other with it.
+        // One by one, so that an image that does not belong to the plan takes no other with it.
         images.iter().map(|image| self.push_with(image, control)).collect()
     }
 }

@@ -263,6 +263,9 @@ fn exact_integers_are_the_bits_of_the_cpu() {
                 ("140x300*9x11", "same,constant(7.0)"),
                 ("90x80*16x16", "valid,mask01"),
                 ("20x31x22*3x4x5", "full,wrap"),
+                ("90x80*7x7", "full,mirror"),
+                ("90x140*24x24", "valid"),
+                ("20x31x22*5x5x5", "same"),
             ] {
                 for out in ["f32", "f64"] {
                     specs.push(format!("{op}:{dtype}>{out}:{sizes}:{extent},acc=exact"));

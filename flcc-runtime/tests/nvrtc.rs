@@ -70,6 +70,16 @@ fn scores(entry: &Entry, others: &[(&str, usize)]) -> Vec<String> {
     options
 }
 
+/// The kernels of scores in f64 that integers are given to.
+fn integers() -> impl Iterator<Item = &'static Entry> {
+    kernels().iter().filter(|entry| entry.op == "zncc" && entry.dtype == "f64" && entry.size().is_some_and(holds_integers))
+}
+
+/// One of them with integers of 16 bits.
+fn exact(entry: &Entry, architecture: u32) -> Unit {
+    Unit { options: scores(entry, &[("PIXEL", 1), ("OUT", 2), ("INTEGERS", 1)]), ..Unit::of(entry, architecture) }
+}
+
 /// The name of a define in `-DFLCC_NAME=VALUE`.
 fn define(option: &str) -> Option<&str> {
     option.strip_prefix("-DFLCC_")?.split('=').next()
@@ -292,11 +302,13 @@ fn usual() -> Vec<Unit> {
         let others: &[&[(&str, usize)]] = match entry.dtype {
             "u8" => &[],
             "f32" => &[&[("PIXEL", 3)]],
-            _ if entry.size().is_some_and(holds_integers) => &[&[("PIXEL", 2), ("OUT", 2)], &[("PIXEL", 1), ("INTEGERS", 1)]],
             _ => &[&[("PIXEL", 2), ("OUT", 2)]],
         };
         units.extend(others.iter().map(|others| Unit { options: scores(entry, others), ..Unit::of(entry, MAIN) }));
     }
+    units.extend(
+        integers().filter(|entry| entry.sides.iter().all(|side| [2, 16, 20, 24, 64].contains(side))).map(|entry| exact(entry, MAIN)),
+    );
     // Sides that are constants: no side at all, all that a chunk holds, and several planes.
     for (entry, [rows, columns]) in kernels().iter().filter_map(|entry| Some((entry, entry.chunk?))) {
         for [depth, height, width] in [[1, 1, 1], [1, rows, columns], [if rows > 1 { 3 } else { 1 }, rows.min(5), 7]] {
@@ -315,6 +327,7 @@ fn usual() -> Vec<Unit> {
 fn product() -> Vec<Unit> {
     let mut units = usual();
     units.extend(OTHERS.iter().flat_map(|architecture| kernels().iter().map(|entry| Unit::of(entry, *architecture))));
+    units.extend([MAIN].iter().chain(&OTHERS).flat_map(|architecture| integers().map(|entry| exact(entry, *architecture))));
     units.sort();
     units.dedup();
     units

@@ -85,7 +85,7 @@ impl Buffer {
     ///
     /// # Errors
     /// The driver's.
-    pub fn upload(&mut self, stream: &Stream, at: usize, data: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn upload(&mut self, stream: &Stream, at: usize, data: &[u8]) -> Result<(), Fault> {
         let mut part = self.slice.try_slice_mut(at..at + data.len()).ok_or_else(|| Fault::new("copy", "past the end of a buffer"))?;
         Ok(stream.0.memcpy_htod(data, &mut part)?)
     }
@@ -94,7 +94,7 @@ impl Buffer {
     ///
     /// # Errors
     /// The driver's.
-    pub fn download(&self, stream: &Stream, at: usize, data: &mut [u8]) -> Result<(), Fault> {
+    pub(crate) fn download(&self, stream: &Stream, at: usize, data: &mut [u8]) -> Result<(), Fault> {
         let part = self.slice.try_slice(at..at + data.len()).ok_or_else(|| Fault::new("copy", "past the end of a buffer"))?;
         Ok(stream.0.memcpy_dtoh(&part, data)?)
     }
@@ -117,7 +117,7 @@ impl Buffer {
     ///
     /// # Errors
     /// The driver's.
-    pub fn clear(&mut self, stream: &Stream, bytes: usize) -> Result<(), Fault> {
+    pub(crate) fn clear(&mut self, stream: &Stream, bytes: usize) -> Result<(), Fault> {
         let mut part = self.slice.try_slice_mut(0..bytes).ok_or_else(|| Fault::new("fill", "past the end of a buffer"))?;
         Ok(stream.0.memset_zeros(&mut part)?)
     }
@@ -230,9 +230,12 @@ impl<T: Plain> DerefMut for Pinned<T> {
 
 impl<T: Plain> Drop for Pinned<T> {
     fn drop(&mut self) {
-        if self.gpu.context().bind_to_thread().is_ok() {
-            // SAFETY: the address came from `malloc_host`. Copies from and to it were waited for by the run that borrowed it.
-            let _ = unsafe { result::free_host(self.memory.as_ptr().cast()) };
+        // SAFETY: the context lives as long as `gpu`, and the address came from `malloc_host`. Copies from and to it were waited for by
+        // the run that borrowed it.
+        unsafe {
+            if result::ctx::set_current(self.gpu.context().cu_ctx()).is_ok() {
+                let _ = result::free_host(self.memory.as_ptr().cast());
+            }
         }
     }
 }

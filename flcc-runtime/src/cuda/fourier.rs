@@ -19,7 +19,7 @@ pub fn present() -> Result<(), Fault> {
 pub struct Transforms {
     there: Handle,
     back: Handle,
-    work: Buffer,
+    _work: Buffer,
     double: bool,
     reals: usize,
     complexes: usize,
@@ -65,12 +65,7 @@ impl Transforms {
             unsafe { result::set_work_area(handle.0, work.address(stream).at as *mut _) }?;
         }
         let reals = shape.iter().product::<usize>() * batch;
-        Ok(Transforms { there, back, work, double, reals, complexes: spectrum(shape) * batch })
-    }
-
-    /// Bytes that it works in.
-    pub fn bytes(&self) -> usize {
-        self.work.bytes()
+        Ok(Transforms { there, back, _work: work, double, reals, complexes: spectrum(shape) * batch })
     }
 
     fn check(&self, reals: Address, complexes: Address) -> Result<(), Fault> {

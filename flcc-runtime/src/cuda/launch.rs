@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, result, sys};
 use cudarc::nvrtc::Ptx;
 
-use super::Fault;
+use super::{Fault, compile, fourier};
 use crate::machine::Device;
 
-/// The CUDA version whose driver interface is used, and the oldest driver that has it.
+/// The oldest CUDA version whose driver has every function that is called here; each is looked up when it is first called.
 const NEEDED: i32 = 12_000;
 
 /// What a probe of the machine found.
@@ -50,7 +50,9 @@ fn detect() -> Result<Found, String> {
     if devices.is_empty() {
         return Err("the driver knows no device".into());
     }
-    Ok(Found { devices, about: format!("driver for CUDA {}", name(version)) })
+    let nvrtc = compile::version().map_or_else(|fault| fault.to_string(), |(major, minor)| format!("NVRTC {major}.{minor}"));
+    let cufft = fourier::present().map_or_else(|fault| fault.to_string(), |()| "cuFFT".into());
+    Ok(Found { devices, about: format!("driver for CUDA {}, {nvrtc}, {cufft}", name(version)) })
 }
 
 fn describe(index: i32) -> Result<Device, result::DriverError> {
@@ -156,6 +158,16 @@ impl Stream {
         Ok(self.0.synchronize()?)
     }
 
+    /// Waits until nothing is in the queue, whatever became of it. Unlike [`Stream::wait`] it is not kept from waiting by what went
+    /// wrong elsewhere in the context.
+    pub(super) fn settle(&self) {
+        // SAFETY: the context and the stream live as long as `self`; both calls take handles and touch no memory of ours.
+        unsafe {
+            let _ = result::ctx::set_current(self.0.context().cu_ctx());
+            let _ = result::stream::synchronize(self.0.cu_stream());
+        }
+    }
+
     pub(super) fn raw(&self) -> sys::CUstream {
         self.0.cu_stream()
     }
@@ -256,12 +268,17 @@ impl Function {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Address {
     /// Where.
-    pub at: u64,
+    pub(crate) at: u64,
     /// How many bytes.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Address {
+    /// Where, as a number, for others that compute on the device.
+    pub fn number(self) -> u64 {
+        self.at
+    }
+
     /// What lies so many bytes further.
     pub fn skip(self, bytes: usize) -> Address {
         if self.at == 0 { self } else { Address { at: self.at + bytes as u64, bytes: self.bytes.saturating_sub(bytes) } }
@@ -328,7 +345,8 @@ impl Stream {
         }
         let config = LaunchConfig { grid_dim: grid.into(), block_dim: (threads[0], threads[1], 1), shared_mem_bytes: function.shared };
         // SAFETY: the arguments are those of the kernel's signature in its order: each kernel is launched from one function,
-        // which states beside each address how far the kernel goes there, and that was checked above. A buffer is used on one
+        // which states beside each address how far the kernel goes there, and that was checked above; an image that its maker
+        // laid on the device is read at the positions of its layout, which the maker answers for. A buffer is used on one
         // stream, so what is written is used by nothing else until the stream comes there.
         unsafe { builder.launch(config) }.map_err(|error| Fault::new(&function.name, error))?;
         Ok(())
@@ -458,8 +476,6 @@ pub struct Constants {
     pub n: f64,
     /// Energy of the template.
     pub energy: f64,
-    /// What a score is multiplied by.
-    pub unscale: f64,
     /// Thresholds of doubt that are the same for every tile.
     pub doubt: [f64; 2],
     /// The power of two in the template's values.
@@ -484,8 +500,6 @@ pub struct Thresholds {
     pub of_result: f64,
     /// Of the tile's energy.
     pub of_energy: f64,
-    /// What the norms' part is divided by.
-    pub left: f64,
     /// Of the panel's sum of squares.
     pub share: f64,
 }

@@ -59,7 +59,7 @@ fn number(dtype: DType) -> usize {
 }
 
 /// The options that specialise the pipeline's source.
-pub fn options(spec: &Spec, scheme: &Scheme, types: Types) -> Vec<String> {
+pub(crate) fn options(spec: &Spec, scheme: &Scheme, types: Types) -> Vec<String> {
     let boundary = match spec.boundary() {
         Boundary::Zero => 0,
         Boundary::Constant(_) => 1,
@@ -111,7 +111,7 @@ pub enum Part {
 ///
 /// # Errors
 /// NVRTC's.
-pub fn compile(part: Part, options: &[String], architecture: &str) -> Result<Code, Fault> {
+pub(crate) fn compile(part: Part, options: &[String], architecture: &str) -> Result<Code, Fault> {
     let mut options = options.to_vec();
     options.push(format!("-DFLCC_PARTS={}", part as usize));
     compile::compile("pipeline", flcc_generated::PIPELINE, &options, architecture)
@@ -120,7 +120,7 @@ pub fn compile(part: Part, options: &[String], architecture: &str) -> Result<Cod
 macro_rules! steps {
     ($($part:ident: $($field:ident),+;)+) => {
         /// The loaded kernels; those of parts that were not compiled are absent.
-        pub struct Steps {
+        pub(crate) struct Steps {
             $($($field: Option<Function>,)+)+
         }
 
@@ -158,7 +158,7 @@ steps! {
 
 /// Where the buffers of a batch lie.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Places {
+pub(crate) struct Places {
     /// Images.
     pub image: Address,
     /// Tiles of the batch.
@@ -217,7 +217,7 @@ fn volume(shape: [i32; 3]) -> usize {
 
 /// A batch of tiles: how they lie, and where.
 #[derive(Clone, Copy, Debug)]
-pub struct Batch {
+pub(crate) struct Batch {
     /// The layout, with the tiles of this batch.
     pub layout: Layout,
     /// The images.
@@ -226,11 +226,15 @@ pub struct Batch {
     pub places: Places,
     /// The types.
     pub types: Types,
+    /// Bytes of the images that tiles of the batch belong to.
+    pub image_reach: usize,
+    /// Bytes of their results, from `places.result` on.
+    pub result_reach: usize,
 }
 
 /// Which way samples are gathered.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gathering {
+pub(crate) struct Gathering {
     /// An offset is subtracted.
     pub centred: bool,
     /// Samples may be NaN, infinite or of extraordinary magnitude.
@@ -249,7 +253,7 @@ impl Batch {
     }
 
     fn image_room(&self) -> Argument<'_> {
-        Argument::Room(self.places.image, 0)
+        Argument::Room(self.places.image, self.image_reach)
     }
 
     fn tile_room(&self) -> Argument<'_> {
@@ -324,7 +328,7 @@ impl Steps {
     /// # Errors
     /// The driver's.
     pub fn gather(&self, stream: &Stream, batch: &Batch, how: Gathering) -> Result<(), Fault> {
-        let Batch { layout, image, places, types } = batch;
+        let Batch { layout, image, places, types, .. } = batch;
         let lanes = batch.lanes() as u32;
         let offset = if how.centred { batch.lane_room(places.offset, 8) } else { Argument::Null };
         let (pixels, tiles) = (batch.image_room(), batch.tile_room());
@@ -517,7 +521,7 @@ impl Steps {
             when(how.careful, batch.output_room(places.hits, 1)),
             when(how.careful, batch.lane_room(places.scale, 8)),
             when(how.thresholds, Argument::Room(places.doubt, batch.tiles() * 16)),
-            Argument::Room(places.result, 0),
+            Argument::Room(places.result, batch.result_reach),
             Argument::Result(view),
             when(how.lists, batch.output_room(places.doubtful, 4)),
             when(how.lists, Argument::Room(places.count, 4)),
@@ -549,7 +553,7 @@ impl Steps {
             when(how.careful, Argument::Room(places.marked, batch.tiles() * 4)),
             when(how.careful, batch.output_room(places.hits, 1)),
             when(how.careful, batch.lane_room(places.scale, 8)),
-            Argument::Room(places.result, 0),
+            Argument::Room(places.result, batch.result_reach),
             Argument::Result(view),
             when(how.lists, batch.output_room(places.doubtful, 4)),
             when(how.lists, Argument::Room(places.count, 4)),
@@ -585,7 +589,7 @@ impl Steps {
             Argument::Room(template.values, all),
             optional(template.raw, all),
             optional(template.weights, volume(batch.layout.template) * 8),
-            Argument::Room(places.result, 0),
+            Argument::Room(places.result, batch.result_reach),
             Argument::Result(view),
         ];
         stream.launch(have(&self.repair)?, [8 * multiprocessors as u32, 1, 1], [128, 1], &arguments)
@@ -594,7 +598,7 @@ impl Steps {
 
 /// What [`Steps::finish`] takes into account.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Finishing {
+pub(crate) struct Finishing {
     /// Window sums of samples.
     pub sum: bool,
     /// Window sums of squares.
@@ -609,7 +613,7 @@ pub struct Finishing {
 
 /// A template as [`Steps::repair`] takes it.
 #[derive(Clone, Copy, Debug)]
-pub struct Repair {
+pub(crate) struct Repair {
     /// Its values.
     pub values: Address,
     /// Its values before centring and scaling.

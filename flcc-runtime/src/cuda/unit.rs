@@ -120,6 +120,8 @@ pub struct Unit {
 const MOST_BLOCKS: usize = 65_535;
 /// Outputs that a batch has about: enough for every multiprocessor, few enough for the second-level cache to help.
 const BATCH_OUTPUTS: usize = 4 << 20;
+/// Images of a group where the spec leaves their number open.
+const MOST_IMAGES: usize = 64;
 /// Slots that take turns: while one computes, the images of the other go in and its results come out.
 pub const SLOTS: usize = 2;
 
@@ -179,17 +181,22 @@ impl Unit {
         let tiles: Vec<Tile> = (0..tiling.count()).map(|index| describe(&tiling, index)).collect();
         let outputs: usize = layout.out_shape.iter().map(|&side| side as usize).product();
         let per_tile = (MOST_BLOCKS / (layout.out_shape[0] as usize * spec.channels()).max(1)).max(1);
-        let batch = (BATCH_OUTPUTS / outputs.max(1)).clamp(1, per_tile).min(tiles.len().saturating_mul(spec.images().max(64)));
+        let batch = (BATCH_OUTPUTS / outputs.max(1)).clamp(1, per_tile);
         let mut unit = Unit { spec: spec.clone(), decisions, gpu, steps, codes, cross, layout, tiles, batch, group: 1 };
-        while unit.batch > 1 && unit.slot_bytes() * SLOTS > unit.decisions.memory {
+        let room = unit.decisions.memory.saturating_sub(unit.template_bytes().saturating_mul(spec.templates()));
+        unit.form_groups();
+        while unit.batch > 1 && unit.slot_bytes() * SLOTS > room {
             unit.batch /= 2;
+            unit.form_groups();
         }
-        if spec.images() != 1 {
-            let most = if spec.images() == 0 { 64 } else { spec.images() };
-            unit.group = (unit.batch / unit.tiles.len()).clamp(1, most);
-        }
-        unit.batch = unit.batch.min(unit.group * unit.tiles.len());
         Ok(unit)
+    }
+
+    /// As many images to a group as a batch has tiles of, and no batch longer than a group.
+    fn form_groups(&mut self) {
+        let most = if self.spec.images() == 0 { MOST_IMAGES } else { self.spec.images() };
+        self.group = (self.batch / self.tiles.len()).clamp(1, most);
+        self.batch = self.batch.min(self.group * self.tiles.len());
     }
 
     fn channels(&self) -> usize {
@@ -393,7 +400,6 @@ impl Unit {
         let constants = Constants {
             n: weights.n,
             energy: checked.energy,
-            unscale: 1.0,
             doubt: [constant.0, constant.1],
             template_scale: checked.scale,
             exact_sum,
@@ -448,7 +454,7 @@ impl Unit {
             if !go_on(first) {
                 return Ok(false);
             }
-            let source = (slot.image.address(&stream), self.image_view());
+            let source = (slot.image.address(&stream), self.image_view(), images.len() * self.image_bytes());
             self.batch(slot, bound, source, number, first, self.batch.min(total - first))?;
         }
         slot.staging.fetch(&stream, &slot.result, images.len() * self.result_bytes())?;
@@ -469,7 +475,8 @@ impl Unit {
             ImageView { image_stride: 0, channel_stride: channel as i64, stride: stride.map(|step| step as i64), ..self.image_view() };
         let total = self.tiles.len();
         for (number, first) in (0..total).step_by(self.batch).enumerate() {
-            self.batch(slot, bound, (image.begin(), view), number, first, self.batch.min(total - first))?;
+            // Its maker answers for the positions of its layout, which are all that is read.
+            self.batch(slot, bound, (image.begin(), view, 0), number, first, self.batch.min(total - first))?;
         }
         Ok(())
     }
@@ -479,7 +486,7 @@ impl Unit {
         &self,
         slot: &mut Slot,
         bound: &Bound,
-        source: (Address, ImageView),
+        source: (Address, ImageView, usize),
         number: usize,
         first: usize,
         tiles: usize,
@@ -492,10 +499,13 @@ impl Unit {
         }
         let mut places = slot.places(self.batch * self.channels());
         places.tiles = places.tiles.skip(first * size_of::<Tile>());
-        let (pixels, image) = source;
+        let (pixels, image, image_reach) = source;
         places.image = pixels;
         let layout = Layout { tiles: tiles as i32, ..self.layout };
-        let mut batch = Batch { layout, image, places, types: self.decisions.types };
+        let images = (first + tiles).div_ceil(self.tiles.len());
+        let of_template = self.spec.out_shape().len() * self.spec.out_type().row().size;
+        let result_reach = (images - 1) * self.result_bytes() + of_template;
+        let mut batch = Batch { layout, image, places, types: self.decisions.types, image_reach, result_reach };
         let centred = self.measure().row().needs.centred && self.decisions.scheme.integers.is_none();
         let forced = if self.measure() == Measure::Sad { 1.0 } else { 0.0 };
         self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
@@ -532,7 +542,7 @@ impl Unit {
             if by_tile {
                 self.steps.cross_energy(&stream, &batch, careful)?;
                 let Doubt { of_tile, of_result, of_energy, share, .. } = template.doubt;
-                self.steps.doubt(&stream, &batch, &Thresholds { of_tile, of_result, of_energy, left: 1.0, share })?;
+                self.steps.doubt(&stream, &batch, &Thresholds { of_tile, of_result, of_energy, share })?;
             }
             let size = self.spec.out_type().row().size;
             batch.places.result = places.result.skip(index * self.spec.out_shape().len() * size);
@@ -758,11 +768,12 @@ fn layout(spec: &Spec, decisions: &Decisions, outputs: [usize; 3]) -> Layout {
     let template = spec.template().padded();
     let channels = spec.channels();
     let narrow = |sides: [usize; 3]| sides.map(|side| side as i32);
+    let block = decisions.engine.entry().map_or([1, 1], |entry| entry.tile);
     let (in_shape, in_row) = match decisions.engine {
         Engine::Fourier(shape) => (shape, shape[2]),
-        Engine::Listed(entry) | Engine::Fused(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => {
-            let rows = outputs[1].next_multiple_of(entry.tile[0]) + template[1] - 1;
-            let row = (outputs[2].next_multiple_of(entry.tile[1]) + template[2] - 1 + 8).next_multiple_of(16);
+        _ => {
+            let rows = outputs[1].next_multiple_of(block[0]) + template[1] - 1;
+            let row = (outputs[2].next_multiple_of(block[1]) + template[2] - 1 + 8).next_multiple_of(16);
             ([outputs[0] + template[0] - 1, rows, row], row)
         }
     };
@@ -903,7 +914,7 @@ pub struct Slot {
 impl Slot {
     /// Waits until nothing is in its queue, whatever became of it.
     pub fn settle(&self) {
-        drop(self.stream.wait());
+        self.stream.settle();
     }
 
     fn places(&self, lanes: usize) -> Places {

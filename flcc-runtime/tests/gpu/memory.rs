@@ -98,14 +98,15 @@ fn images_on_a_device_are_computed_as_those_of_the_host() {
         };
         let buffers: Vec<Buffer> = images.iter().map(|pixels| upload(&stream, pixels)).collect();
         let own = |buffer: &Buffer| {
-            at(buffer.address(&stream).at, spec.image_type(), Layout::dense(spec.image(), spec.channels()), gpu.device.index)
+            at(buffer.address(&stream).number(), spec.image_type(), Layout::dense(spec.image(), spec.channels()), gpu.device.index)
         };
         let of_buffer = |buffer| Buffer::image(buffer, &stream, spec.image_type(), spec.image(), spec.channels()).unwrap();
         same("in buffers", resident(&matcher, &buffers.iter().map(of_buffer).collect::<Vec<_>>()));
         same("at addresses", resident(&matcher, &buffers.iter().map(own).collect::<Vec<_>>()));
         let scattered: Vec<(Buffer, Layout)> =
             images.iter().map(|pixels| scattered(spec, pixels)).map(|(pixels, layout)| (upload(&stream, &pixels), layout)).collect();
-        let strided = |(buffer, layout): &(Buffer, Layout)| at(buffer.address(&stream).at, spec.image_type(), *layout, gpu.device.index);
+        let strided =
+            |(buffer, layout): &(Buffer, Layout)| at(buffer.address(&stream).number(), spec.image_type(), *layout, gpu.device.index);
         same("strided", resident(&matcher, &scattered.iter().map(strided).collect::<Vec<_>>()));
     }
 }
@@ -118,7 +119,7 @@ fn a_wrong_image_on_a_device_is_told() {
     let (matcher, images) = problem("zncc:f32:30x40*5x5:valid", Method::Auto, 1, &mut Seed(seed()));
     let spec = matcher.plan().spec();
     let buffer = upload(&stream, &images[0]);
-    let (dense, address) = (Layout::dense(spec.image(), 1), buffer.address(&stream).at);
+    let (dense, address) = (Layout::dense(spec.image(), 1), buffer.address(&stream).number());
     let told = |matcher: &Matcher, image: DeviceImage<'_>, len: usize| {
         let mut result = vec![0.0f32; len];
         let mut outs = [ViewMut::new(&mut result, Shape::new(&[26, len / 26]).unwrap()).unwrap().into()];
