@@ -130,6 +130,7 @@ kernels! {
     corr_f32_64_b128x1
     corr_f32_2x2_b32x8
     corr_f32_11x11_b32x8
+    corr_f32_17x17_b16x8
     corr_f32_32x32_b16x8
     corr_f32_2x2x2_b32x8
     corr_f32_5x5x5_b32x8
@@ -141,6 +142,7 @@ kernels! {
     corr_f64_64_b128x1
     corr_f64_2x2_b16x8
     corr_f64_11x11_b16x8
+    corr_f64_17x17_b16x8
     corr_f64_32x32_b16x8
     corr_f64_2x2x2_b16x8
     corr_f64_5x5x5_b16x8
@@ -152,6 +154,7 @@ kernels! {
     corr_u8_64_b128x1
     corr_u8_2x2_b32x8
     corr_u8_11x11_b32x8
+    corr_u8_17x17_b32x8
     corr_u8_32x32_b32x8
     corr_u8_2x2x2_b32x8
     corr_u8_5x5x5_b32x8
@@ -167,6 +170,7 @@ kernels! {
     zncc_f32_64_b128x1
     zncc_f32_2x2_b32x8
     zncc_f32_11x11_b32x8
+    zncc_f32_17x17_b16x8
     zncc_f32_32x32_b16x8
     zncc_f32_2x2x2_b32x8
     zncc_f32_5x5x5_b32x8
@@ -176,6 +180,7 @@ kernels! {
     zncc_f64_64_b128x1
     zncc_f64_2x2_b16x8
     zncc_f64_11x11_b16x8
+    zncc_f64_17x17_b16x8
     zncc_f64_32x32_b16x8
     zncc_f64_2x2x2_b16x8
     zncc_f64_5x5x5_b16x8
@@ -185,6 +190,7 @@ kernels! {
     zncc_u8_64_b128x1
     zncc_u8_2x2_b32x8
     zncc_u8_11x11_b32x8
+    zncc_u8_17x17_b32x8
     zncc_u8_32x32_b32x8
     zncc_u8_2x2x2_b32x8
     zncc_u8_5x5x5_b32x8

@@ -203,6 +203,42 @@ fn against_the_oracle(spec: &Spec, planner: &Planner, seed: &mut Seed) -> Result
     Ok(Some(plan.kernel().to_string()))
 }
 
+/// What the kernels for extraordinary samples see: gpu-check runs it under sanitizers too.
+#[test]
+fn a_hard_image_is_computed_as_the_oracle_does() {
+    let Some(_device) = device() else { return };
+    let mut seed = Seed(seed());
+    for text in [
+        "zncc:f32:60x70*7x7:full,reflect",
+        "zncc:f64:60x70*7x9:same,wrap",
+        "zncc:f32:12x20x30*3x3x3:valid",
+        "ncc:f32:60x70*6x8:valid,mask01",
+        "nssd:f32:60x70*5x5:full,constant(2.5)",
+        "ssd:f32>f64:60x70*7x7:valid",
+    ] {
+        let spec: Spec = text.parse().unwrap();
+        let mut problem = Problem::new(text, seed.bits());
+        let mut samples = problem.image.to_f64();
+        let count = samples.len();
+        samples[..count / 3].fill(5.0);
+        samples[count / 2] = f64::NAN;
+        samples[count / 2 + 40] = f64::INFINITY;
+        samples[count / 4 * 3] = 1e30;
+        problem.image = Pixels::F64(samples).cast(spec.image_type());
+        let expected = Oracle::new(&spec, &problem.image(), &problem.template(), problem.mask().as_ref()).unwrap().all();
+        for method in [Method::Direct, Method::Fourier] {
+            let plan = problem.plan(&gpu(method)).unwrap();
+            let map = problem.run(&plan);
+            for (index, (got, wanted)) in map.data().to_f64().into_iter().zip(&expected).enumerate() {
+                // One pixel of 1e30 sets the scale of what is not normalised.
+                let tolerance = if text.starts_with("ssd") { 1e-5 * wanted.abs().max(1e54) } else { 1e-5 };
+                let right = if wanted.is_nan() { got.is_nan() } else { (got - wanted).abs() <= tolerance };
+                assert!(right, "{text} by {} at {index}: expected {wanted}, got {got}", plan.kernel());
+            }
+        }
+    }
+}
+
 /// Every operation with every boundary and mode; the rest is drawn.
 fn specs(seed: &mut Seed) -> Vec<String> {
     let mut specs = Vec::new();
