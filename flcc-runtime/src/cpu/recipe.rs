@@ -195,9 +195,9 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
     };
     let mut tiles: Vec<[usize; 3]> = Vec::new();
     // As wide as the result, a correlation is written where it belongs (`strip.rs`); wider rows would fall out of the cache.
-    let strip = [full(0).min(8), full(1).min(48), full(2)];
     if spec.op().measure() == Measure::Cc && spec.image_type() == DType::F32 && spec.image().axes() > 1 && full(2) <= 8192 {
-        tiles.push(strip);
+        tiles.extend([48, 24].map(|rows| [full(0).min(8), full(1).min(rows), full(2)]));
+        tiles.dedup();
     }
     for size in sizes {
         // A large template needs a larger tile, or its margin is most of the work.

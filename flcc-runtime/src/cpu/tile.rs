@@ -269,8 +269,9 @@ impl<T: Real> TileContext<T> {
                 let n = self.spec.template().len() as f64;
                 let largest = f64::from(self.spec.work_type().row().max.unwrap_or(0));
                 let exact = self.scheme.integers.is_none() || (n * largest).powi(2) < 2f64.powi(52);
-                let flat = self.spec.image().axes() < 3;
-                if named && probable && exact && flat { Vectors::new(&self.isas).map(Fused::Normalised) } else { None }
+                // Exact integers fit in tiles of f32, but their scores not in results of f64.
+                let plain = self.spec.image().axes() < 3 && self.spec.out_type() == flcc_core::dtype::DType::F32;
+                if named && probable && exact && plain { Vectors::new(&self.isas).map(Fused::Normalised) } else { None }
             }
             _ => None,
         }
