@@ -292,14 +292,7 @@ const SLIDES: usize = 3;
 impl<'a, S: Simd> Slide<'a, S> {
     #[inline(always)]
     fn new(s: S, scratch: &'a FusedScratch, blocks: usize) -> Slide<'a, S> {
-        let line = |k: usize| Line {
-            sum: s.splat_double(0.0),
-            blocks: &scratch.blocks[k],
-            fours: &scratch.fours[k],
-            twos: &scratch.twos[k],
-            columns: &scratch.columns[k],
-        };
-        let mut sums = [line(0), line(1)];
+        let mut sums = [Line::new(s, scratch, 0), Line::new(s, scratch, 1)];
         if blocks >= SLIDES {
             for line in &mut sums {
                 for block in 0..blocks {
@@ -319,7 +312,14 @@ impl<'a, S: Simd> Slide<'a, S> {
     }
 }
 
-impl<S: Simd> Line<'_, S> {
+impl<'a, S: Simd> Line<'a, S> {
+    #[inline(always)]
+    fn new(s: S, scratch: &'a FusedScratch, which: usize) -> Line<'a, S> {
+        let FusedScratch { blocks, fours, twos, columns, .. } = scratch;
+        let sum = s.splat_double(0.0);
+        Line { sum, blocks: &blocks[which], fours: &fours[which], twos: &twos[which], columns: &columns[which] }
+    }
+
     /// Doublings of a block: the vectors that it lies back.
     const BACK: usize = if S::HALF == 8 { 3 } else { 2 };
 

@@ -412,24 +412,24 @@ impl Simd for Avx512 {
         fn any_nan(a: x86::__m512) -> bool = x86::_mm512_cmp_ps_mask::<{ x86::_CMP_UNORD_Q }>(a, a) != 0;
         fn transpose(from: &[[f32; 16]], to: &mut [[f32; 16]]) = {
             let (from, to) = (head::<_, 16>(from), head_mut::<_, 16>(to));
-            // Blocks of 4 x 4: block column c of rows i, i + 4, i + 8, i + 12 in one register.
+            // Blocks of 4 x 4: columns 4 c to 4 c + 3 of rows i, i + 4, i + 8 and i + 12 in one register. No closures here: they
+            // would not be compiled for the instruction set.
             for c in 0..4 {
-                let part = |i: usize| {
-                    let quarter = |row: usize| x86::_mm_loadu_ps(from[row][4 * c..4 * c + 4].as_ptr());
-                    let rows = x86::_mm512_castps128_ps512(quarter(i));
-                    let rows = x86::_mm512_insertf32x4::<1>(rows, quarter(i + 4));
-                    let rows = x86::_mm512_insertf32x4::<2>(rows, quarter(i + 8));
-                    x86::_mm512_castps_pd(x86::_mm512_insertf32x4::<3>(rows, quarter(i + 12)))
-                };
-                let single = |value: x86::__m512d| x86::_mm512_castpd_ps(value);
-                let (a, b, c0, d) = (single(part(0)), single(part(1)), single(part(2)), single(part(3)));
-                let double = |value: x86::__m512| x86::_mm512_castps_pd(value);
-                let (ab_low, ab_high) = (double(x86::_mm512_unpacklo_ps(a, b)), double(x86::_mm512_unpackhi_ps(a, b)));
-                let (cd_low, cd_high) = (double(x86::_mm512_unpacklo_ps(c0, d)), double(x86::_mm512_unpackhi_ps(c0, d)));
-                x86::_mm512_storeu_ps(to[4 * c].as_mut_ptr(), single(x86::_mm512_unpacklo_pd(ab_low, cd_low)));
-                x86::_mm512_storeu_ps(to[4 * c + 1].as_mut_ptr(), single(x86::_mm512_unpackhi_pd(ab_low, cd_low)));
-                x86::_mm512_storeu_ps(to[4 * c + 2].as_mut_ptr(), single(x86::_mm512_unpacklo_pd(ab_high, cd_high)));
-                x86::_mm512_storeu_ps(to[4 * c + 3].as_mut_ptr(), single(x86::_mm512_unpackhi_pd(ab_high, cd_high)));
+                let mut rows = [x86::_mm512_setzero_ps(); 4];
+                for (i, row) in rows.iter_mut().enumerate() {
+                    let first = x86::_mm512_castps128_ps512(x86::_mm_loadu_ps(from[i].as_ptr().add(4 * c)));
+                    let two = x86::_mm512_insertf32x4::<1>(first, x86::_mm_loadu_ps(from[i + 4].as_ptr().add(4 * c)));
+                    let three = x86::_mm512_insertf32x4::<2>(two, x86::_mm_loadu_ps(from[i + 8].as_ptr().add(4 * c)));
+                    *row = x86::_mm512_insertf32x4::<3>(three, x86::_mm_loadu_ps(from[i + 12].as_ptr().add(4 * c)));
+                }
+                let low = x86::_mm512_castps_pd(x86::_mm512_unpacklo_ps(rows[0], rows[1]));
+                let high = x86::_mm512_castps_pd(x86::_mm512_unpackhi_ps(rows[0], rows[1]));
+                let next_low = x86::_mm512_castps_pd(x86::_mm512_unpacklo_ps(rows[2], rows[3]));
+                let next_high = x86::_mm512_castps_pd(x86::_mm512_unpackhi_ps(rows[2], rows[3]));
+                x86::_mm512_storeu_pd(to[4 * c].as_mut_ptr().cast(), x86::_mm512_unpacklo_pd(low, next_low));
+                x86::_mm512_storeu_pd(to[4 * c + 1].as_mut_ptr().cast(), x86::_mm512_unpackhi_pd(low, next_low));
+                x86::_mm512_storeu_pd(to[4 * c + 2].as_mut_ptr().cast(), x86::_mm512_unpacklo_pd(high, next_high));
+                x86::_mm512_storeu_pd(to[4 * c + 3].as_mut_ptr().cast(), x86::_mm512_unpackhi_pd(high, next_high));
             }
         };
         fn splat_double(value: f64) -> x86::__m512d = x86::_mm512_set1_pd(value);
@@ -524,21 +524,21 @@ impl Simd for Avx2 {
         fn any_nan(a: x86::__m256) -> bool = x86::_mm256_movemask_ps(x86::_mm256_cmp_ps::<{ x86::_CMP_UNORD_Q }>(a, a)) != 0;
         fn transpose(from: &[[f32; 8]], to: &mut [[f32; 8]]) = {
             let (from, to) = (head::<_, 8>(from), head_mut::<_, 8>(to));
-            // Blocks of 4 x 4: block column c of rows i and i + 4 in one register.
+            // Blocks of 4 x 4: columns 4 c to 4 c + 3 of rows i and i + 4 in one register.
             for c in 0..2 {
-                let part = |i: usize| {
-                    let half = |row: usize| x86::_mm_loadu_ps(from[row][4 * c..4 * c + 4].as_ptr());
-                    x86::_mm256_insertf128_ps::<1>(x86::_mm256_castps128_ps256(half(i)), half(i + 4))
-                };
-                let (a, b, c0, d) = (part(0), part(1), part(2), part(3));
-                let double = |value: x86::__m256| x86::_mm256_castps_pd(value);
-                let single = |value: x86::__m256d| x86::_mm256_castpd_ps(value);
-                let (ab_low, ab_high) = (double(x86::_mm256_unpacklo_ps(a, b)), double(x86::_mm256_unpackhi_ps(a, b)));
-                let (cd_low, cd_high) = (double(x86::_mm256_unpacklo_ps(c0, d)), double(x86::_mm256_unpackhi_ps(c0, d)));
-                x86::_mm256_storeu_ps(to[4 * c].as_mut_ptr(), single(x86::_mm256_unpacklo_pd(ab_low, cd_low)));
-                x86::_mm256_storeu_ps(to[4 * c + 1].as_mut_ptr(), single(x86::_mm256_unpackhi_pd(ab_low, cd_low)));
-                x86::_mm256_storeu_ps(to[4 * c + 2].as_mut_ptr(), single(x86::_mm256_unpacklo_pd(ab_high, cd_high)));
-                x86::_mm256_storeu_ps(to[4 * c + 3].as_mut_ptr(), single(x86::_mm256_unpackhi_pd(ab_high, cd_high)));
+                let mut rows = [x86::_mm256_setzero_ps(); 4];
+                for (i, row) in rows.iter_mut().enumerate() {
+                    let first = x86::_mm256_castps128_ps256(x86::_mm_loadu_ps(from[i].as_ptr().add(4 * c)));
+                    *row = x86::_mm256_insertf128_ps::<1>(first, x86::_mm_loadu_ps(from[i + 4].as_ptr().add(4 * c)));
+                }
+                let low = x86::_mm256_castps_pd(x86::_mm256_unpacklo_ps(rows[0], rows[1]));
+                let high = x86::_mm256_castps_pd(x86::_mm256_unpackhi_ps(rows[0], rows[1]));
+                let next_low = x86::_mm256_castps_pd(x86::_mm256_unpacklo_ps(rows[2], rows[3]));
+                let next_high = x86::_mm256_castps_pd(x86::_mm256_unpackhi_ps(rows[2], rows[3]));
+                x86::_mm256_storeu_pd(to[4 * c].as_mut_ptr().cast(), x86::_mm256_unpacklo_pd(low, next_low));
+                x86::_mm256_storeu_pd(to[4 * c + 1].as_mut_ptr().cast(), x86::_mm256_unpackhi_pd(low, next_low));
+                x86::_mm256_storeu_pd(to[4 * c + 2].as_mut_ptr().cast(), x86::_mm256_unpacklo_pd(high, next_high));
+                x86::_mm256_storeu_pd(to[4 * c + 3].as_mut_ptr().cast(), x86::_mm256_unpackhi_pd(high, next_high));
             }
         };
         fn splat_double(value: f64) -> x86::__m256d = x86::_mm256_set1_pd(value);

@@ -140,6 +140,8 @@ mod cost {
 
     /// Gathering one sample.
     pub const GATHER: f64 = 0.35;
+    /// Looking at one sample where it lies, and writing a result where it belongs.
+    pub const SURVEY: f64 = 0.3;
 
     /// Window sums and finish of one sample.
     pub fn finish(measure: Measure, exact: bool) -> f64 {
@@ -195,7 +197,7 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
     };
     let mut tiles: Vec<[usize; 3]> = Vec::new();
     // As wide as the result, a correlation is written where it belongs (`strip.rs`); wider rows would fall out of the cache.
-    if spec.op().measure() == Measure::Cc && spec.image_type() == DType::F32 && spec.image().axes() > 1 && full(2) <= 8192 {
+    if strips(spec) {
         tiles.extend([48, 24].map(|rows| [full(0).min(8), full(1).min(rows), full(2)]));
         tiles.dedup();
     }
@@ -210,6 +212,13 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
         }
     }
     tiles
+}
+
+/// Whether tiles as wide as the result may be correlated without buffers.
+fn strips(spec: &Spec) -> bool {
+    let width = spec.image().padded()[2] + spec.template().padded()[2] - 1;
+    let plain = spec.op().measure() == Measure::Cc && spec.channels() == 1 && spec.out_type() == DType::F32;
+    plain && spec.image_type() == DType::F32 && spec.mask() == MaskKind::None && spec.image().axes() > 1 && width <= 8192
 }
 
 /// A tile as it stands in a kernel's name: `t64x512`.
@@ -257,8 +266,13 @@ impl Solver for DirectSolver {
             .map(|tile| {
                 let (gathered, outputs) = volumes(spec, tile);
                 let products = outputs * spec.template().len() as f64 * (count + sums * spec.channels() as f64);
-                let estimate_ns =
-                    products / rate + gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact);
+                // Written where they belong, results are not gathered for and not finished.
+                let around = if strips(spec) && tile[2] == spec.image().padded()[2] + spec.template().padded()[2] - 1 {
+                    gathered * cost::SURVEY
+                } else {
+                    gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact)
+                };
+                let estimate_ns = products / rate + around;
                 Offer {
                     kernel: direct_key(kernel, spec, tile),
                     method: Method::Direct,
