@@ -254,6 +254,11 @@ impl<'a, P: Copy> View<'a, P> {
         }
     }
 
+    /// The elements from a position of the first channel to the last that the view was made of, as they lie in memory.
+    pub fn from_position(&self, position: [usize; 3]) -> &'a [P] {
+        &self.data[self.layout.offset(position, 0)..]
+    }
+
     /// Every sample, row-major, channels fastest, where they lie so in memory.
     pub fn as_dense(&self) -> Option<&'a [P]> {
         let begin = self.layout.dense_at()?;

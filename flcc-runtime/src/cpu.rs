@@ -1,17 +1,23 @@
 //! The CPU: kernels for its instruction sets and what feeds them.
 
+pub mod aligned;
 pub mod bind;
+pub mod butterfly;
 pub mod direct;
 pub mod doubt;
 pub mod factor;
 pub mod finish;
 pub mod fourier;
+pub mod fused;
 pub mod isa;
 pub mod kernel;
+pub mod planar;
 pub mod real;
 pub mod recipe;
 pub mod repair;
 pub mod separable;
+pub mod simd;
+pub mod strip;
 pub mod sums;
 pub mod table;
 pub mod tile;

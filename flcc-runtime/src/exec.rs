@@ -13,7 +13,8 @@ use flcc_core::view::{AnyView, AnyViewMut, Layout};
 
 use crate::cpu::bind::{Checked, Weights};
 use crate::cpu::real::Real;
-use crate::cpu::tile::{BoundTemplates, Statistics, Store, TileContext, TileScratch};
+use crate::cpu::strip;
+use crate::cpu::tile::{BoundTemplates, Scores, Statistics, Store, TileContext, TileScratch};
 use crate::tiling::TileBox;
 
 /// Stops a run from another thread: at the next tile it returns [`ExecError::Cancelled`].
@@ -279,6 +280,14 @@ impl<T: Real> Execute for CpuExecute<T> {
         let total = tiles * images.len();
         run(workers, total, control, |index, worker| {
             let (image, tile) = (index / tiles, self.context.tiling.get(index % tiles));
+            let [_, rows, columns] = tile.keep.map(|(from, to)| to - from);
+            let done = self.context.run_strip(&images[image], &tile, &bound.plain, &mut |template, place| {
+                // SAFETY: as below; a row of whole width is all of its row, so different tiles' rows are different ones.
+                unsafe { outputs.rows(image * templates + template, place, [rows, columns]) }
+            });
+            if let Some(statistics) = done {
+                return statistics;
+            }
             self.tile(&images[image], &tile, bound, worker, &mut |template, place, scores| {
                 // SAFETY: `outs` is borrowed mutably for the whole call, so nothing else touches its elements; each index
                 // is handed to one worker once, and the parts of a result that different tiles keep do not overlap
@@ -405,32 +414,64 @@ struct Outputs<'a>(&'a [Output]);
 unsafe impl Sync for Outputs<'_> {}
 
 impl Outputs<'_> {
+    /// Whole rows of one result of f32 from a place of it, if they are whole and lie row after row with nothing between them.
+    ///
+    /// # Safety
+    /// The result's elements are borrowed exclusively by the running call, and nothing else uses these rows meanwhile.
+    unsafe fn rows(&self, result: usize, [z, y, x]: [usize; 3], [count, columns]: [usize; 2]) -> Option<strip::Rows<'_>> {
+        let &Output::F32(data, ref layout) = &self.0[result] else { return None };
+        let [depth, height, width] = layout.shape().padded();
+        let ([plane, pitch, column], _) = layout.strides();
+        let pitch = usize::try_from(pitch).ok().filter(|pitch| *pitch >= width)?;
+        let nested = depth == 1 || plane.unsigned_abs() >= (height - 1) * pitch + width;
+        if column != 1 || !nested || x != 0 || columns != width || z >= depth || count == 0 || y + count > height {
+            return None;
+        }
+        let len = (count - 1) * pitch + width;
+        // SAFETY: the first and the last element are positions of the layout (just checked), so all between them lie in the
+        // slice of its view. What lies between rows is no position's: rows are no longer than their pitch and planes no longer
+        // than theirs. So the slice has these rows' positions and no others; exclusive access is the caller's promise.
+        let out = unsafe { std::slice::from_raw_parts_mut(data.add(layout.offset([z, y, 0], 0)), len) };
+        Some(strip::Rows { out, pitch })
+    }
+
     /// Writes a row of scores, rounded once, from a place of one result.
     ///
     /// # Safety
     /// The result's elements are borrowed exclusively by the running call, and no other thread writes this row.
-    unsafe fn write(&self, result: usize, [z, y, x]: [usize; 3], scores: &[f64]) {
-        let whole = |layout: &Layout| {
-            let [depth, height, width] = layout.shape().padded();
-            assert!(z < depth && y < height && x + scores.len() <= width, "a row of {} at {z},{y},{x} of {}", scores.len(), layout.shape());
-        };
-        match &self.0[result] {
-            Output::F32(data, layout) => {
-                whole(layout);
-                for (k, &score) in scores.iter().enumerate() {
-                    // SAFETY: the position lies in the layout's shape (asserted above), and a `ViewMut` is made only if
-                    // every position lies in its slice; exclusive access is the caller's promise.
-                    unsafe { data.add(layout.offset([z, y, x + k], 0)).write(score as f32) };
-                }
-            }
-            Output::F64(data, layout) => {
-                whole(layout);
-                for (k, &score) in scores.iter().enumerate() {
-                    // SAFETY: as above.
-                    unsafe { data.add(layout.offset([z, y, x + k], 0)).write(score) };
-                }
+    unsafe fn write(&self, result: usize, place: [usize; 3], scores: Scores<'_>) {
+        // SAFETY: as promised to this function.
+        unsafe {
+            match (&self.0[result], scores) {
+                (&Output::F32(data, ref layout), Scores::Single(row)) => write_row(data, layout, place, row, |score| score),
+                (&Output::F32(data, ref layout), Scores::Double(row)) => write_row(data, layout, place, row, |score| score as f32),
+                (&Output::F64(data, ref layout), Scores::Single(row)) => write_row(data, layout, place, row, f64::from),
+                (&Output::F64(data, ref layout), Scores::Double(row)) => write_row(data, layout, place, row, |score| score),
             }
         }
+    }
+}
+
+/// Writes a row from a place of a result.
+///
+/// # Safety
+/// `data` and `layout` are of a `ViewMut`; its elements are borrowed exclusively, and no other thread writes this row.
+unsafe fn write_row<S: Copy, T>(data: *mut T, layout: &Layout, [z, y, x]: [usize; 3], row: &[S], round: impl Fn(S) -> T) {
+    let [depth, height, width] = layout.shape().padded();
+    assert!(z < depth && y < height && x + row.len() <= width, "a row of {} at {z},{y},{x} of {}", row.len(), layout.shape());
+    if row.is_empty() {
+        return;
+    }
+    if layout.row_step() == 1 {
+        // SAFETY: every position of the row lies in the layout's shape (asserted above), so in the slice of the view; they lie
+        // side by side; exclusive access is the caller's promise.
+        let out = unsafe { std::slice::from_raw_parts_mut(data.add(layout.offset([z, y, x], 0)), row.len()) };
+        out.iter_mut().zip(row).for_each(|(out, &score)| *out = round(score));
+        return;
+    }
+    for (k, &score) in row.iter().enumerate() {
+        // SAFETY: as above, one position at a time.
+        unsafe { data.add(layout.offset([z, y, x + k], 0)).write(round(score)) };
     }
 }
 

@@ -9,6 +9,7 @@ use flcc_core::dtype::Pixel;
 use flcc_core::each_type;
 use flcc_core::view::{AnyView, View};
 
+use crate::cpu::isa::{self, IsaSet};
 use crate::cpu::real::{Real, exponent, power_of_two};
 
 /// The samples that a tile's panels cover, in image coordinates; they may lie outside the image.
@@ -49,6 +50,8 @@ pub struct Target<'a, T> {
     pub marks: &'a mut [T],
     /// The shape of both.
     pub pitch: Pitch,
+    /// Instruction sets that the loops may be compiled for.
+    pub isas: IsaSet,
 }
 
 /// What was done to the samples.
@@ -99,44 +102,52 @@ pub fn gather<T: Real>(
     scale: Option<f64>,
     target: Target<'_, T>,
 ) -> Gathered {
-    each_type!(AnyView, image, view => typed(view, boundary, samples, offset, scale, target))
+    each_type!(AnyView, image, view => typed(Source { view, boundary, samples }, offset, scale, target))
 }
 
 /// Gathers the samples of a tile as they are, each exactly; NaN and infinities become 0.
 pub fn exact(image: &AnyView<'_>, boundary: Boundary, samples: Samples, out: &mut [f64], pitch: Pitch) {
     let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
     let fill = boundary.value().unwrap_or(0.0);
-    each_type!(AnyView, image, view => rows(view, boundary, samples, out, pitch, fill, |pixel| finite(pixel.to_f64()), |_| {}));
+    each_type!(AnyView, image, view => {
+        Source { view, boundary, samples }.rows(Buffer { out, pitch, fill }, |pixel| finite(pixel.to_f64()), |_| {});
+    });
 }
 
-fn typed<P: Pixel, T: Real>(
-    view: &View<'_, P>,
+/// Where samples come from.
+#[derive(Clone, Copy)]
+struct Source<'a, P> {
+    view: &'a View<'a, P>,
     boundary: Boundary,
     samples: Samples,
-    offset: f64,
-    scale: Option<f64>,
-    target: Target<'_, T>,
-) -> Gathered {
-    let fill = boundary.value().unwrap_or(0.0);
-    let pitch = target.pitch;
+}
+
+/// Where they go: `fill` is what a sample of a constant outside becomes.
+struct Buffer<'a, T> {
+    out: &'a mut [T],
+    pitch: Pitch,
+    fill: T,
+}
+
+fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f64>, target: Target<'_, T>) -> Gathered {
+    let Source { view, boundary, samples } = source;
     if scale.is_none_or(|scale| scale == 1.0) {
         let lengths = view.shape().padded();
         let inside = (0..3).all(|axis| samples.begin[axis] >= 0 && samples.begin[axis] as usize + samples.len[axis] <= lengths[axis]);
-        let mut largest = if inside || boundary.value().is_none() { T::Bits::default() } else { T::of(fill - offset).magnitude() };
-        rows(
-            view,
-            boundary,
-            samples,
-            target.out,
-            pitch,
-            T::of(fill - offset),
-            |pixel| T::centre(pixel, offset),
-            |row| {
-                for value in row {
-                    largest = largest.max(value.magnitude());
-                }
-            },
-        );
+        let fill = T::of(boundary.value().unwrap_or(0.0) - offset);
+        let mut largest = if inside || boundary.value().is_none() { T::Bits::default() } else { fill.magnitude() };
+        isa::vectorized(&target.isas, || {
+            let buffer = Buffer { out: &mut *target.out, pitch: target.pitch, fill };
+            source.rows(
+                buffer,
+                |pixel| T::centre(pixel, offset),
+                |row| {
+                    for value in row {
+                        largest = largest.max(value.magnitude());
+                    }
+                },
+            );
+        });
         let ordinary = {
             let (low, high) = (T::of(power_of_two(-T::REACH)).magnitude(), T::of(power_of_two(T::REACH)).magnitude());
             largest == T::Bits::default() || (largest >= low && largest <= high)
@@ -145,28 +156,21 @@ fn typed<P: Pixel, T: Real>(
             return Gathered { scale: 1.0, marked: false };
         }
     }
-    careful(view, boundary, samples, offset, scale, target)
+    careful(source, offset, scale, target)
 }
 
 /// The rare way: samples that are not finite, or whose magnitudes need a scale.
-fn careful<P: Pixel, T: Real>(
-    view: &View<'_, P>,
-    boundary: Boundary,
-    samples: Samples,
-    offset: f64,
-    scale: Option<f64>,
-    target: Target<'_, T>,
-) -> Gathered {
-    let fill = boundary.value().unwrap_or(0.0);
-    let Target { out, marks, pitch } = target;
+fn careful<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f64>, target: Target<'_, T>) -> Gathered {
+    let fill = source.boundary.value().unwrap_or(0.0);
+    let Target { out, marks, pitch, .. } = target;
     let mark = |pixel: P| if pixel.to_f64().is_finite() { T::of(0.0) } else { T::of(1.0) };
     let mut marked = false;
-    rows(view, boundary, samples, marks, pitch, T::of(0.0), mark, |row| {
+    source.rows(Buffer { out: marks, pitch, fill: T::of(0.0) }, mark, |row| {
         marked |= row.iter().any(|value| value.to_f64() != 0.0);
     });
     // The largest difference from the offset, halved so that it is a number.
     let mut largest = 0.0f64;
-    survey(view, boundary, samples, |value| {
+    source.survey(|value| {
         if value.is_finite() {
             largest = largest.max((value / 2.0 - offset / 2.0).abs());
         }
@@ -177,62 +181,58 @@ fn careful<P: Pixel, T: Real>(
         if largest == 0.0 || e.abs() <= T::REACH { 1.0 } else { power_of_two(-e) }
     });
     let change = |value: f64| if value.is_finite() { T::of(value * scale - offset * scale) } else { T::of(0.0) };
-    rows(view, boundary, samples, out, pitch, change(fill), |pixel: P| change(pixel.to_f64()), |_| {});
+    source.rows(Buffer { out, pitch, fill: change(fill) }, |pixel: P| change(pixel.to_f64()), |_| {});
     Gathered { scale, marked }
 }
 
-/// Calls `see` with every sample of the tile that comes from the image.
-fn survey<P: Pixel>(view: &View<'_, P>, boundary: Boundary, samples: Samples, mut see: impl FnMut(f64)) {
-    let lengths = view.shape().padded();
-    let fold = |axis: usize, i: usize| boundary.fold(samples.begin[axis] + i as isize, lengths[axis]);
-    for z in (0..samples.len[0]).filter_map(|i| fold(0, i)) {
-        for y in (0..samples.len[1]).filter_map(|i| fold(1, i)) {
-            for x in (0..samples.len[2]).filter_map(|i| fold(2, i)) {
-                see(view.at([z, y, x]).to_f64());
+impl<P: Pixel> Source<'_, P> {
+    /// Calls `see` with every sample that comes from the image.
+    fn survey(&self, mut see: impl FnMut(f64)) {
+        let Source { view, boundary, samples } = *self;
+        let lengths = view.shape().padded();
+        let fold = |axis: usize, i: usize| boundary.fold(samples.begin[axis] + i as isize, lengths[axis]);
+        for z in (0..samples.len[0]).filter_map(|i| fold(0, i)) {
+            for y in (0..samples.len[1]).filter_map(|i| fold(1, i)) {
+                for x in (0..samples.len[2]).filter_map(|i| fold(2, i)) {
+                    see(view.at([z, y, x]).to_f64());
+                }
             }
         }
     }
-}
 
-/// Fills the buffer row by row; `check` sees each row of samples after it is written.
-#[allow(clippy::too_many_arguments, reason = "one loop serves the fast and the careful way")]
-fn rows<P: Pixel, T: Real>(
-    view: &View<'_, P>,
-    boundary: Boundary,
-    samples: Samples,
-    out: &mut [T],
-    pitch: Pitch,
-    fill: T,
-    change: impl Fn(P) -> T + Copy,
-    mut check: impl FnMut(&[T]),
-) {
-    let zero = T::of(0.0);
-    let lengths = view.shape().padded();
-    let [depth, height, width] = samples.len;
-    let fold = |axis: usize, i: usize| boundary.fold(samples.begin[axis] + i as isize, lengths[axis]);
-    // Columns left of the image, in it, right of it.
-    let left = samples.begin[2].saturating_neg().clamp(0, width as isize) as usize;
-    let right = (lengths[2] as isize - samples.begin[2]).clamp(left as isize, width as isize) as usize;
-    for (z, plane) in out.chunks_mut(pitch.plane).take(pitch.planes).enumerate() {
-        for (y, row) in plane.chunks_mut(pitch.row).take(pitch.rows).enumerate() {
-            if z >= depth || y >= height {
-                row.fill(zero);
-                continue;
-            }
-            let (row, slack) = row.split_at_mut(width);
-            slack.fill(zero);
-            match (fold(0, z), fold(1, y)) {
-                (Some(source_z), Some(source_y)) => {
-                    let first = (samples.begin[2] + left as isize).max(0) as usize;
-                    let inside = view.row(source_z, source_y, first, right - left);
-                    inside.map_into(&mut row[left..right], change);
-                    for x in (0..left).chain(right..width) {
-                        row[x] = fold(2, x).map_or(fill, |source_x| change(view.at([source_z, source_y, source_x])));
-                    }
+    /// Fills a buffer row by row; `check` sees each row of samples after it is written.
+    #[inline(always)]
+    fn rows<T: Real>(&self, buffer: Buffer<'_, T>, change: impl Fn(P) -> T + Copy, mut check: impl FnMut(&[T])) {
+        let Source { view, boundary, samples } = *self;
+        let Buffer { out, pitch, fill } = buffer;
+        let zero = T::of(0.0);
+        let lengths = view.shape().padded();
+        let [depth, height, width] = samples.len;
+        let fold = |axis: usize, i: usize| boundary.fold(samples.begin[axis] + i as isize, lengths[axis]);
+        // Columns left of the image, in it, right of it.
+        let left = samples.begin[2].saturating_neg().clamp(0, width as isize) as usize;
+        let right = (lengths[2] as isize - samples.begin[2]).clamp(left as isize, width as isize) as usize;
+        for (z, plane) in out.chunks_mut(pitch.plane).take(pitch.planes).enumerate() {
+            for (y, row) in plane.chunks_mut(pitch.row).take(pitch.rows).enumerate() {
+                if z >= depth || y >= height {
+                    row.fill(zero);
+                    continue;
                 }
-                _ => row.fill(fill),
+                let (row, slack) = row.split_at_mut(width);
+                slack.fill(zero);
+                match (fold(0, z), fold(1, y)) {
+                    (Some(source_z), Some(source_y)) => {
+                        let first = (samples.begin[2] + left as isize).max(0) as usize;
+                        let inside = view.row(source_z, source_y, first, right - left);
+                        inside.map_into(&mut row[left..right], change);
+                        for x in (0..left).chain(right..width) {
+                            row[x] = fold(2, x).map_or(fill, |source_x| change(view.at([source_z, source_y, source_x])));
+                        }
+                    }
+                    _ => row.fill(fill),
+                }
+                check(row);
             }
-            check(row);
         }
     }
 }
@@ -262,7 +262,7 @@ mod tests {
             let mut out = vec![f32::NAN; pitch.elements()];
             let samples = Samples { begin, len };
             let offset = f64::from(offset);
-            let done = gather(&view.into(), RULES[rule], samples, offset, None, Target { out: &mut out, marks: &mut [], pitch });
+            let done = gather(&view.into(), RULES[rule], samples, offset, None, Target { out: &mut out, marks: &mut [], pitch, isas: IsaSet::detect() });
             prop_assert_eq!(done, Gathered { scale: 1.0, marked: false });
             for (index, &got) in out.iter().enumerate() {
                 let [z, y, x] = [index / pitch.plane, index % pitch.plane / pitch.row, index % pitch.row];
@@ -287,7 +287,14 @@ mod tests {
         let samples = Samples { begin: [0, 0, 0], len: [1, 1, 4] };
         let pitch = Pitch { row: 4, plane: 4, rows: 1, planes: 1 };
         let (mut out, mut marks) = ([0f32; 4], [0f32; 4]);
-        let done = gather(&view.into(), Boundary::Zero, samples, 0.0, None, Target { out: &mut out, marks: &mut marks, pitch });
+        let done = gather(
+            &view.into(),
+            Boundary::Zero,
+            samples,
+            0.0,
+            None,
+            Target { out: &mut out, marks: &mut marks, pitch, isas: IsaSet::detect() },
+        );
         assert!(done.marked && done.scale < 1e-250);
         assert_eq!(marks, [0.0, 1.0, 0.0, 0.0]);
         assert_eq!((out[1], out[2], out[3]), (0.0, -out[0], out[0] / 2.0));

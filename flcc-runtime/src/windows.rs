@@ -297,7 +297,8 @@ impl Buffers {
         let (pitch, isas) = (*pitch, &*isas);
         let varies = stat == Stat::Var;
         let offset = if varies { pad::offset(image, boundary, samples) } else { 0.0 };
-        let done = pad::gather(image, boundary, samples, offset, if varies { None } else { Some(1.0) }, Target { out: data, marks, pitch });
+        let target = Target { out: data, marks, pitch, isas: *isas };
+        let done = pad::gather(image, boundary, samples, offset, if varies { None } else { Some(1.0) }, target);
         let tile = sums::Layout { shape: samples.len, row_pitch: pitch.row, plane_pitch: pitch.plane };
         if done.marked {
             sums::maximum(isas, marks, work, &tile, window);

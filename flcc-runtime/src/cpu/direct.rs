@@ -29,28 +29,53 @@ impl<T: Real> Direct<T> {
         Some(Direct { kernel: Bound::new(kernel, isas)?, shape })
     }
 
+    /// Rows and columns of a block: outputs are computed by whole ones.
+    pub fn block(&self) -> [usize; 2] {
+        let kernel = self.kernel.kernel();
+        [kernel.block_rows, kernel.lanes]
+    }
+
     /// The shape of the buffers for outputs of up to `out`: input and output pitches, with the kernel's slack.
     pub fn pitches(&self, out: [usize; 3]) -> (Pitch, Pitch) {
         pitches(&[self.kernel.kernel()], self.shape, out)
     }
 
     /// The cross term of a tile: `out = sum P t`, or `sum w |P - t|` for a kernel of absolute differences.
-    #[allow(clippy::too_many_arguments, reason = "a tile is two buffers with their pitches")]
-    pub fn run(&self, input: &[T], in_pitch: Pitch, template: &[T], weights: &[T], out: &mut [T], out_pitch: Pitch, out_shape: [usize; 3]) {
-        let mut tile = Tile {
-            input,
-            in_row: in_pitch.row,
-            in_plane: in_pitch.plane,
+    pub fn run(&self, template: &[T], weights: &[T], slab: Slab<'_, T>) {
+        self.kernel.run(&mut slab.tile(template, weights, self.shape, false));
+    }
+}
+
+/// The samples of a tile and where its cross term goes.
+pub struct Slab<'a, T> {
+    /// Samples, as gathered.
+    pub input: &'a [T],
+    /// Their pitches.
+    pub in_pitch: Pitch,
+    /// Cross terms.
+    pub out: &'a mut [T],
+    /// Their pitches.
+    pub out_pitch: Pitch,
+    /// Outputs.
+    pub outputs: [usize; 3],
+}
+
+impl<'a, T> Slab<'a, T> {
+    /// As a kernel takes it.
+    pub fn tile(self, template: &'a [T], weights: &'a [T], kernel_shape: [usize; 3], accumulate: bool) -> Tile<'a, T> {
+        Tile {
+            input: self.input,
+            in_row: self.in_pitch.row,
+            in_plane: self.in_pitch.plane,
             template,
             weights,
-            kernel_shape: self.shape,
-            out,
-            out_row: out_pitch.row,
-            out_plane: out_pitch.plane,
-            out_shape,
-            accumulate: false,
-        };
-        self.kernel.run(&mut tile);
+            kernel_shape,
+            out: self.out,
+            out_row: self.out_pitch.row,
+            out_plane: self.out_pitch.plane,
+            out_shape: self.outputs,
+            accumulate,
+        }
     }
 }
 

@@ -11,6 +11,10 @@ use super::real::Real;
 
 /// The sums of one channel along a row of outputs, but for the cross term, which [`Rows::take`] brought.
 pub struct ChannelRow<'a> {
+    /// Which channel: the first one's sums begin a row, the others' are added.
+    pub number: usize,
+    /// The exact `sum w t` of the channel's template, where it is one of integers.
+    pub template_sum: i128,
     /// Outputs of the row.
     pub width: usize,
     /// `sum w P`; empty where the measure does not ask.
@@ -109,23 +113,13 @@ impl Rows {
 }
 
 /// Adds the sums of one channel to the row: in floats, or in the integers that the problem was found to need.
-#[allow(clippy::too_many_arguments, reason = "one doorway for floats and integers")]
-pub fn add(
-    isas: &IsaSet,
-    measure: Measure,
-    integers: Option<Width>,
-    number: usize,
-    channel: &ChannelRow<'_>,
-    constants: &Constants,
-    t: i128,
-    rows: &mut Rows,
-) {
-    let width = channel.width;
+pub fn add(isas: &IsaSet, measure: Measure, integers: Option<Width>, channel: &ChannelRow<'_>, constants: &Constants, rows: &mut Rows) {
+    let (width, t) = (channel.width, channel.template_sum);
     let taken = &rows.taken[..width];
     with_formula!(measure, F => isa::vectorized(isas, || match integers {
-        None => add_floats::<F>(number, channel, constants, taken, &mut rows.cross[..width], &mut rows.energy[..width], &mut rows.square[..width]),
-        Some(Width::Narrow) => add_integers::<F, i64>(number, channel, taken, constants.n as i64, t as i64, &mut rows.narrow),
-        Some(Width::Wide) => add_integers::<F, i128>(number, channel, taken, constants.n as i128, t, &mut rows.wide),
+        None => add_floats::<F>(channel, constants, taken, [&mut rows.cross[..width], &mut rows.energy[..width], &mut rows.square[..width]]),
+        Some(Width::Narrow) => add_integers::<F, i64>(channel, taken, constants.n as i64, t as i64, &mut rows.narrow),
+        Some(Width::Wide) => add_integers::<F, i128>(channel, taken, constants.n as i128, t, &mut rows.wide),
     }));
 }
 
@@ -147,16 +141,8 @@ pub fn settle(
 }
 
 #[inline(always)]
-fn add_floats<F: Formula>(
-    number: usize,
-    channel: &ChannelRow<'_>,
-    constants: &Constants,
-    taken: &[f64],
-    cross: &mut [f64],
-    energy: &mut [f64],
-    square: &mut [f64],
-) {
-    if number == 0 {
+fn add_floats<F: Formula>(channel: &ChannelRow<'_>, constants: &Constants, taken: &[f64], [cross, energy, square]: [&mut [f64]; 3]) {
+    if channel.number == 0 {
         cross.fill(0.0);
         energy.fill(0.0);
         square.fill(0.0);
@@ -197,16 +183,9 @@ fn settle_floats<F: Formula>(constants: &Constants, cross: &[f64], energy: &[f64
 }
 
 #[inline(always)]
-fn add_integers<F: Formula, I: Integer>(
-    number: usize,
-    channel: &ChannelRow<'_>,
-    taken: &[f64],
-    n: I,
-    t: I,
-    [cross, energy]: &mut [Vec<I>; 2],
-) {
+fn add_integers<F: Formula, I: Integer>(channel: &ChannelRow<'_>, taken: &[f64], n: I, t: I, [cross, energy]: &mut [Vec<I>; 2]) {
     let (cross, energy) = (&mut cross[..channel.width], &mut energy[..channel.width]);
-    if number == 0 {
+    if channel.number == 0 {
         cross.fill(I::from(0));
         energy.fill(I::from(0));
     }

@@ -4,8 +4,13 @@
 //! `load`, `store`, `mul_add`, `abs_diff`. Kernel bodies call these and hold no `unsafe`. A load names the array it reads
 //! and a place in it; the check that the place lies inside folds away when both are constants.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64 as x86;
 use std::fmt;
 use std::str::FromStr;
+
+#[cfg(target_arch = "x86_64")]
+use super::simd::{Job, Simd};
 
 /// An instruction set that kernels exist for, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -307,6 +312,305 @@ portable! {
 portable! {
     /// Any target, 4 `f64`.
     portable_f64, f64, 4
+}
+
+/// Methods of [`Simd`] by intrinsics, one line each.
+#[cfg(target_arch = "x86_64")]
+macro_rules! operations {
+    ($(fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)? = $body:expr;)*) => {
+        $(
+            #[inline(always)]
+            fn $name(self, $($argument: $kind),*) $(-> $result)? {
+                // SAFETY: `self` is made only where the processor was asked for the instruction set (`new`). What is read or
+                // written is an array as long as the vector, or a slice that the expression cut to that length.
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
+/// What every implementation of [`Simd`] shares: the proof, and rows of a fixed length.
+#[cfg(target_arch = "x86_64")]
+macro_rules! proof {
+    ($(#[$doc:meta])* $name:ident, $isa:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(());
+
+        impl $name {
+            /// The proof, if the instruction set may be used and this processor has it.
+            pub fn new(isas: &IsaSet) -> Option<$name> {
+                (isas.has(Isa::$isa) && Isa::$isa.detected()).then_some($name(()))
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+proof! {
+    /// AVX-512F.
+    Avx512, Avx512
+}
+#[cfg(target_arch = "x86_64")]
+proof! {
+    /// AVX2 and FMA.
+    Avx2, Avx2
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Simd for Avx512 {
+    const LANES: usize = 16;
+    const HALF: usize = 8;
+    type Row = [f32; 16];
+    type Single = x86::__m512;
+    type Double = x86::__m512d;
+
+    #[inline(always)]
+    fn run<J: Job>(self, job: J) -> J::Output {
+        #[inline(never)]
+        #[target_feature(enable = "avx512f,avx2,fma")]
+        fn compiled<J: Job>(job: J, simd: Avx512) -> J::Output {
+            job.run(simd)
+        }
+        // SAFETY: `self` is made only where the processor was asked for the features (`new`).
+        unsafe { compiled(job, self) }
+    }
+
+    #[inline(always)]
+    fn rows(values: &[f32]) -> &[[f32; 16]] {
+        values.as_chunks().0
+    }
+
+    #[inline(always)]
+    fn rows_mut(values: &mut [f32]) -> &mut [[f32; 16]] {
+        values.as_chunks_mut().0
+    }
+
+    operations! {
+        fn splat(value: f32) -> x86::__m512 = x86::_mm512_set1_ps(value);
+        fn load(row: &[f32; 16]) -> x86::__m512 = x86::_mm512_loadu_ps(row.as_ptr());
+        fn store(row: &mut [f32; 16], value: x86::__m512) = x86::_mm512_storeu_ps(row.as_mut_ptr(), value);
+        fn load_at(values: &[f32], at: usize) -> x86::__m512 = x86::_mm512_loadu_ps(values[at..at + 16].as_ptr());
+        fn store_at(values: &mut [f32], at: usize, value: x86::__m512) = x86::_mm512_storeu_ps(values[at..at + 16].as_mut_ptr(), value);
+        fn add(a: x86::__m512, b: x86::__m512) -> x86::__m512 = x86::_mm512_add_ps(a, b);
+        fn sub(a: x86::__m512, b: x86::__m512) -> x86::__m512 = x86::_mm512_sub_ps(a, b);
+        fn mul(a: x86::__m512, b: x86::__m512) -> x86::__m512 = x86::_mm512_mul_ps(a, b);
+        fn mul_add(a: x86::__m512, b: x86::__m512, c: x86::__m512) -> x86::__m512 = x86::_mm512_fmadd_ps(a, b, c);
+        fn sub_mul(a: x86::__m512, b: x86::__m512, c: x86::__m512) -> x86::__m512 = x86::_mm512_fnmadd_ps(a, b, c);
+        fn reciprocal_root(a: x86::__m512) -> x86::__m512 = {
+            let y = x86::_mm512_rsqrt14_ps(a);
+            let half = x86::_mm512_mul_ps(x86::_mm512_mul_ps(a, x86::_mm512_set1_ps(0.5)), y);
+            x86::_mm512_mul_ps(y, x86::_mm512_fnmadd_ps(half, y, x86::_mm512_set1_ps(1.5)))
+        };
+        // The second operand is the result where one is NaN.
+        fn clamp(a: x86::__m512) -> x86::__m512 =
+            x86::_mm512_max_ps(x86::_mm512_set1_ps(-1.0), x86::_mm512_min_ps(x86::_mm512_set1_ps(1.0), a));
+        fn larger_magnitude(a: x86::__m512, largest: x86::__m512) -> x86::__m512 =
+            x86::_mm512_castsi512_ps(x86::_mm512_max_epu32(x86::_mm512_castps_si512(x86::_mm512_abs_ps(a)), x86::_mm512_castps_si512(largest)));
+        fn largest(a: x86::__m512) -> u32 = x86::_mm512_reduce_max_epu32(x86::_mm512_castps_si512(a));
+        fn total(a: x86::__m512) -> f32 = x86::_mm512_reduce_add_ps(a);
+        fn any_nan(a: x86::__m512) -> bool = x86::_mm512_cmp_ps_mask::<{ x86::_CMP_UNORD_Q }>(a, a) != 0;
+        fn transpose(from: &[[f32; 16]], to: &mut [[f32; 16]]) = {
+            let (from, to) = (head::<_, 16>(from), head_mut::<_, 16>(to));
+            // Blocks of 4 x 4: columns 4 c to 4 c + 3 of rows i, i + 4, i + 8 and i + 12 in one register. No closures here: they
+            // would not be compiled for the instruction set.
+            for c in 0..4 {
+                let mut rows = [x86::_mm512_setzero_ps(); 4];
+                for (i, row) in rows.iter_mut().enumerate() {
+                    let first = x86::_mm512_castps128_ps512(x86::_mm_loadu_ps(from[i].as_ptr().add(4 * c)));
+                    let two = x86::_mm512_insertf32x4::<1>(first, x86::_mm_loadu_ps(from[i + 4].as_ptr().add(4 * c)));
+                    let three = x86::_mm512_insertf32x4::<2>(two, x86::_mm_loadu_ps(from[i + 8].as_ptr().add(4 * c)));
+                    *row = x86::_mm512_insertf32x4::<3>(three, x86::_mm_loadu_ps(from[i + 12].as_ptr().add(4 * c)));
+                }
+                let low = x86::_mm512_castps_pd(x86::_mm512_unpacklo_ps(rows[0], rows[1]));
+                let high = x86::_mm512_castps_pd(x86::_mm512_unpackhi_ps(rows[0], rows[1]));
+                let next_low = x86::_mm512_castps_pd(x86::_mm512_unpacklo_ps(rows[2], rows[3]));
+                let next_high = x86::_mm512_castps_pd(x86::_mm512_unpackhi_ps(rows[2], rows[3]));
+                x86::_mm512_storeu_pd(to[4 * c].as_mut_ptr().cast(), x86::_mm512_unpacklo_pd(low, next_low));
+                x86::_mm512_storeu_pd(to[4 * c + 1].as_mut_ptr().cast(), x86::_mm512_unpackhi_pd(low, next_low));
+                x86::_mm512_storeu_pd(to[4 * c + 2].as_mut_ptr().cast(), x86::_mm512_unpacklo_pd(high, next_high));
+                x86::_mm512_storeu_pd(to[4 * c + 3].as_mut_ptr().cast(), x86::_mm512_unpackhi_pd(high, next_high));
+            }
+        };
+        fn splat_double(value: f64) -> x86::__m512d = x86::_mm512_set1_pd(value);
+        fn load_double(values: &[f64], at: usize) -> x86::__m512d = x86::_mm512_loadu_pd(values[at..at + 8].as_ptr());
+        fn store_double(values: &mut [f64], at: usize, value: x86::__m512d) = x86::_mm512_storeu_pd(values[at..at + 8].as_mut_ptr(), value);
+        fn widen(values: &[f32], at: usize) -> x86::__m512d = x86::_mm512_cvtps_pd(x86::_mm256_loadu_ps(values[at..at + 8].as_ptr()));
+        fn narrow(low: x86::__m512d, high: x86::__m512d) -> x86::__m512 = {
+            let low = x86::_mm512_castps_pd(x86::_mm512_castps256_ps512(x86::_mm512_cvtpd_ps(low)));
+            x86::_mm512_castpd_ps(x86::_mm512_insertf64x4::<1>(low, x86::_mm256_castps_pd(x86::_mm512_cvtpd_ps(high))))
+        };
+        fn add_double(a: x86::__m512d, b: x86::__m512d) -> x86::__m512d = x86::_mm512_add_pd(a, b);
+        fn sub_double(a: x86::__m512d, b: x86::__m512d) -> x86::__m512d = x86::_mm512_sub_pd(a, b);
+        fn mul_double(a: x86::__m512d, b: x86::__m512d) -> x86::__m512d = x86::_mm512_mul_pd(a, b);
+        fn mul_add_double(a: x86::__m512d, b: x86::__m512d, c: x86::__m512d) -> x86::__m512d = x86::_mm512_fmadd_pd(a, b, c);
+        fn sub_mul_double(a: x86::__m512d, b: x86::__m512d, c: x86::__m512d) -> x86::__m512d = x86::_mm512_fnmadd_pd(a, b, c);
+        fn above(a: x86::__m512d, limit: x86::__m512d) -> x86::__m512d =
+            x86::_mm512_mask_blend_pd(x86::_mm512_cmp_pd_mask::<{ x86::_CMP_GT_OQ }>(a, limit), x86::_mm512_set1_pd(f64::NAN), a);
+    }
+
+    #[inline(always)]
+    fn slide<const BY: i32>(self, low: x86::__m512d, high: x86::__m512d) -> x86::__m512d {
+        // SAFETY: `self` is made only where the processor was asked for the instruction set (`new`).
+        unsafe {
+            let (low, high) = (x86::_mm512_castpd_si512(low), x86::_mm512_castpd_si512(high));
+            x86::_mm512_castsi512_pd(x86::_mm512_alignr_epi64::<BY>(high, low))
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Simd for Avx2 {
+    const LANES: usize = 8;
+    const HALF: usize = 4;
+    type Row = [f32; 8];
+    type Single = x86::__m256;
+    type Double = x86::__m256d;
+
+    #[inline(always)]
+    fn run<J: Job>(self, job: J) -> J::Output {
+        #[inline(never)]
+        #[target_feature(enable = "avx2,fma")]
+        fn compiled<J: Job>(job: J, simd: Avx2) -> J::Output {
+            job.run(simd)
+        }
+        // SAFETY: `self` is made only where the processor was asked for the features (`new`).
+        unsafe { compiled(job, self) }
+    }
+
+    #[inline(always)]
+    fn rows(values: &[f32]) -> &[[f32; 8]] {
+        values.as_chunks().0
+    }
+
+    #[inline(always)]
+    fn rows_mut(values: &mut [f32]) -> &mut [[f32; 8]] {
+        values.as_chunks_mut().0
+    }
+
+    operations! {
+        fn splat(value: f32) -> x86::__m256 = x86::_mm256_set1_ps(value);
+        fn load(row: &[f32; 8]) -> x86::__m256 = x86::_mm256_loadu_ps(row.as_ptr());
+        fn store(row: &mut [f32; 8], value: x86::__m256) = x86::_mm256_storeu_ps(row.as_mut_ptr(), value);
+        fn load_at(values: &[f32], at: usize) -> x86::__m256 = x86::_mm256_loadu_ps(values[at..at + 8].as_ptr());
+        fn store_at(values: &mut [f32], at: usize, value: x86::__m256) = x86::_mm256_storeu_ps(values[at..at + 8].as_mut_ptr(), value);
+        fn add(a: x86::__m256, b: x86::__m256) -> x86::__m256 = x86::_mm256_add_ps(a, b);
+        fn sub(a: x86::__m256, b: x86::__m256) -> x86::__m256 = x86::_mm256_sub_ps(a, b);
+        fn mul(a: x86::__m256, b: x86::__m256) -> x86::__m256 = x86::_mm256_mul_ps(a, b);
+        fn mul_add(a: x86::__m256, b: x86::__m256, c: x86::__m256) -> x86::__m256 = x86::_mm256_fmadd_ps(a, b, c);
+        fn sub_mul(a: x86::__m256, b: x86::__m256, c: x86::__m256) -> x86::__m256 = x86::_mm256_fnmadd_ps(a, b, c);
+        fn reciprocal_root(a: x86::__m256) -> x86::__m256 = {
+            let y = x86::_mm256_rsqrt_ps(a);
+            let half = x86::_mm256_mul_ps(x86::_mm256_mul_ps(a, x86::_mm256_set1_ps(0.5)), y);
+            x86::_mm256_mul_ps(y, x86::_mm256_fnmadd_ps(half, y, x86::_mm256_set1_ps(1.5)))
+        };
+        // The second operand is the result where one is NaN.
+        fn clamp(a: x86::__m256) -> x86::__m256 =
+            x86::_mm256_max_ps(x86::_mm256_set1_ps(-1.0), x86::_mm256_min_ps(x86::_mm256_set1_ps(1.0), a));
+        fn larger_magnitude(a: x86::__m256, largest: x86::__m256) -> x86::__m256 = {
+            let magnitude = x86::_mm256_andnot_ps(x86::_mm256_set1_ps(-0.0), a);
+            x86::_mm256_castsi256_ps(x86::_mm256_max_epu32(x86::_mm256_castps_si256(magnitude), x86::_mm256_castps_si256(largest)))
+        };
+        fn largest(a: x86::__m256) -> u32 = {
+            let mut lanes = [0f32; 8];
+            x86::_mm256_storeu_ps(lanes.as_mut_ptr(), a);
+            lanes.into_iter().map(f32::to_bits).max().unwrap_or(0)
+        };
+        fn total(a: x86::__m256) -> f32 = {
+            let mut lanes = [0f32; 8];
+            x86::_mm256_storeu_ps(lanes.as_mut_ptr(), a);
+            lanes.iter().sum()
+        };
+        fn any_nan(a: x86::__m256) -> bool = x86::_mm256_movemask_ps(x86::_mm256_cmp_ps::<{ x86::_CMP_UNORD_Q }>(a, a)) != 0;
+        fn transpose(from: &[[f32; 8]], to: &mut [[f32; 8]]) = {
+            let (from, to) = (head::<_, 8>(from), head_mut::<_, 8>(to));
+            // Blocks of 4 x 4: columns 4 c to 4 c + 3 of rows i and i + 4 in one register.
+            for c in 0..2 {
+                let mut rows = [x86::_mm256_setzero_ps(); 4];
+                for (i, row) in rows.iter_mut().enumerate() {
+                    let first = x86::_mm256_castps128_ps256(x86::_mm_loadu_ps(from[i].as_ptr().add(4 * c)));
+                    *row = x86::_mm256_insertf128_ps::<1>(first, x86::_mm_loadu_ps(from[i + 4].as_ptr().add(4 * c)));
+                }
+                let low = x86::_mm256_castps_pd(x86::_mm256_unpacklo_ps(rows[0], rows[1]));
+                let high = x86::_mm256_castps_pd(x86::_mm256_unpackhi_ps(rows[0], rows[1]));
+                let next_low = x86::_mm256_castps_pd(x86::_mm256_unpacklo_ps(rows[2], rows[3]));
+                let next_high = x86::_mm256_castps_pd(x86::_mm256_unpackhi_ps(rows[2], rows[3]));
+                x86::_mm256_storeu_pd(to[4 * c].as_mut_ptr().cast(), x86::_mm256_unpacklo_pd(low, next_low));
+                x86::_mm256_storeu_pd(to[4 * c + 1].as_mut_ptr().cast(), x86::_mm256_unpackhi_pd(low, next_low));
+                x86::_mm256_storeu_pd(to[4 * c + 2].as_mut_ptr().cast(), x86::_mm256_unpacklo_pd(high, next_high));
+                x86::_mm256_storeu_pd(to[4 * c + 3].as_mut_ptr().cast(), x86::_mm256_unpackhi_pd(high, next_high));
+            }
+        };
+        fn splat_double(value: f64) -> x86::__m256d = x86::_mm256_set1_pd(value);
+        fn load_double(values: &[f64], at: usize) -> x86::__m256d = x86::_mm256_loadu_pd(values[at..at + 4].as_ptr());
+        fn store_double(values: &mut [f64], at: usize, value: x86::__m256d) = x86::_mm256_storeu_pd(values[at..at + 4].as_mut_ptr(), value);
+        fn widen(values: &[f32], at: usize) -> x86::__m256d = x86::_mm256_cvtps_pd(x86::_mm_loadu_ps(values[at..at + 4].as_ptr()));
+        fn narrow(low: x86::__m256d, high: x86::__m256d) -> x86::__m256 =
+            x86::_mm256_insertf128_ps::<1>(x86::_mm256_castps128_ps256(x86::_mm256_cvtpd_ps(low)), x86::_mm256_cvtpd_ps(high));
+        fn add_double(a: x86::__m256d, b: x86::__m256d) -> x86::__m256d = x86::_mm256_add_pd(a, b);
+        fn sub_double(a: x86::__m256d, b: x86::__m256d) -> x86::__m256d = x86::_mm256_sub_pd(a, b);
+        fn mul_double(a: x86::__m256d, b: x86::__m256d) -> x86::__m256d = x86::_mm256_mul_pd(a, b);
+        fn mul_add_double(a: x86::__m256d, b: x86::__m256d, c: x86::__m256d) -> x86::__m256d = x86::_mm256_fmadd_pd(a, b, c);
+        fn sub_mul_double(a: x86::__m256d, b: x86::__m256d, c: x86::__m256d) -> x86::__m256d = x86::_mm256_fnmadd_pd(a, b, c);
+        fn above(a: x86::__m256d, limit: x86::__m256d) -> x86::__m256d =
+            x86::_mm256_blendv_pd(x86::_mm256_set1_pd(f64::NAN), a, x86::_mm256_cmp_pd::<{ x86::_CMP_GT_OQ }>(a, limit));
+    }
+
+    #[inline(always)]
+    fn slide<const BY: i32>(self, low: x86::__m256d, high: x86::__m256d) -> x86::__m256d {
+        // SAFETY: `self` is made only where the processor was asked for the instruction set (`new`).
+        unsafe {
+            // Lanes 2 and 3 of low, 0 and 1 of high.
+            let middle = x86::_mm256_permute2f128_pd::<0x21>(low, high);
+            if BY == 1 { x86::_mm256_shuffle_pd::<0b0101>(low, middle) } else { middle }
+        }
+    }
+}
+
+/// Which vectors the loops are compiled for.
+#[derive(Clone, Copy, Debug)]
+pub enum Vectors {
+    /// AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    /// AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+}
+
+impl Vectors {
+    /// The best of these that this processor has, if the loops can be compiled for any.
+    pub fn new(isas: &IsaSet) -> Option<Vectors> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            Avx512::new(isas).map(Vectors::Avx512).or_else(|| Avx2::new(isas).map(Vectors::Avx2))
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let _ = isas;
+            None
+        }
+    }
+
+    /// Runs a job in them.
+    pub fn run<J: Job>(&self, job: J) -> J::Output {
+        match *self {
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx512(simd) => simd.run(job),
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx2(simd) => simd.run(job),
+        }
+    }
+
+    /// Values of a vector of `f32`.
+    pub fn lanes(&self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx512(_) => Avx512::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx2(_) => Avx2::LANES,
+        }
+    }
 }
 
 #[cfg(test)]

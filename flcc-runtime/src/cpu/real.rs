@@ -2,6 +2,7 @@
 
 use flcc_core::dtype::Pixel;
 
+use super::direct::Direct;
 use super::kernel::Float;
 use super::transform::Sample;
 
@@ -24,6 +25,12 @@ pub trait Real: Float + Sample {
     fn magnitude(self) -> Self::Bits;
     /// `pixel - offset`, rounded once.
     fn centre<P: Pixel>(pixel: P, offset: f64) -> Self;
+    /// The values, if they are `f32`.
+    fn singles(values: &[Self]) -> Option<&[f32]>;
+    /// The values, if they are `f32`, to be written.
+    fn singles_mut(values: &mut [Self]) -> Option<&mut [f32]>;
+    /// The direct method, if it computes in `f32`.
+    fn single_direct(direct: &Direct<Self>) -> Option<&Direct<f32>>;
 }
 
 impl Real for f32 {
@@ -48,6 +55,18 @@ impl Real for f32 {
         // The offset is a sample of the same image, so in every type but f64 it is an f32.
         if size_of::<P>() == 8 { (pixel.to_f64() - offset) as f32 } else { pixel.to_f32() - offset as f32 }
     }
+
+    fn singles(values: &[f32]) -> Option<&[f32]> {
+        Some(values)
+    }
+
+    fn singles_mut(values: &mut [f32]) -> Option<&mut [f32]> {
+        Some(values)
+    }
+
+    fn single_direct(direct: &Direct<f32>) -> Option<&Direct<f32>> {
+        Some(direct)
+    }
 }
 
 impl Real for f64 {
@@ -70,6 +89,18 @@ impl Real for f64 {
     #[inline(always)]
     fn centre<P: Pixel>(pixel: P, offset: f64) -> f64 {
         pixel.to_f64() - offset
+    }
+
+    fn singles(_: &[f64]) -> Option<&[f32]> {
+        None
+    }
+
+    fn singles_mut(_: &mut [f64]) -> Option<&mut [f32]> {
+        None
+    }
+
+    fn single_direct(_: &Direct<f64>) -> Option<&Direct<f32>> {
+        None
     }
 }
 

@@ -12,6 +12,7 @@ use super::direct::{self, Direct};
 use super::fourier::Fourier;
 use super::isa::{Isa, IsaSet};
 use super::kernel::{Kernel, KernelOp};
+use super::planar::{self, Planar};
 use super::real::Real;
 use super::separable::{self, Separable};
 use super::tile::{Engine, Scheme, TileContext};
@@ -39,6 +40,7 @@ pub struct Recipe {
 enum EngineRecipe {
     Direct(&'static Kernel),
     Fourier { shape: [usize; 3], rounds: bool },
+    Planar(planar::Layout),
     Separable,
 }
 
@@ -60,6 +62,7 @@ impl Recipe {
         let (engine, rounds) = match self.engine {
             EngineRecipe::Direct(kernel) => (Engine::Direct(Direct::<T>::new(kernel, template, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Fourier { shape, rounds } => (Engine::Fourier(Fourier::new(shape, template)), rounds),
+            EngineRecipe::Planar(layout) => (Engine::Planar(Planar::new(layout, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Separable => (Engine::Separable(Separable::new(template, &self.isas).ok_or_else(lacking)?), false),
         };
         let scheme = Scheme::new(spec, self.exact, rounds);
@@ -128,8 +131,8 @@ mod cost {
     /// Multiply-adds a nanosecond, by instruction set, in f32 (f64 has half).
     pub fn multiply_adds(isas: &IsaSet, dtype: DType) -> f64 {
         let single = match isas.iter().next() {
-            Some(Isa::Avx512) => 50.0,
-            Some(Isa::Avx2) => 28.0,
+            Some(Isa::Avx512) => 80.0,
+            Some(Isa::Avx2) => 45.0,
             _ => 3.5,
         };
         if dtype == DType::F64 { single / 2.0 } else { single }
@@ -137,6 +140,8 @@ mod cost {
 
     /// Gathering one sample.
     pub const GATHER: f64 = 0.35;
+    /// Looking at one sample where it lies, and writing a result where it belongs.
+    pub const SURVEY: f64 = 0.3;
 
     /// Window sums and finish of one sample.
     pub fn finish(measure: Measure, exact: bool) -> f64 {
@@ -150,6 +155,21 @@ mod cost {
             1.5
         };
         sums + score
+    }
+
+    /// A pair of tiles there and back by our own transforms of `length` x `length` samples.
+    pub fn pair(length: usize, isas: &IsaSet) -> f64 {
+        let samples = (length * length) as f64;
+        // Past the second-level cache every pass goes to memory.
+        let far = if length > 512 {
+            2.0
+        } else if length > 256 {
+            1.5
+        } else {
+            1.0
+        };
+        let each = if isas.has(Isa::Avx512) { 0.055 } else { 0.07 };
+        2.0 * samples * samples.log2() * each * far
     }
 
     /// One transform there or back, a sample.
@@ -176,6 +196,11 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
         _ => &[[8, 32, 64], [16, 48, 128], [8, 12, 32], [2, 6, 16]],
     };
     let mut tiles: Vec<[usize; 3]> = Vec::new();
+    // As wide as the result, a correlation is written where it belongs (`strip.rs`); wider rows would fall out of the cache.
+    if strips(spec) {
+        tiles.extend([48, 24].map(|rows| [full(0).min(8), full(1).min(rows), full(2)]));
+        tiles.dedup();
+    }
     for size in sizes {
         // A large template needs a larger tile, or its margin is most of the work.
         let tile = [0, 1, 2].map(|axis| {
@@ -187,6 +212,13 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
         }
     }
     tiles
+}
+
+/// Whether tiles as wide as the result may be correlated without buffers.
+fn strips(spec: &Spec) -> bool {
+    let width = spec.image().padded()[2] + spec.template().padded()[2] - 1;
+    let plain = spec.op().measure() == Measure::Cc && spec.channels() == 1 && spec.out_type() == DType::F32;
+    plain && spec.image_type() == DType::F32 && spec.mask() == MaskKind::None && spec.image().axes() > 1 && width <= 8192
 }
 
 /// A tile as it stands in a kernel's name: `t64x512`.
@@ -234,8 +266,13 @@ impl Solver for DirectSolver {
             .map(|tile| {
                 let (gathered, outputs) = volumes(spec, tile);
                 let products = outputs * spec.template().len() as f64 * (count + sums * spec.channels() as f64);
-                let estimate_ns =
-                    products / rate + gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact);
+                // Written where they belong, results are not gathered for and not finished.
+                let around = if strips(spec) && tile[2] == spec.image().padded()[2] + spec.template().padded()[2] - 1 {
+                    gathered * cost::SURVEY
+                } else {
+                    gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact)
+                };
+                let estimate_ns = products / rate + around;
                 Offer {
                     kernel: direct_key(kernel, spec, tile),
                     method: Method::Direct,
@@ -307,6 +344,9 @@ impl Solver for FourierSolver {
             }
             offers.push(self.offer(spec, shape, rounds, wants_rounding, machine.isas()));
         }
+        if !wants_rounding {
+            offers.extend(self.pairs(spec, machine.isas()));
+        }
         if offers.is_empty() {
             return Err(Refusal::new(
                 self.name(),
@@ -319,6 +359,48 @@ impl Solver for FourierSolver {
 }
 
 impl FourierSolver {
+    /// Offers of our own transforms, two tiles at a time in f32, for the problems that they serve.
+    fn pairs(&self, spec: &Spec, isas: IsaSet) -> Vec<Offer> {
+        let measure = spec.op().measure();
+        let plain = spec.image().axes() == 2 && spec.channels() == 1 && spec.mask() == MaskKind::None;
+        let served = matches!(measure, Measure::Cc | Measure::Zncc | Measure::Ncc);
+        let single = spec.out_type() == DType::F32 && spec.accuracy() != Accuracy::Exact;
+        let Some(isa) = Planar::isa(&isas).filter(|_| plain && served && single) else {
+            return Vec::new();
+        };
+        let [_, height, width] = spec.template().padded();
+        let layouts = planar::LENGTHS.into_iter().filter(|&length| length >= height.max(width) + length / 8);
+        layouts.map(|length| self.pair_offer(spec, pair_layout(spec, length), isas, isa)).collect()
+    }
+
+    fn pair_offer(&self, spec: &Spec, layout: planar::Layout, isas: IsaSet, isa: Isa) -> Offer {
+        let (full, whole) = (spec.image().padded(), spec.mode_region().shape.padded());
+        let outputs = [1, layout.tile()[0], layout.tile()[1]];
+        // One tile serves an axis whose outputs, all of them, fit in it.
+        let tile = [0, 1, 2].map(|axis| {
+            let template = spec.template().padded()[axis];
+            if whole[axis] <= outputs[axis] { full[axis] + template - 1 } else { outputs[axis] }
+        });
+        let covered = Tiling::new(spec, tile).largest();
+        let pairs = (layout.pairs[0] * layout.pairs[1]) as f64 * Tiling::new(spec, tile).count() as f64;
+        let (gathered, results) = volumes(spec, covered);
+        let templates = spec.templates() as f64;
+        let estimate_ns = pairs * templates * cost::pair(layout.length, &isas)
+            + gathered * cost::GATHER
+            + results * templates * cost::finish(spec.op().measure(), false);
+        let side = layout.length.to_string();
+        let key = KernelKey {
+            op: "fourier".into(),
+            dtype: DType::F32.name().into(),
+            size: format!("{side}x{side}"),
+            target: isa.name().into(),
+            tile: tile_name(spec, tile),
+        };
+        let engine = EngineRecipe::Planar(layout);
+        let recipe = Recipe { real: DType::F32, tile, isas, exact: false, engine };
+        Offer { kernel: key, method: Method::Fourier, estimate_ns, eligible: Eligible::ByCost, recipe: solver::Recipe::Cpu(recipe) }
+    }
+
     fn offer(&self, spec: &Spec, shape: [usize; 3], rounds: bool, wants_rounding: bool, isas: IsaSet) -> Offer {
         let double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None || wants_rounding;
         let real = if double { DType::F64 } else { DType::F32 };
@@ -351,6 +433,26 @@ impl FourierSolver {
             recipe: solver::Recipe::Cpu(Recipe { real, tile, isas, exact: rounds, engine: EngineRecipe::Fourier { shape, rounds } }),
         }
     }
+}
+
+/// How transforms of `length` samples share a tile: as many as keep its samples and results in the second-level cache, but no
+/// more than the problem has outputs for.
+fn pair_layout(spec: &Spec, length: usize) -> planar::Layout {
+    let [_, height, width] = spec.template().padded();
+    let [_, rows, columns] = spec.mode_region().shape.padded();
+    let most = [length + 1 - height, length + 1 - width];
+    // Whole vectors, where that leaves out little.
+    let vectors = most[1] / 16 * 16;
+    let across = if 10 * vectors >= 9 * most[1] { vectors } else { most[1] };
+    let outputs = [most[0], across];
+    let wanted = match length {
+        64 => [2, 4],
+        128 => [1, 2],
+        _ => [1, 1],
+    };
+    let needed = [rows.div_ceil(outputs[0]), columns.div_ceil(2 * outputs[1])];
+    let pairs = [0, 1].map(|axis| needed[axis].clamp(1, wanted[axis]));
+    planar::Layout { length, outputs, pairs, template: [height, width] }
 }
 
 /// Transform shapes to choose from: about square, of fast lengths, whole axes where they are short.
@@ -436,7 +538,7 @@ impl Solver for SeparableSolver {
         let kernels = if double { separable::choose::<f64>(template, &isas) } else { separable::choose::<f32>(template, &isas) };
         let rank = spec.rank().unwrap_or(1) as f64;
         let count = (spec.templates() * spec.channels()) as f64;
-        let rate = cost::multiply_adds(&isas, real) * 0.35;
+        let rate = cost::multiply_adds(&isas, real) * 0.7;
         let target = kernels[2].isa.name();
         Ok(plain_tiles(spec)
             .into_iter()

@@ -3,9 +3,10 @@
 //! Cost `rank * (T_h + T_w)` instead of `T_h * T_w` multiply-adds an output. What the decomposition leaves out is below
 //! rounding (`factor.rs`). Source: dissertation chapter 7, the third method.
 
+use super::direct::Slab;
 use super::factor::Factors;
 use super::isa::IsaSet;
-use super::kernel::{Bound, Kernel, KernelOp, Tile};
+use super::kernel::{Bound, Kernel, KernelOp};
 use super::real::Real;
 use super::table;
 use crate::pad::Pitch;
@@ -86,50 +87,29 @@ impl<T: Real> Separable<T> {
         self.pitches(out).0.elements()
     }
 
-    /// The cross term of a tile.
-    #[allow(clippy::too_many_arguments, reason = "a tile is two buffers with their pitches")]
-    pub fn run(
-        &self,
-        input: &[T],
-        pitch: Pitch,
-        lines: &Lines<T>,
-        temporary: &mut [Vec<T>; 2],
-        out: &mut [T],
-        out_pitch: Pitch,
-        out_shape: [usize; 3],
-    ) {
+    /// The cross term of a tile; what lies between the passes goes to `temporary`.
+    pub fn run(&self, lines: &Lines<T>, temporary: &mut [Vec<T>; 2], slab: Slab<'_, T>) {
+        let Slab { input, in_pitch: pitch, out, out_pitch, outputs: [d, h, w] } = slab;
         let [kd, kh, kw] = self.shape;
-        let [d, h, w] = out_shape;
         let [along_depth, along_height, along_width] = self.kernels;
         let [first, second] = temporary;
         let flat = kd == 1;
         let (mut summed, mut written) = (false, false);
         for Line { vectors: [depth, height, width], continues } in &lines.terms {
-            let run = |kernel: Bound<T>, input: &[T], template: &[T], kernel_shape, out: &mut [T], to: Pitch, out_shape, accumulate| {
-                kernel.run(&mut Tile {
-                    input,
-                    in_row: pitch.row,
-                    in_plane: pitch.plane,
-                    template,
-                    weights: &[],
-                    kernel_shape,
-                    out,
-                    out_row: to.row,
-                    out_plane: to.plane,
-                    out_shape,
-                    accumulate,
-                });
-            };
-            run(along_width, input, width, [1, 1, kw], first, pitch, [d + kd - 1, h + kh - 1, w], false);
+            let between = Slab { input, in_pitch: pitch, out: &mut *first, out_pitch: pitch, outputs: [d + kd - 1, h + kh - 1, w] };
+            along_width.run(&mut between.tile(width, &[], [1, 1, kw], false));
             if flat {
-                run(along_height, first, height, [1, kh, 1], out, out_pitch, [d, h, w], written);
+                let last = Slab { input: &*first, in_pitch: pitch, out: &mut *out, out_pitch, outputs: [d, h, w] };
+                along_height.run(&mut last.tile(height, &[], [1, kh, 1], written));
                 written = true;
                 continue;
             }
-            run(along_height, first, height, [1, kh, 1], second, pitch, [d + kd - 1, h, w], summed);
+            let between = Slab { input: &*first, in_pitch: pitch, out: &mut *second, out_pitch: pitch, outputs: [d + kd - 1, h, w] };
+            along_height.run(&mut between.tile(height, &[], [1, kh, 1], summed));
             summed = *continues;
             if !continues {
-                run(along_depth, second, depth, [kd, 1, 1], out, out_pitch, [d, h, w], written);
+                let last = Slab { input: &*second, in_pitch: pitch, out: &mut *out, out_pitch, outputs: [d, h, w] };
+                along_depth.run(&mut last.tile(depth, &[], [kd, 1, 1], written));
                 written = true;
             }
         }

@@ -10,16 +10,20 @@ use flcc_core::view::AnyView;
 use flcc_core::with_formula;
 use realfft::num_complex::Complex;
 
+use super::aligned::Aligned;
 use super::bind::{Checked, Weights};
-use super::direct::Direct;
-use super::doubt::{Doubt, Figures, Model, Promise, Rounding};
+use super::direct::{Direct, Slab};
+use super::doubt::{self, Doubt, Figures, Model, Promise, Rounding};
 use super::factor::{self, Factors};
 use super::finish::{self, ChannelRow, Common, Constants, Rows, Width};
 use super::fourier::{Fourier, FourierScratch};
-use super::isa::{self, IsaSet};
+use super::fused::{self, FusedScratch};
+use super::isa::{self, IsaSet, Vectors};
+use super::planar::{Planar, PlanarScratch, Planes};
 use super::real::Real;
 use super::repair::Panels;
 use super::separable::{Lines, Separable};
+use super::strip::{self, Strip};
 use super::sums;
 use crate::pad::{self, Pitch, Target};
 use crate::tiling::{TileBox, Tiling};
@@ -30,6 +34,8 @@ pub enum Engine<T: Real> {
     Direct(Direct<T>),
     /// Transforms of tiles.
     Fourier(Fourier<T>),
+    /// Transforms of pairs of tiles in f32.
+    Planar(Planar),
     /// Lines along each axis.
     Separable(Separable<T>),
 }
@@ -40,6 +46,8 @@ pub enum Prepared<T: Real> {
     Samples(Vec<T>),
     /// Its spectrum.
     Spectrum(Vec<Complex<T>>),
+    /// Its spectrum for pairs of tiles.
+    Planes(Planes),
     /// Its lines.
     Lines(Lines<T>),
 }
@@ -52,6 +60,8 @@ pub struct BoundTemplate<T: Real> {
     prepared: Vec<Prepared<T>>,
     /// When a panel's score is in doubt.
     doubt: Doubt,
+    /// Largest magnitude of its values.
+    largest: f64,
 }
 
 /// Templates and mask bound to a plan.
@@ -103,8 +113,26 @@ impl Scheme {
     }
 }
 
+/// A row of scores.
+#[derive(Clone, Copy, Debug)]
+pub enum Scores<'a> {
+    /// As a result of f32 holds them.
+    Single(&'a [f32]),
+    /// To be rounded to the result's type.
+    Double(&'a [f64]),
+}
+
 /// What takes the scores: a template's number, the place of a row in the result, the row.
-pub type Store<'a> = dyn FnMut(usize, [usize; 3], &[f64]) + 'a;
+pub type Store<'a> = dyn FnMut(usize, [usize; 3], Scores<'_>) + 'a;
+
+/// How a tile is scored in f32 vectors where that is all it takes: one channel, no mask.
+#[derive(Clone, Copy, Debug)]
+enum Fused {
+    /// The cross term is the score.
+    Cross,
+    /// `fused.rs`, in these vectors.
+    Normalised(Vectors),
+}
 
 /// Everything that is the same for every tile.
 pub struct TileContext<T: Real> {
@@ -124,13 +152,55 @@ pub struct TileContext<T: Real> {
     pub patience: u64,
     in_pitch: Pitch,
     out_pitch: Pitch,
+    fused: Option<Fused>,
+}
+
+/// What the last steps of a tile need of the first.
+struct Finishing<'a, T: Real> {
+    image: &'a AnyView<'a>,
+    tile: &'a TileBox,
+    samples: pad::Samples,
+    /// Whether some sample was NaN or infinite.
+    marked: bool,
+    bound: &'a BoundTemplates<T>,
+    /// The template's number.
+    number: usize,
+}
+
+impl<T: Real> Finishing<'_, T> {
+    fn template(&self) -> &BoundTemplate<T> {
+        &self.bound.templates[self.number]
+    }
+
+    /// Whether all of the tile is asked for.
+    fn whole(&self) -> bool {
+        (0..3).all(|axis| self.tile.keep[axis] == (0, self.tile.shape[axis]))
+    }
+
+    /// Where a row of the tile goes.
+    fn place(&self, z: usize, y: usize) -> [usize; 3] {
+        let TileBox { place, keep, .. } = self.tile;
+        [place[0] + z - keep[0].0, place[1] + y - keep[1].0, place[2]]
+    }
+
+    /// The score of one panel, given by its place in the tile, recomputed alone.
+    fn repair(&self, context: &TileContext<T>, position: [usize; 3], panel: &mut [f64]) -> f64 {
+        let panels = Panels {
+            image: self.image,
+            boundary: context.spec.boundary(),
+            template: context.spec.template().padded(),
+            weights: &self.bound.weights,
+        };
+        let begin = [0, 1, 2].map(|axis| self.samples.begin[axis] + position[axis] as isize);
+        panels.score(context.scheme.measure, begin, &self.template().checked, panel)
+    }
 }
 
 /// Buffers of one worker.
 pub struct TileScratch<T: Real> {
-    inputs: Vec<Vec<T>>,
+    inputs: Vec<Aligned<T>>,
     marks: Vec<T>,
-    crosses: Vec<Vec<T>>,
+    crosses: Vec<Aligned<T>>,
     sums: Vec<[Vec<f64>; 2]>,
     squares: Vec<T>,
     window: Vec<f64>,
@@ -142,6 +212,8 @@ pub struct TileScratch<T: Real> {
     rows: Rows,
     panel: Vec<f64>,
     fourier: Option<FourierScratch<T>>,
+    planar: Option<PlanarScratch>,
+    fused: Option<FusedScratch>,
     temporary: [Vec<T>; 2],
     /// What brings each channel to the common scale.
     factors: Vec<f64>,
@@ -175,9 +247,34 @@ impl<T: Real> TileContext<T> {
         let (in_pitch, out_pitch) = match &engine {
             Engine::Direct(direct) => direct.pitches(capacity),
             Engine::Fourier(fourier) => fourier.pitches(),
+            Engine::Planar(planar) => planar.layout().pitches(),
             Engine::Separable(separable) => separable.pitches(capacity),
         };
-        TileContext { spec, tiling, engine, scheme, isas, capacity, patience: u64::MAX, in_pitch, out_pitch }
+        let mut context =
+            TileContext { spec, tiling, engine, scheme, isas, capacity, patience: u64::MAX, in_pitch, out_pitch, fused: None };
+        context.fused = context.fusible();
+        context
+    }
+
+    /// Whether tiles are scored in f32 vectors, by what is known before any pixel.
+    fn fusible(&self) -> Option<Fused> {
+        let single = T::singles(&[]).is_some() && self.spec.channels() == 1 && !self.scheme.masked;
+        match self.scheme.measure {
+            _ if !single => None,
+            Measure::Cc => Some(Fused::Cross),
+            Measure::Zncc | Measure::Ncc => {
+                // `rustfft` in a kernel's name says nothing of vectors, so what follows it is the same on every machine.
+                let named = !matches!(self.engine, Engine::Fourier(_));
+                let probable = self.scheme.promise.is_some_and(|promise| promise.deviations.is_some());
+                let n = self.spec.template().len() as f64;
+                let largest = f64::from(self.spec.work_type().row().max.unwrap_or(0));
+                let exact = self.scheme.integers.is_none() || (n * largest).powi(2) < 2f64.powi(52);
+                // Exact integers fit in tiles of f32, but their scores not in results of f64.
+                let plain = self.spec.image().axes() < 3 && self.spec.out_type() == flcc_core::dtype::DType::F32;
+                if named && probable && exact && plain { Vectors::new(&self.isas).map(Fused::Normalised) } else { None }
+            }
+            _ => None,
+        }
     }
 
     fn needs(&self) -> flcc_core::sums::Needs {
@@ -206,7 +303,7 @@ impl<T: Real> TileContext<T> {
         let channels = self.spec.channels();
         let (input, output) = (self.in_pitch.elements(), self.out_pitch.elements());
         let needs = self.needs();
-        let sum_len = |needed: bool| if needed { input } else { 0 };
+        let sum_len = |needed: bool| if needed && self.fused.is_none() { input } else { 0 };
         let flat = if self.degenerates() && self.scheme.integers.is_none() { input } else { 0 };
         let masked_sums = if self.scheme.masked && needs.square { input } else { 0 };
         let floats = self.needs_marks();
@@ -215,9 +312,9 @@ impl<T: Real> TileContext<T> {
             _ => 0,
         };
         TileScratch {
-            inputs: vec![vec![zero; input]; channels],
+            inputs: (0..channels).map(|_| Aligned::new(zero, input)).collect(),
             marks: vec![zero; if floats { input } else { 0 }],
-            crosses: vec![vec![zero; output]; channels],
+            crosses: (0..channels).map(|_| Aligned::new(zero, output)).collect(),
             sums: (0..channels).map(|_| [vec![0.0; sum_len(needs.sum)], vec![0.0; sum_len(needs.square)]]).collect(),
             squares: vec![zero; masked_sums],
             window: vec![0.0; if needs.square { self.window_scratch() } else { 0 }],
@@ -226,10 +323,18 @@ impl<T: Real> TileContext<T> {
             high: vec![0.0; flat],
             flat: vec![false; if flat > 0 { output } else { 0 }],
             hit: vec![false; if floats { output } else { 0 }],
-            rows: Rows::new(self.capacity[2], self.scheme.integers),
+            rows: if self.fused.is_some() { Rows::default() } else { Rows::new(self.capacity[2], self.scheme.integers) },
             panel: vec![0.0; if self.degenerates() { channels * self.spec.template().len() } else { 0 }],
             fourier: match &self.engine {
                 Engine::Fourier(fourier) => Some(fourier.scratch(channels)),
+                _ => None,
+            },
+            planar: match &self.engine {
+                Engine::Planar(planar) => Some(planar.scratch()),
+                _ => None,
+            },
+            fused: match self.fused {
+                Some(Fused::Normalised(_)) => Some(FusedScratch::new(self.capacity[2], self.spec.template().padded()[2])),
                 _ => None,
             },
             temporary: [vec![zero; temporary], vec![zero; temporary]],
@@ -256,17 +361,25 @@ impl<T: Real> TileContext<T> {
         let engine = match &self.engine {
             Engine::Direct(_) => 0,
             Engine::Fourier(fourier) => fourier.scratch_bytes(channels),
+            Engine::Planar(planar) => planar.scratch_bytes(),
             Engine::Separable(separable) => 2 * size * separable.temporary_len(self.capacity),
         };
         let window = self.window_scratch();
-        channels * (input + output) * size
-            + channels * 8 * input * (usize::from(needs.sum) + usize::from(needs.square))
+        let sums = if self.fused.is_none() { usize::from(needs.sum) + usize::from(needs.square) } else { 0 };
+        let rows = match self.fused {
+            None => row * self.capacity[2],
+            Some(Fused::Cross) => 0,
+            Some(Fused::Normalised(_)) => FusedScratch::bytes(self.capacity[2], self.spec.template().padded()[2]),
+        };
+        size_of::<TileScratch<T>>()
+            + channels * (Aligned::<T>::bytes(input) + Aligned::<T>::bytes(output))
+            + channels * 8 * input * sums
             + if self.scheme.masked && needs.square { input * size } else { 0 }
             + if needs.square { window * 8 } else { 0 }
             + if floats { (input + window) * size + output } else { 0 }
             + if flat { 16 * input + output } else { 0 }
             + if self.degenerates() { 8 * channels * self.spec.template().len() } else { 0 }
-            + row * self.capacity[2]
+            + rows
             + engine
     }
 
@@ -275,6 +388,7 @@ impl<T: Real> TileContext<T> {
         let values = self.spec.channels() * self.spec.template().len();
         let prepared = match &self.engine {
             Engine::Fourier(fourier) => self.spec.channels() * fourier.spectrum_bytes(),
+            Engine::Planar(planar) => self.spec.channels() * planar.spectrum_bytes(),
             _ => values * size_of::<T>(),
         };
         16 * values + prepared
@@ -325,11 +439,12 @@ impl<T: Real> TileContext<T> {
                     Rounding::Separable { terms: terms as f64, lines }
                 }
                 Engine::Fourier(fourier) => Rounding::Fourier { len: fourier.samples() as f64 },
+                Engine::Planar(planar) => Rounding::Planar { len: (planar.layout().length * planar.layout().length) as f64 },
             },
             weights: weights.values.as_deref(),
         };
-        let doubt = model.doubt(&Figures::of(channels.iter().map(Vec::as_slice)));
-        Ok(BoundTemplate { checked, prepared, doubt })
+        let figures = Figures::of(channels.iter().map(Vec::as_slice));
+        Ok(BoundTemplate { checked, prepared, doubt: model.doubt(&figures), largest: figures.largest })
     }
 
     fn prepare(&self, values: &[f64]) -> Result<Prepared<T>, factor::FactorError> {
@@ -337,6 +452,7 @@ impl<T: Real> TileContext<T> {
         Ok(match &self.engine {
             Engine::Direct(_) => Prepared::Samples(rounded()),
             Engine::Fourier(fourier) => Prepared::Spectrum(fourier.prepare(&rounded())),
+            Engine::Planar(planar) => Prepared::Planes(planar.prepare(values)),
             Engine::Separable(_) => Prepared::Lines(Lines::new(&self.factors(values, None)?)),
         })
     }
@@ -366,7 +482,9 @@ impl<T: Real> TileContext<T> {
         // Exact sums and sums of differences are of the samples as they are.
         let forced = (self.scheme.integers.is_some() || self.scheme.measure == Measure::Sad).then_some(1.0);
         let marked = self.gather(image, samples, tile, forced, &bound.weights, scratch);
-        self.window_sums(samples.len, bound, tile.shape, scratch);
+        if self.fused.is_none() {
+            self.window_sums(samples.len, bound, tile.shape, scratch);
+        }
         if let (Engine::Fourier(fourier), Some(work)) = (&self.engine, &mut scratch.fourier) {
             for (channel, input) in scratch.inputs.iter().enumerate() {
                 fourier.load(input, tile.shape, channel, work);
@@ -377,11 +495,47 @@ impl<T: Real> TileContext<T> {
             for channel in 0..self.spec.channels() {
                 self.cross(&template.prepared[channel], &bound.taps, channel, tile.shape, scratch, Source::Loaded);
             }
-            let repaired = self.finish(image, tile, samples, number, bound, marked, scratch, store);
+            let last = Finishing { image, tile, samples, marked, bound, number };
+            let repaired = match self.fused {
+                Some(Fused::Cross) => self.finish_cross(&last, scratch, store),
+                Some(Fused::Normalised(vectors)) => self.finish_fused(&last, &vectors, scratch, store),
+                None => self.finish(&last, scratch, store),
+            };
             statistics.repaired += repaired?;
             statistics.panels += tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>();
         }
         Some(statistics)
+    }
+
+    /// Computes a tile from the image's rows to rows of the results, where nothing else has to be done; `rows` hands out those
+    /// of a template's result from a place of it, if they can be written as they are. Returns whether it did.
+    pub fn run_strip<'a>(
+        &self,
+        image: &AnyView<'_>,
+        tile: &TileBox,
+        bound: &BoundTemplates<T>,
+        rows: &mut dyn FnMut(usize, [usize; 3]) -> Option<strip::Rows<'a>>,
+    ) -> Option<Statistics> {
+        let (Some(Fused::Cross), Engine::Direct(direct), AnyView::F32(view)) = (self.fused, &self.engine, image) else { return None };
+        let direct = T::single_direct(direct)?;
+        let plain = |template: &BoundTemplate<T>| !template.checked.nonfinite && template.checked.scale == 1.0;
+        let [block_height, block_width] = direct.block();
+        let [_, (y0, y1), (x0, x1)] = tile.keep;
+        if !bound.templates.iter().all(plain) || y1 - y0 < block_height || x1 - x0 < block_width {
+            return None;
+        }
+        // Asked for before anything is written: all rows can be written, or none is.
+        let (z0, z1) = tile.keep[0];
+        let strip = Strip::new(view, self.tiling.samples(tile), &Vectors::new(&self.isas)?)?;
+        for (number, template) in bound.templates.iter().enumerate() {
+            let Prepared::Samples(samples) = &template.prepared[0] else { return None };
+            for z in z0..z1 {
+                let out = rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]])?;
+                strip.correlate(direct, T::singles(samples)?, tile, z, out);
+            }
+        }
+        let panels = tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>() * bound.templates.len() as u64;
+        Some(Statistics { panels, repaired: 0, tiles: 1 })
     }
 
     /// Gathers every channel; returns whether some sample was marked.
@@ -400,7 +554,7 @@ impl<T: Real> TileContext<T> {
             let view = image.channel(channel);
             let free = self.needs().centred && self.scheme.integers.is_none();
             let offset = if free { pad::offset(&view, boundary, samples) } else { 0.0 };
-            let target = Target { out: &mut scratch.inputs[channel], marks: &mut scratch.marks, pitch: self.in_pitch };
+            let target = Target { out: &mut scratch.inputs[channel], marks: &mut scratch.marks, pitch: self.in_pitch, isas: self.isas };
             let done = pad::gather(&view, boundary, samples, offset, forced, target);
             scratch.factors[channel] = done.scale;
             if done.marked {
@@ -486,13 +640,19 @@ impl<T: Real> TileContext<T> {
     /// The cross term of one channel with a prepared template, into `crosses[channel]`.
     fn cross(&self, prepared: &Prepared<T>, taps: &[T], channel: usize, outputs: [usize; 3], scratch: &mut TileScratch<T>, source: Source) {
         let out = &mut scratch.crosses[channel];
-        let input = if source == Source::Squares { &scratch.squares } else { &scratch.inputs[channel] };
+        let input: &[T] = if source == Source::Squares { &scratch.squares } else { &scratch.inputs[channel] };
         match (&self.engine, prepared) {
             (Engine::Direct(direct), Prepared::Samples(template)) => {
-                direct.run(input, self.in_pitch, template, taps, out, self.out_pitch, outputs);
+                direct.run(template, taps, Slab { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch, outputs });
             }
             (Engine::Separable(separable), Prepared::Lines(lines)) => {
-                separable.run(input, self.in_pitch, lines, &mut scratch.temporary, out, self.out_pitch, outputs);
+                let slab = Slab { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch, outputs };
+                separable.run(lines, &mut scratch.temporary, slab);
+            }
+            (Engine::Planar(planar), Prepared::Planes(template)) => {
+                let work = scratch.planar.as_mut().expect("made with the engine");
+                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else { unreachable!("pairs of tiles are of f32") };
+                planar.run(input, template, work, [outputs[1], outputs[2]], out);
             }
             (Engine::Fourier(fourier), Prepared::Spectrum(spectrum)) => {
                 let work = scratch.fourier.as_mut().expect("made with the engine");
@@ -508,20 +668,144 @@ impl<T: Real> TileContext<T> {
         }
     }
 
+    /// Stores the rows of the cross term that are asked for as they are, in the units of the image.
+    fn finish_cross(&self, last: &Finishing<'_, T>, scratch: &mut TileScratch<T>, store: &mut Store<'_>) -> Option<u64> {
+        let TileScratch { crosses, hit, scale, .. } = scratch;
+        let checked = &last.template().checked;
+        let [(z0, z1), (y0, y1), (x0, x1)] = last.tile.keep;
+        for (z, y) in (z0..z1).flat_map(|z| (y0..y1).map(move |y| (z, y))) {
+            let at = z * self.out_pitch.plane + y * self.out_pitch.row;
+            let row = &mut T::singles_mut(&mut crosses[0])?[at + x0..at + x1];
+            if *scale != 1.0 || checked.scale != 1.0 {
+                let (image, template) = (1.0 / *scale, 1.0 / checked.scale);
+                row.iter_mut().for_each(|value| *value = (f64::from(*value) * image * template) as f32);
+            }
+            if checked.nonfinite {
+                row.fill(f32::NAN);
+            }
+            if last.marked {
+                row.iter_mut().zip(&hit[at + x0..at + x1]).filter(|(_, hit)| **hit).for_each(|(value, _)| *value = f32::NAN);
+            }
+            store(last.number, last.place(z, y), Scores::Single(row));
+        }
+        Some(0)
+    }
+
+    /// Scores the whole tile in vectors, settles what is in doubt, stores what is asked for; returns how many panels were repaired.
+    fn finish_fused(&self, last: &Finishing<'_, T>, vectors: &Vectors, scratch: &mut TileScratch<T>, store: &mut Store<'_>) -> Option<u64> {
+        let degenerate = with_formula!(self.scheme.measure, F => <F as flcc_core::measure::Formula>::DEGENERATE) as f32;
+        let [_, height, width] = last.tile.shape;
+        let row = self.out_pitch.row;
+        let mut repaired = 0;
+        if self.score_tile(last, vectors, scratch)? {
+            if self.scheme.integers.is_some() {
+                // Their energy is exact: it is 0 where all samples are equal, and nowhere else.
+                for y in 0..height {
+                    let scores = &mut T::singles_mut(&mut scratch.crosses[0])?[y * row..y * row + width];
+                    scores.iter_mut().filter(|score| score.is_nan()).for_each(|score| *score = degenerate);
+                }
+            } else {
+                self.find_flat(last.image, last.samples, last.tile.shape, scratch);
+                repaired = self.settle_fused(last, degenerate, scratch)?;
+            }
+        }
+        let TileScratch { crosses, hit, .. } = scratch;
+        let [_, (y0, y1), (x0, x1)] = last.tile.keep;
+        for y in y0..y1 {
+            let scores = &mut T::singles_mut(&mut crosses[0])?[y * row + x0..y * row + x1];
+            if last.marked {
+                scores.iter_mut().zip(&hit[y * row + x0..y * row + x1]).filter(|(_, hit)| **hit).for_each(|(score, _)| *score = f32::NAN);
+            }
+            store(last.number, last.place(0, y), Scores::Single(scores));
+        }
+        Some(repaired)
+    }
+
+    /// Makes scores of the cross term of the whole tile; returns whether some are NaN, which those in doubt are.
+    fn score_tile(&self, last: &Finishing<'_, T>, vectors: &Vectors, scratch: &mut TileScratch<T>) -> Option<bool> {
+        let template = last.template();
+        let [_, window_height, window_width] = self.spec.template().padded();
+        let outputs = [last.tile.shape[1], last.tile.shape[2]];
+        let TileScratch { inputs, crosses, fused, planar, scale, .. } = scratch;
+        let (input, cross, work) = (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, fused.as_mut()?);
+        let checked = &template.checked;
+        let exact = self.scheme.integers.map(|_| fused::Exact {
+            template_sum: checked.exact_sums.first().map_or(0.0, |&sum| sum as f64),
+            gain: 1.0 / (checked.exact_energy as f64).sqrt(),
+        });
+        // The energy of the samples: of planar pairs it is known, and what they share counts twice.
+        let (figures, [pair_height, pair_width], pairs) = match (&self.engine, planar) {
+            (Engine::Planar(engine), Some(work)) => {
+                let layout = engine.layout();
+                (&work.figures[..], [layout.outputs[0], 2 * layout.outputs[1]], layout.pairs[1])
+            }
+            _ => (&[][..], outputs, 1),
+        };
+        let (rows, columns) = (outputs[0].div_ceil(pair_height), outputs[1].div_ceil(pair_width));
+        let figure = |row: usize, column: usize| figures.get(row * pairs + column).copied().unwrap_or_default();
+        let energy = match exact {
+            Some(_) => 0.0,
+            None if figures.is_empty() => vectors.run(fused::Energy(&input[..last.samples.len[1] * self.in_pitch.row])),
+            None => (0..rows)
+                .flat_map(|row| (0..columns).map(move |column| (row, column)))
+                .map(|(row, column)| figure(row, column).energy)
+                .sum(),
+        };
+        let running = self.scheme.promise.map_or(0.0, |promise| doubt::of_running_sums(&promise, fused::steps(outputs)));
+        let faint = if *scale != 1.0 { T::FAINT } else { 0.0 };
+        let formula = fused::Formula {
+            window: [window_height, window_width],
+            centred: self.scheme.measure == Measure::Zncc,
+            exact,
+            share: template.doubt.at(0.0, 0.0).1,
+        };
+        let mut doubtful = false;
+        for row in 0..rows {
+            for column in 0..columns {
+                let figure = figure(row, column);
+                let (limit, _) = template.doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(template.largest));
+                let begin = column * pair_width;
+                let end = if column + 1 == columns { work.limits.len() } else { begin + pair_width };
+                work.limits[begin..end].fill((limit + running * energy).max(faint));
+            }
+            let buffers = fused::Buffers { input, in_row: self.in_pitch.row, cross: &mut *cross, out_row: self.out_pitch.row, outputs };
+            let rows = [row * pair_height, outputs[0].min((row + 1) * pair_height)];
+            doubtful |= vectors.run(fused::Rows { formula, buffers, rows, scratch: &mut *work });
+        }
+        Some(doubtful)
+    }
+
+    /// Decides the panels that scoring left as NaN; returns how many were recomputed, or gives up.
+    fn settle_fused(&self, last: &Finishing<'_, T>, degenerate: f32, scratch: &mut TileScratch<T>) -> Option<u64> {
+        let [_, height, width] = last.tile.shape;
+        let row = self.out_pitch.row;
+        let TileScratch { crosses, flat, hit, panel, .. } = scratch;
+        let scores = T::singles_mut(&mut crosses[0])?;
+        let unsettled = |scores: &[f32], at: usize| scores[at].is_nan() && !flat[at] && !(last.marked && hit[at]);
+        // Whether to give up is the whole tile's matter, whatever part of it is asked for.
+        let doubts: usize = (0..height).map(|y| (y * row..y * row + width).filter(|&at| unsettled(scores, at)).count()).sum();
+        if doubts as u64 > self.patience {
+            return None;
+        }
+        let mut repaired = 0;
+        let [_, (y0, y1), (x0, x1)] = last.tile.keep;
+        for y in y0..y1 {
+            for x in x0..x1 {
+                let at = y * row + x;
+                if flat[at] && scores[at].is_nan() {
+                    scores[at] = degenerate;
+                } else if unsettled(scores, at) {
+                    repaired += 1;
+                    scores[at] = last.repair(self, [0, y, x], panel) as f32;
+                }
+            }
+        }
+        Some(repaired)
+    }
+
     /// Scores every row of the tile that is asked for; returns how many panels were repaired.
-    #[allow(clippy::too_many_arguments, reason = "the last step needs what all the others made")]
-    fn finish(
-        &self,
-        image: &AnyView<'_>,
-        tile: &TileBox,
-        samples: pad::Samples,
-        number: usize,
-        bound: &BoundTemplates<T>,
-        marked: bool,
-        scratch: &mut TileScratch<T>,
-        store: &mut Store<'_>,
-    ) -> Option<u64> {
-        let template = &bound.templates[number];
+    fn finish(&self, last: &Finishing<'_, T>, scratch: &mut TileScratch<T>, store: &mut Store<'_>) -> Option<u64> {
+        let (tile, bound, template) = (last.tile, last.bound, last.template());
         let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
         if template.checked.nonfinite {
             scratch.rows.out.fill(f64::NAN);
@@ -539,7 +823,7 @@ impl<T: Real> TileContext<T> {
         let sum_pitch = if bound.mask.is_some() { self.out_pitch } else { self.in_pitch };
         let mut flat_known = false;
         // Whether to give up is the whole tile's matter, whatever part of it is asked for.
-        let whole = (0..3).all(|axis| tile.keep[axis] == (0, tile.shape[axis]));
+        let whole = last.whole();
         if let Some(doubt) = doubt.filter(|_| self.patience < u64::MAX && !whole && !template.checked.nonfinite) {
             let mut doubts = 0;
             for (z, y) in (0..tile.shape[0]).flat_map(|z| (0..tile.shape[1]).map(move |y| (z, y))) {
@@ -547,10 +831,10 @@ impl<T: Real> TileContext<T> {
                 let sum_at = z * sum_pitch.plane + y * sum_pitch.row;
                 if self.finish_row(&constants, template, cross_at, sum_at, tile.shape[2], scratch) {
                     if !flat_known {
-                        self.find_flat(image, samples, tile.shape, scratch);
+                        self.find_flat(last.image, last.samples, tile.shape, scratch);
                         flat_known = true;
                     }
-                    let unsettled = |x: &usize| in_doubt(scratch, doubt, cross_at, *x, marked) && !scratch.flat[cross_at + x];
+                    let unsettled = |x: &usize| in_doubt(scratch, doubt, cross_at, *x, last.marked) && !scratch.flat[cross_at + x];
                     doubts += (0..tile.shape[2]).filter(unsettled).count() as u64;
                     if doubts > self.patience {
                         return None;
@@ -568,29 +852,20 @@ impl<T: Real> TileContext<T> {
                     let doubtful = self.finish_row(&constants, template, cross_at, sum_at, width, scratch);
                     if doubtful {
                         if !flat_known {
-                            self.find_flat(image, samples, tile.shape, scratch);
+                            self.find_flat(last.image, last.samples, tile.shape, scratch);
                             flat_known = true;
                         }
-                        let panels = Panels {
-                            image,
-                            boundary: self.spec.boundary(),
-                            template: self.spec.template().padded(),
-                            weights: &bound.weights,
-                        };
-                        let begin = [z, y, x0].map(|at| at as isize);
-                        let begin = [0, 1, 2].map(|axis| samples.begin[axis] + begin[axis]);
-                        repaired += self.settle(&panels, begin, template, doubt?, cross_at, width, marked, scratch);
+                        repaired += self.settle(last, [z, y], doubt?, scratch);
                         if whole && repaired > self.patience {
                             return None;
                         }
                     }
                 }
-                if marked {
+                if last.marked {
                     let hits = &scratch.hit[cross_at..cross_at + width];
                     scratch.rows.out.iter_mut().zip(hits).filter(|(_, hit)| **hit).for_each(|(out, _)| *out = f64::NAN);
                 }
-                let place = [tile.place[0] + z - z0, tile.place[1] + y - y0, tile.place[2]];
-                store(number, place, &scratch.rows.out[..width]);
+                store(last.number, last.place(z, y), Scores::Double(&scratch.rows.out[..width]));
             }
         }
         Some(repaired)
@@ -607,47 +882,38 @@ impl<T: Real> TileContext<T> {
     ) -> bool {
         let TileScratch { crosses, sums, factors, rows, scale, .. } = scratch;
         let scaled = *scale != 1.0;
+        let exact = &template.checked;
         let row = |channel: usize| -> ChannelRow<'_> {
             let part = |sum: &Vec<f64>| -> std::ops::Range<usize> { if sum.is_empty() { 0..0 } else { sum_at..sum_at + width } };
             let [i, ii] = &sums[channel];
             let faint = if scaled { T::FAINT } else { 0.0 };
-            ChannelRow { width, i: &i[part(i)], ii: &ii[part(ii)], factor: factors[channel], faint }
+            let template_sum = exact.exact_sums.get(channel).copied().unwrap_or(0);
+            ChannelRow { number: channel, template_sum, width, i: &i[part(i)], ii: &ii[part(ii)], factor: factors[channel], faint }
         };
-        let exact = &template.checked;
         for (channel, cross) in crosses.iter().enumerate() {
             let row = row(channel);
             let cross = &cross[cross_at..cross_at + width];
             isa::vectorized(&self.isas, || rows.take(cross));
-            let t = exact.exact_sums.get(channel).copied().unwrap_or(0);
-            finish::add(&self.isas, self.scheme.measure, self.scheme.integers, channel, &row, constants, t, rows);
+            finish::add(&self.isas, self.scheme.measure, self.scheme.integers, &row, constants, rows);
         }
         finish::settle(&self.isas, self.scheme.measure, self.scheme.integers, width, constants, exact.exact_energy, rows)
     }
 
-    /// Decides the doubtful panels of the row finished last; returns how many were recomputed.
-    #[allow(clippy::too_many_arguments, reason = "a row is a place and a width")]
-    fn settle(
-        &self,
-        panels: &Panels<'_>,
-        begin: [isize; 3],
-        template: &BoundTemplate<T>,
-        doubt: (f64, f64),
-        cross_at: usize,
-        width: usize,
-        marked: bool,
-        scratch: &mut TileScratch<T>,
-    ) -> u64 {
+    /// Decides the doubtful panels of the row finished last, `[z, y]` of the tile; returns how many were recomputed.
+    fn settle(&self, last: &Finishing<'_, T>, [z, y]: [usize; 2], doubt: (f64, f64), scratch: &mut TileScratch<T>) -> u64 {
         let degenerate = with_formula!(self.scheme.measure, F => <F as flcc_core::measure::Formula>::DEGENERATE);
+        let (x0, x1) = last.tile.keep[2];
+        let cross_at = z * self.out_pitch.plane + y * self.out_pitch.row + x0;
         let mut repaired = 0;
-        for x in 0..width {
-            if !in_doubt(scratch, doubt, cross_at, x, marked) {
+        for x in 0..x1 - x0 {
+            if !in_doubt(scratch, doubt, cross_at, x, last.marked) {
                 continue;
             }
             scratch.rows.out[x] = if scratch.flat[cross_at + x] {
                 degenerate
             } else {
                 repaired += 1;
-                panels.score(self.scheme.measure, [begin[0], begin[1], begin[2] + x as isize], &template.checked, &mut scratch.panel)
+                last.repair(self, [z, y, x0 + x], &mut scratch.panel)
             };
         }
         repaired

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Installs the peers into $PEERS, a Python environment of its own: about 3 GB, some minutes.
+set -eu
+: "${PEERS:=$HOME/.cache/flcc-peers}"
+python3 -m venv "$PEERS"
+"$PEERS/bin/pip" install --quiet numpy scipy opencv-python-headless scikit-image pyfftw ipp
+# The dispatcher of IPP's wheel opens its libraries by a name that the wheel lacks.
+cd "$PEERS/lib"
+for library in libipp*.so.12; do
+    [ -e "$library.1" ] || ln -s "$library" "$library.1"
+done

@@ -1,0 +1,718 @@
+//! Correlation of 2D tiles of f32 by Fourier transforms of our own, two real tiles at a time.
+//!
+//! Overlap-save, as in `fourier.rs`. Two tiles side by side are the real and the imaginary part of one complex tile: the
+//! template is real, so its correlation with `a + i b` is that with `a` plus `i` times that with `b`, and no symmetry of
+//! spectra has to be taken apart. Columns are transformed a vector of them at a time; blocks of `LANES x LANES` are transposed
+//! on the way, and then rows are transformed a vector of frequencies at a time. The last stage of a row, the product with
+//! the template's spectrum and the first stage back stay in registers. Nothing is reordered (`butterfly.rs`).
+//!
+//! A pair shares its rounding, so it belongs to one tile of the grid: a [`Planar`] tile is some rows of pairs. NaN and
+//! infinities never get here: `pad.rs` replaces them.
+
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex64;
+
+use super::aligned::Aligned;
+use super::butterfly::{self, Complex, LAST, dft, forward, inverse, last, twist};
+use super::isa::{Isa, IsaSet, Vectors};
+use super::simd::{Job, Simd};
+use crate::pad::Pitch;
+
+/// The lengths of transforms.
+pub const LENGTHS: [usize; 5] = [64, 128, 256, 512, 1024];
+
+/// The shape of a tile: how its outputs are divided among transforms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Samples of a transform, on both axes: one of [`LENGTHS`].
+    pub length: usize,
+    /// Outputs of a transform: height and width.
+    pub outputs: [usize; 2],
+    /// Rows of pairs of transforms, and pairs in a row.
+    pub pairs: [usize; 2],
+    /// Height and width of the template.
+    pub template: [usize; 2],
+}
+
+impl Layout {
+    /// Outputs of a whole tile: height and width.
+    pub fn tile(&self) -> [usize; 2] {
+        [self.pairs[0] * self.outputs[0], 2 * self.pairs[1] * self.outputs[1]]
+    }
+
+    /// The shape of the buffers: input, with what transforms read past its samples; output, with what they write past it.
+    pub fn pitches(&self) -> (Pitch, Pitch) {
+        let [height, width] = self.tile();
+        let [rows, columns] = [height + self.length - self.outputs[0], width + self.length - self.outputs[1]];
+        let pitch = |width: usize| {
+            let row = width.next_multiple_of(16);
+            // Rows half a page apart would fall on few sets of the cache.
+            if row.is_multiple_of(256) { row + 16 } else { row }
+        };
+        let (input, output) = (pitch(columns), pitch(width.next_multiple_of(16) + 16));
+        (Pitch { row: input, plane: input * rows, rows, planes: 1 }, Pitch { row: output, plane: output * height, rows: height, planes: 1 })
+    }
+
+    /// Rows of pairs and pairs in a row that have some of these outputs.
+    fn needed(&self, [height, width]: [usize; 2]) -> [usize; 2] {
+        [height.div_ceil(self.outputs[0]), width.div_ceil(2 * self.outputs[1])]
+    }
+}
+
+/// Two planes of numbers.
+pub struct Planes {
+    re: Aligned<f32>,
+    im: Aligned<f32>,
+}
+
+impl Planes {
+    fn new(len: usize) -> Planes {
+        Planes { re: Aligned::new(0.0, len), im: Aligned::new(0.0, len) }
+    }
+
+    fn bytes(len: usize) -> usize {
+        2 * Aligned::<f32>::bytes(len)
+    }
+}
+
+/// What the rounding of a pair depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// Sum of squares of its samples.
+    pub energy: f64,
+    /// Mean square of its results, those that wrap round included.
+    pub result: f64,
+    /// Largest magnitude among the results that were computed.
+    pub peak: f64,
+    /// Largest sum of squares of a column of its samples.
+    pub column: f64,
+}
+
+impl Figure {
+    /// A bound of the largest result: what was seen, or what one bright sample gives where no result was computed.
+    pub fn peak(&self, largest_tap: f64) -> f64 {
+        self.peak.max(largest_tap * self.column.sqrt())
+    }
+}
+
+/// Buffers of one worker.
+pub struct PlanarScratch {
+    strip: Planes,
+    tile: Planes,
+    /// A figure for each pair of the tile computed last, row by row.
+    pub figures: Vec<Figure>,
+}
+
+/// The transform of tiles of one shape.
+pub struct Planar {
+    layout: Layout,
+    vectors: Vectors,
+    twiddles: Vec<Vec<[f32; 2]>>,
+}
+
+impl Planar {
+    /// The instruction set that it would be compiled for, if there is one.
+    pub fn isa(isas: &IsaSet) -> Option<Isa> {
+        isas.iter().find(|isa| matches!(isa, Isa::Avx512 | Isa::Avx2))
+    }
+
+    /// The engine, if this processor has an instruction set that it is compiled for.
+    ///
+    /// # Panics
+    /// A length that is none of [`LENGTHS`], or a template or outputs that do not fit in it.
+    pub fn new(layout: Layout, isas: &IsaSet) -> Option<Planar> {
+        assert!(LENGTHS.contains(&layout.length), "transform: expected one of {LENGTHS:?} samples, got {}", layout.length);
+        for axis in 0..2 {
+            let reach = layout.outputs[axis] + layout.template[axis] - 1;
+            assert!(reach <= layout.length, "outputs: expected at most {} samples under them, got {reach}", layout.length);
+        }
+        let vectors = Vectors::new(isas)?;
+        let mut rest = layout.length;
+        let twiddles = butterfly::radices(layout.length).iter().map(|&radix| {
+            rest /= radix;
+            butterfly::twiddles(radix, rest)
+        });
+        Some(Planar { layout, vectors, twiddles: twiddles.collect() })
+    }
+
+    /// How a tile is divided.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Values of a plane: a group of `LANES` frequencies of height for each position along width, groups a little apart.
+    fn plane_len(&self) -> usize {
+        let lanes = self.vectors.lanes();
+        self.layout.length / lanes * stride(self.layout.length) * lanes
+    }
+
+    /// Buffers of a worker.
+    pub fn scratch(&self) -> PlanarScratch {
+        let [rows, pairs] = self.layout.pairs;
+        PlanarScratch {
+            strip: Planes::new(self.layout.length * self.vectors.lanes()),
+            tile: Planes::new(self.plane_len()),
+            figures: vec![Figure::default(); rows * pairs],
+        }
+    }
+
+    /// Bytes of that.
+    pub fn scratch_bytes(&self) -> usize {
+        let [rows, pairs] = self.layout.pairs;
+        Planes::bytes(self.layout.length * self.vectors.lanes()) + Planes::bytes(self.plane_len()) + rows * pairs * size_of::<Figure>()
+    }
+
+    /// Bytes of a template's spectrum.
+    pub fn spectrum_bytes(&self) -> usize {
+        Planes::bytes(self.plane_len())
+    }
+
+    /// The spectrum of a template, conjugate and divided by the samples of the transform: computed in f64, rounded once.
+    pub fn prepare(&self, template: &[f64]) -> Planes {
+        let n = self.layout.length;
+        let [height, width] = self.layout.template;
+        let mut planner = FftPlanner::new();
+        let transform = planner.plan_fft_forward(n);
+        // Rows, of which the others are zeros; then columns, as rows of the transposed.
+        let mut turned = vec![Complex64::default(); n * n];
+        for y in 0..height {
+            let mut row: Vec<Complex64> = template[y * width..(y + 1) * width].iter().map(|&value| Complex64::new(value, 0.0)).collect();
+            row.resize(n, Complex64::default());
+            transform.process(&mut row);
+            row.iter().enumerate().for_each(|(x, value)| turned[x * n + y] = *value);
+        }
+        transform.process(&mut turned);
+        let mut spectrum = Planes::new(self.plane_len());
+        let (lanes, scale) = (self.vectors.lanes(), 1.0 / (n * n) as f64);
+        let places: Vec<usize> = (0..n).map(|place| butterfly::frequency(n, place)).collect();
+        for (x, &across) in places.iter().enumerate() {
+            for (y, &down) in places.iter().enumerate() {
+                let value = turned[across * n + down] * scale;
+                let at = ((y / lanes) * stride(n) + x) * lanes + y % lanes;
+                spectrum.re[at] = value.re as f32;
+                spectrum.im[at] = -value.im as f32;
+            }
+        }
+        spectrum
+    }
+
+    /// The cross term of the first `outputs` (height and width) of a gathered tile, and a figure for each of its pairs.
+    ///
+    /// Rows of `out` are written up to the next vector past `outputs`.
+    pub fn run(&self, input: &[f32], template: &Planes, scratch: &mut PlanarScratch, outputs: [usize; 2], out: &mut [f32]) {
+        let (in_pitch, out_pitch) = self.layout.pitches();
+        let [height, width] = self.layout.outputs;
+        let [rows, pairs] = self.layout.needed(outputs);
+        for row in 0..rows {
+            let rows = (outputs[0] - row * height).min(height);
+            for pair in 0..pairs {
+                let x = 2 * pair * width;
+                let left = outputs[1] - x;
+                let job = Pair {
+                    twiddles: &self.twiddles,
+                    input: &input[row * height * in_pitch.row + x..],
+                    in_pitch: in_pitch.row,
+                    beside: width,
+                    template,
+                    strip: &mut scratch.strip,
+                    tile: &mut scratch.tile,
+                    out: &mut out[row * height * out_pitch.row + x..],
+                    out_pitch: out_pitch.row,
+                    rows,
+                    columns: [left.min(width), left.saturating_sub(width).min(width)],
+                };
+                scratch.figures[row * self.layout.pairs[1] + pair] = by_length(&self.vectors, self.layout.length, job);
+            }
+        }
+    }
+}
+
+/// Rows from one group of frequencies to the next: not a power of two, or they would fall on few sets of the cache.
+const fn stride(length: usize) -> usize {
+    length + 4
+}
+
+fn by_length(vectors: &Vectors, length: usize, job: Pair<'_>) -> Figure {
+    match length {
+        64 => vectors.run(Sized::<64>(job)),
+        128 => vectors.run(Sized::<128>(job)),
+        256 => vectors.run(Sized::<256>(job)),
+        512 => vectors.run(Sized::<512>(job)),
+        _ => vectors.run(Sized::<1024>(job)),
+    }
+}
+
+/// Two tiles, their buffers and where the results go.
+struct Pair<'a> {
+    twiddles: &'a [Vec<[f32; 2]>],
+    /// From the first sample of the first tile.
+    input: &'a [f32],
+    in_pitch: usize,
+    /// Columns from the first tile to the second, and from the first's outputs to the second's.
+    beside: usize,
+    template: &'a Planes,
+    strip: &'a mut Planes,
+    tile: &'a mut Planes,
+    /// From the first output of the first tile.
+    out: &'a mut [f32],
+    out_pitch: usize,
+    /// Outputs wanted of each.
+    rows: usize,
+    columns: [usize; 2],
+}
+
+/// A pair under transforms of `N` samples.
+struct Sized<'a, const N: usize>(Pair<'a>);
+
+impl<const N: usize> Job for Sized<'_, N> {
+    type Output = Figure;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> Figure {
+        let mut pair = self.0;
+        let (energy, column) = pair.columns_forward::<S, N>(s);
+        let result = pair.rows::<S, N>(s);
+        let peak = pair.columns_back::<S, N>(s);
+        Figure { energy, result, peak, column }
+    }
+}
+
+impl Pair<'_> {
+    /// Down the columns, then transposed into the tile; returns the sum of squares of the samples, and the largest of a column.
+    #[inline(always)]
+    fn columns_forward<S: Simd, const N: usize>(&mut self, s: S) -> (f64, f64) {
+        let (mut energy, mut largest) = (0.0, s.splat(0.0));
+        let (re, im) = (&mut S::rows_mut(&mut self.strip.re)[..N], &mut S::rows_mut(&mut self.strip.im)[..N]);
+        let (tile_re, tile_im) = (S::rows_mut(&mut self.tile.re), S::rows_mut(&mut self.tile.im));
+        for strip in 0..N / S::LANES {
+            let samples = Samples { from: &self.input[strip * S::LANES..], pitch: self.in_pitch, beside: self.beside };
+            let twiddles = self.twiddles;
+            let columns = match N {
+                64 | 512 => samples.first::<S, 8, N>(s, re, im, &twiddles[0]),
+                _ => samples.first::<S, 4, N>(s, re, im, &twiddles[0]),
+            };
+            energy += f64::from(s.total(columns));
+            largest = s.larger_magnitude(columns, largest);
+            after_first::<S, N>(s, re, im, twiddles);
+            last(s, re, im);
+            for group in 0..N / S::LANES {
+                let (from, to) = (group * S::LANES, group * stride(N) + strip * S::LANES);
+                s.transpose(&re[from..from + S::LANES], &mut tile_re[to..to + S::LANES]);
+                s.transpose(&im[from..from + S::LANES], &mut tile_im[to..to + S::LANES]);
+            }
+        }
+        (energy, f64::from(f32::from_bits(s.largest(largest))))
+    }
+
+    /// Along the rows there, times the template's spectrum, and back; returns the mean square of the results.
+    #[inline(always)]
+    fn rows<S: Simd, const N: usize>(&mut self, s: S) -> f64 {
+        let mut result = 0.0;
+        let (tile_re, tile_im) = (S::rows_mut(&mut self.tile.re), S::rows_mut(&mut self.tile.im));
+        let (template_re, template_im) = (S::rows(&self.template.re), S::rows(&self.template.im));
+        for group in 0..N / S::LANES {
+            let range = group * stride(N)..group * stride(N) + N;
+            let (re, im) = (&mut tile_re[range.clone()], &mut tile_im[range.clone()]);
+            let twiddles = self.twiddles;
+            match N {
+                64 => forward::<S, 8, 8>(s, re, im, &twiddles[0]),
+                128 => forward::<S, 4, 32>(s, re, im, &twiddles[0]),
+                256 => forward::<S, 4, 64>(s, re, im, &twiddles[0]),
+                512 => forward::<S, 8, 64>(s, re, im, &twiddles[0]),
+                _ => forward::<S, 4, 256>(s, re, im, &twiddles[0]),
+            }
+            after_first::<S, N>(s, re, im, twiddles);
+            result += product(s, re, im, &template_re[range.clone()], &template_im[range]);
+            before_last::<S, N>(s, re, im, twiddles);
+            match N {
+                64 => inverse::<S, 8, 8>(s, re, im, &twiddles[0]),
+                128 => inverse::<S, 4, 32>(s, re, im, &twiddles[0]),
+                256 => inverse::<S, 4, 64>(s, re, im, &twiddles[0]),
+                512 => inverse::<S, 8, 64>(s, re, im, &twiddles[0]),
+                _ => inverse::<S, 4, 256>(s, re, im, &twiddles[0]),
+            }
+        }
+        result
+    }
+
+    /// Transposed out of the tile, and up the columns that are wanted; returns the largest magnitude of a result.
+    #[inline(always)]
+    fn columns_back<S: Simd, const N: usize>(&mut self, s: S) -> f64 {
+        let mut largest = s.splat(0.0);
+        let (re, im) = (&mut S::rows_mut(&mut self.strip.re)[..N], &mut S::rows_mut(&mut self.strip.im)[..N]);
+        let (tile_re, tile_im) = (S::rows(&self.tile.re), S::rows(&self.tile.im));
+        // The first tile's last vector may reach into the second's outputs, which are written after it.
+        for strip in (0..self.columns[0].div_ceil(S::LANES)).rev() {
+            for group in 0..N / S::LANES {
+                let (from, to) = (group * stride(N) + strip * S::LANES, group * S::LANES);
+                s.transpose(&tile_re[from..from + S::LANES], &mut re[to..to + S::LANES]);
+                s.transpose(&tile_im[from..from + S::LANES], &mut im[to..to + S::LANES]);
+            }
+            first_back(s, re, im);
+            before_last::<S, N>(s, re, im, self.twiddles);
+            let wanted =
+                Wanted { pitch: self.out_pitch, beside: (strip * S::LANES < self.columns[1]).then_some(self.beside), rows: self.rows };
+            let out = &mut self.out[strip * S::LANES..];
+            let peaks = match N {
+                64 | 512 => wanted.last_back::<S, 8, N>(s, re, im, &self.twiddles[0], out),
+                _ => wanted.last_back::<S, 4, N>(s, re, im, &self.twiddles[0], out),
+            };
+            largest = s.larger_magnitude(peaks, largest);
+        }
+        f64::from(f32::from_bits(s.largest(largest)))
+    }
+}
+
+/// A strip of columns of two tiles.
+struct Samples<'a> {
+    from: &'a [f32],
+    pitch: usize,
+    /// From the first tile's columns to the second's.
+    beside: usize,
+}
+
+impl Samples<'_> {
+    /// The first stage down the columns, from the samples; returns the sum of squares of each column.
+    #[inline(always)]
+    fn first<S: Simd, const R: usize, const N: usize>(
+        &self,
+        s: S,
+        re: &mut [S::Row],
+        im: &mut [S::Row],
+        twiddles: &[[f32; 2]],
+    ) -> S::Single {
+        let m = N / R;
+        let (re, im) = (&mut re[..N], &mut im[..N]);
+        let mut energy = s.splat(0.0);
+        for k in 0..m {
+            let mut x = [Complex::zero(s); R];
+            for (q, x) in x.iter_mut().enumerate() {
+                let at = (k + q * m) * self.pitch;
+                *x = Complex { re: s.load_at(self.from, at), im: s.load_at(self.from, at + self.beside) };
+                energy = x.square(s, energy);
+            }
+            dft(s, &mut x);
+            twist(s, &mut x, twiddles, k);
+            for (q, x) in x.iter().enumerate() {
+                s.store(&mut re[k + q * m], x.re);
+                s.store(&mut im[k + q * m], x.im);
+            }
+        }
+        energy
+    }
+}
+
+/// Which results of a strip of columns are written, and where.
+struct Wanted {
+    /// From one row of results to the next.
+    pitch: usize,
+    /// From the first tile's results to the second's, if those are wanted.
+    beside: Option<usize>,
+    rows: usize,
+}
+
+impl Wanted {
+    /// The last stage up a strip of columns, to the results; returns the largest magnitude in each column.
+    #[inline(always)]
+    fn last_back<S: Simd, const R: usize, const N: usize>(
+        &self,
+        s: S,
+        re: &[S::Row],
+        im: &[S::Row],
+        twiddles: &[[f32; 2]],
+        out: &mut [f32],
+    ) -> S::Single {
+        let m = N / R;
+        let (re, im) = (&re[..N], &im[..N]);
+        let mut largest = s.splat(0.0);
+        for k in 0..m {
+            let mut x = [Complex::zero(s); R];
+            for (q, x) in x.iter_mut().enumerate() {
+                *x = Complex { re: s.load(&im[k + q * m]), im: s.load(&re[k + q * m]) };
+            }
+            twist(s, &mut x, twiddles, k);
+            dft(s, &mut x);
+            for (q, x) in x.iter().enumerate() {
+                largest = s.larger_magnitude(x.im, s.larger_magnitude(x.re, largest));
+                let row = k + q * m;
+                if row < self.rows {
+                    s.store_at(out, row * self.pitch, x.im);
+                    if let Some(beside) = self.beside {
+                        s.store_at(out, row * self.pitch + beside, x.re);
+                    }
+                }
+            }
+        }
+        largest
+    }
+}
+
+/// The stages of a forward transform between the first and the last.
+#[inline(always)]
+fn after_first<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+    match N {
+        64 => {}
+        128 => forward::<S, 4, 8>(s, re, im, &twiddles[1]),
+        256 | 512 => forward::<S, 8, 8>(s, re, im, &twiddles[1]),
+        _ => {
+            forward::<S, 4, 64>(s, re, im, &twiddles[1]);
+            forward::<S, 8, 8>(s, re, im, &twiddles[2]);
+        }
+    }
+}
+
+/// Their counterparts on the way back.
+#[inline(always)]
+fn before_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+    match N {
+        64 => {}
+        128 => inverse::<S, 4, 8>(s, re, im, &twiddles[1]),
+        256 | 512 => inverse::<S, 8, 8>(s, re, im, &twiddles[1]),
+        _ => {
+            inverse::<S, 8, 8>(s, re, im, &twiddles[2]);
+            inverse::<S, 4, 64>(s, re, im, &twiddles[1]);
+        }
+    }
+}
+
+/// The last stage forward, the product and the first stage back of a group of rows; returns the product's sum of squares.
+#[inline(always)]
+fn product<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], template_re: &[S::Row], template_im: &[S::Row]) -> f64 {
+    let mut squares = s.splat(0.0);
+    let template = template_re.chunks_exact(LAST).zip(template_im.chunks_exact(LAST));
+    for ((re, im), (template_re, template_im)) in re.chunks_exact_mut(LAST).zip(im.chunks_exact_mut(LAST)).zip(template) {
+        let mut x = [Complex::zero(s); LAST];
+        for (q, x) in x.iter_mut().enumerate() {
+            *x = Complex { re: s.load(&re[q]), im: s.load(&im[q]) };
+        }
+        dft(s, &mut x);
+        for (q, x) in x.iter_mut().enumerate() {
+            let y = x.times(s, s.load(&template_re[q]), s.load(&template_im[q]));
+            squares = y.square(s, squares);
+            *x = Complex { re: y.im, im: y.re };
+        }
+        dft(s, &mut x);
+        for (q, x) in x.iter().enumerate() {
+            s.store(&mut im[q], x.re);
+            s.store(&mut re[q], x.im);
+        }
+    }
+    f64::from(s.total(squares))
+}
+
+/// The first stage back of a strip of columns.
+#[inline(always)]
+fn first_back<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
+    last(s, im, re);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::doubt::{Figures, Model, Promise, Rounding};
+    use crate::cpu::isa::ISAS;
+    use crate::cpu::transform::TileTransform;
+    use flcc_core::measure::Measure;
+
+    /// Numbers in `-0.5..0.5`.
+    fn noise(seed: u64) -> impl FnMut() -> f32 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1 << 24) as f32 - 0.5
+        }
+    }
+
+    /// The instruction sets that the transforms are compiled for and this processor has.
+    fn sets() -> Vec<IsaSet> {
+        let vectors = ISAS.into_iter().filter(|isa| *isa != Isa::Portable && isa.detected());
+        vectors.map(|isa| IsaSet::detect().restrict(isa)).collect()
+    }
+
+    /// A tile of noise, with what lies past its samples 0.
+    fn gathered(layout: &Layout, mut sample: impl FnMut(usize, usize) -> f32) -> Aligned<f32> {
+        let (pitch, _) = layout.pitches();
+        let mut input = Aligned::new(0.0, pitch.elements());
+        let [height, width] = layout.tile();
+        for y in 0..height + layout.template[0] - 1 {
+            for x in 0..width + layout.template[1] - 1 {
+                input[y * pitch.row + x] = sample(y, x);
+            }
+        }
+        input
+    }
+
+    /// Correlation of a whole tile in f64, by transforms of another make.
+    fn expected(layout: &Layout, input: &[f32], template: &[f64]) -> Vec<f64> {
+        let (pitch, _) = layout.pitches();
+        let shape = [1, pitch.rows, pitch.row];
+        let transform = TileTransform::<f64>::new(shape);
+        let mut real: Vec<f64> = input.iter().map(|&value| f64::from(value)).collect();
+        let mut padded = vec![0.0; real.len()];
+        for (row, values) in template.chunks(layout.template[1]).enumerate() {
+            padded[row * pitch.row..row * pitch.row + values.len()].copy_from_slice(values);
+        }
+        let zero = rustfft::num_complex::Complex::new(0.0, 0.0);
+        let mut scratch = vec![zero; transform.scratch_len()];
+        let (mut spectrum, mut other) = (vec![zero; transform.spectrum_len()], vec![zero; transform.spectrum_len()]);
+        transform.forward(&mut padded, [1, pitch.rows], &mut other, &mut scratch);
+        transform.correlate(&mut real, [1, pitch.rows], &other, [1, pitch.rows], &mut spectrum, &mut scratch);
+        real.iter().map(|value| value / (pitch.rows * pitch.row) as f64).collect()
+    }
+
+    fn layouts() -> Vec<Layout> {
+        let layout = |length, outputs, pairs, template| Layout { length, outputs, pairs, template };
+        vec![
+            layout(64, [49, 48], [2, 2], [16, 16]),
+            layout(64, [60, 61], [1, 3], [5, 3]),
+            layout(128, [97, 96], [2, 1], [32, 32]),
+            layout(128, [128, 120], [1, 1], [1, 9]),
+            layout(256, [193, 189], [1, 1], [64, 60]),
+            layout(512, [312, 304], [1, 1], [201, 200]),
+            layout(1024, [900, 1000], [1, 1], [125, 25]),
+        ]
+    }
+
+    #[test]
+    fn it_correlates() {
+        for isas in sets() {
+            for layout in layouts() {
+                let planar = Planar::new(layout, &isas).unwrap();
+                let (mut tile, mut taps) = (noise(5), noise(9));
+                let input = gathered(&layout, |_, _| tile());
+                let template: Vec<f64> = (0..layout.template[0] * layout.template[1]).map(|_| f64::from(taps())).collect();
+                let expected = expected(&layout, &input, &template);
+                let (spectrum, mut scratch) = (planar.prepare(&template), planar.scratch());
+                let (in_pitch, pitch) = layout.pitches();
+                let [height, width] = layout.tile();
+                let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
+                // Whole tiles, and cut ones: without a second tile, by a few columns and rows.
+                for outputs in [[height, width], [height - 7, width - 5], [1, 1], [layout.outputs[0], layout.outputs[1]]] {
+                    let mut out = Aligned::new(f32::NAN, pitch.elements());
+                    planar.run(&input, &spectrum, &mut scratch, outputs, &mut out);
+                    let tolerance = 1e-6 * norm * (layout.length as f64).sqrt();
+                    for y in 0..outputs[0] {
+                        for x in 0..outputs[1] {
+                            let (got, want) = (f64::from(out[y * pitch.row + x]), expected[y * in_pitch.row + x]);
+                            assert!((got - want).abs() <= tolerance, "{isas} {layout:?} at {y},{x}: {got} for {want}");
+                        }
+                    }
+                    let below = &out[(outputs[0] * pitch.row).min(out.len())..];
+                    assert!(below.iter().all(|value| value.is_nan()), "{isas} {layout:?}: wrote below row {}", outputs[0]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn figures_are_those_of_the_pair() {
+        for isas in sets() {
+            let layout = Layout { length: 64, outputs: [50, 48], pairs: [1, 1], template: [15, 16] };
+            let planar = Planar::new(layout, &isas).unwrap();
+            let (mut tile, mut taps) = (noise(1), noise(2));
+            let input = gathered(&layout, |_, _| 100.0 * tile());
+            let template: Vec<f64> = (0..240).map(|_| f64::from(taps())).collect();
+            let (in_pitch, pitch) = layout.pitches();
+            let (mut scratch, mut out) = (planar.scratch(), Aligned::new(0.0, pitch.elements()));
+            planar.run(&input, &planar.prepare(&template), &mut scratch, layout.tile(), &mut out);
+            let square = |y: usize, x: usize| f64::from(input[y * in_pitch.row + x]).powi(2);
+            let samples = (0..64).flat_map(|y| (0..64).map(move |x| (y, x)));
+            let energy: f64 = samples.map(|(y, x)| square(y, x) + square(y, x + 48)).sum();
+            let figure = scratch.figures[0];
+            assert!((figure.energy / energy - 1.0).abs() < 1e-4, "{isas}: {figure:?}, expected {energy}");
+            // White noise: every result has the template's norm times the samples' standard deviation, in either tile.
+            let mean_square = 2.0 * template.iter().map(|value| value * value).sum::<f64>() * 1e4 / 12.0;
+            assert!((figure.result / mean_square - 1.0).abs() < 0.2, "{isas}: {figure:?}, expected about {mean_square}");
+        }
+    }
+
+    /// Sums of squares of the windows of a tile, by where they begin.
+    fn window_squares(input: &[f32], pitch: Pitch, [height, width]: [usize; 2]) -> impl Fn(usize, usize) -> f64 {
+        let row = pitch.row;
+        let mut corner = vec![0.0; (pitch.rows + 1) * (row + 1)];
+        for y in 0..pitch.rows {
+            let mut along = 0.0;
+            for x in 0..row {
+                along += f64::from(input[y * row + x]).powi(2);
+                corner[(y + 1) * (row + 1) + x + 1] = corner[y * (row + 1) + x + 1] + along;
+            }
+        }
+        let at = move |y: usize, x: usize| corner[y * (row + 1) + x];
+        move |y, x| (at(y + height, x + width) - at(y, x + width) - at(y + height, x) + at(y, x)).max(0.0)
+    }
+
+    /// The largest error of a result over what the model of `doubt.rs` grants it at 8 standard deviations: below 1, and not so
+    /// far below that panels are recomputed for nothing.
+    #[test]
+    fn errors_stay_within_their_estimate() {
+        type Image = fn(usize, usize, f32) -> f32;
+        let images: [(&str, Image); 8] = [
+            ("noise", |_, _, noise| noise),
+            ("bytes", |_, _, noise| (noise * 255.0).floor()),
+            ("a step", |_, x, noise| noise + if x > 70 { 50_000.0 } else { 0.0 }),
+            ("a ramp", |y, x, noise| noise + 30.0 * (x + y) as f32),
+            ("one bright pixel", |y, x, noise| if (y, x) == (20, 30) { 1e6 } else { 0.01 * noise }),
+            ("one half constant", |y, _, noise| if y < 40 { 3.0 } else { noise }),
+            ("a checkerboard of saturated squares", |y, x, noise| if (y / 16 + x / 16) % 2 == 0 { 255.0 } else { noise }),
+            ("faint beside strong", |_, x, noise| if x % 120 < 60 { 1e-6 * noise } else { 1e3 * noise }),
+        ];
+        let promise = Some(Promise { error: 1e-5, deviations: Some(8.0) });
+        let mut largest = 0.0f64;
+        let mut of_noise = 0.0f64;
+        for isas in sets() {
+            for layout in layouts().into_iter().filter(|layout| layout.length <= 256) {
+                let planar = Planar::new(layout, &isas).unwrap();
+                let (in_pitch, pitch) = layout.pitches();
+                let (mut scratch, mut out) = (planar.scratch(), Aligned::new(0.0, pitch.elements()));
+                for (kind, (name, image)) in images.iter().enumerate() {
+                    let (mut tile, mut taps) = (noise(kind as u64 + 3), noise(kind as u64 + 50));
+                    let input = gathered(&layout, |y, x| image(y, x, tile()));
+                    let squares = window_squares(&input, in_pitch, layout.template);
+                    let count = layout.template[0] * layout.template[1];
+                    // Noise, and a smooth hill, which adds up what noise averages out.
+                    let hill = |k: usize| (1.0 - (2.0 * (k as f64 + 0.5) / count as f64 - 1.0).abs()) as f32;
+                    for smooth in [false, true] {
+                        let mut template: Vec<f64> = (0..count).map(|k| f64::from(if smooth { hill(k) } else { taps() })).collect();
+                        let mean = template.iter().sum::<f64>() / count as f64;
+                        template.iter_mut().for_each(|value| *value -= mean);
+                        let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
+                        template.iter_mut().for_each(|value| *value /= norm);
+                        let expected = expected(&layout, &input, &template);
+                        planar.run(&input, &planar.prepare(&template), &mut scratch, layout.tile(), &mut out);
+                        let model = Model {
+                            measure: Measure::Zncc,
+                            promise,
+                            roundoff: f64::from(f32::EPSILON) / 2.0,
+                            taps: count as f64,
+                            rounding: Rounding::Planar { len: (layout.length * layout.length) as f64 },
+                            weights: None,
+                        };
+                        let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
+                        let doubt = model.doubt(&Figures::of([&template[..]].into_iter()));
+                        let [height, width] = layout.tile();
+                        for y in 0..height {
+                            for x in 0..width {
+                                let pair = (y / layout.outputs[0]) * layout.pairs[1] + x / (2 * layout.outputs[1]);
+                                let figure = scratch.figures[pair];
+                                // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise.
+                                let peak = figure.peak(largest_tap);
+                                let (limit, share) = doubt.at_peak(figure.energy, figure.result.sqrt(), peak);
+                                let granted = 0.8e-5 * (limit + share * squares(y, x)).sqrt();
+                                let error = (f64::from(out[y * pitch.row + x]) - expected[y * in_pitch.row + x]).abs();
+                                assert!(error <= granted, "{isas} {layout:?} {name} at {y},{x}: error {error:.2e}, granted {granted:.2e}");
+                                largest = largest.max(error / granted);
+                                of_noise = if kind == 0 { of_noise.max(error / granted) } else { of_noise };
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        if !sets().is_empty() {
+            println!("largest error over its estimate: {largest:.3}, on noise {of_noise:.3}");
+            assert!(of_noise > 0.1, "the estimate is {} times the error of plain noise", 1.0 / of_noise);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Vectors as a trait: one body of a loop for every instruction set that has an implementation in `isa.rs`.
+//!
+//! A value of a type that implements [`Simd`] is the proof that this processor has its instruction set, so the methods are
+//! safe. Work is handed over as a [`Job`]: [`Simd::run`] calls it in a function that is compiled for the set, and
+//! everything in it is `#[inline(always)]`, down to single instructions.
+
+/// Work that is compiled for an instruction set.
+pub trait Job {
+    /// What it gives.
+    type Output;
+    /// Does it; `#[inline(always)]`, or it is compiled for the build's own target.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// The vectors of one instruction set: `LANES` of `f32`, half as many of `f64`.
+pub trait Simd: Copy {
+    /// Values of a vector of `f32`.
+    const LANES: usize;
+    /// Values of a vector of `f64`.
+    const HALF: usize;
+    /// As many `f32` in memory as a vector has.
+    type Row: Copy;
+    /// A vector of `f32`.
+    type Single: Copy;
+    /// A vector of `f64`.
+    type Double: Copy;
+
+    /// Runs a job compiled for this instruction set.
+    fn run<J: Job>(self, job: J) -> J::Output;
+
+    /// Whole rows of values; what is left over is left out.
+    fn rows(values: &[f32]) -> &[Self::Row];
+    /// Whole rows of values, to be written.
+    fn rows_mut(values: &mut [f32]) -> &mut [Self::Row];
+
+    /// `value` in every lane.
+    fn splat(self, value: f32) -> Self::Single;
+    /// A row.
+    fn load(self, row: &Self::Row) -> Self::Single;
+    /// To a row.
+    fn store(self, row: &mut Self::Row, value: Self::Single);
+    /// The values from `at`.
+    fn load_at(self, values: &[f32], at: usize) -> Self::Single;
+    /// To the values from `at`.
+    fn store_at(self, values: &mut [f32], at: usize, value: Self::Single);
+    /// `a + b`
+    fn add(self, a: Self::Single, b: Self::Single) -> Self::Single;
+    /// `a - b`
+    fn sub(self, a: Self::Single, b: Self::Single) -> Self::Single;
+    /// `a * b`
+    fn mul(self, a: Self::Single, b: Self::Single) -> Self::Single;
+    /// `a * b + c`, rounded once.
+    fn mul_add(self, a: Self::Single, b: Self::Single, c: Self::Single) -> Self::Single;
+    /// `c - a * b`, rounded once.
+    fn sub_mul(self, a: Self::Single, b: Self::Single, c: Self::Single) -> Self::Single;
+    /// `1 / sqrt(a)` of normal numbers, to two units in the last place or so; NaN of NaN.
+    fn reciprocal_root(self, a: Self::Single) -> Self::Single;
+    /// `a` brought between -1 and 1; NaN stays NaN.
+    fn clamp(self, a: Self::Single) -> Self::Single;
+    /// The larger of `largest` and `|a|`, lane by lane; NaN is larger than infinity, and infinity than all numbers.
+    fn larger_magnitude(self, a: Self::Single, largest: Self::Single) -> Self::Single;
+    /// The bits of the largest lane of what [`Simd::larger_magnitude`] gave.
+    fn largest(self, a: Self::Single) -> u32;
+    /// The sum of the lanes.
+    fn total(self, a: Self::Single) -> f32;
+    /// Whether some lane is NaN.
+    fn any_nan(self, a: Self::Single) -> bool;
+    /// `LANES` rows, columns for rows.
+    fn transpose(self, from: &[Self::Row], to: &mut [Self::Row]);
+
+    /// `value` in every lane.
+    fn splat_double(self, value: f64) -> Self::Double;
+    /// The values from `at`.
+    fn load_double(self, values: &[f64], at: usize) -> Self::Double;
+    /// To the values from `at`.
+    fn store_double(self, values: &mut [f64], at: usize, value: Self::Double);
+    /// `HALF` values from `at`, as `f64`.
+    fn widen(self, values: &[f32], at: usize) -> Self::Double;
+    /// Two vectors rounded to `f32`: `low` in the first lanes.
+    fn narrow(self, low: Self::Double, high: Self::Double) -> Self::Single;
+    /// `a + b`
+    fn add_double(self, a: Self::Double, b: Self::Double) -> Self::Double;
+    /// `a - b`
+    fn sub_double(self, a: Self::Double, b: Self::Double) -> Self::Double;
+    /// `a * b`
+    fn mul_double(self, a: Self::Double, b: Self::Double) -> Self::Double;
+    /// `a * b + c`, rounded once.
+    fn mul_add_double(self, a: Self::Double, b: Self::Double, c: Self::Double) -> Self::Double;
+    /// `c - a * b`, rounded once.
+    fn sub_mul_double(self, a: Self::Double, b: Self::Double, c: Self::Double) -> Self::Double;
+    /// `a` where it exceeds `limit`, else NaN.
+    fn above(self, a: Self::Double, limit: Self::Double) -> Self::Double;
+    /// The `HALF` lanes of `low` and then `high` from lane `by` (1, 2 or 4; below `HALF`).
+    fn slide<const BY: i32>(self, low: Self::Double, high: Self::Double) -> Self::Double;
+}
