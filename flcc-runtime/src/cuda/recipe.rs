@@ -150,10 +150,10 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
     for engine in engines {
         let Some(entry) = engine.entry() else { continue };
         let body: KernelKey = entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
+        let of_template = outputs * spec.templates() as f64;
         let around = match engine {
-            // Window sums are made again for every template.
-            Engine::Fused(_) => 0.15 * products / rate + outputs * spec.templates() as f64 * FUSED_NS,
-            _ if needs.square => outputs * (SUMS_NS + spec.templates() as f64 * FINISH_NS),
+            Engine::Fused(_) => of_template * fused_ns(real),
+            _ if needs.square => outputs * SUMS_NS + of_template * FINISH_NS,
             _ => 0.0,
         };
         offers.extend(plain_tiles(spec).into_iter().map(|tile| Offer {
@@ -175,10 +175,18 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
     Ok(offers)
 }
 
-/// Nanoseconds an output of box sums, of a finish that reads them, and of both in one kernel with the cross term.
-const SUMS_NS: f64 = 0.024;
-const FINISH_NS: f64 = 0.006;
-const FUSED_NS: f64 = 0.004;
+/// Nanoseconds an output of box sums, and of a finish that reads them, on an H200.
+const SUMS_NS: f64 = 0.023;
+const FINISH_NS: f64 = 0.019;
+
+/// Nanoseconds that an output takes more where the kernel of the cross term makes sums and scores too.
+fn fused_ns(real: DType) -> f64 {
+    match real {
+        DType::F32 => 0.008,
+        DType::U8 => 0.011,
+        _ => 0.017,
+    }
+}
 
 /// Whether a kernel that makes scores in one go serves: zncc of one channel without a mask, with room for a score where the cross term
 /// was, with sums whose products fit 64 bits, and with enough registers.
@@ -362,7 +370,7 @@ mod tests {
         assert!(name("corr:f32:2000x2000*7x9:valid").starts_with("corr_f32_any_b"));
         assert!(name("ncc:f32:2000x2000*7x7:valid").starts_with("corr_f32_7x7_b"));
         // A score of 64 bits has no room where a cross term of 32 was.
-        assert!(name("zncc:u8>f64:2000x2000*16x16:valid,acc=fast").starts_with("corr_"));
+        assert!(name("zncc:u8>f64:2000x2000*16x16:valid").starts_with("corr_u8_16x16_b"));
         assert!(name("zncc:f32:2000x2000*7x7:valid,mask01").starts_with("masked_f64_any_b"));
         assert!(name("sad:u8:2000x2000*7x7:valid").starts_with("sad_f64_any_b"));
         // A sequential sum of that many terms in f32 would leave every panel in doubt.
