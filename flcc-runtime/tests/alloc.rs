@@ -136,9 +136,13 @@ fn scratch_is_what_the_plan_says() {
             let (spec, _, template) = problem(text);
             let Ok(plan) = Planner::new().unwrap().threads(2).method(method).plan(&spec) else { continue };
             let matcher = plan.bind(&[AnyView::dense(&template, spec.template(), 1).unwrap()], None).unwrap();
-            let before = LIVE.load(Ordering::Relaxed);
-            let scratch = matcher.make_scratch();
-            let taken = LIVE.load(Ordering::Relaxed) - before;
+            // The least of three: the harness starts its other tests' threads meanwhile.
+            let make = || {
+                let before = LIVE.load(Ordering::Relaxed);
+                let scratch = matcher.make_scratch();
+                (LIVE.load(Ordering::Relaxed).saturating_sub(before), scratch)
+            };
+            let (taken, scratch) = [make(), make(), make()].into_iter().min_by_key(|(taken, _)| *taken).unwrap();
             let said = plan.scratch_bytes();
             assert_eq!(scratch.bytes(), said);
             assert!(

@@ -1,7 +1,8 @@
 //! The shortest way: correlation of f32 by a direct kernel, from the image's own rows to the result's own rows.
 //!
-//! For tiles as wide as the result whose samples all lie in the image. They are looked at once, for NaN, infinities and
-//! magnitudes that need a scale; with any of these the tile takes the usual way. A kernel computes whole blocks, and a
+//! For tiles as wide as the result whose samples all lie in the image. Afterwards, when they are in the cache, they are looked
+//! at once, for NaN, infinities and magnitudes that need a scale; with any of these the tile is computed again in the usual
+//! way, over what was written. A kernel computes whole blocks, and a
 //! result has no room for more, so what is left at the right and below is computed by blocks that end there: an output
 //! does not depend on where in a block it lies, so what is computed twice is the same twice, and the same as the usual way's.
 
@@ -30,8 +31,8 @@ pub struct Strip<'a> {
 }
 
 impl<'a> Strip<'a> {
-    /// The samples, if all of them lie in the image, side by side along rows, and none is extraordinary.
-    pub fn new(view: &'a View<'a, f32>, samples: Samples, vectors: &Vectors) -> Option<Strip<'a>> {
+    /// The samples, if all of them lie in the image, side by side along rows.
+    pub fn new(view: &'a View<'a, f32>, samples: Samples) -> Option<Strip<'a>> {
         let lengths = view.shape().padded();
         let inside = (0..3).all(|axis| samples.begin[axis] >= 0 && samples.begin[axis] as usize + samples.len[axis] <= lengths[axis]);
         let ([plane, row, column], _) = view.layout().strides();
@@ -39,8 +40,7 @@ impl<'a> Strip<'a> {
         if !inside || column != 1 || row < samples.len[2] {
             return None;
         }
-        let strip = Strip { view, samples, pitch: Pitch { row, plane, rows: samples.len[1], planes: samples.len[0] } };
-        strip.ordinary(vectors).then_some(strip)
+        Some(Strip { view, samples, pitch: Pitch { row, plane, rows: samples.len[1], planes: samples.len[0] } })
     }
 
     /// The elements from one of the samples on.
@@ -49,7 +49,7 @@ impl<'a> Strip<'a> {
     }
 
     /// Whether all samples are finite and can be computed with as they are.
-    fn ordinary(&self, vectors: &Vectors) -> bool {
+    pub fn ordinary(&self, vectors: &Vectors) -> bool {
         let [depth, height, width] = self.samples.len;
         let rows = (0..depth).flat_map(|z| (0..height).map(move |y| (z, y)));
         let largest = rows.map(|(z, y)| vectors.run(Largest(&self.from([z, y, 0])[..width]))).max().unwrap_or(0);

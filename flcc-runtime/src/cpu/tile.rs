@@ -508,7 +508,8 @@ impl<T: Real> TileContext<T> {
     }
 
     /// Computes a tile from the image's rows to rows of the results, where nothing else has to be done; `rows` hands out those
-    /// of a template's result from a place of it, if they can be written as they are. Returns whether it did.
+    /// of a template's result from a place of it, if they can be written as they are. With `None` the tile is to be run; rows may have
+    /// been written.
     pub fn run_strip<'a>(
         &self,
         image: &AnyView<'_>,
@@ -524,15 +525,17 @@ impl<T: Real> TileContext<T> {
         if !bound.templates.iter().all(plain) || y1 - y0 < block_height || x1 - x0 < block_width {
             return None;
         }
-        // Asked for before anything is written: all rows can be written, or none is.
+        let (vectors, strip) = (Vectors::new(&self.isas)?, Strip::new(view, self.tiling.samples(tile))?);
         let (z0, z1) = tile.keep[0];
-        let strip = Strip::new(view, self.tiling.samples(tile), &Vectors::new(&self.isas)?)?;
         for (number, template) in bound.templates.iter().enumerate() {
             let Prepared::Samples(samples) = &template.prepared[0] else { return None };
             for z in z0..z1 {
                 let out = rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]])?;
                 strip.correlate(direct, T::singles(samples)?, tile, z, out);
             }
+        }
+        if !strip.ordinary(&vectors) {
+            return None;
         }
         let panels = tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>() * bound.templates.len() as u64;
         Some(Statistics { panels, repaired: 0, tiles: 1 })
