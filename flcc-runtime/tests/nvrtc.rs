@@ -274,19 +274,19 @@ fn pipeline(part: Part, options: &[String], architecture: u32) -> Unit {
     Unit { name: format!("pipeline/{word}"), source: PIPELINE.into(), options, architecture }
 }
 
-/// The smallest, the median and the largest size of every type and number of axes, and the kernels of any size.
+/// The smallest, the median and the largest size of every operation and type, and the kernels of any size.
 fn samples() -> Vec<&'static Entry> {
-    let mut groups: BTreeMap<(&str, &str, usize), Vec<&Entry>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str), Vec<&Entry>> = BTreeMap::new();
     let mut chosen: Vec<&Entry> = Vec::new();
     for entry in kernels() {
         if entry.sides.is_empty() {
             chosen.push(entry);
         } else {
-            groups.entry((entry.op, entry.dtype, entry.sides.len())).or_default().push(entry);
+            groups.entry((entry.op, entry.dtype)).or_default().push(entry);
         }
     }
     for group in groups.values_mut() {
-        group.sort_by_key(|entry| entry.sides);
+        group.sort_by_key(|entry| (entry.sides.iter().product::<usize>(), entry.sides));
         chosen.extend([group[0], group[group.len() / 2], group[group.len() - 1]]);
     }
     chosen
