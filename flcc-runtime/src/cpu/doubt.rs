@@ -2,6 +2,8 @@
 
 use flcc_core::measure::Measure;
 
+use super::fused::Steps;
+
 /// What a panel's score is promised to be off by at most, and under which model of rounding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
@@ -176,12 +178,12 @@ impl Model<'_> {
     }
 }
 
-/// What window sums of running kind add to a tile's limit, as a share of the tile's energy: each of their `steps` roundings is
-/// at most of the size of that, in the sum of squares once and in the squared sum twice.
-pub fn of_running_sums(promise: &Promise, steps: f64) -> f64 {
+/// What window sums of running kind add to a tile's limit, as a share of the tile's energy: each rounding is at most of the
+/// size of that, in the sum of squares once and in the squared sum twice, times what a row's sum may exceed a window's by.
+pub fn of_running_sums(promise: &Promise, steps: &Steps) -> f64 {
     let half = f64::EPSILON / 2.0;
-    let roundings = promise.deviations.map_or(steps, |deviations| deviations / 3f64.sqrt() * steps.sqrt());
-    3.0 * roundings * half / (0.2 * promise.error)
+    let roundings = |steps: f64| promise.deviations.map_or(steps, |deviations| deviations / 3f64.sqrt() * steps.sqrt());
+    (3.0 * roundings(steps.down) + (1.0 + 2.0 * steps.stretch) * roundings(steps.along)) * half / (0.2 * promise.error)
 }
 
 impl Doubt {

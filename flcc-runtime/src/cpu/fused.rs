@@ -1,18 +1,35 @@
 //! Window sums and scores of a whole tile, fused, in vectors: one channel in f32, no mask, zncc or ncc.
 //!
 //! `r = cross / sqrt(energy)` with `energy = sum P^2 - (sum P)^2 / n`. Sums run down the columns in f64: a row is added, the row
-//! that leaves the window is subtracted. Along the row they are made of blocks: neighbours are added in registers until a
-//! block is as wide as a vector, and a window is some blocks and what is left over; a wide one slides by a block at a time.
-//! For integers all of this is exact. For floats what is subtracted leaves rounding behind, of the size of the
-//! tile's energy: [`steps`] says how many roundings, docs/numerics.md what that does to the doubt. A panel whose energy
-//! does not exceed its limit is left as NaN, which no other panel becomes; the caller settles it.
+//! that leaves the window is subtracted. Along the row they are added up from its begin, within a vector and from vector to
+//! vector, and a window is the difference of two of these. For integers all of this is exact. For floats what is subtracted
+//! leaves rounding behind, of the size of the tile's energy: [`Steps`] says how many roundings, docs/numerics.md what that does
+//! to the doubt. A panel whose energy does not exceed its limit is left as NaN, which no other panel becomes; the caller settles it.
 
 use super::aligned::Aligned;
 use super::simd::{Job, Simd};
 
-/// Roundings that a window sum of a tile of these outputs may have gone through, at most.
-pub fn steps([height, width]: [usize; 2]) -> f64 {
-    (2 * height + width / 2 + 8) as f64
+/// Roundings that window sums of a tile may have gone through, at most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steps {
+    /// Down the columns, each of the size of a column's sum.
+    pub down: f64,
+    /// Along the row, from one side of a window to the other, each of the size of the row's sum.
+    pub along: f64,
+    /// How many times larger than a window's sum of samples that of a row may be, where their squares add up to the same.
+    pub stretch: f64,
+}
+
+impl Steps {
+    /// Those of a tile of these outputs, of templates of this height and width.
+    pub fn new(outputs: [usize; 2], [height, width]: [usize; 2]) -> Steps {
+        Steps {
+            down: (2 * outputs[0] + height) as f64,
+            // Vectors have at least four lanes; three steps within one on either side, and the difference.
+            along: (width / 4 + 12) as f64,
+            stretch: ((outputs[1] + width - 1) as f64 / width as f64).sqrt(),
+        }
+    }
 }
 
 /// An exact cross term of integers: the score is `(n cross - sum P * template_sum) * gain / sqrt(n sum P^2 - (sum P)^2)`.
@@ -53,30 +70,42 @@ pub struct Buffers<'a> {
 
 /// Sums of one row, each for samples and for squares.
 pub struct FusedScratch {
+    /// Of the columns under the template.
     columns: [Aligned<f64>; 2],
-    blocks: [Aligned<f64>; 2],
-    fours: [Aligned<f64>; 2],
-    twos: [Aligned<f64>; 2],
-    /// The limit of each panel of a row.
-    pub limits: Aligned<f64>,
+    /// Of these from the row's begin up to each, after [`AHEAD`] zeros.
+    totals: [Aligned<f64>; 2],
+    /// What leaves the first window.
+    zeros: Aligned<f32>,
+    /// The limit of the panels of a row, one for each vector of outputs.
+    pub limits: Vec<f64>,
 }
+
+/// Zeros before the totals of a row, so that they begin at a whole vector and the total before the first column is there.
+const AHEAD: usize = 8;
 
 impl FusedScratch {
     /// For tiles of up to so many outputs a row, of templates of this width.
     pub fn new(outputs: usize, window: usize) -> FusedScratch {
         let row = || [Aligned::new(0.0, row_len(outputs, window)), Aligned::new(0.0, row_len(outputs, window))];
-        FusedScratch { columns: row(), blocks: row(), fours: row(), twos: row(), limits: Aligned::new(0.0, row_len(outputs, window)) }
+        let zeros = Aligned::new(0.0, row_len(outputs, window));
+        FusedScratch { columns: row(), totals: row(), zeros, limits: vec![0.0; limits(outputs)] }
     }
 
     /// Bytes of that.
     pub fn bytes(outputs: usize, window: usize) -> usize {
-        9 * Aligned::<f64>::bytes(row_len(outputs, window))
+        let row = row_len(outputs, window);
+        4 * Aligned::<f64>::bytes(row) + Aligned::<f32>::bytes(row) + 8 * limits(outputs)
     }
 }
 
 /// Values of a row of sums, with what vectors reach past it.
 fn row_len(outputs: usize, window: usize) -> usize {
-    (outputs + window).next_multiple_of(16) + 64
+    (outputs + window).next_multiple_of(16) + 2 * AHEAD + 16
+}
+
+/// Limits of a row: as many as the narrowest vectors need.
+fn limits(outputs: usize) -> usize {
+    outputs.div_ceil(4)
 }
 
 /// Scores rows `rows` of a tile; the rows before them were scored by the same buffers just before, unless they begin at 0.
@@ -111,115 +140,47 @@ impl Job for Rows<'_> {
     }
 }
 
-/// The last vectors of columns, of sums of two and of four neighbours.
-#[derive(Clone, Copy)]
-struct Delayed<S: Simd> {
-    one: S::Double,
-    two: S::Double,
-    four: S::Double,
-}
-
-impl<S: Simd> Delayed<S> {
-    #[inline(always)]
-    fn new(s: S) -> Delayed<S> {
-        let zero = s.splat_double(0.0);
-        Delayed { one: zero, two: zero, four: zero }
-    }
-
-    /// Takes the next columns; afterwards `two` lies one vector back, `four` two, and the block that is returned as many as
-    /// a block has doublings.
-    #[inline(always)]
-    fn push(&mut self, s: S, next: S::Double) -> S::Double {
-        let two = s.add_double(self.one, s.slide::<1>(self.one, next));
-        let four = s.add_double(self.two, s.slide::<2>(self.two, two));
-        let block = if S::HALF == 8 { s.add_double(self.four, s.slide::<4>(self.four, four)) } else { four };
-        *self = Delayed { one: next, two, four };
-        block
-    }
-}
-
-/// How a window divides into blocks.
-struct Division {
-    /// Whole blocks.
-    blocks: usize,
-    /// Where four, two and one more samples begin, if they do.
-    four: Option<usize>,
-    two: Option<usize>,
-    one: Option<usize>,
-}
-
-impl Division {
-    #[inline(always)]
-    fn new(width: usize, block: usize) -> Division {
-        let (blocks, rest) = (width / block, width % block);
-        let mut at = blocks * block;
-        let mut part = |samples: usize| {
-            let begin = (rest & samples != 0).then_some(at);
-            at += rest & samples;
-            begin
-        };
-        let (four, two, one) = (part(4), part(2), part(1));
-        Division { blocks, four, two, one }
-    }
-}
-
 impl Rows<'_> {
-    /// Brings the column sums to row `y` and makes blocks of them.
+    /// Brings the column sums to row `y` and adds them up along it.
     #[inline(always)]
     fn sums<S: Simd>(&mut self, s: S, y: usize) {
         let Buffers { input, in_row, outputs, .. } = self.buffers;
         let [height, width] = self.formula.window;
         let vectors = (outputs[1] + width - 1).div_ceil(S::HALF);
-        let all = ((outputs[1].next_multiple_of(S::LANES) + width).div_ceil(S::HALF) + 4).min(self.scratch.columns[0].len() / S::HALF);
-        let FusedScratch { columns: [sums, squares], blocks, fours, twos, .. } = &mut *self.scratch;
-        let (sums, squares) = (&mut sums[..], &mut squares[..]);
-        let ([sum_blocks, square_blocks], [sum_fours, square_fours], [sum_twos, square_twos]) = (blocks, fours, twos);
-        let (sum_blocks, square_blocks) = (&mut sum_blocks[..], &mut square_blocks[..]);
-        let (sum_fours, square_fours) = (&mut sum_fours[..], &mut square_fours[..]);
-        let (sum_twos, square_twos) = (&mut sum_twos[..], &mut square_twos[..]);
+        let line = |row: usize| S::half_rows(&input[row * in_row..][..vectors * S::HALF]);
+        let FusedScratch { columns: [sums, squares], totals: [sum_totals, square_totals], zeros, .. } = &mut *self.scratch;
+        let (sums, squares) = (&mut S::double_rows_mut(sums)[..vectors], &mut S::double_rows_mut(squares)[..vectors]);
+        let sum_totals = &mut S::double_rows_mut(&mut sum_totals[AHEAD..])[..vectors];
+        let square_totals = &mut S::double_rows_mut(&mut square_totals[AHEAD..])[..vectors];
         if y == 0 {
-            sums.fill(0.0);
-            squares.fill(0.0);
+            for (sum, square) in sums.iter_mut().zip(squares.iter_mut()) {
+                s.store_double(sum, s.splat_double(0.0));
+                s.store_double(square, s.splat_double(0.0));
+            }
             for row in 0..height - 1 {
-                let row = &input[row * in_row..];
-                for v in 0..vectors {
-                    let at = v * S::HALF;
-                    let value = s.widen(row, at);
-                    s.store_double(sums, at, s.add_double(s.load_double(sums, at), value));
-                    s.store_double(squares, at, s.mul_add_double(value, value, s.load_double(squares, at)));
+                for ((value, sum), square) in line(row).iter().zip(sums.iter_mut()).zip(squares.iter_mut()) {
+                    let value = s.widen(value);
+                    s.store_double(sum, s.add_double(s.load_double(sum), value));
+                    s.store_double(square, s.mul_add_double(value, value, s.load_double(square)));
                 }
             }
         }
-        let enters = &input[(y + height - 1) * in_row..][..vectors * S::HALF];
-        let leaves = if y == 0 { None } else { Some(&input[(y - 1) * in_row..][..vectors * S::HALF]) };
-        let division = Division::new(width, S::HALF);
-        let (mut sum_delay, mut square_delay) = (Delayed::new(s), Delayed::new(s));
-        let zero = s.splat_double(0.0);
-        for v in 0..all {
-            let at = v * S::HALF;
-            let (mut sum, mut square) = (zero, zero);
-            if v < vectors {
-                let value = s.widen(enters, at);
-                sum = s.add_double(s.load_double(sums, at), value);
-                square = s.mul_add_double(value, value, s.load_double(squares, at));
-                if let Some(leaves) = leaves {
-                    let value = s.widen(leaves, at);
-                    sum = s.sub_double(sum, value);
-                    square = s.sub_mul_double(value, value, square);
-                }
-                s.store_double(sums, at, sum);
-                s.store_double(squares, at, square);
-            }
-            s.store_double(sum_blocks, at, sum_delay.push(s, sum));
-            s.store_double(square_blocks, at, square_delay.push(s, square));
-            if division.four.is_some() {
-                s.store_double(sum_fours, at, sum_delay.four);
-                s.store_double(square_fours, at, square_delay.four);
-            }
-            if division.two.is_some() {
-                s.store_double(sum_twos, at, sum_delay.two);
-                s.store_double(square_twos, at, square_delay.two);
-            }
+        let leaves = if y == 0 { &S::half_rows(zeros)[..vectors] } else { line(y - 1) };
+        let shifted_in = s.widen(&S::half_rows(zeros)[0]);
+        let samples = line(y + height - 1).iter().zip(leaves);
+        let totals = sum_totals.iter_mut().zip(square_totals);
+        let (mut before, mut squares_before) = (s.splat_double(0.0), s.splat_double(0.0));
+        for (((enters, leaves), (sum_total, square_total)), (sum, square)) in samples.zip(totals).zip(sums.iter_mut().zip(squares)) {
+            let (enters, leaves) = (s.widen(enters), s.widen(leaves));
+            let column = s.sub_double(s.add_double(s.load_double(sum), enters), leaves);
+            let column_squares = s.sub_mul_double(leaves, leaves, s.mul_add_double(enters, enters, s.load_double(square)));
+            s.store_double(sum, column);
+            s.store_double(square, column_squares);
+            let (along, squares_along) = (s.scan(column, shifted_in), s.scan(column_squares, shifted_in));
+            s.store_double(sum_total, s.add_double(before, along));
+            s.store_double(square_total, s.add_double(squares_before, squares_along));
+            before = s.add_double(before, s.spread_last(along));
+            squares_before = s.add_double(squares_before, s.spread_last(squares_along));
         }
     }
 
@@ -228,126 +189,58 @@ impl Rows<'_> {
     fn scores<S: Simd, const CENTRED: bool, const EXACT: bool>(&mut self, s: S, y: usize) -> bool {
         let Formula { window, exact, share, .. } = self.formula;
         let Buffers { out_row, outputs, .. } = self.buffers;
-        let scores = &mut self.buffers.cross[y * out_row..][..outputs[1].next_multiple_of(S::LANES)];
-        let limits = &self.scratch.limits[..];
+        let reach = outputs[1].next_multiple_of(S::LANES);
+        let row = &mut self.buffers.cross[y * out_row..][..reach];
         let n = (window[0] * window[1]) as f64;
         let (count, per_sample, share) = (s.splat_double(n), s.splat_double(1.0 / n), s.splat_double(share));
         let exact = exact.unwrap_or(Exact { template_sum: 0.0, gain: 1.0 });
         let (template_sum, gain) = (s.splat_double(exact.template_sum), s.splat(exact.gain as f32));
-        let division = Division::new(window[1], S::HALF);
-        let mut slide = Slide::new(s, self.scratch, division.blocks);
-        let mut seen = s.splat(0.0);
-        let zero = s.splat_double(0.0);
-        for x in (0..outputs[1]).step_by(S::LANES) {
-            let cross = s.load_at(scores, x);
+        let [sums, squares] = &self.scratch.totals;
+        // The totals before the first column of each window, and with the last.
+        let (begin, end) = (AHEAD - 1, AHEAD - 1 + window[1]);
+        let (sums_before, sums_last) = (pairs::<S>(&sums[begin..][..reach]), pairs::<S>(&sums[end..][..reach]));
+        let (squares_before, squares_last) = (pairs::<S>(&squares[begin..][..reach]), pairs::<S>(&squares[end..][..reach]));
+        let sums = sums_before.iter().zip(sums_last);
+        let squares = squares_before.iter().zip(squares_last);
+        let whole = outputs[1] / S::LANES;
+        let (mut seen, zero) = (s.splat(0.0), s.splat_double(0.0));
+        let scores = S::rows_mut(row).iter_mut().zip(&self.scratch.limits);
+        for (number, (((score, limit), sums), squares)) in scores.zip(sums).zip(squares).enumerate() {
+            let cross = s.load(score);
+            let (limit, crosses) = (s.splat_double(*limit), if CENTRED && EXACT { s.split(cross) } else { [zero; 2] });
             let (mut energies, mut centred) = ([zero; 2], [zero; 2]);
             for half in 0..2 {
-                let at = x + half * S::HALF;
-                let [i, ii] = slide.next(s, at, &division);
+                let i = s.sub_double(s.load_double(&sums.1[half]), s.load_double(&sums.0[half]));
+                let ii = s.sub_double(s.load_double(&squares.1[half]), s.load_double(&squares.0[half]));
                 let energy = match (CENTRED, EXACT) {
                     (true, true) => s.sub_mul_double(i, i, s.mul_double(ii, count)),
                     (true, false) => s.sub_mul_double(s.mul_double(i, per_sample), i, ii),
                     (false, _) => ii,
                 };
-                let limit = if EXACT { zero } else { s.mul_add_double(share, ii, s.load_double(limits, at)) };
+                let limit = if EXACT { zero } else { s.mul_add_double(share, ii, limit) };
                 energies[half] = s.above(energy, limit);
                 if CENTRED && EXACT {
-                    centred[half] = s.sub_mul_double(i, template_sum, s.mul_double(s.widen(scores, at), count));
+                    centred[half] = s.sub_mul_double(i, template_sum, s.mul_double(crosses[half], count));
                 }
             }
             let root = s.reciprocal_root(s.narrow(energies[0], energies[1]));
             let cross = if CENTRED && EXACT { s.narrow(centred[0], centred[1]) } else { cross };
-            let score = if EXACT { s.mul(s.mul(cross, gain), root) } else { s.mul(cross, root) };
-            let score = s.clamp(score);
+            let value = if EXACT { s.mul(s.mul(cross, gain), root) } else { s.mul(cross, root) };
+            let value = s.clamp(value);
             // What lies past the row is no panel.
-            if x + S::LANES <= outputs[1] {
-                seen = s.add(seen, score);
+            if number < whole {
+                seen = s.add(seen, value);
             }
-            s.store_at(scores, x, score);
+            s.store(score, value);
         }
-        let whole = outputs[1] / S::LANES * S::LANES;
-        s.any_nan(seen) || scores[whole..outputs[1]].iter().any(|score| score.is_nan())
+        s.any_nan(seen) || row[whole * S::LANES..outputs[1]].iter().any(|score| score.is_nan())
     }
 }
 
-/// Window sums along a row, a vector after the other: of samples and of squares.
-struct Slide<'a, S: Simd> {
-    blocks: usize,
-    sums: [Line<'a, S>; 2],
-}
-
-/// One of the two sums.
-struct Line<'a, S: Simd> {
-    /// The sum of the whole blocks of the next window, where windows slide.
-    sum: S::Double,
-    blocks: &'a [f64],
-    fours: &'a [f64],
-    twos: &'a [f64],
-    columns: &'a [f64],
-}
-
-/// From this many blocks on a window slides.
-const SLIDES: usize = 3;
-
-impl<'a, S: Simd> Slide<'a, S> {
-    #[inline(always)]
-    fn new(s: S, scratch: &'a FusedScratch, blocks: usize) -> Slide<'a, S> {
-        let mut sums = [Line::new(s, scratch, 0), Line::new(s, scratch, 1)];
-        if blocks >= SLIDES {
-            for line in &mut sums {
-                for block in 0..blocks {
-                    line.sum = s.add_double(line.sum, s.load_double(line.blocks, (block + Line::<S>::BACK) * S::HALF));
-                }
-            }
-        }
-        Slide { blocks, sums }
-    }
-
-    /// Sums of samples and of squares of the windows that begin at `at` and the columns after it; `at` is that of the call
-    /// before plus a vector.
-    #[inline(always)]
-    fn next(&mut self, s: S, at: usize, division: &Division) -> [S::Double; 2] {
-        let [i, ii] = &mut self.sums;
-        [i.next(s, at, self.blocks, division), ii.next(s, at, self.blocks, division)]
-    }
-}
-
-impl<'a, S: Simd> Line<'a, S> {
-    #[inline(always)]
-    fn new(s: S, scratch: &'a FusedScratch, which: usize) -> Line<'a, S> {
-        let FusedScratch { blocks, fours, twos, columns, .. } = scratch;
-        let sum = s.splat_double(0.0);
-        Line { sum, blocks: &blocks[which], fours: &fours[which], twos: &twos[which], columns: &columns[which] }
-    }
-
-    /// Doublings of a block: the vectors that it lies back.
-    const BACK: usize = if S::HALF == 8 { 3 } else { 2 };
-
-    #[inline(always)]
-    fn next(&mut self, s: S, at: usize, blocks: usize, division: &Division) -> S::Double {
-        let base = at + Self::BACK * S::HALF;
-        let mut window = s.splat_double(0.0);
-        if blocks >= SLIDES {
-            window = self.sum;
-            let change = s.sub_double(s.load_double(self.blocks, base + blocks * S::HALF), s.load_double(self.blocks, base));
-            self.sum = s.add_double(self.sum, change);
-        } else if blocks > 0 {
-            window = s.load_double(self.blocks, base);
-            if blocks == 2 {
-                window = s.add_double(window, s.load_double(self.blocks, base + S::HALF));
-            }
-        }
-        if let Some(from) = division.four {
-            window = s.add_double(window, s.load_double(self.fours, at + from + 2 * S::HALF));
-        }
-        if let Some(from) = division.two {
-            window = s.add_double(window, s.load_double(self.twos, at + from + S::HALF));
-        }
-        if let Some(from) = division.one {
-            window = s.add_double(window, s.load_double(self.columns, at + from));
-        }
-        window
-    }
+/// Sums of as many windows as a vector of `f32` has values, after each other.
+#[inline(always)]
+fn pairs<S: Simd>(sums: &[f64]) -> &[[S::DoubleRow; 2]] {
+    S::double_rows(sums).as_chunks().0
 }
 
 /// The sum of squares of a buffer, to a few digits.
@@ -457,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn every_width_divides_into_blocks() {
+    fn every_width_of_template() {
         every_set(|vectors| {
             for width in (1..=40).chain([63, 64, 65, 200]) {
                 check(vectors, &Case { window: [2, width], outputs: [5, 50], centred: true, exact: false, seed: width as u64 }, 5);

@@ -362,6 +362,8 @@ impl Simd for Avx512 {
     const LANES: usize = 16;
     const HALF: usize = 8;
     type Row = [f32; 16];
+    type HalfRow = [f32; 8];
+    type DoubleRow = [f64; 8];
     type Single = x86::__m512;
     type Double = x86::__m512d;
 
@@ -383,6 +385,21 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     fn rows_mut(values: &mut [f32]) -> &mut [[f32; 16]] {
+        values.as_chunks_mut().0
+    }
+
+    #[inline(always)]
+    fn half_rows(values: &[f32]) -> &[[f32; 8]] {
+        values.as_chunks().0
+    }
+
+    #[inline(always)]
+    fn double_rows(values: &[f64]) -> &[[f64; 8]] {
+        values.as_chunks().0
+    }
+
+    #[inline(always)]
+    fn double_rows_mut(values: &mut [f64]) -> &mut [[f64; 8]] {
         values.as_chunks_mut().0
     }
 
@@ -433,9 +450,10 @@ impl Simd for Avx512 {
             }
         };
         fn splat_double(value: f64) -> x86::__m512d = x86::_mm512_set1_pd(value);
-        fn load_double(values: &[f64], at: usize) -> x86::__m512d = x86::_mm512_loadu_pd(values[at..at + 8].as_ptr());
-        fn store_double(values: &mut [f64], at: usize, value: x86::__m512d) = x86::_mm512_storeu_pd(values[at..at + 8].as_mut_ptr(), value);
-        fn widen(values: &[f32], at: usize) -> x86::__m512d = x86::_mm512_cvtps_pd(x86::_mm256_loadu_ps(values[at..at + 8].as_ptr()));
+        fn load_double(row: &[f64; 8]) -> x86::__m512d = x86::_mm512_loadu_pd(row.as_ptr());
+        fn store_double(row: &mut [f64; 8], value: x86::__m512d) = x86::_mm512_storeu_pd(row.as_mut_ptr(), value);
+        fn widen(row: &[f32; 8]) -> x86::__m512d = x86::_mm512_cvtps_pd(x86::_mm256_loadu_ps(row.as_ptr()));
+        fn split(a: x86::__m512) -> [x86::__m512d; 2] = [x86::_mm512_cvtps_pd(x86::_mm512_castps512_ps256(a)), x86::_mm512_cvtps_pd(x86::_mm256_castpd_ps(x86::_mm512_extractf64x4_pd::<1>(x86::_mm512_castps_pd(a))))];
         fn narrow(low: x86::__m512d, high: x86::__m512d) -> x86::__m512 = {
             let low = x86::_mm512_castps_pd(x86::_mm512_castps256_ps512(x86::_mm512_cvtpd_ps(low)));
             x86::_mm512_castpd_ps(x86::_mm512_insertf64x4::<1>(low, x86::_mm256_castps_pd(x86::_mm512_cvtpd_ps(high))))
@@ -447,15 +465,16 @@ impl Simd for Avx512 {
         fn sub_mul_double(a: x86::__m512d, b: x86::__m512d, c: x86::__m512d) -> x86::__m512d = x86::_mm512_fnmadd_pd(a, b, c);
         fn above(a: x86::__m512d, limit: x86::__m512d) -> x86::__m512d =
             x86::_mm512_mask_blend_pd(x86::_mm512_cmp_pd_mask::<{ x86::_CMP_GT_OQ }>(a, limit), x86::_mm512_set1_pd(f64::NAN), a);
-    }
-
-    #[inline(always)]
-    fn slide<const BY: i32>(self, low: x86::__m512d, high: x86::__m512d) -> x86::__m512d {
-        // SAFETY: `self` is made only where the processor was asked for the instruction set (`new`).
-        unsafe {
-            let (low, high) = (x86::_mm512_castpd_si512(low), x86::_mm512_castpd_si512(high));
-            x86::_mm512_castsi512_pd(x86::_mm512_alignr_epi64::<BY>(high, low))
-        }
+        fn scan(a: x86::__m512d, zeros: x86::__m512d) -> x86::__m512d = {
+            let zeros = x86::_mm512_castpd_si512(zeros);
+            let one = x86::_mm512_alignr_epi64::<7>(x86::_mm512_castpd_si512(a), zeros);
+            let a = x86::_mm512_add_pd(a, x86::_mm512_castsi512_pd(one));
+            let two = x86::_mm512_alignr_epi64::<6>(x86::_mm512_castpd_si512(a), zeros);
+            let a = x86::_mm512_add_pd(a, x86::_mm512_castsi512_pd(two));
+            let four = x86::_mm512_alignr_epi64::<4>(x86::_mm512_castpd_si512(a), zeros);
+            x86::_mm512_add_pd(a, x86::_mm512_castsi512_pd(four))
+        };
+        fn spread_last(a: x86::__m512d) -> x86::__m512d = x86::_mm512_permutexvar_pd(x86::_mm512_set1_epi64(7), a);
     }
 }
 
@@ -464,6 +483,8 @@ impl Simd for Avx2 {
     const LANES: usize = 8;
     const HALF: usize = 4;
     type Row = [f32; 8];
+    type HalfRow = [f32; 4];
+    type DoubleRow = [f64; 4];
     type Single = x86::__m256;
     type Double = x86::__m256d;
 
@@ -485,6 +506,21 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn rows_mut(values: &mut [f32]) -> &mut [[f32; 8]] {
+        values.as_chunks_mut().0
+    }
+
+    #[inline(always)]
+    fn half_rows(values: &[f32]) -> &[[f32; 4]] {
+        values.as_chunks().0
+    }
+
+    #[inline(always)]
+    fn double_rows(values: &[f64]) -> &[[f64; 4]] {
+        values.as_chunks().0
+    }
+
+    #[inline(always)]
+    fn double_rows_mut(values: &mut [f64]) -> &mut [[f64; 4]] {
         values.as_chunks_mut().0
     }
 
@@ -542,9 +578,10 @@ impl Simd for Avx2 {
             }
         };
         fn splat_double(value: f64) -> x86::__m256d = x86::_mm256_set1_pd(value);
-        fn load_double(values: &[f64], at: usize) -> x86::__m256d = x86::_mm256_loadu_pd(values[at..at + 4].as_ptr());
-        fn store_double(values: &mut [f64], at: usize, value: x86::__m256d) = x86::_mm256_storeu_pd(values[at..at + 4].as_mut_ptr(), value);
-        fn widen(values: &[f32], at: usize) -> x86::__m256d = x86::_mm256_cvtps_pd(x86::_mm_loadu_ps(values[at..at + 4].as_ptr()));
+        fn load_double(row: &[f64; 4]) -> x86::__m256d = x86::_mm256_loadu_pd(row.as_ptr());
+        fn store_double(row: &mut [f64; 4], value: x86::__m256d) = x86::_mm256_storeu_pd(row.as_mut_ptr(), value);
+        fn widen(row: &[f32; 4]) -> x86::__m256d = x86::_mm256_cvtps_pd(x86::_mm_loadu_ps(row.as_ptr()));
+        fn split(a: x86::__m256) -> [x86::__m256d; 2] = [x86::_mm256_cvtps_pd(x86::_mm256_castps256_ps128(a)), x86::_mm256_cvtps_pd(x86::_mm256_extractf128_ps::<1>(a))];
         fn narrow(low: x86::__m256d, high: x86::__m256d) -> x86::__m256 =
             x86::_mm256_insertf128_ps::<1>(x86::_mm256_castps128_ps256(x86::_mm256_cvtpd_ps(low)), x86::_mm256_cvtpd_ps(high));
         fn add_double(a: x86::__m256d, b: x86::__m256d) -> x86::__m256d = x86::_mm256_add_pd(a, b);
@@ -554,16 +591,13 @@ impl Simd for Avx2 {
         fn sub_mul_double(a: x86::__m256d, b: x86::__m256d, c: x86::__m256d) -> x86::__m256d = x86::_mm256_fnmadd_pd(a, b, c);
         fn above(a: x86::__m256d, limit: x86::__m256d) -> x86::__m256d =
             x86::_mm256_blendv_pd(x86::_mm256_set1_pd(f64::NAN), a, x86::_mm256_cmp_pd::<{ x86::_CMP_GT_OQ }>(a, limit));
-    }
-
-    #[inline(always)]
-    fn slide<const BY: i32>(self, low: x86::__m256d, high: x86::__m256d) -> x86::__m256d {
-        // SAFETY: `self` is made only where the processor was asked for the instruction set (`new`).
-        unsafe {
-            // Lanes 2 and 3 of low, 0 and 1 of high.
-            let middle = x86::_mm256_permute2f128_pd::<0x21>(low, high);
-            if BY == 1 { x86::_mm256_shuffle_pd::<0b0101>(low, middle) } else { middle }
-        }
+        fn scan(a: x86::__m256d, zeros: x86::__m256d) -> x86::__m256d = {
+            // Two zeros, then lanes 0 and 1; of these and the lanes themselves: zero and lanes 0 to 2.
+            let one = x86::_mm256_shuffle_pd::<0b0101>(x86::_mm256_permute2f128_pd::<0x20>(zeros, a), a);
+            let a = x86::_mm256_add_pd(a, one);
+            x86::_mm256_add_pd(a, x86::_mm256_permute2f128_pd::<0x20>(zeros, a))
+        };
+        fn spread_last(a: x86::__m256d) -> x86::__m256d = x86::_mm256_permute4x64_pd::<0xff>(a);
     }
 }
 

@@ -20,6 +20,10 @@ pub trait Simd: Copy {
     const HALF: usize;
     /// As many `f32` in memory as a vector has.
     type Row: Copy;
+    /// As many `f32` in memory as a vector of `f64` has values.
+    type HalfRow: Copy;
+    /// As many `f64` in memory as a vector has.
+    type DoubleRow: Copy;
     /// A vector of `f32`.
     type Single: Copy;
     /// A vector of `f64`.
@@ -32,6 +36,12 @@ pub trait Simd: Copy {
     fn rows(values: &[f32]) -> &[Self::Row];
     /// Whole rows of values, to be written.
     fn rows_mut(values: &mut [f32]) -> &mut [Self::Row];
+    /// Whole half rows of values.
+    fn half_rows(values: &[f32]) -> &[Self::HalfRow];
+    /// Whole rows of `f64`.
+    fn double_rows(values: &[f64]) -> &[Self::DoubleRow];
+    /// Whole rows of `f64`, to be written.
+    fn double_rows_mut(values: &mut [f64]) -> &mut [Self::DoubleRow];
 
     /// `value` in every lane.
     fn splat(self, value: f32) -> Self::Single;
@@ -70,12 +80,14 @@ pub trait Simd: Copy {
 
     /// `value` in every lane.
     fn splat_double(self, value: f64) -> Self::Double;
-    /// The values from `at`.
-    fn load_double(self, values: &[f64], at: usize) -> Self::Double;
-    /// To the values from `at`.
-    fn store_double(self, values: &mut [f64], at: usize, value: Self::Double);
-    /// `HALF` values from `at`, as `f64`.
-    fn widen(self, values: &[f32], at: usize) -> Self::Double;
+    /// A row.
+    fn load_double(self, row: &Self::DoubleRow) -> Self::Double;
+    /// To a row.
+    fn store_double(self, row: &mut Self::DoubleRow, value: Self::Double);
+    /// Half a row, as `f64`.
+    fn widen(self, row: &Self::HalfRow) -> Self::Double;
+    /// The lower and the upper half of a vector, as `f64`.
+    fn split(self, a: Self::Single) -> [Self::Double; 2];
     /// Two vectors rounded to `f32`: `low` in the first lanes.
     fn narrow(self, low: Self::Double, high: Self::Double) -> Self::Single;
     /// `a + b`
@@ -90,6 +102,9 @@ pub trait Simd: Copy {
     fn sub_mul_double(self, a: Self::Double, b: Self::Double, c: Self::Double) -> Self::Double;
     /// `a` where it exceeds `limit`, else NaN.
     fn above(self, a: Self::Double, limit: Self::Double) -> Self::Double;
-    /// The `HALF` lanes of `low` and then `high` from lane `by` (1, 2 or 4; below `HALF`).
-    fn slide<const BY: i32>(self, low: Self::Double, high: Self::Double) -> Self::Double;
+    /// The sum of the lanes up to each. `zeros` are shifted in: read them from memory, or the compiler, knowing them, makes an
+    /// expansion of lanes of it, which is slower.
+    fn scan(self, a: Self::Double, zeros: Self::Double) -> Self::Double;
+    /// The last lane in every lane.
+    fn spread_last(self, a: Self::Double) -> Self::Double;
 }

@@ -17,7 +17,7 @@ use super::doubt::{self, Doubt, Figures, Model, Promise, Rounding};
 use super::factor::{self, Factors};
 use super::finish::{self, ChannelRow, Common, Constants, Rows, Width};
 use super::fourier::{Fourier, FourierScratch};
-use super::fused::{self, FusedScratch};
+use super::fused::{self, FusedScratch, Steps};
 use super::isa::{self, IsaSet, Vectors};
 use super::planar::{Planar, PlanarScratch, Planes};
 use super::real::Real;
@@ -754,7 +754,8 @@ impl<T: Real> TileContext<T> {
                 .map(|(row, column)| figure(row, column).energy)
                 .sum(),
         };
-        let running = self.scheme.promise.map_or(0.0, |promise| doubt::of_running_sums(&promise, fused::steps(outputs)));
+        let steps = Steps::new(outputs, [window_height, window_width]);
+        let running = self.scheme.promise.map_or(0.0, |promise| doubt::of_running_sums(&promise, &steps));
         let faint = if *scale != 1.0 { T::FAINT } else { 0.0 };
         let formula = fused::Formula {
             window: [window_height, window_width],
@@ -763,13 +764,17 @@ impl<T: Real> TileContext<T> {
             share: template.doubt.at(0.0, 0.0).1,
         };
         let mut doubtful = false;
+        let lanes = vectors.lanes();
         for row in 0..rows {
             for column in 0..columns {
                 let figure = figure(row, column);
                 let (limit, _) = template.doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(template.largest));
-                let begin = column * pair_width;
-                let end = if column + 1 == columns { work.limits.len() } else { begin + pair_width };
-                work.limits[begin..end].fill((limit + running * energy).max(faint));
+                let limit = (limit + running * energy).max(faint);
+                // A vector that belongs to two pairs takes the higher limit.
+                let (first, end) = (column * pair_width / lanes, ((column + 1) * pair_width).div_ceil(lanes).min(work.limits.len()));
+                let shared = (column > 0 && !(column * pair_width).is_multiple_of(lanes)).then(|| work.limits[first]);
+                work.limits[first..end].fill(limit);
+                work.limits[first] = limit.max(shared.unwrap_or(0.0));
             }
             let buffers = fused::Buffers { input, in_row: self.in_pitch.row, cross: &mut *cross, out_row: self.out_pitch.row, outputs };
             let rows = [row * pair_height, outputs[0].min((row + 1) * pair_height)];
