@@ -1,7 +1,7 @@
 //! Window sums and scores of a whole tile, fused, in vectors: one channel in f32, no mask, zncc or ncc.
 //!
 //! `r = cross / sqrt(energy)` with `energy = sum P^2 - (sum P)^2 / n`. Sums run down the columns in f64: a row is added, the row
-//! that leaves the window is subtracted. Along the row they are added up from its begin, within a vector and from vector to
+//! that leaves the window is subtracted; in a volume the same is done from plane to plane before ([`Stack`]). Along the row they are added up from its begin, within a vector and from vector to
 //! vector, and a window is the difference of two of these. For integers all of this is exact. For floats what is subtracted
 //! leaves rounding behind, of the size of the tile's energy: [`Steps`] says how many roundings, docs/numerics.md what that does
 //! to the doubt. A panel whose energy does not exceed its limit is left as NaN, which no other panel becomes; the caller settles it.
@@ -12,7 +12,7 @@ use super::simd::{Job, Simd};
 /// Roundings that window sums of a tile may have gone through, at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steps {
-    /// Down the columns, each of the size of a column's sum.
+    /// From plane to plane and down the columns, each of the size of a column's sum.
     pub down: f64,
     /// Along the row, from one side of a window to the other, each of the size of the row's sum.
     pub along: f64,
@@ -21,13 +21,13 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Those of a tile of these outputs, of templates of this height and width.
-    pub fn new(outputs: [usize; 2], [height, width]: [usize; 2]) -> Steps {
+    /// Those of a tile of these outputs, of templates of this depth, height and width.
+    pub fn new(outputs: [usize; 3], [depth, height, width]: [usize; 3]) -> Steps {
         Steps {
-            down: (2 * outputs[0] + height) as f64,
+            down: (2 * (outputs[0] + outputs[1]) + depth + height) as f64,
             // Vectors have at least four lanes; three steps within one on either side, and the difference.
             along: (width / 4 + 12) as f64,
-            stretch: ((outputs[1] + width - 1) as f64 / width as f64).sqrt(),
+            stretch: ((outputs[2] + width - 1) as f64 / width as f64).sqrt(),
         }
     }
 }
@@ -44,8 +44,8 @@ pub struct Exact {
 /// What a tile's scores are made with.
 #[derive(Clone, Copy, Debug)]
 pub struct Formula {
-    /// Height and width of the template.
-    pub window: [usize; 2],
+    /// Depth, height and width of the template.
+    pub window: [usize; 3],
     /// The mean of a panel is taken from it.
     pub centred: bool,
     /// Samples are integers, and so is the cross term: no energy above 0 is in doubt.
@@ -54,13 +54,13 @@ pub struct Formula {
     pub share: f64,
 }
 
-/// Where the samples and the cross term of a tile lie.
+/// Where the samples and the cross term of a plane of a tile lie.
 pub struct Buffers<'a> {
-    /// Samples.
+    /// Samples of the first plane under the template.
     pub input: &'a [f32],
     /// From one row of samples to the next: whole vectors, zeros past the samples.
     pub in_row: usize,
-    /// Cross terms; scores afterwards.
+    /// Cross terms of the plane; scores afterwards.
     pub cross: &'a mut [f32],
     /// From one row of cross terms to the next: whole vectors.
     pub out_row: usize,
@@ -68,8 +68,10 @@ pub struct Buffers<'a> {
     pub outputs: [usize; 2],
 }
 
-/// Sums of one row, each for samples and for squares.
+/// Sums of one plane and of one row, each for samples and for squares.
 pub struct FusedScratch {
+    /// Of the planes under the template, row by row and a row of zeros; empty where there is one.
+    stack: [Aligned<f64>; 2],
     /// Of the columns under the template.
     columns: [Aligned<f64>; 2],
     /// Of these from the row's begin up to each, after [`AHEAD`] zeros.
@@ -78,45 +80,169 @@ pub struct FusedScratch {
     zeros: Aligned<f32>,
     /// The limit of the panels of a row, one for each vector of outputs.
     pub limits: Vec<f64>,
+    row: usize,
 }
 
 /// Zeros before the totals of a row, so that they begin at a whole vector and the total before the first column is there.
 const AHEAD: usize = 8;
 
 impl FusedScratch {
-    /// For tiles of up to so many outputs a row, of templates of this width.
-    pub fn new(outputs: usize, window: usize) -> FusedScratch {
-        let row = || [Aligned::new(0.0, row_len(outputs, window)), Aligned::new(0.0, row_len(outputs, window))];
-        let zeros = Aligned::new(0.0, row_len(outputs, window));
-        FusedScratch { columns: row(), totals: row(), zeros, limits: vec![0.0; limits(outputs)] }
+    /// For tiles of up to so many outputs an axis, of templates of this shape.
+    pub fn new(outputs: [usize; 3], window: [usize; 3]) -> FusedScratch {
+        let row = row_len(outputs, window);
+        let pair = |len: usize| [Aligned::new(0.0, len), Aligned::new(0.0, len)];
+        FusedScratch {
+            stack: pair(stack_rows(outputs, window) * row),
+            columns: pair(row),
+            totals: pair(row),
+            zeros: Aligned::new(0.0, row),
+            limits: vec![0.0; limits(outputs)],
+            row,
+        }
     }
 
     /// Bytes of that.
-    pub fn bytes(outputs: usize, window: usize) -> usize {
+    pub fn bytes(outputs: [usize; 3], window: [usize; 3]) -> usize {
         let row = row_len(outputs, window);
-        4 * Aligned::<f64>::bytes(row) + Aligned::<f32>::bytes(row) + 8 * limits(outputs)
+        let sums = 4 * Aligned::<f64>::bytes(row) + 2 * Aligned::<f64>::bytes(stack_rows(outputs, window) * row);
+        sums + Aligned::<f32>::bytes(row) + 8 * limits(outputs)
     }
 }
 
 /// Values of a row of sums, with what vectors reach past it.
-fn row_len(outputs: usize, window: usize) -> usize {
-    (outputs + window).next_multiple_of(16) + 2 * AHEAD + 16
+fn row_len(outputs: [usize; 3], window: [usize; 3]) -> usize {
+    (outputs[2] + window[2]).next_multiple_of(16) + 2 * AHEAD + 16
+}
+
+/// Rows of the sums over planes, with one of zeros.
+fn stack_rows(outputs: [usize; 3], window: [usize; 3]) -> usize {
+    if window[0] > 1 { outputs[1] + window[1] } else { 0 }
 }
 
 /// Limits of a row: as many as the narrowest vectors need.
-fn limits(outputs: usize) -> usize {
-    outputs.div_ceil(4)
+fn limits(outputs: [usize; 3]) -> usize {
+    outputs[2].div_ceil(4)
 }
 
-/// Scores rows `rows` of a tile; the rows before them were scored by the same buffers just before, unless they begin at 0.
+/// Brings the sums over the planes under a template to the next output plane of a tile.
+pub struct Stack<'a> {
+    /// Planes of the template.
+    pub depth: usize,
+    /// The output plane; the sums are those of the one before, unless it is the first.
+    pub plane: usize,
+    /// Samples of the whole tile.
+    pub input: &'a [f32],
+    /// From one row of samples to the next, and from one plane to the next.
+    pub pitches: [usize; 2],
+    /// Samples: rows and columns.
+    pub samples: [usize; 2],
+    /// Where the sums are.
+    pub scratch: &'a mut FusedScratch,
+}
+
+impl Job for Stack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Stack { depth, plane, input, pitches: [in_row, in_plane], samples: [rows, columns], scratch } = self;
+        let vectors = columns.div_ceil(S::HALF);
+        let FusedScratch { stack: [sums, squares], zeros, row: pitch, .. } = scratch;
+        let nothing = Single::<S>(&S::half_rows(zeros)[..vectors]);
+        for y in 0..rows {
+            let line = |z: usize| Single::<S>(&S::half_rows(&input[z * in_plane + y * in_row..][..vectors * S::HALF])[..vectors]);
+            let (sums, squares) = (
+                &mut S::double_rows_mut(&mut sums[y * *pitch..])[..vectors],
+                &mut S::double_rows_mut(&mut squares[y * *pitch..])[..vectors],
+            );
+            let (enter, leave) = if plane == 0 { (depth - 1, None) } else { (plane + depth - 1, Some(plane - 1)) };
+            if plane == 0 {
+                clear(s, sums, squares);
+                for z in 0..depth - 1 {
+                    add(s, line(z), sums, squares);
+                }
+            }
+            let (enters, leaves) = (line(enter), leave.map_or(nothing, line));
+            for v in 0..vectors {
+                let sum = enters.add(s, v, [s.load_double(&sums[v]), s.load_double(&squares[v])]);
+                let [sum, square] = leaves.take(s, v, sum);
+                s.store_double(&mut sums[v], sum);
+                s.store_double(&mut squares[v], square);
+            }
+        }
+    }
+}
+
+/// A row of what column sums are made of.
+trait Line<S: Simd>: Copy {
+    /// A sum and a sum of squares with vector `v` of it.
+    fn add(self, s: S, v: usize, sums: [S::Double; 2]) -> [S::Double; 2];
+    /// Without it.
+    fn take(self, s: S, v: usize, sums: [S::Double; 2]) -> [S::Double; 2];
+}
+
+/// Samples.
+#[derive(Clone, Copy)]
+struct Single<'a, S: Simd>(&'a [S::HalfRow]);
+
+impl<S: Simd> Line<S> for Single<'_, S> {
+    #[inline(always)]
+    fn add(self, s: S, v: usize, [sum, square]: [S::Double; 2]) -> [S::Double; 2] {
+        let value = s.widen(&self.0[v]);
+        [s.add_double(sum, value), s.mul_add_double(value, value, square)]
+    }
+
+    #[inline(always)]
+    fn take(self, s: S, v: usize, [sum, square]: [S::Double; 2]) -> [S::Double; 2] {
+        let value = s.widen(&self.0[v]);
+        [s.sub_double(sum, value), s.sub_mul_double(value, value, square)]
+    }
+}
+
+/// Sums of samples and of squares.
+#[derive(Clone, Copy)]
+struct Stacked<'a, S: Simd>(&'a [S::DoubleRow], &'a [S::DoubleRow]);
+
+impl<S: Simd> Line<S> for Stacked<'_, S> {
+    #[inline(always)]
+    fn add(self, s: S, v: usize, [sum, square]: [S::Double; 2]) -> [S::Double; 2] {
+        [s.add_double(sum, s.load_double(&self.0[v])), s.add_double(square, s.load_double(&self.1[v]))]
+    }
+
+    #[inline(always)]
+    fn take(self, s: S, v: usize, [sum, square]: [S::Double; 2]) -> [S::Double; 2] {
+        [s.sub_double(sum, s.load_double(&self.0[v])), s.sub_double(square, s.load_double(&self.1[v]))]
+    }
+}
+
+#[inline(always)]
+fn clear<S: Simd>(s: S, sums: &mut [S::DoubleRow], squares: &mut [S::DoubleRow]) {
+    for (sum, square) in sums.iter_mut().zip(squares) {
+        s.store_double(sum, s.splat_double(0.0));
+        s.store_double(square, s.splat_double(0.0));
+    }
+}
+
+/// Adds a line to sums as long as it.
+#[inline(always)]
+fn add<S: Simd>(s: S, line: impl Line<S>, sums: &mut [S::DoubleRow], squares: &mut [S::DoubleRow]) {
+    let vectors = sums.len().min(squares.len());
+    for v in 0..vectors {
+        let [sum, square] = line.add(s, v, [s.load_double(&sums[v]), s.load_double(&squares[v])]);
+        s.store_double(&mut sums[v], sum);
+        s.store_double(&mut squares[v], square);
+    }
+}
+
+/// Scores rows `rows` of a plane; the rows before them were scored by the same buffers just before, unless they begin at 0.
 pub struct Rows<'a> {
     /// How.
     pub formula: Formula,
-    /// The tile.
+    /// The plane.
     pub buffers: Buffers<'a>,
     /// First row and the one after the last.
     pub rows: [usize; 2],
-    /// Row sums, and the limits of the panels of these rows.
+    /// Sums over planes, if there are several, row sums, and the limits of the panels of these rows.
     pub scratch: &'a mut FusedScratch,
 }
 
@@ -145,42 +271,20 @@ impl Rows<'_> {
     #[inline(always)]
     fn sums<S: Simd>(&mut self, s: S, y: usize) {
         let Buffers { input, in_row, outputs, .. } = self.buffers;
-        let [height, width] = self.formula.window;
+        let [depth, height, width] = self.formula.window;
         let vectors = (outputs[1] + width - 1).div_ceil(S::HALF);
-        let line = |row: usize| S::half_rows(&input[row * in_row..][..vectors * S::HALF]);
-        let FusedScratch { columns: [sums, squares], totals: [sum_totals, square_totals], zeros, .. } = &mut *self.scratch;
-        let (sums, squares) = (&mut S::double_rows_mut(sums)[..vectors], &mut S::double_rows_mut(squares)[..vectors]);
-        let sum_totals = &mut S::double_rows_mut(&mut sum_totals[AHEAD..])[..vectors];
-        let square_totals = &mut S::double_rows_mut(&mut square_totals[AHEAD..])[..vectors];
-        if y == 0 {
-            for (sum, square) in sums.iter_mut().zip(squares.iter_mut()) {
-                s.store_double(sum, s.splat_double(0.0));
-                s.store_double(square, s.splat_double(0.0));
-            }
-            for row in 0..height - 1 {
-                for ((value, sum), square) in line(row).iter().zip(sums.iter_mut()).zip(squares.iter_mut()) {
-                    let value = s.widen(value);
-                    s.store_double(sum, s.add_double(s.load_double(sum), value));
-                    s.store_double(square, s.mul_add_double(value, value, s.load_double(square)));
-                }
-            }
-        }
-        let leaves = if y == 0 { &S::half_rows(zeros)[..vectors] } else { line(y - 1) };
-        let shifted_in = s.widen(&S::half_rows(zeros)[0]);
-        let samples = line(y + height - 1).iter().zip(leaves);
-        let totals = sum_totals.iter_mut().zip(square_totals);
-        let (mut before, mut squares_before) = (s.splat_double(0.0), s.splat_double(0.0));
-        for (((enters, leaves), (sum_total, square_total)), (sum, square)) in samples.zip(totals).zip(sums.iter_mut().zip(squares)) {
-            let (enters, leaves) = (s.widen(enters), s.widen(leaves));
-            let column = s.sub_double(s.add_double(s.load_double(sum), enters), leaves);
-            let column_squares = s.sub_mul_double(leaves, leaves, s.mul_add_double(enters, enters, s.load_double(square)));
-            s.store_double(sum, column);
-            s.store_double(square, column_squares);
-            let (along, squares_along) = (s.scan(column, shifted_in), s.scan(column_squares, shifted_in));
-            s.store_double(sum_total, s.add_double(before, along));
-            s.store_double(square_total, s.add_double(squares_before, squares_along));
-            before = s.add_double(before, s.spread_last(along));
-            squares_before = s.add_double(squares_before, s.spread_last(squares_along));
+        let FusedScratch { stack: [sums, squares], columns, totals, zeros, row: pitch, .. } = &mut *self.scratch;
+        let run = Running { y, height, vectors, columns, totals, zeros: S::half_rows(zeros) };
+        if depth == 1 {
+            let nothing = Single::<S>(&S::half_rows(zeros)[..vectors]);
+            run.sums(s, |row| Single(&S::half_rows(&input[row * in_row..][..vectors * S::HALF])[..vectors]), nothing);
+        } else {
+            let line = |row: usize| {
+                let at = row * *pitch;
+                Stacked::<S>(&S::double_rows(&sums[at..])[..vectors], &S::double_rows(&squares[at..])[..vectors])
+            };
+            // After the rows of samples the scratch has one of zeros.
+            run.sums(s, line, line(sums.len() / *pitch - 1));
         }
     }
 
@@ -191,13 +295,13 @@ impl Rows<'_> {
         let Buffers { out_row, outputs, .. } = self.buffers;
         let reach = outputs[1].next_multiple_of(S::LANES);
         let row = &mut self.buffers.cross[y * out_row..][..reach];
-        let n = (window[0] * window[1]) as f64;
+        let n = window.iter().product::<usize>() as f64;
         let (count, per_sample, share) = (s.splat_double(n), s.splat_double(1.0 / n), s.splat_double(share));
         let exact = exact.unwrap_or(Exact { template_sum: 0.0, gain: 1.0 });
         let (template_sum, gain) = (s.splat_double(exact.template_sum), s.splat(exact.gain as f32));
         let [sums, squares] = &self.scratch.totals;
         // The totals before the first column of each window, and with the last.
-        let (begin, end) = (AHEAD - 1, AHEAD - 1 + window[1]);
+        let (begin, end) = (AHEAD - 1, AHEAD - 1 + window[2]);
         let (sums_before, sums_last) = (pairs::<S>(&sums[begin..][..reach]), pairs::<S>(&sums[end..][..reach]));
         let (squares_before, squares_last) = (pairs::<S>(&squares[begin..][..reach]), pairs::<S>(&squares[end..][..reach]));
         let sums = sums_before.iter().zip(sums_last);
@@ -234,6 +338,47 @@ impl Rows<'_> {
             s.store(score, value);
         }
         s.any_nan(seen) || row[whole * S::LANES..outputs[1]].iter().any(|score| score.is_nan())
+    }
+}
+
+/// Column sums on their way to row `y`, and their totals along it.
+struct Running<'a, S: Simd> {
+    y: usize,
+    height: usize,
+    vectors: usize,
+    columns: &'a mut [Aligned<f64>; 2],
+    totals: &'a mut [Aligned<f64>; 2],
+    zeros: &'a [S::HalfRow],
+}
+
+impl<S: Simd> Running<'_, S> {
+    /// Of what lines of these rows hold; what leaves the first window is `nothing`.
+    #[inline(always)]
+    fn sums<L: Line<S>>(self, s: S, line: impl Fn(usize) -> L, nothing: L) {
+        let Running { y, height, vectors, columns: [sums, squares], totals: [sum_totals, square_totals], zeros } = self;
+        let (sums, squares) = (&mut S::double_rows_mut(sums)[..vectors], &mut S::double_rows_mut(squares)[..vectors]);
+        let sum_totals = &mut S::double_rows_mut(&mut sum_totals[AHEAD..])[..vectors];
+        let square_totals = &mut S::double_rows_mut(&mut square_totals[AHEAD..])[..vectors];
+        if y == 0 {
+            clear(s, sums, squares);
+            for row in 0..height - 1 {
+                add(s, line(row), sums, squares);
+            }
+        }
+        let (enters, leaves) = (line(y + height - 1), if y == 0 { nothing } else { line(y - 1) });
+        let shifted_in = s.widen(&zeros[0]);
+        let (mut before, mut squares_before) = (s.splat_double(0.0), s.splat_double(0.0));
+        for v in 0..vectors {
+            let column = enters.add(s, v, [s.load_double(&sums[v]), s.load_double(&squares[v])]);
+            let [column, column_squares] = leaves.take(s, v, column);
+            s.store_double(&mut sums[v], column);
+            s.store_double(&mut squares[v], column_squares);
+            let (along, squares_along) = (s.scan(column, shifted_in), s.scan(column_squares, shifted_in));
+            s.store_double(&mut sum_totals[v], s.add_double(before, along));
+            s.store_double(&mut square_totals[v], s.add_double(squares_before, squares_along));
+            before = s.add_double(before, s.spread_last(along));
+            squares_before = s.add_double(squares_before, s.spread_last(squares_along));
+        }
     }
 }
 
@@ -283,10 +428,10 @@ mod tests {
         (0..count).map(|_| (next() % 256) as f32).collect()
     }
 
-    /// A tile, its template's size and what is asked of it.
+    /// A tile, its template's shape and what is asked of it.
     struct Case {
-        window: [usize; 2],
-        outputs: [usize; 2],
+        window: [usize; 3],
+        outputs: [usize; 3],
         centred: bool,
         exact: bool,
         seed: u64,
@@ -294,53 +439,71 @@ mod tests {
 
     /// Scores a case in parts of so many rows and compares it with the plain formula, panel by panel.
     fn check(vectors: &Vectors, case: &Case, part: usize) {
-        let Case { window: [kh, kw], outputs: [height, width], centred, exact, seed } = *case;
-        let (in_row, out_row) = ((width + kw - 1).next_multiple_of(16), width.next_multiple_of(16));
-        let mut input = vec![0.0; in_row * (height + kh - 1)];
-        for (row, samples) in input.chunks_mut(in_row).zip(numbers((height + kh - 1) * (width + kw - 1), seed).chunks(width + kw - 1)) {
+        let Case { window: [kd, kh, kw], outputs: [depth, height, width], centred, exact, seed } = *case;
+        let [planes, rows, columns] = [depth + kd - 1, height + kh - 1, width + kw - 1];
+        let (in_row, out_row) = (columns.next_multiple_of(16), width.next_multiple_of(16));
+        let (in_plane, out_plane) = (in_row * rows, out_row * height);
+        let mut input = vec![0.0; in_plane * planes];
+        for (row, samples) in input.chunks_mut(in_row).zip(numbers(planes * rows * columns, seed).chunks(columns)) {
             row[..samples.len()].copy_from_slice(samples);
         }
         // One corner of equal samples: panels in doubt.
-        for row in input.chunks_mut(in_row).take((height + kh) / 2) {
-            row[..(width + kw) / 2].fill(if centred { 9.0 } else { 0.0 });
-        }
-        let cross: Vec<f32> = numbers(out_row * height, seed + 1);
-        let mut scores = cross.clone();
-        let n = (kh * kw) as f64;
-        let exact = exact.then_some(Exact { template_sum: if centred { 77.0 } else { 0.0 }, gain: 1.0 / 1234.0 });
-        let formula = Formula { window: [kh, kw], centred, exact, share: 1e-9 };
-        let mut scratch = FusedScratch::new(width, kw);
-        scratch.limits.fill(1e-3);
-        let mut doubtful = false;
-        for first in (0..height).step_by(part) {
-            let buffers = Buffers { input: &input, in_row, cross: &mut scores, out_row, outputs: [height, width] };
-            let rows = [first, height.min(first + part)];
-            doubtful |= vectors.run(Rows { formula, buffers, rows, scratch: &mut scratch });
-        }
-        let mut some = false;
-        for y in 0..height {
-            for x in 0..width {
-                let panel = (0..kh).flat_map(|i| input[(y + i) * in_row + x..][..kw].iter().map(|&value| f64::from(value)));
-                let (i, ii) = panel.fold((0.0, 0.0), |(i, ii), value| (i + value, ii + value * value));
-                let cross = f64::from(cross[y * out_row + x]);
-                let (cross, energy) = match (centred, exact) {
-                    (true, Some(exact)) => ((n * cross - i * exact.template_sum) * exact.gain, n * ii - i * i),
-                    (true, None) => (cross, ii - i * i / n),
-                    (false, Some(exact)) => (cross * exact.gain, ii),
-                    (false, None) => (cross, ii),
-                };
-                let got = f64::from(scores[y * out_row + x]);
-                let limit = if exact.is_some() { 0.0 } else { 1e-3 + 1e-9 * ii };
-                some |= got.is_nan();
-                if energy > limit {
-                    let want = (cross / energy.sqrt()).clamp(-1.0, 1.0);
-                    assert!((got - want).abs() <= 1e-6, "{kh}x{kw} at {y},{x}: {got} for {want}");
-                } else {
-                    assert!(got.is_nan(), "{kh}x{kw} at {y},{x}: energy {energy} is not certain, got {got}");
-                }
+        for plane in input.chunks_mut(in_plane).take((depth + kd) / 2) {
+            for row in plane.chunks_mut(in_row).take((height + kh) / 2) {
+                row[..(width + kw) / 2].fill(if centred { 9.0 } else { 0.0 });
             }
         }
-        assert_eq!(doubtful, some, "{kh}x{kw}");
+        let cross: Vec<f32> = numbers(out_plane * depth, seed + 1);
+        let mut scores = cross.clone();
+        let n = (kd * kh * kw) as f64;
+        let exact = exact.then_some(Exact { template_sum: if centred { 77.0 } else { 0.0 }, gain: 1.0 / 1234.0 });
+        let formula = Formula { window: case.window, centred, exact, share: 1e-9 };
+        let mut scratch = FusedScratch::new(case.outputs, case.window);
+        scratch.limits.fill(1e-3);
+        let mut doubtful = false;
+        for z in 0..depth {
+            if kd > 1 {
+                let stack = Stack {
+                    depth: kd,
+                    plane: z,
+                    input: &input,
+                    pitches: [in_row, in_plane],
+                    samples: [rows, columns],
+                    scratch: &mut scratch,
+                };
+                vectors.run(stack);
+            }
+            for first in (0..height).step_by(part) {
+                let (input, cross) = (&input[z * in_plane..], &mut scores[z * out_plane..]);
+                let buffers = Buffers { input, in_row, cross, out_row, outputs: [height, width] };
+                let rows = [first, height.min(first + part)];
+                doubtful |= vectors.run(Rows { formula, buffers, rows, scratch: &mut scratch });
+            }
+        }
+        let mut some = false;
+        for (z, y, x) in (0..depth).flat_map(|z| (0..height).flat_map(move |y| (0..width).map(move |x| (z, y, x)))) {
+            let lines = (0..kd).flat_map(|dz| (0..kh).map(move |dy| (z + dz) * in_plane + (y + dy) * in_row + x));
+            let panel = lines.flat_map(|at| input[at..at + kw].iter().map(|&value| f64::from(value)));
+            let (i, ii) = panel.fold((0.0, 0.0), |(i, ii), value| (i + value, ii + value * value));
+            let at = z * out_plane + y * out_row + x;
+            let cross = f64::from(cross[at]);
+            let (cross, energy) = match (centred, exact) {
+                (true, Some(exact)) => ((n * cross - i * exact.template_sum) * exact.gain, n * ii - i * i),
+                (true, None) => (cross, ii - i * i / n),
+                (false, Some(exact)) => (cross * exact.gain, ii),
+                (false, None) => (cross, ii),
+            };
+            let got = f64::from(scores[at]);
+            let limit = if exact.is_some() { 0.0 } else { 1e-3 + 1e-9 * ii };
+            some |= got.is_nan();
+            if energy > limit {
+                let want = (cross / energy.sqrt()).clamp(-1.0, 1.0);
+                assert!((got - want).abs() <= 1e-6, "{kd}x{kh}x{kw} at {z},{y},{x}: {got} for {want}");
+            } else {
+                assert!(got.is_nan(), "{kd}x{kh}x{kw} at {z},{y},{x}: energy {energy} is not certain, got {got}");
+            }
+        }
+        assert_eq!(doubtful, some, "{kd}x{kh}x{kw}");
     }
 
     fn every_set(mut check: impl FnMut(&Vectors)) {
@@ -353,7 +516,7 @@ mod tests {
     fn every_width_of_template() {
         every_set(|vectors| {
             for width in (1..=40).chain([63, 64, 65, 200]) {
-                check(vectors, &Case { window: [2, width], outputs: [5, 50], centred: true, exact: false, seed: width as u64 }, 5);
+                check(vectors, &Case { window: [1, 2, width], outputs: [1, 5, 50], centred: true, exact: false, seed: width as u64 }, 5);
             }
         });
     }
@@ -372,10 +535,11 @@ mod tests {
     proptest! {
         #[test]
         fn scores_are_those_of_the_plain_formula(
-            window in prop::array::uniform2(1usize..24), outputs in (1usize..20, 1usize..70), part in 1usize..20,
-            centred in any::<bool>(), exact in any::<bool>(), seed in any::<u32>(),
+            depth in 1usize..6, window in prop::array::uniform2(1usize..24), planes in 1usize..4,
+            outputs in (1usize..20, 1usize..70), part in 1usize..20, centred in any::<bool>(), exact in any::<bool>(), seed in any::<u32>(),
         ) {
-            let case = Case { window, outputs: [outputs.0, outputs.1], centred, exact, seed: seed.into() };
+            let (window, outputs) = ([depth, window[0], window[1]], [planes, outputs.0, outputs.1]);
+            let case = Case { window, outputs, centred, exact, seed: seed.into() };
             every_set(|vectors| check(vectors, &case, part));
         }
     }

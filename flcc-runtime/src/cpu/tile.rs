@@ -19,7 +19,7 @@ use super::finish::{self, ChannelRow, Common, Constants, Rows, Width};
 use super::fourier::{Fourier, FourierScratch};
 use super::fused::{self, FusedScratch, Steps};
 use super::isa::{self, IsaSet, Vectors};
-use super::planar::{Planar, PlanarScratch, Planes};
+use super::planar::{Figure, Planar, PlanarScratch, Planes};
 use super::real::Real;
 use super::repair::Panels;
 use super::separable::{Lines, Separable};
@@ -263,15 +263,18 @@ impl<T: Real> TileContext<T> {
             _ if !single => None,
             Measure::Cc => Some(Fused::Cross),
             Measure::Zncc | Measure::Ncc => {
-                // `rustfft` in a kernel's name says nothing of vectors, so what follows it is the same on every machine.
-                let named = !matches!(self.engine, Engine::Fourier(_));
+                // Rows of a transform lie side by side: only where they are whole vectors may one be written to its end.
+                let roomy = match &self.engine {
+                    Engine::Fourier(_) => self.out_pitch.row.is_multiple_of(16),
+                    _ => true,
+                };
                 let probable = self.scheme.promise.is_some_and(|promise| promise.deviations.is_some());
                 let n = self.spec.template().len() as f64;
                 let largest = f64::from(self.spec.work_type().row().max.unwrap_or(0));
                 let exact = self.scheme.integers.is_none() || (n * largest).powi(2) < 2f64.powi(52);
                 // Exact integers fit in tiles of f32, but their scores not in results of f64.
-                let plain = self.spec.image().axes() < 3 && self.spec.out_type() == flcc_core::dtype::DType::F32;
-                if named && probable && exact && plain { Vectors::new(&self.isas).map(Fused::Normalised) } else { None }
+                let single = self.spec.out_type() == flcc_core::dtype::DType::F32;
+                if roomy && probable && exact && single { Vectors::new(&self.isas).map(Fused::Normalised) } else { None }
             }
             _ => None,
         }
@@ -334,7 +337,7 @@ impl<T: Real> TileContext<T> {
                 _ => None,
             },
             fused: match self.fused {
-                Some(Fused::Normalised(_)) => Some(FusedScratch::new(self.capacity[2], self.spec.template().padded()[2])),
+                Some(Fused::Normalised(_)) => Some(FusedScratch::new(self.capacity, self.spec.template().padded())),
                 _ => None,
             },
             temporary: [vec![zero; temporary], vec![zero; temporary]],
@@ -369,7 +372,7 @@ impl<T: Real> TileContext<T> {
         let rows = match self.fused {
             None => row * self.capacity[2],
             Some(Fused::Cross) => 0,
-            Some(Fused::Normalised(_)) => FusedScratch::bytes(self.capacity[2], self.spec.template().padded()[2]),
+            Some(Fused::Normalised(_)) => FusedScratch::bytes(self.capacity, self.spec.template().padded()),
         };
         size_of::<TileScratch<T>>()
             + channels * (Aligned::<T>::bytes(input) + Aligned::<T>::bytes(output))
@@ -697,14 +700,14 @@ impl<T: Real> TileContext<T> {
     /// Scores the whole tile in vectors, settles what is in doubt, stores what is asked for; returns how many panels were repaired.
     fn finish_fused(&self, last: &Finishing<'_, T>, vectors: &Vectors, scratch: &mut TileScratch<T>, store: &mut Store<'_>) -> Option<u64> {
         let degenerate = with_formula!(self.scheme.measure, F => <F as flcc_core::measure::Formula>::DEGENERATE) as f32;
-        let [_, height, width] = last.tile.shape;
-        let row = self.out_pitch.row;
+        let Pitch { row, plane, .. } = self.out_pitch;
         let mut repaired = 0;
         if self.score_tile(last, vectors, scratch)? {
             if self.scheme.integers.is_some() {
                 // Their energy is exact: it is 0 where all samples are equal, and nowhere else.
-                for y in 0..height {
-                    let scores = &mut T::singles_mut(&mut scratch.crosses[0])?[y * row..y * row + width];
+                let [depth, height, width] = last.tile.shape;
+                for (z, y) in (0..depth).flat_map(|z| (0..height).map(move |y| (z, y))) {
+                    let scores = &mut T::singles_mut(&mut scratch.crosses[0])?[z * plane + y * row..][..width];
                     scores.iter_mut().filter(|score| score.is_nan()).for_each(|score| *score = degenerate);
                 }
             } else {
@@ -713,13 +716,14 @@ impl<T: Real> TileContext<T> {
             }
         }
         let TileScratch { crosses, hit, .. } = scratch;
-        let [_, (y0, y1), (x0, x1)] = last.tile.keep;
-        for y in y0..y1 {
-            let scores = &mut T::singles_mut(&mut crosses[0])?[y * row + x0..y * row + x1];
+        let [(z0, z1), (y0, y1), (x0, x1)] = last.tile.keep;
+        for (z, y) in (z0..z1).flat_map(|z| (y0..y1).map(move |y| (z, y))) {
+            let at = z * plane + y * row;
+            let scores = &mut T::singles_mut(&mut crosses[0])?[at + x0..at + x1];
             if last.marked {
-                scores.iter_mut().zip(&hit[y * row + x0..y * row + x1]).filter(|(_, hit)| **hit).for_each(|(score, _)| *score = f32::NAN);
+                scores.iter_mut().zip(&hit[at + x0..at + x1]).filter(|(_, hit)| **hit).for_each(|(score, _)| *score = f32::NAN);
             }
-            store(last.number, last.place(0, y), Scores::Single(scores));
+            store(last.number, last.place(z, y), Scores::Single(scores));
         }
         Some(repaired)
     }
@@ -727,8 +731,8 @@ impl<T: Real> TileContext<T> {
     /// Makes scores of the cross term of the whole tile; returns whether some are NaN, which those in doubt are.
     fn score_tile(&self, last: &Finishing<'_, T>, vectors: &Vectors, scratch: &mut TileScratch<T>) -> Option<bool> {
         let template = last.template();
-        let [_, window_height, window_width] = self.spec.template().padded();
-        let outputs = [last.tile.shape[1], last.tile.shape[2]];
+        let (window, shape) = (self.spec.template().padded(), last.tile.shape);
+        let outputs = [shape[1], shape[2]];
         let TileScratch { inputs, crosses, fused, planar, scale, .. } = scratch;
         let (input, cross, work) = (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, fused.as_mut()?);
         let checked = &template.checked;
@@ -748,63 +752,79 @@ impl<T: Real> TileContext<T> {
         let figure = |row: usize, column: usize| figures.get(row * pairs + column).copied().unwrap_or_default();
         let energy = match exact {
             Some(_) => 0.0,
-            None if figures.is_empty() => vectors.run(fused::Energy(&input[..last.samples.len[1] * self.in_pitch.row])),
+            None if figures.is_empty() => vectors.run(fused::Energy(&input[..last.samples.len[0] * self.in_pitch.plane])),
             None => (0..rows)
                 .flat_map(|row| (0..columns).map(move |column| (row, column)))
                 .map(|(row, column)| figure(row, column).energy)
                 .sum(),
         };
-        let steps = Steps::new(outputs, [window_height, window_width]);
+        let steps = Steps::new(shape, window);
         let running = self.scheme.promise.map_or(0.0, |promise| doubt::of_running_sums(&promise, &steps));
         let faint = if *scale != 1.0 { T::FAINT } else { 0.0 };
-        let formula = fused::Formula {
-            window: [window_height, window_width],
-            centred: self.scheme.measure == Measure::Zncc,
-            exact,
-            share: template.doubt.at(0.0, 0.0).1,
+        let formula = fused::Formula { window, centred: self.scheme.measure == Measure::Zncc, exact, share: template.doubt.at(0.0, 0.0).1 };
+        // What the limits of a tile that was not computed in pairs depend on.
+        let whole = match self.engine {
+            Engine::Fourier(_) => Figure { energy, result: self.mean_square(vectors, shape, cross), ..Figure::default() },
+            _ => Figure::default(),
         };
-        let mut doubtful = false;
         let lanes = vectors.lanes();
-        for row in 0..rows {
-            for column in 0..columns {
-                let figure = figure(row, column);
-                let (limit, _) = template.doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(template.largest));
-                let limit = (limit + running * energy).max(faint);
-                // A vector that belongs to two pairs takes the higher limit.
-                let (first, end) = (column * pair_width / lanes, ((column + 1) * pair_width).div_ceil(lanes).min(work.limits.len()));
-                let shared = (column > 0 && !(column * pair_width).is_multiple_of(lanes)).then(|| work.limits[first]);
-                work.limits[first..end].fill(limit);
-                work.limits[first] = limit.max(shared.unwrap_or(0.0));
+        let mut doubtful = false;
+        for z in 0..shape[0] {
+            if window[0] > 1 {
+                let samples = [last.samples.len[1], last.samples.len[2]];
+                let pitches = [self.in_pitch.row, self.in_pitch.plane];
+                vectors.run(fused::Stack { depth: window[0], plane: z, input, pitches, samples, scratch: &mut *work });
             }
-            let buffers = fused::Buffers { input, in_row: self.in_pitch.row, cross: &mut *cross, out_row: self.out_pitch.row, outputs };
-            let rows = [row * pair_height, outputs[0].min((row + 1) * pair_height)];
-            doubtful |= vectors.run(fused::Rows { formula, buffers, rows, scratch: &mut *work });
+            for row in 0..rows {
+                for column in 0..columns {
+                    let figure = if figures.is_empty() { whole } else { figure(row, column) };
+                    let (limit, _) = template.doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(template.largest));
+                    let limit = (limit + running * energy).max(faint);
+                    // A vector that belongs to two pairs takes the higher limit.
+                    let (first, end) = (column * pair_width / lanes, ((column + 1) * pair_width).div_ceil(lanes).min(work.limits.len()));
+                    let shared = (column > 0 && !(column * pair_width).is_multiple_of(lanes)).then(|| work.limits[first]);
+                    work.limits[first..end].fill(limit);
+                    work.limits[first] = limit.max(shared.unwrap_or(0.0));
+                }
+                let (input, cross) = (&input[z * self.in_pitch.plane..], &mut cross[z * self.out_pitch.plane..]);
+                let buffers = fused::Buffers { input, in_row: self.in_pitch.row, cross, out_row: self.out_pitch.row, outputs };
+                let rows = [row * pair_height, outputs[0].min((row + 1) * pair_height)];
+                doubtful |= vectors.run(fused::Rows { formula, buffers, rows, scratch: &mut *work });
+            }
         }
         Some(doubtful)
     }
 
+    /// The mean square of the cross term over a tile of this shape.
+    fn mean_square(&self, vectors: &Vectors, [depth, height, width]: [usize; 3], cross: &[f32]) -> f64 {
+        let Pitch { row, plane, .. } = self.out_pitch;
+        let rows = (0..depth).flat_map(|z| (0..height).map(move |y| z * plane + y * row));
+        rows.map(|at| vectors.run(fused::Energy(&cross[at..at + width]))).sum::<f64>() / (depth * height * width) as f64
+    }
+
     /// Decides the panels that scoring left as NaN; returns how many were recomputed, or gives up.
     fn settle_fused(&self, last: &Finishing<'_, T>, degenerate: f32, scratch: &mut TileScratch<T>) -> Option<u64> {
-        let [_, height, width] = last.tile.shape;
-        let row = self.out_pitch.row;
+        let [depth, height, width] = last.tile.shape;
+        let Pitch { row, plane, .. } = self.out_pitch;
         let TileScratch { crosses, flat, hit, panel, .. } = scratch;
         let scores = T::singles_mut(&mut crosses[0])?;
         let unsettled = |scores: &[f32], at: usize| scores[at].is_nan() && !flat[at] && !(last.marked && hit[at]);
         // Whether to give up is the whole tile's matter, whatever part of it is asked for.
-        let doubts: usize = (0..height).map(|y| (y * row..y * row + width).filter(|&at| unsettled(scores, at)).count()).sum();
+        let rows = (0..depth).flat_map(|z| (0..height).map(move |y| z * plane + y * row));
+        let doubts: usize = rows.map(|at| (at..at + width).filter(|&at| unsettled(scores, at)).count()).sum();
         if doubts as u64 > self.patience {
             return None;
         }
         let mut repaired = 0;
-        let [_, (y0, y1), (x0, x1)] = last.tile.keep;
-        for y in y0..y1 {
+        let [(z0, z1), (y0, y1), (x0, x1)] = last.tile.keep;
+        for (z, y) in (z0..z1).flat_map(|z| (y0..y1).map(move |y| (z, y))) {
             for x in x0..x1 {
-                let at = y * row + x;
+                let at = z * plane + y * row + x;
                 if flat[at] && scores[at].is_nan() {
                     scores[at] = degenerate;
                 } else if unsettled(scores, at) {
                     repaired += 1;
-                    scores[at] = last.repair(self, [0, y, x], panel) as f32;
+                    scores[at] = last.repair(self, [z, y, x], panel) as f32;
                 }
             }
         }
