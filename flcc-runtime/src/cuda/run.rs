@@ -14,6 +14,11 @@ use super::unit::SLOTS;
 use crate::cpu::tile::Statistics;
 use crate::exec::{CancelToken, Control, Copies, Unfinished};
 
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;
+
 /// What a run needs of a device that a spec was planned for.
 pub(super) trait Device {
     /// Room for one group of images, with a queue of its own.
@@ -186,7 +191,10 @@ impl<'r, D: Device> Run<'r, D> {
         let cancelled = || self.control.cancel.is_some_and(CancelToken::is_cancelled);
         match self.units[unit].submit(slot, &self.bound[unit], arrays, self.control.copies, |_| !cancelled()) {
             Ok(true) => self.flying.push_back((seat, group)),
-            Ok(false) => return Err(ExecError::Cancelled { done: self.done, total: self.total() }),
+            Ok(false) => {
+                self.queue.push_front(group);
+                return Err(ExecError::Cancelled { done: self.done, total: self.total() });
+            }
             Err(fault) => {
                 self.queue.push_front(group);
                 self.give_up(unit, fault)?;
