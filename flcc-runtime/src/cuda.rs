@@ -22,6 +22,8 @@ pub mod launch;
 #[cfg(feature = "cuda")]
 pub mod recipe;
 #[cfg(feature = "cuda")]
+pub(crate) mod run;
+#[cfg(feature = "cuda")]
 pub(crate) mod staging;
 #[cfg(feature = "cuda")]
 pub mod steps;

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use crate::dist;
 
+mod listed;
+
 /// Cases that the independent judge runs, each in a process of its own.
 const SAMPLE: usize = 30;
 
@@ -66,13 +68,7 @@ impl Log {
     /// taken down too.
     fn run(&mut self, name: &str, command: &mut Command, judge: impl FnOnce(&str) -> Result<String, String>) {
         let began = Instant::now();
-        let (output, ended) = match command.output() {
-            Ok(Output { status, stdout, stderr }) => {
-                let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-                (text, if status.success() { Ok(()) } else { Err(status.to_string()) })
-            }
-            Err(error) => (String::new(), Err(error.to_string())),
-        };
+        let (output, ended) = ended(command);
         let judged = ended.and_then(|()| judge(&output));
         let seconds = began.elapsed().as_secs_f64();
         match judged {
@@ -131,8 +127,20 @@ pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
         log.run(&format!("tests {test}"), &mut command, tests);
     }
     plans(&mut log, &folder)?;
+    listed::check(&mut log, &folder)?;
     sanitize(&mut log, &folder);
     log.summary(began.elapsed().as_secs_f64())
+}
+
+/// What a program printed, and how it ended where that was not well.
+fn ended(command: &mut Command) -> (String, Result<(), String>) {
+    match command.output() {
+        Ok(Output { status, stdout, stderr }) => {
+            let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+            (text, if status.success() { Ok(()) } else { Err(status.to_string()) })
+        }
+        Err(error) => (String::new(), Err(error.to_string())),
+    }
 }
 
 /// What tests said is absent, each once.
@@ -203,13 +211,9 @@ const MOST_ERROR: f64 = 1e-5;
 /// The times to plan each spec: cold, in a process of its own with no code kept, and warm, again in that process. Results decide,
 /// times do not.
 fn plans(log: &mut Log, folder: &Path) -> Result<(), String> {
-    let cache = env::temp_dir().join(format!("flcc-gpu-check-{}", std::process::id()));
     let mut times = Vec::new();
     for (method, spec) in SPECS {
-        let mut command = Command::new(folder.join("flcc"));
-        command.args(["bench", spec, "--platform", "cuda", "--method", method, "--effort", "estimate", "--seconds", "0.01"]);
-        command.env("FLCC_CACHE", &cache).env_remove("FLCC_WISDOM");
-        log.run(&format!("plan {method} {spec}"), &mut command, |output| {
+        log.run(&format!("plan {method} {spec}"), &mut cold_bench(folder, method, spec), |output| {
             let error = field(output, "max_error")?;
             if error.is_nan() || error > MOST_ERROR {
                 return Err(format!("error {error:e}, expected at most {MOST_ERROR:e}"));
@@ -218,14 +222,39 @@ fn plans(log: &mut Log, folder: &Path) -> Result<(), String> {
             times.push((cold, warm));
             Ok(format!("cold {:.1} ms, warm {:.2} ms, error {error:e}", cold / 1e6, warm / 1e6))
         });
-        // What the next spec shares with this one it compiles again.
-        if cache.exists() {
-            fs::remove_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
-        }
+        forget()?;
     }
     let worst = |time: fn(&(f64, f64)) -> f64| times.iter().map(time).fold(0.0, f64::max) / 1e6;
     println!("       the worst of {} plans: cold {:.1} ms, warm {:.2} ms", times.len(), worst(|time| time.0), worst(|time| time.1));
     Ok(())
+}
+
+/// The arguments of a short bench of a spec on a GPU, planned by estimate.
+fn short_bench<'a>(method: &'a str, spec: &'a str) -> [&'a str; 10] {
+    ["bench", spec, "--platform", "cuda", "--method", method, "--effort", "estimate", "--seconds", "0.01"]
+}
+
+/// Such a bench with no code kept by earlier ones, where [`forget`] was called after each.
+fn cold_bench(folder: &Path, method: &str, spec: &str) -> Command {
+    let mut command = Command::new(folder.join("flcc"));
+    command.args(short_bench(method, spec)).env("FLCC_CACHE", cache()).env_remove("FLCC_WISDOM");
+    command
+}
+
+/// The folder of the code that a cold bench keeps for itself.
+fn cache() -> PathBuf {
+    env::temp_dir().join(format!("flcc-gpu-check-{}", std::process::id()))
+}
+
+/// Removes that code: what the next spec shares with this one it compiles again.
+fn forget() -> Result<(), String> {
+    let cache = cache();
+    if cache.exists() { fs::remove_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display())) } else { Ok(()) }
+}
+
+/// The kernel in the line that bench prints.
+fn kernel_of(output: &str) -> Result<&str, String> {
+    Ok(output.split_once("\"kernel\":\"").ok_or("no kernel was run")?.1.split('"').next().unwrap_or_default())
 }
 
 /// A number in the line that bench prints.
@@ -246,11 +275,8 @@ fn sanitize(log: &mut Log, folder: &Path) {
         for (method, spec) in SPECS {
             let mut command = Command::new("compute-sanitizer");
             command.args(["--tool", tool, "--error-exitcode", "9"]).arg(folder.join("flcc"));
-            command.args(["bench", spec, "--platform", "cuda", "--method", method, "--effort", "estimate", "--seconds", "0.01"]);
-            log.run(&format!("sanitizer {tool} {method} {spec}"), &mut command, |output| {
-                let kernel = output.split_once("\"kernel\":\"").ok_or("no kernel was run")?.1.split('"').next().unwrap_or_default();
-                Ok(kernel.to_string())
-            });
+            command.args(short_bench(method, spec));
+            log.run(&format!("sanitizer {tool} {method} {spec}"), &mut command, |output| kernel_of(output).map(str::to_string));
         }
         // Images with NaN, infinities, one huge pixel and constant parts, which only some kernels ever see.
         let mut command = Command::new("compute-sanitizer");

@@ -24,7 +24,7 @@ gen --prove [--bin-dir DIR]
                      folder that dist made, or else building them
 dist DIR             gathers programs and data in a folder, for gpu-check on a machine without cargo
 gpu-check [--bin-dir DIR]
-                     checks this machine's GPU: conformance, tests, sanitizers; prints a line for each and one for all;
+                     checks this machine's GPU: conformance, tests, plans, sanitizers; prints a line for each and one for all;
                      DIR is a folder that dist made, without it the programs are built
 tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, unsafe code, names, what may
                      not be committed";

@@ -377,6 +377,19 @@ mod tests {
         assert!(name("zncc:f32:2000x2000*32x32:valid").starts_with("zncc_f64_32x32_b"));
     }
 
+    /// With the specs of `xtask gpu-check`, which plans each of them.
+    #[test]
+    fn every_listed_kernel_is_what_a_spec_of_its_size_is_planned_with() {
+        for entry in flcc_generated::kernels().iter().filter(|entry| entry.size().is_some()) {
+            let image = ["2000", "150x161", "20x41x52"][entry.sides.len() - 1];
+            let long = entry.op == "zncc" && entry.dtype == "f32" && entry.sides.iter().product::<usize>() > 400;
+            let fast = if long { ",acc=fast" } else { "" };
+            let spec = format!("{}:{}:{image}*{}:valid{fast}", entry.op, entry.dtype, join(entry.sides, "x"));
+            let kernel = first(Method::Direct, &spec).unwrap();
+            assert!(kernel.starts_with(&format!("{}_", entry.name)), "{spec}: {kernel}");
+        }
+    }
+
     #[test]
     fn transforms_hold_the_template_and_rows_of_whole_vectors() {
         for spec in
