@@ -63,6 +63,9 @@ pub fn instance(name: &str, of: &Body) -> TokenStream {
 }
 
 /// The function of a body: walks the tile in blocks of `rows x vectors`, then of `rows x 1` vectors.
+///
+/// A block of one vector takes more than half the time of one of four: its loads and its few sums keep the multipliers waiting. So
+/// where two vectors or more are left over, a wide block ends with them and computes some outputs again, the same bits.
 pub fn kernel(body: &Body) -> TokenStream {
     let name = format_ident!("{}", body.name);
     let doc = doc(body);
@@ -71,6 +74,7 @@ pub fn kernel(body: &Body) -> TokenStream {
     let rows = number(body.rows);
     let lanes = number(body.lanes());
     let wide_columns = number(body.lanes() * body.vectors);
+    let two = number(2 * body.lanes());
     let narrow = block(body, &format_ident!("narrow"), 1);
     let (wide, wide_loop) = if body.vectors > 1 {
         let wide = block(body, &format_ident!("wide"), body.vectors);
@@ -78,6 +82,10 @@ pub fn kernel(body: &Body) -> TokenStream {
             while x + #wide_columns <= columns {
                 wide(tile, z, y, x);
                 x += #wide_columns;
+            }
+            if columns - x >= #two && columns >= #wide_columns && !tile.accumulate {
+                wide(tile, z, y, columns - #wide_columns);
+                x = columns;
             }
         };
         (wide, wide_loop)

@@ -302,7 +302,7 @@ fn direct_type(spec: &Spec, exact: bool) -> DType {
     }
     let wants_double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None;
     // A sequential sum of more terms in f32 would leave every panel in doubt.
-    let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && taps > 400;
+    let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && taps > 600;
     // Integers whose sums f64 does not hold are rounded, but not to f32.
     let huge = integer_problem(spec);
     if wants_double || long || huge { DType::F64 } else { DType::F32 }
