@@ -12,7 +12,7 @@ from onednn import OneDnn
 from programs import Program
 
 # Multiply-adds up to which implementations without fast loops are tried, so that no cell takes minutes.
-SLOW, PLAIN, DENSE = 3e9, 2e10, 4e11
+SLOW, BLOCKED, DENSE = 3e9, 5e9, 4e11
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Catalogue:
         if floats and self.ducc:
             yield Peer("FFT by ducc0", self.ducc)
         if floats and self.onednn:
-            yield Peer("oneDNN", self.onednn.correlate, PLAIN)
+            yield Peer("oneDNN", self.onednn.correlate, BLOCKED)
         if self.scipy:
             yield Peer("scipy oaconvolve", self.scipy("oaconvolve"))
             yield Peer("scipy fftconvolve", self.scipy("fftconvolve"))

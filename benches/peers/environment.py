@@ -21,10 +21,11 @@ FOLDERS = [os.path.join(sys.prefix, "lib")]
 
 
 def restrict(isa):
-    """Keeps peers from AVX-512 where they have a switch; IPP's is a call, in ipp.py."""
-    if isa == "avx2":
-        os.environ.update(AVX2)
-        print(f"# no switch to AVX2: {', '.join(NO_SWITCH)}", file=sys.stderr)
+    """Keeps peers from AVX-512 where they have a switch, IPP's being a call, in ipp.py; tells which have none."""
+    if isa != "avx2":
+        return []
+    os.environ.update(AVX2)
+    return list(NO_SWITCH)
 
 
 def prepare(folders):

@@ -5,7 +5,6 @@ where the image's own lengths suit a transform: a valid result never wraps aroun
 """
 
 import numpy as np
-import scipy.fft
 
 from parts import bounds, together
 
@@ -14,12 +13,12 @@ def composed(engine):
     """A maker from an engine: `engine(real, spectrum, back, threads)` gives the transform forwards and the one back, not scaled."""
 
     def make(image, template, threads):
-        lengths = [scipy.fft.next_fast_len(side, real=True) for side in image.shape]
+        lengths = [smooth(side) for side in image.shape]
         real, back = aligned(lengths, np.float32), aligned(lengths, np.float32)
         spectrum = aligned(lengths[:-1] + [lengths[-1] // 2 + 1], np.complex64)
         # Planning may overwrite all of them.
         forward, backward = engine(real, spectrum, back, threads)
-        multiplier = (np.conj(scipy.fft.rfftn(template.astype(np.float64), lengths)) / back.size).astype(np.complex64)
+        multiplier = (np.conj(np.fft.rfftn(template.astype(np.float64), lengths)) / back.size).astype(np.complex64)
         inside = tuple(slice(side) for side in image.shape)
         kept = back[tuple(slice(side - other + 1) for side, other in zip(image.shape, template.shape))]
         real[...] = 0
@@ -44,6 +43,18 @@ def composed(engine):
         return run
 
     return make
+
+
+def smooth(length):
+    """The smallest number from there on that 2, 3 and 5 make up."""
+    while True:
+        rest = length
+        for prime in (2, 3, 5):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            return length
+        length += 1
 
 
 def aligned(lengths, dtype):

@@ -12,7 +12,7 @@ def arguments():
     parser.add_argument("--flcc", required=True, help="the release binary")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--group", default="all", help="corr, zncc, u8, volume, line, stream, piv; several with commas")
-    parser.add_argument("--only", default="", help="workloads whose spec or k SIDE holds this")
+    parser.add_argument("--only", default="", help="workloads whose spec holds this, or a side: k16")
     parser.add_argument("--peer", default="", help="peers whose name holds this")
     parser.add_argument("--isa", choices=["avx512", "avx2"], default="avx512")
     parser.add_argument("--rounds", type=int, default=3)
@@ -26,7 +26,7 @@ def arguments():
 
 def main():
     asked = arguments()
-    environment.restrict(asked.isa)
+    no_switch = environment.restrict(asked.isa)
     environment.prepare(asked.libraries.split(":"))
     # Only now: libraries read what was just set when they are loaded.
     from catalogue import Catalogue
@@ -40,11 +40,11 @@ def main():
     if unknown or asked.rounds < 1:
         sys.exit(f"--group and --rounds: expected groups of {', '.join(GROUPS)} and at least one round, got {asked.group} and {asked.rounds}")
     flcc, catalogue, report = Flcc(asked.flcc, asked.isa), Catalogue(asked.isa, asked.programs), Report(asked.json, asked.markdown)
-    head = {"machine": environment.machine(), "isa": asked.isa, "flcc": flcc.version}
+    head = {"machine": environment.machine(), "isa": asked.isa, "no_switch": no_switch, "flcc": flcc.version}
     head |= {"versions": catalogue.versions, "missing": catalogue.missing}
     report.row(head)
     for workload in workloads():
-        if workload.group not in groups or asked.only not in f"{workload.name} {workload.side}":
+        if workload.group not in groups or not (asked.only in workload.name or asked.only == workload.side):
             continue
         pairs = workload.pairs()
         for threads in map(int, asked.threads.split(",")):

@@ -31,9 +31,11 @@ class Report:
         machine = head["machine"]
         copies = ", ".join(f"{rate} GB/s on {threads}" for threads, rate in machine["copy_16mb_gb_s"].items())
         print(f"{machine['cpu']}, {machine['cores']} cores, {machine['flags']}; a copy of 16 MB: {copies} threads (read and written).")
-        print(f"Instruction sets up to {head['isa']}. {head['flcc']}; " + "; ".join(f"{name} {version}" for name, version in head["versions"].items()) + ".")
-        if head["missing"]:
-            print(f"Not there: {', '.join(head['missing'])}.")
+        versions = "; ".join(f"{name} {version}" for name, version in head["versions"].items())
+        print(f"Instruction sets up to {head['isa']}. {head['flcc']}; {versions}.")
+        for title, names in (("No switch to that", head["no_switch"]), ("Not there", head["missing"])):
+            if names:
+                print(f"{title}: {', '.join(names)}.")
         print()
         print("| spec | threads | flcc ms | best peer | peer ms | ratio | error |")
         print("|---|---|---|---|---|---|---|")
