@@ -1,0 +1,29 @@
+"""FLCC itself, by `flcc bench`: the first call of a spec learns what is fastest before it times it, the later ones read that."""
+
+import json
+import os
+import subprocess
+import tempfile
+
+
+class Flcc:
+    """The binary with wisdom of its own, which lasts as long as this."""
+
+    def __init__(self, binary, isa):
+        self.binary = binary
+        self.folder = tempfile.TemporaryDirectory()
+        self.environment = dict(os.environ, FLCC_ISA=isa)
+        self.version = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+    def time(self, workload, threads, seconds):
+        """The line of a spec, or none for what it has no spec for; `median_ns` there is of all images of the spec."""
+        spec = workload.spec
+        if spec is None:
+            return None
+        wisdom = os.path.join(self.folder.name, "wisdom")
+        command = [self.binary, "bench", spec, "--threads", str(threads), "--seconds", str(seconds), "--json"]
+        command += ["--platform", "cpu", "--effort", "measure", "--wisdom", wisdom]
+        done = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"flcc bench {spec}: {done.stderr.strip()}")
+        return json.loads(done.stdout.strip().splitlines()[-1])
