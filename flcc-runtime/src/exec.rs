@@ -281,10 +281,11 @@ impl<T: Real> Execute for CpuExecute<T> {
         run(workers, total, control, |index, worker| {
             let (image, tile) = (index / tiles, self.context.tiling.get(index % tiles));
             let [_, rows, columns] = tile.keep.map(|(from, to)| to - from);
-            let done = self.context.run_strip(&images[image], &tile, &bound.plain, &mut |template, place| {
-                // SAFETY: as below; a row of whole width is all of its row, so different tiles' rows are different ones.
+            let mut whole_rows = |template: usize, place: [usize; 3]| {
+                // SAFETY: as below; these rows are all of the tile's place in the result, and nothing of other tiles' places.
                 unsafe { outputs.rows(image * templates + template, place, [rows, columns]) }
-            });
+            };
+            let done = self.context.run_strip(&images[image], &tile, &bound.plain, &mut worker.plain, &mut whole_rows);
             if let Some(statistics) = done {
                 return statistics;
             }
@@ -414,7 +415,7 @@ struct Outputs<'a>(&'a [Output]);
 unsafe impl Sync for Outputs<'_> {}
 
 impl Outputs<'_> {
-    /// Whole rows of one result of f32 from a place of it, if they are whole and lie row after row with nothing between them.
+    /// Rows of one result of f32 from a place of it, if they are whole or there is one, and nothing lies between their elements.
     ///
     /// # Safety
     /// The result's elements are borrowed exclusively by the running call, and nothing else uses these rows meanwhile.
@@ -424,14 +425,16 @@ impl Outputs<'_> {
         let ([plane, pitch, column], _) = layout.strides();
         let pitch = usize::try_from(pitch).ok().filter(|pitch| *pitch >= width)?;
         let nested = depth == 1 || plane.unsigned_abs() >= (height - 1) * pitch + width;
-        if column != 1 || !nested || x != 0 || columns != width || z >= depth || count == 0 || y + count > height {
+        let alone = count == 1 && x + columns <= width;
+        let whole = x == 0 && columns == width;
+        if column != 1 || !nested || !(alone || whole) || z >= depth || count == 0 || y + count > height {
             return None;
         }
-        let len = (count - 1) * pitch + width;
+        let len = (count - 1) * pitch + columns;
         // SAFETY: the first and the last element are positions of the layout (just checked), so all between them lie in the
         // slice of its view. What lies between rows is no position's: rows are no longer than their pitch and planes no longer
         // than theirs. So the slice has these rows' positions and no others; exclusive access is the caller's promise.
-        let out = unsafe { std::slice::from_raw_parts_mut(data.add(layout.offset([z, y, 0], 0)), len) };
+        let out = unsafe { std::slice::from_raw_parts_mut(data.add(layout.offset([z, y, x], 0)), len) };
         Some(strip::Rows { out, pitch })
     }
 

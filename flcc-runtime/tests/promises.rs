@@ -108,6 +108,27 @@ fn a_nan_pixel_changes_exactly_the_panels_that_touch_it() {
     }
 }
 
+/// Long enough that some tiles are computed from the image's samples to the result's, and some, at the ends and at a NaN, are not.
+#[test]
+fn long_lines_agree_with_the_oracle() {
+    for (op, mean, tolerance) in [("corr", 0.0, 0.05), ("conv", 0.0, 0.05), ("zncc", 1000.0, 1e-5)] {
+        for mode in ["valid", "same,reflect"] {
+            let spec = format!("{op}:f32:40000*65:{mode}");
+            let mut image = whole_numbers(&mut Seed(21), 40_000, mean, 20.0);
+            let template = cut(&image, shape(&[40_000]), [0, 0, 777], shape(&[65]));
+            for bad in [None, Some(f32::NAN)] {
+                let Pixels::F32(samples) = &mut image else { unreachable!() };
+                samples[12_345] = bad.unwrap_or(samples[12_345]);
+                let expected = expected(&spec, &image, &template);
+                assert_eq!(expected.iter().filter(|value| value.is_nan()).count(), if bad.is_some() { 65 } else { 0 });
+                every_way(&spec, &image, &template, |name, map| {
+                    check(name, map, &expected, tolerance);
+                });
+            }
+        }
+    }
+}
+
 #[test]
 fn constant_panels_are_zero() {
     for (level, dtype) in [(0.1, DType::F32), (65535.0, DType::F32), (1e-30, DType::F32), (255.0, DType::U8), (1e6, DType::F64)] {

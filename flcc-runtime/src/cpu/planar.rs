@@ -1,4 +1,4 @@
-//! Correlation of 2D tiles of f32 by Fourier transforms of our own, two real tiles at a time.
+//! Correlation of tiles and lines of f32 by Fourier transforms of our own, two real tiles at a time.
 //!
 //! Overlap-save, as in `fourier.rs`. Two tiles side by side are the real and the imaginary part of one complex tile: the
 //! template is real, so its correlation with `a + i b` is that with `a` plus `i` times that with `b`, and no symmetry of
@@ -6,8 +6,14 @@
 //! on the way, and then rows are transformed a vector of frequencies at a time. The last stage of a row, the product with
 //! the template's spectrum and the first stage back stay in registers. Nothing is reordered (`butterfly.rs`).
 //!
+//! A line of `L * L` samples is laid out as `L` rows of `L`. Its transform is that of the columns, a turn of each frequency of a column
+//! by its place in the row, and that of the rows; the same turn back stands between rows and columns on the way back. Source:
+//! Gentleman and Sande, as in `butterfly.rs`.
+//!
 //! A pair shares its rounding, so it belongs to one tile of the grid: a [`Planar`] tile is some rows of pairs. NaN and
 //! infinities never get here: `pad.rs` replaces them.
+
+use std::f64::consts::TAU;
 
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
@@ -21,11 +27,16 @@ use crate::pad::Pitch;
 /// The lengths of transforms.
 pub const LENGTHS: [usize; 5] = [64, 128, 256, 512, 1024];
 
+/// Those whose squares are lengths of lines.
+pub const LINES: [usize; 3] = [64, 128, 256];
+
 /// The shape of a tile: how its outputs are divided among transforms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Samples of a transform, on both axes: one of [`LENGTHS`].
     pub length: usize,
+    /// Whether a transform's samples are one line, row after row; heights are 1 then, and its outputs whole rows.
+    pub line: bool,
     /// Outputs of a transform: height and width.
     pub outputs: [usize; 2],
     /// Rows of pairs of transforms, and pairs in a row.
@@ -43,7 +54,8 @@ impl Layout {
     /// The shape of the buffers: input, with what transforms read past its samples; output, with what they write past it.
     pub fn pitches(&self) -> (Pitch, Pitch) {
         let [height, width] = self.tile();
-        let [rows, columns] = [height + self.length - self.outputs[0], width + self.length - self.outputs[1]];
+        let reach = if self.line { [1, self.length * self.length] } else { [self.length; 2] };
+        let [rows, columns] = [height + reach[0] - self.outputs[0], width + reach[1] - self.outputs[1]];
         let pitch = |width: usize| {
             let row = width.next_multiple_of(16);
             // Rows half a page apart would fall on few sets of the cache.
@@ -108,6 +120,20 @@ pub struct Planar {
     layout: Layout,
     vectors: Vectors,
     twiddles: Vec<Vec<[f32; 2]>>,
+    /// Of a line: the turns between columns and rows, as a tile lies there.
+    turns: Option<Planes>,
+}
+
+/// Where the samples of a tile and its cross term lie.
+pub struct Ground<'a> {
+    /// From the first sample.
+    pub input: &'a [f32],
+    /// From one row of samples to the next.
+    pub in_row: usize,
+    /// From the first output.
+    pub out: &'a mut [f32],
+    /// From one row of outputs to the next.
+    pub out_row: usize,
 }
 
 impl Planar {
@@ -122,17 +148,41 @@ impl Planar {
     /// A length that is none of [`LENGTHS`], or a template or outputs that do not fit in it.
     pub fn new(layout: Layout, isas: &IsaSet) -> Option<Planar> {
         assert!(LENGTHS.contains(&layout.length), "transform: expected one of {LENGTHS:?} samples, got {}", layout.length);
-        for axis in 0..2 {
+        for (axis, most) in (if layout.line { [1, layout.length * layout.length] } else { [layout.length; 2] }).into_iter().enumerate() {
             let reach = layout.outputs[axis] + layout.template[axis] - 1;
-            assert!(reach <= layout.length, "outputs: expected at most {} samples under them, got {reach}", layout.length);
+            assert!(reach <= most, "outputs: expected at most {most} samples under them, got {reach}");
         }
+        assert!(!layout.line || layout.outputs[1].is_multiple_of(layout.length), "outputs: expected whole rows, got {layout:?}");
         let vectors = Vectors::new(isas)?;
         let mut rest = layout.length;
         let twiddles = butterfly::radices(layout.length).iter().map(|&radix| {
             rest /= radix;
             butterfly::twiddles(radix, rest)
         });
-        Some(Planar { layout, vectors, twiddles: twiddles.collect() })
+        let mut planar = Planar { layout, vectors, twiddles: twiddles.collect(), turns: None };
+        if layout.line {
+            let samples = layout.length * layout.length;
+            let angle = |down: usize, x: usize| -TAU * ((down * x) % samples) as f64 / samples as f64;
+            planar.turns = Some(planar.planes(|x, _, down| Complex64::from_polar(1.0, angle(down, x))));
+        }
+        Some(planar)
+    }
+
+    /// Planes of a value for each place along width, with the frequencies along width and height that a tile has there.
+    fn planes(&self, value: impl Fn(usize, usize, usize) -> Complex64) -> Planes {
+        let n = self.layout.length;
+        let lanes = self.vectors.lanes();
+        let mut planes = Planes::new(self.plane_len());
+        let places: Vec<usize> = (0..n).map(|place| butterfly::frequency(n, place)).collect();
+        for (x, &across) in places.iter().enumerate() {
+            for (y, &down) in places.iter().enumerate() {
+                let value = value(x, across, down);
+                let at = ((y / lanes) * stride(n) + x) * lanes + y % lanes;
+                planes.re[at] = value.re as f32;
+                planes.im[at] = value.im as f32;
+            }
+        }
+        planes
     }
 
     /// How a tile is divided.
@@ -171,7 +221,14 @@ impl Planar {
     pub fn prepare(&self, template: &[f64]) -> Planes {
         let n = self.layout.length;
         let [height, width] = self.layout.template;
+        let scale = 1.0 / (n * n) as f64;
         let mut planner = FftPlanner::new();
+        if self.layout.line {
+            let mut line: Vec<Complex64> = template.iter().map(|&value| Complex64::new(value, 0.0)).collect();
+            line.resize(n * n, Complex64::default());
+            planner.plan_fft_forward(n * n).process(&mut line);
+            return self.planes(|_, across, down| line[down + n * across].conj() * scale);
+        }
         let transform = planner.plan_fft_forward(n);
         // Rows, of which the others are zeros; then columns, as rows of the transposed.
         let mut turned = vec![Complex64::default(); n * n];
@@ -182,44 +239,39 @@ impl Planar {
             row.iter().enumerate().for_each(|(x, value)| turned[x * n + y] = *value);
         }
         transform.process(&mut turned);
-        let mut spectrum = Planes::new(self.plane_len());
-        let (lanes, scale) = (self.vectors.lanes(), 1.0 / (n * n) as f64);
-        let places: Vec<usize> = (0..n).map(|place| butterfly::frequency(n, place)).collect();
-        for (x, &across) in places.iter().enumerate() {
-            for (y, &down) in places.iter().enumerate() {
-                let value = turned[across * n + down] * scale;
-                let at = ((y / lanes) * stride(n) + x) * lanes + y % lanes;
-                spectrum.re[at] = value.re as f32;
-                spectrum.im[at] = -value.im as f32;
-            }
-        }
-        spectrum
+        self.planes(|_, across, down| turned[across * n + down].conj() * scale)
     }
 
-    /// The cross term of the first `outputs` (height and width) of a gathered tile, and a figure for each of its pairs.
+    /// The cross term of the first `outputs` (height and width) of a tile, and a figure for each of its pairs.
     ///
-    /// Rows of `out` are written up to the next vector past `outputs`.
-    pub fn run(&self, input: &[f32], template: &Planes, scratch: &mut PlanarScratch, outputs: [usize; 2], out: &mut [f32]) {
-        let (in_pitch, out_pitch) = self.layout.pitches();
+    /// Rows of `out` are written up to the next vector past `outputs`; of a line, up to the next row of the transform.
+    pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut PlanarScratch, outputs: [usize; 2]) {
+        let Ground { input, in_row, out, out_row } = ground;
         let [height, width] = self.layout.outputs;
         let [rows, pairs] = self.layout.needed(outputs);
         for row in 0..rows {
-            let rows = (outputs[0] - row * height).min(height);
             for pair in 0..pairs {
                 let x = 2 * pair * width;
-                let left = outputs[1] - x;
+                let left = [outputs[1] - x, (outputs[1] - x).saturating_sub(width)].map(|left| left.min(width));
+                let wanted = |left: usize| if left > 0 { self.layout.length } else { 0 };
+                let (pitches, rows, columns) = if self.layout.line {
+                    ([self.layout.length; 2], left[0].div_ceil(self.layout.length), left.map(wanted))
+                } else {
+                    ([in_row, out_row], (outputs[0] - row * height).min(height), left)
+                };
                 let job = Pair {
                     twiddles: &self.twiddles,
-                    input: &input[row * height * in_pitch.row + x..],
-                    in_pitch: in_pitch.row,
+                    turns: self.turns.as_ref(),
+                    input: &input[row * height * in_row + x..],
+                    in_pitch: pitches[0],
                     beside: width,
                     template,
                     strip: &mut scratch.strip,
                     tile: &mut scratch.tile,
-                    out: &mut out[row * height * out_pitch.row + x..],
-                    out_pitch: out_pitch.row,
+                    out: &mut out[row * height * out_row + x..],
+                    out_pitch: pitches[1],
                     rows,
-                    columns: [left.min(width), left.saturating_sub(width).min(width)],
+                    columns,
                 };
                 scratch.figures[row * self.layout.pairs[1] + pair] = by_length(&self.vectors, self.layout.length, job);
             }
@@ -245,6 +297,7 @@ fn by_length(vectors: &Vectors, length: usize, job: Pair<'_>) -> Figure {
 /// Two tiles, their buffers and where the results go.
 struct Pair<'a> {
     twiddles: &'a [Vec<[f32; 2]>],
+    turns: Option<&'a Planes>,
     /// From the first sample of the first tile.
     input: &'a [f32],
     in_pitch: usize,
@@ -314,6 +367,9 @@ impl Pair<'_> {
             let range = group * stride(N)..group * stride(N) + N;
             let (re, im) = (&mut tile_re[range.clone()], &mut tile_im[range.clone()]);
             let twiddles = self.twiddles;
+            if let Some(turns) = self.turns {
+                turn::<S, false>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range.clone()]);
+            }
             match N {
                 64 => forward::<S, 8, 8>(s, re, im, &twiddles[0]),
                 128 => forward::<S, 4, 32>(s, re, im, &twiddles[0]),
@@ -322,7 +378,7 @@ impl Pair<'_> {
                 _ => forward::<S, 4, 256>(s, re, im, &twiddles[0]),
             }
             after_first::<S, N>(s, re, im, twiddles);
-            result += product(s, re, im, &template_re[range.clone()], &template_im[range]);
+            result += product(s, re, im, &template_re[range.clone()], &template_im[range.clone()]);
             before_last::<S, N>(s, re, im, twiddles);
             match N {
                 64 => inverse::<S, 8, 8>(s, re, im, &twiddles[0]),
@@ -330,6 +386,9 @@ impl Pair<'_> {
                 256 => inverse::<S, 4, 64>(s, re, im, &twiddles[0]),
                 512 => inverse::<S, 8, 64>(s, re, im, &twiddles[0]),
                 _ => inverse::<S, 4, 256>(s, re, im, &twiddles[0]),
+            }
+            if let Some(turns) = self.turns {
+                turn::<S, true>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range]);
             }
         }
         result
@@ -500,6 +559,22 @@ fn product<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], template_re: &[S
     f64::from(s.total(squares))
 }
 
+/// Turns each number by one of magnitude 1, or `BACK`.
+#[inline(always)]
+fn turn<S: Simd, const BACK: bool>(s: S, re: &mut [S::Row], im: &mut [S::Row], turns_re: &[S::Row], turns_im: &[S::Row]) {
+    for ((re, im), (turn_re, turn_im)) in re.iter_mut().zip(im).zip(turns_re.iter().zip(turns_im)) {
+        let (turn_re, turn_im) = (s.load(turn_re), s.load(turn_im));
+        let (x, y) = (s.load(re), s.load(im));
+        if BACK {
+            s.store(re, s.mul_add(x, turn_re, s.mul(y, turn_im)));
+            s.store(im, s.sub_mul(x, turn_im, s.mul(y, turn_re)));
+        } else {
+            s.store(re, s.sub_mul(y, turn_im, s.mul(x, turn_re)));
+            s.store(im, s.mul_add(x, turn_im, s.mul(y, turn_re)));
+        }
+    }
+}
+
 /// The first stage back of a strip of columns.
 #[inline(always)]
 fn first_back<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
@@ -562,8 +637,21 @@ mod tests {
         real.iter().map(|value| value / (pitch.rows * pitch.row) as f64).collect()
     }
 
+    /// Buffers as the layout has them.
+    fn ground<'a>(layout: &Layout, input: &'a [f32], out: &'a mut [f32]) -> Ground<'a> {
+        let (in_pitch, out_pitch) = layout.pitches();
+        Ground { input, in_row: in_pitch.row, out, out_row: out_pitch.row }
+    }
+
     fn layouts() -> Vec<Layout> {
-        let layout = |length, outputs, pairs, template| Layout { length, outputs, pairs, template };
+        let layout = |length, outputs, pairs, template| Layout { length, line: false, outputs, pairs, template };
+        let line = |length, outputs, pairs, template| Layout {
+            length,
+            line: true,
+            outputs: [1, outputs],
+            pairs: [1, pairs],
+            template: [1, template],
+        };
         vec![
             layout(64, [49, 48], [2, 2], [16, 16]),
             layout(64, [60, 61], [1, 3], [5, 3]),
@@ -572,6 +660,10 @@ mod tests {
             layout(256, [193, 189], [1, 1], [64, 60]),
             layout(512, [312, 304], [1, 1], [201, 200]),
             layout(1024, [900, 1000], [1, 1], [125, 25]),
+            line(64, 3584, 2, 500),
+            line(64, 4032, 1, 3),
+            line(128, 11264, 1, 5000),
+            line(256, 60416, 1, 5000),
         ]
     }
 
@@ -589,9 +681,11 @@ mod tests {
                 let [height, width] = layout.tile();
                 let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
                 // Whole tiles, and cut ones: without a second tile, by a few columns and rows.
-                for outputs in [[height, width], [height - 7, width - 5], [1, 1], [layout.outputs[0], layout.outputs[1]]] {
+                for outputs in
+                    [[height, width], [height.saturating_sub(7).max(1), width - 5], [1, 1], [layout.outputs[0], layout.outputs[1]]]
+                {
                     let mut out = Aligned::new(f32::NAN, pitch.elements());
-                    planar.run(&input, &spectrum, &mut scratch, outputs, &mut out);
+                    planar.run(ground(&layout, &input, &mut out), &spectrum, &mut scratch, outputs);
                     let tolerance = 1e-6 * norm * (layout.length as f64).sqrt();
                     for y in 0..outputs[0] {
                         for x in 0..outputs[1] {
@@ -609,14 +703,14 @@ mod tests {
     #[test]
     fn figures_are_those_of_the_pair() {
         for isas in sets() {
-            let layout = Layout { length: 64, outputs: [50, 48], pairs: [1, 1], template: [15, 16] };
+            let layout = Layout { length: 64, line: false, outputs: [50, 48], pairs: [1, 1], template: [15, 16] };
             let planar = Planar::new(layout, &isas).unwrap();
             let (mut tile, mut taps) = (noise(1), noise(2));
             let input = gathered(&layout, |_, _| 100.0 * tile());
             let template: Vec<f64> = (0..240).map(|_| f64::from(taps())).collect();
             let (in_pitch, pitch) = layout.pitches();
             let (mut scratch, mut out) = (planar.scratch(), Aligned::new(0.0, pitch.elements()));
-            planar.run(&input, &planar.prepare(&template), &mut scratch, layout.tile(), &mut out);
+            planar.run(ground(&layout, &input, &mut out), &planar.prepare(&template), &mut scratch, layout.tile());
             let square = |y: usize, x: usize| f64::from(input[y * in_pitch.row + x]).powi(2);
             let samples = (0..64).flat_map(|y| (0..64).map(move |x| (y, x)));
             let energy: f64 = samples.map(|(y, x)| square(y, x) + square(y, x + 48)).sum();
@@ -668,7 +762,12 @@ mod tests {
                 let (mut scratch, mut out) = (planar.scratch(), Aligned::new(0.0, pitch.elements()));
                 for (kind, (name, image)) in images.iter().enumerate() {
                     let (mut tile, mut taps) = (noise(kind as u64 + 3), noise(kind as u64 + 50));
-                    let input = gathered(&layout, |y, x| image(y, x, tile()));
+                    // A line is what rows of 64 would be, one after the other.
+                    let place = |y: usize, x: usize| if layout.line { (x / 64, x % 64) } else { (y, x) };
+                    let input = gathered(&layout, |y, x| {
+                        let (y, x) = place(y, x);
+                        image(y, x, tile())
+                    });
                     let squares = window_squares(&input, in_pitch, layout.template);
                     let count = layout.template[0] * layout.template[1];
                     // Noise, and a smooth hill, which adds up what noise averages out.
@@ -680,7 +779,7 @@ mod tests {
                         let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
                         template.iter_mut().for_each(|value| *value /= norm);
                         let expected = expected(&layout, &input, &template);
-                        planar.run(&input, &planar.prepare(&template), &mut scratch, layout.tile(), &mut out);
+                        planar.run(ground(&layout, &input, &mut out), &planar.prepare(&template), &mut scratch, layout.tile());
                         let model = Model {
                             measure: Measure::Zncc,
                             promise,

@@ -197,7 +197,7 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
     };
     let mut tiles: Vec<[usize; 3]> = Vec::new();
     // As wide as the result, a correlation is written where it belongs (`strip.rs`); wider rows would fall out of the cache.
-    if strips(spec) {
+    if strips(spec) && spec.image().axes() > 1 {
         tiles.extend([48, 24].map(|rows| [full(0).min(8), full(1).min(rows), full(2)]));
         tiles.dedup();
     }
@@ -218,7 +218,7 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
 fn strips(spec: &Spec) -> bool {
     let width = spec.image().padded()[2] + spec.template().padded()[2] - 1;
     let plain = spec.op().measure() == Measure::Cc && spec.channels() == 1 && spec.out_type() == DType::F32;
-    plain && spec.image_type() == DType::F32 && spec.mask() == MaskKind::None && spec.image().axes() > 1 && width <= 8192
+    plain && spec.image_type() == DType::F32 && spec.mask() == MaskKind::None && (spec.image().axes() == 1 || width <= 8192)
 }
 
 /// A tile as it stands in a kernel's name: `t64x512`.
@@ -267,7 +267,8 @@ impl Solver for DirectSolver {
                 let (gathered, outputs) = volumes(spec, tile);
                 let products = outputs * spec.template().len() as f64 * (count + sums * spec.channels() as f64);
                 // Written where they belong, results are not gathered for and not finished.
-                let around = if strips(spec) && tile[2] == spec.image().padded()[2] + spec.template().padded()[2] - 1 {
+                let wide = spec.image().axes() == 1 || tile[2] == spec.image().padded()[2] + spec.template().padded()[2] - 1;
+                let around = if strips(spec) && wide {
                     gathered * cost::SURVEY
                 } else {
                     gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact)
@@ -362,13 +363,17 @@ impl FourierSolver {
     /// Offers of our own transforms, two tiles at a time in f32, for the problems that they serve.
     fn pairs(&self, spec: &Spec, isas: IsaSet) -> Vec<Offer> {
         let measure = spec.op().measure();
-        let plain = spec.image().axes() == 2 && spec.channels() == 1 && spec.mask() == MaskKind::None;
+        let plain = spec.image().axes() < 3 && spec.channels() == 1 && spec.mask() == MaskKind::None;
         let served = matches!(measure, Measure::Cc | Measure::Zncc | Measure::Ncc);
         let single = spec.out_type() == DType::F32 && spec.accuracy() != Accuracy::Exact;
         let Some(isa) = Planar::isa(&isas).filter(|_| plain && served && single) else {
             return Vec::new();
         };
         let [_, height, width] = spec.template().padded();
+        if spec.image().axes() == 1 {
+            let lines = planar::LINES.into_iter().filter(|&length| length * length >= width + length * length / 8);
+            return lines.map(|length| self.pair_offer(spec, line_layout(spec, length), isas, isa)).collect();
+        }
         let layouts = planar::LENGTHS.into_iter().filter(|&length| length >= height.max(width) + length / 8);
         layouts.map(|length| self.pair_offer(spec, pair_layout(spec, length), isas, isa)).collect()
     }
@@ -385,14 +390,14 @@ impl FourierSolver {
         let pairs = (layout.pairs[0] * layout.pairs[1]) as f64 * Tiling::new(spec, tile).count() as f64;
         let (gathered, results) = volumes(spec, covered);
         let templates = spec.templates() as f64;
-        let estimate_ns = pairs * templates * cost::pair(layout.length, &isas)
+        let estimate_ns = pairs * templates * cost::pair(layout.length, &isas) * if layout.line { 1.2 } else { 1.0 }
             + gathered * cost::GATHER
             + results * templates * cost::finish(spec.op().measure(), false);
-        let side = layout.length.to_string();
+        let size = if layout.line { (layout.length * layout.length).to_string() } else { join(&[layout.length; 2], "x") };
         let key = KernelKey {
             op: "fourier".into(),
             dtype: DType::F32.name().into(),
-            size: format!("{side}x{side}"),
+            size,
             target: isa.name().into(),
             tile: tile_name(spec, tile),
         };
@@ -452,7 +457,17 @@ fn pair_layout(spec: &Spec, length: usize) -> planar::Layout {
     };
     let needed = [rows.div_ceil(outputs[0]), columns.div_ceil(2 * outputs[1])];
     let pairs = [0, 1].map(|axis| needed[axis].clamp(1, wanted[axis]));
-    planar::Layout { length, outputs, pairs, template: [height, width] }
+    planar::Layout { length, line: false, outputs, pairs, template: [height, width] }
+}
+
+/// The same for lines of `length * length` samples.
+fn line_layout(spec: &Spec, length: usize) -> planar::Layout {
+    let [_, _, width] = spec.template().padded();
+    let [_, _, columns] = spec.mode_region().shape.padded();
+    let outputs = (length * length + 1 - width) / length * length;
+    let wanted = if length == 64 { 2 } else { 1 };
+    let pairs = columns.div_ceil(2 * outputs).clamp(1, wanted);
+    planar::Layout { length, line: true, outputs: [1, outputs], pairs: [1, pairs], template: [1, width] }
 }
 
 /// Transform shapes to choose from: about square, of fast lengths, whole axes where they are short.

@@ -43,6 +43,11 @@ impl<'a> Strip<'a> {
         Some(Strip { view, samples, pitch: Pitch { row, plane, rows: samples.len[1], planes: samples.len[0] } })
     }
 
+    /// The elements from the first of the samples on.
+    pub fn samples(&self) -> &'a [f32] {
+        self.from([0; 3])
+    }
+
     /// The elements from one of the samples on.
     fn from(&self, position: [usize; 3]) -> &'a [f32] {
         self.view.from_position([0, 1, 2].map(|axis| self.samples.begin[axis] as usize + position[axis]))

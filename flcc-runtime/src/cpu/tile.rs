@@ -6,7 +6,7 @@
 use flcc_core::boundary::Boundary;
 use flcc_core::measure::Measure;
 use flcc_core::spec::{Accuracy, Spec};
-use flcc_core::view::AnyView;
+use flcc_core::view::{AnyView, View};
 use flcc_core::with_formula;
 use realfft::num_complex::Complex;
 
@@ -19,7 +19,7 @@ use super::finish::{self, ChannelRow, Common, Constants, Rows, Width};
 use super::fourier::{Fourier, FourierScratch};
 use super::fused::{self, FusedScratch, Steps};
 use super::isa::{self, IsaSet, Vectors};
-use super::planar::{Figure, Planar, PlanarScratch, Planes};
+use super::planar::{Figure, Ground, Planar, PlanarScratch, Planes};
 use super::real::Real;
 use super::repair::Panels;
 use super::separable::{Lines, Separable};
@@ -518,18 +518,42 @@ impl<T: Real> TileContext<T> {
         image: &AnyView<'_>,
         tile: &TileBox,
         bound: &BoundTemplates<T>,
+        scratch: &mut TileScratch<T>,
         rows: &mut dyn FnMut(usize, [usize; 3]) -> Option<strip::Rows<'a>>,
     ) -> Option<Statistics> {
-        let (Some(Fused::Cross), Engine::Direct(direct), AnyView::F32(view)) = (self.fused, &self.engine, image) else { return None };
-        let direct = T::single_direct(direct)?;
+        let (Some(Fused::Cross), AnyView::F32(view)) = (self.fused, image) else { return None };
         let plain = |template: &BoundTemplate<T>| !template.checked.nonfinite && template.checked.scale == 1.0;
-        let [block_height, block_width] = direct.block();
-        let [_, (y0, y1), (x0, x1)] = tile.keep;
-        if !bound.templates.iter().all(plain) || y1 - y0 < block_height || x1 - x0 < block_width {
+        if !bound.templates.iter().all(plain) {
             return None;
         }
-        let (vectors, strip) = (Vectors::new(&self.isas)?, Strip::new(view, self.tiling.samples(tile))?);
-        let (z0, z1) = tile.keep[0];
+        let vectors = Vectors::new(&self.isas)?;
+        let strip = match &self.engine {
+            Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, rows)?,
+            Engine::Planar(planar) => self.line_strip(planar, view, tile, bound, scratch.planar.as_mut()?, rows)?,
+            _ => return None,
+        };
+        if !strip.ordinary(&vectors) {
+            return None;
+        }
+        let panels = tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>() * bound.templates.len() as u64;
+        Some(Statistics { panels, repaired: 0, tiles: 1 })
+    }
+
+    /// That by a direct kernel; returns the samples that were read.
+    fn direct_strip<'v, 'a>(
+        &self,
+        direct: &Direct<f32>,
+        view: &'v View<'v, f32>,
+        tile: &TileBox,
+        bound: &BoundTemplates<T>,
+        rows: &mut dyn FnMut(usize, [usize; 3]) -> Option<strip::Rows<'a>>,
+    ) -> Option<Strip<'v>> {
+        let [block_height, block_width] = direct.block();
+        let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
+        if y1 - y0 < block_height || x1 - x0 < block_width {
+            return None;
+        }
+        let strip = Strip::new(view, self.tiling.samples(tile))?;
         for (number, template) in bound.templates.iter().enumerate() {
             let Prepared::Samples(samples) = &template.prepared[0] else { return None };
             for z in z0..z1 {
@@ -537,11 +561,33 @@ impl<T: Real> TileContext<T> {
                 strip.correlate(direct, T::singles(samples)?, tile, z, out);
             }
         }
-        if !strip.ordinary(&vectors) {
+        Some(strip)
+    }
+
+    /// That by transforms of lines, of a whole tile where the image has all the samples that they reach; returns these.
+    fn line_strip<'v, 'a>(
+        &self,
+        planar: &Planar,
+        view: &'v View<'v, f32>,
+        tile: &TileBox,
+        bound: &BoundTemplates<T>,
+        scratch: &mut PlanarScratch,
+        rows: &mut dyn FnMut(usize, [usize; 3]) -> Option<strip::Rows<'a>>,
+    ) -> Option<Strip<'v>> {
+        let layout = planar.layout();
+        let width = layout.tile()[1];
+        if !layout.line || tile.keep[2] != (0, width) {
             return None;
         }
-        let panels = tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>() * bound.templates.len() as u64;
-        Some(Statistics { panels, repaired: 0, tiles: 1 })
+        let len = [1, 1, width + layout.length * layout.length - layout.outputs[1]];
+        let strip = Strip::new(view, pad::Samples { begin: self.tiling.samples(tile).begin, len })?;
+        for (number, template) in bound.templates.iter().enumerate() {
+            let Prepared::Planes(spectrum) = &template.prepared[0] else { return None };
+            let strip::Rows { out, pitch } = rows(number, tile.place)?;
+            let ground = Ground { input: strip.samples(), in_row: len[2], out, out_row: pitch };
+            planar.run(ground, spectrum, scratch, [1, width]);
+        }
+        Some(strip)
     }
 
     /// Gathers every channel; returns whether some sample was marked.
@@ -658,7 +704,8 @@ impl<T: Real> TileContext<T> {
             (Engine::Planar(planar), Prepared::Planes(template)) => {
                 let work = scratch.planar.as_mut().expect("made with the engine");
                 let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else { unreachable!("pairs of tiles are of f32") };
-                planar.run(input, template, work, [outputs[1], outputs[2]], out);
+                let ground = Ground { input, in_row: self.in_pitch.row, out, out_row: self.out_pitch.row };
+                planar.run(ground, template, work, [outputs[1], outputs[2]]);
             }
             (Engine::Fourier(fourier), Prepared::Spectrum(spectrum)) => {
                 let work = scratch.fourier.as_mut().expect("made with the engine");
