@@ -115,7 +115,7 @@ fn module(family: &Family, shared: &Shared, entries: &[Entry]) -> TokenStream {
     quote! {
         #cfg
         mod #name {
-            use crate::cpu::isa::{#name as isa, head, head_mut};
+            use crate::cpu::isa::{#name as isa, ask, head, head_mut};
             use crate::cpu::kernel::Tile;
             #bodies
         }

@@ -164,11 +164,19 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
         Op::Correlate => quote!(),
         Op::AbsDiff => quote!(let weights = &tile.weights[dz * height * width..][..height * width];),
     };
+    let bytes = number(lanes * vectors * body.dtype.size());
+    let ahead: TokenStream = (0..rows)
+        .map(|r| {
+            let at = number(r);
+            quote!(ask::<_, #bytes, true>(tile.out, z * tile.out_plane + (y + #at) * tile.out_row + x + #span);)
+        })
+        .collect();
     let steady = span_arm(body, vectors, 0, rows - 1);
     let input_rows = if rows == 1 {
         quote! {
             for i in 0..height {
                 let line = &plane[i * tile.in_row..];
+                ask::<_, #bytes, false>(line, #span + width - 1);
                 #steady
             }
         }
@@ -188,6 +196,7 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
         quote! {
             for i in 0..height + #last_row {
                 let line = &plane[i * tile.in_row..];
+                ask::<_, #bytes, false>(line, #span + width - 1);
                 let first = (i + 1).saturating_sub(height);
                 let last = i.min(#last_row);
                 match first * #row_count + last {
@@ -203,6 +212,7 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
         fn #name(tile: &mut Tile<'_, #float>, z: usize, y: usize, x: usize) {
             let [depth, height, _] = tile.kernel_shape;
             let width = #width;
+            #ahead
             #zero
             if tile.accumulate {
                 let out = &tile.out[z * tile.out_plane + y * tile.out_row + x..];

@@ -139,6 +139,21 @@ pub fn vectorized<R>(isas: &IsaSet, work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// Asks for the lines of `BYTES` from a place on to be brought near, to be read or (`WRITE`) written soon; the place may be any.
+#[inline(always)]
+pub(crate) fn ask<T, const BYTES: usize, const WRITE: bool>(values: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..BYTES).step_by(64) {
+        let address = values.as_ptr().wrapping_add(at).cast::<i8>().wrapping_add(line);
+        // SAFETY: a hint: nothing that a program can see is read or written, and no address faults.
+        unsafe {
+            if WRITE { x86::_mm_prefetch::<{ x86::_MM_HINT_ET0 }>(address) } else { x86::_mm_prefetch::<{ x86::_MM_HINT_T0 }>(address) }
+        };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (values, at);
+}
+
 /// The first `N` values. `Tile::check` made sure of them for a whole run.
 #[inline(always)]
 pub(crate) fn head<T, const N: usize>(values: &[T]) -> &[T; N] {
