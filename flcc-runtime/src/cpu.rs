@@ -9,6 +9,8 @@ pub mod factor;
 pub mod finish;
 pub mod fourier;
 pub mod fused;
+#[cfg(test)]
+mod hard;
 pub mod isa;
 pub mod kernel;
 pub mod planar;

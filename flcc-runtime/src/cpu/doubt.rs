@@ -140,6 +140,7 @@ impl Model<'_> {
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt();
                 of_tile = epsilon * 2.0 * template.norm / len.sqrt();
                 of_result = epsilon;
+                of_peak = GHOSTS * u;
                 sigma * u * template.largest
             }
             Rounding::Planar { len } if worst => {

@@ -105,3 +105,70 @@ impl<T: Real> Fourier<T> {
         self.transform.inverse(&mut scratch.product, &mut out[..self.samples()], [outputs[0], outputs[1]], &mut scratch.work);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::doubt::Rounding;
+    use crate::cpu::hard::{self, Ratios, noise};
+
+    /// The cross term of a whole tile of samples, in one type.
+    fn correlate<T: Real>(shape: [usize; 3], template: [usize; 3], input: &[f32], taps: &[f64]) -> Vec<T> {
+        let fourier = Fourier::<T>::new(shape, template);
+        let outputs = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
+        let taps: Vec<T> = taps.iter().map(|&tap| T::of(tap)).collect();
+        let input: Vec<T> = input.iter().map(|&value| T::of(value.into())).collect();
+        let (spectrum, mut scratch, mut out) = (fourier.prepare(&taps), fourier.scratch(1), vec![T::of(0.0); fourier.samples()]);
+        fourier.load(&input, outputs, 0, &mut scratch);
+        fourier.run(0, &spectrum, &mut scratch, outputs, &mut out);
+        out
+    }
+
+    /// As `planar.rs` has it, against the same transforms in f64.
+    #[test]
+    fn errors_stay_within_their_estimate() {
+        let shapes = [([1, 64, 64], [1, 9, 9]), ([1, 192, 320], [1, 32, 40]), ([1, 1, 5760], [1, 1, 500]), ([32, 32, 32], [5, 5, 5])];
+        let mut ratios = Ratios::default();
+        for seed in 0.. {
+            if seed > 0 && ratios.enough() {
+                break;
+            }
+            for (shape, template) in shapes {
+                errors_of(shape, template, 100 * seed, &mut ratios);
+            }
+        }
+        ratios.judge("transforms of tiles");
+    }
+
+    fn errors_of(shape: [usize; 3], template: [usize; 3], seed: u64, ratios: &mut Ratios) {
+        let [depth, height, width] = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
+        let len: usize = shape.iter().product();
+        for (kind, (name, image)) in hard::IMAGES.iter().enumerate() {
+            let mut tile = noise(seed + kind as u64 + 3);
+            // A line and a volume are what rows of 64 would be, one after the other.
+            let row = if shape[0] == 1 && shape[1] > 1 { shape[2] } else { 64 };
+            let input: Vec<f32> = (0..len).map(|at| image(at / row, at % row, tile())).collect();
+            for smooth in [false, true] {
+                let taps = hard::template(template.iter().product(), smooth, noise(seed + kind as u64 + 50));
+                let (out, expected) = (correlate::<f32>(shape, template, &input, &taps), correlate::<f64>(shape, template, &input, &taps));
+                let doubt = hard::doubt(&taps, Rounding::Fourier { len: len as f64 });
+                let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
+                let places = || {
+                    let lines = (0..depth).flat_map(|z| (0..height).map(move |y| (z * shape[1] + y) * shape[2]));
+                    lines.flat_map(|line| line..line + width)
+                };
+                let outputs = (depth * height * width) as f64;
+                let result = (places().map(|at| f64::from(out[at]).powi(2)).sum::<f64>() / outputs).sqrt();
+                let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |largest: f64, value| largest.max(value.abs()));
+                let tap = largest(&mut taps.iter().copied()) * largest(&mut input.iter().map(|&value| value.into()));
+                let peak = largest(&mut places().map(|at| f64::from(out[at]))).max(tap);
+                let limits = doubt.at_peak(energy, result, peak);
+                for at in places() {
+                    // Without the panel's own share, which only grants more.
+                    let error = (f64::from(out[at]) - expected[at]).abs();
+                    ratios.add(kind, error, limits, 0.0, || format!("{shape:?} {template:?} {name} at {at}"));
+                }
+            }
+        }
+    }
+}

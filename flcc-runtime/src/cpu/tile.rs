@@ -811,7 +811,10 @@ impl<T: Real> TileContext<T> {
         let formula = fused::Formula { window, centred: self.scheme.measure == Measure::Zncc, exact, share: template.doubt.at(0.0, 0.0).1 };
         // What the limits of a tile that was not computed in pairs depend on.
         let whole = match self.engine {
-            Engine::Fourier(_) => Figure { energy, result: self.mean_square(vectors, shape, cross), ..Figure::default() },
+            Engine::Fourier(_) => {
+                let (result, peak) = self.results(shape, cross);
+                Figure { energy, result, peak, column: largest(input).powi(2) }
+            }
             _ => Figure::default(),
         };
         let lanes = vectors.lanes();
@@ -840,13 +843,6 @@ impl<T: Real> TileContext<T> {
             }
         }
         Some(doubtful)
-    }
-
-    /// The mean square of the cross term over a tile of this shape.
-    fn mean_square(&self, vectors: &Vectors, [depth, height, width]: [usize; 3], cross: &[f32]) -> f64 {
-        let Pitch { row, plane, .. } = self.out_pitch;
-        let rows = (0..depth).flat_map(|z| (0..height).map(move |y| z * plane + y * row));
-        rows.map(|at| vectors.run(fused::Energy(&cross[at..at + width]))).sum::<f64>() / (depth * height * width) as f64
     }
 
     /// Decides the panels that scoring left as NaN; returns how many were recomputed, or gives up.
@@ -885,7 +881,7 @@ impl<T: Real> TileContext<T> {
         if template.checked.nonfinite {
             scratch.rows.out.fill(f64::NAN);
         }
-        let doubt = (self.scheme.integers.is_none() && self.degenerates()).then(|| self.doubt(tile, &template.doubt, scratch));
+        let doubt = (self.scheme.integers.is_none() && self.degenerates()).then(|| self.doubt(tile, template, scratch));
         let (image_scale, template_scale) = (scratch.scale, template.checked.scale);
         let larger = image_scale.min(template_scale);
         let (common, unscale) = match self.scheme.measure {
@@ -1021,27 +1017,32 @@ impl<T: Real> TileContext<T> {
     }
 
     /// Below which energy a panel of this tile is doubtful: `energy <= .0 + .1 * sum of squares`.
-    fn doubt(&self, tile: &TileBox, doubt: &Doubt, scratch: &TileScratch<T>) -> (f64, f64) {
+    fn doubt(&self, tile: &TileBox, template: &BoundTemplate<T>, scratch: &TileScratch<T>) -> (f64, f64) {
+        let doubt = &template.doubt;
         if doubt.is_constant() {
             return doubt.at(0.0, 0.0);
         }
-        let energy = scratch.inputs.iter().zip(&scratch.factors).map(|(input, factor)| squares(input) * factor * factor).sum();
-        let outputs = tile.shape.iter().product::<usize>() as f64;
-        doubt.at(energy, self.result_norm(tile, scratch) / outputs.sqrt())
+        let inputs = scratch.inputs.iter().zip(&scratch.factors);
+        let energy = inputs.clone().map(|(input, factor)| squares(input) * factor * factor).sum();
+        let sample = inputs.map(|(input, factor)| largest(input) * factor).fold(0.0, f64::max);
+        let (mut result, mut peak) = (0.0, 0.0);
+        for (cross, factor) in scratch.crosses.iter().zip(&scratch.factors) {
+            let (square, most) = self.results(tile.shape, cross);
+            result += square * factor * factor;
+            peak += most * factor;
+        }
+        doubt.at_peak(energy, result.sqrt(), peak.max(sample * template.largest))
     }
 
-    /// Norm of the cross term over the tile.
-    fn result_norm(&self, tile: &TileBox, scratch: &TileScratch<T>) -> f64 {
-        let mut total = 0.0;
-        for (cross, factor) in scratch.crosses.iter().zip(&scratch.factors) {
-            for z in 0..tile.shape[0] {
-                for y in 0..tile.shape[1] {
-                    let at = z * self.out_pitch.plane + y * self.out_pitch.row;
-                    total += squares(&cross[at..at + tile.shape[2]]) * factor * factor;
-                }
-            }
-        }
-        total.sqrt()
+    /// The mean square and the largest magnitude of a cross term over a tile of this shape.
+    fn results<R: Real>(&self, [depth, height, width]: [usize; 3], cross: &[R]) -> (f64, f64) {
+        let Pitch { row, plane, .. } = self.out_pitch;
+        let rows = (0..depth).flat_map(|z| (0..height).map(move |y| z * plane + y * row));
+        let (total, peak) = rows.fold((0.0, 0.0f64), |(total, peak), at| {
+            let row = &cross[at..at + width];
+            (total + squares(row), peak.max(largest(row)))
+        });
+        (total / (depth * height * width) as f64, peak)
     }
 }
 
@@ -1075,6 +1076,19 @@ enum Source {
 #[inline(always)]
 fn copy<A: Copy, B>(from: &[A], to: &mut [B], map: impl Fn(A) -> B) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to = map(from));
+}
+
+/// The largest magnitude, in eight lanes.
+fn largest<T: Real>(values: &[T]) -> f64 {
+    let mut lanes = [0.0f64; 8];
+    let chunks = values.chunks_exact(8);
+    let rest = chunks.remainder().iter().map(|value| value.to_f64().abs()).fold(0.0, f64::max);
+    for chunk in chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane = lane.max(value.to_f64().abs());
+        }
+    }
+    lanes.into_iter().fold(rest, f64::max)
 }
 
 /// The sum of squares, in eight lanes so that it is vectorised, always in the same order.

@@ -1,0 +1,106 @@
+//! For tests: images that are hard on rounding, and the largest error over what the model of `doubt.rs` grants it.
+//!
+//! `FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib errors_stay -- --nocapture` goes on with new noise until each of the tests
+//! has seen so many panels, and prints what it found.
+
+use flcc_core::measure::Measure;
+
+use super::doubt::{Doubt, Figures, Model, Promise, Rounding};
+
+/// Numbers in `-0.5..0.5`.
+pub fn noise(seed: u64) -> impl FnMut() -> f32 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1 << 24) as f32 - 0.5
+    }
+}
+
+/// A sample from its row, its column and noise.
+type Image = fn(usize, usize, f32) -> f32;
+
+/// Images by name; the first is nothing but noise.
+pub const IMAGES: [(&str, Image); 8] = [
+    ("noise", |_, _, noise| noise),
+    ("bytes", |_, _, noise| (noise * 255.0).floor()),
+    ("a step", |_, x, noise| noise + if x > 70 { 50_000.0 } else { 0.0 }),
+    ("a ramp", |y, x, noise| noise + 30.0 * (x + y) as f32),
+    ("one bright pixel", |y, x, noise| if (y, x) == (20, 30) { 1e6 } else { 0.01 * noise }),
+    ("one half constant", |y, _, noise| if y < 40 { 3.0 } else { noise }),
+    ("a checkerboard of saturated squares", |y, x, noise| if (y / 16 + x / 16) % 2 == 0 { 255.0 } else { noise }),
+    ("faint beside strong", |_, x, noise| if x % 120 < 60 { 1e-6 * noise } else { 1e3 * noise }),
+];
+
+/// A template of mean 0 and norm 1: noise, or a smooth hill, which adds up what noise averages out.
+pub fn template(count: usize, smooth: bool, mut noise: impl FnMut() -> f32) -> Vec<f64> {
+    let hill = |k: usize| 1.0 - (2.0 * (k as f64 + 0.5) / count as f64 - 1.0).abs();
+    let mut values: Vec<f64> = (0..count).map(|k| if smooth { hill(k) } else { f64::from(noise()) }).collect();
+    let mean = values.iter().sum::<f64>() / count as f64;
+    values.iter_mut().for_each(|value| *value -= mean);
+    let norm = values.iter().map(|value| value * value).sum::<f64>().sqrt();
+    values.iter_mut().for_each(|value| *value /= norm);
+    values
+}
+
+/// When the model doubts f32 results of a template, at 8 standard deviations.
+pub fn doubt(template: &[f64], rounding: Rounding) -> Doubt {
+    let promise = Some(Promise { error: 1e-5, deviations: Some(8.0) });
+    let roundoff = f64::from(f32::EPSILON) / 2.0;
+    let model = Model { measure: Measure::Zncc, promise, roundoff, taps: template.len() as f64, rounding, weights: None };
+    model.doubt(&Figures::of([template].into_iter()))
+}
+
+/// Errors over what is granted to them.
+#[derive(Default)]
+pub struct Ratios {
+    largest: f64,
+    of_noise: f64,
+    panels: u64,
+}
+
+impl Ratios {
+    /// Adds a panel whose sum of squares is `square`, of image number `kind`, at the thresholds of its tile.
+    pub fn add(&mut self, kind: usize, error: f64, (limit, share): (f64, f64), square: f64, what: impl FnOnce() -> String) {
+        // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise.
+        let granted = 0.8e-5 * (limit + share * square).sqrt();
+        if error > granted {
+            panic!("{}: error {error:.2e}, granted {granted:.2e}", what());
+        }
+        let ratio = if granted > 0.0 { error / granted } else { 0.0 };
+        self.largest = self.largest.max(ratio);
+        if kind == 0 {
+            self.of_noise = self.of_noise.max(ratio);
+        }
+        self.panels += 1;
+    }
+
+    /// Whether as many panels were seen as `FLCC_PANELS` asks for.
+    pub fn enough(&self) -> bool {
+        let wanted = std::env::var("FLCC_PANELS").ok().and_then(|text| text.parse::<f64>().ok());
+        self.panels as f64 >= wanted.unwrap_or(1.0)
+    }
+
+    /// Prints them; the estimate is neither broken nor so large that panels are recomputed for nothing.
+    pub fn judge(&self, name: &str) {
+        let Ratios { largest, of_noise, panels } = self;
+        println!("{name}: largest error over its estimate {largest:.3}, on noise {of_noise:.3}, of {panels} panels");
+        assert!(*of_noise > 0.05, "{name}: the estimate is {} times the error of plain noise", 1.0 / of_noise);
+    }
+}
+
+/// `f(y, x)`: the sum of squares of the window of samples at `(y, x)`, from a summed-area table.
+pub fn window_squares(input: &[f32], row: usize, [height, width]: [usize; 2]) -> impl Fn(usize, usize) -> f64 {
+    let rows = input.len() / row;
+    let mut sums = vec![0.0; (rows + 1) * (row + 1)];
+    for y in 0..rows {
+        let mut along = 0.0;
+        for x in 0..row {
+            along += f64::from(input[y * row + x]).powi(2);
+            sums[(y + 1) * (row + 1) + x + 1] = sums[y * (row + 1) + x + 1] + along;
+        }
+    }
+    let at = move |y: usize, x: usize| sums[y * (row + 1) + x];
+    move |y, x| (at(y + height, x + width) - at(y, x + width) - at(y + height, x) + at(y, x)).max(0.0)
+}
