@@ -416,6 +416,8 @@ impl Job for Energy<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::doubt::{Promise, of_running_sums};
+    use crate::cpu::hard;
     use crate::cpu::isa::{ISAS, Isa, IsaSet, Vectors};
     use proptest::prelude::*;
 
@@ -518,6 +520,52 @@ mod tests {
             for width in (1..=40).chain([63, 64, 65, 200]) {
                 check(vectors, &Case { window: [1, 2, width], outputs: [1, 5, 50], centred: true, exact: false, seed: width as u64 }, 5);
             }
+        });
+    }
+
+    /// Where the limit of running sums leaves no doubt, the energy is right to the fifth of the promise that is kept for it.
+    #[test]
+    fn scores_of_running_sums_keep_their_part_of_the_promise() {
+        let promise = Promise { error: 1e-5, deviations: Some(8.0) };
+        let outputs: [usize; 3] = [1, 60, 300];
+        every_set(|vectors| {
+            let (mut certain, mut largest) = (0, 0.0f64);
+            for (window, (kind, (name, image))) in [[1usize, 3, 4], [1, 8, 8], [1, 30, 21]]
+                .into_iter()
+                .flat_map(|window| hard::IMAGES.iter().enumerate().map(move |image| (window, image)))
+            {
+                let [_, height, width] = window;
+                let (rows, columns) = (outputs[1] + height - 1, outputs[2] + width - 1);
+                let (in_row, out_row) = (columns.next_multiple_of(16), outputs[2].next_multiple_of(16));
+                let mut noise = hard::noise(kind as u64 + 1);
+                let mut input = vec![0.0; in_row * rows];
+                for (y, x) in (0..rows).flat_map(|y| (0..columns).map(move |x| (y, x))) {
+                    input[y * in_row + x] = image(y, x, noise());
+                }
+                let energy = |y: usize, x: usize| {
+                    let panel = || (0..height).flat_map(|i| input[(y + i) * in_row + x..][..width].iter().map(|&value| f64::from(value)));
+                    let mean = panel().sum::<f64>() / (height * width) as f64;
+                    panel().map(|value| (value - mean).powi(2)).sum::<f64>()
+                };
+                // Scores of a half, if the energy is right.
+                let mut scores = vec![0.0; out_row * outputs[1]];
+                let places = || (0..outputs[1]).flat_map(|y| (0..outputs[2]).map(move |x| (y, x)));
+                places().for_each(|(y, x)| scores[y * out_row + x] = (0.5 * energy(y, x).sqrt()) as f32);
+                let mut scratch = FusedScratch::new(outputs, window);
+                let total = input.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>();
+                scratch.limits.fill(of_running_sums(&promise, &Steps::new(outputs, window)) * total);
+                let formula = Formula { window, centred: true, exact: None, share: 1e-9 };
+                let buffers = Buffers { input: &input, in_row, cross: &mut scores, out_row, outputs: [outputs[1], outputs[2]] };
+                vectors.run(Rows { formula, buffers, rows: [0, outputs[1]], scratch: &mut scratch });
+                for (y, x) in places().filter(|&(y, x)| !scores[y * out_row + x].is_nan()) {
+                    // Half an energy's relative error is a score's; beside it, the root and the products in f32.
+                    let error = (f64::from(scores[y * out_row + x]) - 0.5).abs();
+                    assert!(error <= 0.5 * 0.2e-5 + 2e-7, "{window:?} {name} at {y},{x}: off by {error:.2e}");
+                    (certain, largest) = (certain + 1, largest.max(error));
+                }
+            }
+            println!("largest error {largest:.2e} of {certain} panels that are not in doubt");
+            assert!(certain > 200_000, "only {certain} panels are not in doubt");
         });
     }
 
