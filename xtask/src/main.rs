@@ -8,6 +8,7 @@ mod files;
 mod generate;
 mod gpu;
 mod proof;
+mod record;
 mod tidy;
 
 use std::env;
@@ -26,8 +27,9 @@ dist DIR             gathers programs and data in a folder, for gpu-check on a m
 gpu-check [--bin-dir DIR]
                      checks this machine's GPU: conformance, tests, plans, sanitizers; prints a line for each and one for all;
                      DIR is a folder that dist made, without it the programs are built
+record               renders the tables of README.md and docs/ anew from what was measured (benches/record)
 tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, unsafe code, names, what may
-                     not be committed";
+                     not be committed; and that tables are those of their records";
 
 /// Does what the arguments ask for; what there is to say about it.
 fn run(arguments: &[&str]) -> Result<String, String> {
@@ -40,6 +42,7 @@ fn run(arguments: &[&str]) -> Result<String, String> {
         ["dist", folder] if !folder.starts_with('-') => dist::gather(&root, &PathBuf::from(folder)),
         ["gpu-check"] => gpu::check(&root, None),
         ["gpu-check", "--bin-dir", folder] => gpu::check(&root, Some(PathBuf::from(folder))),
+        ["record"] => record::write(&root),
         ["tidy"] => tidy::run(&root),
         ["help" | "--help" | "-h"] => Ok(USAGE.into()),
         other => Err(format!("expected a command, got {:?}\n\n{USAGE}", other.join(" "))),

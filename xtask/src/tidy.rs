@@ -7,7 +7,7 @@ mod sources;
 use std::fmt;
 use std::path::Path;
 
-use crate::files;
+use crate::{files, record};
 
 /// One text file of the repository.
 pub struct Source {
@@ -46,6 +46,10 @@ pub fn run(root: &Path) -> Result<String, String> {
         if let Some(text) = files::read_text(&root.join(path))? {
             texts.push(Source { path: path.clone(), text });
         }
+    }
+    let stale = record::stale(root)?;
+    if !stale.is_empty() {
+        return Err(format!("{}: tables are not those of benches/record; cargo xtask record renders them", stale.join(", ")));
     }
     let mut violations = edges::check(&texts);
     violations.extend(sources::check(&texts));

@@ -1,0 +1,139 @@
+//! Tables of documents that are rendered from what was measured, which is kept in `benches/record`.
+//!
+//! A table stands between `<!-- record FILE -->`, or `<!-- record FILE threads N -->` for some of its rows, and
+//! `<!-- end of record -->`. A record is what `benches/peers/peers.py --json` writes.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+/// Documents that hold such tables.
+const DOCUMENTS: [&str; 2] = ["README.md", "docs/performance/cpu.md"];
+const BEGIN: &str = "<!-- record ";
+const END: &str = "<!-- end of record -->";
+
+/// Renders every table anew.
+pub fn write(root: &Path) -> Result<String, String> {
+    let mut changed = 0;
+    for (document, old, new) in rendered(root)? {
+        if old != new {
+            fs::write(root.join(document), new).map_err(|error| format!("{document}: {error}"))?;
+            changed += 1;
+        }
+    }
+    Ok(format!("{} documents, {changed} changed", DOCUMENTS.len()))
+}
+
+/// The documents whose tables are not those of the records.
+pub fn stale(root: &Path) -> Result<Vec<&'static str>, String> {
+    Ok(rendered(root)?.into_iter().filter(|(_, old, new)| old != new).map(|(document, ..)| document).collect())
+}
+
+/// Each document as it is and as it should be.
+fn rendered(root: &Path) -> Result<Vec<(&'static str, String, String)>, String> {
+    let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
+    let render = |document: &'static str| {
+        let old = read(document)?;
+        let new = render(&old, |file| read(&format!("benches/record/{file}"))).map_err(|what| format!("{document}: {what}"))?;
+        Ok((document, old, new))
+    };
+    DOCUMENTS.into_iter().map(render).collect()
+}
+
+/// A text with each of its tables rendered from the record that it names.
+fn render(text: &str, record: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
+    let mut done = String::new();
+    let mut rest = text;
+    while let Some(begin) = rest.find(BEGIN) {
+        let (head, tail) = rest.split_at(begin);
+        let (marker, tail) = tail.split_once("-->").ok_or("a record's marker without its end")?;
+        let (_, tail) = tail.split_once(END).ok_or_else(|| format!("{marker}--> without {END}"))?;
+        let words: Vec<&str> = marker[BEGIN.len()..].split_whitespace().collect();
+        let (file, threads) = match words[..] {
+            [file] => (file, None),
+            [file, "threads", threads] => {
+                (file, Some(threads.parse().map_err(|_| format!("expected a number of threads, got {threads:?}"))?))
+            }
+            _ => return Err(format!("expected FILE or FILE threads N, got {:?}", words.join(" "))),
+        };
+        let table = table(&record(file)?, threads).map_err(|what| format!("benches/record/{file}: {what}"))?;
+        let _ = write!(done, "{head}{marker}-->\n{table}{END}");
+        rest = tail;
+    }
+    Ok(done + rest)
+}
+
+/// The table of a record: FLCC beside the best of its peers.
+fn table(record: &str, threads: Option<u64>) -> Result<String, String> {
+    let mut table = String::new();
+    for (number, line) in record.lines().enumerate() {
+        let row: Value = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", number + 1))?;
+        if let Some(machine) = row.get("machine") {
+            let text =
+                |key: &str| machine.get(key).map_or("?".to_string(), |value| value.as_str().map_or(value.to_string(), str::to_string));
+            let _ = writeln!(table, "{}, {} cores, {}.\n", text("cpu"), text("cores"), text("flags"));
+            table += "| spec | threads | flcc ms | best peer | peer ms | peer / flcc | error |\n|---|---|---|---|---|---|---|\n";
+        }
+        let (Some(own), Some(spec), Some(count)) = (row["flcc_ms"].as_f64(), row["spec"].as_str(), row["threads"].as_u64()) else {
+            continue;
+        };
+        if threads.is_some_and(|threads| threads != count) {
+            continue;
+        }
+        let peer = row["best"].as_str().unwrap_or("-");
+        let (theirs, ratio) = match row["best_ms"].as_f64() {
+            Some(theirs) => (digits(theirs), format!("{:.2}", theirs / own)),
+            None => ("-".into(), "-".into()),
+        };
+        let error = row["error"].as_f64().unwrap_or(f64::NAN);
+        let _ = writeln!(table, "| {spec} | {count} | {} | {peer} | {theirs} | {ratio} | {error:.0e} |", digits(own));
+    }
+    Ok(table)
+}
+
+/// Milliseconds to three digits.
+fn digits(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORD: &str = r#"{"machine": {"cpu": "A processor", "cores": 2, "flags": "avx2"}}
+{"spec": "corr:f32:9*3", "threads": 1, "peer": "other", "ms": 3.0}
+{"spec": "corr:f32:9*3", "threads": 1, "flcc_ms": 1.25, "error": 2e-7, "best": "other", "best_ms": 3.0}
+{"spec": "corr:f32:9*3", "threads": 2, "flcc_ms": 120.4, "error": 0.0}
+"#;
+
+    #[test]
+    fn a_table_is_what_its_record_says() {
+        let text = "before\n<!-- record a.jsonl -->\nold\n<!-- end of record -->\nafter\n";
+        let new = render(text, |file| if file == "a.jsonl" { Ok(RECORD.into()) } else { Err(file.into()) }).unwrap();
+        assert!(new.starts_with("before\n<!-- record a.jsonl -->\nA processor, 2 cores, avx2.\n\n| spec |"), "{new}");
+        assert!(
+            new.contains(
+                "| corr:f32:9*3 | 1 | 1.25 | other | 3.00 | 2.40 | 2e-7 |\n| corr:f32:9*3 | 2 | 120 | - | - | - | 0e0 |\n<!-- end"
+            ),
+            "{new}"
+        );
+        assert!(new.ends_with("<!-- end of record -->\nafter\n") && !new.contains("old"), "{new}");
+        assert_eq!(render(&new, |_| Ok(RECORD.into())), Ok(new.clone()));
+        let some = render(&text.replace(" -->\nold", " threads 2 -->\nold"), |_| Ok(RECORD.into())).unwrap();
+        assert!(!some.contains("| 1 |") && some.contains("| 2 |"), "{some}");
+    }
+
+    #[test]
+    fn what_is_no_record_is_told() {
+        let render = |text: &str| render(text, |_| Ok("{".into())).unwrap_err();
+        assert!(render("<!-- record a -->\n").contains("without <!-- end of record -->"));
+        assert!(render("<!-- record a threads x --><!-- end of record -->").contains("a number of threads, got \"x\""));
+        assert!(render("<!-- record a --><!-- end of record -->").starts_with("benches/record/a: line 1: "));
+    }
+}
