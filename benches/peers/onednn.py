@@ -64,12 +64,12 @@ class OneDnn:
 class Convolution:
     """One implementation with its memory, freed with it."""
 
-    def __init__(self, library_, description, plain, arrays):
-        self.library, self.owned = library_, []
+    def __init__(self, onednn, description, plain, arrays):
+        self.onednn, self.owned = onednn, []
         self.arrays, self.before, self.after = arrays, [], []
         self.arguments = (Argument * 3)()
         queries = (QUERY_SOURCE, QUERY_WEIGHTS, QUERY_TARGET)
-        dnnl = library_.dnnl
+        dnnl = onednn.dnnl
         dnnl.dnnl_primitive_desc_query_md.restype = c_void_p
         for slot, (index, query, layout, array) in enumerate(zip((SOURCE, WEIGHTS, TARGET), queries, plain, arrays)):
             wanted = c_void_p(dnnl.dnnl_primitive_desc_query_md(description, c_int(query), c_int(0)))
@@ -84,13 +84,13 @@ class Convolution:
                 else:
                     (self.after if index == TARGET else self.before).append(copy)
             self.arguments[slot] = Argument(index, used)
-        self.primitive = self.own("primitive", library_.made("primitive_create", description))
+        self.primitive = self.own("primitive", onednn.made("primitive_create", description))
         self.wait()
 
     @classmethod
-    def of(cls, library_, image, template, own_layout):
+    def of(cls, onednn, image, template, own_layout):
         """The one that the library puts first; none where that is its slow reference."""
-        made, dnnl = library_.made, library_.dnnl
+        made, dnnl = onednn.made, onednn.dnnl
         out = np.empty([whole - part + 1 for whole, part in zip(image.shape, template.shape)], np.float32)
         arrays, count = (image, template, out), image.ndim
         plain, asked, temporary = [], [], []
@@ -106,9 +106,9 @@ class Convolution:
         create = dnnl.dnnl_convolution_forward_primitive_desc_create
         kinds = c_int(FORWARD_INFERENCE), c_int(DIRECT)
         try:
-            status = create(byref(description), library_.engine, *kinds, *asked[:2], None, asked[2], ones, zeros, zeros, zeros, None)
-            fast = status == 0 and not library_.name(description).startswith("ref")
-            return cls(library_, description, plain, arrays) if fast else None
+            status = create(byref(description), onednn.engine, *kinds, *asked[:2], None, asked[2], ones, zeros, zeros, zeros, None)
+            fast = status == 0 and not onednn.name(description).startswith("ref")
+            return cls(onednn, description, plain, arrays) if fast else None
         finally:
             if description:
                 dnnl.dnnl_primitive_desc_destroy(description)
@@ -120,21 +120,21 @@ class Convolution:
         return handle
 
     def memory(self, layout, place):
-        return self.own("memory", self.library.made("memory_create", layout, self.library.engine, place))
+        return self.own("memory", self.onednn.made("memory_create", layout, self.onednn.engine, place))
 
     def reorder(self, source, source_layout, target, target_layout):
         """A copy between layouts: the primitive with its arguments."""
-        engine = self.library.engine
-        description = self.library.made("reorder_primitive_desc_create", source_layout, engine, target_layout, engine, None)
-        primitive = self.own("primitive", self.library.made("primitive_create", description))
-        self.library.dnnl.dnnl_primitive_desc_destroy(description)
+        engine = self.onednn.engine
+        description = self.onednn.made("reorder_primitive_desc_create", source_layout, engine, target_layout, engine, None)
+        primitive = self.own("primitive", self.onednn.made("primitive_create", description))
+        self.onednn.dnnl.dnnl_primitive_desc_destroy(description)
         return primitive, (Argument * 2)(Argument(SOURCE, source), Argument(TARGET, target))
 
     def execute(self, primitive, arguments):
-        ok(self.library.dnnl.dnnl_primitive_execute(primitive, self.library.stream, c_int(len(arguments)), arguments))
+        ok(self.onednn.dnnl.dnnl_primitive_execute(primitive, self.onednn.stream, c_int(len(arguments)), arguments))
 
     def wait(self):
-        ok(self.library.dnnl.dnnl_stream_wait(self.library.stream))
+        ok(self.onednn.dnnl.dnnl_stream_wait(self.onednn.stream))
 
     def run(self):
         for step in (*self.before, (self.primitive, self.arguments), *self.after):
@@ -144,4 +144,4 @@ class Convolution:
 
     def __del__(self):
         for kind, handle in reversed(self.owned):
-            getattr(self.library.dnnl, f"dnnl_{kind}_destroy")(handle)
+            getattr(self.onednn.dnnl, f"dnnl_{kind}_destroy")(handle)
