@@ -147,9 +147,9 @@ fn usage(log: &str) -> Option<Usage> {
             spills += 1;
             most.spilled = most.spilled.max(number(line, " bytes spill stores")? + number(line, " bytes spill loads")?);
         }
-        if line.contains(" registers,") {
+        if line.contains(" : Used ") {
             used += 1;
-            most.registers = most.registers.max(number(line, " registers,")?);
+            most.registers = most.registers.max(number(line, " registers")?);
         }
     }
     (kernels > 0 && spills >= kernels && used == kernels).then_some(most)
@@ -427,6 +427,9 @@ fn a_log_is_understood() {
         ptxas         .     24 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n\
         ptxas info    : Used 58 registers, used 1 barriers, 20672 bytes smem\n";
     assert_eq!(usage(log), Some(Usage { registers: 58, spilled: 20 }));
+    // NVRTC 12.0 ends the line where there is nothing more to tell.
+    let bare = log.replace(", used 1 barriers, 20672 bytes smem", "");
+    assert_eq!(usage(&bare), Some(Usage { registers: 58, spilled: 20 }));
     assert_eq!(usage(""), None);
     assert_eq!(usage(&log.replace("Used", "Took").replace("registers", "of them")), None);
 }
