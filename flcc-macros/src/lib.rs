@@ -26,8 +26,8 @@ mod unroll;
 /// - `isa`: `avx512`, `avx2` or `portable`; `dtype`: `f32` or `f64`
 /// - `rows`, `vectors`: the register block of the correlation bodies; `line_vectors`: the width of the one-row bodies
 /// - `sad_rows`, `sad_vectors`: the register block of the sums of absolute differences
-/// - `unroll`: the widest template row whose taps are written out. Kernels of wider rows, and of one row, share a function
-///   that loops over the taps around the written-out register block
+/// - `unroll`: the widest square whose rows and taps are written out. Kernels of wider rows, and of one row, share a function
+///   that loops over the taps around the written-out register block, as do templates that are no squares
 ///
 /// Emitted for each: `corr_T_wN_ISA` for the widths of [`flcc_core::sizes::row_widths`], `corr_T_nN_ISA` for those of
 /// [`flcc_core::sizes::line_widths`], and `corr_T_any_ISA`, `corr_T_anyline_ISA`, `sad_T_any_ISA`, `sad_T_anyline_ISA`.

@@ -83,7 +83,7 @@ fn entries(family: &Family, shared: &Shared) -> Vec<Entry> {
     let entry = |of: &Body, label: String, width: TokenStream, taps: usize| {
         let name = name(family, of.op, &label);
         let code = if of.op == Op::Correlate && of.rows > 1 && (1..=family.unroll).contains(&taps) {
-            unroll::kernel(&Body { name: name.clone(), taps: Taps::Unrolled(taps), ..of.clone() })
+            unroll::kernel(&Body { name: name.clone(), taps: Taps::Unrolled(taps), ..of.clone() }, Some(of))
         } else {
             unroll::instance(&name, of)
         };
@@ -110,11 +110,13 @@ fn module(family: &Family, shared: &Shared, entries: &[Entry]) -> TokenStream {
     let cfg = cfg(family);
     let name = module_name(family);
     let Shared { rows, line, sad, sad_line } = shared;
-    let mut bodies: TokenStream = [rows, line, sad, sad_line].into_iter().map(unroll::kernel).collect();
+    let mut bodies: TokenStream = [rows, line, sad, sad_line].into_iter().map(|body| unroll::kernel(body, None)).collect();
     bodies.extend(entries.iter().map(|entry| entry.code.clone()));
     quote! {
         #cfg
         mod #name {
+            use std::hint::black_box;
+
             use crate::cpu::isa::{#name as isa, ask, head, head_mut};
             use crate::cpu::kernel::Tile;
             #bodies

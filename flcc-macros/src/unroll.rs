@@ -3,7 +3,9 @@
 //! `out[z, y, x] = sum_{dz, i, j} in[z + dz, y + i, x + j] · t[dz, i, j]`. A block computes `rows x vectors` vectors of
 //! outputs. It walks the input rows under its outputs; input row `i` feeds accumulator row `r` with template row `i - r`, so
 //! all of them only where `rows - 1 <= i < height`, the steady rows. The others feed `first..=last`, and each such span has
-//! an arm of its own: a loop over input rows, a `match` on the span, straight code inside.
+//! code of its own. For squares of a written-out width the rows follow each other straight. Other templates of at least as many
+//! rows as the block go straight up to the steady rows, around a loop of these, and down again; lower ones loop over all
+//! input rows, with a `match` on the span.
 //!
 //! Whatever the span, the block and the loop, one output adds its products in one order (dz, then i, then j, ascending) in
 //! one accumulator, so its bits do not depend on where it lies.
@@ -27,7 +29,7 @@ pub enum Op {
 pub enum Taps {
     /// In a loop: one function for every width.
     Rolled,
-    /// Written out.
+    /// Written out, as the rows are, for squares (in 3D: planes) of that width.
     Unrolled(usize),
 }
 
@@ -62,12 +64,25 @@ pub fn instance(name: &str, of: &Body) -> TokenStream {
     }
 }
 
-/// The function of a body: walks the tile in blocks of `rows x vectors`, then of `rows x 1` vectors.
+/// The function of a body: walks the tile in blocks of `rows x vectors`, then of `rows x 1` vectors. A body of written-out taps
+/// leaves templates that are not square to `of`, the function that all widths share. Planes come last: a block needs one new plane of
+/// samples where the block before was the same of the plane before, and the others are in the cache.
 ///
 /// A block of one vector takes more than half the time of one of four: its loads and its few sums keep the multipliers waiting. So
 /// where two vectors or more are left over, a wide block ends with them and computes some outputs again, the same bits.
-pub fn kernel(body: &Body) -> TokenStream {
+pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
     let name = format_ident!("{}", body.name);
+    let others = match (body.taps, of) {
+        (Taps::Unrolled(width), Some(of)) => {
+            let (width, of) = (number(width), format_ident!("{}", of.name));
+            quote! {
+                if tile.kernel_shape[1] != #width {
+                    return #of(tile);
+                }
+            }
+        }
+        _ => TokenStream::new(),
+    };
     let doc = doc(body);
     let features = features(body.isa);
     let float = format_ident!("{}", body.dtype.name());
@@ -80,11 +95,15 @@ pub fn kernel(body: &Body) -> TokenStream {
         let wide = block(body, &format_ident!("wide"), body.vectors);
         let wide_loop = quote! {
             while x + #wide_columns <= columns {
-                wide(tile, z, y, x);
+                for z in 0..depth {
+                    wide(tile, z, y, x);
+                }
                 x += #wide_columns;
             }
             if columns - x >= #two && columns >= #wide_columns && !tile.accumulate {
-                wide(tile, z, y, columns - #wide_columns);
+                for z in 0..depth {
+                    wide(tile, z, y, columns - #wide_columns);
+                }
                 x = columns;
             }
         };
@@ -99,16 +118,17 @@ pub fn kernel(body: &Body) -> TokenStream {
         pub(super) fn #name(tile: &mut Tile<'_, #float>) {
             #wide
             #narrow
+            #others
             let [depth, height, width] = tile.out_shape;
             let columns = width.next_multiple_of(#lanes);
-            for z in 0..depth {
-                for y in (0..height).step_by(#rows) {
-                    let mut x = 0;
-                    #wide_loop
-                    while x < columns {
+            for y in (0..height).step_by(#rows) {
+                let mut x = 0;
+                #wide_loop
+                while x < columns {
+                    for z in 0..depth {
                         narrow(tile, z, y, x);
-                        x += #lanes;
                     }
+                    x += #lanes;
                 }
             }
         }
@@ -168,41 +188,34 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     let ahead: TokenStream = (0..rows)
         .map(|r| {
             let at = number(r);
-            quote!(ask::<_, #bytes, true>(tile.out, z * tile.out_plane + (y + #at) * tile.out_row + x + #span);)
+            quote!(ask::<_, #bytes, true>(tile.out, z * tile.out_plane + (y + #at) * tile.out_row + x + next);)
         })
         .collect();
-    let steady = span_arm(body, vectors, 0, rows - 1);
-    let input_rows = if rows == 1 {
-        quote! {
-            for i in 0..height {
-                let line = &plane[i * tile.in_row..];
-                ask::<_, #bytes, false>(line, #span + width - 1);
-                #steady
+    let line = quote! {
+        let line = &plane[i * tile.in_row..];
+        if dz == 0 {
+            ask::<_, #bytes, false>(line, coming);
+        }
+    };
+    let input_rows = match body.taps {
+        Taps::Unrolled(width) => square(body, vectors, width, &line),
+        Taps::Rolled if rows == 1 => {
+            let steady = span_arm(body, vectors, 0, 0);
+            quote! {
+                for i in 0..height {
+                    #line
+                    #steady
+                }
             }
         }
-    } else {
-        let last_row = number(rows - 1);
-        let row_count = number(rows);
-        let all = number(rows - 1);
-        let arms: TokenStream = (0..rows)
-            .flat_map(|first| (first..rows).map(move |last| (first, last)))
-            .filter(|&span| span != (0, rows - 1))
-            .map(|(first, last)| {
-                let key = number(first * rows + last);
-                let arm = span_arm(body, vectors, first, last);
-                quote!(#key => { #arm })
-            })
-            .collect();
-        quote! {
-            for i in 0..height + #last_row {
-                let line = &plane[i * tile.in_row..];
-                ask::<_, #bytes, false>(line, #span + width - 1);
-                let first = (i + 1).saturating_sub(height);
-                let last = i.min(#last_row);
-                match first * #row_count + last {
-                    #all => { #steady }
-                    #arms
-                    _ => unreachable!("an input row feeds at least one row of the block"),
+        Taps::Rolled if vectors == 1 => walk(body, vectors, &line),
+        Taps::Rolled => {
+            let (tall, walk, least) = (tall(body, vectors, &line), walk(body, vectors, &line), number(rows));
+            quote! {
+                if height >= #least {
+                    #tall
+                } else {
+                    #walk
                 }
             }
         }
@@ -212,6 +225,8 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
         fn #name(tile: &mut Tile<'_, #float>, z: usize, y: usize, x: usize) {
             let [depth, height, _] = tile.kernel_shape;
             let width = #width;
+            // What the next block takes, of samples and outputs: of the next plane, or of the same.
+            let (coming, next) = if tile.out_shape[0] > 1 { (depth * tile.in_plane, tile.out_plane) } else { (#span + width - 1, #span) };
             #ahead
             #zero
             if tile.accumulate {
@@ -230,6 +245,90 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     }
 }
 
+/// The input rows of a block under a template of `height` rows, one after the other.
+fn square(body: &Body, vectors: usize, height: usize, line: &TokenStream) -> TokenStream {
+    let last_row = body.rows - 1;
+    (0..height + last_row)
+        .map(|i| {
+            let arm = span_arm(body, vectors, (i + 1).saturating_sub(height), i.min(last_row));
+            let i = number(i);
+            quote! {
+                {
+                    let i: usize = #i;
+                    #line
+                    #arm
+                }
+            }
+        })
+        .collect()
+}
+
+/// The input rows of a block under a template of at least as many rows: up, steady, down.
+fn tall(body: &Body, vectors: usize, line: &TokenStream) -> TokenStream {
+    let last_row = body.rows - 1;
+    let up: TokenStream = (0..last_row)
+        .map(|last| {
+            let arm = span_arm(body, vectors, 0, last);
+            let i = number(last);
+            quote! {
+                {
+                    let i: usize = #i;
+                    #line
+                    #arm
+                }
+            }
+        })
+        .collect();
+    let down: TokenStream = (1..=last_row)
+        .map(|first| {
+            let arm = span_arm(body, vectors, first, last_row);
+            let below = number(first - 1);
+            quote! {
+                {
+                    let i = height + #below;
+                    #line
+                    #arm
+                }
+            }
+        })
+        .collect();
+    let steady = span_arm(body, vectors, 0, last_row);
+    let begin = number(last_row);
+    quote! {
+        #up
+        for i in #begin..height {
+            #line
+            #steady
+        }
+        #down
+    }
+}
+
+/// The input rows of a block under a template of any height, in a loop.
+fn walk(body: &Body, vectors: usize, line: &TokenStream) -> TokenStream {
+    let rows = body.rows;
+    let (last_row, row_count) = (number(rows - 1), number(rows));
+    let arms: TokenStream = (0..rows)
+        .flat_map(|first| (first..rows).map(move |last| (first, last)))
+        .map(|(first, last)| {
+            let key = number(first * rows + last);
+            let arm = span_arm(body, vectors, first, last);
+            quote!(#key => { #arm })
+        })
+        .collect();
+    quote! {
+        for i in 0..height + #last_row {
+            #line
+            let first = (i + 1).saturating_sub(height);
+            let last = i.min(#last_row);
+            match first * #row_count + last {
+                #arms
+                _ => unreachable!("an input row feeds at least one row of the block"),
+            }
+        }
+    }
+}
+
 /// One input row, `line`, into the accumulator rows `first..=last`.
 fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStream {
     let float = format_ident!("{}", body.dtype.name());
@@ -238,17 +337,11 @@ fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStre
     match body.taps {
         Taps::Unrolled(width) => {
             let reach = number(span + width - 1);
-            let width_token = number(width);
+            let (back, width_token, values) = (number(last), number(width), number((last - first + 1) * width));
             let template_rows: TokenStream = (first..=last)
                 .map(|r| {
-                    let back = number(r);
-                    let template = format_ident!("t_{r}");
-                    let weight = format_ident!("w_{r}");
-                    let mut rows = quote!(let #template: &[#float; #width_token] = head(&template[(i - #back) * #width_token..]););
-                    if body.op == Op::AbsDiff {
-                        rows.extend(quote!(let #weight: &[#float; #width_token] = head(&weights[(i - #back) * #width_token..]);));
-                    }
-                    rows
+                    let (row, at) = (format_ident!("t_{r}"), number((last - r) * width));
+                    quote!(let #row: &[#float; #width_token] = head(&rows[#at..]);)
                 })
                 .collect();
             let taps: TokenStream = (0..width)
@@ -257,10 +350,19 @@ fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStre
                     tap(body, vectors, first, last, &quote!(#at), j)
                 })
                 .collect();
+            // Else the compiler loads what all input rows take, before it adds anything, and has nowhere to put it.
+            let settled: TokenStream = (first..=last)
+                .flat_map(|r| (0..vectors).map(move |c| acc(r, c)))
+                .filter(|_| body.isa != Isa::Portable)
+                .map(|acc| quote!(#acc = isa::settled(#acc);))
+                .collect();
             quote! {
                 let line: &[#float; #reach] = head(line);
+                // Told anew for every input row: the compiler keeps taps that it knows again, more of them than there are registers.
+                let rows: &[#float; #values] = head(&black_box(template)[(i - #back) * #width_token..]);
                 #template_rows
                 #taps
+                #settled
             }
         }
         Taps::Rolled => {
@@ -358,12 +460,14 @@ mod tests {
 
     #[test]
     fn written_out_taps() {
-        insta::assert_snapshot!(lines(kernel(&body("corr_f32_w2_avx2", Isa::Avx2, Op::Correlate, Taps::Unrolled(2), 2, 2))));
+        let of = body("corr_f32_rows_avx2", Isa::Avx2, Op::Correlate, Taps::Rolled, 2, 2);
+        let written = body("corr_f32_w2_avx2", Isa::Avx2, Op::Correlate, Taps::Unrolled(2), 2, 2);
+        insta::assert_snapshot!(lines(kernel(&written, Some(&of))));
     }
 
     #[test]
     fn a_loop_over_taps() {
-        insta::assert_snapshot!(lines(kernel(&body("sad_f32_rows_portable", Isa::Portable, Op::AbsDiff, Taps::Rolled, 2, 1))));
+        insta::assert_snapshot!(lines(kernel(&body("sad_f32_rows_portable", Isa::Portable, Op::AbsDiff, Taps::Rolled, 2, 1), None)));
     }
 
     #[test]

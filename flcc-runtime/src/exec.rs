@@ -281,9 +281,9 @@ impl<T: Real> Execute for CpuExecute<T> {
         run(workers, total, control, |index, worker| {
             let (image, tile) = (index / tiles, self.context.tiling.get(index % tiles));
             let [_, rows, columns] = tile.keep.map(|(from, to)| to - from);
-            let mut whole_rows = |template: usize, place: [usize; 3]| {
+            let mut whole_rows = |template: usize, place: [usize; 3], planes: usize| {
                 // SAFETY: as below; these rows are all of the tile's place in the result, and nothing of other tiles' places.
-                unsafe { outputs.rows(image * templates + template, place, [rows, columns]) }
+                unsafe { outputs.rows(image * templates + template, place, [planes, rows, columns]) }
             };
             let done = self.context.run_strip(&images[image], &tile, &bound.plain, &mut worker.plain, &mut whole_rows);
             if let Some(statistics) = done {
@@ -415,27 +415,35 @@ struct Outputs<'a>(&'a [Output]);
 unsafe impl Sync for Outputs<'_> {}
 
 impl Outputs<'_> {
-    /// Rows of one result of f32 from a place of it, if they are whole or there is one, and nothing lies between their elements.
+    /// Rows of one result of f32 from a place of it, if nothing else lies between the first and the last of their elements: one
+    /// row or a part of it, whole rows of a plane, or whole planes.
     ///
     /// # Safety
     /// The result's elements are borrowed exclusively by the running call, and nothing else uses these rows meanwhile.
-    unsafe fn rows(&self, result: usize, [z, y, x]: [usize; 3], [count, columns]: [usize; 2]) -> Option<strip::Rows<'_>> {
+    unsafe fn rows(&self, result: usize, [z, y, x]: [usize; 3], [planes, count, columns]: [usize; 3]) -> Option<strip::Rows<'_>> {
         let &Output::F32(data, ref layout) = &self.0[result] else { return None };
         let [depth, height, width] = layout.shape().padded();
-        let ([plane, pitch, column], _) = layout.strides();
+        let ([step, pitch, column], _) = layout.strides();
         let pitch = usize::try_from(pitch).ok().filter(|pitch| *pitch >= width)?;
-        let nested = depth == 1 || plane.unsigned_abs() >= (height - 1) * pitch + width;
-        let alone = count == 1 && x + columns <= width;
-        let whole = x == 0 && columns == width;
-        if column != 1 || !nested || !(alone || whole) || z >= depth || count == 0 || y + count > height {
+        let nested = depth == 1 || step.unsigned_abs() >= (height - 1) * pitch + width;
+        let inside = z + planes <= depth && y + count <= height && x + columns <= width;
+        if column != 1 || !nested || !inside || planes * count * columns == 0 {
             return None;
         }
-        let len = (count - 1) * pitch + columns;
+        let whole = [count == height, columns == width];
+        let plane = match [planes, count] {
+            [1, 1] => 0,
+            [1, _] if whole[1] => 0,
+            _ if whole == [true, true] => usize::try_from(step).ok()?,
+            _ => return None,
+        };
+        let len = (planes - 1) * plane + (count - 1) * pitch + columns;
         // SAFETY: the first and the last element are positions of the layout (just checked), so all between them lie in the
         // slice of its view. What lies between rows is no position's: rows are no longer than their pitch and planes no longer
-        // than theirs. So the slice has these rows' positions and no others; exclusive access is the caller's promise.
+        // than theirs, and several rows are whole ones, several planes whole ones. So the slice has these rows' positions and no
+        // others; exclusive access is the caller's promise.
         let out = unsafe { std::slice::from_raw_parts_mut(data.add(layout.offset([z, y, x], 0)), len) };
-        Some(strip::Rows { out, pitch })
+        Some(strip::Rows { out, pitch, plane })
     }
 
     /// Writes a row of scores, rounded once, from a place of one result.

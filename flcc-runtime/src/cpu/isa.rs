@@ -182,11 +182,12 @@ fn short(len: usize, need: usize) -> ! {
 /// The operations of one x86 vector type.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86 {
-    ($(#[$doc:meta])* $module:ident, $features:literal, $float:ty, $vector:ident, $lanes:literal,
+    ($(#[$doc:meta])* $module:ident, $features:literal, $float:ty, $vector:ident, $register:ident, $lanes:literal,
      $zero:ident, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $sub:ident, |$value:ident| $abs:expr) => {
         $(#[$doc])*
         #[cfg(target_arch = "x86_64")]
         pub(crate) mod $module {
+            use std::arch::asm;
             use std::arch::x86_64::*;
 
             /// The vector.
@@ -233,6 +234,15 @@ macro_rules! x86 {
                 $mul_add(a, b, c)
             }
 
+            /// The vector, computed by now: the compiler does not put off past a branch what it takes.
+            #[inline]
+            #[target_feature(enable = $features)]
+            pub fn settled(mut vector: Vector) -> Vector {
+                // SAFETY: there is no instruction in it; the vector stays what it is, in some register.
+                unsafe { asm!("/* {} */", inout($register) vector, options(nomem, nostack, preserves_flags)) };
+                vector
+            }
+
             /// `|a - b|`.
             #[inline]
             #[target_feature(enable = $features)]
@@ -247,25 +257,25 @@ macro_rules! x86 {
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX-512, 16 `f32`.
-    avx512_f32, "avx512f", f32, __m512, 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps,
+    avx512_f32, "avx512f", f32, __m512, zmm_reg, 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps,
     _mm512_fmadd_ps, _mm512_sub_ps, |value| _mm512_abs_ps(value)
 }
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX-512, 8 `f64`.
-    avx512_f64, "avx512f", f64, __m512d, 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd,
+    avx512_f64, "avx512f", f64, __m512d, zmm_reg, 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd,
     _mm512_fmadd_pd, _mm512_sub_pd, |value| _mm512_abs_pd(value)
 }
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX2 and FMA, 8 `f32`.
-    avx2_f32, "avx2,fma", f32, __m256, 8, _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
+    avx2_f32, "avx2,fma", f32, __m256, ymm_reg, 8, _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
     _mm256_fmadd_ps, _mm256_sub_ps, |value| _mm256_andnot_ps(_mm256_set1_ps(-0.0), value)
 }
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX2 and FMA, 4 `f64`.
-    avx2_f64, "avx2,fma", f64, __m256d, 4, _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd,
+    avx2_f64, "avx2,fma", f64, __m256d, ymm_reg, 4, _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd,
     _mm256_fmadd_pd, _mm256_sub_pd, |value| _mm256_andnot_pd(_mm256_set1_pd(-0.0), value)
 }
 

@@ -197,8 +197,12 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
     };
     let mut tiles: Vec<[usize; 3]> = Vec::new();
     // As wide as the result, a correlation is written where it belongs (`strip.rs`); wider rows would fall out of the cache.
-    if strips(spec) && spec.image().axes() > 1 {
-        tiles.extend([48, 24].map(|rows| [full(0).min(8), full(1).min(rows), full(2)]));
+    if strips(spec) {
+        match spec.image().axes() {
+            1 => {}
+            2 => tiles.extend([48, 24].map(|rows| [1, full(1).min(rows), full(2)])),
+            _ => tiles.extend([16, 8, 4].map(|planes| [full(0).min(planes), full(1), full(2)])),
+        }
         tiles.dedup();
     }
     for size in sizes {

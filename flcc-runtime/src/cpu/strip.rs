@@ -21,6 +21,8 @@ pub struct Rows<'a> {
     pub out: &'a mut [f32],
     /// From one row to the next.
     pub pitch: usize,
+    /// From one plane to the next, if there are several.
+    pub plane: usize,
 }
 
 /// The samples of a tile, as they lie in an image.
@@ -62,8 +64,8 @@ impl<'a> Strip<'a> {
         largest == 0 || (low..=high).contains(&largest)
     }
 
-    /// Computes the kept rows of plane `z` of a tile; `false`, and nothing, if they are smaller than a block.
-    pub fn correlate(&self, direct: &Direct<f32>, template: &[f32], tile: &TileBox, z: usize, rows: Rows<'_>) -> bool {
+    /// Computes the kept rows of `planes` planes of a tile from plane `z` on; `false`, and nothing, if they are smaller than a block.
+    pub fn correlate(&self, direct: &Direct<f32>, template: &[f32], tile: &TileBox, [z, planes]: [usize; 2], rows: Rows<'_>) -> bool {
         let [_, (y0, y1), (x0, x1)] = tile.keep;
         let (height, width) = (y1 - y0, x1 - x0);
         let [block_height, block_width] = direct.block();
@@ -84,8 +86,8 @@ impl<'a> Strip<'a> {
                 input: self.from([z, y0 + y, x0 + x]),
                 in_pitch: self.pitch,
                 out: &mut rows.out[y * rows.pitch + x..],
-                out_pitch: Pitch { row: rows.pitch, plane: 0, rows: height, planes: 1 },
-                outputs: [1, height, width],
+                out_pitch: Pitch { row: rows.pitch, plane: rows.plane, rows: height, planes },
+                outputs: [planes, height, width],
             };
             direct.run(template, &[], slab);
         }

@@ -511,7 +511,7 @@ impl<T: Real> TileContext<T> {
     }
 
     /// Computes a tile from the image's rows to rows of the results, where nothing else has to be done; `rows` hands out those
-    /// of a template's result from a place of it, if they can be written as they are. With `None` the tile is to be run; rows may have
+    /// of a template's result from a place of it in so many planes, if they can be written as they are. With `None` the tile is to be run; rows may have
     /// been written.
     pub fn run_strip<'a>(
         &self,
@@ -519,7 +519,7 @@ impl<T: Real> TileContext<T> {
         tile: &TileBox,
         bound: &BoundTemplates<T>,
         scratch: &mut TileScratch<T>,
-        rows: &mut dyn FnMut(usize, [usize; 3]) -> Option<strip::Rows<'a>>,
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
     ) -> Option<Statistics> {
         let (Some(Fused::Cross), AnyView::F32(view)) = (self.fused, image) else { return None };
         let plain = |template: &BoundTemplate<T>| !template.checked.nonfinite && template.checked.scale == 1.0;
@@ -546,7 +546,7 @@ impl<T: Real> TileContext<T> {
         view: &'v View<'v, f32>,
         tile: &TileBox,
         bound: &BoundTemplates<T>,
-        rows: &mut dyn FnMut(usize, [usize; 3]) -> Option<strip::Rows<'a>>,
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
     ) -> Option<Strip<'v>> {
         let [block_height, block_width] = direct.block();
         let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
@@ -556,9 +556,14 @@ impl<T: Real> TileContext<T> {
         let strip = Strip::new(view, self.tiling.samples(tile))?;
         for (number, template) in bound.templates.iter().enumerate() {
             let Prepared::Samples(samples) = &template.prepared[0] else { return None };
+            let samples = T::singles(samples)?;
+            if let Some(out) = rows(number, tile.place, z1 - z0) {
+                strip.correlate(direct, samples, tile, [z0, z1 - z0], out);
+                continue;
+            }
             for z in z0..z1 {
-                let out = rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]])?;
-                strip.correlate(direct, T::singles(samples)?, tile, z, out);
+                let out = rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]], 1)?;
+                strip.correlate(direct, samples, tile, [z, 1], out);
             }
         }
         Some(strip)
@@ -572,7 +577,7 @@ impl<T: Real> TileContext<T> {
         tile: &TileBox,
         bound: &BoundTemplates<T>,
         scratch: &mut PlanarScratch,
-        rows: &mut dyn FnMut(usize, [usize; 3]) -> Option<strip::Rows<'a>>,
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
     ) -> Option<Strip<'v>> {
         let layout = planar.layout();
         let width = layout.tile()[1];
@@ -583,7 +588,7 @@ impl<T: Real> TileContext<T> {
         let strip = Strip::new(view, pad::Samples { begin: self.tiling.samples(tile).begin, len })?;
         for (number, template) in bound.templates.iter().enumerate() {
             let Prepared::Planes(spectrum) = &template.prepared[0] else { return None };
-            let strip::Rows { out, pitch } = rows(number, tile.place)?;
+            let strip::Rows { out, pitch, .. } = rows(number, tile.place, 1)?;
             let ground = Ground { input: strip.samples(), in_row: len[2], out, out_row: pitch };
             planar.run(ground, spectrum, scratch, [1, width]);
         }
