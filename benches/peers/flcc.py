@@ -16,13 +16,12 @@ class Flcc:
         self.version = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
 
     def time(self, workload, threads, seconds):
-        """The line of a spec, or none for what it has no spec for; `median_ns` there is of all images of the spec."""
+        """The line of a spec; `median_ns` there is of all images of the spec."""
         spec = workload.spec
-        if spec is None:
-            return None
         wisdom = os.path.join(self.folder.name, "wisdom")
         command = [self.binary, "bench", spec, "--threads", str(threads), "--seconds", str(seconds), "--json"]
         command += ["--platform", "cpu", "--effort", "measure", "--wisdom", wisdom]
+        command += ["--pairs"] if workload.paired else []
         done = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"flcc bench {spec}: {done.stderr.strip()}")

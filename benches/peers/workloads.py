@@ -25,13 +25,13 @@ class Workload:
 
     @property
     def spec(self):
-        """The spec that `flcc bench` times; none for pairs, for which it has no words: it takes every image with every template."""
+        """The spec that `flcc bench` times, for pairs with `--pairs`."""
         count = f"{self.images}@" if self.images > 1 else ""
-        return None if self.paired else f"{self.kind}:{self.dtype}:{count}{text(self.image)}*{text(self.template)}:valid"
+        return f"{self.kind}:{self.dtype}:{count}{text(self.image)}*{text(self.template)}:valid"
 
     @property
     def name(self):
-        """The spec, with what a time counts where that is not one call."""
+        """The spec, with what a time counts where that is not one call of one image."""
         if self.paired:
             return f"{self.images} pairs of {self.kind}:{self.dtype}:{text(self.image)}*{text(self.template)}:valid"
         return self.spec + (", an image" if self.images > 1 else "")

@@ -351,6 +351,9 @@ pub struct Bench {
     /// For how long to repeat
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = number, allow_hyphen_values = true)]
     pub seconds: f64,
+    /// Give each image of the spec a template of its own, bound whenever it is run
+    #[arg(long)]
+    pub pairs: bool,
     /// Leave copies to and from GPUs to the driver, to see what staging them gains
     #[arg(long, hide = true)]
     pub direct_copies: bool,

@@ -9,10 +9,12 @@ pub mod factor;
 pub mod finish;
 pub mod fourier;
 pub mod fused;
+pub mod halved;
 #[cfg(test)]
 mod hard;
 pub mod isa;
 pub mod kernel;
+pub mod lanes;
 pub mod planar;
 pub mod real;
 pub mod recipe;

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use flcc_core::error::{ExecError, SpecError};
+use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut, Layout};
 
-use crate::cpu::bind::{Checked, Weights};
+use crate::cpu::bind::{self, Checked, Weights};
 use crate::cpu::real::Real;
 use crate::cpu::strip;
 use crate::cpu::tile::{BoundTemplates, Scores, Statistics, Store, TileContext, TileScratch};
@@ -88,6 +89,26 @@ impl From<SpecError> for Box<Unfinished> {
     }
 }
 
+/// Images, each with a template of its own.
+pub struct Pairs<'a> {
+    /// The spec of each.
+    pub spec: &'a Spec,
+    /// The images.
+    pub images: &'a [AnyView<'a>],
+    /// As many templates.
+    pub templates: &'a [AnyView<'a>],
+    /// The mask that all of them have.
+    pub weights: &'a Weights,
+}
+
+impl Pairs<'_> {
+    /// Checks template `number` and makes its values ready, in the place of another's.
+    fn check(&self, number: usize, checked: &mut Checked) -> Result<(), SpecError> {
+        let numbered = |error: SpecError| SpecError { argument: format!("template {number}"), ..error };
+        bind::check_template_into(self.spec, &self.templates[number], self.weights, checked).map_err(numbered)
+    }
+}
+
 /// What a plan executes with: a method on a platform, for one spec.
 pub trait Execute: Send + Sync {
     /// Templates in the form of the method.
@@ -127,6 +148,35 @@ pub trait Execute: Send + Sync {
     /// More lines for `explain()`.
     fn describe(&self) -> Vec<String> {
         Vec::new()
+    }
+    /// Computes `outs[k]` of image `k` with template `k` alone; both are arrays of the spec, which has one template.
+    ///
+    /// Where there is nothing better, templates are bound one after the other.
+    ///
+    /// # Errors
+    /// As [`Execute::bind`] and [`Execute::execute`], and a template that cannot be matched; its number is in the error.
+    fn execute_pairs(
+        &self,
+        pairs: &Pairs<'_>,
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let mut statistics = Statistics::default();
+        let total = pairs.images.len();
+        for (number, out) in outs.iter_mut().enumerate() {
+            if control.cancel.is_some_and(CancelToken::is_cancelled) {
+                return Err(ExecError::Cancelled { done: number, total });
+            }
+            let mut checked = Checked::default();
+            pairs.check(number, &mut checked)?;
+            let bound = self.bind(vec![checked], pairs.weights.clone())?;
+            let alone = Control { progress: None, ..*control };
+            let run = self.execute(bound.as_ref(), &pairs.images[number..=number], std::slice::from_mut(out), scratch, &alone);
+            statistics.add(run.map_err(|unfinished| unfinished.error)?);
+            control.progress.iter().for_each(|progress| progress(number + 1, total));
+        }
+        Ok(statistics)
     }
     /// Computes `outs[image * templates + template]`.
     ///
@@ -192,13 +242,16 @@ pub struct CpuExecute<T: Real> {
 /// Templates bound to both ways.
 struct CpuBound<T: Real> {
     plain: BoundTemplates<T>,
-    careful: Option<BoundTemplates<f64>>,
+    /// Made when a tile asks for it, unless it was made before.
+    careful: OnceLock<BoundTemplates<f64>>,
 }
 
 /// Buffers of one worker for both ways.
 struct CpuWorker<T: Real> {
     plain: TileScratch<T>,
     careful: Option<TileScratch<f64>>,
+    /// Of pairs: the template of the last one.
+    pair: Option<CpuBound<T>>,
 }
 
 impl<T: Real> CpuExecute<T> {
@@ -209,6 +262,51 @@ impl<T: Real> CpuExecute<T> {
             context.patience = (context.capacity.iter().product::<usize>() as u64 / 128).max(16);
         }
         CpuExecute { owner: Owner::new(), context, careful }
+    }
+
+    /// One tile of an image to its place in the results from number `first` on.
+    ///
+    /// # Safety
+    /// The results' elements are borrowed exclusively by the running call, and no other thread writes what this tile keeps of these.
+    unsafe fn tile_to(
+        &self,
+        image: &AnyView<'_>,
+        tile: &TileBox,
+        bound: &CpuBound<T>,
+        worker: &mut CpuWorker<T>,
+        outputs: Outputs<'_>,
+        first: usize,
+    ) -> Statistics {
+        let [_, rows, columns] = tile.keep.map(|(from, to)| to - from);
+        let mut whole_rows = |template: usize, place: [usize; 3], planes: usize| {
+            // SAFETY: as promised to this function; these rows are all of the tile's place in the result, and nothing of other tiles'
+            // places.
+            unsafe { outputs.rows(first + template, place, [planes, rows, columns]) }
+        };
+        if let Some(statistics) = self.context.run_strip(image, tile, &bound.plain, &mut worker.plain, &mut whole_rows) {
+            return statistics;
+        }
+        self.tile(image, tile, bound, worker, &mut |template, place, scores| {
+            // SAFETY: as promised to this function.
+            unsafe { outputs.write(first + template, place, scores) }
+        })
+    }
+
+    /// Binds template `number` of some pairs in the place of the last; its careful form only when a tile asks for it.
+    fn bind_pair(&self, pairs: &Pairs<'_>, number: usize, worker: &mut CpuWorker<T>) -> Result<CpuBound<T>, SpecError> {
+        let failed = |error| SpecError::new(format!("template {number}"), "one that decomposes", error);
+        let mut checked = Checked::default();
+        let Some(mut bound) = worker.pair.take() else {
+            pairs.check(number, &mut checked)?;
+            return Ok(CpuBound {
+                plain: self.context.bind(vec![checked], pairs.weights.clone()).map_err(failed)?,
+                careful: OnceLock::new(),
+            });
+        };
+        bound.careful = OnceLock::new();
+        pairs.check(number, &mut bound.plain.templates[0].checked)?;
+        self.context.rebind(&mut bound.plain, &mut worker.plain).map_err(failed)?;
+        Ok(bound)
     }
 
     fn tile(
@@ -223,7 +321,8 @@ impl<T: Real> CpuExecute<T> {
             return statistics;
         }
         let mut statistics = Statistics::default();
-        if let (Some(careful), Some(bound), Some(scratch)) = (&self.careful, &bound.careful, &mut worker.careful) {
+        if let (Some(careful), Some(scratch)) = (&self.careful, &mut worker.careful) {
+            let bound = bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
             for part in tile.parts(careful.capacity) {
                 statistics.add(careful.run(image, &part, bound, scratch, store).unwrap_or_default());
             }
@@ -235,8 +334,11 @@ impl<T: Real> CpuExecute<T> {
 impl<T: Real> Execute for CpuExecute<T> {
     fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
         let failed = |error| SpecError::new("template", "one that decomposes", error);
-        let careful = self.careful.as_ref().map(|careful| careful.bind(checked.clone(), weights.clone())).transpose().map_err(failed)?;
-        Ok(Arc::new(CpuBound { plain: self.context.bind(checked, weights).map_err(failed)?, careful }))
+        let bound = CpuBound { plain: self.context.bind(checked, weights).map_err(failed)?, careful: OnceLock::new() };
+        if let Some(careful) = &self.careful {
+            bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
+        }
+        Ok(Arc::new(bound))
     }
 
     fn rank(&self, checked: &[Checked], weights: &Weights, limit: usize) -> Option<usize> {
@@ -257,7 +359,7 @@ impl<T: Real> Execute for CpuExecute<T> {
     }
 
     fn scratch(&self, workers: usize, results: usize) -> Scratch {
-        let worker = || CpuWorker { plain: self.context.scratch(), careful: self.careful.as_ref().map(TileContext::scratch) };
+        let worker = || CpuWorker { plain: self.context.scratch(), careful: self.careful.as_ref().map(TileContext::scratch), pair: None };
         let all: Vec<CpuWorker<T>> = (0..workers).map(|_| worker()).collect();
         Scratch::new(self.owner, all, results, self.scratch_bytes(workers))
     }
@@ -280,23 +382,58 @@ impl<T: Real> Execute for CpuExecute<T> {
         let total = tiles * images.len();
         run(workers, total, control, |index, worker| {
             let (image, tile) = (index / tiles, self.context.tiling.get(index % tiles));
-            let [_, rows, columns] = tile.keep.map(|(from, to)| to - from);
-            let mut whole_rows = |template: usize, place: [usize; 3], planes: usize| {
-                // SAFETY: as below; these rows are all of the tile's place in the result, and nothing of other tiles' places.
-                unsafe { outputs.rows(image * templates + template, place, [planes, rows, columns]) }
-            };
-            let done = self.context.run_strip(&images[image], &tile, &bound.plain, &mut worker.plain, &mut whole_rows);
-            if let Some(statistics) = done {
-                return statistics;
-            }
-            self.tile(&images[image], &tile, bound, worker, &mut |template, place, scores| {
-                // SAFETY: `outs` is borrowed mutably for the whole call, so nothing else touches its elements; each index
-                // is handed to one worker once, and the parts of a result that different tiles keep do not overlap
-                // (`Tiling`'s property test), so no element is written by two workers.
-                unsafe { outputs.write(image * templates + template, place, scores) }
-            })
+            // SAFETY: `outs` is borrowed mutably for the whole call, so nothing else touches its elements; each index is handed to
+            // one worker once, and the parts of a result that different tiles keep do not overlap (`Tiling`'s property test), so
+            // no element is written by two workers.
+            unsafe { self.tile_to(&images[image], &tile, bound, worker, outputs, image * templates) }
         })
         .map_err(Box::from)
+    }
+
+    fn execute_pairs(
+        &self,
+        pairs: &Pairs<'_>,
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let (workers, outputs) = scratch.parts::<CpuWorker<T>>(self.owner)?;
+        // What was bound last may have had another mask.
+        workers.iter_mut().for_each(|worker| worker.pair = None);
+        outputs.clear();
+        outputs.extend(outs.iter_mut().map(Output::new));
+        let outputs = Outputs(outputs);
+        let wrong: Mutex<Option<(usize, SpecError)>> = Mutex::default();
+        let first_wrong = || wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let tiling = &self.context.tiling;
+        let statistics = run(workers, outs.len(), control, |number, worker| {
+            // Pairs are handed out in order, so those before the first that is wrong are all looked at.
+            if first_wrong().as_ref().is_some_and(|(first, _)| *first < number) {
+                return Statistics::default();
+            }
+            let bound = match self.bind_pair(pairs, number, worker) {
+                Ok(bound) => bound,
+                Err(error) => {
+                    let mut first = first_wrong();
+                    if first.as_ref().is_none_or(|(first, _)| number < *first) {
+                        *first = Some((number, error));
+                    }
+                    return Statistics::default();
+                }
+            };
+            let mut statistics = Statistics::default();
+            for tile in (0..tiling.count()).map(|index| tiling.get(index)) {
+                // SAFETY: `outs` is borrowed mutably for the whole call; a pair has a result of its own, and each number is handed to one
+                // worker once.
+                statistics.add(unsafe { self.tile_to(&pairs.images[number], &tile, &bound, worker, outputs, number) });
+            }
+            worker.pair = Some(bound);
+            statistics
+        })?;
+        match wrong.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some((_, error)) => Err(error.into()),
+            None => Ok(statistics),
+        }
     }
 }
 

@@ -72,8 +72,10 @@ pub fn offset(image: &AnyView<'_>, boundary: Boundary, samples: Samples) -> f64 
     let mut values = [0.0; 27];
     let mut count = 0;
     let probe = |axis: usize, k: usize| samples.begin[axis] + (samples.len[axis] * (2 * k + 1) / 6) as isize;
-    for k in 0..27 {
-        let [z, y, x] = [probe(0, k / 9), probe(1, k / 3 % 3), probe(2, k % 3)];
+    // On an axis of one sample three probes would be the same, and leave the median where it is.
+    let probes = samples.len.map(|len| if len == 1 { 1 } else { 3 });
+    for k in 0..probes.iter().product() {
+        let [z, y, x] = [probe(0, k / (probes[1] * probes[2])), probe(1, k / probes[2] % probes[1]), probe(2, k % probes[2])];
         let at = (boundary.fold(z, lengths[0]), boundary.fold(y, lengths[1]), boundary.fold(x, lengths[2]));
         if let (Some(z), Some(y), Some(x)) = at {
             let value = image.at([z, y, x]);

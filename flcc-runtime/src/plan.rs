@@ -11,6 +11,7 @@ use flcc_core::view::AnyView;
 
 use crate::exec::Execute;
 use crate::matcher::Matcher;
+use crate::pairs::Pairs;
 use crate::planner::Planner;
 use crate::solver::{Method, Offer, Platform};
 
@@ -166,6 +167,14 @@ impl Plan {
         mask: Option<&AnyView<'_>>,
     ) -> Result<Vec<ScoreMap>, ExecError> {
         self.bind(templates, mask)?.execute(images)
+    }
+
+    /// The plan for images that each have a template of their own, under this mask if the spec has one.
+    ///
+    /// # Errors
+    /// A spec of several templates; `mask_shape`, `mask_invalid`.
+    pub fn pairs(&self, mask: Option<&AnyView<'_>>) -> Result<Pairs, ExecError> {
+        Ok(Pairs::new(self, mask)?)
     }
 
     /// What was considered and why this was chosen, a line each.

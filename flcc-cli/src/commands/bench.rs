@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use flcc_runtime::{AnyView, Control, Copies, DType, Effort, MaskKind, Matcher, Oracle, Pixels, ScoreMap, Shape, Spec, SpecError};
+use flcc_runtime::{
+    AnyView, AnyViewMut, Control, Copies, DType, Effort, ExecError, KernelKey, MaskKind, Matcher, Method, Oracle, Pairs, Pixels, Plan,
+    ScoreMap, Scratch, Shape, Spec, SpecError, Statistics,
+};
 use serde_json::json;
 
 use crate::args::{Bench, Planning};
@@ -57,21 +60,21 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<String, Error> 
     let warm_plan_ns = nanoseconds(began.elapsed());
     check_plan(&plan, 0.0)?;
 
-    let data = Data::new(spec);
+    let data = Data::new(spec, args.pairs);
     let arrays = data.arrays(spec)?;
-    let matcher = plan.bind(&arrays.templates, arrays.mask.as_ref())?;
-    let results = arrays.images.len() * arrays.templates.len();
+    let matcher = Runs::new(&plan, &arrays, args.pairs)?;
+    let results = matcher.results(&arrays).len();
     let mut maps: Vec<ScoreMap> = (0..results).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
     let mut scratch = matcher.make_scratch();
     let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
     let copies = if args.direct_copies { Copies::Direct } else { Copies::Staged };
     let control = Control { copies, ..Control::default() };
-    matcher.execute_into(&arrays.images, &mut outs, &mut scratch, &control)?;
+    matcher.execute_into(&arrays, &mut outs, &mut scratch, &control)?;
 
     // The first run warmed up; its answer is checked before any is timed.
     let check = check(&matcher, &arrays, &maps, session.planner.machine().cores())?;
     let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-    let mut execute = || matcher.execute_into(&arrays.images, &mut outs, &mut scratch, &control);
+    let mut execute = || matcher.execute_into(&arrays, &mut outs, &mut scratch, &control);
     execute()?;
     let mut times = Vec::new();
     let (began, budget) = (Instant::now(), Duration::from_secs_f64(args.seconds));
@@ -101,6 +104,72 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<String, Error> 
     ];
     let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
     Ok(format!("{{{}}}", fields.join(",")))
+}
+
+/// What is timed.
+enum Runs {
+    /// Every image with every template, which are bound before.
+    Each(Matcher),
+    /// Every image with a template of its own, which is bound each time.
+    Pairs(Pairs),
+}
+
+impl Runs {
+    fn new(plan: &Plan, arrays: &Arrays<'_>, pairs: bool) -> Result<Runs, ExecError> {
+        Ok(match pairs {
+            true => Runs::Pairs(plan.pairs(arrays.mask.as_ref())?),
+            false => Runs::Each(plan.bind(&arrays.templates, arrays.mask.as_ref())?),
+        })
+    }
+
+    fn plan(&self) -> &Plan {
+        match self {
+            Runs::Each(matcher) => matcher.plan(),
+            Runs::Pairs(pairs) => pairs.plan(),
+        }
+    }
+
+    fn kernel(&self) -> &KernelKey {
+        match self {
+            Runs::Each(matcher) => matcher.kernel(),
+            Runs::Pairs(pairs) => pairs.plan().kernel(),
+        }
+    }
+
+    fn method(&self) -> Method {
+        match self {
+            Runs::Each(matcher) => matcher.method(),
+            Runs::Pairs(pairs) => pairs.plan().method(),
+        }
+    }
+
+    fn make_scratch(&self) -> Scratch {
+        match self {
+            Runs::Each(matcher) => matcher.make_scratch(),
+            Runs::Pairs(pairs) => pairs.make_scratch(),
+        }
+    }
+
+    fn execute_into(
+        &self,
+        arrays: &Arrays<'_>,
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        match self {
+            Runs::Each(matcher) => matcher.execute_into(&arrays.images, outs, scratch, control),
+            Runs::Pairs(pairs) => pairs.execute_into(&arrays.images, &arrays.templates, outs, scratch, control),
+        }
+    }
+
+    /// The image and the template of each result.
+    fn results<'a>(&self, Arrays { images, templates, .. }: &Arrays<'a>) -> Vec<(AnyView<'a>, AnyView<'a>)> {
+        match self {
+            Runs::Each(_) => images.iter().flat_map(|image| templates.iter().map(|template| (*image, *template))).collect(),
+            Runs::Pairs(_) => images.iter().copied().zip(templates.iter().copied()).collect(),
+        }
+    }
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -170,7 +239,7 @@ impl Noise {
 }
 
 impl Data {
-    fn new(spec: &Spec) -> Data {
+    fn new(spec: &Spec, pairs: bool) -> Data {
         let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
         let count = |shape: Shape| shape.len() * spec.channels();
         let images = (0..spec.images().max(1)).map(|_| noise.pixels(count(spec.image()), spec.image_type())).collect();
@@ -179,7 +248,8 @@ impl Data {
             Some(rank) if rank < spec.template().lengths().iter().copied().min().unwrap_or(1) => noise.of_rank(spec, rank),
             _ => noise.pixels(count(spec.template()), spec.template_type()),
         };
-        let templates = (0..spec.templates()).map(template).collect();
+        let templates = if pairs { spec.images().max(1) } else { spec.templates() };
+        let templates = (0..templates).map(template).collect();
         let mut weights = |weight: fn(f64) -> f64| -> Pixels {
             let mut weights: Vec<f64> = (0..spec.template().len()).map(|_| weight(noise.unit())).collect();
             weights[0] = 1.0;
@@ -232,10 +302,10 @@ fn draw(noise: &mut Noise, results: usize, count: usize) -> Vec<BTreeSet<usize>>
 }
 
 /// Compares the results of a run with the oracle.
-fn check(matcher: &Matcher, arrays: &Arrays<'_>, maps: &[ScoreMap], threads: usize) -> Result<Check, Error> {
-    let Arrays { images, templates, mask } = arrays;
+fn check(matcher: &Runs, arrays: &Arrays<'_>, maps: &[ScoreMap], threads: usize) -> Result<Check, Error> {
     let spec = matcher.plan().spec();
-    let results = images.len() * templates.len();
+    let made_of = matcher.results(arrays);
+    let results = made_of.len();
     let all = spec.direct_operations() * results as f64 <= CHECK_ALL;
     let mut noise = Noise(0x5851_f42d_4c95_7f2d);
     let count = spec.out_shape().len();
@@ -243,8 +313,8 @@ fn check(matcher: &Matcher, arrays: &Arrays<'_>, maps: &[ScoreMap], threads: usi
     let fixed = if all { BTreeSet::new() } else { corners_and_seams(spec, &matcher.kernel().tile, &mut noise) };
     let progress = Progress::new();
     let (mut largest, mut error, mut checked) = (0.0f64, 0.0f64, 0usize);
-    for (result, map) in maps.iter().enumerate() {
-        let oracle = Oracle::new(spec, &images[result / templates.len()], &templates[result % templates.len()], mask.as_ref())?;
+    for (result, (map, (image, template))) in maps.iter().zip(&made_of).enumerate() {
+        let oracle = Oracle::new(spec, image, template, arrays.mask.as_ref())?;
         let positions: Vec<usize> = match all {
             true => (0..count).collect(),
             // Seams and corners of the first results; tiles are the same for all.

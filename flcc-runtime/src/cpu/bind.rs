@@ -1,16 +1,19 @@
 //! Templates made ready: checked, turned the right way round, centred and normalised, and in the form of their engine.
 
 use flcc_core::boundary::Boundary;
+use flcc_core::dtype::Pixel;
+use flcc_core::each_type;
 use flcc_core::error::{Kind, SpecError};
 use flcc_core::measure::Measure;
 use flcc_core::shape::Shape;
 use flcc_core::spec::{MaskKind, Spec};
 use flcc_core::view::AnyView;
 
+use super::lanes;
 use super::real::{exponent, power_of_two};
 
 /// A template's values, checked and turned, before any engine saw them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// Channel by channel, as laid over the image: flipped for convolution. Times `scale`; for zncc mean-free and, as for
     /// ncc, of norm 1.
@@ -84,39 +87,62 @@ pub fn mask_kind(mask: Option<&AnyView<'_>>) -> MaskKind {
 /// # Errors
 /// A wrong shape or type, `nonfinite_template`, `constant_template`, `zero_template`.
 pub fn check_template(spec: &Spec, template: &AnyView<'_>, weights: &Weights) -> Result<Checked, SpecError> {
+    let mut checked = Checked::default();
+    check_template_into(spec, template, weights, &mut checked)?;
+    Ok(checked)
+}
+
+/// The same in the place of another template of the spec, in its buffers.
+///
+/// # Errors
+/// As [`check_template`]; what is in `checked` is of no use then.
+pub fn check_template_into(spec: &Spec, template: &AnyView<'_>, weights: &Weights, checked: &mut Checked) -> Result<(), SpecError> {
     check_view("template", template, spec.template(), spec.template_type(), spec.channels())?;
     let measure = spec.op().measure();
-    let used = |k: usize| weights.values.as_ref().is_none_or(|values| values[k] > 0.0);
-    let weight = |k: usize| weights.values.as_ref().map_or(1.0, |values| values[k]);
-    let mut values: Vec<Vec<f64>> = (0..spec.channels()).map(|channel| template.channel(channel).to_f64()).collect();
-    if spec.op().flips() {
-        values.iter_mut().for_each(|channel| channel.reverse());
+    let mask = weights.values.as_deref();
+    let used = |k: usize| mask.is_none_or(|weights| weights[k] > 0.0);
+    let Checked { values, raw, exact_sums, .. } = &mut *checked;
+    values.resize_with(spec.channels(), Vec::new);
+    raw.resize_with(spec.channels(), Vec::new);
+    for (number, channel) in values.iter_mut().enumerate() {
+        read(&template.channel(number), channel);
+        if spec.op().flips() {
+            channel.reverse();
+        }
     }
-    let nonfinite = values.iter().flat_map(|channel| channel.iter().enumerate()).any(|(k, value)| used(k) && !value.is_finite());
+    // Without a mask by a sum: it is finite only if all of them are, and where it overflows they are looked at one by one.
+    let plain = mask.is_none() && values.iter().all(|channel| lanes::sum(channel, |value| value).is_finite());
+    let bad = |(k, value): (usize, &f64)| used(k) && !value.is_finite();
+    let nonfinite = !plain && values.iter().any(|channel| channel.iter().enumerate().any(bad));
     if nonfinite && spec.op().matches() {
         let bad = values.iter().flatten().find(|value| !value.is_finite()).copied().unwrap_or(f64::NAN);
         return Err(SpecError::of(Kind::NonfiniteTemplate, "template", "finite values", bad));
     }
     // A sample that no weight looks at has no value.
-    for channel in &mut values {
-        channel.iter_mut().enumerate().filter(|(k, value)| !used(*k) || !value.is_finite()).for_each(|(_, value)| *value = 0.0);
+    if !plain {
+        for channel in values.iter_mut() {
+            channel.iter_mut().enumerate().filter(|(k, value)| !used(*k) || !value.is_finite()).for_each(|(_, value)| *value = 0.0);
+        }
     }
-    let constant = values.iter().all(|channel| {
-        let mut seen = channel.iter().enumerate().filter(|(k, _)| used(*k)).map(|(_, value)| *value);
-        let first = seen.next();
-        seen.all(|value| Some(value) == first)
-    });
-    let zero = values.iter().flatten().all(|&value| value == 0.0);
-    if measure == Measure::Zncc && constant {
+    let constant = || {
+        values.iter().all(|channel| {
+            let mut seen = channel.iter().enumerate().filter(|(k, _)| used(*k)).map(|(_, value)| *value);
+            let first = seen.next();
+            seen.all(|value| Some(value) == first)
+        })
+    };
+    if measure == Measure::Zncc && constant() {
         let got = format!("all samples {}", values[0].iter().enumerate().find(|(k, _)| used(*k)).map_or(0.0, |(_, value)| *value));
         return Err(SpecError::of(Kind::ConstantTemplate, "template", "samples that are not all equal", got));
     }
-    if matches!(measure, Measure::Ncc | Measure::Nssd) && zero {
+    if matches!(measure, Measure::Ncc | Measure::Nssd) && values.iter().flatten().all(|&value| value == 0.0) {
         return Err(SpecError::of(Kind::ZeroTemplate, "template", "a sample that is not 0", "all samples 0"));
     }
-    let mut checked = Checked { raw: values.clone(), values, scale: 1.0, energy: 0.0, exact_sums: Vec::new(), exact_energy: 0, nonfinite };
+    raw.clone_from(values);
+    exact_sums.clear();
+    (checked.scale, checked.energy, checked.exact_energy, checked.nonfinite) = (1.0, 0.0, 0, nonfinite);
     if spec.is_integer() && spec.mask() != MaskKind::Weights {
-        exact_statistics(&mut checked, measure, weights.n as i128, &used);
+        exact_statistics(checked, measure, weights.n as i128, &used);
     }
     let scale = match measure {
         Measure::Zncc | Measure::Ncc => natural_scale(&checked.values, 0),
@@ -128,20 +154,31 @@ pub fn check_template(spec: &Spec, template: &AnyView<'_>, weights: &Weights) ->
     multiply(&mut checked.values, scale);
     match measure {
         Measure::Zncc => {
-            centre(&mut checked.values, weights.n, weight, used);
-            normalise(&mut checked.values, weight);
+            centre(&mut checked.values, weights);
+            normalise(&mut checked.values, mask);
             checked.energy = 1.0;
         }
         Measure::Ncc => {
-            normalise(&mut checked.values, weight);
+            normalise(&mut checked.values, mask);
             checked.energy = 1.0;
         }
         _ => {
             checked.scale = scale;
-            checked.energy = energy(&checked.values, weight);
+            checked.energy = energy(&checked.values, mask);
         }
     }
-    Ok(checked)
+    Ok(())
+}
+
+/// The samples of one channel, row-major.
+fn read(channel: &AnyView<'_>, values: &mut Vec<f64>) {
+    let [depth, height, width] = channel.shape().padded();
+    values.resize(depth * height * width, 0.0);
+    each_type!(AnyView, channel, view => {
+        for (number, row) in values.chunks_exact_mut(width).enumerate() {
+            view.row(number / height, number % height, 0, width).map_into(row, Pixel::to_f64);
+        }
+    });
 }
 
 /// Checks that an array is what the plan was made for.
@@ -192,7 +229,7 @@ fn exact_statistics(checked: &mut Checked, measure: Measure, n: i128, used: &imp
 
 /// The power of two that brings the largest magnitude near 1, if its exponent is over `reach`.
 fn natural_scale(values: &[Vec<f64>], reach: i32) -> f64 {
-    let largest = values.iter().flatten().fold(0.0f64, |largest, value| largest.max(value.abs()));
+    let largest = values.iter().fold(0.0f64, |largest, channel| largest.max(lanes::largest(channel)));
     if largest == 0.0 || exponent(largest).abs() <= reach { 1.0 } else { power_of_two(-exponent(largest) - 1) }
 }
 
@@ -201,23 +238,35 @@ fn multiply(values: &mut [Vec<f64>], factor: f64) {
 }
 
 /// Subtracts the weighted mean of each channel, twice: the second pass removes what rounding left of the first.
-fn centre(values: &mut [Vec<f64>], n: f64, weight: impl Fn(usize) -> f64, used: impl Fn(usize) -> bool) {
+fn centre(values: &mut [Vec<f64>], weights: &Weights) {
     for channel in values.iter_mut() {
         for _ in 0..2 {
-            let mean = channel.iter().enumerate().map(|(k, value)| weight(k) * value).sum::<f64>() / n;
-            channel.iter_mut().enumerate().filter(|(k, _)| used(*k)).for_each(|(_, value)| *value -= mean);
+            match &weights.values {
+                None => {
+                    let mean = lanes::sum(channel, |value| value) / weights.n;
+                    channel.iter_mut().for_each(|value| *value -= mean);
+                }
+                Some(mask) => {
+                    let mean = channel.iter().zip(mask).map(|(value, weight)| weight * value).sum::<f64>() / weights.n;
+                    channel.iter_mut().zip(mask).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= mean);
+                }
+            }
         }
     }
 }
 
-fn energy(values: &[Vec<f64>], weight: impl Fn(usize) -> f64) -> f64 {
-    values.iter().flat_map(|channel| channel.iter().enumerate()).map(|(k, value)| weight(k) * value * value).sum()
+fn energy(values: &[Vec<f64>], mask: Option<&[f64]>) -> f64 {
+    let of_channel = |channel: &Vec<f64>| match mask {
+        None => lanes::sum(channel, |value| value * value),
+        Some(mask) => channel.iter().zip(mask).map(|(value, weight)| weight * value * value).sum(),
+    };
+    values.iter().map(of_channel).sum()
 }
 
 /// Brings the weighted norm to 1, in two steps so that faint differences do not underflow when squared.
-fn normalise(values: &mut [Vec<f64>], weight: impl Fn(usize) -> f64) {
+fn normalise(values: &mut [Vec<f64>], mask: Option<&[f64]>) {
     multiply(values, natural_scale(values, 0));
-    let norm = energy(values, &weight).sqrt();
+    let norm = energy(values, mask).sqrt();
     multiply(values, 1.0 / norm);
 }
 

@@ -3,6 +3,7 @@
 use flcc_core::measure::Measure;
 
 use super::fused::Steps;
+use super::lanes;
 
 /// What a panel's score is promised to be off by at most, and under which model of rounding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,19 +27,27 @@ pub struct Figures {
 
 impl Figures {
     /// The figures of a template's values, channel by channel.
-    pub fn of<'a>(channels: impl Iterator<Item = &'a [f64]>) -> Figures {
-        let (mut squares, mut drift, mut largest) = (0.0, 0.0, 0.0f64);
-        for values in channels {
-            squares += values.iter().map(|value| value * value).sum::<f64>();
+    pub fn of(channels: impl Iterator<Item = impl AsRef<[f64]>> + Clone) -> Figures {
+        let mut drift = 0.0;
+        for values in channels.clone() {
             let mut partial = 0.0;
-            let partials = values.iter().map(|value| {
+            let partials = values.as_ref().iter().map(|value| {
                 partial += value;
                 partial * partial
             });
-            drift += partials.sum::<f64>() / values.len() as f64;
-            largest = values.iter().fold(largest, |largest, value| largest.max(value.abs()));
+            drift += partials.sum::<f64>() / values.as_ref().len() as f64;
         }
-        Figures { norm: squares.sqrt(), drift: drift.sqrt(), largest }
+        Figures { drift: drift.sqrt(), ..Figures::without_drift(channels) }
+    }
+
+    /// The same for a cross term that does not depend on the drift, which takes longest.
+    pub fn without_drift(channels: impl Iterator<Item = impl AsRef<[f64]>>) -> Figures {
+        let (mut squares, mut most) = (0.0, 0.0f64);
+        for values in channels {
+            squares += lanes::sum(values.as_ref(), |value| value * value);
+            most = most.max(lanes::largest(values.as_ref()));
+        }
+        Figures { norm: squares.sqrt(), drift: 0.0, largest: most }
     }
 }
 
@@ -63,6 +72,11 @@ pub enum Rounding {
     /// the template's spectrum was computed in f64.
     Planar {
         /// Samples of one tile.
+        len: f64,
+    },
+    /// Transforms of so many samples by `halved.rs`: of one tile, and of the template in f32 too.
+    Halved {
+        /// Samples.
         len: f64,
     },
 }
@@ -143,7 +157,7 @@ impl Model<'_> {
                 of_peak = GHOSTS * u;
                 sigma * u * template.largest
             }
-            Rounding::Planar { len } if worst => {
+            Rounding::Planar { len } | Rounding::Halved { len } if worst => {
                 of_tile = 10.0 * u * len.log2() * template.norm;
                 u * template.norm
             }
@@ -153,6 +167,14 @@ impl Model<'_> {
                 of_tile = epsilon * template.norm / len.sqrt();
                 of_result = epsilon;
                 of_peak = GHOSTS * u;
+                sigma * u * template.largest
+            }
+            Rounding::Halved { len } => {
+                // The tile's spectrum and the template's are as wrong as each other, and so are their faint copies.
+                let epsilon = sigma * u * len.log2().max(1.0).sqrt();
+                of_tile = 2f64.sqrt() * epsilon * template.norm / len.sqrt();
+                of_result = epsilon;
+                of_peak = 2.0 * GHOSTS * u;
                 sigma * u * template.largest
             }
         };

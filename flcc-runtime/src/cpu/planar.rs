@@ -73,16 +73,16 @@ impl Layout {
 
 /// Two planes of numbers.
 pub struct Planes {
-    re: Aligned<f32>,
-    im: Aligned<f32>,
+    pub(super) re: Aligned<f32>,
+    pub(super) im: Aligned<f32>,
 }
 
 impl Planes {
-    fn new(len: usize) -> Planes {
+    pub(super) fn new(len: usize) -> Planes {
         Planes { re: Aligned::new(0.0, len), im: Aligned::new(0.0, len) }
     }
 
-    fn bytes(len: usize) -> usize {
+    pub(super) fn bytes(len: usize) -> usize {
         2 * Aligned::<f32>::bytes(len)
     }
 }
@@ -280,7 +280,7 @@ impl Planar {
 }
 
 /// Rows from one group of frequencies to the next: not a power of two, or they would fall on few sets of the cache.
-const fn stride(length: usize) -> usize {
+pub(super) const fn stride(length: usize) -> usize {
     length + 4
 }
 
@@ -423,17 +423,17 @@ impl Pair<'_> {
 }
 
 /// A strip of columns of two tiles.
-struct Samples<'a> {
-    from: &'a [f32],
-    pitch: usize,
+pub(super) struct Samples<'a> {
+    pub(super) from: &'a [f32],
+    pub(super) pitch: usize,
     /// From the first tile's columns to the second's.
-    beside: usize,
+    pub(super) beside: usize,
 }
 
 impl Samples<'_> {
     /// The first stage down the columns, from the samples; returns the sum of squares of each column.
     #[inline(always)]
-    fn first<S: Simd, const R: usize, const N: usize>(
+    pub(super) fn first<S: Simd, const R: usize, const N: usize>(
         &self,
         s: S,
         re: &mut [S::Row],
@@ -462,18 +462,18 @@ impl Samples<'_> {
 }
 
 /// Which results of a strip of columns are written, and where.
-struct Wanted {
+pub(super) struct Wanted {
     /// From one row of results to the next.
-    pitch: usize,
+    pub(super) pitch: usize,
     /// From the first tile's results to the second's, if those are wanted.
-    beside: Option<usize>,
-    rows: usize,
+    pub(super) beside: Option<usize>,
+    pub(super) rows: usize,
 }
 
 impl Wanted {
     /// The last stage up a strip of columns, to the results; returns the largest magnitude in each column.
     #[inline(always)]
-    fn last_back<S: Simd, const R: usize, const N: usize>(
+    pub(super) fn last_back<S: Simd, const R: usize, const N: usize>(
         &self,
         s: S,
         re: &[S::Row],
@@ -508,7 +508,7 @@ impl Wanted {
 
 /// The stages of a forward transform between the first and the last.
 #[inline(always)]
-fn after_first<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+pub(super) fn after_first<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
     match N {
         64 => {}
         128 => forward::<S, 4, 8>(s, re, im, &twiddles[1]),
@@ -522,7 +522,7 @@ fn after_first<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Ro
 
 /// Their counterparts on the way back.
 #[inline(always)]
-fn before_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+pub(super) fn before_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
     match N {
         64 => {}
         128 => inverse::<S, 4, 8>(s, re, im, &twiddles[1]),
@@ -577,7 +577,7 @@ fn turn<S: Simd, const BACK: bool>(s: S, re: &mut [S::Row], im: &mut [S::Row], t
 
 /// The first stage back of a strip of columns.
 #[inline(always)]
-fn first_back<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
+pub(super) fn first_back<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
     last(s, im, re);
 }
 

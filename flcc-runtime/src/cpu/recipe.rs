@@ -10,6 +10,7 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use super::bind::integer_problem;
 use super::direct::{self, Direct};
 use super::fourier::Fourier;
+use super::halved::{self, Halved};
 use super::isa::{Isa, IsaSet};
 use super::kernel::{Kernel, KernelOp};
 use super::planar::{self, Planar};
@@ -41,6 +42,7 @@ enum EngineRecipe {
     Direct(&'static Kernel),
     Fourier { shape: [usize; 3], rounds: bool },
     Planar(planar::Layout),
+    Halved(halved::Layout),
     Separable,
 }
 
@@ -63,6 +65,7 @@ impl Recipe {
             EngineRecipe::Direct(kernel) => (Engine::Direct(Direct::<T>::new(kernel, template, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Fourier { shape, rounds } => (Engine::Fourier(Fourier::new(shape, template)), rounds),
             EngineRecipe::Planar(layout) => (Engine::Planar(Planar::new(layout, &self.isas).ok_or_else(lacking)?), false),
+            EngineRecipe::Halved(layout) => (Engine::Halved(Halved::new(layout, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Separable => (Engine::Separable(Separable::new(template, &self.isas).ok_or_else(lacking)?), false),
         };
         let scheme = Scheme::new(spec, self.exact, rounds);
@@ -378,8 +381,33 @@ impl FourierSolver {
             let lines = planar::LINES.into_iter().filter(|&length| length * length >= width + length * length / 8);
             return lines.map(|length| self.pair_offer(spec, line_layout(spec, length), isas, isa)).collect();
         }
-        let layouts = planar::LENGTHS.into_iter().filter(|&length| length >= height.max(width) + length / 8);
-        layouts.map(|length| self.pair_offer(spec, pair_layout(spec, length), isas, isa)).collect()
+        let [_, rows, columns] = spec.mode_region().shape.padded();
+        let whole = |length: usize| length + 1 >= (height + rows).max(width + columns);
+        let layouts = planar::LENGTHS.into_iter().filter(|&length| whole(length) || length >= height.max(width) + length / 8);
+        let offer = |length| match whole(length) {
+            true => self.whole_offer(spec, halved::Layout { length, outputs: [rows, columns], template: [height, width] }, isas, isa),
+            false => self.pair_offer(spec, pair_layout(spec, length), isas, isa),
+        };
+        layouts.map(offer).collect()
+    }
+
+    /// An offer of a transform that the whole result fits in.
+    fn whole_offer(&self, spec: &Spec, layout: halved::Layout, isas: IsaSet, isa: Isa) -> Offer {
+        let (image, template) = (spec.image().padded(), spec.template().padded());
+        let tile = [0, 1, 2].map(|axis| image[axis] + template[axis] - 1);
+        let (templates, samples) = (spec.templates() as f64, (layout.length * layout.length) as f64);
+        let estimate_ns = templates * cost::pair(layout.length, &isas) * 0.6
+            + samples * cost::GATHER
+            + spec.out_shape().len() as f64 * templates * cost::finish(spec.op().measure(), false);
+        let key = KernelKey {
+            op: "fourier".into(),
+            dtype: DType::F32.name().into(),
+            size: format!("half{}", join(&[layout.length; 2], "x")),
+            target: isa.name().into(),
+            tile: tile_name(spec, tile),
+        };
+        let recipe = Recipe { real: DType::F32, tile, isas, exact: false, engine: EngineRecipe::Halved(layout) };
+        Offer { kernel: key, method: Method::Fourier, estimate_ns, eligible: Eligible::ByCost, recipe: solver::Recipe::Cpu(recipe) }
     }
 
     fn pair_offer(&self, spec: &Spec, layout: planar::Layout, isas: IsaSet, isa: Isa) -> Offer {

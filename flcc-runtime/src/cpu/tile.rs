@@ -3,6 +3,8 @@
 //! The same steps for every method; only the cross term differs. Nothing here allocates: a worker brings its
 //! [`TileScratch`]. What a tile computes depends on the tile alone.
 
+use std::borrow::Cow;
+
 use flcc_core::boundary::Boundary;
 use flcc_core::measure::Measure;
 use flcc_core::spec::{Accuracy, Spec};
@@ -18,6 +20,7 @@ use super::factor::{self, Factors};
 use super::finish::{self, ChannelRow, Common, Constants, Rows, Width};
 use super::fourier::{Fourier, FourierScratch};
 use super::fused::{self, FusedScratch, Steps};
+use super::halved::{Halved, HalvedScratch};
 use super::isa::{self, IsaSet, Vectors};
 use super::planar::{Figure, Ground, Planar, PlanarScratch, Planes};
 use super::real::Real;
@@ -36,6 +39,8 @@ pub enum Engine<T: Real> {
     Fourier(Fourier<T>),
     /// Transforms of pairs of tiles in f32.
     Planar(Planar),
+    /// Transforms of one tile in f32, which is all of the result.
+    Halved(Halved),
     /// Lines along each axis.
     Separable(Separable<T>),
 }
@@ -46,7 +51,7 @@ pub enum Prepared<T: Real> {
     Samples(Vec<T>),
     /// Its spectrum.
     Spectrum(Vec<Complex<T>>),
-    /// Its spectrum for pairs of tiles.
+    /// Its spectrum for transforms of our own.
     Planes(Planes),
     /// Its lines.
     Lines(Lines<T>),
@@ -213,6 +218,7 @@ pub struct TileScratch<T: Real> {
     panel: Vec<f64>,
     fourier: Option<FourierScratch<T>>,
     planar: Option<PlanarScratch>,
+    halved: Option<HalvedScratch>,
     fused: Option<FusedScratch>,
     temporary: [Vec<T>; 2],
     /// What brings each channel to the common scale.
@@ -248,6 +254,7 @@ impl<T: Real> TileContext<T> {
             Engine::Direct(direct) => direct.pitches(capacity),
             Engine::Fourier(fourier) => fourier.pitches(),
             Engine::Planar(planar) => planar.layout().pitches(),
+            Engine::Halved(halved) => halved.layout().pitches(),
             Engine::Separable(separable) => separable.pitches(capacity),
         };
         let mut context =
@@ -336,6 +343,7 @@ impl<T: Real> TileContext<T> {
                 Engine::Planar(planar) => Some(planar.scratch()),
                 _ => None,
             },
+            halved: self.halved_scratch(),
             fused: match self.fused {
                 Some(Fused::Normalised(_)) => Some(FusedScratch::new(self.capacity, self.spec.template().padded())),
                 _ => None,
@@ -365,6 +373,7 @@ impl<T: Real> TileContext<T> {
             Engine::Direct(_) => 0,
             Engine::Fourier(fourier) => fourier.scratch_bytes(channels),
             Engine::Planar(planar) => planar.scratch_bytes(),
+            Engine::Halved(halved) => halved.scratch_bytes(),
             Engine::Separable(separable) => 2 * size * separable.temporary_len(self.capacity),
         };
         let window = self.window_scratch();
@@ -392,6 +401,7 @@ impl<T: Real> TileContext<T> {
         let prepared = match &self.engine {
             Engine::Fourier(fourier) => self.spec.channels() * fourier.spectrum_bytes(),
             Engine::Planar(planar) => self.spec.channels() * planar.spectrum_bytes(),
+            Engine::Halved(halved) => halved.spectrum_bytes(),
             _ => values * size_of::<T>(),
         };
         16 * values + prepared
@@ -425,10 +435,54 @@ impl<T: Real> TileContext<T> {
     }
 
     fn bind_one(&self, checked: Checked, weights: &Weights) -> Result<BoundTemplate<T>, factor::FactorError> {
+        let mut template = BoundTemplate { checked, prepared: Vec::new(), doubt: Doubt::default(), largest: 0.0 };
+        self.make_ready(&mut template, weights, &mut self.halved_scratch())?;
+        Ok(template)
+    }
+
+    /// What another context has bound, for this one, which is direct and so decomposes nothing.
+    pub fn bind_again<R: Real>(&self, bound: &BoundTemplates<R>) -> BoundTemplates<T> {
+        let checked = bound.templates.iter().map(|template| template.checked.clone()).collect();
+        self.bind(checked, bound.weights.clone()).expect("a direct context decomposes nothing")
+    }
+
+    /// Brings what is bound to the only template's new values, those in `checked`; for most engines nothing is allocated.
+    ///
+    /// # Errors
+    /// A decomposition that does not converge.
+    pub fn rebind(&self, bound: &mut BoundTemplates<T>, scratch: &mut TileScratch<T>) -> Result<(), factor::FactorError> {
+        let BoundTemplates { weights, templates, .. } = bound;
+        templates.iter_mut().try_for_each(|template| self.make_ready(template, weights, &mut scratch.halved))
+    }
+
+    fn halved_scratch(&self) -> Option<HalvedScratch> {
+        match &self.engine {
+            Engine::Halved(halved) => Some(halved.scratch()),
+            _ => None,
+        }
+    }
+
+    /// What follows from a template's checked values.
+    fn make_ready(
+        &self,
+        template: &mut BoundTemplate<T>,
+        weights: &Weights,
+        scratch: &mut Option<HalvedScratch>,
+    ) -> Result<(), factor::FactorError> {
+        let BoundTemplate { checked, prepared, doubt, largest } = template;
         let source = if self.scheme.integers.is_some() { &checked.raw } else { &checked.values };
-        let weigh = |channel: &Vec<f64>| if self.needs().absolute_difference { channel.clone() } else { weighted(channel, weights) };
-        let channels: Vec<Vec<f64>> = source.iter().map(weigh).collect();
-        let prepared = channels.iter().map(|values| self.prepare(values)).collect::<Result<Vec<_>, _>>()?;
+        let differences = self.needs().absolute_difference;
+        let channels = source.iter().map(|channel| taken(channel, weights, differences));
+        match (&self.engine, scratch, &mut prepared[..]) {
+            (Engine::Direct(_), _, [Prepared::Samples(samples)]) => {
+                let values = taken(&source[0], weights, differences);
+                samples.iter_mut().zip(values.iter()).for_each(|(sample, &value)| *sample = T::of(value));
+            }
+            (Engine::Halved(halved), Some(scratch), [Prepared::Planes(spectrum)]) => {
+                halved.prepare(&taken(&source[0], weights, differences), scratch, spectrum)
+            }
+            (..) => *prepared = channels.clone().map(|values| self.prepare(&values)).collect::<Result<_, _>>()?,
+        }
         let terms: usize = prepared.iter().map(|prepared| if let Prepared::Lines(lines) = prepared { lines.len() } else { 0 }).sum();
         let model = Model {
             measure: self.scheme.measure,
@@ -443,11 +497,13 @@ impl<T: Real> TileContext<T> {
                 }
                 Engine::Fourier(fourier) => Rounding::Fourier { len: fourier.samples() as f64 },
                 Engine::Planar(planar) => Rounding::Planar { len: (planar.layout().length * planar.layout().length) as f64 },
+                Engine::Halved(halved) => Rounding::Halved { len: (halved.layout().length * halved.layout().length) as f64 },
             },
             weights: weights.values.as_deref(),
         };
-        let figures = Figures::of(channels.iter().map(Vec::as_slice));
-        Ok(BoundTemplate { checked, prepared, doubt: model.doubt(&figures), largest: figures.largest })
+        let figures = if model.rounding == Rounding::Direct { Figures::of(channels) } else { Figures::without_drift(channels) };
+        (*doubt, *largest) = (model.doubt(&figures), figures.largest);
+        Ok(())
     }
 
     fn prepare(&self, values: &[f64]) -> Result<Prepared<T>, factor::FactorError> {
@@ -456,6 +512,11 @@ impl<T: Real> TileContext<T> {
             Engine::Direct(_) => Prepared::Samples(rounded()),
             Engine::Fourier(fourier) => Prepared::Spectrum(fourier.prepare(&rounded())),
             Engine::Planar(planar) => Prepared::Planes(planar.prepare(values)),
+            Engine::Halved(halved) => {
+                let mut spectrum = halved.room();
+                halved.prepare(values, &mut halved.scratch(), &mut spectrum);
+                Prepared::Planes(spectrum)
+            }
             Engine::Separable(_) => Prepared::Lines(Lines::new(&self.factors(values, None)?)),
         })
     }
@@ -712,6 +773,12 @@ impl<T: Real> TileContext<T> {
                 let ground = Ground { input, in_row: self.in_pitch.row, out, out_row: self.out_pitch.row };
                 planar.run(ground, template, work, [outputs[1], outputs[2]]);
             }
+            (Engine::Halved(halved), Prepared::Planes(template)) => {
+                let work = scratch.halved.as_mut().expect("made with the engine");
+                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else { unreachable!("tiles of f32") };
+                let ground = Ground { input, in_row: self.in_pitch.row, out, out_row: self.out_pitch.row };
+                halved.run(ground, template, work, [outputs[1], outputs[2]]);
+            }
             (Engine::Fourier(fourier), Prepared::Spectrum(spectrum)) => {
                 let work = scratch.fourier.as_mut().expect("made with the engine");
                 if source != Source::Loaded {
@@ -785,7 +852,7 @@ impl<T: Real> TileContext<T> {
         let template = last.template();
         let (window, shape) = (self.spec.template().padded(), last.tile.shape);
         let outputs = [shape[1], shape[2]];
-        let TileScratch { inputs, crosses, fused, planar, scale, .. } = scratch;
+        let TileScratch { inputs, crosses, fused, planar, halved, scale, .. } = scratch;
         let (input, cross, work) = (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, fused.as_mut()?);
         let checked = &template.checked;
         let exact = self.scheme.integers.map(|_| fused::Exact {
@@ -798,6 +865,7 @@ impl<T: Real> TileContext<T> {
                 let layout = engine.layout();
                 (&work.figures[..], [layout.outputs[0], 2 * layout.outputs[1]], layout.pairs[1])
             }
+            (Engine::Halved(_), _) => (halved.as_ref().map_or(&[][..], |work| std::slice::from_ref(&work.figure)), outputs, 1),
             _ => (&[][..], outputs, 1),
         };
         let (rows, columns) = (outputs[0].div_ceil(pair_height), outputs[1].div_ceil(pair_width));
@@ -1059,11 +1127,16 @@ fn in_doubt<T: Real>(scratch: &TileScratch<T>, doubt: (f64, f64), cross_at: usiz
     !settled
 }
 
+/// Template values as a cross term takes them: as they are for sums of differences, else under their weights.
+fn taken<'a>(values: &'a [f64], weights: &Weights, differences: bool) -> Cow<'a, [f64]> {
+    if differences { Cow::Borrowed(values) } else { weighted(values, weights) }
+}
+
 /// Template values under their weights.
-pub(crate) fn weighted(values: &[f64], weights: &Weights) -> Vec<f64> {
+pub(crate) fn weighted<'a>(values: &'a [f64], weights: &Weights) -> Cow<'a, [f64]> {
     match &weights.values {
         Some(weights) => values.iter().zip(weights).map(|(value, weight)| value * weight).collect(),
-        None => values.to_vec(),
+        None => Cow::Borrowed(values),
     }
 }
 

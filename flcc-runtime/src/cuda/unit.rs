@@ -369,7 +369,7 @@ impl Unit {
         let source = if scheme.integers.is_some() { &checked.raw } else { &checked.values };
         let differences = matches!(self.decisions.engine, Engine::Differences(_));
         let channels: Vec<Vec<f64>> =
-            source.iter().map(|channel| if differences { channel.clone() } else { weighted(channel, weights) }).collect();
+            source.iter().map(|channel| if differences { channel.clone() } else { weighted(channel, weights).into_owned() }).collect();
         let taps = match self.decisions.engine {
             Engine::Listed(entry) | Engine::Fused(entry) => {
                 Taps::Constant(channels.iter().map(|values| self.listed(stream, entry, values)).collect::<Result<_, _>>()?)
