@@ -450,6 +450,9 @@ fn bench_checks_and_times() {
     }
     assert_eq!(lines[0]["checked"], 54 * 54);
     assert_eq!(lines[1]["checked"], 40 * 40 * 6);
+    let said = flcc(&folder, "bench zncc:f32:5@40x40*9x9:valid --pairs --seconds 0.01 --json --effort estimate").fine();
+    assert_eq!(said.json()[0]["checked"], 5 * 32 * 32);
+    assert!(flcc(&folder, "bench zncc:f32:40x40*2@9x9:valid --pairs").fails(2).contains("one template"));
     assert!(flcc(&folder, "bench zncc:f32:10000000x10000000*3x3:valid").fails(1).contains("memory"));
 }
 
