@@ -418,7 +418,7 @@ mod tests {
     use super::*;
     use crate::cpu::doubt::{Promise, of_running_sums};
     use crate::cpu::hard;
-    use crate::cpu::isa::{ISAS, Isa, IsaSet, Vectors};
+    use crate::cpu::isa::{Isa, IsaSet, Vectors};
     use proptest::prelude::*;
 
     fn numbers(count: usize, seed: u64) -> Vec<f32> {
@@ -509,7 +509,7 @@ mod tests {
     }
 
     fn every_set(mut check: impl FnMut(&Vectors)) {
-        for isa in ISAS.into_iter().filter(|isa| *isa != Isa::Portable && isa.detected()) {
+        for isa in [Isa::Avx512, Isa::Avx2].into_iter().filter(|isa| isa.detected()) {
             check(&Vectors::new(&IsaSet::detect().restrict(isa)).expect("a set that was detected"));
         }
     }
