@@ -92,7 +92,7 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
             let stores: TokenStream = (0..vectors)
                 .map(|c| {
                     let (phases, from) = ((0..PHASES).map(|p| acc(r, c, p)), number(c * SPAN));
-                    quote!(isa::store(&mut row[#from.min(columns)..], [#(#phases),*]);)
+                    quote!(isa::store(&mut row[#from.min(columns)..], [#(#phases),*], tile.bits);)
                 })
                 .collect();
             quote! {

@@ -8,7 +8,7 @@
 //! Sums are of 32 bits modulo `2^32`; they come out right where the true sum is below `2^31` ([`MOST_TAPS`]), whatever happens
 //! on the way.
 
-use super::isa::IsaSet;
+use super::isa::{Isa, IsaSet};
 use super::kernel::{BoundBytes, Kernel, Misfit, extent};
 use super::table;
 use crate::pad::Pitch;
@@ -39,6 +39,8 @@ pub struct ByteTile<'a> {
     pub kernel_shape: [usize; 3],
     /// The output; `out[z, y, x]` is `out[z * out_plane + y * out_row + x]`.
     pub out: &'a mut [f32],
+    /// Whether the output takes the bits of the sums, which are `i32`, and not their values, rounded once.
+    pub bits: bool,
     /// From one output row to the next.
     pub out_row: usize,
     /// From one output plane to the next.
@@ -135,7 +137,8 @@ pub struct Bytes {
 
 /// The kernel for a template and outputs of one row or more, if these instruction sets have one.
 pub fn choose(template: [usize; 3], out: [usize; 3], isas: &IsaSet) -> Option<&'static Kernel> {
-    table::bytes(out[1] == 1 && template[1] == 1, isas)
+    // What scores the sums is compiled for the floats of these sets.
+    table::bytes(out[1] == 1 && template[1] == 1, isas).filter(|_| isas.has(Isa::Avx512))
 }
 
 /// The samples of a tile and where its sums go.
@@ -152,6 +155,8 @@ pub struct Ground<'a> {
     pub out_plane: usize,
     /// Outputs: these and no others are written.
     pub outputs: [usize; 3],
+    /// As their bits.
+    pub bits: bool,
 }
 
 impl Bytes {
@@ -177,7 +182,7 @@ impl Bytes {
 
     /// The cross term of a tile: `out = sum P t`.
     pub fn run(&self, taps: &Taps, ground: Ground<'_>) {
-        let Ground { samples, in_pitch, out, out_row, out_plane, outputs } = ground;
+        let Ground { samples, in_pitch, out, out_row, out_plane, outputs, bits } = ground;
         self.kernel.run(&mut ByteTile {
             input: samples.as_chunks().0,
             in_row: in_pitch.row / GROUP,
@@ -189,6 +194,7 @@ impl Bytes {
             out_row,
             out_plane,
             out_shape: outputs,
+            bits,
         });
     }
 }
@@ -260,7 +266,9 @@ pub(super) mod tests {
         }
         let template: Vec<f64> = (0..kd * kh * kw).map(|_| fill.tap(&mut random).into()).collect();
         let mut out = vec![f32::NAN; depth * out_plane + 7];
-        engine.run(&Taps::new(&template, kw), Ground { samples: &input, in_pitch: pitch, out: &mut out, out_row, out_plane, outputs });
+        let bits = seed.is_multiple_of(3);
+        let ground = Ground { samples: &input, in_pitch: pitch, out: &mut out, out_row, out_plane, outputs, bits };
+        engine.run(&Taps::new(&template, kw), ground);
         for (at, &got) in out.iter().enumerate() {
             let [z, y, x] = [at / out_plane, at % out_plane / out_row, at % out_plane % out_row];
             if z >= depth || y >= height || x >= width {
@@ -275,7 +283,8 @@ pub(super) mod tests {
                     value as i64 * i64::from(image[((z + dz) * samples[1] + y + i) * samples[2] + x + j])
                 })
                 .sum();
-            assert_eq!(got, want as f32, "{} {shape:?} {outputs:?} {fill:?}: out[{z}, {y}, {x}]", bound.kernel().name);
+            let want = if bits { f32::from_bits(want as u32) } else { want as f32 };
+            assert_eq!(got.to_bits(), want.to_bits(), "{} {shape:?} {outputs:?} {fill:?}: out[{z}, {y}, {x}]", bound.kernel().name);
         }
     }
 
@@ -329,6 +338,7 @@ pub(super) mod tests {
                 out_row: 10,
                 out_plane: 0,
                 out_shape: [1, 2, 8],
+                bits: false,
             };
             assert_eq!(tile.check(kernel), Ok(()));
             change(&mut tile);

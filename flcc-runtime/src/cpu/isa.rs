@@ -314,20 +314,22 @@ pub(crate) mod avx512vnni_u8 {
     }
 
     /// Four phases, whose lane `l` is of column `4 l + phase`, as 64 neighbouring columns, of which the row has room for the first
-    /// or for all. Integers are rounded once.
+    /// or for all: rounded once, or (`bits`) as the bits of the integers.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vnni")]
-    pub fn store(row: &mut [f32], [zero, one, two, three]: [Vector; 4]) {
+    pub fn store(row: &mut [f32], [zero, one, two, three]: [Vector; 4], bits: bool) {
         let pairs = [
             _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
             _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31),
         ];
         let fours = [_mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15)];
+        let rounded = if bits { 0 } else { __mmask16::MAX };
         for (half, pair) in pairs.into_iter().enumerate() {
             let low = _mm512_permutex2var_epi32(zero, pair, one);
             let high = _mm512_permutex2var_epi32(two, pair, three);
             for (quarter, four) in fours.into_iter().enumerate() {
-                let values = _mm512_cvtepi32_ps(_mm512_permutex2var_epi64(low, four, high));
+                let sums = _mm512_permutex2var_epi64(low, four, high);
+                let values = _mm512_mask_cvtepi32_ps(_mm512_castsi512_ps(sums), rounded, sums);
                 let from = 32 * half + 16 * quarter;
                 let room = row.len().saturating_sub(from).min(16);
                 let mask = ((1u32 << room) - 1) as __mmask16;
@@ -539,6 +541,10 @@ impl Simd for Avx512 {
         fn store_double(row: &mut [f64; 8], value: x86::__m512d) = x86::_mm512_storeu_pd(row.as_mut_ptr(), value);
         fn widen(row: &[f32; 8]) -> x86::__m512d = x86::_mm512_cvtps_pd(x86::_mm256_loadu_ps(row.as_ptr()));
         fn split(a: x86::__m512) -> [x86::__m512d; 2] = [x86::_mm512_cvtps_pd(x86::_mm512_castps512_ps256(a)), x86::_mm512_cvtps_pd(x86::_mm256_castpd_ps(x86::_mm512_extractf64x4_pd::<1>(x86::_mm512_castps_pd(a))))];
+        fn split_integers(a: x86::__m512) -> [x86::__m512d; 2] = {
+            let bits = x86::_mm512_castps_si512(a);
+            [x86::_mm512_cvtepi32_pd(x86::_mm512_castsi512_si256(bits)), x86::_mm512_cvtepi32_pd(x86::_mm512_extracti64x4_epi64::<1>(bits))]
+        };
         fn narrow(low: x86::__m512d, high: x86::__m512d) -> x86::__m512 = {
             let low = x86::_mm512_castps_pd(x86::_mm512_castps256_ps512(x86::_mm512_cvtpd_ps(low)));
             x86::_mm512_castpd_ps(x86::_mm512_insertf64x4::<1>(low, x86::_mm256_castps_pd(x86::_mm512_cvtpd_ps(high))))
@@ -667,6 +673,10 @@ impl Simd for Avx2 {
         fn store_double(row: &mut [f64; 4], value: x86::__m256d) = x86::_mm256_storeu_pd(row.as_mut_ptr(), value);
         fn widen(row: &[f32; 4]) -> x86::__m256d = x86::_mm256_cvtps_pd(x86::_mm_loadu_ps(row.as_ptr()));
         fn split(a: x86::__m256) -> [x86::__m256d; 2] = [x86::_mm256_cvtps_pd(x86::_mm256_castps256_ps128(a)), x86::_mm256_cvtps_pd(x86::_mm256_extractf128_ps::<1>(a))];
+        fn split_integers(a: x86::__m256) -> [x86::__m256d; 2] = {
+            let bits = x86::_mm256_castps_si256(a);
+            [x86::_mm256_cvtepi32_pd(x86::_mm256_castsi256_si128(bits)), x86::_mm256_cvtepi32_pd(x86::_mm256_extracti128_si256::<1>(bits))]
+        };
         fn narrow(low: x86::__m256d, high: x86::__m256d) -> x86::__m256 =
             x86::_mm256_insertf128_ps::<1>(x86::_mm256_castps128_ps256(x86::_mm256_cvtpd_ps(low)), x86::_mm256_cvtpd_ps(high));
         fn add_double(a: x86::__m256d, b: x86::__m256d) -> x86::__m256d = x86::_mm256_add_pd(a, b);

@@ -303,9 +303,12 @@ fn byte_offers(spec: &Spec, isas: IsaSet) -> Vec<Offer> {
     let (largest, _) = integer_bounds(spec);
     let bytes = spec.image_type() == DType::U8 && spec.template_type() == DType::U8 && exact_in_f64(spec);
     let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && measure != Measure::Sad;
-    // A sum that is the result is rounded to f32 once, here or later; any other has to be an integer that f32 holds.
-    let shown = measure == Measure::Cc && spec.out_type() == DType::F32;
-    let held = largest < 2f64.powi(24) || (shown && spec.template().len() <= bytes::MOST_TAPS);
+    // A sum that is the result, or its factor (ncc), is rounded to f32 once, here or later; that of zncc is taken as an integer where
+    // scores are made in vectors. Any other has to be an integer that f32 holds.
+    let single = spec.out_type() == DType::F32;
+    let shown = measure == Measure::Cc && single;
+    let fused = matches!(measure, Measure::Zncc | Measure::Ncc) && single && spec.accuracy() != Accuracy::Exact;
+    let held = largest < 2f64.powi(24) || ((shown || fused) && spec.template().len() <= bytes::MOST_TAPS);
     let template = spec.template().padded();
     let Some(kernel) = bytes::choose(template, spec.mode_region().shape.padded(), &isas).filter(|_| bytes && plain && held) else {
         return Vec::new();
@@ -319,7 +322,7 @@ fn byte_offers(spec: &Spec, isas: IsaSet) -> Vec<Offer> {
         let around = match measure {
             Measure::Cc if shown && wide(spec, tile) => 0.0,
             Measure::Cc => outputs * count * cost::finish(measure, true),
-            _ => gathered * cost::GATHER + outputs * count * cost::finish(measure, true),
+            _ => gathered * cost::GATHER + outputs * count * cost::finish(measure, !fused),
         };
         Offer {
             kernel: direct_key(kernel, spec, tile),

@@ -295,6 +295,11 @@ impl<T: Real> TileContext<T> {
         self.byte_pitch.is_some() && matches!(self.fused, Some(Fused::Cross))
     }
 
+    /// Whether the cross term is handed on as the bits of `i32`: integers that `f32` need not hold, for what takes them exactly.
+    fn integer_bits(&self) -> bool {
+        self.byte_pitch.is_some() && matches!(self.fused, Some(Fused::Normalised(_))) && self.scheme.measure == Measure::Zncc
+    }
+
     /// Elements of a channel's samples.
     fn input_len(&self) -> usize {
         if self.only_bytes() { 0 } else { self.in_pitch.elements() }
@@ -591,7 +596,7 @@ impl<T: Real> TileContext<T> {
                 }
                 let samples = &samples[z * pitch.plane..];
                 let outputs = [1, outputs[1], outputs[2]];
-                engine.run(taps, bytes::Ground { samples, in_pitch: pitch, out, out_row, out_plane: 0, outputs });
+                engine.run(taps, bytes::Ground { samples, in_pitch: pitch, out, out_row, out_plane: 0, outputs, bits: false });
             }
         }
         Some(())
@@ -766,7 +771,10 @@ impl<T: Real> TileContext<T> {
                 // Whole vectors, as those who go on with them take them.
                 let outputs = [outputs[0], outputs[1], outputs[2].next_multiple_of(16)];
                 let Pitch { row: out_row, plane: out_plane, .. } = self.out_pitch;
-                engine.run(taps, bytes::Ground { samples: &scratch.bytes, in_pitch, out, out_row, out_plane, outputs });
+                engine.run(
+                    taps,
+                    bytes::Ground { samples: &scratch.bytes, in_pitch, out, out_row, out_plane, outputs, bits: self.integer_bits() },
+                );
             }
             (Engine::Separable(separable), Prepared::Lines(lines)) => {
                 let slab = Slab { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch, outputs };
@@ -857,6 +865,7 @@ impl<T: Real> TileContext<T> {
         let exact = self.scheme.integers.map(|_| fused::Exact {
             template_sum: checked.exact_sums.first().map_or(0.0, |&sum| sum as f64),
             gain: 1.0 / (checked.exact_energy as f64).sqrt(),
+            bits: self.integer_bits(),
         });
         // The energy of the samples: of planar pairs it is known, and what they share counts twice.
         let (figures, [pair_height, pair_width], pairs) = match (&self.engine, planar) {
