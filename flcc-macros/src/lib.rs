@@ -5,10 +5,12 @@
 //! instruction set's bodies are emitted under `#[cfg(target_arch)]`, so that cross compiling works.
 //!
 //! - `parse`: the small syntax of [`direct_kernels!`]
-//! - `unroll`: the bodies
+//! - `unroll`: the bodies in floats
+//! - `bytes`: the bodies of bytes
 //! - `table`: the modules and the static table
 #![forbid(unsafe_code)]
 
+mod bytes;
 mod parse;
 mod table;
 mod unroll;
@@ -20,6 +22,7 @@ mod unroll;
 /// ```text
 /// direct_kernels! {
 ///     { isa = avx512, dtype = f32, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4, unroll = 5 }
+///     { isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }
 /// }
 /// ```
 ///
@@ -29,13 +32,16 @@ mod unroll;
 /// - `unroll`: the widest square whose rows and taps are written out. Kernels of wider rows, and of one row, share a function
 ///   that loops over the taps around the written-out register block, as do templates that are no squares
 ///
+/// Bytes (`dtype = u8`) have their products from `avx512vnni` and two bodies, `corr_u8_any_ISA` and `corr_u8_anyline_ISA`, of
+/// `rows` rows and of one row of `line_vectors` times 64 outputs.
+///
 /// Emitted for each: `corr_T_wN_ISA` for the widths of [`flcc_core::sizes::row_widths`], `corr_T_nN_ISA` for those of
 /// [`flcc_core::sizes::line_widths`], and `corr_T_any_ISA`, `corr_T_anyline_ISA`, `sad_T_any_ISA`, `sad_T_anyline_ISA`.
 /// Two kernels of one name do not compile. The module that invokes it has `Kernel` of `crate::cpu::kernel` in scope.
 #[proc_macro]
 pub fn direct_kernels(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     match syn::parse::<parse::Families>(input) {
-        Ok(families) => table::table(&families.0).into(),
+        Ok(families) => table::table(&families).into(),
         Err(error) => error.to_compile_error().into(),
     }
 }

@@ -7,6 +7,7 @@ use syn::{LitInt, Token, braced};
 /// An instruction set, as far as emitting code for it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
+    Avx512Vnni,
     Avx512,
     Avx2,
     Portable,
@@ -16,6 +17,7 @@ impl Isa {
     /// Its name in kernels and modules.
     pub fn name(self) -> &'static str {
         match self {
+            Isa::Avx512Vnni => "avx512vnni",
             Isa::Avx512 => "avx512",
             Isa::Avx2 => "avx2",
             Isa::Portable => "portable",
@@ -25,6 +27,7 @@ impl Isa {
     /// Its variant of the runtime's `Isa`.
     pub fn variant(self) -> &'static str {
         match self {
+            Isa::Avx512Vnni => "Avx512Vnni",
             Isa::Avx512 => "Avx512",
             Isa::Avx2 => "Avx2",
             Isa::Portable => "Portable",
@@ -34,6 +37,7 @@ impl Isa {
     /// What its functions enable; nothing where every target has it.
     pub fn features(self) -> Option<&'static str> {
         match self {
+            Isa::Avx512Vnni => Some("avx512f,avx512vnni"),
             Isa::Avx512 => Some("avx512f"),
             Isa::Avx2 => Some("avx2,fma"),
             Isa::Portable => None,
@@ -43,7 +47,7 @@ impl Isa {
     /// The only architecture that has it.
     pub fn target_arch(self) -> Option<&'static str> {
         match self {
-            Isa::Avx512 | Isa::Avx2 => Some("x86_64"),
+            Isa::Avx512Vnni | Isa::Avx512 | Isa::Avx2 => Some("x86_64"),
             Isa::Portable => None,
         }
     }
@@ -51,7 +55,7 @@ impl Isa {
     /// Bytes of one vector.
     pub fn vector_bytes(self) -> usize {
         match self {
-            Isa::Avx512 => 64,
+            Isa::Avx512Vnni | Isa::Avx512 => 64,
             Isa::Avx2 | Isa::Portable => 32,
         }
     }
@@ -110,9 +114,41 @@ impl Family {
     }
 }
 
-impl Parse for Family {
+/// The kernels of bytes of one instruction set: a row of the invocation with `dtype = u8`.
+#[derive(Clone, Debug)]
+pub struct ByteFamily {
+    pub isa: Isa,
+    pub rows: usize,
+    pub line_vectors: usize,
+}
+
+/// One row of the invocation.
+enum Row {
+    Floats(Family),
+    Bytes(ByteFamily),
+}
+
+/// What kernels take: floats or bytes.
+#[derive(Clone, Copy)]
+enum Operand {
+    Float(Float),
+    Byte,
+}
+
+impl Operand {
+    fn name(self) -> &'static str {
+        match self {
+            Operand::Float(float) => float.name(),
+            Operand::Byte => "u8",
+        }
+    }
+}
+
+const OPERANDS: [Operand; 3] = [Operand::Float(Float::F32), Operand::Float(Float::F64), Operand::Byte];
+const NUMBERS: [&str; 6] = ["rows", "vectors", "line_vectors", "sad_rows", "sad_vectors", "unroll"];
+
+impl Parse for Row {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        const NUMBERS: [&str; 6] = ["rows", "vectors", "line_vectors", "sad_rows", "sad_vectors", "unroll"];
         let fields;
         let brace = braced!(fields in input);
         let (mut isa, mut dtype, mut numbers) = (None, None, [None; NUMBERS.len()]);
@@ -120,9 +156,9 @@ impl Parse for Family {
             let key: Ident = fields.parse()?;
             fields.parse::<Token![=]>()?;
             let again = if key == "isa" {
-                isa.replace(one_of(&fields.parse()?, &[Isa::Avx512, Isa::Avx2, Isa::Portable], |isa| isa.name())?).is_some()
+                isa.replace(one_of(&fields.parse()?, &[Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::Portable], Isa::name)?).is_some()
             } else if key == "dtype" {
-                dtype.replace(one_of(&fields.parse()?, &[Float::F32, Float::F64], |dtype| dtype.name())?).is_some()
+                dtype.replace(one_of(&fields.parse()?, &OPERANDS, Operand::name)?).is_some()
             } else if let Some(at) = NUMBERS.iter().position(|name| key == name) {
                 let number: LitInt = fields.parse()?;
                 let value: usize = number.base10_parse()?;
@@ -140,22 +176,34 @@ impl Parse for Family {
                 fields.parse::<Token![,]>()?;
             }
         }
-        let missing = |name: &str| syn::Error::new(brace.span.join(), format!("{name} is missing"));
-        let mut values = [0; NUMBERS.len()];
-        for ((value, number), name) in values.iter_mut().zip(numbers).zip(NUMBERS) {
-            *value = number.ok_or_else(|| missing(name))?;
+        let error = |text: String| syn::Error::new(brace.span.join(), text);
+        let missing = |name: &str| error(format!("{name} is missing"));
+        let number = |name: &str| NUMBERS.iter().zip(numbers).find(|(known, _)| **known == name).and_then(|(_, number)| number);
+        let needed = |name: &str| number(name).ok_or_else(|| missing(name));
+        let isa = isa.ok_or_else(|| missing("isa"))?;
+        let (rows, line_vectors) = (needed("rows")?, needed("line_vectors")?);
+        match dtype.ok_or_else(|| missing("dtype"))? {
+            Operand::Byte => {
+                if isa != Isa::Avx512Vnni {
+                    return Err(error(format!("kernels of u8 need the products of avx512vnni; got {}", isa.name())));
+                }
+                match ["vectors", "sad_rows", "sad_vectors", "unroll"].into_iter().find(|name| number(name).is_some()) {
+                    Some(name) => Err(error(format!("kernels of u8 have no {name}"))),
+                    None => Ok(Row::Bytes(ByteFamily { isa, rows, line_vectors })),
+                }
+            }
+            Operand::Float(_) if isa == Isa::Avx512Vnni => Err(error("kernels of avx512vnni are of u8".into())),
+            Operand::Float(dtype) => Ok(Row::Floats(Family {
+                isa,
+                dtype,
+                rows,
+                vectors: needed("vectors")?,
+                line_vectors,
+                sad_rows: needed("sad_rows")?,
+                sad_vectors: needed("sad_vectors")?,
+                unroll: needed("unroll")?,
+            })),
         }
-        let [rows, vectors, line_vectors, sad_rows, sad_vectors, unroll] = values;
-        Ok(Family {
-            isa: isa.ok_or_else(|| missing("isa"))?,
-            dtype: dtype.ok_or_else(|| missing("dtype"))?,
-            rows,
-            vectors,
-            line_vectors,
-            sad_rows,
-            sad_vectors,
-            unroll,
-        })
     }
 }
 
@@ -167,15 +215,22 @@ fn one_of<T: Copy>(got: &Ident, known: &[T], name: impl Fn(T) -> &'static str) -
 }
 
 /// The whole invocation.
-pub struct Families(pub Vec<Family>);
+#[derive(Default)]
+pub struct Families {
+    pub floats: Vec<Family>,
+    pub bytes: Vec<ByteFamily>,
+}
 
 impl Parse for Families {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let mut families = Vec::new();
+        let mut families = Families::default();
         while !input.is_empty() {
-            families.push(input.parse()?);
+            match input.parse()? {
+                Row::Floats(family) => families.floats.push(family),
+                Row::Bytes(family) => families.bytes.push(family),
+            }
         }
-        Ok(Families(families))
+        Ok(families)
     }
 }
 
@@ -191,7 +246,7 @@ mod tests {
     fn a_row_is_read() {
         let text = "{ isa = avx2, dtype = f64, rows = 6, vectors = 2, line_vectors = 8, sad_rows = 4, sad_vectors = 2,
             unroll = 9 }";
-        let families = syn::parse_str::<Families>(text).unwrap().0;
+        let families = syn::parse_str::<Families>(text).unwrap().floats;
         assert_eq!(families.len(), 1);
         let family = &families[0];
         assert_eq!((family.isa, family.dtype, family.lanes()), (Isa::Avx2, Float::F64, 4));
@@ -199,10 +254,23 @@ mod tests {
     }
 
     #[test]
+    fn a_row_of_bytes_is_read() {
+        let families = syn::parse_str::<Families>("{ isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }").unwrap();
+        assert!(families.floats.is_empty());
+        assert_eq!((families.bytes[0].rows, families.bytes[0].line_vectors), (6, 4));
+    }
+
+    #[test]
     fn an_error_says_what_was_expected() {
-        assert_eq!(error("{ isa = sse9 }"), "expected avx512, avx2, portable; got sse9");
+        assert_eq!(error("{ isa = sse9 }"), "expected avx512vnni, avx512, avx2, portable; got sse9");
         assert_eq!(error("{ isa = avx2, isa = avx2 }"), "isa is given twice");
         assert_eq!(error("{ isa = avx2, rows = 0 }"), "rows is at least 1");
         assert_eq!(error("{ isa = avx2 }"), "rows is missing");
+        assert_eq!(
+            error("{ isa = avx2, dtype = u8, rows = 6, line_vectors = 4 }"),
+            "kernels of u8 need the products of avx512vnni; got avx2"
+        );
+        assert_eq!(error("{ isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4, unroll = 2 }"), "kernels of u8 have no unroll");
+        assert_eq!(error("{ isa = avx512vnni, dtype = f32, rows = 6, line_vectors = 4 }"), "kernels of avx512vnni are of u8");
     }
 }

@@ -4,7 +4,8 @@ use flcc_core::sizes;
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::parse::Family;
+use crate::bytes;
+use crate::parse::{ByteFamily, Families, Family, Isa};
 use crate::unroll::{self, Body, Op, Taps};
 
 /// A kernel of the table.
@@ -19,14 +20,22 @@ struct Entry {
 }
 
 /// The modules of bodies, one for each family, and `static KERNELS`.
-pub fn table(families: &[Family]) -> TokenStream {
+pub fn table(families: &Families) -> TokenStream {
     let (mut modules, mut rows, mut tests) = (TokenStream::new(), TokenStream::new(), TokenStream::new());
-    for family in families {
+    for family in &families.floats {
         let shared = Shared::new(family);
         let entries = entries(family, &shared);
         modules.extend(module(family, &shared, &entries));
-        rows.extend(entries.iter().map(|entry| row(family, entry)));
-        tests.extend(entries.iter().map(|entry| test(family, entry)));
+        let of = Of { isa: family.isa, dtype: family.dtype.name(), variant: family.dtype.variant(), lanes: family.lanes() };
+        rows.extend(entries.iter().map(|entry| row(&of, entry)));
+        tests.extend(entries.iter().map(|entry| test(&of, entry)));
+    }
+    for family in &families.bytes {
+        let entries = byte_entries(family);
+        let of = Of { isa: family.isa, dtype: "u8", variant: "U8", lanes: bytes::SPAN };
+        modules.extend(byte_module(&of, &entries));
+        rows.extend(entries.iter().map(|entry| row(&of, entry)));
+        tests.extend(entries.iter().map(|entry| test(&of, entry)));
     }
     quote! {
         #modules
@@ -105,10 +114,29 @@ fn entries(family: &Family, shared: &Shared) -> Vec<Entry> {
     entries
 }
 
+/// Every kernel of bytes.
+fn byte_entries(family: &ByteFamily) -> Vec<Entry> {
+    let entry = |label: &str, width: TokenStream, rows, vectors| {
+        let name = format!("corr_u8_{label}_{}", family.isa.name());
+        let code = bytes::kernel(&bytes::Body { name: name.clone(), isa: family.isa, rows, vectors });
+        Entry { name, op: Op::Correlate, width, block_rows: rows, code }
+    };
+    vec![entry("any", quote!(Any), family.rows, 1), entry("anyline", quote!(AnyLine), 1, family.line_vectors)]
+}
+
+/// What the kernels of a family have in common.
+struct Of {
+    isa: Isa,
+    dtype: &'static str,
+    /// The type's variant of `DType` and of the runtime's `Entry`.
+    variant: &'static str,
+    lanes: usize,
+}
+
 /// The module of a family's bodies.
 fn module(family: &Family, shared: &Shared, entries: &[Entry]) -> TokenStream {
-    let cfg = cfg(family);
-    let name = module_name(family);
+    let cfg = cfg(family.isa);
+    let name = module_name(family.isa, family.dtype.name());
     let Shared { rows, line, sad, sad_line } = shared;
     let mut bodies: TokenStream = [rows, line, sad, sad_line].into_iter().map(|body| unroll::kernel(body, None)).collect();
     bodies.extend(entries.iter().map(|entry| entry.code.clone()));
@@ -124,18 +152,33 @@ fn module(family: &Family, shared: &Shared, entries: &[Entry]) -> TokenStream {
     }
 }
 
+/// The module of bodies of bytes.
+fn byte_module(of: &Of, entries: &[Entry]) -> TokenStream {
+    let cfg = cfg(of.isa);
+    let name = module_name(of.isa, of.dtype);
+    let bodies: TokenStream = entries.iter().map(|entry| entry.code.clone()).collect();
+    quote! {
+        #cfg
+        mod #name {
+            use crate::cpu::bytes::ByteTile;
+            use crate::cpu::isa::{#name as isa, ask, head};
+            #bodies
+        }
+    }
+}
+
 /// A kernel's row of the static table.
-fn row(family: &Family, entry: &Entry) -> TokenStream {
-    let cfg = cfg(family);
-    let module = module_name(family);
+fn row(of: &Of, entry: &Entry) -> TokenStream {
+    let cfg = cfg(of.isa);
+    let module = module_name(of.isa, of.dtype);
     let (name, width) = (&entry.name, &entry.width);
     let function = format_ident!("{name}");
     let op = match entry.op {
         Op::Correlate => quote!(Correlate),
         Op::AbsDiff => quote!(AbsDiff),
     };
-    let (isa, entry_type) = (format_ident!("{}", family.isa.variant()), format_ident!("{}", family.dtype.variant()));
-    let (block_rows, lanes) = (Literal::usize_unsuffixed(entry.block_rows), Literal::usize_unsuffixed(family.lanes()));
+    let (isa, entry_type) = (format_ident!("{}", of.isa.variant()), format_ident!("{}", of.variant));
+    let (block_rows, lanes) = (Literal::usize_unsuffixed(entry.block_rows), Literal::usize_unsuffixed(of.lanes));
     quote! {
         #cfg
         Kernel {
@@ -152,8 +195,8 @@ fn row(family: &Family, entry: &Entry) -> TokenStream {
 }
 
 /// The test of a kernel.
-fn test(family: &Family, entry: &Entry) -> TokenStream {
-    let cfg = cfg(family);
+fn test(of: &Of, entry: &Entry) -> TokenStream {
+    let cfg = cfg(of.isa);
     let name = &entry.name;
     let function = format_ident!("{name}");
     quote! {
@@ -166,12 +209,12 @@ fn test(family: &Family, entry: &Entry) -> TokenStream {
     }
 }
 
-fn module_name(family: &Family) -> proc_macro2::Ident {
-    format_ident!("{}_{}", family.isa.name(), family.dtype.name())
+fn module_name(isa: Isa, dtype: &str) -> proc_macro2::Ident {
+    format_ident!("{}_{dtype}", isa.name())
 }
 
-fn cfg(family: &Family) -> TokenStream {
-    match family.isa.target_arch() {
+fn cfg(isa: Isa) -> TokenStream {
+    match isa.target_arch() {
         Some(arch) => quote!(#[cfg(target_arch = #arch)]),
         None => quote!(),
     }

@@ -1,4 +1,4 @@
-//! The bodies: a register block of accumulators, and the taps of one template row, written out or in a loop.
+//! The bodies in floats: a register block of accumulators, and the taps of one template row, written out or in a loop.
 //!
 //! `out[z, y, x] = sum_{dz, i, j} in[z + dz, y + i, x + j] · t[dz, i, j]`. A block computes `rows x vectors` vectors of
 //! outputs. It walks the input rows under its outputs; input row `i` feeds accumulator row `r` with template row `i - r`, so
@@ -421,7 +421,7 @@ fn acc(r: usize, c: usize) -> Ident {
 }
 
 /// The attribute that lets a function use an instruction set.
-fn features(isa: Isa) -> TokenStream {
+pub fn features(isa: Isa) -> TokenStream {
     match isa.features() {
         Some(features) => quote!(#[target_feature(enable = #features)]),
         None => quote!(),
@@ -440,7 +440,8 @@ fn doc(body: &Body) -> String {
     format!("`out[z, y, x] = {formula}`; {width}; blocks of {} rows x {} vectors.", body.rows, body.vectors)
 }
 
-fn number(value: usize) -> Literal {
+/// A number as it stands in code.
+pub fn number(value: usize) -> Literal {
     Literal::usize_unsuffixed(value)
 }
 

@@ -3,6 +3,7 @@
 pub mod aligned;
 pub mod bind;
 pub mod butterfly;
+pub mod bytes;
 pub mod direct;
 pub mod doubt;
 pub mod factor;

@@ -116,6 +116,15 @@ pub fn exact(image: &AnyView<'_>, boundary: Boundary, samples: Samples, out: &mu
     });
 }
 
+/// Gathers the samples of a tile as signed bytes: each less 128, which is its highest bit turned. What lies past them is 0.
+///
+/// A constant outside the image has to be an integer from 0 to 255.
+pub fn bytes(view: &View<'_, u8>, boundary: Boundary, samples: Samples, out: &mut [i8], pitch: Pitch, isas: &IsaSet) {
+    let signed = |pixel: u8| (pixel ^ 0x80) as i8;
+    let fill = signed(boundary.value().unwrap_or(0.0) as u8);
+    isa::vectorized(isas, || Source { view, boundary, samples }.rows(Buffer { out, pitch, fill }, signed, |_| {}));
+}
+
 /// Where samples come from.
 #[derive(Clone, Copy)]
 struct Source<'a, P> {
@@ -204,10 +213,10 @@ impl<P: Pixel> Source<'_, P> {
 
     /// Fills a buffer row by row; `check` sees each row of samples after it is written.
     #[inline(always)]
-    fn rows<T: Real>(&self, buffer: Buffer<'_, T>, change: impl Fn(P) -> T + Copy, mut check: impl FnMut(&[T])) {
+    fn rows<T: Copy + Default>(&self, buffer: Buffer<'_, T>, change: impl Fn(P) -> T + Copy, mut check: impl FnMut(&[T])) {
         let Source { view, boundary, samples } = *self;
         let Buffer { out, pitch, fill } = buffer;
-        let zero = T::of(0.0);
+        let zero = T::default();
         let lengths = view.shape().padded();
         let [depth, height, width] = samples.len;
         let fold = |axis: usize, i: usize| boundary.fold(samples.begin[axis] + i as isize, lengths[axis]);
@@ -278,6 +287,28 @@ mod tests {
                     }
                 };
                 prop_assert_eq!(f64::from(got), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_are_gathered_less_128() {
+        let data: Vec<u8> = (0..60).map(|i| (i * 53 % 256) as u8).collect();
+        let view = View::new(&data, Shape::new(&[6, 10]).unwrap()).unwrap();
+        let samples = Samples { begin: [0, -2, -3], len: [1, 9, 17] };
+        let pitch = Pitch { row: 20, plane: 200, rows: 10, planes: 1 };
+        for rule in RULES {
+            let mut out = vec![99i8; pitch.elements()];
+            bytes(&view, rule, samples, &mut out, pitch, &IsaSet::detect());
+            for (index, &got) in out.iter().enumerate() {
+                let (y, x) = (index / pitch.row, index % pitch.row);
+                let at = |axis: usize, i: usize, length: usize| rule.fold(samples.begin[axis] + i as isize, length);
+                let expected = match (at(1, y, 6), at(2, x, 10)) {
+                    _ if y >= 9 || x >= 17 => 0.0,
+                    (Some(y), Some(x)) => f64::from(view.at([0, y, x])) - 128.0,
+                    _ => rule.value().unwrap() - 128.0,
+                };
+                assert_eq!(f64::from(got), expected, "{rule:?} at {y},{x}");
             }
         }
     }

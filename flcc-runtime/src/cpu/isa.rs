@@ -2,7 +2,8 @@
 //!
 //! For each instruction set and type there is one module of the same seven functions over its `Vector`: `zero`, `splat`,
 //! `load`, `store`, `mul_add`, `abs_diff`. Kernel bodies call these and hold no `unsafe`. A load names the array it reads
-//! and a place in it; the check that the place lies inside folds away when both are constants.
+//! and a place in it; the check that the place lies inside folds away when both are constants. Bytes have a module of their
+//! own, `avx512vnni_u8`: their products are sums of four.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as x86;
@@ -15,6 +16,8 @@ use super::simd::{Job, Simd};
 /// An instruction set that kernels exist for, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isa {
+    /// AVX-512F with AVX-512 VNNI: sums of four products of bytes at once. Kernels of bytes only.
+    Avx512Vnni,
     /// AVX-512F: vectors of 64 bytes, 32 registers.
     Avx512,
     /// AVX2 and FMA: vectors of 32 bytes, 16 registers.
@@ -24,12 +27,13 @@ pub enum Isa {
 }
 
 /// Every instruction set, in the order in which kernels are preferred.
-pub const ISAS: [Isa; 3] = [Isa::Avx512, Isa::Avx2, Isa::Portable];
+pub const ISAS: [Isa; 4] = [Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::Portable];
 
 impl Isa {
-    /// Its name in kernels, in `FLCC_ISA` and in `FLCC_REQUIRE`: `avx512`, `avx2` or `portable`.
+    /// Its name in kernels, in `FLCC_ISA` and in `FLCC_REQUIRE`: `avx512vnni`, `avx512`, `avx2` or `portable`.
     pub fn name(self) -> &'static str {
         match self {
+            Isa::Avx512Vnni => "avx512vnni",
             Isa::Avx512 => "avx512",
             Isa::Avx2 => "avx2",
             Isa::Portable => "portable",
@@ -40,11 +44,13 @@ impl Isa {
     pub fn detected(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni => Isa::Avx512.detected() && std::arch::is_x86_feature_detected!("avx512vnni"),
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => std::arch::is_x86_feature_detected!("avx512f"),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma"),
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx512 | Isa::Avx2 => false,
+            Isa::Avx512Vnni | Isa::Avx512 | Isa::Avx2 => false,
             Isa::Portable => true,
         }
     }
@@ -58,7 +64,7 @@ impl fmt::Display for Isa {
 
 /// A name that is no instruction set's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected an instruction set (avx512, avx2 or portable), got {got:?}")]
+#[error("expected an instruction set (avx512vnni, avx512, avx2 or portable), got {got:?}")]
 pub struct UnknownIsa {
     /// What was given.
     pub got: String,
@@ -88,7 +94,7 @@ impl IsaSet {
         IsaSet(ISAS.map(|isa| isa == Isa::Portable || isas.contains(&isa)))
     }
 
-    /// These without the ones that are preferred to `isa`: `restrict(avx2)` leaves out `avx512`.
+    /// These without the ones that are preferred to `isa`: `restrict(avx2)` leaves out `avx512vnni` and `avx512`.
     pub fn restrict(self, isa: Isa) -> IsaSet {
         let mut set = self;
         for better in ISAS.into_iter().take_while(|&other| other != isa) {
@@ -277,6 +283,72 @@ x86! {
     /// AVX2 and FMA, 4 `f64`.
     avx2_f64, "avx2,fma", f64, __m256d, ymm_reg, 4, _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd,
     _mm256_fmadd_pd, _mm256_sub_pd, |value| _mm256_andnot_pd(_mm256_set1_pd(-0.0), value)
+}
+
+/// AVX-512 VNNI: 64 bytes as 16 groups of four, and their sums in 16 `i32`.
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512vnni_u8 {
+    use std::arch::x86_64::*;
+
+    /// The vector.
+    pub type Vector = __m512i;
+
+    /// `value` in every lane.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    pub fn splat(value: i32) -> Vector {
+        _mm512_set1_epi32(value)
+    }
+
+    /// The same four taps in every lane.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    pub fn splat_group(taps: [u8; 4]) -> Vector {
+        _mm512_set1_epi32(i32::from_ne_bytes(taps))
+    }
+
+    /// The 64 bytes from byte `at` on.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    pub fn load<const N: usize>(values: &[[i8; 4]; N], at: usize) -> Vector {
+        assert!(at <= 4 * N && 4 * N - at >= 64);
+        // SAFETY: the assertion above: the 64 bytes from `at` lie in the array. The load may be unaligned.
+        unsafe { _mm512_loadu_si512(values.as_ptr().cast::<i8>().add(at).cast()) }
+    }
+
+    /// In each lane `sum + taps[0] samples[0] + ... + taps[3] samples[3]`, modulo 2^32.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    pub fn add_products(sum: Vector, taps: Vector, samples: Vector) -> Vector {
+        _mm512_dpbusd_epi32(sum, taps, samples)
+    }
+
+    /// Four phases, whose lane `l` is of column `4 l + phase`, as 64 neighbouring columns, of which the row has room for the first
+    /// or for all: rounded once, or (`bits`) as the bits of the integers.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    pub fn store(row: &mut [f32], [zero, one, two, three]: [Vector; 4], bits: bool) {
+        let pairs = [
+            _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+            _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31),
+        ];
+        let fours = [_mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15)];
+        let rounded = if bits { 0 } else { __mmask16::MAX };
+        for (half, pair) in pairs.into_iter().enumerate() {
+            let low = _mm512_permutex2var_epi32(zero, pair, one);
+            let high = _mm512_permutex2var_epi32(two, pair, three);
+            for (quarter, four) in fours.into_iter().enumerate() {
+                let sums = _mm512_permutex2var_epi64(low, four, high);
+                let values = _mm512_mask_cvtepi32_ps(_mm512_castsi512_ps(sums), rounded, sums);
+                let from = 32 * half + 16 * quarter;
+                let room = row.len().saturating_sub(from).min(16);
+                let mask = ((1u32 << room) - 1) as __mmask16;
+                // SAFETY: lanes from `room` on are not stored, and the row has `room` values from `from` on, if any: else nothing
+                // is stored, whatever the address.
+                unsafe { _mm512_mask_storeu_ps(row.as_mut_ptr().wrapping_add(from), mask, values) };
+            }
+        }
+    }
 }
 
 /// The operations of an array of 32 bytes, which the compiler puts into the vectors of the target.
@@ -479,6 +551,10 @@ impl Simd for Avx512 {
         fn store_double(row: &mut [f64; 8], value: x86::__m512d) = x86::_mm512_storeu_pd(row.as_mut_ptr(), value);
         fn widen(row: &[f32; 8]) -> x86::__m512d = x86::_mm512_cvtps_pd(x86::_mm256_loadu_ps(row.as_ptr()));
         fn split(a: x86::__m512) -> [x86::__m512d; 2] = [x86::_mm512_cvtps_pd(x86::_mm512_castps512_ps256(a)), x86::_mm512_cvtps_pd(x86::_mm256_castpd_ps(x86::_mm512_extractf64x4_pd::<1>(x86::_mm512_castps_pd(a))))];
+        fn split_integers(a: x86::__m512) -> [x86::__m512d; 2] = {
+            let bits = x86::_mm512_castps_si512(a);
+            [x86::_mm512_cvtepi32_pd(x86::_mm512_castsi512_si256(bits)), x86::_mm512_cvtepi32_pd(x86::_mm512_extracti64x4_epi64::<1>(bits))]
+        };
         fn narrow(low: x86::__m512d, high: x86::__m512d) -> x86::__m512 = {
             let low = x86::_mm512_castps_pd(x86::_mm512_castps256_ps512(x86::_mm512_cvtpd_ps(low)));
             x86::_mm512_castpd_ps(x86::_mm512_insertf64x4::<1>(low, x86::_mm256_castps_pd(x86::_mm512_cvtpd_ps(high))))
@@ -607,6 +683,10 @@ impl Simd for Avx2 {
         fn store_double(row: &mut [f64; 4], value: x86::__m256d) = x86::_mm256_storeu_pd(row.as_mut_ptr(), value);
         fn widen(row: &[f32; 4]) -> x86::__m256d = x86::_mm256_cvtps_pd(x86::_mm_loadu_ps(row.as_ptr()));
         fn split(a: x86::__m256) -> [x86::__m256d; 2] = [x86::_mm256_cvtps_pd(x86::_mm256_castps256_ps128(a)), x86::_mm256_cvtps_pd(x86::_mm256_extractf128_ps::<1>(a))];
+        fn split_integers(a: x86::__m256) -> [x86::__m256d; 2] = {
+            let bits = x86::_mm256_castps_si256(a);
+            [x86::_mm256_cvtepi32_pd(x86::_mm256_castsi256_si128(bits)), x86::_mm256_cvtepi32_pd(x86::_mm256_extracti128_si256::<1>(bits))]
+        };
         fn narrow(low: x86::__m256d, high: x86::__m256d) -> x86::__m256 =
             x86::_mm256_insertf128_ps::<1>(x86::_mm256_castps128_ps256(x86::_mm256_cvtpd_ps(low)), x86::_mm256_cvtpd_ps(high));
         fn add_double(a: x86::__m256d, b: x86::__m256d) -> x86::__m256d = x86::_mm256_add_pd(a, b);
@@ -682,13 +762,17 @@ mod tests {
             assert_eq!(isa.to_string().parse(), Ok(isa));
             assert_eq!(ISAS[isa as usize], isa);
         }
-        assert_eq!("sse9".parse::<Isa>().unwrap_err().to_string(), "expected an instruction set (avx512, avx2 or portable), got \"sse9\"");
+        assert_eq!(
+            "sse9".parse::<Isa>().unwrap_err().to_string(),
+            "expected an instruction set (avx512vnni, avx512, avx2 or portable), got \"sse9\""
+        );
     }
 
     #[test]
     fn a_restriction_leaves_out_what_is_better() {
         let all = IsaSet::of(&ISAS);
-        assert_eq!(all.to_string(), "avx512,avx2,portable");
+        assert_eq!(all.to_string(), "avx512vnni,avx512,avx2,portable");
+        assert_eq!(all.restrict(Isa::Avx512).to_string(), "avx512,avx2,portable");
         assert_eq!(all.restrict(Isa::Avx2).to_string(), "avx2,portable");
         assert_eq!(all.restrict(Isa::Portable), IsaSet::of(&[]));
         assert_eq!(IsaSet::of(&[]).restrict(Isa::Avx2).to_string(), "portable");

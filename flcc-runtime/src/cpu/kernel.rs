@@ -7,6 +7,7 @@ use std::fmt;
 
 use flcc_core::dtype::DType;
 
+use super::bytes::ByteTile;
 use super::isa::{Isa, IsaSet};
 
 /// One padded tile of a valid correlation. All pitches are in elements, axes go depth, height, width.
@@ -123,6 +124,7 @@ pub enum Width {
 pub(super) enum Entry {
     F32(unsafe fn(&mut Tile<'_, f32>)),
     F64(unsafe fn(&mut Tile<'_, f64>)),
+    U8(unsafe fn(&mut ByteTile<'_>)),
 }
 
 /// A row of the table of kernels. Only `table.rs` makes them, and `isa` there is what its function was compiled for.
@@ -131,7 +133,7 @@ pub struct Kernel {
     pub name: &'static str,
     /// What it computes.
     pub op: KernelOp,
-    /// The type of its input, template and output, and of its accumulators.
+    /// The type of its input, template and output, and of its accumulators; bytes are added up in `i32` and come out as `f32`.
     pub dtype: DType,
     /// The template widths it serves.
     pub width: Width,
@@ -174,7 +176,7 @@ impl Kernel {
 }
 
 /// From the first to the last element of a box, both counted.
-fn extent(shape: [usize; 3], row: usize, plane: usize) -> usize {
+pub(super) fn extent(shape: [usize; 3], row: usize, plane: usize) -> usize {
     if shape.contains(&0) {
         return 0;
     }
@@ -245,6 +247,44 @@ impl<T: Float> Bound<T> {
         }
         // SAFETY: the function is safe but for the instruction set it was compiled for, which the table says is
         // `kernel.isa` (the macro emits both from one word), and `Bound::new` asked the processor for that.
+        unsafe { (self.function)(tile) }
+    }
+}
+
+/// The same for a kernel of bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundBytes {
+    kernel: &'static Kernel,
+    function: unsafe fn(&mut ByteTile<'_>),
+}
+
+impl BoundBytes {
+    /// Binds `kernel`, if `isas` allow its instruction set, the processor has it, and it computes bytes.
+    pub fn new(kernel: &'static Kernel, isas: &IsaSet) -> Option<BoundBytes> {
+        match kernel.entry {
+            Entry::U8(function) if isas.has(kernel.isa) && kernel.isa.detected() => Some(BoundBytes { kernel, function }),
+            _ => None,
+        }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &'static Kernel {
+        self.kernel
+    }
+
+    /// Computes the tile.
+    ///
+    /// # Panics
+    ///
+    /// If the tile does not fit the kernel, with the message of [`ByteTile::check`].
+    pub fn run(&self, tile: &mut ByteTile<'_>) {
+        if let Err(misfit) = tile.check(self.kernel) {
+            panic!("{misfit}");
+        }
+        if tile.out_shape.contains(&0) {
+            return;
+        }
+        // SAFETY: as for kernels of floats: safe but for the instruction set, for which `BoundBytes::new` asked the processor.
         unsafe { (self.function)(tile) }
     }
 }

@@ -8,6 +8,7 @@ use flcc_core::shape::join;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
 use super::bind::integer_problem;
+use super::bytes::{self, Bytes};
 use super::direct::{self, Direct};
 use super::fourier::Fourier;
 use super::halved::{self, Halved};
@@ -40,6 +41,7 @@ pub struct Recipe {
 #[derive(Clone, Debug)]
 enum EngineRecipe {
     Direct(&'static Kernel),
+    Bytes(&'static Kernel),
     Fourier { shape: [usize; 3], rounds: bool },
     Planar(planar::Layout),
     Halved(halved::Layout),
@@ -63,6 +65,7 @@ impl Recipe {
         let template = spec.template().padded();
         let (engine, rounds) = match self.engine {
             EngineRecipe::Direct(kernel) => (Engine::Direct(Direct::<T>::new(kernel, template, &self.isas).ok_or_else(lacking)?), false),
+            EngineRecipe::Bytes(kernel) => (Engine::Bytes(Bytes::new(kernel, template, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Fourier { shape, rounds } => (Engine::Fourier(Fourier::new(shape, template)), rounds),
             EngineRecipe::Planar(layout) => (Engine::Planar(Planar::new(layout, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Halved(layout) => (Engine::Halved(Halved::new(layout, &self.isas).ok_or_else(lacking)?), false),
@@ -133,13 +136,19 @@ mod cost {
 
     /// Multiply-adds a nanosecond, by instruction set, in f32 (f64 has half).
     pub fn multiply_adds(isas: &IsaSet, dtype: DType) -> f64 {
-        let single = match isas.iter().next() {
-            Some(Isa::Avx512) => 80.0,
-            Some(Isa::Avx2) => 45.0,
-            _ => 3.5,
-        };
+        let rates = [(Isa::Avx512, 80.0), (Isa::Avx2, 45.0)];
+        let single = rates.into_iter().find(|(isa, _)| isas.has(*isa)).map_or(3.5, |(_, rate)| rate);
         if dtype == DType::F64 { single / 2.0 } else { single }
     }
+
+    /// Multiply-adds a nanosecond of bytes, those with the zeros that fill groups and blocks counted.
+    pub const BYTE_MULTIPLY_ADDS: f64 = 220.0;
+
+    /// Gathering one sample as a byte.
+    pub const BYTE_GATHER: f64 = 0.05;
+
+    /// Interleaving and writing one sum of bytes.
+    pub const BYTE_STORE: f64 = 0.6;
 
     /// Gathering one sample.
     pub const GATHER: f64 = 0.35;
@@ -189,8 +198,8 @@ fn margin(tile: [usize; 3], template: [usize; 3]) -> f64 {
     (0..3).map(|axis| (tile[axis] + template[axis] - 1) as f64 / tile[axis] as f64).product()
 }
 
-/// Tile shapes for the methods that work on plain tiles, best first: whole where the result is small.
-fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
+/// Tile shapes for the methods that work on plain tiles, best first: whole where the result is small, and with `strips` as wide as it.
+fn plain_tiles(spec: &Spec, strips: bool) -> Vec<[usize; 3]> {
     let template = spec.template().padded();
     let full = |axis: usize| spec.image().padded()[axis] + template[axis] - 1;
     let sizes: &[[usize; 3]] = match spec.image().axes() {
@@ -200,7 +209,7 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
     };
     let mut tiles: Vec<[usize; 3]> = Vec::new();
     // As wide as the result, a correlation is written where it belongs (`strip.rs`); wider rows would fall out of the cache.
-    if strips(spec) {
+    if strips {
         match spec.image().axes() {
             1 => {}
             2 => tiles.extend([48, 24].map(|rows| [1, full(1).min(rows), full(2)])),
@@ -221,11 +230,16 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
     tiles
 }
 
-/// Whether tiles as wide as the result may be correlated without buffers.
-fn strips(spec: &Spec) -> bool {
+/// Whether tiles as wide as the result may be correlated without buffers, of images of this type.
+fn strips(spec: &Spec, image: DType) -> bool {
     let width = spec.image().padded()[2] + spec.template().padded()[2] - 1;
     let plain = spec.op().measure() == Measure::Cc && spec.channels() == 1 && spec.out_type() == DType::F32;
-    plain && spec.image_type() == DType::F32 && spec.mask() == MaskKind::None && (spec.image().axes() == 1 || width <= 8192)
+    plain && spec.image_type() == image && spec.mask() == MaskKind::None && (spec.image().axes() == 1 || width <= 8192)
+}
+
+/// Whether a tile is as wide as the result may be.
+fn wide(spec: &Spec, tile: [usize; 3]) -> bool {
+    spec.image().axes() == 1 || tile[2] == spec.image().padded()[2] + spec.template().padded()[2] - 1
 }
 
 /// A tile as it stands in a kernel's name: `t64x512`.
@@ -268,29 +282,66 @@ impl Solver for DirectSolver {
         let count = (spec.templates() * spec.channels()) as f64;
         let sums = if spec.mask() != MaskKind::None { f64::from(u8::from(measure.row().needs.square)) * 2.0 } else { 0.0 };
         let rate = cost::multiply_adds(&isas, real);
-        Ok(plain_tiles(spec)
-            .into_iter()
-            .map(|tile| {
-                let (gathered, outputs) = volumes(spec, tile);
-                let products = outputs * spec.template().len() as f64 * (count + sums * spec.channels() as f64);
-                // Written where they belong, results are not gathered for and not finished.
-                let wide = spec.image().axes() == 1 || tile[2] == spec.image().padded()[2] + spec.template().padded()[2] - 1;
-                let around = if strips(spec) && wide {
-                    gathered * cost::SURVEY
-                } else {
-                    gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact)
-                };
-                let estimate_ns = products / rate + around;
-                Offer {
-                    kernel: direct_key(kernel, spec, tile),
-                    method: Method::Direct,
-                    estimate_ns,
-                    eligible: Eligible::ByCost,
-                    recipe: solver::Recipe::Cpu(Recipe { real, tile, isas, exact, engine: EngineRecipe::Direct(kernel) }),
-                }
-            })
-            .collect())
+        let floats = plain_tiles(spec, strips(spec, DType::F32)).into_iter().map(|tile| {
+            let (gathered, outputs) = volumes(spec, tile);
+            let products = outputs * spec.template().len() as f64 * (count + sums * spec.channels() as f64);
+            // Written where they belong, results are not gathered for and not finished.
+            let around = if strips(spec, DType::F32) && wide(spec, tile) {
+                gathered * cost::SURVEY
+            } else {
+                gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact)
+            };
+            let estimate_ns = products / rate + around;
+            Offer {
+                kernel: direct_key(kernel, spec, tile),
+                method: Method::Direct,
+                estimate_ns,
+                eligible: Eligible::ByCost,
+                recipe: solver::Recipe::Cpu(Recipe { real, tile, isas, exact, engine: EngineRecipe::Direct(kernel) }),
+            }
+        });
+        Ok(byte_offers(spec, isas).into_iter().chain(floats).collect())
     }
+}
+
+/// Offers of the direct method for bytes, where it serves: exact sums that what follows takes as `f32`.
+fn byte_offers(spec: &Spec, isas: IsaSet) -> Vec<Offer> {
+    let measure = spec.op().measure();
+    let (largest, _) = integer_bounds(spec);
+    let bytes = spec.image_type() == DType::U8 && spec.template_type() == DType::U8 && exact_in_f64(spec);
+    let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && measure != Measure::Sad;
+    // A sum that is the result, or its factor (ncc), is rounded to f32 once, here or later; that of zncc is taken as an integer where
+    // scores are made in vectors. Any other has to be an integer that f32 holds.
+    let single = spec.out_type() == DType::F32;
+    let shown = measure == Measure::Cc && single;
+    let fused = matches!(measure, Measure::Zncc | Measure::Ncc) && single && spec.accuracy() != Accuracy::Exact;
+    let held = largest < 2f64.powi(24) || ((shown || fused) && spec.template().len() <= bytes::MOST_TAPS);
+    let template = spec.template().padded();
+    let Some(kernel) = bytes::choose(template, spec.mode_region().shape.padded(), &isas).filter(|_| bytes && plain && held) else {
+        return Vec::new();
+    };
+    let offer = |tile: [usize; 3]| {
+        let (gathered, outputs) = volumes(spec, tile);
+        let largest = Tiling::new(spec, tile).largest();
+        let waste = kernel.rounded(largest).iter().product::<usize>() as f64 / largest.iter().product::<usize>().max(1) as f64;
+        let taps = (template[0] * template[1] * template[2].next_multiple_of(4)) as f64;
+        let count = spec.templates() as f64;
+        let around = match measure {
+            Measure::Cc if shown && wide(spec, tile) => 0.0,
+            Measure::Cc => outputs * count * cost::finish(measure, true),
+            _ => gathered * cost::GATHER + outputs * count * cost::finish(measure, !fused),
+        };
+        Offer {
+            kernel: direct_key(kernel, spec, tile),
+            method: Method::Direct,
+            estimate_ns: outputs * waste * count * (taps / cost::BYTE_MULTIPLY_ADDS + cost::BYTE_STORE)
+                + gathered * cost::BYTE_GATHER
+                + around,
+            eligible: Eligible::ByCost,
+            recipe: solver::Recipe::Cpu(Recipe { real: DType::F32, tile, isas, exact: true, engine: EngineRecipe::Bytes(kernel) }),
+        }
+    };
+    plain_tiles(spec, strips(spec, DType::U8)).into_iter().map(offer).collect()
 }
 
 /// The body's name and the tile.
@@ -587,7 +638,7 @@ impl Solver for SeparableSolver {
         let count = (spec.templates() * spec.channels()) as f64;
         let rate = cost::multiply_adds(&isas, real) * 0.7;
         let target = kernels[2].isa.name();
-        Ok(plain_tiles(spec)
+        Ok(plain_tiles(spec, strips(spec, DType::F32))
             .into_iter()
             .map(|tile| {
                 let (gathered, outputs) = volumes(spec, tile);

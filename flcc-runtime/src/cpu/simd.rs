@@ -88,6 +88,8 @@ pub trait Simd: Copy {
     fn widen(self, row: &Self::HalfRow) -> Self::Double;
     /// The lower and the upper half of a vector, as `f64`.
     fn split(self, a: Self::Single) -> [Self::Double; 2];
+    /// The same of the integers whose bits these are.
+    fn split_integers(self, a: Self::Single) -> [Self::Double; 2];
     /// Two vectors rounded to `f32`: `low` in the first lanes.
     fn narrow(self, low: Self::Double, high: Self::Double) -> Self::Single;
     /// `a + b`

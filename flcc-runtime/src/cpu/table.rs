@@ -24,6 +24,7 @@ use super::isa::{Isa, IsaSet};
 use super::kernel::{Entry, Kernel, KernelOp, Width};
 
 flcc_macros::direct_kernels! {
+    { isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }
     { isa = avx512, dtype = f32, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4, unroll = 8 }
     { isa = avx512, dtype = f64, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4, unroll = 3 }
     { isa = avx2, dtype = f32, rows = 6, vectors = 2, line_vectors = 8, sad_rows = 4, sad_vectors = 2, unroll = 3 }
@@ -57,11 +58,18 @@ pub fn best(op: KernelOp, dtype: DType, kernel_shape: [usize; 3], line: bool, is
         .unwrap_or_else(|| panic!("expected f32 or f64 to compute in, got {dtype}"))
 }
 
+/// The kernel of bytes for outputs of one row (`line`) or more, if `isas` have one.
+pub fn bytes(line: bool, isas: &IsaSet) -> Option<&'static Kernel> {
+    let width = if line { Width::AnyLine } else { Width::Any };
+    KERNELS.iter().find(|row| row.dtype == DType::U8 && row.width == width && isas.has(row.isa))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::bytes;
     use crate::cpu::isa::ISAS;
-    use crate::cpu::kernel::{Bound, Float, Tile};
+    use crate::cpu::kernel::{Bound, BoundBytes, Float, Tile};
 
     /// SplitMix64.
     struct Random(u64);
@@ -274,6 +282,8 @@ mod tests {
         let isas = IsaSet::detect();
         if !isas.has(kernel.isa) {
             eprintln!("absent: {}; {name} was not tested", kernel.isa);
+        } else if let Some(bound) = BoundBytes::new(kernel, &isas) {
+            bytes::tests::conforms(&bound);
         } else if let Some(bound) = Bound::<f32>::new(kernel, &isas) {
             conforms(&bound);
             is_independent_of_position(&bound);

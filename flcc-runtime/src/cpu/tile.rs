@@ -14,7 +14,8 @@ use realfft::num_complex::Complex;
 
 use super::aligned::Aligned;
 use super::bind::{Checked, Weights};
-use super::direct::{Direct, Slab};
+use super::bytes::{self, Bytes, Taps};
+use super::direct::{self, Direct, Slab};
 use super::doubt::{self, Doubt, Figures, Model, Promise, Rounding};
 use super::factor::{self, Factors};
 use super::finish::{self, ChannelRow, Common, Constants, Rows, Width};
@@ -43,6 +44,8 @@ pub enum Engine<T: Real> {
     Halved(Halved),
     /// Lines along each axis.
     Separable(Separable<T>),
+    /// The direct method for bytes; its sums are `f32`.
+    Bytes(Bytes),
 }
 
 /// A template in the form of its engine.
@@ -55,6 +58,8 @@ pub enum Prepared<T: Real> {
     Planes(Planes),
     /// Its lines.
     Lines(Lines<T>),
+    /// Its taps as bytes.
+    Taps(Taps),
 }
 
 /// A template bound to a plan.
@@ -157,6 +162,8 @@ pub struct TileContext<T: Real> {
     pub patience: u64,
     in_pitch: Pitch,
     out_pitch: Pitch,
+    /// Of the samples as bytes, where the engine takes them.
+    byte_pitch: Option<Pitch>,
     fused: Option<Fused>,
 }
 
@@ -204,6 +211,7 @@ impl<T: Real> Finishing<'_, T> {
 /// Buffers of one worker.
 pub struct TileScratch<T: Real> {
     inputs: Vec<Aligned<T>>,
+    bytes: Aligned<i8>,
     marks: Vec<T>,
     crosses: Vec<Aligned<T>>,
     sums: Vec<[Vec<f64>; 2]>,
@@ -256,9 +264,11 @@ impl<T: Real> TileContext<T> {
             Engine::Planar(planar) => planar.layout().pitches(),
             Engine::Halved(halved) => halved.layout().pitches(),
             Engine::Separable(separable) => separable.pitches(capacity),
+            Engine::Bytes(bytes) => direct::pitches(&[bytes.kernel()], spec.template().padded(), capacity),
         };
-        let mut context =
-            TileContext { spec, tiling, engine, scheme, isas, capacity, patience: u64::MAX, in_pitch, out_pitch, fused: None };
+        let byte_pitch = if let Engine::Bytes(bytes) = &engine { Some(bytes.pitch(capacity)) } else { None };
+        let (patience, fused) = (u64::MAX, None);
+        let mut context = TileContext { spec, tiling, engine, scheme, isas, capacity, patience, in_pitch, out_pitch, byte_pitch, fused };
         context.fused = context.fusible();
         context
     }
@@ -287,6 +297,21 @@ impl<T: Real> TileContext<T> {
         }
     }
 
+    /// Whether nothing but the cross term is taken of the samples, and that of bytes.
+    fn only_bytes(&self) -> bool {
+        self.byte_pitch.is_some() && matches!(self.fused, Some(Fused::Cross))
+    }
+
+    /// Whether the cross term is handed on as the bits of `i32`: integers that `f32` need not hold, for what takes them exactly.
+    fn integer_bits(&self) -> bool {
+        self.byte_pitch.is_some() && matches!(self.fused, Some(Fused::Normalised(_))) && self.scheme.measure == Measure::Zncc
+    }
+
+    /// Elements of a channel's samples.
+    fn input_len(&self) -> usize {
+        if self.only_bytes() { 0 } else { self.in_pitch.elements() }
+    }
+
     fn needs(&self) -> flcc_core::sums::Needs {
         self.scheme.measure.row().needs
     }
@@ -311,7 +336,7 @@ impl<T: Real> TileContext<T> {
     pub fn scratch(&self) -> TileScratch<T> {
         let zero = T::of(0.0);
         let channels = self.spec.channels();
-        let (input, output) = (self.in_pitch.elements(), self.out_pitch.elements());
+        let (input, output) = (self.input_len(), self.out_pitch.elements());
         let needs = self.needs();
         let sum_len = |needed: bool| if needed && self.fused.is_none() { input } else { 0 };
         let flat = if self.degenerates() && self.scheme.integers.is_none() { input } else { 0 };
@@ -323,6 +348,7 @@ impl<T: Real> TileContext<T> {
         };
         TileScratch {
             inputs: (0..channels).map(|_| Aligned::new(zero, input)).collect(),
+            bytes: Aligned::new(0, self.byte_pitch.map_or(0, |pitch| pitch.elements())),
             marks: vec![zero; if floats { input } else { 0 }],
             crosses: (0..channels).map(|_| Aligned::new(zero, output)).collect(),
             sums: (0..channels).map(|_| [vec![0.0; sum_len(needs.sum)], vec![0.0; sum_len(needs.square)]]).collect(),
@@ -360,7 +386,7 @@ impl<T: Real> TileContext<T> {
     pub fn scratch_bytes(&self) -> usize {
         let size = size_of::<T>();
         let channels = self.spec.channels();
-        let (input, output) = (self.in_pitch.elements(), self.out_pitch.elements());
+        let (input, output) = (self.input_len(), self.out_pitch.elements());
         let needs = self.needs();
         let flat = self.degenerates() && self.scheme.integers.is_none();
         let floats = self.needs_marks();
@@ -371,6 +397,7 @@ impl<T: Real> TileContext<T> {
         };
         let engine = match &self.engine {
             Engine::Direct(_) => 0,
+            Engine::Bytes(_) => Aligned::<i8>::bytes(self.byte_pitch.map_or(0, |pitch| pitch.elements())),
             Engine::Fourier(fourier) => fourier.scratch_bytes(channels),
             Engine::Planar(planar) => planar.scratch_bytes(),
             Engine::Halved(halved) => halved.scratch_bytes(),
@@ -402,6 +429,7 @@ impl<T: Real> TileContext<T> {
             Engine::Fourier(fourier) => self.spec.channels() * fourier.spectrum_bytes(),
             Engine::Planar(planar) => self.spec.channels() * planar.spectrum_bytes(),
             Engine::Halved(halved) => halved.spectrum_bytes(),
+            Engine::Bytes(_) => Taps::bytes(self.spec.template().padded()),
             _ => values * size_of::<T>(),
         };
         16 * values + prepared
@@ -490,7 +518,7 @@ impl<T: Real> TileContext<T> {
             roundoff: T::ROUNDOFF,
             taps: (self.spec.template().len() * self.spec.channels()) as f64,
             rounding: match &self.engine {
-                Engine::Direct(_) => Rounding::Direct,
+                Engine::Direct(_) | Engine::Bytes(_) => Rounding::Direct,
                 Engine::Separable(_) => {
                     let lines = self.spec.template().padded().iter().map(|&k| k as f64).sum();
                     Rounding::Separable { terms: terms as f64, lines }
@@ -518,6 +546,7 @@ impl<T: Real> TileContext<T> {
                 Prepared::Planes(spectrum)
             }
             Engine::Separable(_) => Prepared::Lines(Lines::new(&self.factors(values, None)?)),
+            Engine::Bytes(_) => Prepared::Taps(Taps::new(values, self.spec.template().padded()[2])),
         })
     }
 
@@ -582,22 +611,56 @@ impl<T: Real> TileContext<T> {
         scratch: &mut TileScratch<T>,
         rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
     ) -> Option<Statistics> {
-        let (Some(Fused::Cross), AnyView::F32(view)) = (self.fused, image) else { return None };
         let plain = |template: &BoundTemplate<T>| !template.checked.nonfinite && template.checked.scale == 1.0;
-        if !bound.templates.iter().all(plain) {
+        if !matches!(self.fused, Some(Fused::Cross)) || !bound.templates.iter().all(plain) {
             return None;
         }
+        let panels = tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>() * bound.templates.len() as u64;
+        let statistics = Statistics { panels, repaired: 0, tiles: 1 };
+        if let (Engine::Bytes(engine), AnyView::U8(view)) = (&self.engine, image) {
+            return self.byte_strip(engine, view, tile, bound, &mut scratch.bytes, rows).map(|()| statistics);
+        }
+        let AnyView::F32(view) = image else { return None };
         let vectors = Vectors::new(&self.isas)?;
         let strip = match &self.engine {
             Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, rows)?,
             Engine::Planar(planar) => self.line_strip(planar, view, tile, bound, scratch.planar.as_mut()?, rows)?,
             _ => return None,
         };
-        if !strip.ordinary(&vectors) {
-            return None;
+        strip.ordinary(&vectors).then_some(statistics)
+    }
+
+    /// That by a kernel of bytes, of which the samples are gathered first, and only those of what is asked for.
+    fn byte_strip<'a>(
+        &self,
+        engine: &Bytes,
+        view: &View<'_, u8>,
+        tile: &TileBox,
+        bound: &BoundTemplates<T>,
+        samples: &mut [i8],
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
+    ) -> Option<()> {
+        let (pitch, whole, template) = (self.byte_pitch?, self.tiling.samples(tile), self.spec.template().padded());
+        let outputs = tile.keep.map(|(from, to)| to - from);
+        let part = pad::Samples {
+            begin: [0, 1, 2].map(|axis| whole.begin[axis] + tile.keep[axis].0 as isize),
+            len: [0, 1, 2].map(|axis| outputs[axis] + template[axis] - 1),
+        };
+        let mut gathered = false;
+        for (number, template) in bound.templates.iter().enumerate() {
+            let Prepared::Taps(taps) = &template.prepared[0] else { return None };
+            for z in 0..outputs[0] {
+                let strip::Rows { out, pitch: out_row, .. } = rows(number, [tile.place[0] + z, tile.place[1], tile.place[2]], 1)?;
+                if !gathered {
+                    pad::bytes(view, self.spec.boundary(), part, samples, pitch, &self.isas);
+                    gathered = true;
+                }
+                let samples = &samples[z * pitch.plane..];
+                let outputs = [1, outputs[1], outputs[2]];
+                engine.run(taps, bytes::Ground { samples, in_pitch: pitch, out, out_row, out_plane: 0, outputs, bits: false });
+            }
         }
-        let panels = tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>() * bound.templates.len() as u64;
-        Some(Statistics { panels, repaired: 0, tiles: 1 })
+        Some(())
     }
 
     /// That by a direct kernel; returns the samples that were read.
@@ -667,6 +730,12 @@ impl<T: Real> TileContext<T> {
         scratch: &mut TileScratch<T>,
     ) -> bool {
         let boundary = self.spec.boundary();
+        if let (Some(pitch), AnyView::U8(view)) = (self.byte_pitch, image) {
+            pad::bytes(view, boundary, samples, &mut scratch.bytes, pitch, &self.isas);
+            if self.only_bytes() {
+                return false;
+            }
+        }
         let mut any = false;
         for channel in 0..self.spec.channels() {
             let view = image.channel(channel);
@@ -763,6 +832,16 @@ impl<T: Real> TileContext<T> {
             (Engine::Direct(direct), Prepared::Samples(template)) => {
                 direct.run(template, taps, Slab { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch, outputs });
             }
+            (Engine::Bytes(engine), Prepared::Taps(taps)) => {
+                let (Some(in_pitch), Some(out)) = (self.byte_pitch, T::singles_mut(out)) else { unreachable!("sums of bytes are f32") };
+                // Whole vectors, as those who go on with them take them.
+                let outputs = [outputs[0], outputs[1], outputs[2].next_multiple_of(16)];
+                let Pitch { row: out_row, plane: out_plane, .. } = self.out_pitch;
+                engine.run(
+                    taps,
+                    bytes::Ground { samples: &scratch.bytes, in_pitch, out, out_row, out_plane, outputs, bits: self.integer_bits() },
+                );
+            }
             (Engine::Separable(separable), Prepared::Lines(lines)) => {
                 let slab = Slab { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch, outputs };
                 separable.run(lines, &mut scratch.temporary, slab);
@@ -858,6 +937,7 @@ impl<T: Real> TileContext<T> {
         let exact = self.scheme.integers.map(|_| fused::Exact {
             template_sum: checked.exact_sums.first().map_or(0.0, |&sum| sum as f64),
             gain: 1.0 / (checked.exact_energy as f64).sqrt(),
+            bits: self.integer_bits(),
         });
         // The energy of the samples: of planar pairs it is known, and what they share counts twice.
         let (figures, [pair_height, pair_width], pairs) = match (&self.engine, planar) {
