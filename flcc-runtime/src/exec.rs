@@ -346,8 +346,10 @@ impl<T: Real> Execute for CpuExecute<T> {
     }
 
     fn scratch_bytes(&self, workers: usize) -> usize {
-        let careful = self.careful.as_ref().map_or(0, TileContext::scratch_bytes);
-        self.context.scratch_bytes().saturating_add(careful).saturating_mul(workers)
+        // Of the worker itself the contexts count their own part.
+        let careful = self.careful.as_ref().map_or(size_of::<TileScratch<f64>>(), TileContext::scratch_bytes);
+        let worker = size_of::<CpuWorker<T>>().saturating_sub(size_of::<TileScratch<T>>() + size_of::<TileScratch<f64>>());
+        self.context.scratch_bytes().saturating_add(careful).saturating_add(worker).saturating_mul(workers)
     }
 
     fn template_bytes(&self) -> usize {
