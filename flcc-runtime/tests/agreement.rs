@@ -3,7 +3,10 @@
 mod common;
 
 use common::{Problem, Seed, check, planner};
-use flcc_runtime::{Method, PlanError};
+use flcc_runtime::cpu::isa::Isa;
+use flcc_runtime::cpu::recipe::DirectSolver;
+use flcc_runtime::solver::Solver;
+use flcc_runtime::{DType, Measure, Method, PlanError};
 
 /// A random small spec of so many axes.
 fn random_spec(seed: &mut Seed, axes: usize) -> String {
@@ -57,6 +60,55 @@ fn sweep(axes: usize, cases: usize, method: Method) {
         }
     }
     assert!(done > cases / 4, "{done} done, {refused} refused of {cases}");
+}
+
+/// Images of bytes large enough for whole blocks, by every boundary, extent and measure of the kernels of bytes: sums to the last bit.
+#[test]
+fn bytes_by_their_own_kernels() {
+    for (case, (spec, own)) in [
+        ("corr:u8:101x207*8x8:valid", true),
+        ("corr:u8:101x207*9x7:full", true),
+        ("conv:u8:101x207*9x6:same,replicate", true),
+        ("corr:u8:101x207*16x17:full,reflect", true),
+        ("corr:u8:101x207*3x5:same,wrap", true),
+        ("corr:u8:101x207*5x3:full,constant(255.0)", true),
+        ("corr:u8:101x207*20x21:full,mirror,roi=13,29:71x150", true),
+        ("corr:u8:101x207*6x5:valid,roi=7,5:50x1", true),
+        ("corr:u8>f64:101x207*6x5:valid", true),
+        ("corr:u8:101x207*6x5:valid,acc=exact", true),
+        ("corr:u8:30x40x90*3x4x5:same", true),
+        ("corr:u8:5000*37:full", true),
+        // Not an integer of a byte, other types, sums that f64 results need: by other kernels.
+        ("corr:u8:101x207*5x3:full,constant(256.0)", false),
+        ("corr:u8/u16:101x207*5x3:full", false),
+        ("corr:u8>f64:101x207*20x21:valid", false),
+        ("zncc:u8:101x207*9x8:full,wrap", true),
+        ("zncc:u8:101x207*20x21:valid", true),
+        ("ncc:u8:101x207*20x21:valid", true),
+        ("ssd:u8:101x207*8x8:valid", true),
+        ("zncc:u8:101x207*8x8:valid,acc=exact", true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let problem = Problem::new(spec, case as u64);
+        for threads in [1, 2] {
+            let planner = planner(threads).method(Method::Direct);
+            let offers = DirectSolver.offers(&problem.spec, planner.machine()).unwrap();
+            let mut bytes = offers.into_iter().map(|offer| offer.kernel).filter(|key| key.dtype == "u8").peekable();
+            assert_eq!(bytes.peek().is_some(), own && planner.machine().isas().has(Isa::Avx512Vnni), "{spec}");
+            for key in bytes {
+                let plan = planner.plan_with_kernel(&problem.spec, &key).unwrap();
+                let shown = problem.spec.op().measure() == Measure::Cc;
+                let tolerance = if shown { 0.0 } else { problem.tolerance() };
+                let expected: Vec<f64> = match problem.spec.out_type() {
+                    DType::F32 if shown => problem.expected().into_iter().map(|sum| f64::from(sum as f32)).collect(),
+                    _ => problem.expected(),
+                };
+                check(&format!("{spec} by {key}"), &problem.run(&plan), &expected, tolerance);
+            }
+        }
+    }
 }
 
 macro_rules! sweeps {
