@@ -69,12 +69,12 @@ pub fn check_plan(plan: &Plan, more: f64) -> Result<(), Error> {
     check(&format!("{spec}"), results(spec) + here + copies(spec) + more)
 }
 
-/// Refuses made-up data that do not fit: images, templates and results, and the oracle's copy of an image.
+/// Refuses made-up data that do not fit: images, so many templates and results, and the oracle's copy of an image.
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_data(spec: &Spec) -> Result<(), Error> {
-    let (images, templates, channels) = (spec.images().max(1) as f64, spec.templates() as f64, spec.channels() as f64);
+pub fn check_data(spec: &Spec, templates: usize) -> Result<(), Error> {
+    let (images, templates, channels) = (spec.images().max(1) as f64, templates as f64, spec.channels() as f64);
     let (image, template) = (spec.image().len() as f64 * channels, spec.template().len() as f64 * channels);
     let size = |dtype: flcc_runtime::DType| dtype.row().size as f64;
     let arrays = images * image * size(spec.image_type()) + templates * template * size(spec.template_type());
@@ -99,7 +99,8 @@ mod tests {
     fn what_does_not_fit_is_one_line() {
         let error = check("a map", 1e18).unwrap_err();
         assert!(error.status() == 1 && error.to_string().starts_with("memory: expected at most "), "{error}");
-        assert!(check_data(&"zncc:f32:10000000x10000000*3x3:valid".parse().unwrap()).is_err());
-        assert!(check_data(&"zncc:f32:10x10*3x3:valid".parse().unwrap()).is_ok());
+        assert!(check_data(&"zncc:f32:10000000x10000000*3x3:valid".parse().unwrap(), 1).is_err());
+        assert!(check_data(&"zncc:f32:10x10*3x3:valid".parse().unwrap(), 1).is_ok());
+        assert!(check_data(&"zncc:f32:10x10*3x3:valid".parse().unwrap(), 1 << 50).is_err());
     }
 }

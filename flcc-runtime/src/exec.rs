@@ -173,7 +173,10 @@ pub trait Execute: Send + Sync {
             let bound = self.bind(vec![checked], pairs.weights.clone())?;
             let alone = Control { progress: None, ..*control };
             let run = self.execute(bound.as_ref(), &pairs.images[number..=number], std::slice::from_mut(out), scratch, &alone);
-            statistics.add(run.map_err(|unfinished| unfinished.error)?);
+            statistics.add(run.map_err(|unfinished| match unfinished.error {
+                ExecError::Cancelled { .. } => ExecError::Cancelled { done: number, total },
+                error => error,
+            })?);
             control.progress.iter().for_each(|progress| progress(number + 1, total));
         }
         Ok(statistics)
@@ -527,8 +530,8 @@ pub(crate) enum Output {
     F64(*mut f64, Layout),
 }
 
-// SAFETY: an `Output` is an address and a layout; it is dereferenced only in `Outputs::write`, whose caller answers for
-// exclusive access. Between runs the addresses in a scratch are not used: `execute` replaces them first.
+// SAFETY: an `Output` is an address and a layout; it is dereferenced only in `Outputs::write` and `Outputs::rows`, whose callers
+// answer for exclusive access. Between runs the addresses in a scratch are not used: `execute` replaces them first.
 unsafe impl Send for Output {}
 
 impl Output {

@@ -1,8 +1,8 @@
 //! Many images, each with a template of its own: small windows of two frames, as in particle image velocimetry and digital image
 //! correlation.
 //!
-//! A template is bound when its image comes, in buffers that a worker keeps, and used once; workers share the pairs, never one of them. The
-//! plan's kernel serves all pairs: no template is looked at for low rank.
+//! A template is bound when its image comes and used once, by direct kernels and transforms of whole results in buffers that a worker keeps;
+//! workers share the pairs, never one of them. The plan's kernel serves all pairs: no template is looked at for low rank.
 
 use flcc_core::dtype::{DType, Pixels};
 use flcc_core::error::{ExecError, Kind, SpecError};
@@ -49,6 +49,7 @@ use std::sync::Arc;
 pub struct Pairs {
     plan: Plan,
     execute: Arc<dyn Execute>,
+    workers: usize,
     weights: Weights,
 }
 
@@ -58,7 +59,9 @@ impl Pairs {
         if spec.templates() != 1 {
             return Err(SpecError::of(Kind::DimsMismatch, "spec", "one template, since each image has its own", spec.templates()));
         }
-        Ok(Pairs { plan: plan.clone(), execute: plan.primary().execute(), weights: bind::check_mask(spec, mask)? })
+        let execute = plan.primary().execute();
+        let workers = plan.planner().pair_workers(spec, execute.as_ref());
+        Ok(Pairs { plan: plan.clone(), execute, workers, weights: bind::check_mask(spec, mask)? })
     }
 
     /// The plan.
@@ -66,9 +69,14 @@ impl Pairs {
         &self.plan
     }
 
-    /// Scratch for [`Pairs::execute_into`], with as many workers as the plan has.
+    /// How many threads share the pairs.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// Scratch for [`Pairs::execute_into`], for as many workers.
     pub fn make_scratch(&self) -> Scratch {
-        self.execute.scratch(self.plan.workers(), self.plan.spec().images().max(1))
+        self.execute.scratch(self.workers, self.plan.spec().images().max(1))
     }
 
     /// The results of all pairs, one after the other: `[n, out...]` in row-major order, of the spec's result type, bit for bit those that
@@ -85,7 +93,8 @@ impl Pairs {
         self.execute_with(images, templates, &Control::default()).map(|(results, _)| results)
     }
 
-    /// As [`Pairs::execute`], with progress (in pairs) and a way to cancel, and counts of what was done.
+    /// As [`Pairs::execute`], with progress and counts of what was done. Progress is in pairs, and a run is cancelled between two of them.
+    /// A device that fails is an error: pairs do not go on elsewhere.
     ///
     /// # Errors
     /// As there, or cancelled.

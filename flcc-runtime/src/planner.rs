@@ -355,6 +355,13 @@ impl Planner {
         Ok((execute, workers))
     }
 
+    /// Threads that share pairs of images and templates, as many as the memory limit allows: each has a template bound.
+    pub(crate) fn pair_workers(&self, spec: &Spec, execute: &dyn Execute) -> usize {
+        let most = if spec.images() == 0 { self.threads } else { self.threads.min(spec.images()) };
+        let bytes = |workers: usize| execute.scratch_bytes(workers).saturating_add(execute.template_bytes().saturating_mul(workers));
+        (1..=most.max(1)).rev().find(|&workers| self.memory_limit.is_none_or(|limit| bytes(workers) <= limit)).unwrap_or(1)
+    }
+
     /// Which of the offers, sorted by estimate, to take; `None` if each failed when it ran.
     fn choose(&self, spec: &Spec, offers: &[Fitting], candidates: &mut Vec<Candidate>) -> Option<usize> {
         if self.effort == Effort::Estimate || offers.len() == 1 && self.effort == Effort::Measure {

@@ -6,7 +6,7 @@ use common::{Problem, Seed, check, planner};
 use flcc_runtime::cpu::isa::Isa;
 use flcc_runtime::cpu::recipe::DirectSolver;
 use flcc_runtime::solver::Solver;
-use flcc_runtime::{DType, Measure, Method, PlanError};
+use flcc_runtime::{DType, Measure, Method, Pixels, PlanError};
 
 /// A random small spec of so many axes.
 fn random_spec(seed: &mut Seed, axes: usize) -> String {
@@ -108,6 +108,20 @@ fn bytes_by_their_own_kernels() {
                 check(&format!("{spec} by {key}"), &problem.run(&plan), &expected, tolerance);
             }
         }
+    }
+}
+
+/// Scores of sums of bytes that f32 does not hold: an image of 254 and 255, so that what matters is in the last bits.
+#[test]
+fn scores_of_bytes_take_all_bits_of_their_sums() {
+    let mut problem = Problem::new("zncc:u8:201x207*181x180:valid", 7);
+    let mut seed = Seed(8);
+    problem.image = Pixels::U8((0..201 * 207).map(|_| 254 + (seed.below(2) as u8)).collect());
+    let expected = problem.expected();
+    let planner = planner(2).method(Method::Direct);
+    for offer in DirectSolver.offers(&problem.spec, planner.machine()).unwrap() {
+        let plan = planner.plan_with_kernel(&problem.spec, &offer.kernel).unwrap();
+        check(&format!("{} by {}", problem.spec, offer.kernel), &problem.run(&plan), &expected, 1e-6);
     }
 }
 

@@ -109,6 +109,7 @@ fn windows_are_cut_from_frames_and_scores_are_right() {
     let images: Vec<_> = corners.iter().map(|&at| after.part(at, spec.image()).unwrap()).collect();
     let templates: Vec<_> = corners.iter().map(|&[_, y, x]| before.part([0, y + 20, x + 20], spec.template()).unwrap()).collect();
     let pairs = planner(2).plan(&spec).unwrap().pairs(None).unwrap();
+    assert_eq!(pairs.workers(), 2, "pairs that are not counted yet are shared by all threads");
     // Results turned by a quarter, with room between them.
     let mut out = vec![-7.0f32; 40 * 2000];
     let shape = Shape::new(&[41, 41]).unwrap();

@@ -51,7 +51,7 @@ struct Data {
 }
 
 fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<String, Error> {
-    check_data(spec)?;
+    check_data(spec, if args.pairs { spec.images().max(1) } else { spec.templates() })?;
     let began = Instant::now();
     let plan = session.planner.plan(spec)?;
     let plan_ns = nanoseconds(began.elapsed());

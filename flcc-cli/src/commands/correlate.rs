@@ -169,7 +169,7 @@ fn compute(
     more: f64,
 ) -> Result<Vec<Found>, Error> {
     if session.measures() {
-        check_data(spec)?;
+        check_data(spec, spec.templates())?;
     }
     let plan = session.plan(spec)?;
     check_plan(&plan, more)?;

@@ -18,7 +18,7 @@ pub fn run(args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), 
     let session = Session::new(planning, Effort::Estimate)?;
     let spec = override_spec(&args.spec, planning)?;
     if session.measures() {
-        check_data(&spec)?;
+        check_data(&spec, spec.templates())?;
     }
     let plan = session.planner.plan(&spec)?;
     session.keep_wisdom()?;

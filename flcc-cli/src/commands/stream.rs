@@ -229,7 +229,7 @@ impl Frames<'_> {
             let mask = self.mask.as_ref().map(Image::view).transpose()?;
             let spec = self.spec(view.dtype(), view.shape(), view.channels())?;
             if self.session.measures() {
-                check_data(&spec)?;
+                check_data(&spec, spec.templates())?;
             }
             let plan = self.session.plan(&spec)?;
             check_plan(&plan, 0.0)?;

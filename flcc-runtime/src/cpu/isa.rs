@@ -1,7 +1,7 @@
 //! Instruction sets: their names, which of them this machine has, and the vector operations kernels are made of.
 //!
-//! For each instruction set and type there is one module of the same seven functions over its `Vector`: `zero`, `splat`,
-//! `load`, `store`, `mul_add`, `abs_diff`. Kernel bodies call these and hold no `unsafe`. A load names the array it reads
+//! For each instruction set and type there is one module of the same functions over its `Vector`: `zero`, `splat`,
+//! `load`, `store`, `mul_add`, `abs_diff`, and on x86 `settled`. Kernel bodies call these and hold no `unsafe`. A load names the array it reads
 //! and a place in it; the check that the place lies inside folds away when both are constants. Bytes have a module of their
 //! own, `avx512vnni_u8`: their products are sums of four.
 

@@ -141,7 +141,7 @@ pub struct Kernel {
     pub isa: Isa,
     /// Rows of its block: heights are rounded up to them.
     pub block_rows: usize,
-    /// Values of its vector: widths are rounded up to them.
+    /// Columns of its narrowest block: widths are rounded up to them.
     pub lanes: usize,
     pub(super) entry: Entry,
 }

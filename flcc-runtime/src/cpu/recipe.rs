@@ -2,6 +2,7 @@
 
 use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
+use flcc_core::extent::Mode;
 use flcc_core::key::KernelKey;
 use flcc_core::measure::Measure;
 use flcc_core::shape::join;
@@ -213,7 +214,15 @@ fn plain_tiles(spec: &Spec, strips: bool) -> Vec<[usize; 3]> {
         match spec.image().axes() {
             1 => {}
             2 => tiles.extend([48, 24].map(|rows| [1, full(1).min(rows), full(2)])),
-            _ => tiles.extend([16, 8, 4].map(|planes| [full(0).min(planes), full(1), full(2)])),
+            _ => {
+                // Whole planes are one piece of the result, where their samples are the image's own and there are tiles to share.
+                let plane = full(1).saturating_mul(full(2));
+                let apt = |planes: &usize| full(0) >= 4 * planes && planes.saturating_mul(plane) <= 1 << 21;
+                if spec.mode() == Mode::Valid && spec.image_type() == DType::F32 {
+                    tiles.extend([8, 4].into_iter().filter(apt).map(|planes| [planes, full(1), full(2)]));
+                }
+                tiles.extend([48, 24].map(|rows| [full(0).min(8), full(1).min(rows), full(2)]));
+            }
         }
         tiles.dedup();
     }

@@ -464,7 +464,7 @@ impl<T: Real> TileContext<T> {
 
     fn bind_one(&self, checked: Checked, weights: &Weights) -> Result<BoundTemplate<T>, factor::FactorError> {
         let mut template = BoundTemplate { checked, prepared: Vec::new(), doubt: Doubt::default(), largest: 0.0 };
-        self.make_ready(&mut template, weights, &mut self.halved_scratch())?;
+        self.make_ready(&mut template, weights, &mut None)?;
         Ok(template)
     }
 
@@ -474,7 +474,8 @@ impl<T: Real> TileContext<T> {
         self.bind(checked, bound.weights.clone()).expect("a direct context decomposes nothing")
     }
 
-    /// Brings what is bound to the only template's new values, those in `checked`; for most engines nothing is allocated.
+    /// Brings what is bound to the only template's new values, those in `checked`; direct kernels of one
+    /// channel and halved transforms allocate nothing.
     ///
     /// # Errors
     /// A decomposition that does not converge.
