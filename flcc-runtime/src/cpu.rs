@@ -16,6 +16,7 @@ mod hard;
 pub mod isa;
 pub mod kernel;
 pub mod lanes;
+pub mod layered;
 pub mod planar;
 pub mod real;
 pub mod recipe;

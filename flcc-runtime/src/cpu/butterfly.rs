@@ -87,6 +87,13 @@ impl<S: Simd> Complex<S> {
         Complex { re: s.sub_mul(self.im, im, s.mul(self.re, re)), im: s.mul_add(self.re, im, s.mul(self.im, re)) }
     }
 
+    /// `self * (re + i im) + sum`
+    #[inline(always)]
+    pub fn times_add(self, s: S, re: S::Single, im: S::Single, sum: Complex<S>) -> Complex<S> {
+        let sum = Complex::<S> { re: s.mul_add(self.re, re, sum.re), im: s.mul_add(self.im, re, sum.im) };
+        Complex { re: s.sub_mul(self.im, im, sum.re), im: s.mul_add(self.re, im, sum.im) }
+    }
+
     /// `sum + |self|^2`
     #[inline(always)]
     pub fn square(self, s: S, sum: S::Single) -> S::Single {

@@ -74,6 +74,13 @@ pub enum Rounding {
         /// Samples of one tile.
         len: f64,
     },
+    /// Transforms of planes of so many samples by `layered.rs`, as those of `planar.rs`.
+    Layered {
+        /// Samples of one plane of a tile.
+        len: f64,
+        /// Planes of the template.
+        layers: f64,
+    },
     /// Transforms of so many samples by `halved.rs`: of one tile, and of the template in f32 too.
     Halved {
         /// Samples.
@@ -161,11 +168,23 @@ impl Model<'_> {
                 of_tile = 10.0 * u * len.log2() * template.norm;
                 u * template.norm
             }
+            Rounding::Layered { len, layers } if worst => {
+                of_tile = (10.0 * len.log2() + layers) * layers.sqrt() * u * template.norm;
+                u * template.norm
+            }
             Rounding::Planar { len } => {
                 // A complex result's error is shared by its parts: half of the square falls on either tile.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt() / 2f64.sqrt();
                 of_tile = epsilon * template.norm / len.sqrt();
                 of_result = epsilon;
+                of_peak = GHOSTS * u;
+                sigma * u * template.largest
+            }
+            Rounding::Layered { len, layers } => {
+                // As above, and a rounding more for each plane.
+                let epsilon = |steps: f64| sigma * u * steps.max(1.0).sqrt() / 2f64.sqrt();
+                of_tile = epsilon(len.log2()) * template.norm / len.sqrt();
+                of_result = epsilon(len.log2() + layers);
                 of_peak = GHOSTS * u;
                 sigma * u * template.largest
             }

@@ -85,6 +85,16 @@ impl Planes {
     pub(super) fn bytes(len: usize) -> usize {
         2 * Aligned::<f32>::bytes(len)
     }
+
+    /// Both, to be written.
+    pub(super) fn parts(&mut self) -> [&mut [f32]; 2] {
+        [&mut self.re, &mut self.im]
+    }
+
+    /// `len` values of both from `at`, to be written.
+    pub(super) fn part(&mut self, at: usize, len: usize) -> [&mut [f32]; 2] {
+        [&mut self.re[at..at + len], &mut self.im[at..at + len]]
+    }
 }
 
 /// What the rounding of a pair depends on.
@@ -190,8 +200,18 @@ impl Planar {
         &self.layout
     }
 
+    /// The vectors that it runs in.
+    pub(super) fn vectors(&self) -> &Vectors {
+        &self.vectors
+    }
+
+    /// The twiddles of each stage.
+    pub(super) fn twiddles(&self) -> &[Vec<[f32; 2]>] {
+        &self.twiddles
+    }
+
     /// Values of a plane: a group of `LANES` frequencies of height for each position along width, groups a little apart.
-    fn plane_len(&self) -> usize {
+    pub(super) fn plane_len(&self) -> usize {
         let lanes = self.vectors.lanes();
         self.layout.length / lanes * stride(self.layout.length) * lanes
     }
@@ -260,18 +280,12 @@ impl Planar {
                     ([in_row, out_row], (outputs[0] - row * height).min(height), left)
                 };
                 let job = Pair {
-                    twiddles: &self.twiddles,
+                    buffers: Buffers { twiddles: &self.twiddles, strip: &mut scratch.strip, tile: scratch.tile.parts() },
                     turns: self.turns.as_ref(),
-                    input: &input[row * height * in_row + x..],
-                    in_pitch: pitches[0],
-                    beside: width,
+                    samples: Samples { from: &input[row * height * in_row + x..], pitch: pitches[0], beside: width },
                     template,
-                    strip: &mut scratch.strip,
-                    tile: &mut scratch.tile,
                     out: &mut out[row * height * out_row + x..],
-                    out_pitch: pitches[1],
-                    rows,
-                    columns,
+                    wanted: Results { pitch: pitches[1], beside: width, rows, columns },
                 };
                 scratch.figures[row * self.layout.pairs[1] + pair] = by_length(&self.vectors, self.layout.length, job);
             }
@@ -296,22 +310,34 @@ fn by_length(vectors: &Vectors, length: usize, job: Pair<'_>) -> Figure {
 
 /// Two tiles, their buffers and where the results go.
 struct Pair<'a> {
-    twiddles: &'a [Vec<[f32; 2]>],
+    buffers: Buffers<'a>,
     turns: Option<&'a Planes>,
     /// From the first sample of the first tile.
-    input: &'a [f32],
-    in_pitch: usize,
-    /// Columns from the first tile to the second, and from the first's outputs to the second's.
-    beside: usize,
+    samples: Samples<'a>,
     template: &'a Planes,
-    strip: &'a mut Planes,
-    tile: &'a mut Planes,
     /// From the first output of the first tile.
     out: &'a mut [f32],
-    out_pitch: usize,
+    wanted: Results,
+}
+
+/// What transforms of a pair of tiles work with.
+pub(super) struct Buffers<'a> {
+    pub(super) twiddles: &'a [Vec<[f32; 2]>],
+    /// A strip of columns.
+    pub(super) strip: &'a mut Planes,
+    /// The tile: for each group of frequencies along height, those of a row.
+    pub(super) tile: [&'a mut [f32]; 2],
+}
+
+/// Which results of a pair are written, and where.
+pub(super) struct Results {
+    /// From one row of results to the next.
+    pub(super) pitch: usize,
+    /// From the first tile's results to the second's.
+    pub(super) beside: usize,
     /// Outputs wanted of each.
-    rows: usize,
-    columns: [usize; 2],
+    pub(super) rows: usize,
+    pub(super) columns: [usize; 2],
 }
 
 /// A pair under transforms of `N` samples.
@@ -323,23 +349,50 @@ impl<const N: usize> Job for Sized<'_, N> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> Figure {
         let mut pair = self.0;
-        let (energy, column) = pair.columns_forward::<S, N>(s);
+        let (energy, column) = pair.buffers.columns_forward::<S, N>(s, &pair.samples);
         let result = pair.rows::<S, N>(s);
-        let peak = pair.columns_back::<S, N>(s);
+        let peak = pair.buffers.columns_back::<S, N>(s, pair.out, &pair.wanted);
         Figure { energy, result, peak, column }
     }
 }
 
 impl Pair<'_> {
+    /// Along the rows of the tile, times the template's spectrum, and back; returns the mean square of the results.
+    #[inline(always)]
+    fn rows<S: Simd, const N: usize>(&mut self, s: S) -> f64 {
+        let mut result = 0.0;
+        let [tile_re, tile_im] = &mut self.buffers.tile;
+        let (tile_re, tile_im) = (S::rows_mut(tile_re), S::rows_mut(tile_im));
+        let (template_re, template_im) = (S::rows(&self.template.re), S::rows(&self.template.im));
+        let twiddles = self.buffers.twiddles;
+        for group in 0..N / S::LANES {
+            let range = group * stride(N)..group * stride(N) + N;
+            let (re, im) = (&mut tile_re[range.clone()], &mut tile_im[range.clone()]);
+            if let Some(turns) = self.turns {
+                turn::<S, false>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range.clone()]);
+            }
+            to_last::<S, N>(s, re, im, twiddles);
+            result += product(s, re, im, &template_re[range.clone()], &template_im[range.clone()]);
+            from_last::<S, N>(s, re, im, twiddles);
+            if let Some(turns) = self.turns {
+                turn::<S, true>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range]);
+            }
+        }
+        result
+    }
+}
+
+impl Buffers<'_> {
     /// Down the columns, then transposed into the tile; returns the sum of squares of the samples, and the largest of a column.
     #[inline(always)]
-    fn columns_forward<S: Simd, const N: usize>(&mut self, s: S) -> (f64, f64) {
+    pub(super) fn columns_forward<S: Simd, const N: usize>(&mut self, s: S, samples: &Samples<'_>) -> (f64, f64) {
         let (mut energy, mut largest) = (0.0, s.splat(0.0));
         let (re, im) = (&mut S::rows_mut(&mut self.strip.re)[..N], &mut S::rows_mut(&mut self.strip.im)[..N]);
-        let (tile_re, tile_im) = (S::rows_mut(&mut self.tile.re), S::rows_mut(&mut self.tile.im));
+        let [tile_re, tile_im] = &mut self.tile;
+        let (tile_re, tile_im) = (S::rows_mut(tile_re), S::rows_mut(tile_im));
+        let twiddles = self.twiddles;
         for strip in 0..N / S::LANES {
-            let samples = Samples { from: &self.input[strip * S::LANES..], pitch: self.in_pitch, beside: self.beside };
-            let twiddles = self.twiddles;
+            let samples = Samples { from: &samples.from[strip * S::LANES..], ..*samples };
             let columns = match N {
                 64 | 512 => samples.first::<S, 8, N>(s, re, im, &twiddles[0]),
                 _ => samples.first::<S, 4, N>(s, re, im, &twiddles[0]),
@@ -357,51 +410,42 @@ impl Pair<'_> {
         (energy, f64::from(f32::from_bits(s.largest(largest))))
     }
 
-    /// Along the rows there, times the template's spectrum, and back; returns the mean square of the results.
+    /// Along the rows of the tile, to their frequencies.
     #[inline(always)]
-    fn rows<S: Simd, const N: usize>(&mut self, s: S) -> f64 {
-        let mut result = 0.0;
-        let (tile_re, tile_im) = (S::rows_mut(&mut self.tile.re), S::rows_mut(&mut self.tile.im));
-        let (template_re, template_im) = (S::rows(&self.template.re), S::rows(&self.template.im));
+    pub(super) fn rows_forward<S: Simd, const N: usize>(&mut self, s: S) {
+        let [re, im] = &mut self.tile;
+        let (re, im) = (S::rows_mut(re), S::rows_mut(im));
         for group in 0..N / S::LANES {
             let range = group * stride(N)..group * stride(N) + N;
-            let (re, im) = (&mut tile_re[range.clone()], &mut tile_im[range.clone()]);
-            let twiddles = self.twiddles;
-            if let Some(turns) = self.turns {
-                turn::<S, false>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range.clone()]);
-            }
-            match N {
-                64 => forward::<S, 8, 8>(s, re, im, &twiddles[0]),
-                128 => forward::<S, 4, 32>(s, re, im, &twiddles[0]),
-                256 => forward::<S, 4, 64>(s, re, im, &twiddles[0]),
-                512 => forward::<S, 8, 64>(s, re, im, &twiddles[0]),
-                _ => forward::<S, 4, 256>(s, re, im, &twiddles[0]),
-            }
-            after_first::<S, N>(s, re, im, twiddles);
-            result += product(s, re, im, &template_re[range.clone()], &template_im[range.clone()]);
-            before_last::<S, N>(s, re, im, twiddles);
-            match N {
-                64 => inverse::<S, 8, 8>(s, re, im, &twiddles[0]),
-                128 => inverse::<S, 4, 32>(s, re, im, &twiddles[0]),
-                256 => inverse::<S, 4, 64>(s, re, im, &twiddles[0]),
-                512 => inverse::<S, 8, 64>(s, re, im, &twiddles[0]),
-                _ => inverse::<S, 4, 256>(s, re, im, &twiddles[0]),
-            }
-            if let Some(turns) = self.turns {
-                turn::<S, true>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range]);
-            }
+            let (re, im) = (&mut re[range.clone()], &mut im[range]);
+            to_last::<S, N>(s, re, im, self.twiddles);
+            last(s, re, im);
         }
-        result
+    }
+
+    /// Along the rows of the tile, back from their frequencies.
+    #[inline(always)]
+    pub(super) fn rows_back<S: Simd, const N: usize>(&mut self, s: S) {
+        let [re, im] = &mut self.tile;
+        let (re, im) = (S::rows_mut(re), S::rows_mut(im));
+        for group in 0..N / S::LANES {
+            let range = group * stride(N)..group * stride(N) + N;
+            let (re, im) = (&mut re[range.clone()], &mut im[range]);
+            first_back(s, re, im);
+            from_last::<S, N>(s, re, im, self.twiddles);
+        }
     }
 
     /// Transposed out of the tile, and up the columns that are wanted; returns the largest magnitude of a result.
     #[inline(always)]
-    fn columns_back<S: Simd, const N: usize>(&mut self, s: S) -> f64 {
+    pub(super) fn columns_back<S: Simd, const N: usize>(&mut self, s: S, out: &mut [f32], wanted: &Results) -> f64 {
         let mut largest = s.splat(0.0);
         let (re, im) = (&mut S::rows_mut(&mut self.strip.re)[..N], &mut S::rows_mut(&mut self.strip.im)[..N]);
-        let (tile_re, tile_im) = (S::rows(&self.tile.re), S::rows(&self.tile.im));
+        let [tile_re, tile_im] = &self.tile;
+        let (tile_re, tile_im) = (S::rows(tile_re), S::rows(tile_im));
+        let &Results { pitch, beside, rows, columns } = wanted;
         // The first tile's last vector may reach into the second's outputs, which are written after it.
-        for strip in (0..self.columns[0].div_ceil(S::LANES)).rev() {
+        for strip in (0..columns[0].div_ceil(S::LANES)).rev() {
             for group in 0..N / S::LANES {
                 let (from, to) = (group * stride(N) + strip * S::LANES, group * S::LANES);
                 s.transpose(&tile_re[from..from + S::LANES], &mut re[to..to + S::LANES]);
@@ -409,9 +453,8 @@ impl Pair<'_> {
             }
             first_back(s, re, im);
             before_last::<S, N>(s, re, im, self.twiddles);
-            let wanted =
-                Wanted { pitch: self.out_pitch, beside: (strip * S::LANES < self.columns[1]).then_some(self.beside), rows: self.rows };
-            let out = &mut self.out[strip * S::LANES..];
+            let wanted = Wanted { pitch, beside: (strip * S::LANES < columns[1]).then_some(beside), rows };
+            let out = &mut out[strip * S::LANES..];
             let peaks = match N {
                 64 | 512 => wanted.last_back::<S, 8, N>(s, re, im, &self.twiddles[0], out),
                 _ => wanted.last_back::<S, 4, N>(s, re, im, &self.twiddles[0], out),
@@ -422,11 +465,38 @@ impl Pair<'_> {
     }
 }
 
-/// A strip of columns of two tiles.
+/// The stages of a forward transform before the last.
+#[inline(always)]
+fn to_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+    match N {
+        64 => forward::<S, 8, 8>(s, re, im, &twiddles[0]),
+        128 => forward::<S, 4, 32>(s, re, im, &twiddles[0]),
+        256 => forward::<S, 4, 64>(s, re, im, &twiddles[0]),
+        512 => forward::<S, 8, 64>(s, re, im, &twiddles[0]),
+        _ => forward::<S, 4, 256>(s, re, im, &twiddles[0]),
+    }
+    after_first::<S, N>(s, re, im, twiddles);
+}
+
+/// Their counterparts on the way back.
+#[inline(always)]
+fn from_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+    before_last::<S, N>(s, re, im, twiddles);
+    match N {
+        64 => inverse::<S, 8, 8>(s, re, im, &twiddles[0]),
+        128 => inverse::<S, 4, 32>(s, re, im, &twiddles[0]),
+        256 => inverse::<S, 4, 64>(s, re, im, &twiddles[0]),
+        512 => inverse::<S, 8, 64>(s, re, im, &twiddles[0]),
+        _ => inverse::<S, 4, 256>(s, re, im, &twiddles[0]),
+    }
+}
+
+/// The samples of two tiles.
+#[derive(Clone, Copy)]
 pub(super) struct Samples<'a> {
     pub(super) from: &'a [f32],
     pub(super) pitch: usize,
-    /// From the first tile's columns to the second's.
+    /// From the first tile's samples to the second's.
     pub(super) beside: usize,
 }
 

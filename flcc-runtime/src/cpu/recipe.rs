@@ -15,6 +15,7 @@ use super::fourier::Fourier;
 use super::halved::{self, Halved};
 use super::isa::{Isa, IsaSet};
 use super::kernel::{Kernel, KernelOp};
+use super::layered::{self, Layered};
 use super::planar::{self, Planar};
 use super::real::Real;
 use super::separable::{self, Separable};
@@ -45,6 +46,7 @@ enum EngineRecipe {
     Bytes(&'static Kernel),
     Fourier { shape: [usize; 3], rounds: bool },
     Planar(planar::Layout),
+    Layered(layered::Layout),
     Halved(halved::Layout),
     Separable,
 }
@@ -69,6 +71,7 @@ impl Recipe {
             EngineRecipe::Bytes(kernel) => (Engine::Bytes(Bytes::new(kernel, template, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Fourier { shape, rounds } => (Engine::Fourier(Fourier::new(shape, template)), rounds),
             EngineRecipe::Planar(layout) => (Engine::Planar(Planar::new(layout, &self.isas).ok_or_else(lacking)?), false),
+            EngineRecipe::Layered(layout) => (Engine::Layered(Layered::new(layout, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Halved(layout) => (Engine::Halved(Halved::new(layout, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Separable => (Engine::Separable(Separable::new(template, &self.isas).ok_or_else(lacking)?), false),
         };
@@ -430,7 +433,7 @@ impl FourierSolver {
     /// Offers of our own transforms, two tiles at a time in f32, for the problems that they serve.
     fn pairs(&self, spec: &Spec, isas: IsaSet) -> Vec<Offer> {
         let measure = spec.op().measure();
-        let plain = spec.image().axes() < 3 && spec.channels() == 1 && spec.mask() == MaskKind::None;
+        let plain = spec.channels() == 1 && spec.mask() == MaskKind::None;
         let served = matches!(measure, Measure::Cc | Measure::Zncc | Measure::Ncc);
         let single = spec.out_type() == DType::F32 && spec.accuracy() != Accuracy::Exact;
         let Some(isa) = Planar::isa(&isas).filter(|_| plain && served && single) else {
@@ -440,6 +443,9 @@ impl FourierSolver {
         if spec.image().axes() == 1 {
             let lines = planar::LINES.into_iter().filter(|&length| length * length >= width + length * length / 8);
             return lines.map(|length| self.pair_offer(spec, line_layout(spec, length), isas, isa)).collect();
+        }
+        if spec.image().axes() == 3 {
+            return volume_layouts(spec).into_iter().map(|layout| self.volume_offer(spec, layout, isas, isa)).collect();
         }
         let [_, rows, columns] = spec.mode_region().shape.padded();
         let whole = |length: usize| length + 1 >= (height + rows).max(width + columns);
@@ -471,13 +477,7 @@ impl FourierSolver {
     }
 
     fn pair_offer(&self, spec: &Spec, layout: planar::Layout, isas: IsaSet, isa: Isa) -> Offer {
-        let (full, whole) = (spec.image().padded(), spec.mode_region().shape.padded());
-        let outputs = [1, layout.tile()[0], layout.tile()[1]];
-        // One tile serves an axis whose outputs, all of them, fit in it.
-        let tile = [0, 1, 2].map(|axis| {
-            let template = spec.template().padded()[axis];
-            if whole[axis] <= outputs[axis] { full[axis] + template - 1 } else { outputs[axis] }
-        });
+        let tile = covering(spec, [1, layout.tile()[0], layout.tile()[1]]);
         let covered = Tiling::new(spec, tile).largest();
         let pairs = (layout.pairs[0] * layout.pairs[1]) as f64 * Tiling::new(spec, tile).count() as f64;
         let (gathered, results) = volumes(spec, covered);
@@ -498,17 +498,35 @@ impl FourierSolver {
         Offer { kernel: key, method: Method::Fourier, estimate_ns, eligible: Eligible::ByCost, recipe: solver::Recipe::Cpu(recipe) }
     }
 
+    fn volume_offer(&self, spec: &Spec, layout: layered::Layout, isas: IsaSet, isa: Isa) -> Offer {
+        let tile = covering(spec, layout.tile());
+        let tiles = Tiling::new(spec, tile).count() as f64;
+        let (gathered, results) = volumes(spec, tile);
+        let (templates, planes, layers) = (spec.templates() as f64, layout.outputs[0] as f64, layout.template[0] as f64);
+        // Samples of all planes as complex numbers: past the second-level cache every pass goes further.
+        let samples = (layout.length * layout.length) as f64;
+        let far = if 8.0 * samples * (planes + layers) > 1_500_000.0 { 1.5 } else { 1.0 };
+        let transforms = (planes + layers / 2.0) * cost::pair(layout.length, &isas);
+        let products = 4.0 * samples * planes * layers / cost::multiply_adds(&isas, DType::F32);
+        let estimate_ns = tiles * templates * far * (transforms + products)
+            + gathered * cost::GATHER
+            + results * templates * cost::finish(spec.op().measure(), false);
+        let key = KernelKey {
+            op: "fourier".into(),
+            dtype: DType::F32.name().into(),
+            size: format!("planes{}", join(&[layout.length; 2], "x")),
+            target: isa.name().into(),
+            tile: tile_name(spec, tile),
+        };
+        let recipe = Recipe { real: DType::F32, tile, isas, exact: false, engine: EngineRecipe::Layered(layout) };
+        Offer { kernel: key, method: Method::Fourier, estimate_ns, eligible: Eligible::ByCost, recipe: solver::Recipe::Cpu(recipe) }
+    }
+
     fn offer(&self, spec: &Spec, shape: [usize; 3], rounds: bool, wants_rounding: bool, isas: IsaSet) -> Offer {
         let double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None || wants_rounding;
         let real = if double { DType::F64 } else { DType::F32 };
         let template = spec.template().padded();
-        let full = spec.image().padded();
-        let whole = spec.mode_region().shape.padded();
-        // One tile serves an axis whose outputs, all of them, fit in it.
-        let tile = [0, 1, 2].map(|axis| {
-            let outputs = shape[axis] + 1 - template[axis];
-            if whole[axis] <= outputs { full[axis] + template[axis] - 1 } else { outputs }
-        });
+        let tile = covering(spec, [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
         let measure = spec.op().measure();
         let (channels, templates) = (spec.channels() as f64, spec.templates() as f64);
         let samples = Tiling::new(spec, tile).count() as f64 * shape.iter().product::<usize>() as f64;
@@ -530,6 +548,34 @@ impl FourierSolver {
             recipe: solver::Recipe::Cpu(Recipe { real, tile, isas, exact: rounds, engine: EngineRecipe::Fourier { shape, rounds } }),
         }
     }
+}
+
+/// A tile of these outputs: all of an axis whose outputs, all of them, fit in it.
+fn covering(spec: &Spec, outputs: [usize; 3]) -> [usize; 3] {
+    let (full, template, whole) = (spec.image().padded(), spec.template().padded(), spec.mode_region().shape.padded());
+    [0, 1, 2].map(|axis| if whole[axis] <= outputs[axis] { full[axis] + template[axis] - 1 } else { outputs[axis] })
+}
+
+/// How transforms of planes may share out a volume.
+fn volume_layouts(spec: &Spec) -> Vec<layered::Layout> {
+    let template = spec.template().padded();
+    let [depth, rows, columns] = spec.mode_region().shape.padded();
+    let mut layouts = Vec::new();
+    for length in layered::LENGTHS.into_iter().filter(|&length| length >= template[1].max(template[2]) + length / 8) {
+        let outputs = [length + 1 - template[1], length + 1 - template[2]];
+        let behind = columns <= outputs[1];
+        let height = outputs[0].min(rows);
+        let width = if behind { columns } else { outputs[1] };
+        // More planes share more transforms, fewer stay in the cache.
+        for planes in [8, 16, 32] {
+            let halves = if behind { depth.div_ceil(2) } else { depth };
+            let layout = layered::Layout { length, outputs: [planes.min(halves), height, width], behind, template };
+            if !layouts.contains(&layout) {
+                layouts.push(layout);
+            }
+        }
+    }
+    layouts
 }
 
 /// How transforms of `length` samples share a tile: as many as keep its samples and results in the second-level cache, but no

@@ -23,6 +23,7 @@ use super::fourier::{Fourier, FourierScratch};
 use super::fused::{self, FusedScratch, Steps};
 use super::halved::{Halved, HalvedScratch};
 use super::isa::{self, IsaSet, Vectors};
+use super::layered::{self, Layered, LayeredScratch, Spectra};
 use super::planar::{Figure, Ground, Planar, PlanarScratch, Planes};
 use super::real::Real;
 use super::repair::Panels;
@@ -40,6 +41,8 @@ pub enum Engine<T: Real> {
     Fourier(Fourier<T>),
     /// Transforms of pairs of tiles in f32.
     Planar(Planar),
+    /// Transforms of the planes of pairs of tiles in f32.
+    Layered(Layered),
     /// Transforms of one tile in f32, which is all of the result.
     Halved(Halved),
     /// Lines along each axis.
@@ -56,6 +59,8 @@ pub enum Prepared<T: Real> {
     Spectrum(Vec<Complex<T>>),
     /// Its spectrum for transforms of our own.
     Planes(Planes),
+    /// The spectra of its planes for them.
+    Layers(Spectra),
     /// Its lines.
     Lines(Lines<T>),
     /// Its taps as bytes.
@@ -226,6 +231,7 @@ pub struct TileScratch<T: Real> {
     panel: Vec<f64>,
     fourier: Option<FourierScratch<T>>,
     planar: Option<PlanarScratch>,
+    layered: Option<LayeredScratch>,
     halved: Option<HalvedScratch>,
     fused: Option<FusedScratch>,
     temporary: [Vec<T>; 2],
@@ -262,6 +268,7 @@ impl<T: Real> TileContext<T> {
             Engine::Direct(direct) => direct.pitches(capacity),
             Engine::Fourier(fourier) => fourier.pitches(),
             Engine::Planar(planar) => planar.layout().pitches(),
+            Engine::Layered(layered) => layered.layout().pitches(),
             Engine::Halved(halved) => halved.layout().pitches(),
             Engine::Separable(separable) => separable.pitches(capacity),
             Engine::Bytes(bytes) => direct::pitches(&[bytes.kernel()], spec.template().padded(), capacity),
@@ -369,6 +376,10 @@ impl<T: Real> TileContext<T> {
                 Engine::Planar(planar) => Some(planar.scratch()),
                 _ => None,
             },
+            layered: match &self.engine {
+                Engine::Layered(layered) => Some(layered.scratch()),
+                _ => None,
+            },
             halved: self.halved_scratch(),
             fused: match self.fused {
                 Some(Fused::Normalised(_)) => Some(FusedScratch::new(self.capacity, self.spec.template().padded())),
@@ -400,6 +411,7 @@ impl<T: Real> TileContext<T> {
             Engine::Bytes(_) => Aligned::<i8>::bytes(self.byte_pitch.map_or(0, |pitch| pitch.elements())),
             Engine::Fourier(fourier) => fourier.scratch_bytes(channels),
             Engine::Planar(planar) => planar.scratch_bytes(),
+            Engine::Layered(layered) => layered.scratch_bytes(),
             Engine::Halved(halved) => halved.scratch_bytes(),
             Engine::Separable(separable) => 2 * size * separable.temporary_len(self.capacity),
         };
@@ -428,6 +440,7 @@ impl<T: Real> TileContext<T> {
         let prepared = match &self.engine {
             Engine::Fourier(fourier) => self.spec.channels() * fourier.spectrum_bytes(),
             Engine::Planar(planar) => self.spec.channels() * planar.spectrum_bytes(),
+            Engine::Layered(layered) => layered.spectra_bytes(),
             Engine::Halved(halved) => halved.spectrum_bytes(),
             Engine::Bytes(_) => Taps::bytes(self.spec.template().padded()),
             _ => values * size_of::<T>(),
@@ -526,6 +539,10 @@ impl<T: Real> TileContext<T> {
                 }
                 Engine::Fourier(fourier) => Rounding::Fourier { len: fourier.samples() as f64 },
                 Engine::Planar(planar) => Rounding::Planar { len: (planar.layout().length * planar.layout().length) as f64 },
+                Engine::Layered(layered) => {
+                    let layered::Layout { length, template, .. } = layered.layout();
+                    Rounding::Layered { len: (length * length) as f64, layers: template[0] as f64 }
+                }
                 Engine::Halved(halved) => Rounding::Halved { len: (halved.layout().length * halved.layout().length) as f64 },
             },
             weights: weights.values.as_deref(),
@@ -541,6 +558,7 @@ impl<T: Real> TileContext<T> {
             Engine::Direct(_) => Prepared::Samples(rounded()),
             Engine::Fourier(fourier) => Prepared::Spectrum(fourier.prepare(&rounded())),
             Engine::Planar(planar) => Prepared::Planes(planar.prepare(values)),
+            Engine::Layered(layered) => Prepared::Layers(layered.prepare(values)),
             Engine::Halved(halved) => {
                 let mut spectrum = halved.room();
                 halved.prepare(values, &mut halved.scratch(), &mut spectrum);
@@ -853,6 +871,12 @@ impl<T: Real> TileContext<T> {
                 let ground = Ground { input, in_row: self.in_pitch.row, out, out_row: self.out_pitch.row };
                 planar.run(ground, template, work, [outputs[1], outputs[2]]);
             }
+            (Engine::Layered(layered), Prepared::Layers(template)) => {
+                let work = scratch.layered.as_mut().expect("made with the engine");
+                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else { unreachable!("pairs of tiles are of f32") };
+                let ground = layered::Ground { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch };
+                layered.run(ground, template, work, outputs);
+            }
             (Engine::Halved(halved), Prepared::Planes(template)) => {
                 let work = scratch.halved.as_mut().expect("made with the engine");
                 let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else { unreachable!("tiles of f32") };
@@ -932,7 +956,7 @@ impl<T: Real> TileContext<T> {
         let template = last.template();
         let (window, shape) = (self.spec.template().padded(), last.tile.shape);
         let outputs = [shape[1], shape[2]];
-        let TileScratch { inputs, crosses, fused, planar, halved, scale, .. } = scratch;
+        let TileScratch { inputs, crosses, fused, planar, layered, halved, scale, .. } = scratch;
         let (input, cross, work) = (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, fused.as_mut()?);
         let checked = &template.checked;
         let exact = self.scheme.integers.map(|_| fused::Exact {
@@ -940,23 +964,29 @@ impl<T: Real> TileContext<T> {
             gain: 1.0 / (checked.exact_energy as f64).sqrt(),
             bits: self.integer_bits(),
         });
-        // The energy of the samples: of planar pairs it is known, and what they share counts twice.
-        let (figures, [pair_height, pair_width], pairs) = match (&self.engine, planar) {
-            (Engine::Planar(engine), Some(work)) => {
+        // The figures of pairs by their plane, row and column.
+        let (figures, [pair_height, pair_width], pairs) = match (&self.engine, planar, &*layered) {
+            (Engine::Planar(engine), Some(work), _) => {
                 let layout = engine.layout();
                 (&work.figures[..], [layout.outputs[0], 2 * layout.outputs[1]], layout.pairs[1])
             }
-            (Engine::Halved(_), _) => (halved.as_ref().map_or(&[][..], |work| std::slice::from_ref(&work.figure)), outputs, 1),
+            (Engine::Layered(_), _, Some(work)) => (&work.figures[..], outputs, 1),
+            (Engine::Halved(_), ..) => (halved.as_ref().map_or(&[][..], |work| std::slice::from_ref(&work.figure)), outputs, 1),
             _ => (&[][..], outputs, 1),
         };
         let (rows, columns) = (outputs[0].div_ceil(pair_height), outputs[1].div_ceil(pair_width));
-        let figure = |row: usize, column: usize| figures.get(row * pairs + column).copied().unwrap_or_default();
-        let energy = match exact {
-            Some(_) => 0.0,
-            None if figures.is_empty() => vectors.run(fused::Energy(&input[..last.samples.len[0] * self.in_pitch.plane])),
-            None => (0..rows)
+        let figure = |z: usize, row: usize, column: usize| {
+            let plane = if let Engine::Layered(engine) = &self.engine { engine.layout().plane_of(z) } else { 0 };
+            figures.get(plane + row * pairs + column).copied().unwrap_or_default()
+        };
+        // The energy of the samples: of pairs it is known, and what they share counts twice.
+        let energy = match (exact, &self.engine, &*layered) {
+            (Some(_), ..) => 0.0,
+            (None, Engine::Layered(_), Some(work)) => work.energy,
+            _ if figures.is_empty() => vectors.run(fused::Energy(&input[..last.samples.len[0] * self.in_pitch.plane])),
+            _ => (0..rows)
                 .flat_map(|row| (0..columns).map(move |column| (row, column)))
-                .map(|(row, column)| figure(row, column).energy)
+                .map(|(row, column)| figure(0, row, column).energy)
                 .sum(),
         };
         let steps = Steps::new(shape, window);
@@ -981,7 +1011,7 @@ impl<T: Real> TileContext<T> {
             }
             for row in 0..rows {
                 for column in 0..columns {
-                    let figure = if figures.is_empty() { whole } else { figure(row, column) };
+                    let figure = if figures.is_empty() { whole } else { figure(z, row, column) };
                     let (limit, _) = template.doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(template.largest));
                     let limit = (limit + running * energy).max(faint);
                     // A vector that belongs to two pairs takes the higher limit.
