@@ -433,9 +433,12 @@ fn correlation_is_linear_and_moves_with_the_image() {
 
 #[test]
 fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
-    for (spec, whole) in
-        [("zncc:f32:400x500*9x9", [408usize, 508]), ("corr:u8:300x420*21x20", [320, 439]), ("ssd:f32:300x620*33x40", [332, 659])]
-    {
+    for (spec, whole) in [
+        ("zncc:f32:400x500*9x9", [408usize, 508]),
+        ("corr:u8:300x420*21x20", [320, 439]),
+        ("ssd:f32:300x620*33x40", [332, 659]),
+        ("corr:f32:330x470*17x19", [346, 488]),
+    ] {
         for (mode, boundary) in [("full", "reflect"), ("valid", "zero")] {
             let problem = common::Problem::new(&format!("{spec}:{mode},{boundary}"), 15);
             let inside = problem.spec.region();
@@ -477,6 +480,9 @@ fn strides_change_no_bit() {
         ("corr:f32:20x40x50*3x3x3:valid", None),
         ("zncc:f32:190x333*12x12:valid", Some(f32::NAN)),
         ("corr:f32:190x333*20x20:full", None),
+        ("corr:f32:190x333*20x20:valid", Some(f32::INFINITY)),
+        ("corr:f32:290x433*17x12:valid", None),
+        ("zncc:f32:20x80x90*4x6x5:valid", None),
     ] {
         let spec: Spec = spec.parse().unwrap();
         let mut dense: Vec<f32> = (0..spec.image().len()).map(|_| seed.normal() as f32).collect();
@@ -499,7 +505,7 @@ fn strides_change_no_bit() {
         ];
         let out = spec.out_shape();
         let [out_depth, out_height, out_width] = out.padded();
-        for method in [Method::Auto, Method::Direct] {
+        for method in [Method::Auto, Method::Direct, Method::Fourier] {
             let matcher = planner(2).platform(Platform::Cpu).method(method).plan(&spec).unwrap().bind(&[template], None).unwrap();
             let whole = matcher.execute(&[images[0]]).unwrap().remove(0);
             let bits = |values: Vec<f64>| -> Vec<u64> { values.into_iter().map(f64::to_bits).collect() };

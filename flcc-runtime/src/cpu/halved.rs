@@ -295,8 +295,8 @@ impl Columns<'_> {
             if x < columns {
                 let samples = Samples { from: &input[x..], pitch, beside: S::LANES };
                 let squares = match N {
-                    64 | 512 => samples.first::<S, 8, N>(s, re, im, &twiddles[0]),
-                    _ => samples.first::<S, 4, N>(s, re, im, &twiddles[0]),
+                    64 | 512 => samples.first::<S, 8, N>(s, re, im, &twiddles[0], None),
+                    _ => samples.first::<S, 4, N>(s, re, im, &twiddles[0], None),
                 };
                 energy += f64::from(s.total(squares));
                 largest = s.larger_magnitude(squares, largest);
@@ -341,10 +341,10 @@ impl Columns<'_> {
             put_together::<S, N>(s, (left.0, left.1), (right.0, right.1), (re, im), places);
             first_back(s, re, im);
             before_last::<S, N>(s, re, im, twiddles);
-            let wanted = Wanted { pitch, beside: (x + S::LANES < columns).then_some(S::LANES), rows };
+            let wanted = Wanted { pitch, beside: (x + S::LANES < columns).then_some(S::LANES), rows, lanes: [S::LANES; 2] };
             let peaks = match N {
-                64 | 512 => wanted.last_back::<S, 8, N>(s, re, im, &twiddles[0], &mut out[x..]),
-                _ => wanted.last_back::<S, 4, N>(s, re, im, &twiddles[0], &mut out[x..]),
+                64 | 512 => wanted.last_back::<S, 8, N>(s, re, im, &twiddles[0], &mut out[x..], None),
+                _ => wanted.last_back::<S, 4, N>(s, re, im, &twiddles[0], &mut out[x..], None),
             };
             largest = s.larger_magnitude(peaks, largest);
         }

@@ -160,6 +160,20 @@ pub(crate) fn ask<T, const BYTES: usize, const WRITE: bool>(values: &[T], at: us
     let _ = (values, at);
 }
 
+/// Asks for the line of an address, which may be any, to be brought near: to be written soon (`WRITE`), or into the second-level cache,
+/// to be read later.
+#[inline(always)]
+pub(crate) fn ask_line<const WRITE: bool>(address: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, as above.
+    unsafe {
+        let address = address.cast::<i8>();
+        if WRITE { x86::_mm_prefetch::<{ x86::_MM_HINT_ET0 }>(address) } else { x86::_mm_prefetch::<{ x86::_MM_HINT_T1 }>(address) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// The first `N` values. `Tile::check` made sure of them for a whole run.
 #[inline(always)]
 pub(crate) fn head<T, const N: usize>(values: &[T]) -> &[T; N] {
@@ -426,6 +440,44 @@ macro_rules! operations {
     };
 }
 
+/// Methods of [`Simd`] for vectors some way apart, by the intrinsics for one.
+#[cfg(target_arch = "x86_64")]
+macro_rules! apart {
+    ($vector:ty, $lanes:literal, $load:ident, $store:ident) => {
+        #[inline(always)]
+        fn load_apart<const R: usize>(self, values: &[f32], at: usize, step: usize) -> [$vector; R] {
+            assert!(within(values.len(), at, step, R, $lanes), "{R} rows from {at}, {step} apart, of {} values", values.len());
+            let mut rows = [self.splat(0.0); R];
+            for (q, row) in rows.iter_mut().enumerate() {
+                // SAFETY: all of them end within the slice, as was just checked; for the instructions, as below.
+                *row = unsafe { x86::$load(values.as_ptr().add(at + q * step)) };
+            }
+            rows
+        }
+
+        #[inline(always)]
+        fn store_apart<const R: usize>(self, values: &mut [f32], at: usize, step: usize, vectors: [$vector; R], count: usize) {
+            let count = count.min(R);
+            assert!(within(values.len(), at, step, count, $lanes), "{count} rows from {at}, {step} apart, of {} values", values.len());
+            for (q, vector) in vectors.iter().enumerate() {
+                if q < count {
+                    // SAFETY: as above.
+                    unsafe { x86::$store(values.as_mut_ptr().add(at + q * step), *vector) };
+                }
+            }
+        }
+    };
+}
+
+/// Whether `count` vectors, from `at` and each `step` values after the one before, end within `len` values.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn within(len: usize, at: usize, step: usize, count: usize, lanes: usize) -> bool {
+    let Some(reach) = step.checked_mul(count.saturating_sub(1)) else { return false };
+    let Some(last) = reach.checked_add(at) else { return false };
+    count == 0 || (len >= lanes && last <= len - lanes)
+}
+
 /// What every implementation of [`Simd`] shares: the proof, and rows of a fixed length.
 #[cfg(target_arch = "x86_64")]
 macro_rules! proof {
@@ -499,6 +551,8 @@ impl Simd for Avx512 {
     fn double_rows_mut(values: &mut [f64]) -> &mut [[f64; 8]] {
         values.as_chunks_mut().0
     }
+
+    apart! { x86::__m512, 16, _mm512_loadu_ps, _mm512_storeu_ps }
 
     operations! {
         fn splat(value: f32) -> x86::__m512 = x86::_mm512_set1_ps(value);
@@ -624,6 +678,8 @@ impl Simd for Avx2 {
     fn double_rows_mut(values: &mut [f64]) -> &mut [[f64; 4]] {
         values.as_chunks_mut().0
     }
+
+    apart! { x86::__m256, 8, _mm256_loadu_ps, _mm256_storeu_ps }
 
     operations! {
         fn splat(value: f32) -> x86::__m256 = x86::_mm256_set1_ps(value);

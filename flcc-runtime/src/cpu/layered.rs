@@ -9,7 +9,7 @@
 use super::aligned::Aligned;
 use super::butterfly::Complex;
 use super::isa::IsaSet;
-use super::planar::{self, Buffers, Figure, Planar, Planes, Results, Samples, stride};
+use super::planar::{self, Buffers, Figure, Planar, Planes, Results, Samples, rows_back, rows_forward, stride};
 use super::simd::{Job, Simd};
 use crate::pad::Pitch;
 
@@ -178,7 +178,8 @@ impl Layered {
     ///
     /// Rows of `out` are written up to the next vector past `outputs`.
     pub fn run(&self, ground: Ground<'_>, template: &Spectra, scratch: &mut LayeredScratch, outputs: [usize; 3]) {
-        let job = Volume { layout: &self.layout, twiddles: self.plane.twiddles(), tile_len: self.tile_len(), ground, template, scratch, outputs };
+        let job =
+            Volume { layout: &self.layout, twiddles: self.plane.twiddles(), tile_len: self.tile_len(), ground, template, scratch, outputs };
         let vectors = self.plane.vectors();
         match self.layout.length {
             64 => vectors.run(Sized::<64>(job)),
@@ -218,16 +219,28 @@ impl<const N: usize> Job for Sized<'_, N> {
         for (z, energies) in energies[..planes + layers - 1].iter_mut().enumerate() {
             let samples = Samples { from: &input[z * in_pitch.plane..], pitch: in_pitch.row, beside: beside(in_pitch) };
             let mut buffers = Buffers { twiddles, strip, tile: tiles.part(z * tile_len, tile_len) };
-            let (sum, column) = buffers.columns_forward::<S, N>(s, &samples);
-            buffers.rows_forward::<S, N>(s);
+            let (sum, column) = buffers.columns_forward::<S, N>(s, &samples, None);
             *energies = [sum, column];
             *energy += sum;
         }
         let of_results = &mut S::rows_mut(of_results)[..planes];
         let of_samples = &mut S::rows_mut(of_samples)[..planes + layers - 1];
+        of_results.iter_mut().chain(&mut *of_samples).for_each(|row| s.store(row, s.splat(0.0)));
         let [re, im] = tiles.parts();
-        let frequencies = Frequencies::<S> { re: S::rows_mut(re), im: S::rows_mut(im), tile: tile_len / S::LANES };
-        products::<S, N>(s, frequencies, template, layers, of_results, of_samples);
+        let (re, im) = (S::rows_mut(re), S::rows_mut(im));
+        // A group of frequencies of all planes stays in the cache from the rows' transforms to those back.
+        for group in 0..N / S::LANES {
+            let at = |z: usize| z * (tile_len / S::LANES) + group * stride(N);
+            for z in 0..planes + layers - 1 {
+                rows_forward::<S, N>(s, &mut re[at(z)..at(z) + N], &mut im[at(z)..at(z) + N], twiddles);
+            }
+            let frequencies = Frequencies::<S> { re: &mut re[at(0)..], im: &mut im[at(0)..], tile: tile_len / S::LANES };
+            let taps = Taps::<S>::new(template, group * stride(N), layers);
+            products::<S, N>(s, frequencies, taps, of_results, of_samples);
+            for z in 0..planes {
+                rows_back::<S, N>(s, &mut re[at(z)..at(z) + N], &mut im[at(z)..at(z) + N], twiddles);
+            }
+        }
         let first = outputs[2].min(width);
         for z in 0..planes {
             let second = match layout.behind {
@@ -235,10 +248,15 @@ impl<const N: usize> Job for Sized<'_, N> {
                 true => 0,
                 false => (outputs[2] - first).min(width),
             };
-            let wanted = Results { pitch: out_pitch.row, beside: beside(out_pitch), rows: outputs[1].min(height), columns: [first, second] };
+            let wanted = Results {
+                pitch: out_pitch.row,
+                beside: beside(out_pitch),
+                rows: outputs[1].min(height),
+                columns: [first, second],
+                room: usize::MAX,
+            };
             let mut buffers = Buffers { twiddles, strip, tile: tiles.part(z * tile_len, tile_len) };
-            buffers.rows_back::<S, N>(s);
-            let peak = buffers.columns_back::<S, N>(s, &mut out[z * out_pitch.plane..], &wanted);
+            let peak = buffers.columns_back::<S, N>(s, &mut out[z * out_pitch.plane..], &wanted, None);
             let total = |row: &S::Row| f64::from(s.total(s.load(row)));
             // What cancels between planes was rounded before it did.
             let terms: f64 = of_samples[z..z + layers].iter().map(total).sum();
@@ -251,31 +269,46 @@ impl<const N: usize> Job for Sized<'_, N> {
     }
 }
 
-/// The frequencies of the planes of a tile: `tile` rows from one plane to the next.
+/// A group of frequencies of the planes of a tile: `tile` rows from one plane to the next.
 struct Frequencies<'a, S: Simd> {
     re: &'a mut [S::Row],
     im: &'a mut [S::Row],
     tile: usize,
 }
 
+/// The frequencies of the planes of a template there.
+struct Taps<'a, S: Simd> {
+    re: &'a [S::Row],
+    im: &'a [S::Row],
+    most: &'a [S::Row],
+    layers: usize,
+}
+
+impl<'a, S: Simd> Taps<'a, S> {
+    /// Those from a row of a tile.
+    #[inline(always)]
+    fn new(template: &'a Spectra, row: usize, layers: usize) -> Taps<'a, S> {
+        let Spectra { planes, most } = template;
+        Taps { re: &S::rows(&planes.re)[row * layers..], im: &S::rows(&planes.im)[row * layers..], most: &S::rows(most)[row..], layers }
+    }
+}
+
 /// For every frequency and every plane of results the sum of the products with the template's planes, in place of the first of the
-/// planes that it is of; and sums of squares, a vector a plane.
+/// planes that it is of; adds to sums of squares, a vector a plane.
 #[inline(always)]
 fn products<S: Simd, const N: usize>(
     s: S,
     frequencies: Frequencies<'_, S>,
-    template: &Spectra,
-    layers: usize,
+    taps: Taps<'_, S>,
     of_results: &mut [S::Row],
     of_samples: &mut [S::Row],
 ) {
     let Frequencies { re, im, tile } = frequencies;
-    let (template_re, template_im, most) = (S::rows(&template.planes.re), S::rows(&template.planes.im), S::rows(&template.most));
-    of_results.iter_mut().chain(&mut *of_samples).for_each(|row| s.store(row, s.splat(0.0)));
+    let layers = taps.layers;
     let (planes, samples) = (of_results.len(), of_samples.len());
-    for row in (0..N / S::LANES).flat_map(|group| (0..N).map(move |x| group * stride(N) + x)) {
-        let (taps_re, taps_im) = (&template_re[row * layers..][..layers], &template_im[row * layers..][..layers]);
-        let most = s.load(&most[row]);
+    for row in 0..N {
+        let (taps_re, taps_im) = (&taps.re[row * layers..][..layers], &taps.im[row * layers..][..layers]);
+        let most = s.load(&taps.most[row]);
         for (z, squares) in of_samples.iter_mut().enumerate() {
             let x = Complex::<S> { re: s.load(&re[z * tile + row]), im: s.load(&im[z * tile + row]) };
             let square = x.square(s, s.splat(0.0));
@@ -296,6 +329,160 @@ fn products<S: Simd, const N: usize>(
                 s.store(&mut re[z * tile + row], sum.re);
                 s.store(&mut im[z * tile + row], sum.im);
                 s.store(squares, sum.square(s, s.load(squares)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustfft::num_complex::Complex;
+
+    use super::*;
+    use crate::cpu::doubt::Rounding;
+    use crate::cpu::hard::{self, Ratios, noise};
+    use crate::cpu::isa::Isa;
+    use crate::cpu::transform::TileTransform;
+
+    /// The instruction sets that the transforms are compiled for and this processor has.
+    fn sets() -> Vec<IsaSet> {
+        let vectors = [Isa::Avx512, Isa::Avx2].into_iter().filter(|isa| isa.detected());
+        vectors.map(|isa| IsaSet::detect().restrict(isa)).collect()
+    }
+
+    fn layouts() -> Vec<Layout> {
+        let layout = |length, outputs, behind, template| Layout { length, outputs, behind, template };
+        vec![
+            layout(64, [6, 57, 57], false, [8, 8, 8]),
+            layout(64, [3, 50, 61], false, [1, 9, 4]),
+            layout(64, [5, 40, 48], true, [4, 16, 17]),
+            layout(128, [2, 97, 120], true, [2, 32, 9]),
+            layout(128, [4, 120, 113], false, [3, 5, 16]),
+            layout(256, [2, 193, 200], false, [2, 64, 57]),
+        ]
+    }
+
+    /// A tile, with what lies past its samples 0.
+    fn gathered(layout: &Layout, mut sample: impl FnMut(usize, usize, usize) -> f32) -> Aligned<f32> {
+        let (pitch, _) = layout.pitches();
+        let mut input = Aligned::new(0.0, pitch.elements());
+        let len: [usize; 3] = std::array::from_fn(|axis| layout.tile()[axis] + layout.template[axis] - 1);
+        for (z, y) in (0..len[0]).flat_map(|z| (0..len[1]).map(move |y| (z, y))) {
+            for x in 0..len[2] {
+                input[z * pitch.plane + y * pitch.row + x] = sample(z, y, x);
+            }
+        }
+        input
+    }
+
+    /// Correlation of a whole tile in f64, by transforms of another make.
+    fn expected(layout: &Layout, input: &[f32], template: &[f64]) -> Vec<f64> {
+        let (pitch, _) = layout.pitches();
+        let shape = [pitch.planes, pitch.rows, pitch.row];
+        let transform = TileTransform::<f64>::new(shape);
+        let mut real: Vec<f64> = input.iter().map(|&value| f64::from(value)).collect();
+        let mut padded = vec![0.0; real.len()];
+        let [_, rows, columns] = layout.template;
+        for (row, values) in template.chunks(columns).enumerate() {
+            let at = row / rows * pitch.plane + row % rows * pitch.row;
+            padded[at..at + columns].copy_from_slice(values);
+        }
+        let mut scratch = vec![Complex::default(); transform.scratch_len()];
+        let [mut spectrum, mut other] = [(), ()].map(|()| vec![Complex::default(); transform.spectrum_len()]);
+        let kept = [shape[0], shape[1]];
+        transform.forward(&mut padded, kept, &mut other, &mut scratch);
+        transform.correlate(&mut real, kept, &other, kept, &mut spectrum, &mut scratch);
+        let samples = (shape[0] * shape[1] * shape[2]) as f64;
+        real.iter().map(|value| value / samples).collect()
+    }
+
+    fn ground<'a>(layout: &Layout, input: &'a [f32], out: &'a mut [f32]) -> Ground<'a> {
+        let (in_pitch, out_pitch) = layout.pitches();
+        Ground { input, in_pitch, out, out_pitch }
+    }
+
+    #[test]
+    fn it_correlates() {
+        for isas in sets() {
+            for layout in layouts() {
+                let layered = Layered::new(layout, &isas).unwrap();
+                let (mut tile, mut taps) = (noise(5), noise(9));
+                let input = gathered(&layout, |_, _, _| tile());
+                let template: Vec<f64> = (0..layout.template.iter().product()).map(|_| f64::from(taps())).collect();
+                let expected = expected(&layout, &input, &template);
+                let (spectra, mut scratch) = (layered.prepare(&template), layered.scratch());
+                let (in_pitch, pitch) = layout.pitches();
+                let [depth, height, width] = layout.tile();
+                let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
+                let tolerance = 1e-6 * norm * (layout.length as f64).sqrt();
+                // Whole tiles, and cut ones: by planes, without a second tile, by a few rows and columns.
+                for outputs in [[depth, height, width], [depth - 1, height - 7, width - 5], [1, 1, 1], layout.outputs] {
+                    let mut out = Aligned::new(f32::NAN, pitch.elements());
+                    layered.run(ground(&layout, &input, &mut out), &spectra, &mut scratch, outputs);
+                    for (z, y) in (0..outputs[0]).flat_map(|z| (0..outputs[1]).map(move |y| (z, y))) {
+                        for x in 0..outputs[2] {
+                            let got = f64::from(out[z * pitch.plane + y * pitch.row + x]);
+                            let want = expected[z * in_pitch.plane + y * in_pitch.row + x];
+                            assert!((got - want).abs() <= tolerance, "{isas} {layout:?} {outputs:?} at {z},{y},{x}: {got} for {want}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// As the test of `planar.rs` that is called the same: the largest error of a result over what the model of `doubt.rs` grants it.
+    #[test]
+    fn errors_stay_within_their_estimate() {
+        for isas in sets() {
+            let mut ratios = Ratios::default();
+            for seed in 0.. {
+                if seed > 0 && ratios.enough() {
+                    break;
+                }
+                for layout in layouts().into_iter().filter(|layout| layout.length == 64 || seed > 0) {
+                    errors_of(&layout, &isas, 100 * seed, &mut ratios);
+                }
+            }
+            ratios.judge(&format!("planes of volumes, {isas}"));
+        }
+    }
+
+    /// Adds every panel of a tile of each image, as it is and with every second plane negated, so that planes cancel, under a template
+    /// of noise and a smooth one.
+    fn errors_of(layout: &Layout, isas: &IsaSet, seed: u64, ratios: &mut Ratios) {
+        let layered = Layered::new(*layout, isas).unwrap();
+        let (in_pitch, pitch) = layout.pitches();
+        let (mut scratch, mut out) = (layered.scratch(), Aligned::new(0.0, pitch.elements()));
+        let [depth, height, width] = layout.tile();
+        for ((kind, (name, image)), alternate) in hard::IMAGES.iter().enumerate().flat_map(|image| [(image, false), (image, true)]) {
+            let mut tile = noise(seed + kind as u64 + 3);
+            let input = gathered(layout, |z, y, x| {
+                let sample = image(y, x, tile());
+                if alternate && z % 2 == 1 { -sample } else { sample }
+            });
+            let squares: Vec<_> = input
+                .chunks(in_pitch.plane)
+                .map(|plane| hard::window_squares(plane, in_pitch.row, [layout.template[1], layout.template[2]]))
+                .collect();
+            for smooth in [false, true] {
+                let template = hard::template(layout.template.iter().product(), smooth, noise(seed + kind as u64 + 50));
+                let expected = expected(layout, &input, &template);
+                layered.run(ground(layout, &input, &mut out), &layered.prepare(&template), &mut scratch, layout.tile());
+                let (len, layers) = ((layout.length * layout.length) as f64, layout.template[0] as f64);
+                let doubt = hard::doubt(&template, Rounding::Layered { len, layers });
+                let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
+                for z in 0..depth {
+                    let figure = scratch.figures[layout.plane_of(z)];
+                    let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
+                    for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
+                        let want = expected[z * in_pitch.plane + y * in_pitch.row + x];
+                        let error = (f64::from(out[z * pitch.plane + y * pitch.row + x]) - want).abs();
+                        let square = squares[z..z + layout.template[0]].iter().map(|plane| plane(y, x)).sum();
+                        let what = || format!("{isas} {layout:?} {name}, alternate {alternate}, smooth {smooth} at {z},{y},{x}");
+                        ratios.add(kind, error, limits, square, what);
+                    }
+                }
             }
         }
     }

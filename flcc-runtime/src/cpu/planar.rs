@@ -20,7 +20,7 @@ use rustfft::num_complex::Complex64;
 
 use super::aligned::Aligned;
 use super::butterfly::{self, Complex, LAST, dft, forward, inverse, last, twist};
-use super::isa::{Isa, IsaSet, Vectors};
+use super::isa::{self, Isa, IsaSet, Vectors};
 use super::simd::{Job, Simd};
 use crate::pad::Pitch;
 
@@ -56,19 +56,28 @@ impl Layout {
         let [height, width] = self.tile();
         let reach = if self.line { [1, self.length * self.length] } else { [self.length; 2] };
         let [rows, columns] = [height + reach[0] - self.outputs[0], width + reach[1] - self.outputs[1]];
-        let pitch = |width: usize| {
-            let row = width.next_multiple_of(16);
-            // Rows half a page apart would fall on few sets of the cache.
-            if row.is_multiple_of(256) { row + 16 } else { row }
-        };
-        let (input, output) = (pitch(columns), pitch(width.next_multiple_of(16) + 16));
+        let (input, output) = (padded(columns), padded(width.next_multiple_of(16) + 16));
         (Pitch { row: input, plane: input * rows, rows, planes: 1 }, Pitch { row: output, plane: output * height, rows: height, planes: 1 })
     }
 
+    /// Samples that the transforms of these outputs of a tile reach: height and width.
+    pub fn reach(&self, outputs: [usize; 2]) -> [usize; 2] {
+        let [rows, pairs] = self.needed(outputs);
+        let reach = if self.line { [1, self.length * self.length] } else { [self.length; 2] };
+        [(rows - 1) * self.outputs[0] + reach[0], (2 * pairs - 1) * self.outputs[1] + reach[1]]
+    }
+
     /// Rows of pairs and pairs in a row that have some of these outputs.
-    fn needed(&self, [height, width]: [usize; 2]) -> [usize; 2] {
+    pub(super) fn needed(&self, [height, width]: [usize; 2]) -> [usize; 2] {
         [height.div_ceil(self.outputs[0]), width.div_ceil(2 * self.outputs[1])]
     }
+}
+
+/// From one row of a buffer to the next.
+pub fn padded(width: usize) -> usize {
+    let row = width.next_multiple_of(16);
+    // Rows half a page apart would fall on few sets of the cache.
+    if row.is_multiple_of(256) { row + 16 } else { row }
 }
 
 /// Two planes of numbers.
@@ -267,29 +276,49 @@ impl Planar {
     /// Rows of `out` are written up to the next vector past `outputs`; of a line, up to the next row of the transform.
     pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut PlanarScratch, outputs: [usize; 2]) {
         let Ground { input, in_row, out, out_row } = ground;
-        let [height, width] = self.layout.outputs;
+        let Layout { length, line, outputs: [height, width], .. } = self.layout;
         let [rows, pairs] = self.layout.needed(outputs);
+        let pitches = if line { [length; 2] } else { [in_row, out_row] };
         for row in 0..rows {
             for pair in 0..pairs {
                 let x = 2 * pair * width;
-                let left = [outputs[1] - x, (outputs[1] - x).saturating_sub(width)].map(|left| left.min(width));
-                let wanted = |left: usize| if left > 0 { self.layout.length } else { 0 };
-                let (pitches, rows, columns) = if self.layout.line {
-                    ([self.layout.length; 2], left[0].div_ceil(self.layout.length), left.map(wanted))
-                } else {
-                    ([in_row, out_row], (outputs[0] - row * height).min(height), left)
-                };
-                let job = Pair {
-                    buffers: Buffers { twiddles: &self.twiddles, strip: &mut scratch.strip, tile: scratch.tile.parts() },
-                    turns: self.turns.as_ref(),
-                    samples: Samples { from: &input[row * height * in_row + x..], pitch: pitches[0], beside: width },
-                    template,
-                    out: &mut out[row * height * out_row + x..],
-                    wanted: Results { pitch: pitches[1], beside: width, rows, columns },
-                };
-                scratch.figures[row * self.layout.pairs[1] + pair] = by_length(&self.vectors, self.layout.length, job);
+                let results = self.results([row, pair], outputs, pitches[1]);
+                let samples = Samples { from: &input[row * height * in_row + x..], pitch: pitches[0], beside: width };
+                self.pair([row, pair], samples, template, scratch, (&mut out[row * height * out_row + x..], results), None);
             }
         }
+    }
+
+    /// What is written of a pair, by its row and its place there, of the first `outputs` of a tile.
+    pub(super) fn results(&self, [row, pair]: [usize; 2], outputs: [usize; 2], pitch: usize) -> Results {
+        let Layout { length, line, outputs: [height, width], .. } = self.layout;
+        let x = 2 * pair * width;
+        let left = [outputs[1] - x, (outputs[1] - x).saturating_sub(width)].map(|left| left.min(width));
+        let (rows, columns) = if line {
+            (left[0].div_ceil(length), left.map(|left| if left > 0 { length } else { 0 }))
+        } else {
+            ((outputs[0] - row * height).min(height), left)
+        };
+        Results { pitch, beside: width, rows, columns, room: usize::MAX }
+    }
+
+    /// The cross term of a pair, by its row and its place there, and its figure; with `next`, that of the pair after it, whose samples
+    /// do not lie in a buffer, and neither do the results.
+    pub(super) fn pair(
+        &self,
+        [row, pair]: [usize; 2],
+        samples: Samples<'_>,
+        template: &Planes,
+        scratch: &mut PlanarScratch,
+        (out, wanted): (&mut [f32], Results),
+        next: Option<Lines>,
+    ) -> Figure {
+        let PlanarScratch { strip, tile, figures } = scratch;
+        let buffers = Buffers { twiddles: &self.twiddles, strip, tile: tile.parts() };
+        let job = Pair { buffers, turns: self.turns.as_ref(), samples, template, out, wanted, next };
+        let figure = by_length(&self.vectors, self.layout.length, job);
+        figures[row * self.layout.pairs[1] + pair] = figure;
+        figure
     }
 }
 
@@ -318,6 +347,68 @@ struct Pair<'a> {
     /// From the first output of the first tile.
     out: &'a mut [f32],
     wanted: Results,
+    /// The samples of the next pair, to be asked for.
+    next: Option<Lines>,
+}
+
+/// Rows of memory that will be used.
+#[derive(Clone, Copy)]
+pub(super) struct Lines {
+    /// Of the first row; only asked for, never read.
+    pub(super) from: *const f32,
+    pub(super) pitch: usize,
+    pub(super) rows: usize,
+    pub(super) width: usize,
+}
+
+impl Lines {
+    /// Those of these values.
+    pub(super) fn new(values: &[f32], pitch: usize, rows: usize, width: usize) -> Lines {
+        Lines { from: values.as_ptr(), pitch, rows, width }
+    }
+
+    fn count(&self) -> usize {
+        self.rows * self.width.div_ceil(LINE)
+    }
+}
+
+/// Values of a cache line.
+const LINE: usize = 16;
+
+/// What is asked for while a pair is transformed, a few lines at each step: its results, to be written, then the next pair's samples.
+pub(super) struct Ahead {
+    results: Lines,
+    samples: Lines,
+    each: usize,
+    x: usize,
+}
+
+impl Ahead {
+    fn new(results: Lines, samples: Lines, steps: usize) -> Ahead {
+        Ahead { results, samples, each: (results.count() + samples.count()).div_ceil(steps), x: 0 }
+    }
+
+    /// One of the steps.
+    #[inline(always)]
+    pub(super) fn step(&mut self) {
+        let Ahead { results, samples, each, x } = self;
+        for _ in 0..*each {
+            let writes = results.rows > 0;
+            let lines = if writes { &mut *results } else { &mut *samples };
+            let address = lines.from.wrapping_add(*x);
+            if writes {
+                isa::ask_line::<true>(address);
+            } else {
+                isa::ask_line::<false>(address);
+            }
+            *x += LINE;
+            if *x >= lines.width {
+                *x = 0;
+                lines.from = lines.from.wrapping_add(lines.pitch);
+                lines.rows = lines.rows.saturating_sub(1);
+            }
+        }
+    }
 }
 
 /// What transforms of a pair of tiles work with.
@@ -338,6 +429,8 @@ pub(super) struct Results {
     /// Outputs wanted of each.
     pub(super) rows: usize,
     pub(super) columns: [usize; 2],
+    /// Values of a row, from the first tile's, that may be written.
+    pub(super) room: usize,
 }
 
 /// A pair under transforms of `N` samples.
@@ -349,9 +442,16 @@ impl<const N: usize> Job for Sized<'_, N> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> Figure {
         let mut pair = self.0;
-        let (energy, column) = pair.buffers.columns_forward::<S, N>(s, &pair.samples);
-        let result = pair.rows::<S, N>(s);
-        let peak = pair.buffers.columns_back::<S, N>(s, pair.out, &pair.wanted);
+        let mut ahead = pair.next.map(|samples| {
+            let Results { pitch, rows, columns, .. } = pair.wanted;
+            let groups = N / S::LANES;
+            // Butterflies of the stages that take steps.
+            let steps = (groups + columns[0].div_ceil(S::LANES)) * (N / first_radix(N)) + groups * (N / LAST);
+            Ahead::new(Lines::new(pair.out, pitch, rows, columns[0] + columns[1]), samples, steps)
+        });
+        let (energy, column) = pair.buffers.columns_forward::<S, N>(s, &pair.samples, ahead.as_mut());
+        let result = pair.rows::<S, N>(s, ahead.as_mut());
+        let peak = pair.buffers.columns_back::<S, N>(s, pair.out, &pair.wanted, ahead.as_mut());
         Figure { energy, result, peak, column }
     }
 }
@@ -359,7 +459,7 @@ impl<const N: usize> Job for Sized<'_, N> {
 impl Pair<'_> {
     /// Along the rows of the tile, times the template's spectrum, and back; returns the mean square of the results.
     #[inline(always)]
-    fn rows<S: Simd, const N: usize>(&mut self, s: S) -> f64 {
+    fn rows<S: Simd, const N: usize>(&mut self, s: S, mut ahead: Option<&mut Ahead>) -> f64 {
         let mut result = 0.0;
         let [tile_re, tile_im] = &mut self.buffers.tile;
         let (tile_re, tile_im) = (S::rows_mut(tile_re), S::rows_mut(tile_im));
@@ -372,7 +472,8 @@ impl Pair<'_> {
                 turn::<S, false>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range.clone()]);
             }
             to_last::<S, N>(s, re, im, twiddles);
-            result += product(s, re, im, &template_re[range.clone()], &template_im[range.clone()]);
+            let template = (&template_re[range.clone()], &template_im[range.clone()]);
+            result += product(s, re, im, template, ahead.as_deref_mut());
             from_last::<S, N>(s, re, im, twiddles);
             if let Some(turns) = self.turns {
                 turn::<S, true>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range]);
@@ -383,9 +484,15 @@ impl Pair<'_> {
 }
 
 impl Buffers<'_> {
-    /// Down the columns, then transposed into the tile; returns the sum of squares of the samples, and the largest of a column.
+    /// Down the columns, then transposed into the tile, while lines of the results are asked for; returns the sum of squares of the
+    /// samples, and the largest of a column.
     #[inline(always)]
-    pub(super) fn columns_forward<S: Simd, const N: usize>(&mut self, s: S, samples: &Samples<'_>) -> (f64, f64) {
+    pub(super) fn columns_forward<S: Simd, const N: usize>(
+        &mut self,
+        s: S,
+        samples: &Samples<'_>,
+        mut ahead: Option<&mut Ahead>,
+    ) -> (f64, f64) {
         let (mut energy, mut largest) = (0.0, s.splat(0.0));
         let (re, im) = (&mut S::rows_mut(&mut self.strip.re)[..N], &mut S::rows_mut(&mut self.strip.im)[..N]);
         let [tile_re, tile_im] = &mut self.tile;
@@ -394,8 +501,8 @@ impl Buffers<'_> {
         for strip in 0..N / S::LANES {
             let samples = Samples { from: &samples.from[strip * S::LANES..], ..*samples };
             let columns = match N {
-                64 | 512 => samples.first::<S, 8, N>(s, re, im, &twiddles[0]),
-                _ => samples.first::<S, 4, N>(s, re, im, &twiddles[0]),
+                64 | 512 => samples.first::<S, 8, N>(s, re, im, &twiddles[0], ahead.as_deref_mut()),
+                _ => samples.first::<S, 4, N>(s, re, im, &twiddles[0], ahead.as_deref_mut()),
             };
             energy += f64::from(s.total(columns));
             largest = s.larger_magnitude(columns, largest);
@@ -410,40 +517,21 @@ impl Buffers<'_> {
         (energy, f64::from(f32::from_bits(s.largest(largest))))
     }
 
-    /// Along the rows of the tile, to their frequencies.
+    /// Transposed out of the tile, and up the columns that are wanted, while samples of the next pair are asked for; returns the largest
+    /// magnitude of a result.
     #[inline(always)]
-    pub(super) fn rows_forward<S: Simd, const N: usize>(&mut self, s: S) {
-        let [re, im] = &mut self.tile;
-        let (re, im) = (S::rows_mut(re), S::rows_mut(im));
-        for group in 0..N / S::LANES {
-            let range = group * stride(N)..group * stride(N) + N;
-            let (re, im) = (&mut re[range.clone()], &mut im[range]);
-            to_last::<S, N>(s, re, im, self.twiddles);
-            last(s, re, im);
-        }
-    }
-
-    /// Along the rows of the tile, back from their frequencies.
-    #[inline(always)]
-    pub(super) fn rows_back<S: Simd, const N: usize>(&mut self, s: S) {
-        let [re, im] = &mut self.tile;
-        let (re, im) = (S::rows_mut(re), S::rows_mut(im));
-        for group in 0..N / S::LANES {
-            let range = group * stride(N)..group * stride(N) + N;
-            let (re, im) = (&mut re[range.clone()], &mut im[range]);
-            first_back(s, re, im);
-            from_last::<S, N>(s, re, im, self.twiddles);
-        }
-    }
-
-    /// Transposed out of the tile, and up the columns that are wanted; returns the largest magnitude of a result.
-    #[inline(always)]
-    pub(super) fn columns_back<S: Simd, const N: usize>(&mut self, s: S, out: &mut [f32], wanted: &Results) -> f64 {
+    pub(super) fn columns_back<S: Simd, const N: usize>(
+        &mut self,
+        s: S,
+        out: &mut [f32],
+        wanted: &Results,
+        mut ahead: Option<&mut Ahead>,
+    ) -> f64 {
         let mut largest = s.splat(0.0);
         let (re, im) = (&mut S::rows_mut(&mut self.strip.re)[..N], &mut S::rows_mut(&mut self.strip.im)[..N]);
         let [tile_re, tile_im] = &self.tile;
         let (tile_re, tile_im) = (S::rows(tile_re), S::rows(tile_im));
-        let &Results { pitch, beside, rows, columns } = wanted;
+        let &Results { pitch, beside, rows, columns, room } = wanted;
         // The first tile's last vector may reach into the second's outputs, which are written after it.
         for strip in (0..columns[0].div_ceil(S::LANES)).rev() {
             for group in 0..N / S::LANES {
@@ -453,15 +541,39 @@ impl Buffers<'_> {
             }
             first_back(s, re, im);
             before_last::<S, N>(s, re, im, self.twiddles);
-            let wanted = Wanted { pitch, beside: (strip * S::LANES < columns[1]).then_some(beside), rows };
+            let x = strip * S::LANES;
+            let lanes = [room - x, room.saturating_sub(beside.saturating_add(x))].map(|room| room.min(S::LANES));
+            let wanted = Wanted { pitch, beside: (x < columns[1]).then_some(beside), rows, lanes };
             let out = &mut out[strip * S::LANES..];
             let peaks = match N {
-                64 | 512 => wanted.last_back::<S, 8, N>(s, re, im, &self.twiddles[0], out),
-                _ => wanted.last_back::<S, 4, N>(s, re, im, &self.twiddles[0], out),
+                64 | 512 => wanted.last_back::<S, 8, N>(s, re, im, &self.twiddles[0], out, ahead.as_deref_mut()),
+                _ => wanted.last_back::<S, 4, N>(s, re, im, &self.twiddles[0], out, ahead.as_deref_mut()),
             };
             largest = s.larger_magnitude(peaks, largest);
         }
         f64::from(f32::from_bits(s.largest(largest)))
+    }
+}
+
+/// Along the rows of a group of frequencies, to theirs.
+#[inline(always)]
+pub(super) fn rows_forward<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+    to_last::<S, N>(s, re, im, twiddles);
+    last(s, re, im);
+}
+
+/// Back from them.
+#[inline(always)]
+pub(super) fn rows_back<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+    first_back(s, re, im);
+    from_last::<S, N>(s, re, im, twiddles);
+}
+
+/// The radix of a transform's first stage.
+const fn first_radix(length: usize) -> usize {
+    match length {
+        64 | 512 => 8,
+        _ => 4,
     }
 }
 
@@ -509,15 +621,20 @@ impl Samples<'_> {
         re: &mut [S::Row],
         im: &mut [S::Row],
         twiddles: &[[f32; 2]],
+        mut ahead: Option<&mut Ahead>,
     ) -> S::Single {
         let m = N / R;
         let (re, im) = (&mut re[..N], &mut im[..N]);
         let mut energy = s.splat(0.0);
         for k in 0..m {
+            if let Some(ahead) = &mut ahead {
+                ahead.step();
+            }
+            let (at, step) = (k * self.pitch, m * self.pitch);
+            let (first, second) = (s.load_apart::<R>(self.from, at, step), s.load_apart::<R>(self.from, at + self.beside, step));
             let mut x = [Complex::zero(s); R];
             for (q, x) in x.iter_mut().enumerate() {
-                let at = (k + q * m) * self.pitch;
-                *x = Complex { re: s.load_at(self.from, at), im: s.load_at(self.from, at + self.beside) };
+                *x = Complex { re: first[q], im: second[q] };
                 energy = x.square(s, energy);
             }
             dft(s, &mut x);
@@ -538,6 +655,8 @@ pub(super) struct Wanted {
     /// From the first tile's results to the second's, if those are wanted.
     pub(super) beside: Option<usize>,
     pub(super) rows: usize,
+    /// Lanes of either that there is room for.
+    pub(super) lanes: [usize; 2],
 }
 
 impl Wanted {
@@ -550,29 +669,55 @@ impl Wanted {
         im: &[S::Row],
         twiddles: &[[f32; 2]],
         out: &mut [f32],
+        mut ahead: Option<&mut Ahead>,
     ) -> S::Single {
         let m = N / R;
         let (re, im) = (&re[..N], &im[..N]);
         let mut largest = s.splat(0.0);
         for k in 0..m {
+            if let Some(ahead) = &mut ahead {
+                ahead.step();
+            }
             let mut x = [Complex::zero(s); R];
             for (q, x) in x.iter_mut().enumerate() {
                 *x = Complex { re: s.load(&im[k + q * m]), im: s.load(&re[k + q * m]) };
             }
             twist(s, &mut x, twiddles, k);
             dft(s, &mut x);
+            let mut parts = [[s.splat(0.0); R]; 2];
             for (q, x) in x.iter().enumerate() {
                 largest = s.larger_magnitude(x.im, s.larger_magnitude(x.re, largest));
-                let row = k + q * m;
-                if row < self.rows {
-                    s.store_at(out, row * self.pitch, x.im);
-                    if let Some(beside) = self.beside {
-                        s.store_at(out, row * self.pitch + beside, x.re);
-                    }
-                }
+                (parts[0][q], parts[1][q]) = (x.im, x.re);
+            }
+            let (at, step, count) = (k * self.pitch, m * self.pitch, self.rows.saturating_sub(k).div_ceil(m));
+            store_lanes(s, out, [at, step], parts[0], [count, self.lanes[0]]);
+            if let Some(beside) = self.beside {
+                store_lanes(s, out, [at + beside, step], parts[1], [count, self.lanes[1]]);
             }
         }
         largest
+    }
+}
+
+/// So many lanes of the first `count` vectors to the values from `at`, `step` apart.
+#[inline(always)]
+fn store_lanes<S: Simd, const R: usize>(
+    s: S,
+    out: &mut [f32],
+    [at, step]: [usize; 2],
+    vectors: [S::Single; R],
+    [count, lanes]: [usize; 2],
+) {
+    if lanes >= S::LANES {
+        s.store_apart(out, at, step, vectors, count);
+        return;
+    }
+    for (q, vector) in vectors.iter().enumerate() {
+        if q < count {
+            let mut row = [0.0; 16];
+            s.store_at(&mut row, 0, *vector);
+            out[at + q * step..][..lanes].copy_from_slice(&row[..lanes]);
+        }
     }
 }
 
@@ -606,10 +751,19 @@ pub(super) fn before_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: 
 
 /// The last stage forward, the product and the first stage back of a group of rows; returns the product's sum of squares.
 #[inline(always)]
-fn product<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], template_re: &[S::Row], template_im: &[S::Row]) -> f64 {
+fn product<S: Simd>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    (template_re, template_im): (&[S::Row], &[S::Row]),
+    mut ahead: Option<&mut Ahead>,
+) -> f64 {
     let mut squares = s.splat(0.0);
     let template = template_re.chunks_exact(LAST).zip(template_im.chunks_exact(LAST));
     for ((re, im), (template_re, template_im)) in re.chunks_exact_mut(LAST).zip(im.chunks_exact_mut(LAST)).zip(template) {
+        if let Some(ahead) = &mut ahead {
+            ahead.step();
+        }
         let mut x = [Complex::zero(s); LAST];
         for (q, x) in x.iter_mut().enumerate() {
             *x = Complex { re: s.load(&re[q]), im: s.load(&im[q]) };

@@ -177,14 +177,13 @@ mod cost {
     pub fn pair(length: usize, isas: &IsaSet) -> f64 {
         let samples = (length * length) as f64;
         // Past the second-level cache every pass goes to memory.
-        let far = if length > 512 {
-            2.0
-        } else if length > 256 {
-            1.5
-        } else {
-            1.0
+        let far = match length {
+            0..=128 => 1.0,
+            129..=256 => 1.4,
+            257..=512 => 1.7,
+            _ => 2.2,
         };
-        let each = if isas.has(Isa::Avx512) { 0.055 } else { 0.07 };
+        let each = if isas.has(Isa::Avx512) { 0.08 } else { 0.1 };
         2.0 * samples * samples.log2() * each * far
     }
 
@@ -450,11 +449,17 @@ impl FourierSolver {
         let [_, rows, columns] = spec.mode_region().shape.padded();
         let whole = |length: usize| length + 1 >= (height + rows).max(width + columns);
         let layouts = planar::LENGTHS.into_iter().filter(|&length| whole(length) || length >= height.max(width) + length / 8);
-        let offer = |length| match whole(length) {
-            true => self.whole_offer(spec, halved::Layout { length, outputs: [rows, columns], template: [height, width] }, isas, isa),
-            false => self.pair_offer(spec, pair_layout(spec, length), isas, isa),
+        let offers = |length| match whole(length) {
+            true => vec![self.whole_offer(spec, halved::Layout { length, outputs: [rows, columns], template: [height, width] }, isas, isa)],
+            false => {
+                let layout = pair_layout(spec, length);
+                let across = columns.div_ceil(2 * layout.outputs[1]);
+                let band = planar::Layout { pairs: [1, across], ..layout };
+                let bands = strips(spec, DType::F32) && band != layout;
+                bands.then_some(band).into_iter().chain([layout]).map(|layout| self.pair_offer(spec, layout, isas, isa)).collect()
+            }
         };
-        layouts.map(offer).collect()
+        layouts.flat_map(offers).collect()
     }
 
     /// An offer of a transform that the whole result fits in.
@@ -482,9 +487,13 @@ impl FourierSolver {
         let pairs = (layout.pairs[0] * layout.pairs[1]) as f64 * Tiling::new(spec, tile).count() as f64;
         let (gathered, results) = volumes(spec, covered);
         let templates = spec.templates() as f64;
-        let estimate_ns = pairs * templates * cost::pair(layout.length, &isas) * if layout.line { 1.2 } else { 1.0 }
-            + gathered * cost::GATHER
-            + results * templates * cost::finish(spec.op().measure(), false);
+        // As wide as the result, tiles are read and written where they lie.
+        let around = if strips(spec, DType::F32) && wide(spec, tile) && !layout.line {
+            gathered * 0.1
+        } else {
+            gathered * cost::GATHER + results * templates * cost::finish(spec.op().measure(), false)
+        };
+        let estimate_ns = pairs * templates * cost::pair(layout.length, &isas) * if layout.line { 1.2 } else { 1.0 } + around;
         let size = if layout.line { (layout.length * layout.length).to_string() } else { join(&[layout.length; 2], "x") };
         let key = KernelKey {
             op: "fourier".into(),

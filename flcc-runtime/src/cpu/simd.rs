@@ -53,6 +53,10 @@ pub trait Simd: Copy {
     fn load_at(self, values: &[f32], at: usize) -> Self::Single;
     /// To the values from `at`.
     fn store_at(self, values: &mut [f32], at: usize, value: Self::Single);
+    /// `R` vectors, from `at` and each `step` values after the one before.
+    fn load_apart<const R: usize>(self, values: &[f32], at: usize, step: usize) -> [Self::Single; R];
+    /// The first `count` of some vectors to such places.
+    fn store_apart<const R: usize>(self, values: &mut [f32], at: usize, step: usize, vectors: [Self::Single; R], count: usize);
     /// `a + b`
     fn add(self, a: Self::Single, b: Self::Single) -> Self::Single;
     /// `a - b`

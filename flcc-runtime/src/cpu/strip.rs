@@ -1,18 +1,24 @@
-//! The shortest way: correlation of f32 by a direct kernel, from the image's own rows to the result's own rows.
+//! The shortest way: correlation of f32 from the image's own rows to the result's own rows.
 //!
-//! For tiles as wide as the result whose samples all lie in the image. Afterwards, when they are in the cache, they are looked
-//! at once, for NaN, infinities and magnitudes that need a scale; with any of these the tile is computed again in the usual
-//! way, over what was written. A kernel computes whole blocks, and a
-//! result has no room for more, so what is left at the right and below is computed by blocks that end there: an output
-//! does not depend on where in a block it lies, so what is computed twice is the same twice, and the same as the usual way's.
+//! For tiles as wide as the result. Samples are looked at once, for NaN, infinities and magnitudes that need a scale; with any of these
+//! the tile is computed again in the usual way, over what was written.
+//!
+//! By a direct kernel, where all samples lie in the image: it computes whole blocks, and a result has no room for more, so what is left at
+//! the right and below is computed by blocks that end there: an output does not depend on where in a block it lies, so what is computed
+//! twice is the same twice, and the same as the usual way's.
+//!
+//! By transforms of pairs, which know the energy of their samples: pairs whose reach leaves the image have theirs gathered, one pair at a
+//! time. While a pair is transformed, the lines of the next one's samples and of its own results are asked for.
 
-use flcc_core::view::View;
+use flcc_core::boundary::Boundary;
+use flcc_core::view::{AnyView, View};
 
 use super::direct::{Direct, Slab};
-use super::isa::Vectors;
+use super::isa::{IsaSet, Vectors};
+use super::planar::{self, Lines, Planar, PlanarScratch, Planes, Results};
 use super::real::{Real, power_of_two};
 use super::simd::{Job, Simd};
-use crate::pad::{Pitch, Samples};
+use crate::pad::{self, Pitch, Samples, Target};
 use crate::tiling::TileBox;
 
 /// Where a tile's results go: rows of the result, from the first to the last of the tile.
@@ -93,6 +99,102 @@ impl<'a> Strip<'a> {
         }
         true
     }
+}
+
+/// A tile under transforms of pairs.
+pub struct PairStrip<'a> {
+    /// The transforms.
+    pub planar: &'a Planar,
+    /// The image, twice.
+    pub image: (&'a AnyView<'a>, &'a View<'a, f32>),
+    /// What continues it.
+    pub boundary: Boundary,
+    /// The samples under the tile, and what its transforms reach.
+    pub samples: Samples,
+    /// Outputs of the tile: height and width.
+    pub outputs: [usize; 2],
+    /// The instruction sets that loops are compiled for.
+    pub isas: IsaSet,
+}
+
+impl PairStrip<'_> {
+    /// Computes the tile's rows, with room for a pair's samples and marks; `false`, with some of them written, if some sample is not
+    /// ordinary.
+    pub fn correlate(&self, template: &Planes, scratch: &mut PlanarScratch, [buffer, marks]: [&mut [f32]; 2], rows: Rows<'_>) -> bool {
+        let layout = self.planar.layout();
+        let [height, pairs] = layout.needed(self.outputs);
+        let place = |number: usize| [number / pairs, number % pairs];
+        let mut here = self.reach(place(0));
+        for number in 0..height * pairs {
+            let next = if number + 1 < height * pairs { self.reach(place(number + 1)) } else { None };
+            let ahead = next.as_ref().map(|next| {
+                let Samples { len: [_, rows, width], .. } = next.samples;
+                Lines::new(next.samples(), next.pitch.row, rows, width)
+            });
+            let [y, x] = self.begin(place(number));
+            let results = Results { room: self.outputs[1] - x, ..self.planar.results(place(number), self.outputs, rows.pitch) };
+            let out = (&mut rows.out[y * rows.pitch + x..], results);
+            let beside = layout.outputs[1];
+            if let Some(strip) = here {
+                let samples = planar::Samples { from: strip.samples(), pitch: strip.pitch.row, beside };
+                let figure = self.planar.pair(place(number), samples, template, scratch, out, ahead);
+                if !(ordinary(figure.energy, 2 * layout.length * layout.length) || strip.ordinary(self.planar.vectors())) {
+                    return false;
+                }
+            } else {
+                let pitch = self.pair_pitch();
+                let target = Target { out: &mut *buffer, marks: &mut *marks, pitch, isas: self.isas };
+                let done = pad::gather(self.image.0, self.boundary, self.part(place(number)), 0.0, None, target);
+                if done.marked || done.scale != 1.0 {
+                    return false;
+                }
+                let samples = planar::Samples { from: buffer, pitch: pitch.row, beside };
+                self.planar.pair(place(number), samples, template, scratch, out, ahead);
+            }
+            here = next;
+        }
+        true
+    }
+
+    /// The first output of a pair in the tile.
+    fn begin(&self, [row, pair]: [usize; 2]) -> [usize; 2] {
+        let [height, width] = self.planar.layout().outputs;
+        [row * height, 2 * pair * width]
+    }
+
+    /// What transforms of a pair read: height and width.
+    fn both(&self) -> [usize; 2] {
+        let layout = self.planar.layout();
+        [layout.length, layout.length + layout.outputs[1]]
+    }
+
+    /// The buffer of a pair's samples.
+    fn pair_pitch(&self) -> Pitch {
+        let [rows, columns] = self.both();
+        let row = planar::padded(columns);
+        Pitch { row, plane: row * rows, rows, planes: 1 }
+    }
+
+    /// The tile's samples that a pair's transforms read.
+    fn part(&self, place: [usize; 2]) -> Samples {
+        let (Samples { begin, len }, [y, x], [rows, columns]) = (self.samples, self.begin(place), self.both());
+        let begin = [begin[0], begin[1] + y as isize, begin[2] + x as isize];
+        Samples { begin, len: [1, rows.min(len[1] - y), columns.min(len[2] - x)] }
+    }
+
+    /// Those, if all that the transforms read are the tile's and lie in the image.
+    fn reach(&self, place: [usize; 2]) -> Option<Strip<'_>> {
+        let part = self.part(place);
+        let [rows, columns] = self.both();
+        if part.len == [1, rows, columns] { Strip::new(self.image.1, part) } else { None }
+    }
+}
+
+/// Whether samples of this energy are known to be finite and to be computed with as they are.
+fn ordinary(energy: f64, count: usize) -> bool {
+    let [low, high] = [-<f32 as Real>::REACH, <f32 as Real>::REACH].map(|exponent| power_of_two(exponent).powi(2));
+    // The largest square is at least their mean, and at most their sum.
+    energy >= 2.0 * low * count as f64 && energy <= high / 2.0
 }
 
 /// The bits of the largest magnitude.

@@ -28,7 +28,7 @@ use super::planar::{Figure, Ground, Planar, PlanarScratch, Planes};
 use super::real::Real;
 use super::repair::Panels;
 use super::separable::{Lines, Separable};
-use super::strip::{self, Strip};
+use super::strip::{self, PairStrip, Strip};
 use super::sums;
 use crate::pad::{self, Pitch, Target};
 use crate::tiling::{TileBox, Tiling};
@@ -642,6 +642,9 @@ impl<T: Real> TileContext<T> {
         let AnyView::F32(view) = image else { return None };
         let vectors = Vectors::new(&self.isas)?;
         let strip = match &self.engine {
+            Engine::Planar(planar) if !planar.layout().line => {
+                return self.pair_strip(planar, (image, view), tile, bound, scratch, rows).map(|()| statistics);
+            }
             Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, rows)?,
             Engine::Planar(planar) => self.line_strip(planar, view, tile, bound, scratch.planar.as_mut()?, rows)?,
             _ => return None,
@@ -712,6 +715,48 @@ impl<T: Real> TileContext<T> {
         Some(strip)
     }
 
+    /// That by transforms of pairs, of a whole tile.
+    fn pair_strip<'a>(
+        &self,
+        planar: &Planar,
+        image: (&AnyView<'_>, &View<'_, f32>),
+        tile: &TileBox,
+        bound: &BoundTemplates<T>,
+        scratch: &mut TileScratch<T>,
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
+    ) -> Option<()> {
+        let outputs = [tile.shape[1], tile.shape[2]];
+        if tile.keep != tile.shape.map(|len| (0, len)) {
+            return None;
+        }
+        let samples = self.reached(self.tiling.samples(tile), tile, image.0);
+        let strip = PairStrip { planar, image, samples, boundary: self.spec.boundary(), outputs, isas: self.isas };
+        let (work, buffer, marks) =
+            (scratch.planar.as_mut()?, T::singles_mut(&mut scratch.inputs[0])?, T::singles_mut(&mut scratch.marks)?);
+        for (number, template) in bound.templates.iter().enumerate() {
+            let Prepared::Planes(spectrum) = &template.prepared[0] else { return None };
+            let rows = rows(number, tile.place, 1)?;
+            if !strip.correlate(spectrum, work, [&mut *buffer, &mut *marks], rows) {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// The samples under a tile, and those after them that its transforms reach, on an axis where the image has them all: a tile whose
+    /// transforms read the image itself reads these, and every other way to its cross term is to give the same bits.
+    fn reached(&self, samples: pad::Samples, tile: &TileBox, image: &AnyView<'_>) -> pad::Samples {
+        let (Engine::Planar(planar), Some(Fused::Cross)) = (&self.engine, self.fused) else { return samples };
+        let (reach, lengths) = (planar.layout().reach([tile.shape[1], tile.shape[2]]), image.shape().padded());
+        let mut reached = samples;
+        for (axis, reach) in [(1, reach[0]), (2, reach[1])] {
+            if samples.begin[axis] + reach as isize <= lengths[axis] as isize {
+                reached.len[axis] = reach;
+            }
+        }
+        reached
+    }
+
     /// That by transforms of lines, of a whole tile where the image has all the samples that they reach; returns these.
     fn line_strip<'v, 'a>(
         &self,
@@ -749,6 +794,7 @@ impl<T: Real> TileContext<T> {
         scratch: &mut TileScratch<T>,
     ) -> bool {
         let boundary = self.spec.boundary();
+        let reached = self.reached(samples, tile, image);
         if let (Some(pitch), AnyView::U8(view)) = (self.byte_pitch, image) {
             pad::bytes(view, boundary, samples, &mut scratch.bytes, pitch, &self.isas);
             if self.only_bytes() {
@@ -761,7 +807,7 @@ impl<T: Real> TileContext<T> {
             let free = self.needs().centred && self.scheme.integers.is_none();
             let offset = if free { pad::offset(&view, boundary, samples) } else { 0.0 };
             let target = Target { out: &mut scratch.inputs[channel], marks: &mut scratch.marks, pitch: self.in_pitch, isas: self.isas };
-            let done = pad::gather(&view, boundary, samples, offset, forced, target);
+            let done = pad::gather(&view, boundary, reached, offset, forced, target);
             scratch.factors[channel] = done.scale;
             if done.marked {
                 if !any {
