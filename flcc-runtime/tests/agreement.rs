@@ -78,6 +78,9 @@ fn bytes_by_their_own_kernels() {
         ("corr:u8:101x207*6x5:valid,acc=exact", true),
         ("corr:u8:30x40x90*3x4x5:same", true),
         ("corr:u8:5000*37:full", true),
+        ("corr:u8:90x210*33x50:valid", true),
+        ("corr:u8:90x210*52x52:same,wrap", true),
+        ("corr:u8:90x210*64x67:full", true),
         // Not an integer of a byte, other types, sums that f64 results need: by other kernels.
         ("corr:u8:101x207*5x3:full,constant(256.0)", false),
         ("corr:u8/u16:101x207*5x3:full", false),
@@ -96,7 +99,8 @@ fn bytes_by_their_own_kernels() {
             let planner = planner(threads).method(Method::Direct);
             let offers = DirectSolver.offers(&problem.spec, planner.machine()).unwrap();
             let mut bytes = offers.into_iter().map(|offer| offer.kernel).filter(|key| key.dtype == "u8").peekable();
-            assert_eq!(bytes.peek().is_some(), own && planner.machine().isas().has(Isa::Avx512Vnni), "{spec}");
+            let isas = planner.machine().isas();
+            assert_eq!(bytes.peek().is_some(), own && (isas.has(Isa::Amx) || isas.has(Isa::Avx512Vnni)), "{spec}");
             for key in bytes {
                 let plan = planner.plan_with_kernel(&problem.spec, &key).unwrap();
                 let shown = problem.spec.op().measure() == Measure::Cc;
