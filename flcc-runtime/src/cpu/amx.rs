@@ -4,11 +4,11 @@
 //! integers of 32 bits, modulo `2^32`. The rows of the first are windows of the image, the columns of the second the taps for
 //! neighbouring outputs of a window, each column the same taps a little further down.
 //!
-//! A window is 64 bytes of one, two or four image rows, whatever uses most of them ([`Plot`]), and gives 16 outputs: of as many
-//! output rows 16, 8 or 4 neighbours. In one row of taps it meets up to 49 of them, in two 25 each, in four 13; longer rows take several windows or a window
-//! and a part. All of it is copied once for each tile, to strips: for every 16, 8 or 4 columns what lies below each other, end to
-//! end, so that each window is one line of the cache. A tile that straddles lines takes three times as long to load. Templates of
-//! one row have nothing below each other and find their windows where the image's rows lie.
+//! A window is a line of 64 bytes of one, two or four image rows, whatever wastes least ([`Plot`]), and gives 16 outputs: of as many
+//! output rows 16, 8 or 4 neighbours. So a row of it meets up to 49, 25 or 13 taps; longer template rows take several windows. Before anything
+//! is multiplied the windows of a tile's next 16, 8 or 4 times 16 columns are laid out, those of a product side by side: where windows straddle
+//! lines of the cache, a unit takes three times as long to load them. Templates of one row find theirs where the image's
+//! rows lie.
 //!
 //! Everything but the products themselves is plain code, which the tests also run on an emulated unit.
 
@@ -60,7 +60,7 @@ impl Plot {
         SIDE / self.rows
     }
 
-    /// Bytes of one image row in a strip: what its columns meet, made up so that all rows of a window are whole lines.
+    /// Bytes of one image row that so many neighbours meet, made up so that the rows of a window are whole lines.
     fn stretch(&self) -> usize {
         self.width.saturating_add(self.columns() - 1).div_ceil(self.piece()).saturating_mul(self.piece())
     }
@@ -70,7 +70,7 @@ impl Plot {
         LINE / self.rows
     }
 
-    /// Windows that share their image rows, side by side.
+    /// Windows for all that its image rows meet.
     fn lines(&self) -> usize {
         self.stretch().saturating_mul(self.rows) / LINE
     }
@@ -87,15 +87,15 @@ impl Plot {
 
     /// About how many cycles an output takes in a tile of so many, beside its result.
     ///
-    /// Measured on an Emerald Rapids: a product takes a cycle for each of its windows, but 8 at least, and some for its loads; one of windows that
-    /// straddle lines 40. A piece is copied in 3.
+    /// Measured on an Emerald Rapids: a product takes a cycle for each of its windows, but 8 at least, and some for its loads, 60 in all
+    /// where windows straddle lines, of which few are in flight. A piece is copied in 3.
     pub fn cycles(&self, [depth, height, width]: [usize; 3]) -> f64 {
-        let [bands, strips] = [height.div_ceil(self.rows), width.div_ceil(self.columns())];
-        let windows = (strips / SIDE * SIDE + (strips % SIDE).next_multiple_of(8)) as f64;
-        let [product, piece] = if self.in_place() { [40.0, 0.0] } else { [20.0, 3.0] };
+        let [bands, places] = [height.div_ceil(self.rows), width.div_ceil(self.columns())];
+        let windows = (places / SIDE * SIDE + (places % SIDE).next_multiple_of(8)) as f64;
+        let [product, piece, other] = if self.in_place() { [60.0, 0.0, 1.5] } else { [20.0, 3.0, 0.0] };
         let products = (depth * bands * self.products()) as f64 * windows / SIDE as f64;
-        let pieces = (depth + self.depth - 1) * (height + self.height - 1) * strips * (self.stretch() / self.piece());
-        (product * products + piece * pieces as f64) / (depth * height * width).max(1) as f64
+        let pieces = (depth + self.depth - 1) * (height + self.height - 1) * places * (self.stretch() / self.piece());
+        other + (product * products + piece * pieces as f64) / (depth * height * width).max(1) as f64
     }
 
     /// Groups of four taps, zeros between them counted.
@@ -119,7 +119,7 @@ impl Plot {
         height.div_ceil(self.rows).saturating_mul(self.lines()).saturating_add(self.steps())
     }
 
-    /// Bytes of the windows of 16 strips, of a tile of such outputs.
+    /// Bytes of the windows of 16 places side by side, in a tile of such outputs.
     pub fn room(&self, out: [usize; 3]) -> usize {
         let planes = out[0].saturating_add(self.depth - 1);
         if self.in_place() || out.contains(&0) { 0 } else { self.below(out[1]).saturating_mul(planes).saturating_mul(WINDOWS) }
@@ -204,7 +204,8 @@ mod processor {
     use super::walk::{Sums, Unit, Windows};
     use super::{BLOCK, GROUP, LINE, SIDE, SPAN, granted};
 
-    /// The tile registers of this thread, which are given back when it is dropped.
+    /// The tile registers of this thread, which are given back when it is dropped. Only one is alive at a time: it is made by
+    /// `correlate_tiles`, which lends it to nobody else.
     pub struct Tiles {
         /// Windows of a tile; none before the registers were set.
         windows: usize,
@@ -391,7 +392,7 @@ mod tests {
         assert_eq!(products(32, 32), (1, 32));
         assert_eq!(products(48, 48), (1, 48));
         assert_eq!(products(52, 52), (2, 54));
-        assert_eq!(products(64, 64), (4, 85));
+        assert_eq!(products(64, 64), (2, 99));
         assert_eq!(Plot::new([5, 5, 5]).products(), 5 * 3);
     }
 

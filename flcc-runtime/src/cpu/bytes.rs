@@ -36,7 +36,7 @@ pub struct ByteTile<'a> {
     /// The template as the kernel takes it ([`Taps`]).
     pub template: &'a [[u8; GROUP]],
     /// Room for what a kernel makes of the input first, [`Form::room`] long.
-    pub strips: &'a mut [i8],
+    pub room: &'a mut [i8],
     /// What every output begins with.
     pub bias: i32,
     /// Depth, height and width of the template, in taps; ones in front for fewer axes.
@@ -87,7 +87,7 @@ impl ByteTile<'_> {
         if self.template.len() != groups {
             misfit("as many groups of taps as its shape has,", groups, self.template.len())?;
         }
-        at_least("room for strips of at least", form.room(self.out_shape), self.strips.len())?;
+        at_least("room of at least", form.room(self.out_shape), self.room.len())?;
         let [out_depth, out_height, out_width] = self.out_shape;
         if out_height > 1 {
             at_least("an output row pitch of at least the width,", out_width, self.out_row)?;
@@ -184,8 +184,8 @@ pub struct Ground<'a> {
     pub samples: &'a [i8],
     /// Their pitches.
     pub in_pitch: Pitch,
-    /// Room for strips, [`Bytes::room`] long.
-    pub strips: &'a mut [i8],
+    /// Room for what the kernel makes of them first, [`Bytes::room`] long.
+    pub room: &'a mut [i8],
     /// Sums.
     pub out: &'a mut [f32],
     /// From one row of sums to the next.
@@ -235,13 +235,13 @@ impl Bytes {
 
     /// The cross term of a tile: `out = sum P t`.
     pub fn run(&self, taps: &Taps, ground: Ground<'_>) {
-        let Ground { samples, in_pitch, strips, out, out_row, out_plane, outputs, bits } = ground;
+        let Ground { samples, in_pitch, room, out, out_row, out_plane, outputs, bits } = ground;
         self.kernel.run(&mut ByteTile {
             input: samples.as_chunks().0,
             in_row: in_pitch.row / GROUP,
             in_plane: in_pitch.plane / GROUP,
             template: &taps.groups,
-            strips,
+            room,
             bias: taps.bias,
             kernel_shape: self.shape,
             out,
@@ -338,14 +338,14 @@ pub(super) mod tests {
         let template: Vec<f64> = (0..kd * kh * kw).map(|_| fill.tap(&mut random).into()).collect();
         let mut out = vec![f32::NAN; depth * out_plane + 7];
         let bits = seed.is_multiple_of(3);
-        let mut strips: Vec<i8> = (0..form.room(outputs)).map(|_| random.below(256) as u8 as i8).collect();
+        let mut room: Vec<i8> = (0..form.room(outputs)).map(|_| random.below(256) as u8 as i8).collect();
         let taps = Taps::new(&template, &form);
         (subject.run)(&mut ByteTile {
             input: input.as_chunks().0,
             in_row: pitch.row / GROUP,
             in_plane: pitch.plane / GROUP,
             template: &taps.groups,
-            strips: &mut strips,
+            room: &mut room,
             bias: taps.bias,
             kernel_shape: shape,
             out: &mut out,
@@ -429,7 +429,7 @@ pub(super) mod tests {
                 in_row: 20,
                 in_plane: 0,
                 template: &template,
-                strips: &mut [],
+                room: &mut [],
                 bias: 0,
                 kernel_shape: [1, 3, 3],
                 out: &mut out,

@@ -60,23 +60,19 @@ pub fn walk(unit: &mut impl Unit, tile: &mut ByteTile<'_>) {
     let plot = Plot::new(tile.kernel_shape);
     match plot.columns() {
         _ if plot.in_place() => walk_rows(unit, tile),
-        16 => walk_strips::<16>(unit, &plot, tile),
-        8 => walk_strips::<8>(unit, &plot, tile),
-        _ => walk_strips::<4>(unit, &plot, tile),
+        16 => walk_windows::<16>(unit, &plot, tile),
+        8 => walk_windows::<8>(unit, &plot, tile),
+        _ => walk_windows::<4>(unit, &plot, tile),
     }
 }
 
-/// By strips of `COLUMNS`, 16 of them at a time.
-///
-/// The sums of a block are handed on after the products of the next: a unit's stores are not read before they have reached the cache, and
-/// until then results wait behind them.
+/// By windows of `COLUMNS` neighbours, 16 of them side by side.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn walk_strips<const COLUMNS: usize>(unit: &mut impl Unit, plot: &Plot, tile: &mut ByteTile<'_>) {
+fn walk_windows<const COLUMNS: usize>(unit: &mut impl Unit, plot: &Plot, tile: &mut ByteTile<'_>) {
     let [depth, height, width] = tile.out_shape;
     let (plane, next, block) = (plot.below(height) * WINDOWS, plot.lines() * WINDOWS, BLOCK * plot.rows);
-    let mut sums = [[Sums([0; SPAN]); BLOCK]; 2];
-    let ([mut now, mut before], mut last) = (sums.each_mut(), None);
+    let mut sums = [Sums([0; SPAN]); BLOCK];
     for x in (0..width).step_by(SIDE * COLUMNS) {
         let columns = (width - x).min(SIDE * COLUMNS);
         match plot.piece() {
@@ -87,37 +83,15 @@ fn walk_strips<const COLUMNS: usize>(unit: &mut impl Unit, plot: &Plot, tile: &m
         unit.set(columns.div_ceil(COLUMNS));
         for (z, y) in (0..depth).flat_map(|z| (0..height).step_by(block).map(move |y| (z, y))) {
             let rows = (height - y).min(block);
-            let samples = &tile.strips[z * plane + y / plot.rows * next..];
+            let samples = &tile.room[z * plane + y / plot.rows * next..];
             let windows = Windows { samples, next, plane, step: WINDOWS, pitch: LINE, planes: plot.depth };
-            unit.multiply(windows, tile.template, &mut now[..rows.div_ceil(plot.rows)]);
-            if let Some(last) = last.replace(Block { z, y, x, rows, columns }) {
-                hand_on_block::<COLUMNS>(&last, before, tile);
+            unit.multiply(windows, tile.template, &mut sums[..rows.div_ceil(plot.rows)]);
+            for row in 0..rows {
+                let at = z * tile.out_plane + (y + row) * tile.out_row + x;
+                let (sums, part) = (&sums[row / plot.rows], row % plot.rows);
+                hand_on::<COLUMNS>(sums, part, tile.bias, tile.bits, &mut tile.out[at..at + columns]);
             }
-            std::mem::swap(&mut now, &mut before);
         }
-    }
-    if let Some(last) = last {
-        hand_on_block::<COLUMNS>(&last, before, tile);
-    }
-}
-
-/// Outputs of which there are sums.
-struct Block {
-    z: usize,
-    y: usize,
-    x: usize,
-    rows: usize,
-    columns: usize,
-}
-
-/// The rows of a block to where they belong.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn hand_on_block<const COLUMNS: usize>(block: &Block, sums: &[Sums; BLOCK], tile: &mut ByteTile<'_>) {
-    let parts = SIDE / COLUMNS;
-    for row in 0..block.rows {
-        let at = block.z * tile.out_plane + (block.y + row) * tile.out_row + block.x;
-        hand_on::<COLUMNS>(&sums[row / parts], row % parts, tile.bias, tile.bits, &mut tile.out[at..at + block.columns]);
     }
 }
 
@@ -157,7 +131,7 @@ fn lay_windows<const PIECE: usize>(plot: &Plot, tile: &mut ByteTile<'_>, x: usiz
         let row = &tile.input.as_flattened()[GROUP * (z * tile.in_plane + y * tile.in_row) + x..];
         for part in (0..plot.stretch()).step_by(PIECE) {
             let byte = y * plot.stretch() + part;
-            let lines = &mut tile.strips[z * plane + byte / LINE * WINDOWS..][..WINDOWS];
+            let lines = &mut tile.room[z * plane + byte / LINE * WINDOWS..][..WINDOWS];
             let samples = row[part..].windows(PIECE).step_by(apart).take(columns.div_ceil(apart));
             for (line, samples) in lines.as_chunks_mut::<LINE>().0.iter_mut().zip(samples) {
                 *isa::head_mut::<_, PIECE>(&mut line[byte % LINE..]) = *isa::head(samples);
