@@ -23,6 +23,7 @@ mod unroll;
 /// direct_kernels! {
 ///     { isa = avx512, dtype = f32, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4, unroll = 8 }
 ///     { isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }
+///     { isa = amx, dtype = u8, body = correlate_tiles, lanes = 16 }
 /// }
 /// ```
 ///
@@ -33,7 +34,8 @@ mod unroll;
 ///   that loops over the taps around the written-out register block, as do templates that are no squares
 ///
 /// Bytes (`dtype = u8`) have their products from `avx512vnni` and two bodies, `corr_u8_any_ISA` and `corr_u8_anyline_ISA`, of
-/// `rows` rows and of one row of `line_vectors` times 64 outputs.
+/// `rows` rows and of one row of `line_vectors` times 64 outputs. A row with a `body` emits nothing but its line of the table and its
+/// test, `corr_u8_any_ISA`: that function of the invoking module serves every template and rounds widths up to `lanes`.
 ///
 /// Emitted for each: `corr_T_wN_ISA` for the widths of [`flcc_core::sizes::row_widths`], `corr_T_nN_ISA` for those of
 /// [`flcc_core::sizes::line_widths`], and `corr_T_any_ISA`, `corr_T_anyline_ISA`, `sad_T_any_ISA`, `sad_T_anyline_ISA`.

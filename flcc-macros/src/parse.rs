@@ -7,6 +7,7 @@ use syn::{LitInt, Token, braced};
 /// An instruction set, as far as emitting code for it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
+    Amx,
     Avx512Vnni,
     Avx512,
     Avx2,
@@ -17,6 +18,7 @@ impl Isa {
     /// Its name in kernels and modules.
     pub fn name(self) -> &'static str {
         match self {
+            Isa::Amx => "amx",
             Isa::Avx512Vnni => "avx512vnni",
             Isa::Avx512 => "avx512",
             Isa::Avx2 => "avx2",
@@ -27,6 +29,7 @@ impl Isa {
     /// Its variant of the runtime's `Isa`.
     pub fn variant(self) -> &'static str {
         match self {
+            Isa::Amx => "Amx",
             Isa::Avx512Vnni => "Avx512Vnni",
             Isa::Avx512 => "Avx512",
             Isa::Avx2 => "Avx2",
@@ -38,7 +41,7 @@ impl Isa {
     pub fn features(self) -> Option<&'static str> {
         match self {
             Isa::Avx512Vnni => Some("avx512f,avx512vnni"),
-            Isa::Avx512 => Some("avx512f"),
+            Isa::Amx | Isa::Avx512 => Some("avx512f"),
             Isa::Avx2 => Some("avx2,fma"),
             Isa::Portable => None,
         }
@@ -47,7 +50,7 @@ impl Isa {
     /// The only architecture that has it.
     pub fn target_arch(self) -> Option<&'static str> {
         match self {
-            Isa::Avx512Vnni | Isa::Avx512 | Isa::Avx2 => Some("x86_64"),
+            Isa::Amx | Isa::Avx512Vnni | Isa::Avx512 | Isa::Avx2 => Some("x86_64"),
             Isa::Portable => None,
         }
     }
@@ -55,7 +58,7 @@ impl Isa {
     /// Bytes of one vector.
     pub fn vector_bytes(self) -> usize {
         match self {
-            Isa::Avx512Vnni | Isa::Avx512 => 64,
+            Isa::Amx | Isa::Avx512Vnni | Isa::Avx512 => 64,
             Isa::Avx2 | Isa::Portable => 32,
         }
     }
@@ -122,10 +125,21 @@ pub struct ByteFamily {
     pub line_vectors: usize,
 }
 
+/// A kernel whose body is not emitted: a row of the invocation with a `body`.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub isa: Isa,
+    /// Its function.
+    pub body: Ident,
+    /// Outputs that it computes at least, side by side.
+    pub lanes: usize,
+}
+
 /// One row of the invocation.
 enum Row {
     Floats(Family),
     Bytes(ByteFamily),
+    Written(Written),
 }
 
 /// What kernels take: floats or bytes.
@@ -145,20 +159,23 @@ impl Operand {
 }
 
 const OPERANDS: [Operand; 3] = [Operand::Float(Float::F32), Operand::Float(Float::F64), Operand::Byte];
-const NUMBERS: [&str; 6] = ["rows", "vectors", "line_vectors", "sad_rows", "sad_vectors", "unroll"];
+const ISAS: [Isa; 5] = [Isa::Amx, Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::Portable];
+const NUMBERS: [&str; 7] = ["rows", "vectors", "line_vectors", "sad_rows", "sad_vectors", "unroll", "lanes"];
 
 impl Parse for Row {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let fields;
         let brace = braced!(fields in input);
-        let (mut isa, mut dtype, mut numbers) = (None, None, [None; NUMBERS.len()]);
+        let (mut isa, mut dtype, mut body, mut numbers) = (None, None, None, [None; NUMBERS.len()]);
         while !fields.is_empty() {
             let key: Ident = fields.parse()?;
             fields.parse::<Token![=]>()?;
             let again = if key == "isa" {
-                isa.replace(one_of(&fields.parse()?, &[Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::Portable], Isa::name)?).is_some()
+                isa.replace(one_of(&fields.parse()?, &ISAS, Isa::name)?).is_some()
             } else if key == "dtype" {
                 dtype.replace(one_of(&fields.parse()?, &OPERANDS, Operand::name)?).is_some()
+            } else if key == "body" {
+                body.replace(fields.parse::<Ident>()?).is_some()
             } else if let Some(at) = NUMBERS.iter().position(|name| key == name) {
                 let number: LitInt = fields.parse()?;
                 let value: usize = number.base10_parse()?;
@@ -167,7 +184,7 @@ impl Parse for Row {
                 }
                 numbers[at].replace(value).is_some()
             } else {
-                return Err(syn::Error::new(key.span(), format!("expected isa, dtype, {}; got {key}", NUMBERS.join(", "))));
+                return Err(syn::Error::new(key.span(), format!("expected isa, dtype, body, {}; got {key}", NUMBERS.join(", "))));
             };
             if again {
                 return Err(syn::Error::new(key.span(), format!("{key} is given twice")));
@@ -180,19 +197,24 @@ impl Parse for Row {
         let missing = |name: &str| error(format!("{name} is missing"));
         let number = |name: &str| NUMBERS.iter().zip(numbers).find(|(known, _)| **known == name).and_then(|(_, number)| number);
         let needed = |name: &str| number(name).ok_or_else(|| missing(name));
+        // Every number that a row of the kind does not have is an error.
+        let only = |known: &[&str], row: Row| match NUMBERS.into_iter().find(|name| number(name).is_some() && !known.contains(name)) {
+            Some(name) => Err(error(format!("{} have no {name}", if body.is_some() { "written bodies" } else { "kernels of u8" }))),
+            None => Ok(row),
+        };
         let isa = isa.ok_or_else(|| missing("isa"))?;
+        if let Some(body) = body.clone() {
+            let row = Written { isa, body, lanes: needed("lanes")? };
+            return match dtype.ok_or_else(|| missing("dtype"))? {
+                Operand::Byte => only(&["lanes"], Row::Written(row)),
+                Operand::Float(_) => Err(error("written bodies are of u8".into())),
+            };
+        }
         let (rows, line_vectors) = (needed("rows")?, needed("line_vectors")?);
         match dtype.ok_or_else(|| missing("dtype"))? {
-            Operand::Byte => {
-                if isa != Isa::Avx512Vnni {
-                    return Err(error(format!("kernels of u8 need the products of avx512vnni; got {}", isa.name())));
-                }
-                match ["vectors", "sad_rows", "sad_vectors", "unroll"].into_iter().find(|name| number(name).is_some()) {
-                    Some(name) => Err(error(format!("kernels of u8 have no {name}"))),
-                    None => Ok(Row::Bytes(ByteFamily { isa, rows, line_vectors })),
-                }
-            }
-            Operand::Float(_) if isa == Isa::Avx512Vnni => Err(error("kernels of avx512vnni are of u8".into())),
+            Operand::Byte if isa == Isa::Avx512Vnni => only(&["rows", "line_vectors"], Row::Bytes(ByteFamily { isa, rows, line_vectors })),
+            Operand::Byte => Err(error(format!("kernels of u8 need the products of avx512vnni, or a body; got {}", isa.name()))),
+            Operand::Float(_) if matches!(isa, Isa::Amx | Isa::Avx512Vnni) => Err(error(format!("kernels of {} are of u8", isa.name()))),
             Operand::Float(dtype) => Ok(Row::Floats(Family {
                 isa,
                 dtype,
@@ -219,6 +241,7 @@ fn one_of<T: Copy>(got: &Ident, known: &[T], name: impl Fn(T) -> &'static str) -
 pub struct Families {
     pub floats: Vec<Family>,
     pub bytes: Vec<ByteFamily>,
+    pub written: Vec<Written>,
 }
 
 impl Parse for Families {
@@ -228,6 +251,7 @@ impl Parse for Families {
             match input.parse()? {
                 Row::Floats(family) => families.floats.push(family),
                 Row::Bytes(family) => families.bytes.push(family),
+                Row::Written(kernel) => families.written.push(kernel),
             }
         }
         Ok(families)
@@ -262,15 +286,24 @@ mod tests {
 
     #[test]
     fn an_error_says_what_was_expected() {
-        assert_eq!(error("{ isa = sse9 }"), "expected avx512vnni, avx512, avx2, portable; got sse9");
+        assert_eq!(error("{ isa = sse9 }"), "expected amx, avx512vnni, avx512, avx2, portable; got sse9");
         assert_eq!(error("{ isa = avx2, isa = avx2 }"), "isa is given twice");
         assert_eq!(error("{ isa = avx2, rows = 0 }"), "rows is at least 1");
         assert_eq!(error("{ isa = avx2 }"), "rows is missing");
         assert_eq!(
             error("{ isa = avx2, dtype = u8, rows = 6, line_vectors = 4 }"),
-            "kernels of u8 need the products of avx512vnni; got avx2"
+            "kernels of u8 need the products of avx512vnni, or a body; got avx2"
         );
         assert_eq!(error("{ isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4, unroll = 2 }"), "kernels of u8 have no unroll");
         assert_eq!(error("{ isa = avx512vnni, dtype = f32, rows = 6, line_vectors = 4 }"), "kernels of avx512vnni are of u8");
+        assert_eq!(error("{ isa = amx, dtype = u8, body = correlate_tiles }"), "lanes is missing");
+        assert_eq!(error("{ isa = amx, dtype = f32, body = correlate_tiles, lanes = 16 }"), "written bodies are of u8");
+        assert_eq!(error("{ isa = amx, dtype = u8, body = correlate_tiles, lanes = 16, rows = 6 }"), "written bodies have no rows");
+    }
+
+    #[test]
+    fn a_row_with_a_body_is_read() {
+        let families = syn::parse_str::<Families>("{ isa = amx, dtype = u8, body = correlate_tiles, lanes = 16 }").unwrap();
+        assert_eq!((families.written[0].isa, families.written[0].lanes), (Isa::Amx, 16));
     }
 }

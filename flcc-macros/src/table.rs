@@ -5,7 +5,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::bytes;
-use crate::parse::{ByteFamily, Families, Family, Isa};
+use crate::parse::{ByteFamily, Families, Family, Isa, Written};
 use crate::unroll::{self, Body, Op, Taps};
 
 /// A kernel of the table.
@@ -15,8 +15,10 @@ struct Entry {
     /// Its `Width` in the runtime.
     width: TokenStream,
     block_rows: usize,
-    /// Its function.
+    /// Its function, if that is emitted.
     code: TokenStream,
+    /// What its function is called from the table.
+    path: TokenStream,
 }
 
 /// The modules of bodies, one for each family, and `static KERNELS`.
@@ -36,6 +38,12 @@ pub fn table(families: &Families) -> TokenStream {
         modules.extend(byte_module(&of, &entries));
         rows.extend(entries.iter().map(|entry| row(&of, entry)));
         tests.extend(entries.iter().map(|entry| test(&of, entry)));
+    }
+    for kernel in &families.written {
+        let of = Of { isa: kernel.isa, dtype: "u8", variant: "U8", lanes: kernel.lanes };
+        let entry = written_entry(kernel);
+        rows.extend(row(&of, &entry));
+        tests.extend(test(&of, &entry));
     }
     quote! {
         #modules
@@ -96,7 +104,8 @@ fn entries(family: &Family, shared: &Shared) -> Vec<Entry> {
         } else {
             unroll::instance(&name, of)
         };
-        Entry { name, op: of.op, width, block_rows: of.rows, code }
+        let path = path(family.isa, family.dtype.name(), &name);
+        Entry { name, op: of.op, width, block_rows: of.rows, code, path }
     };
     let mut entries = Vec::new();
     for width in sizes::row_widths() {
@@ -119,9 +128,22 @@ fn byte_entries(family: &ByteFamily) -> Vec<Entry> {
     let entry = |label: &str, width: TokenStream, rows, vectors| {
         let name = format!("corr_u8_{label}_{}", family.isa.name());
         let code = bytes::kernel(&bytes::Body { name: name.clone(), isa: family.isa, rows, vectors });
-        Entry { name, op: Op::Correlate, width, block_rows: rows, code }
+        let path = path(family.isa, "u8", &name);
+        Entry { name, op: Op::Correlate, width, block_rows: rows, code, path }
     };
     vec![entry("any", quote!(Any), family.rows, 1), entry("anyline", quote!(AnyLine), 1, family.line_vectors)]
+}
+
+/// A kernel that serves every template and whose body stands elsewhere.
+fn written_entry(kernel: &Written) -> Entry {
+    let (name, path) = (format!("corr_u8_any_{}", kernel.isa.name()), &kernel.body);
+    Entry { name, op: Op::Correlate, width: quote!(Any), block_rows: 1, code: TokenStream::new(), path: quote!(#path) }
+}
+
+/// A function of a module of bodies.
+fn path(isa: Isa, dtype: &str, name: &str) -> TokenStream {
+    let (module, function) = (module_name(isa, dtype), format_ident!("{name}"));
+    quote!(#module::#function)
 }
 
 /// What the kernels of a family have in common.
@@ -170,9 +192,7 @@ fn byte_module(of: &Of, entries: &[Entry]) -> TokenStream {
 /// A kernel's row of the static table.
 fn row(of: &Of, entry: &Entry) -> TokenStream {
     let cfg = cfg(of.isa);
-    let module = module_name(of.isa, of.dtype);
-    let (name, width) = (&entry.name, &entry.width);
-    let function = format_ident!("{name}");
+    let (name, width, path) = (&entry.name, &entry.width, &entry.path);
     let op = match entry.op {
         Op::Correlate => quote!(Correlate),
         Op::AbsDiff => quote!(AbsDiff),
@@ -189,7 +209,7 @@ fn row(of: &Of, entry: &Entry) -> TokenStream {
             isa: Isa::#isa,
             block_rows: #block_rows,
             lanes: #lanes,
-            entry: Entry::#entry_type(#module::#function),
+            entry: Entry::#entry_type(#path),
         },
     }
 }

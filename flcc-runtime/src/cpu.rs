@@ -1,6 +1,7 @@
 //! The CPU: kernels for its instruction sets and what feeds them.
 
 pub mod aligned;
+pub mod amx;
 pub mod bind;
 pub mod butterfly;
 pub mod bytes;

@@ -10,7 +10,7 @@ use flcc_core::error::SpecError;
 
 use crate::cpu::isa::{ISAS, Isa, IsaSet};
 
-/// The environment variable that leaves out the instruction sets above the one it names: `avx512vnni`, `avx512`, `avx2` or `portable`.
+/// The environment variable that leaves out the instruction sets above the one it names: `amx`, `avx512vnni`, `avx512`, `avx2` or `portable`.
 pub const ISA_VARIABLE: &str = "FLCC_ISA";
 
 /// The machine of a plan.
@@ -306,7 +306,7 @@ cuda: ";
         assert_eq!(restricted(all, Some("avx2")), Ok(IsaSet::of(&[Isa::Avx2])));
         assert_eq!(restricted(IsaSet::of(&[Isa::Avx2]), Some("avx512")), Ok(IsaSet::of(&[Isa::Avx2])));
         let error = restricted(all, Some("sse9")).unwrap_err();
-        assert_eq!(error.to_string(), "FLCC_ISA: expected one of avx512vnni, avx512, avx2, portable, got sse9");
+        assert_eq!(error.to_string(), "FLCC_ISA: expected one of amx, avx512vnni, avx512, avx2, portable, got sse9");
     }
 
     #[test]

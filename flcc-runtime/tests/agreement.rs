@@ -78,6 +78,9 @@ fn bytes_by_their_own_kernels() {
         ("corr:u8:101x207*6x5:valid,acc=exact", true),
         ("corr:u8:30x40x90*3x4x5:same", true),
         ("corr:u8:5000*37:full", true),
+        ("corr:u8:40x150*33x50:valid", true),
+        ("corr:u8:31x140*52x52:same,wrap", true),
+        ("corr:u8:80x150*64x67:valid", true),
         // Not an integer of a byte, other types, sums that f64 results need: by other kernels.
         ("corr:u8:101x207*5x3:full,constant(256.0)", false),
         ("corr:u8/u16:101x207*5x3:full", false),
@@ -92,19 +95,20 @@ fn bytes_by_their_own_kernels() {
     .enumerate()
     {
         let problem = Problem::new(spec, case as u64);
+        let shown = problem.spec.op().measure() == Measure::Cc;
+        let tolerance = if shown { 0.0 } else { problem.tolerance() };
+        let expected: Vec<f64> = match problem.spec.out_type() {
+            DType::F32 if shown => problem.expected().into_iter().map(|sum| f64::from(sum as f32)).collect(),
+            _ => problem.expected(),
+        };
         for threads in [1, 2] {
             let planner = planner(threads).method(Method::Direct);
             let offers = DirectSolver.offers(&problem.spec, planner.machine()).unwrap();
             let mut bytes = offers.into_iter().map(|offer| offer.kernel).filter(|key| key.dtype == "u8").peekable();
-            assert_eq!(bytes.peek().is_some(), own && planner.machine().isas().has(Isa::Avx512Vnni), "{spec}");
+            let isas = planner.machine().isas();
+            assert_eq!(bytes.peek().is_some(), own && (isas.has(Isa::Amx) || isas.has(Isa::Avx512Vnni)), "{spec}");
             for key in bytes {
                 let plan = planner.plan_with_kernel(&problem.spec, &key).unwrap();
-                let shown = problem.spec.op().measure() == Measure::Cc;
-                let tolerance = if shown { 0.0 } else { problem.tolerance() };
-                let expected: Vec<f64> = match problem.spec.out_type() {
-                    DType::F32 if shown => problem.expected().into_iter().map(|sum| f64::from(sum as f32)).collect(),
-                    _ => problem.expected(),
-                };
                 check(&format!("{spec} by {key}"), &problem.run(&plan), &expected, tolerance);
             }
         }

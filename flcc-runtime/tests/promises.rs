@@ -5,8 +5,8 @@ mod common;
 
 use common::{Seed, check, planner, platforms};
 use flcc_runtime::{
-    AnyView, Control, DType, Machine, Method, Oracle, PeakOptions, Pixels, PlanError, Planner, Platform, ScoreMap, Shape, Spec, View,
-    ViewMut, find_peaks,
+    AnyView, Control, DType, Machine, Method, Oracle, PeakOptions, Pixel, Pixels, PlanError, Planner, Platform, ScoreMap, Shape, Spec,
+    View, ViewMut, find_peaks,
 };
 
 const METHODS: [Method; 4] = [Method::Auto, Method::Direct, Method::Fourier, Method::Separable];
@@ -478,6 +478,7 @@ fn strides_change_no_bit() {
         ("corr:f32:190x333*8x5:valid", Some(f32::NAN)),
         ("conv:f32:190x333*7x7:same,reflect", Some(1e30)),
         ("corr:f32:20x40x50*3x3x3:valid", None),
+        ("corr:f32:20x40x50*3x4x5:full", Some(f32::NAN)),
         ("zncc:f32:190x333*12x12:valid", Some(f32::NAN)),
         ("corr:f32:190x333*20x20:full", None),
         ("corr:f32:190x333*20x20:valid", Some(f32::INFINITY)),
@@ -489,45 +490,62 @@ fn strides_change_no_bit() {
         if let Some(special) = special {
             dense[9000] = special;
         }
-        let template = Pixels::F32((0..spec.template().len()).map(|_| seed.normal() as f32).collect());
-        let template = AnyView::dense(&template, spec.template(), 1).unwrap();
-        // Every second element of rows with room at their end.
-        let [depth, height, width] = spec.image().padded();
-        let (row, axes) = (2 * width + 6, spec.image().axes());
-        let mut spread = vec![f32::INFINITY; depth * height * row];
-        for (index, value) in dense.iter().enumerate() {
-            spread[index / width * row + index % width * 2] = *value;
-        }
-        let strides = [(height * row) as isize, row as isize, 2];
-        let images: [AnyView<'_>; 2] = [
-            View::new(&dense, spec.image()).unwrap().into(),
-            View::strided(&spread, 0, spec.image(), &strides[3 - axes..]).unwrap().into(),
-        ];
-        let out = spec.out_shape();
-        let [out_depth, out_height, out_width] = out.padded();
-        for method in [Method::Auto, Method::Direct, Method::Fourier] {
-            let matcher = planner(2).platform(Platform::Cpu).method(method).plan(&spec).unwrap().bind(&[template], None).unwrap();
-            let whole = matcher.execute(&[images[0]]).unwrap().remove(0);
-            let bits = |values: Vec<f64>| -> Vec<u64> { values.into_iter().map(f64::to_bits).collect() };
-            let expected = bits(whole.view().to_f64());
-            for image in images {
-                // Dense results, results with room between rows, and results column by column.
-                let layouts = [
-                    [out_height * out_width, out_width, 1],
-                    [out_height * (out_width + 3), out_width + 3, 1],
-                    [out_height * out_width, 1, out_height],
-                ];
-                for strides in layouts {
-                    let mut results = vec![7.0f32; out_depth * strides[0]];
-                    let strides = strides.map(|stride| stride as isize);
-                    let view = ViewMut::strided(&mut results, 0, out, &strides[3 - axes..]).unwrap();
-                    matcher.execute_into(&[image], &mut [view.into()], &mut matcher.make_scratch(), &Control::default()).unwrap();
-                    let read = View::strided(&results, 0, out, &strides[3 - axes..]).unwrap();
-                    assert!(bits(AnyView::from(read).to_f64()) == expected, "{spec} by {}, {strides:?}", matcher.kernel());
-                    // What lies between rows is not the result's.
-                    let gaps = results.iter().filter(|value| **value == 7.0).count();
-                    assert!(gaps >= results.len() - out.len(), "{spec} by {}: wrote between rows", matcher.kernel());
-                }
+        check_strides(&spec, &dense, f32::INFINITY, &mut seed);
+    }
+    for spec in [
+        "corr:u8:190x333*3x3:valid",
+        "corr:u8:190x333*16x16:valid",
+        "conv:u8:190x333*31x29:same,reflect",
+        "corr:u8:190x333*5x60:full",
+        "corr:u8:20x40x50*3x3x3:valid",
+        "corr:u8:20x40x50*4x5x6:same",
+        "zncc:u8:190x333*12x12:valid",
+    ] {
+        let spec: Spec = spec.parse().unwrap();
+        let dense: Vec<u8> = (0..spec.image().len()).map(|_| seed.bits() as u8).collect();
+        check_strides(&spec, &dense, 255, &mut seed);
+    }
+}
+
+/// An image side by side, and spread among samples that are not its own; results side by side, with room, and column by column.
+fn check_strides<P: Pixel>(spec: &Spec, dense: &[P], other: P, seed: &mut Seed) {
+    let template = Pixels::F64((0..spec.template().len()).map(|_| seed.normal() * 60.0 + 100.0).collect()).cast(spec.template_type());
+    let template = AnyView::dense(&template, spec.template(), 1).unwrap();
+    // Every second element of rows with room at their end, and of planes with room at theirs.
+    let [depth, height, width] = spec.image().padded();
+    let (row, axes) = (2 * width + 6, spec.image().axes());
+    let plane = height * row + 10;
+    let mut spread = vec![other; depth * plane];
+    for (index, value) in dense.iter().enumerate() {
+        spread[index / (width * height) * plane + index / width % height * row + index % width * 2] = *value;
+    }
+    let strides = [plane as isize, row as isize, 2];
+    let images: [AnyView<'_>; 2] =
+        [View::new(dense, spec.image()).unwrap().into(), View::strided(&spread, 0, spec.image(), &strides[3 - axes..]).unwrap().into()];
+    let out = spec.out_shape();
+    let [out_depth, out_height, out_width] = out.padded();
+    for method in [Method::Auto, Method::Direct, Method::Fourier] {
+        let matcher = planner(2).platform(Platform::Cpu).method(method).plan(spec).unwrap().bind(&[template], None).unwrap();
+        let whole = matcher.execute(&[images[0]]).unwrap().remove(0);
+        let bits = |values: Vec<f64>| -> Vec<u64> { values.into_iter().map(f64::to_bits).collect() };
+        let expected = bits(whole.view().to_f64());
+        for image in images {
+            let layouts = [
+                [out_height * out_width, out_width, 1],
+                [out_height * (out_width + 3), out_width + 3, 1],
+                [out_height * out_width + 9, out_width, 1],
+                [out_height * out_width, 1, out_height],
+            ];
+            for strides in layouts {
+                let mut results = vec![f32::NEG_INFINITY; out_depth * strides[0]];
+                let strides = strides.map(|stride| stride as isize);
+                let view = ViewMut::strided(&mut results, 0, out, &strides[3 - axes..]).unwrap();
+                matcher.execute_into(&[image], &mut [view.into()], &mut matcher.make_scratch(), &Control::default()).unwrap();
+                let read = View::strided(&results, 0, out, &strides[3 - axes..]).unwrap();
+                assert!(bits(AnyView::from(read).to_f64()) == expected, "{spec} by {}, {strides:?}", matcher.kernel());
+                // What lies between rows and planes is not the result's.
+                let gaps = results.iter().filter(|value| **value == f32::NEG_INFINITY).count();
+                assert!(gaps >= results.len() - out.len(), "{spec} by {}: wrote between rows", matcher.kernel());
             }
         }
     }

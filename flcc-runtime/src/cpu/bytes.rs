@@ -1,6 +1,6 @@
-//! The direct method for bytes: images and templates of u8, exact sums of products, four taps at a time.
+//! The direct method for bytes: images and templates of u8, exact sums of products, four taps at a time or by tiles (`amx.rs`).
 //!
-//! The instruction adds products of unsigned with signed bytes. Taps are taken as they are and samples less 128, which is one bit
+//! The instructions add products of unsigned with signed bytes. Taps are taken as they are and samples less 128, which is one bit
 //! turned; what that takes from a sum is 128 times the sum of the taps, the [bias](Taps), where the accumulators begin. A tile's
 //! samples are gathered with that bit turned ([`crate::pad::bytes`]): a quarter of what f32 takes, so they stay in the cache, and
 //! every boundary and stride is served the same way.
@@ -8,13 +8,15 @@
 //! Sums are of 32 bits modulo `2^32`; they come out right where the true sum is below `2^31` ([`MOST_TAPS`]), whatever happens
 //! on the way.
 
+use super::aligned::Aligned;
+use super::amx::Plot;
 use super::isa::{Isa, IsaSet};
 use super::kernel::{BoundBytes, Kernel, Misfit, extent};
 use super::table;
 use crate::pad::Pitch;
 
 /// Taps of which each group of products takes as many.
-const GROUP: usize = 4;
+pub(super) const GROUP: usize = 4;
 
 /// The most taps of a template: `255 * 255` times as many is below `2^31`.
 pub const MOST_TAPS: usize = i32::MAX as usize / (255 * 255);
@@ -31,8 +33,10 @@ pub struct ByteTile<'a> {
     pub in_row: usize,
     /// From one input plane to the next.
     pub in_plane: usize,
-    /// The template: rows of [`ByteTile::groups`] groups, zeros after the last tap.
+    /// The template as the kernel takes it ([`Taps`]).
     pub template: &'a [[u8; GROUP]],
+    /// Room for what a kernel makes of the input first, [`Form::room`] long.
+    pub room: &'a mut [i8],
     /// What every output begins with.
     pub bias: i32,
     /// Depth, height and width of the template, in taps; ones in front for fewer axes.
@@ -50,7 +54,7 @@ pub struct ByteTile<'a> {
 }
 
 impl ByteTile<'_> {
-    /// Groups of a template row.
+    /// Groups of a template row, where a kernel takes the rows of it.
     #[inline(always)]
     pub fn groups(&self) -> usize {
         self.kernel_shape[2].div_ceil(GROUP)
@@ -63,8 +67,8 @@ impl ByteTile<'_> {
         }
         let [depth, height, width] = kernel.rounded(self.out_shape);
         let rows = |outputs: usize, axis: usize| outputs.saturating_add(self.kernel_shape[axis]).saturating_sub(1);
-        // The loads of the last group reach three bytes further than their quads.
-        extent([rows(depth, 0), rows(height, 1), (width / GROUP).saturating_add(self.groups())], self.in_row, self.in_plane)
+        let reach = Form::of(kernel, self.kernel_shape).reach(width);
+        extent([rows(depth, 0), rows(height, 1), reach / GROUP], self.in_row, self.in_plane)
     }
 
     /// Whether `kernel` may run on this tile.
@@ -78,11 +82,12 @@ impl ByteTile<'_> {
         for side in self.kernel_shape {
             at_least("a side of the template of at least", 1, side)?;
         }
-        let [depth, height, _] = self.kernel_shape;
-        let groups = depth.saturating_mul(height).saturating_mul(self.groups());
+        let form = Form::of(kernel, self.kernel_shape);
+        let groups = form.groups();
         if self.template.len() != groups {
             misfit("as many groups of taps as its shape has,", groups, self.template.len())?;
         }
+        at_least("room of at least", form.room(self.out_shape), self.room.len())?;
         let [out_depth, out_height, out_width] = self.out_shape;
         if out_height > 1 {
             at_least("an output row pitch of at least the width,", out_width, self.out_row)?;
@@ -96,35 +101,67 @@ impl ByteTile<'_> {
     }
 }
 
-/// A template as the kernels take it.
-#[derive(Clone, Debug)]
+/// How a kernel takes templates of one shape.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// Row by row in groups, with zeros after the last tap of a row.
+    Rows([usize; 3]),
+    /// For products of tiles.
+    Tiles(Plot),
+}
+
+impl Form {
+    /// That of a kernel.
+    pub fn of(kernel: &Kernel, shape: [usize; 3]) -> Form {
+        if kernel.isa == Isa::Amx { Form::Tiles(Plot::new(shape)) } else { Form::Rows(shape) }
+    }
+
+    /// Groups of a template.
+    pub fn groups(&self) -> usize {
+        match self {
+            Form::Rows([depth, height, width]) => depth.saturating_mul(*height).saturating_mul(width.div_ceil(GROUP)),
+            Form::Tiles(plot) => plot.groups(),
+        }
+    }
+
+    /// Bytes that are read of a row of samples for so many outputs, whole blocks.
+    fn reach(&self, width: usize) -> usize {
+        match self {
+            // The loads of the last group reach three bytes further than their quads.
+            Form::Rows([_, _, taps]) => (width / GROUP).saturating_add(taps.div_ceil(GROUP)).saturating_mul(GROUP),
+            Form::Tiles(plot) => plot.reach(width),
+        }
+    }
+
+    /// Bytes that a kernel needs beside the samples, for a tile of such outputs.
+    pub fn room(&self, out: [usize; 3]) -> usize {
+        match self {
+            Form::Rows(_) => 0,
+            Form::Tiles(plot) => plot.room(out),
+        }
+    }
+}
+
+/// A template as a kernel takes it.
 pub struct Taps {
-    groups: Vec<[u8; GROUP]>,
+    groups: Aligned<[u8; GROUP]>,
     bias: i32,
 }
 
 impl Taps {
-    /// Of values that are integers from 0 to 255, of this width.
-    pub fn new(values: &[f64], width: usize) -> Taps {
-        let mut groups = Vec::with_capacity(Taps::groups(values.len() / width.max(1), width));
-        for row in values.chunks(width.max(1)) {
-            groups.extend(row.chunks(GROUP).map(|taps| {
-                let mut group = [0; GROUP];
-                group.iter_mut().zip(taps).for_each(|(byte, &tap)| *byte = tap as u8);
-                group
-            }));
+    /// Of values that are integers from 0 to 255.
+    fn new(values: &[f64], form: &Form) -> Taps {
+        let mut groups = Aligned::new([0; GROUP], form.groups());
+        match form {
+            Form::Rows([_, _, width]) => {
+                for (row, groups) in values.chunks(*width).zip(groups.chunks_mut(width.div_ceil(GROUP))) {
+                    row.iter().zip(groups.as_flattened_mut()).for_each(|(&tap, byte)| *byte = tap as u8);
+                }
+            }
+            Form::Tiles(plot) => plot.lay(values, &mut groups),
         }
-        let sum = groups.iter().flatten().fold(0i32, |sum, &tap| sum.wrapping_add(tap.into()));
+        let sum = values.iter().fold(0i32, |sum, &tap| sum.wrapping_add(i32::from(tap as u8)));
         Taps { groups, bias: sum.wrapping_mul(128) }
-    }
-
-    /// Bytes of one of this shape.
-    pub fn bytes([depth, height, width]: [usize; 3]) -> usize {
-        GROUP * Taps::groups(depth * height, width)
-    }
-
-    fn groups(rows: usize, width: usize) -> usize {
-        rows * width.div_ceil(GROUP)
     }
 }
 
@@ -135,8 +172,8 @@ pub struct Bytes {
     shape: [usize; 3],
 }
 
-/// The kernel for a template and outputs of one row or more, if these instruction sets have one.
-pub fn choose(template: [usize; 3], out: [usize; 3], isas: &IsaSet) -> Option<&'static Kernel> {
+/// The kernels for a template and outputs of one row or more, one for each instruction set that has some, the best set first.
+pub fn choices(template: [usize; 3], out: [usize; 3], isas: &IsaSet) -> impl Iterator<Item = &'static Kernel> {
     // What scores the sums is compiled for the floats of these sets.
     table::bytes(out[1] == 1 && template[1] == 1, isas).filter(|_| isas.has(Isa::Avx512))
 }
@@ -147,6 +184,8 @@ pub struct Ground<'a> {
     pub samples: &'a [i8],
     /// Their pitches.
     pub in_pitch: Pitch,
+    /// Room for what the kernel makes of them first, [`Bytes::room`] long.
+    pub room: &'a mut [i8],
     /// Sums.
     pub out: &'a mut [f32],
     /// From one row of sums to the next.
@@ -170,24 +209,39 @@ impl Bytes {
         self.kernel.kernel()
     }
 
+    fn form(&self) -> Form {
+        Form::of(self.kernel.kernel(), self.shape)
+    }
+
+    /// A template of values that are integers from 0 to 255.
+    pub fn prepare(&self, values: &[f64]) -> Taps {
+        Taps::new(values, &self.form())
+    }
+
+    /// Bytes of that.
+    pub fn taps_bytes(&self) -> usize {
+        Aligned::<[u8; GROUP]>::bytes(self.form().groups())
+    }
+
+    /// Bytes that it needs beside the samples, for tiles of up to `out` outputs.
+    pub fn room(&self, out: [usize; 3]) -> usize {
+        self.form().room([out[0], out[1], out[2].next_multiple_of(self.kernel.kernel().lanes)])
+    }
+
     /// Pitches of the samples of a tile of up to `out` outputs, with the kernel's slack.
     pub fn pitch(&self, out: [usize; 3]) -> Pitch {
-        let [depth, height, width] = self.kernel.kernel().rounded(out);
-        let row = (width + GROUP * self.shape[2].div_ceil(GROUP)).next_multiple_of(64);
-        // Rows a page apart evict each other.
-        let row = if row.is_multiple_of(2048) { row + 64 } else { row };
-        let rows = height + self.shape[1] - 1;
-        Pitch { row, plane: row * rows, rows, planes: depth + self.shape[0] - 1 }
+        pitch(self.kernel.kernel(), self.shape, out)
     }
 
     /// The cross term of a tile: `out = sum P t`.
     pub fn run(&self, taps: &Taps, ground: Ground<'_>) {
-        let Ground { samples, in_pitch, out, out_row, out_plane, outputs, bits } = ground;
+        let Ground { samples, in_pitch, room, out, out_row, out_plane, outputs, bits } = ground;
         self.kernel.run(&mut ByteTile {
             input: samples.as_chunks().0,
             in_row: in_pitch.row / GROUP,
             in_plane: in_pitch.plane / GROUP,
             template: &taps.groups,
+            room,
             bias: taps.bias,
             kernel_shape: self.shape,
             out,
@@ -199,9 +253,25 @@ impl Bytes {
     }
 }
 
+fn pitch(kernel: &Kernel, shape: [usize; 3], out: [usize; 3]) -> Pitch {
+    let [depth, height, width] = kernel.rounded(out);
+    let row = Form::of(kernel, shape).reach(width).next_multiple_of(64);
+    // Rows a page apart evict each other.
+    let row = if row.is_multiple_of(2048) { row + 64 } else { row };
+    let rows = height + shape[1] - 1;
+    Pitch { row, plane: row * rows, rows, planes: depth + shape[0] - 1 }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::cpu::kernel::Width;
+
+    /// A kernel, and what runs a tile as it would.
+    pub(crate) struct Subject<'a> {
+        pub kernel: &'static Kernel,
+        pub run: &'a dyn Fn(&mut ByteTile<'_>),
+    }
 
     /// SplitMix64.
     struct Random(u64);
@@ -248,10 +318,11 @@ pub(super) mod tests {
 
     /// Runs a kernel on a case and compares it with a plain loop in integers. Bytes that may be read and must not matter, and places
     /// that must not be written, are poisoned.
-    fn check(bound: &BoundBytes, shape: [usize; 3], outputs: [usize; 3], fill: Fill, seed: u64) {
+    fn check(subject: &Subject<'_>, shape: [usize; 3], outputs: [usize; 3], fill: Fill, seed: u64) {
         let mut random = Random(seed);
-        let engine = Bytes { kernel: *bound, shape };
-        let mut pitch = engine.pitch(outputs);
+        let kernel = subject.kernel;
+        let form = Form::of(kernel, shape);
+        let mut pitch = pitch(kernel, shape, outputs);
         pitch.row += GROUP * random.below(3);
         pitch.plane = pitch.rows * pitch.row + GROUP * random.below(3);
         let ([kd, kh, kw], [depth, height, width]) = (shape, outputs);
@@ -267,8 +338,22 @@ pub(super) mod tests {
         let template: Vec<f64> = (0..kd * kh * kw).map(|_| fill.tap(&mut random).into()).collect();
         let mut out = vec![f32::NAN; depth * out_plane + 7];
         let bits = seed.is_multiple_of(3);
-        let ground = Ground { samples: &input, in_pitch: pitch, out: &mut out, out_row, out_plane, outputs, bits };
-        engine.run(&Taps::new(&template, kw), ground);
+        let mut room: Vec<i8> = (0..form.room(outputs)).map(|_| random.below(256) as u8 as i8).collect();
+        let taps = Taps::new(&template, &form);
+        (subject.run)(&mut ByteTile {
+            input: input.as_chunks().0,
+            in_row: pitch.row / GROUP,
+            in_plane: pitch.plane / GROUP,
+            template: &taps.groups,
+            room: &mut room,
+            bias: taps.bias,
+            kernel_shape: shape,
+            out: &mut out,
+            bits,
+            out_row,
+            out_plane,
+            out_shape: outputs,
+        });
         for (at, &got) in out.iter().enumerate() {
             let [z, y, x] = [at / out_plane, at % out_plane / out_row, at % out_plane % out_row];
             if z >= depth || y >= height || x >= width {
@@ -284,42 +369,54 @@ pub(super) mod tests {
                 })
                 .sum();
             let want = if bits { f32::from_bits(want as u32) } else { want as f32 };
-            assert_eq!(got.to_bits(), want.to_bits(), "{} {shape:?} {outputs:?} {fill:?}: out[{z}, {y}, {x}]", bound.kernel().name);
+            assert_eq!(got.to_bits(), want.to_bits(), "{} {shape:?} {outputs:?} {fill:?}: out[{z}, {y}, {x}]", kernel.name);
         }
     }
 
-    /// The test of a kernel of the table.
-    pub(crate) fn conforms(bound: &BoundBytes) {
-        let line = bound.kernel().block_rows == 1;
-        let shapes: &[[usize; 3]] = if line {
-            &[[1, 1, 1], [1, 1, 4], [1, 1, 7], [2, 3, 9], [1, 1, 200]]
-        } else {
-            &[[1, 1, 1], [1, 2, 5], [3, 3, 3], [1, 6, 1], [2, 5, 9], [1, 8, 8], [1, 33, 33], [1, 7, 40]]
+    /// Shapes of templates: for rows of outputs, for one row, and what fills windows of tiles or is one tap too wide.
+    const BLOCKS: [[usize; 3]; 8] = [[1, 1, 1], [1, 2, 5], [3, 3, 3], [1, 6, 1], [2, 5, 9], [1, 8, 8], [1, 33, 33], [1, 7, 40]];
+    const LINES: [[usize; 3]; 5] = [[1, 1, 1], [1, 1, 4], [1, 1, 7], [2, 3, 9], [1, 1, 200]];
+    const TILES: [[usize; 3]; 10] =
+        [[1, 9, 13], [2, 3, 14], [1, 4, 25], [1, 5, 26], [2, 2, 49], [1, 3, 50], [1, 64, 64], [3, 1, 70], [1, 1, 49], [1, 1, 50]];
+
+    /// The test of a kernel.
+    pub(crate) fn conforms(subject: &Subject<'_>) {
+        let shapes = match subject.kernel.width {
+            _ if subject.kernel.isa == Isa::Amx => [&BLOCKS[..], &LINES, &TILES].concat(),
+            Width::AnyLine => LINES.to_vec(),
+            _ => BLOCKS.to_vec(),
         };
         let mut seed = 1;
-        for &shape in shapes {
-            for outputs in [[1, 1, 1], [1, 6, 64], [1, 7, 65], [2, 11, 63], [1, 3, 130], [1, 1, 600], [1, 0, 5]] {
+        for shape in shapes {
+            for outputs in [[1, 1, 1], [1, 6, 64], [1, 7, 65], [2, 11, 63], [1, 3, 130], [1, 26, 17], [1, 1, 600], [1, 0, 5]] {
                 for fill in [Fill::Random, Fill::All255, Fill::Dark, Fill::Extremes] {
                     seed += 1;
-                    check(bound, shape, outputs, fill, seed);
+                    check(subject, shape, outputs, fill, seed);
                 }
             }
         }
     }
 
-    fn bound() -> Option<BoundBytes> {
-        let isas = IsaSet::detect();
-        choose([1, 3, 3], [1, 9, 9], &isas).and_then(|kernel| BoundBytes::new(kernel, &isas))
+    /// The test of a kernel of the table, which this processor runs.
+    pub(crate) fn bound_conforms(bound: &BoundBytes) {
+        conforms(&Subject { kernel: bound.kernel(), run: &|tile| bound.run(tile) });
     }
 
     /// The largest sum that a template may have is still an `i32`.
     #[test]
     fn the_largest_template_does_not_overflow() {
         assert!(MOST_TAPS as i64 * 255 * 255 <= i64::from(i32::MAX) && (MOST_TAPS as i64 + 1) * 255 * 255 > i64::from(i32::MAX));
-        let Some(bound) = bound() else { return eprintln!("absent: no instruction set with kernels of bytes") };
+        let isas = IsaSet::detect();
+        let mut bounds = choices([1, 3, 3], [1, 9, 9], &isas).filter_map(|kernel| BoundBytes::new(kernel, &isas)).peekable();
+        if bounds.peek().is_none() {
+            return eprintln!("absent: no instruction set with kernels of bytes");
+        }
         let shape = [1, MOST_TAPS / 127, 127];
-        check(&bound, shape, [1, 2, 3], Fill::All255, 1);
-        check(&bound, shape, [1, 2, 3], Fill::Dark, 2);
+        for bound in bounds {
+            let subject = Subject { kernel: bound.kernel(), run: &|tile| bound.run(tile) };
+            check(&subject, shape, [1, 2, 3], Fill::All255, 1);
+            check(&subject, shape, [1, 2, 3], Fill::Dark, 2);
+        }
     }
 
     #[test]
@@ -332,6 +429,7 @@ pub(super) mod tests {
                 in_row: 20,
                 in_plane: 0,
                 template: &template,
+                room: &mut [],
                 bias: 0,
                 kernel_shape: [1, 3, 3],
                 out: &mut out,

@@ -3,7 +3,7 @@
 //! For each instruction set and type there is one module of the same functions over its `Vector`: `zero`, `splat`,
 //! `load`, `store`, `mul_add`, `abs_diff`, and on x86 `settled`. Kernel bodies call these and hold no `unsafe`. A load names the array it reads
 //! and a place in it; the check that the place lies inside folds away when both are constants. Bytes have a module of their
-//! own, `avx512vnni_u8`: their products are sums of four.
+//! own, `avx512vnni_u8`: their products are sums of four. Those of AMX are of whole tiles, in `amx.rs`.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as x86;
@@ -11,11 +11,15 @@ use std::fmt;
 use std::str::FromStr;
 
 #[cfg(target_arch = "x86_64")]
+use super::amx;
+#[cfg(target_arch = "x86_64")]
 use super::simd::{Job, Simd};
 
 /// An instruction set that kernels exist for, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isa {
+    /// AVX-512F with AMX-INT8: products of tiles of bytes, where the operating system grants them. Kernels of bytes only.
+    Amx,
     /// AVX-512F with AVX-512 VNNI: sums of four products of bytes at once. Kernels of bytes only.
     Avx512Vnni,
     /// AVX-512F: vectors of 64 bytes, 32 registers.
@@ -27,12 +31,13 @@ pub enum Isa {
 }
 
 /// Every instruction set, in the order in which kernels are preferred.
-pub const ISAS: [Isa; 4] = [Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::Portable];
+pub const ISAS: [Isa; 5] = [Isa::Amx, Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::Portable];
 
 impl Isa {
-    /// Its name in kernels, in `FLCC_ISA` and in `FLCC_REQUIRE`: `avx512vnni`, `avx512`, `avx2` or `portable`.
+    /// Its name in kernels, in `FLCC_ISA` and in `FLCC_REQUIRE`: `amx`, `avx512vnni`, `avx512`, `avx2` or `portable`.
     pub fn name(self) -> &'static str {
         match self {
+            Isa::Amx => "amx",
             Isa::Avx512Vnni => "avx512vnni",
             Isa::Avx512 => "avx512",
             Isa::Avx2 => "avx2",
@@ -44,13 +49,15 @@ impl Isa {
     pub fn detected(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
+            Isa::Amx => Isa::Avx512.detected() && amx::granted(),
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx512Vnni => Isa::Avx512.detected() && std::arch::is_x86_feature_detected!("avx512vnni"),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => std::arch::is_x86_feature_detected!("avx512f"),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma"),
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx512Vnni | Isa::Avx512 | Isa::Avx2 => false,
+            Isa::Amx | Isa::Avx512Vnni | Isa::Avx512 | Isa::Avx2 => false,
             Isa::Portable => true,
         }
     }
@@ -64,7 +71,7 @@ impl fmt::Display for Isa {
 
 /// A name that is no instruction set's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected an instruction set (avx512vnni, avx512, avx2 or portable), got {got:?}")]
+#[error("expected an instruction set (amx, avx512vnni, avx512, avx2 or portable), got {got:?}")]
 pub struct UnknownIsa {
     /// What was given.
     pub got: String,
@@ -94,7 +101,7 @@ impl IsaSet {
         IsaSet(ISAS.map(|isa| isa == Isa::Portable || isas.contains(&isa)))
     }
 
-    /// These without the ones that are preferred to `isa`: `restrict(avx2)` leaves out `avx512vnni` and `avx512`.
+    /// These without the ones that are preferred to `isa`: `restrict(avx512)` leaves out `amx` and `avx512vnni`.
     pub fn restrict(self, isa: Isa) -> IsaSet {
         let mut set = self;
         for better in ISAS.into_iter().take_while(|&other| other != isa) {
@@ -362,6 +369,56 @@ pub(crate) mod avx512vnni_u8 {
                 unsafe { _mm512_mask_storeu_ps(row.as_mut_ptr().wrapping_add(from), mask, values) };
             }
         }
+    }
+}
+
+/// AVX-512: sums of products of tiles, 16 of each of 16 windows, as vectors of neighbouring outputs.
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512_sums {
+    use std::arch::x86_64::*;
+
+    /// The vector.
+    pub type Vector = __m512i;
+    /// Its sums.
+    pub const LANES: usize = 16;
+
+    /// Vector `number` of row `part`, where each window has `COLUMNS` neighbours of as many rows as fill it.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub fn neighbours<const COLUMNS: usize>(sums: &[i32; 256], number: usize, part: usize) -> Vector {
+        const { assert!(COLUMNS == 16 || COLUMNS == 8 || COLUMNS == 4) };
+        let windows = LANES / COLUMNS;
+        assert!(part < windows && number < LANES / windows);
+        let from = &raw const sums[LANES * windows * number + COLUMNS * part];
+        // SAFETY: by the assertions the windows from `windows * number` on are of the 16 that there are, each of 16 sums, and
+        // columns `COLUMNS * part` on are of those. Loads may be unaligned.
+        unsafe {
+            match COLUMNS {
+                16 => _mm512_loadu_si512(from.cast()),
+                8 => {
+                    let low = _mm512_castsi256_si512(_mm256_loadu_si256(from.cast()));
+                    _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(from.add(LANES).cast()))
+                }
+                _ => {
+                    let one = _mm512_castsi128_si512(_mm_loadu_si128(from.cast()));
+                    let two = _mm512_inserti32x4::<1>(one, _mm_loadu_si128(from.add(LANES).cast()));
+                    let three = _mm512_inserti32x4::<2>(two, _mm_loadu_si128(from.add(2 * LANES).cast()));
+                    _mm512_inserti32x4::<3>(three, _mm_loadu_si128(from.add(3 * LANES).cast()))
+                }
+            }
+        }
+    }
+
+    /// The sums and a constant, as many as the row has room for: rounded once, or (`bits`) as the bits of the integers.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub fn store(row: &mut [f32], sums: Vector, constant: i32, bits: bool) {
+        let sums = _mm512_add_epi32(sums, _mm512_set1_epi32(constant));
+        let rounded = if bits { 0 } else { __mmask16::MAX };
+        let values = _mm512_mask_cvtepi32_ps(_mm512_castsi512_ps(sums), rounded, sums);
+        let mask = ((1u32 << row.len().min(LANES)) - 1) as __mmask16;
+        // SAFETY: lanes past the row's values are not stored.
+        unsafe { _mm512_mask_storeu_ps(row.as_mut_ptr(), mask, values) };
     }
 }
 
@@ -820,14 +877,16 @@ mod tests {
         }
         assert_eq!(
             "sse9".parse::<Isa>().unwrap_err().to_string(),
-            "expected an instruction set (avx512vnni, avx512, avx2 or portable), got \"sse9\""
+            "expected an instruction set (amx, avx512vnni, avx512, avx2 or portable), got \"sse9\""
         );
     }
 
     #[test]
     fn a_restriction_leaves_out_what_is_better() {
         let all = IsaSet::of(&ISAS);
-        assert_eq!(all.to_string(), "avx512vnni,avx512,avx2,portable");
+        assert_eq!(all.to_string(), "amx,avx512vnni,avx512,avx2,portable");
+        assert_eq!(all.restrict(Isa::Amx), all);
+        assert_eq!(all.restrict(Isa::Avx512Vnni).to_string(), "avx512vnni,avx512,avx2,portable");
         assert_eq!(all.restrict(Isa::Avx512).to_string(), "avx512,avx2,portable");
         assert_eq!(all.restrict(Isa::Avx2).to_string(), "avx2,portable");
         assert_eq!(all.restrict(Isa::Portable), IsaSet::of(&[]));

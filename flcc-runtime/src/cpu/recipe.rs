@@ -8,6 +8,7 @@ use flcc_core::measure::Measure;
 use flcc_core::shape::join;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
+use super::amx::Plot;
 use super::bind::integer_problem;
 use super::bytes::{self, Bytes};
 use super::direct::{self, Direct};
@@ -147,6 +148,12 @@ mod cost {
 
     /// Multiply-adds a nanosecond of bytes, those with the zeros that fill groups and blocks counted.
     pub const BYTE_MULTIPLY_ADDS: f64 = 220.0;
+
+    /// A cycle of the unit that multiplies tiles, in nanoseconds.
+    pub const TILE_CYCLE: f64 = 0.36;
+
+    /// Writing one of its sums, and what begins with a tile.
+    pub const TILE_STORE: f64 = 0.75;
 
     /// Gathering one sample as a byte.
     pub const BYTE_GATHER: f64 = 0.05;
@@ -327,32 +334,41 @@ fn byte_offers(spec: &Spec, isas: IsaSet) -> Vec<Offer> {
     let shown = measure == Measure::Cc && single;
     let fused = matches!(measure, Measure::Zncc | Measure::Ncc) && single && spec.accuracy() != Accuracy::Exact;
     let held = largest < 2f64.powi(24) || ((shown || fused) && spec.template().len() <= bytes::MOST_TAPS);
-    let template = spec.template().padded();
-    let Some(kernel) = bytes::choose(template, spec.mode_region().shape.padded(), &isas).filter(|_| bytes && plain && held) else {
+    if !(bytes && plain && held) {
         return Vec::new();
-    };
-    let offer = |tile: [usize; 3]| {
+    }
+    let (template, count) = (spec.template().padded(), spec.templates() as f64);
+    let offer = |kernel: &'static Kernel, tile: [usize; 3]| {
         let (gathered, outputs) = volumes(spec, tile);
         let largest = Tiling::new(spec, tile).largest();
-        let waste = kernel.rounded(largest).iter().product::<usize>() as f64 / largest.iter().product::<usize>().max(1) as f64;
-        let taps = (template[0] * template[1] * template[2].next_multiple_of(4)) as f64;
-        let count = spec.templates() as f64;
         let around = match measure {
             Measure::Cc if shown && wide(spec, tile) => 0.0,
             Measure::Cc => outputs * count * cost::finish(measure, true),
             _ => gathered * cost::GATHER + outputs * count * cost::finish(measure, !fused),
         };
+        let engine = EngineRecipe::Bytes(kernel);
         Offer {
             kernel: direct_key(kernel, spec, tile),
             method: Method::Direct,
-            estimate_ns: outputs * waste * count * (taps / cost::BYTE_MULTIPLY_ADDS + cost::BYTE_STORE)
-                + gathered * cost::BYTE_GATHER
-                + around,
+            estimate_ns: outputs * count * byte_sum(kernel, template, largest) + gathered * cost::BYTE_GATHER + around,
             eligible: Eligible::ByCost,
-            recipe: solver::Recipe::Cpu(Recipe { real: DType::F32, tile, isas, exact: true, engine: EngineRecipe::Bytes(kernel) }),
+            recipe: solver::Recipe::Cpu(Recipe { real: DType::F32, tile, isas, exact: true, engine }),
         }
     };
-    plain_tiles(spec, strips(spec, DType::U8)).into_iter().map(offer).collect()
+    let tiles = plain_tiles(spec, strips(spec, DType::U8));
+    bytes::choices(template, spec.mode_region().shape.padded(), &isas)
+        .flat_map(|kernel| tiles.iter().map(move |&tile| offer(kernel, tile)))
+        .collect()
+}
+
+/// One sum of bytes, in nanoseconds, in tiles of so many outputs.
+fn byte_sum(kernel: &Kernel, template: [usize; 3], tile: [usize; 3]) -> f64 {
+    if kernel.isa == Isa::Amx {
+        return Plot::new(template).cycles(tile) * cost::TILE_CYCLE + cost::TILE_STORE;
+    }
+    let waste = kernel.rounded(tile).iter().product::<usize>() as f64 / tile.iter().product::<usize>().max(1) as f64;
+    let taps = (template[0] * template[1] * template[2].next_multiple_of(4)) as f64;
+    waste * (taps / cost::BYTE_MULTIPLY_ADDS + cost::BYTE_STORE)
 }
 
 /// The body's name and the tile.

@@ -20,10 +20,13 @@
 
 use flcc_core::dtype::DType;
 
+#[cfg(target_arch = "x86_64")]
+use super::amx::correlate_tiles;
 use super::isa::{Isa, IsaSet};
 use super::kernel::{Entry, Kernel, KernelOp, Width};
 
 flcc_macros::direct_kernels! {
+    { isa = amx, dtype = u8, body = correlate_tiles, lanes = 16 }
     { isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }
     { isa = avx512, dtype = f32, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4, unroll = 8 }
     { isa = avx512, dtype = f64, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4, unroll = 3 }
@@ -58,10 +61,14 @@ pub fn best(op: KernelOp, dtype: DType, kernel_shape: [usize; 3], line: bool, is
         .unwrap_or_else(|| panic!("expected f32 or f64 to compute in, got {dtype}"))
 }
 
-/// The kernel of bytes for outputs of one row (`line`) or more, if `isas` have one.
-pub fn bytes(line: bool, isas: &IsaSet) -> Option<&'static Kernel> {
-    let width = if line { Width::AnyLine } else { Width::Any };
-    KERNELS.iter().find(|row| row.dtype == DType::U8 && row.width == width && isas.has(row.isa))
+/// The kernels of bytes for outputs of one row (`line`) or more, one for each set of `isas` that has some, the best set first.
+pub fn bytes(line: bool, isas: &IsaSet) -> impl Iterator<Item = &'static Kernel> {
+    // A set without a body of lines has one for both.
+    let wanted: &[Width] = if line { &[Width::AnyLine, Width::Any] } else { &[Width::Any] };
+    isas.iter().filter_map(|isa| {
+        let of = |width| KERNELS.iter().find(|row| row.isa == isa && row.dtype == DType::U8 && row.width == width);
+        wanted.iter().find_map(|&width| of(width))
+    })
 }
 
 #[cfg(test)]
@@ -283,7 +290,7 @@ mod tests {
         if !isas.has(kernel.isa) {
             eprintln!("absent: {}; {name} was not tested", kernel.isa);
         } else if let Some(bound) = BoundBytes::new(kernel, &isas) {
-            bytes::tests::conforms(&bound);
+            bytes::tests::bound_conforms(&bound);
         } else if let Some(bound) = Bound::<f32>::new(kernel, &isas) {
             conforms(&bound);
             is_independent_of_position(&bound);

@@ -217,6 +217,8 @@ impl<T: Real> Finishing<'_, T> {
 pub struct TileScratch<T: Real> {
     inputs: Vec<Aligned<T>>,
     bytes: Aligned<i8>,
+    /// What a kernel of bytes makes of those.
+    byte_room: Aligned<i8>,
     marks: Vec<T>,
     crosses: Vec<Aligned<T>>,
     sums: Vec<[Vec<f64>; 2]>,
@@ -314,6 +316,11 @@ impl<T: Real> TileContext<T> {
         self.byte_pitch.is_some() && matches!(self.fused, Some(Fused::Normalised(_))) && self.scheme.measure == Measure::Zncc
     }
 
+    /// Bytes that an engine for bytes needs beside the samples.
+    fn byte_room(&self) -> usize {
+        if let Engine::Bytes(bytes) = &self.engine { bytes.room(self.capacity) } else { 0 }
+    }
+
     /// Elements of a channel's samples.
     fn input_len(&self) -> usize {
         if self.only_bytes() { 0 } else { self.in_pitch.elements() }
@@ -356,6 +363,7 @@ impl<T: Real> TileContext<T> {
         TileScratch {
             inputs: (0..channels).map(|_| Aligned::new(zero, input)).collect(),
             bytes: Aligned::new(0, self.byte_pitch.map_or(0, |pitch| pitch.elements())),
+            byte_room: Aligned::new(0, self.byte_room()),
             marks: vec![zero; if floats { input } else { 0 }],
             crosses: (0..channels).map(|_| Aligned::new(zero, output)).collect(),
             sums: (0..channels).map(|_| [vec![0.0; sum_len(needs.sum)], vec![0.0; sum_len(needs.square)]]).collect(),
@@ -408,7 +416,9 @@ impl<T: Real> TileContext<T> {
         };
         let engine = match &self.engine {
             Engine::Direct(_) => 0,
-            Engine::Bytes(_) => Aligned::<i8>::bytes(self.byte_pitch.map_or(0, |pitch| pitch.elements())),
+            Engine::Bytes(_) => {
+                Aligned::<i8>::bytes(self.byte_pitch.map_or(0, |pitch| pitch.elements())) + Aligned::<i8>::bytes(self.byte_room())
+            }
             Engine::Fourier(fourier) => fourier.scratch_bytes(channels),
             Engine::Planar(planar) => planar.scratch_bytes(),
             Engine::Layered(layered) => layered.scratch_bytes(),
@@ -442,7 +452,7 @@ impl<T: Real> TileContext<T> {
             Engine::Planar(planar) => self.spec.channels() * planar.spectrum_bytes(),
             Engine::Layered(layered) => layered.spectra_bytes(),
             Engine::Halved(halved) => halved.spectrum_bytes(),
-            Engine::Bytes(_) => Taps::bytes(self.spec.template().padded()),
+            Engine::Bytes(bytes) => bytes.taps_bytes(),
             _ => values * size_of::<T>(),
         };
         16 * values + prepared
@@ -565,7 +575,7 @@ impl<T: Real> TileContext<T> {
                 Prepared::Planes(spectrum)
             }
             Engine::Separable(_) => Prepared::Lines(Lines::new(&self.factors(values, None)?)),
-            Engine::Bytes(_) => Prepared::Taps(Taps::new(values, self.spec.template().padded()[2])),
+            Engine::Bytes(bytes) => Prepared::Taps(bytes.prepare(values)),
         })
     }
 
@@ -637,7 +647,7 @@ impl<T: Real> TileContext<T> {
         let panels = tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>() * bound.templates.len() as u64;
         let statistics = Statistics { panels, repaired: 0, tiles: 1 };
         if let (Engine::Bytes(engine), AnyView::U8(view)) = (&self.engine, image) {
-            return self.byte_strip(engine, view, tile, bound, &mut scratch.bytes, rows).map(|()| statistics);
+            return self.byte_strip(engine, view, tile, bound, [&mut scratch.bytes, &mut scratch.byte_room], rows).map(|()| statistics);
         }
         let AnyView::F32(view) = image else { return None };
         let vectors = Vectors::new(&self.isas)?;
@@ -659,7 +669,7 @@ impl<T: Real> TileContext<T> {
         view: &View<'_, u8>,
         tile: &TileBox,
         bound: &BoundTemplates<T>,
-        samples: &mut [i8],
+        [samples, room]: [&mut [i8]; 2],
         rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
     ) -> Option<()> {
         let (pitch, whole, template) = (self.byte_pitch?, self.tiling.samples(tile), self.spec.template().padded());
@@ -679,7 +689,7 @@ impl<T: Real> TileContext<T> {
                 }
                 let samples = &samples[z * pitch.plane..];
                 let outputs = [1, outputs[1], outputs[2]];
-                engine.run(taps, bytes::Ground { samples, in_pitch: pitch, out, out_row, out_plane: 0, outputs, bits: false });
+                engine.run(taps, bytes::Ground { samples, in_pitch: pitch, room, out, out_row, out_plane: 0, outputs, bits: false });
             }
         }
         Some(())
@@ -902,10 +912,8 @@ impl<T: Real> TileContext<T> {
                 // Whole vectors, as those who go on with them take them.
                 let outputs = [outputs[0], outputs[1], outputs[2].next_multiple_of(16)];
                 let Pitch { row: out_row, plane: out_plane, .. } = self.out_pitch;
-                engine.run(
-                    taps,
-                    bytes::Ground { samples: &scratch.bytes, in_pitch, out, out_row, out_plane, outputs, bits: self.integer_bits() },
-                );
+                let (samples, room, bits) = (&scratch.bytes, &mut scratch.byte_room, self.integer_bits());
+                engine.run(taps, bytes::Ground { samples, in_pitch, room, out, out_row, out_plane, outputs, bits });
             }
             (Engine::Separable(separable), Prepared::Lines(lines)) => {
                 let slab = Slab { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch, outputs };
