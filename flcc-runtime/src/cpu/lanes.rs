@@ -1,7 +1,8 @@
-//! Sums and maxima in eight lanes, always in the same order, so that a compiler may use vectors for them.
+//! Sums and maxima in eight lanes, always in the same order, so that a compiler may use vectors for them: those of the function that they are
+//! called in, so they are always inlined.
 
 /// The sum of a term of each value.
-#[inline]
+#[inline(always)]
 pub fn sum<V: Copy>(values: &[V], term: impl Fn(V) -> f64) -> f64 {
     let mut lanes = [0.0f64; 8];
     let (chunks, rest) = values.as_chunks::<8>();
@@ -14,7 +15,7 @@ pub fn sum<V: Copy>(values: &[V], term: impl Fn(V) -> f64) -> f64 {
 }
 
 /// The largest magnitude, NaN left out; 0 of no values.
-#[inline]
+#[inline(always)]
 pub fn largest(values: &[f64]) -> f64 {
     let larger = |largest: f64, value: f64| if value.abs() > largest { value.abs() } else { largest };
     let mut lanes = [0.0f64; 8];

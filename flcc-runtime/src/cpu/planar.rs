@@ -340,10 +340,7 @@ impl Pair<'_> {
         for strip in 0..N / S::LANES {
             let samples = Samples { from: &self.input[strip * S::LANES..], pitch: self.in_pitch, beside: self.beside };
             let twiddles = self.twiddles;
-            let columns = match N {
-                64 | 512 => samples.first::<S, 8, N>(s, re, im, &twiddles[0]),
-                _ => samples.first::<S, 4, N>(s, re, im, &twiddles[0]),
-            };
+            let columns = samples.first::<S, N>(s, re, im, &twiddles[0]);
             energy += f64::from(s.total(columns));
             largest = s.larger_magnitude(columns, largest);
             after_first::<S, N>(s, re, im, twiddles);
@@ -370,23 +367,11 @@ impl Pair<'_> {
             if let Some(turns) = self.turns {
                 turn::<S, false>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range.clone()]);
             }
-            match N {
-                64 => forward::<S, 8, 8>(s, re, im, &twiddles[0]),
-                128 => forward::<S, 4, 32>(s, re, im, &twiddles[0]),
-                256 => forward::<S, 4, 64>(s, re, im, &twiddles[0]),
-                512 => forward::<S, 8, 64>(s, re, im, &twiddles[0]),
-                _ => forward::<S, 4, 256>(s, re, im, &twiddles[0]),
-            }
+            first_along::<S, N>(s, re, im, twiddles);
             after_first::<S, N>(s, re, im, twiddles);
             result += product(s, re, im, &template_re[range.clone()], &template_im[range.clone()]);
             before_last::<S, N>(s, re, im, twiddles);
-            match N {
-                64 => inverse::<S, 8, 8>(s, re, im, &twiddles[0]),
-                128 => inverse::<S, 4, 32>(s, re, im, &twiddles[0]),
-                256 => inverse::<S, 4, 64>(s, re, im, &twiddles[0]),
-                512 => inverse::<S, 8, 64>(s, re, im, &twiddles[0]),
-                _ => inverse::<S, 4, 256>(s, re, im, &twiddles[0]),
-            }
+            last_back_along::<S, N>(s, re, im, twiddles);
             if let Some(turns) = self.turns {
                 turn::<S, true>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range]);
             }
@@ -412,10 +397,7 @@ impl Pair<'_> {
             let wanted =
                 Wanted { pitch: self.out_pitch, beside: (strip * S::LANES < self.columns[1]).then_some(self.beside), rows: self.rows };
             let out = &mut self.out[strip * S::LANES..];
-            let peaks = match N {
-                64 | 512 => wanted.last_back::<S, 8, N>(s, re, im, &self.twiddles[0], out),
-                _ => wanted.last_back::<S, 4, N>(s, re, im, &self.twiddles[0], out),
-            };
+            let peaks = wanted.last_back::<S, N>(s, re, im, &self.twiddles[0], out);
             largest = s.larger_magnitude(peaks, largest);
         }
         f64::from(f32::from_bits(s.largest(largest)))
@@ -433,7 +415,22 @@ pub(super) struct Samples<'a> {
 impl Samples<'_> {
     /// The first stage down the columns, from the samples; returns the sum of squares of each column.
     #[inline(always)]
-    pub(super) fn first<S: Simd, const R: usize, const N: usize>(
+    pub(super) fn first<S: Simd, const N: usize>(
+        &self,
+        s: S,
+        re: &mut [S::Row],
+        im: &mut [S::Row],
+        twiddles: &[[f32; 2]],
+    ) -> S::Single {
+        match N {
+            64 | 512 => self.first_of::<S, 8, N>(s, re, im, twiddles),
+            _ => self.first_of::<S, 4, N>(s, re, im, twiddles),
+        }
+    }
+
+    /// The same by butterflies of `R` rows.
+    #[inline(always)]
+    fn first_of<S: Simd, const R: usize, const N: usize>(
         &self,
         s: S,
         re: &mut [S::Row],
@@ -473,7 +470,23 @@ pub(super) struct Wanted {
 impl Wanted {
     /// The last stage up a strip of columns, to the results; returns the largest magnitude in each column.
     #[inline(always)]
-    pub(super) fn last_back<S: Simd, const R: usize, const N: usize>(
+    pub(super) fn last_back<S: Simd, const N: usize>(
+        &self,
+        s: S,
+        re: &[S::Row],
+        im: &[S::Row],
+        twiddles: &[[f32; 2]],
+        out: &mut [f32],
+    ) -> S::Single {
+        match N {
+            64 | 512 => self.last_back_of::<S, 8, N>(s, re, im, twiddles, out),
+            _ => self.last_back_of::<S, 4, N>(s, re, im, twiddles, out),
+        }
+    }
+
+    /// The same by butterflies of `R` rows.
+    #[inline(always)]
+    fn last_back_of<S: Simd, const R: usize, const N: usize>(
         &self,
         s: S,
         re: &[S::Row],
@@ -503,6 +516,30 @@ impl Wanted {
             }
         }
         largest
+    }
+}
+
+/// The first stage of a forward transform along a group of rows.
+#[inline(always)]
+pub(super) fn first_along<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+    match N {
+        64 => forward::<S, 8, 8>(s, re, im, &twiddles[0]),
+        128 => forward::<S, 4, 32>(s, re, im, &twiddles[0]),
+        256 => forward::<S, 4, 64>(s, re, im, &twiddles[0]),
+        512 => forward::<S, 8, 64>(s, re, im, &twiddles[0]),
+        _ => forward::<S, 4, 256>(s, re, im, &twiddles[0]),
+    }
+}
+
+/// Its counterpart on the way back.
+#[inline(always)]
+pub(super) fn last_back_along<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+    match N {
+        64 => inverse::<S, 8, 8>(s, re, im, &twiddles[0]),
+        128 => inverse::<S, 4, 32>(s, re, im, &twiddles[0]),
+        256 => inverse::<S, 4, 64>(s, re, im, &twiddles[0]),
+        512 => inverse::<S, 8, 64>(s, re, im, &twiddles[0]),
+        _ => inverse::<S, 4, 256>(s, re, im, &twiddles[0]),
     }
 }
 
@@ -536,7 +573,7 @@ pub(super) fn before_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: 
 
 /// The last stage forward, the product and the first stage back of a group of rows; returns the product's sum of squares.
 #[inline(always)]
-fn product<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], template_re: &[S::Row], template_im: &[S::Row]) -> f64 {
+pub(super) fn product<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], template_re: &[S::Row], template_im: &[S::Row]) -> f64 {
     let mut squares = s.splat(0.0);
     let template = template_re.chunks_exact(LAST).zip(template_im.chunks_exact(LAST));
     for ((re, im), (template_re, template_im)) in re.chunks_exact_mut(LAST).zip(im.chunks_exact_mut(LAST)).zip(template) {
