@@ -99,7 +99,7 @@ pub fn check_template(spec: &Spec, template: &AnyView<'_>, weights: &Weights) ->
 /// As [`check_template`]; what is in `checked` is of no use then.
 pub fn check_template_into(spec: &Spec, template: &AnyView<'_>, weights: &Weights, checked: &mut Checked) -> Result<(), SpecError> {
     check_view("template", template, spec.template(), spec.template_type(), spec.channels())?;
-    // The sums are in eight lanes in any case: wider vectors change no bit.
+    // Sums are in the same order in any case: wider vectors change no bit.
     isa::vectorized(&IsaSet::detect(), || check_values_into(spec, template, weights, checked))
 }
 

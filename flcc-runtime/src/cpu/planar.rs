@@ -415,13 +415,7 @@ pub(super) struct Samples<'a> {
 impl Samples<'_> {
     /// The first stage down the columns, from the samples; returns the sum of squares of each column.
     #[inline(always)]
-    pub(super) fn first<S: Simd, const N: usize>(
-        &self,
-        s: S,
-        re: &mut [S::Row],
-        im: &mut [S::Row],
-        twiddles: &[[f32; 2]],
-    ) -> S::Single {
+    pub(super) fn first<S: Simd, const N: usize>(&self, s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[[f32; 2]]) -> S::Single {
         match N {
             64 | 512 => self.first_of::<S, 8, N>(s, re, im, twiddles),
             _ => self.first_of::<S, 4, N>(s, re, im, twiddles),
