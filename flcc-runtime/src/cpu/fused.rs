@@ -25,7 +25,7 @@ impl Steps {
     pub fn new(outputs: [usize; 3], [depth, height, width]: [usize; 3]) -> Steps {
         Steps {
             down: (2 * (outputs[0] + outputs[1]) + depth + height) as f64,
-            // Vectors have at least four lanes; three steps within one on either side, and the difference.
+            // Vectors have at least four lanes; five steps within one on either side, and the difference.
             along: (width / 4 + 12) as f64,
             stretch: ((outputs[2] + width - 1) as f64 / width as f64).sqrt(),
         }
