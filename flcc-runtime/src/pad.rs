@@ -9,8 +9,9 @@ use flcc_core::dtype::Pixel;
 use flcc_core::each_type;
 use flcc_core::view::{AnyView, View};
 
-use crate::cpu::isa::{self, IsaSet};
+use crate::cpu::isa::{self, IsaSet, Vectors};
 use crate::cpu::real::{Real, exponent, power_of_two};
+use crate::cpu::simd::{Job, Simd};
 
 /// The samples that a tile's panels cover, in image coordinates; they may lie outside the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +105,74 @@ pub fn gather<T: Real>(
     scale: Option<f64>,
     target: Target<'_, T>,
 ) -> Gathered {
+    if let (AnyView::F32(view), None | Some(1.0)) = (image, scale)
+        && let Some(largest) = inside(Source { view, boundary, samples }, offset, &mut *target.out, target.pitch, &target.isas)
+        && (ordinary::<f32>(largest) || (scale.is_some() && largest < f32::INFINITY.to_bits()))
+    {
+        return Gathered { scale: 1.0, marked: false };
+    }
     each_type!(AnyView, image, view => typed(Source { view, boundary, samples }, offset, scale, target))
+}
+
+/// Gathers samples that lie inside an image of `f32`, side by side, for tiles of `f32`, in vectors and in one pass; returns the bits of the
+/// largest magnitude. With `None` nothing was done.
+fn inside<T: Real>(source: Source<'_, f32>, offset: f64, out: &mut [T], pitch: Pitch, isas: &IsaSet) -> Option<u32> {
+    let out = T::singles_mut(out)?;
+    if !source.is_inside() || source.view.layout().row_step() != 1 {
+        return None;
+    }
+    Some(Vectors::new(isas)?.run(Centre { source, offset: offset as f32, out, pitch }))
+}
+
+/// Whether samples of this largest magnitude are computed with as they are.
+fn ordinary<T: Real>(largest: T::Bits) -> bool {
+    let (low, high) = (T::of(power_of_two(-T::REACH)).magnitude(), T::of(power_of_two(T::REACH)).magnitude());
+    largest == T::Bits::default() || (largest >= low && largest <= high)
+}
+
+/// Samples less an offset, to a buffer with zeros past them.
+struct Centre<'a> {
+    source: Source<'a, f32>,
+    offset: f32,
+    out: &'a mut [f32],
+    pitch: Pitch,
+}
+
+impl Job for Centre<'_> {
+    /// The bits of the largest magnitude.
+    type Output = u32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> u32 {
+        let Centre { source: Source { view, samples: Samples { begin, len: [depth, height, width] }, .. }, offset, out, pitch } = self;
+        let at = begin.map(|begin| begin as usize);
+        let offsets = s.splat(offset);
+        let (mut largest, mut most) = (s.splat(0.0), 0);
+        for (z, plane) in out.chunks_mut(pitch.plane).take(pitch.planes).enumerate() {
+            for (y, row) in plane.chunks_mut(pitch.row).take(pitch.rows).enumerate() {
+                if z >= depth || y >= height {
+                    row.fill(0.0);
+                    continue;
+                }
+                let (row, slack) = row.split_at_mut(width);
+                if !slack.is_empty() {
+                    slack.fill(0.0);
+                }
+                let from = &view.from_position([at[0] + z, at[1] + y, at[2]])[..width];
+                for (to, from) in S::rows_mut(row).iter_mut().zip(S::rows(from)) {
+                    let value = s.sub(s.load(from), offsets);
+                    largest = s.larger_magnitude(value, largest);
+                    s.store(to, value);
+                }
+                let whole = width / S::LANES * S::LANES;
+                for (to, &from) in row[whole..].iter_mut().zip(&from[whole..]) {
+                    *to = from - offset;
+                    most = most.max(to.magnitude());
+                }
+            }
+        }
+        most.max(s.largest(largest))
+    }
 }
 
 /// Gathers the samples of a tile as they are, each exactly; NaN and infinities become 0.
@@ -141,12 +209,10 @@ struct Buffer<'a, T> {
 }
 
 fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f64>, target: Target<'_, T>) -> Gathered {
-    let Source { view, boundary, samples } = source;
+    let boundary = source.boundary;
     if scale.is_none_or(|scale| scale == 1.0) {
-        let lengths = view.shape().padded();
-        let inside = (0..3).all(|axis| samples.begin[axis] >= 0 && samples.begin[axis] as usize + samples.len[axis] <= lengths[axis]);
         let fill = T::of(boundary.value().unwrap_or(0.0) - offset);
-        let mut largest = if inside || boundary.value().is_none() { T::Bits::default() } else { fill.magnitude() };
+        let mut largest = if source.is_inside() || boundary.value().is_none() { T::Bits::default() } else { fill.magnitude() };
         isa::vectorized(&target.isas, || {
             let buffer = Buffer { out: &mut *target.out, pitch: target.pitch, fill };
             source.rows(
@@ -159,11 +225,7 @@ fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f6
                 },
             );
         });
-        let ordinary = {
-            let (low, high) = (T::of(power_of_two(-T::REACH)).magnitude(), T::of(power_of_two(T::REACH)).magnitude());
-            largest == T::Bits::default() || (largest >= low && largest <= high)
-        };
-        if ordinary || (scale.is_some() && largest < T::INFINITY) {
+        if ordinary::<T>(largest) || (scale.is_some() && largest < T::INFINITY) {
             return Gathered { scale: 1.0, marked: false };
         }
     }
@@ -197,6 +259,12 @@ fn careful<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<
 }
 
 impl<P: Pixel> Source<'_, P> {
+    /// Whether all samples lie in the image.
+    fn is_inside(&self) -> bool {
+        let (Samples { begin, len }, lengths) = (self.samples, self.view.shape().padded());
+        (0..3).all(|axis| begin[axis] >= 0 && begin[axis] as usize + len[axis] <= lengths[axis])
+    }
+
     /// Calls `see` with every sample that comes from the image.
     fn survey(&self, mut see: impl FnMut(f64)) {
         let Source { view, boundary, samples } = *self;
@@ -288,6 +356,31 @@ mod tests {
                 };
                 prop_assert_eq!(f64::from(got), expected);
             }
+        }
+    }
+
+    #[test]
+    fn samples_inside_an_image_of_f32_are_gathered_at_any_width() {
+        let frame = Shape::new(&[9, 90]).unwrap();
+        let mut data: Vec<f32> = (0..frame.len()).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
+        for (width, bad) in (1..=70).flat_map(|width| [(width, None), (width, Some(f32::NAN)), (width, Some(f32::INFINITY))]) {
+            let samples = Samples { begin: [0, 2, 11], len: [1, 5, width] };
+            let pitch = Pitch { row: width + 3, plane: (width + 3) * 6, rows: 6, planes: 1 };
+            let (mut out, mut marks) = (vec![f32::NAN; pitch.elements()], vec![9.0f32; pitch.elements()]);
+            // The last sample of the last row, and one that is just outside.
+            let places = [6 * 90 + 11 + width - 1, 6 * 90 + 11 + width];
+            let kept = places.map(|place| data[place]);
+            data[places[0]] = bad.unwrap_or(kept[0]);
+            data[places[1]] = f32::NAN;
+            let target = Target { out: &mut out, marks: &mut marks, pitch, isas: IsaSet::detect() };
+            let done = gather(&View::new(&data, frame).unwrap().into(), Boundary::Zero, samples, 7.0, None, target);
+            assert_eq!(done, Gathered { scale: 1.0, marked: bad.is_some() }, "{width} {bad:?}");
+            for (index, &got) in out.iter().enumerate() {
+                let (y, x) = (index / pitch.row, index % pitch.row);
+                let want = if y < 5 && x < width { data[(y + 2) * 90 + x + 11] - 7.0 } else { 0.0 };
+                assert_eq!(got, if want.is_finite() { want } else { 0.0 }, "{width} {bad:?} at {y},{x}");
+            }
+            (data[places[0]], data[places[1]]) = (kept[0], kept[1]);
         }
     }
 

@@ -98,6 +98,41 @@ fn one_worker_allocates_nothing() {
     }
 }
 
+/// Allocations of a run of so many pairs by a scratch that was used before.
+fn allocations_of_pairs(text: &str, method: Method, count: usize) -> usize {
+    let (spec, image, template) = problem(text);
+    let plan = Planner::new().unwrap().threads(1).method(method).plan(&spec.clone().with_images(0).unwrap()).unwrap();
+    let pairs = plan.pairs(None).unwrap();
+    let images = vec![AnyView::dense(&image, spec.image(), 1).unwrap(); count];
+    let templates = vec![AnyView::dense(&template, spec.template(), 1).unwrap(); count];
+    let mut maps = vec![ScoreMap::zeros(spec.region(), spec.out_type()); count];
+    let mut scratch = pairs.make_scratch();
+    let mut outs: Vec<AnyViewMut<'_>> = maps.iter_mut().map(ScoreMap::view_mut).collect();
+    pairs.execute_into(&images, &templates, &mut outs, &mut scratch, &Control::default()).unwrap();
+    // The least of three: the harness starts its other tests' threads meanwhile.
+    let again = |_| {
+        let before = CALLS.load(Ordering::Relaxed);
+        pairs.execute_into(&images, &templates, &mut outs, &mut scratch, &Control::default()).unwrap();
+        CALLS.load(Ordering::Relaxed) - before
+    };
+    (0..3).map(again).min().unwrap_or(0)
+}
+
+#[test]
+fn pairs_allocate_for_the_first_template_only() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for (text, method) in [
+        ("zncc:f32:64x64*24x24:valid", Method::Fourier),
+        ("zncc:f32:64x64*24x24:valid", Method::Direct),
+        ("zncc:f32:40x33*9x9:same,mirror", Method::Direct),
+        ("corr:f32:40x33*9x9:valid", Method::Direct),
+    ] {
+        let [few, many] = [2, 40].map(|count| allocations_of_pairs(text, method, count));
+        assert_eq!(many, few, "{text} by {method}");
+        assert!(few > 0, "{text} by {method}: the first template has new buffers");
+    }
+}
+
 #[test]
 fn scratch_of_another_plan_is_refused() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Problem, Seed, check, planner};
 use flcc_runtime::{
-    AnyView, AnyViewMut, CancelToken, Control, DType, ExecError, Kind, Method, Oracle, Pixels, PlanError, ScoreMap, Shape, Spec, View,
-    ViewMut,
+    AnyView, AnyViewMut, CancelToken, Control, DType, ExecError, Kind, Method, Oracle, Pairs, Pixels, PlanError, ScoreMap, Scratch, Shape,
+    Spec, View, ViewMut,
 };
 
 /// So many images and templates of a spec: the second image is constant in part, the third holds NaN and infinities where it can, the
@@ -187,4 +187,131 @@ fn pairs_tell_their_progress_and_can_be_cancelled() {
     let control = Control { progress: Some(&progress), cancel: Some(&token), ..Control::default() };
     let error = pairs.execute_with(&images, &templates, &control).unwrap_err();
     assert_eq!(error, ExecError::Cancelled { done: 4, total: 6 });
+}
+
+/// The bits of all results of pairs by a scratch that is brought along.
+fn run(pairs: &Pairs, images: &[AnyView<'_>], templates: &[AnyView<'_>], scratch: &mut Scratch) -> Result<Vec<u64>, ExecError> {
+    run_under(pairs, images, templates, scratch, &Control::default())
+}
+
+fn run_under(
+    pairs: &Pairs,
+    images: &[AnyView<'_>],
+    templates: &[AnyView<'_>],
+    scratch: &mut Scratch,
+    control: &Control<'_>,
+) -> Result<Vec<u64>, ExecError> {
+    let spec = pairs.plan().spec();
+    let mut maps: Vec<ScoreMap> = images.iter().map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
+    let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
+    pairs.execute_into(images, templates, &mut outs, scratch, control)?;
+    Ok(maps.iter().flat_map(|map| bits(map.data())).collect())
+}
+
+/// Plans of a spec by every method that takes it.
+fn pairs_by_method(spec: &Spec, mask: Option<&AnyView<'_>>, mut check: impl FnMut(&Pairs, Method)) {
+    let mut checked = 0;
+    for method in METHODS {
+        match planner(1).method(method).plan(spec) {
+            Ok(plan) => {
+                check(&plan.pairs(mask).unwrap(), method);
+                checked += 1;
+            }
+            Err(PlanError::Refused(_)) => {}
+            Err(error) => panic!("{spec}: {error}"),
+        }
+    }
+    assert!(checked > 0, "no method took {spec}");
+}
+
+#[test]
+fn scratch_serves_again_after_an_error() {
+    for text in ["zncc:f32:0@64x64*24x24:valid", "zncc:f32:0@30x20*5x5:same", "zncc:u8:0@30x20*5x5:valid"] {
+        let spec: Spec = text.parse().unwrap();
+        let (images, templates) = data(&spec, 5, 3);
+        let count = spec.template().len();
+        let mut wrong = templates.clone();
+        wrong[2] = Pixels::F64(vec![2.0; count]).cast(spec.template_type());
+        let (images, wrong) = (views(&images, spec.image(), 1), views(&wrong, spec.template(), 1));
+        let templates = views(&templates, spec.template(), 1);
+        pairs_by_method(&spec, None, |pairs, method| {
+            let want = run(pairs, &images, &templates, &mut pairs.make_scratch()).unwrap();
+            let mut scratch = pairs.make_scratch();
+            for _ in 0..2 {
+                let ExecError::Spec(error) = run(pairs, &images, &wrong, &mut scratch).unwrap_err() else { panic!("{text} by {method}") };
+                assert_eq!((error.kind, error.argument.as_str()), (Kind::ConstantTemplate, "template 2"));
+                assert!(run(pairs, &images, &templates, &mut scratch).unwrap() == want, "{text} by {method}");
+            }
+        });
+    }
+}
+
+#[test]
+fn scratch_serves_again_after_a_cancelled_run() {
+    let spec: Spec = "zncc:f32:0@64x64*24x24:valid".parse().unwrap();
+    let (images, templates) = data(&spec, 6, 5);
+    let (images, templates) = (views(&images, spec.image(), 1), views(&templates, spec.template(), 1));
+    pairs_by_method(&spec, None, |pairs, method| {
+        let want = run(pairs, &images, &templates, &mut pairs.make_scratch()).unwrap();
+        let (mut scratch, token) = (pairs.make_scratch(), CancelToken::new());
+        let progress = |done: usize, _: usize| {
+            if done == 3 {
+                token.cancel();
+            }
+        };
+        let control = Control { progress: Some(&progress), cancel: Some(&token), ..Control::default() };
+        let error = run_under(pairs, &images, &templates, &mut scratch, &control).unwrap_err();
+        assert_eq!(error, ExecError::Cancelled { done: 3, total: 6 });
+        // In another order: nothing of the run before may show.
+        let (late, early): (Vec<_>, Vec<_>) = (images.iter().rev().copied().collect(), templates.iter().rev().copied().collect());
+        let count = spec.out_shape().len();
+        let want: Vec<u64> = want.chunks_exact(count).rev().flatten().copied().collect();
+        assert!(run(pairs, &late, &early, &mut scratch).unwrap() == want, "by {method}");
+    });
+}
+
+#[test]
+fn scratch_serves_pairs_of_another_mask() {
+    let spec: Spec = "zncc:f32:0@40x30*8x7:valid,mask01".parse().unwrap();
+    let (images, templates) = data(&spec, 5, 6);
+    let (images, templates) = (views(&images, spec.image(), 1), views(&templates, spec.template(), 1));
+    let masks = [3, 5].map(|step| Pixels::U8((0..56).map(|i| u8::from(i % step > 0)).collect()));
+    let [first, second] = masks.each_ref().map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
+    pairs_by_method(&spec, Some(&first), |pairs, method| {
+        let others = pairs.plan().pairs(Some(&second)).unwrap();
+        let want = [pairs, &others].map(|pairs| run(pairs, &images, &templates, &mut pairs.make_scratch()).unwrap());
+        assert!(want[0] != want[1], "masks that make no difference are no test");
+        let mut scratch = pairs.make_scratch();
+        for turn in 0..4 {
+            let pairs = [pairs, &others][turn % 2];
+            assert!(run(pairs, &images, &templates, &mut scratch).unwrap() == want[turn % 2], "turn {turn} by {method}");
+        }
+    });
+}
+
+#[test]
+fn a_template_of_nan_leaves_nothing_to_the_next() {
+    let spec: Spec = "corr:f32:0@64x64*24x24:valid".parse().unwrap();
+    let (images, mut templates) = data(&spec, 4, 7);
+    let finite = templates.clone();
+    for (number, bad) in [(0, f32::NAN), (2, f32::INFINITY)] {
+        let Pixels::F32(values) = &mut templates[number] else { panic!("templates of f32") };
+        values[100] = bad;
+    }
+    let images = views(&images, spec.image(), 1);
+    let (templates, finite) = (views(&templates, spec.template(), 1), views(&finite, spec.template(), 1));
+    let count = spec.out_shape().len();
+    pairs_by_method(&spec, None, |pairs, method| {
+        let want = run(pairs, &images, &finite, &mut pairs.make_scratch()).unwrap();
+        let mut scratch = pairs.make_scratch();
+        for turn in 0..2 {
+            let got = run(pairs, &images, &templates, &mut scratch).unwrap();
+            for (number, (got, want)) in got.chunks_exact(count).zip(want.chunks_exact(count)).enumerate() {
+                match number {
+                    0 | 2 => assert!(got.iter().all(|&bits| f64::from_bits(bits).is_nan()), "pair {number}, turn {turn}, by {method}"),
+                    _ => assert!(got == want, "pair {number}, turn {turn}, by {method}"),
+                }
+            }
+        }
+    });
 }

@@ -9,6 +9,7 @@ use flcc_core::shape::Shape;
 use flcc_core::spec::{MaskKind, Spec};
 use flcc_core::view::AnyView;
 
+use super::isa::{self, IsaSet};
 use super::lanes;
 use super::real::{exponent, power_of_two};
 
@@ -98,6 +99,13 @@ pub fn check_template(spec: &Spec, template: &AnyView<'_>, weights: &Weights) ->
 /// As [`check_template`]; what is in `checked` is of no use then.
 pub fn check_template_into(spec: &Spec, template: &AnyView<'_>, weights: &Weights, checked: &mut Checked) -> Result<(), SpecError> {
     check_view("template", template, spec.template(), spec.template_type(), spec.channels())?;
+    // Sums are in the same order in any case: wider vectors change no bit.
+    isa::vectorized(&IsaSet::detect(), || check_values_into(spec, template, weights, checked))
+}
+
+/// That of a template of the right shape and type.
+#[inline(always)]
+fn check_values_into(spec: &Spec, template: &AnyView<'_>, weights: &Weights, checked: &mut Checked) -> Result<(), SpecError> {
     let measure = spec.op().measure();
     let mask = weights.values.as_deref();
     let used = |k: usize| mask.is_none_or(|weights| weights[k] > 0.0);
@@ -171,6 +179,7 @@ pub fn check_template_into(spec: &Spec, template: &AnyView<'_>, weights: &Weight
 }
 
 /// The samples of one channel, row-major.
+#[inline(always)]
 fn read(channel: &AnyView<'_>, values: &mut Vec<f64>) {
     let [depth, height, width] = channel.shape().padded();
     values.resize(depth * height * width, 0.0);
@@ -228,16 +237,21 @@ fn exact_statistics(checked: &mut Checked, measure: Measure, n: i128, used: &imp
 }
 
 /// The power of two that brings the largest magnitude near 1, if its exponent is over `reach`.
+#[inline(always)]
 fn natural_scale(values: &[Vec<f64>], reach: i32) -> f64 {
     let largest = values.iter().fold(0.0f64, |largest, channel| largest.max(lanes::largest(channel)));
     if largest == 0.0 || exponent(largest).abs() <= reach { 1.0 } else { power_of_two(-exponent(largest) - 1) }
 }
 
+#[inline(always)]
 fn multiply(values: &mut [Vec<f64>], factor: f64) {
-    values.iter_mut().flatten().for_each(|value| *value *= factor);
+    if factor != 1.0 {
+        values.iter_mut().for_each(|channel| channel.iter_mut().for_each(|value| *value *= factor));
+    }
 }
 
 /// Subtracts the weighted mean of each channel, twice: the second pass removes what rounding left of the first.
+#[inline(always)]
 fn centre(values: &mut [Vec<f64>], weights: &Weights) {
     for channel in values.iter_mut() {
         for _ in 0..2 {
@@ -255,6 +269,7 @@ fn centre(values: &mut [Vec<f64>], weights: &Weights) {
     }
 }
 
+#[inline(always)]
 fn energy(values: &[Vec<f64>], mask: Option<&[f64]>) -> f64 {
     let of_channel = |channel: &Vec<f64>| match mask {
         None => lanes::sum(channel, |value| value * value),
@@ -264,6 +279,7 @@ fn energy(values: &[Vec<f64>], mask: Option<&[f64]>) -> f64 {
 }
 
 /// Brings the weighted norm to 1, in two steps so that faint differences do not underflow when squared.
+#[inline(always)]
 fn normalise(values: &mut [Vec<f64>], mask: Option<&[f64]>) {
     multiply(values, natural_scale(values, 0));
     let norm = energy(values, mask).sqrt();

@@ -3,6 +3,7 @@
 use flcc_core::measure::Measure;
 
 use super::fused::Steps;
+use super::isa::{self, IsaSet};
 use super::lanes;
 
 /// What a panel's score is promised to be off by at most, and under which model of rounding.
@@ -43,10 +44,12 @@ impl Figures {
     /// The same for a cross term that does not depend on the drift, which takes longest.
     pub fn without_drift(channels: impl Iterator<Item = impl AsRef<[f64]>>) -> Figures {
         let (mut squares, mut most) = (0.0, 0.0f64);
-        for values in channels {
-            squares += lanes::sum(values.as_ref(), |value| value * value);
-            most = most.max(lanes::largest(values.as_ref()));
-        }
+        isa::vectorized(&IsaSet::detect(), || {
+            for values in channels {
+                squares += lanes::sum(values.as_ref(), |value| value * value);
+                most = most.max(lanes::largest(values.as_ref()));
+            }
+        });
         Figures { norm: squares.sqrt(), drift: 0.0, largest: most }
     }
 }

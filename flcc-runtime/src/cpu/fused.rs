@@ -25,7 +25,7 @@ impl Steps {
     pub fn new(outputs: [usize; 3], [depth, height, width]: [usize; 3]) -> Steps {
         Steps {
             down: (2 * (outputs[0] + outputs[1]) + depth + height) as f64,
-            // Vectors have at least four lanes; three steps within one on either side, and the difference.
+            // Vectors have at least four lanes; five steps within one on either side, and the difference.
             along: (width / 4 + 12) as f64,
             stretch: ((outputs[2] + width - 1) as f64 / width as f64).sqrt(),
         }
@@ -76,7 +76,7 @@ pub struct FusedScratch {
     stack: [Aligned<f64>; 2],
     /// Of the columns under the template.
     columns: [Aligned<f64>; 2],
-    /// Of these from the row's begin up to each, after [`AHEAD`] zeros.
+    /// Of these from the row's begin up to before each: one further than columns, and 0 first.
     totals: [Aligned<f64>; 2],
     /// What leaves the first window.
     zeros: Aligned<f32>,
@@ -84,9 +84,6 @@ pub struct FusedScratch {
     pub limits: Vec<f64>,
     row: usize,
 }
-
-/// Zeros before the totals of a row, so that they begin at a whole vector and the total before the first column is there.
-const AHEAD: usize = 8;
 
 impl FusedScratch {
     /// For tiles of up to so many outputs an axis, of templates of this shape.
@@ -113,7 +110,7 @@ impl FusedScratch {
 
 /// Values of a row of sums, with what vectors reach past it.
 fn row_len(outputs: [usize; 3], window: [usize; 3]) -> usize {
-    (outputs[2] + window[2]).next_multiple_of(16) + 2 * AHEAD + 16
+    (outputs[2] + window[2]).next_multiple_of(16) + 32
 }
 
 /// Rows of the sums over planes, with one of zeros.
@@ -254,15 +251,15 @@ impl Job for Rows<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) -> bool {
-        let mut doubtful = false;
+        let (factors, mut doubtful) = (Factors::new(s, &self.formula), false);
         for y in self.rows[0]..self.rows[1] {
             self.sums(s, y);
             doubtful |= match (self.formula.centred, self.formula.exact) {
-                (true, Some(exact)) if exact.bits => self.scores::<S, true, true, true>(s, y),
-                (true, Some(_)) => self.scores::<S, true, true, false>(s, y),
-                (true, None) => self.scores::<S, true, false, false>(s, y),
-                (false, Some(_)) => self.scores::<S, false, true, false>(s, y),
-                (false, None) => self.scores::<S, false, false, false>(s, y),
+                (true, Some(exact)) if exact.bits => self.scores::<S, true, true, true>(s, y, &factors),
+                (true, Some(_)) => self.scores::<S, true, true, false>(s, y, &factors),
+                (true, None) => self.scores::<S, true, false, false>(s, y, &factors),
+                (false, Some(_)) => self.scores::<S, false, true, false>(s, y, &factors),
+                (false, None) => self.scores::<S, false, false, false>(s, y, &factors),
             };
         }
         doubtful
@@ -277,7 +274,7 @@ impl Rows<'_> {
         let [depth, height, width] = self.formula.window;
         let vectors = (outputs[1] + width - 1).div_ceil(S::HALF);
         let FusedScratch { stack: [sums, squares], columns, totals, zeros, row: pitch, .. } = &mut *self.scratch;
-        let run = Running { y, height, vectors, columns, totals, zeros: S::half_rows(zeros) };
+        let run = Running { y, height, vectors, columns, totals };
         if depth == 1 {
             let nothing = Single::<S>(&S::half_rows(zeros)[..vectors]);
             run.sums(s, |row| Single(&S::half_rows(&input[row * in_row..][..vectors * S::HALF])[..vectors]), nothing);
@@ -293,80 +290,122 @@ impl Rows<'_> {
 
     /// Scores of row `y`; returns whether some panel is NaN.
     #[inline(always)]
-    fn scores<S: Simd, const CENTRED: bool, const EXACT: bool, const BITS: bool>(&mut self, s: S, y: usize) -> bool {
-        let Formula { window, exact, share, .. } = self.formula;
-        let Buffers { out_row, outputs, .. } = self.buffers;
-        let reach = outputs[1].next_multiple_of(S::LANES);
-        let row = &mut self.buffers.cross[y * out_row..][..reach];
-        let n = window.iter().product::<usize>() as f64;
-        let (count, per_sample, share) = (s.splat_double(n), s.splat_double(1.0 / n), s.splat_double(share));
-        let exact = exact.unwrap_or(Exact { template_sum: 0.0, gain: 1.0, bits: false });
-        let (template_sum, gain) = (s.splat_double(exact.template_sum), s.splat(exact.gain as f32));
+    fn scores<S: Simd, const CENTRED: bool, const EXACT: bool, const BITS: bool>(&mut self, s: S, y: usize, factors: &Factors<S>) -> bool {
+        let (out_row, width, window) = (self.buffers.out_row, self.buffers.outputs[1], self.formula.window[2]);
+        let vectors = width.div_ceil(S::LANES);
+        let reach = vectors * S::LANES;
+        let scores = &mut S::rows_mut(&mut self.buffers.cross[y * out_row..][..reach])[..vectors];
         let [sums, squares] = &self.scratch.totals;
-        // The totals before the first column of each window, and with the last.
-        let (begin, end) = (AHEAD - 1, AHEAD - 1 + window[2]);
-        let (sums_before, sums_last) = (pairs::<S>(&sums[begin..][..reach]), pairs::<S>(&sums[end..][..reach]));
-        let (squares_before, squares_last) = (pairs::<S>(&squares[begin..][..reach]), pairs::<S>(&squares[end..][..reach]));
-        let sums = sums_before.iter().zip(sums_last);
-        let squares = squares_before.iter().zip(squares_last);
-        let whole = outputs[1] / S::LANES;
-        let (mut seen, zero) = (s.splat(0.0), s.splat_double(0.0));
-        let scores = S::rows_mut(row).iter_mut().zip(&self.scratch.limits);
-        for (number, (((score, limit), sums), squares)) in scores.zip(sums).zip(squares).enumerate() {
-            let cross = s.load(score);
-            let crosses = match (CENTRED && EXACT, BITS) {
-                (true, true) => s.split_integers(cross),
-                (true, false) => s.split(cross),
-                (false, _) => [zero; 2],
-            };
-            let limit = s.splat_double(*limit);
-            let (mut energies, mut centred) = ([zero; 2], [zero; 2]);
-            for half in 0..2 {
-                let i = s.sub_double(s.load_double(&sums.1[half]), s.load_double(&sums.0[half]));
-                let ii = s.sub_double(s.load_double(&squares.1[half]), s.load_double(&squares.0[half]));
-                let energy = match (CENTRED, EXACT) {
-                    (true, true) => s.sub_mul_double(i, i, s.mul_double(ii, count)),
-                    (true, false) => s.sub_mul_double(s.mul_double(i, per_sample), i, ii),
-                    (false, _) => ii,
-                };
-                let limit = if EXACT { zero } else { s.mul_add_double(share, ii, limit) };
-                energies[half] = s.above(energy, limit);
-                if CENTRED && EXACT {
-                    centred[half] = s.sub_mul_double(i, template_sum, s.mul_double(crosses[half], count));
-                }
-            }
-            let root = s.reciprocal_root(s.narrow(energies[0], energies[1]));
-            let cross = if CENTRED && EXACT { s.narrow(centred[0], centred[1]) } else { cross };
-            let value = if EXACT { s.mul(s.mul(cross, gain), root) } else { s.mul(cross, root) };
-            let value = s.clamp(value);
-            // What lies past the row is no panel.
-            if number < whole {
-                seen = s.add(seen, value);
-            }
-            s.store(score, value);
+        let energies = Energies::<S, CENTRED, EXACT, BITS> {
+            factors,
+            sums: [&pairs::<S>(&sums[..reach])[..vectors], &pairs::<S>(&sums[window..][..reach])[..vectors]],
+            squares: [&pairs::<S>(&squares[..reach])[..vectors], &pairs::<S>(&squares[window..][..reach])[..vectors]],
+            limits: &self.scratch.limits[..vectors],
+        };
+        let mut seen = s.splat(0.0);
+        // The next vector's energies are begun before this one's scores are ended, so that neither waits for the other.
+        let mut made = energies.of(s, 0, s.load(&scores[0]));
+        for number in 1..vectors {
+            let next = energies.of(s, number, s.load(&scores[number]));
+            let value = factors.score::<EXACT>(s, made);
+            s.store(&mut scores[number - 1], value);
+            seen = s.add(seen, value);
+            made = next;
         }
-        s.any_nan(seen) || row[whole * S::LANES..outputs[1]].iter().any(|score| score.is_nan())
+        let value = factors.score::<EXACT>(s, made);
+        s.store(&mut scores[vectors - 1], value);
+        // What lies past the row is no panel.
+        s.any_nan(seen, S::LANES) | s.any_nan(value, width - (vectors - 1) * S::LANES)
+    }
+}
+
+/// The numbers of a formula, in every lane.
+struct Factors<S: Simd> {
+    count: S::Double,
+    per_sample: S::Double,
+    share: S::Double,
+    template_sum: S::Double,
+    gain: S::Single,
+}
+
+impl<S: Simd> Factors<S> {
+    #[inline(always)]
+    fn new(s: S, formula: &Formula) -> Factors<S> {
+        let n = formula.window.iter().product::<usize>() as f64;
+        let exact = formula.exact.unwrap_or(Exact { template_sum: 0.0, gain: 1.0, bits: false });
+        Factors {
+            count: s.splat_double(n),
+            per_sample: s.splat_double(1.0 / n),
+            share: s.splat_double(formula.share),
+            template_sum: s.splat_double(exact.template_sum),
+            gain: s.splat(exact.gain as f32),
+        }
+    }
+
+    /// Scores of energies and cross terms; NaN of NaN.
+    #[inline(always)]
+    fn score<const EXACT: bool>(&self, s: S, (energy, cross): (S::Single, S::Single)) -> S::Single {
+        let cross = if EXACT { s.mul(cross, self.gain) } else { cross };
+        s.clamp(s.mul(cross, s.reciprocal_root(energy)))
+    }
+}
+
+/// What energies of a row are made of.
+struct Energies<'a, S: Simd, const CENTRED: bool, const EXACT: bool, const BITS: bool> {
+    factors: &'a Factors<S>,
+    /// Totals before the first column of each window, and before the first past it.
+    sums: [&'a [[S::DoubleRow; 2]]; 2],
+    squares: [&'a [[S::DoubleRow; 2]]; 2],
+    limits: &'a [f64],
+}
+
+impl<S: Simd, const CENTRED: bool, const EXACT: bool, const BITS: bool> Energies<'_, S, CENTRED, EXACT, BITS> {
+    /// Those of a vector of panels, NaN where they are in doubt, and the cross term that belongs to them.
+    #[inline(always)]
+    fn of(&self, s: S, number: usize, cross: S::Single) -> (S::Single, S::Single) {
+        let Factors { count, per_sample, share, template_sum, .. } = *self.factors;
+        let zero = s.splat_double(0.0);
+        let crosses = match (CENTRED && EXACT, BITS) {
+            (true, true) => s.split_integers(cross),
+            (true, false) => s.split(cross),
+            (false, _) => [zero; 2],
+        };
+        let limit = s.splat_double(self.limits[number]);
+        let (mut energies, mut centred) = ([[zero; 2]; 2], [zero; 2]);
+        for half in 0..2 {
+            let (i, ii) = (difference(s, self.sums, number, half), difference(s, self.squares, number, half));
+            let energy = match (CENTRED, EXACT) {
+                (true, true) => s.sub_mul_double(i, i, s.mul_double(ii, count)),
+                (true, false) => s.sub_mul_double(s.mul_double(i, per_sample), i, ii),
+                (false, _) => ii,
+            };
+            energies[half] = [energy, if EXACT { zero } else { s.mul_add_double(share, ii, limit) }];
+            if CENTRED && EXACT {
+                centred[half] = s.sub_mul_double(i, template_sum, s.mul_double(crosses[half], count));
+            }
+        }
+        let cross = if CENTRED && EXACT { s.narrow(centred[0], centred[1]) } else { cross };
+        (s.narrow_above(energies[0], energies[1]), cross)
     }
 }
 
 /// Column sums on their way to row `y`, and their totals along it.
-struct Running<'a, S: Simd> {
+struct Running<'a> {
     y: usize,
     height: usize,
     vectors: usize,
     columns: &'a mut [Aligned<f64>; 2],
     totals: &'a mut [Aligned<f64>; 2],
-    zeros: &'a [S::HalfRow],
 }
 
-impl<S: Simd> Running<'_, S> {
+impl Running<'_> {
     /// Of what lines of these rows hold; what leaves the first window is `nothing`.
     #[inline(always)]
-    fn sums<L: Line<S>>(self, s: S, line: impl Fn(usize) -> L, nothing: L) {
-        let Running { y, height, vectors, columns: [sums, squares], totals: [sum_totals, square_totals], zeros } = self;
+    fn sums<S: Simd, L: Line<S>>(self, s: S, line: impl Fn(usize) -> L, nothing: L) {
+        let Running { y, height, vectors, columns: [sums, squares], totals: [sum_totals, square_totals] } = self;
         let (sums, squares) = (&mut S::double_rows_mut(sums)[..vectors], &mut S::double_rows_mut(squares)[..vectors]);
-        let sum_totals = &mut S::double_rows_mut(&mut sum_totals[AHEAD..])[..vectors];
-        let square_totals = &mut S::double_rows_mut(&mut square_totals[AHEAD..])[..vectors];
+        let sum_totals = &mut S::double_rows_mut(&mut sum_totals[1..])[..vectors];
+        let square_totals = &mut S::double_rows_mut(&mut square_totals[1..])[..vectors];
         if y == 0 {
             clear(s, sums, squares);
             for row in 0..height - 1 {
@@ -374,20 +413,43 @@ impl<S: Simd> Running<'_, S> {
             }
         }
         let (enters, leaves) = (line(y + height - 1), if y == 0 { nothing } else { line(y - 1) });
-        let shifted_in = s.widen(&zeros[0]);
-        let (mut before, mut squares_before) = (s.splat_double(0.0), s.splat_double(0.0));
-        for v in 0..vectors {
-            let column = enters.add(s, v, [s.load_double(&sums[v]), s.load_double(&squares[v])]);
-            let [column, column_squares] = leaves.take(s, v, column);
-            s.store_double(&mut sums[v], column);
-            s.store_double(&mut squares[v], column_squares);
-            let (along, squares_along) = (s.scan(column, shifted_in), s.scan(column_squares, shifted_in));
-            s.store_double(&mut sum_totals[v], s.add_double(before, along));
-            s.store_double(&mut square_totals[v], s.add_double(squares_before, squares_along));
-            before = s.add_double(before, s.spread_last(along));
-            squares_before = s.add_double(squares_before, s.spread_last(squares_along));
+        let mut before = s.splat_double(0.0);
+        // The next vector's columns are brought on before this one's are added up, so that neither waits for the other.
+        let mut column = step(s, 0, enters, leaves, sums, squares);
+        for v in 1..vectors {
+            let next = step(s, v, enters, leaves, sums, squares);
+            let ([total, square_total], after) = s.totals(column[0], column[1], before);
+            s.store_double(&mut sum_totals[v - 1], total);
+            s.store_double(&mut square_totals[v - 1], square_total);
+            (before, column) = (after, next);
         }
+        let ([total, square_total], _) = s.totals(column[0], column[1], before);
+        s.store_double(&mut sum_totals[vectors - 1], total);
+        s.store_double(&mut square_totals[vectors - 1], square_total);
     }
+}
+
+/// Brings vector `v` of column sums from one row to the next.
+#[inline(always)]
+fn step<S: Simd, L: Line<S>>(
+    s: S,
+    v: usize,
+    enters: L,
+    leaves: L,
+    sums: &mut [S::DoubleRow],
+    squares: &mut [S::DoubleRow],
+) -> [S::Double; 2] {
+    let column = enters.add(s, v, [s.load_double(&sums[v]), s.load_double(&squares[v])]);
+    let [sum, square] = leaves.take(s, v, column);
+    s.store_double(&mut sums[v], sum);
+    s.store_double(&mut squares[v], square);
+    [sum, square]
+}
+
+/// What half a vector of windows adds up to, by the totals before and after each.
+#[inline(always)]
+fn difference<S: Simd>(s: S, [before, after]: [&[[S::DoubleRow; 2]]; 2], number: usize, half: usize) -> S::Double {
+    s.sub_double(s.load_double(&after[number][half]), s.load_double(&before[number][half]))
 }
 
 /// Sums of as many windows as a vector of `f32` has values, after each other.

@@ -11,9 +11,9 @@
 //! frequency, `U = (C + D)* / 2` and `V = (C - D)* / 2`. NaN and infinities never get here: `pad.rs` replaces them.
 
 use super::aligned::Aligned;
-use super::butterfly::{self, forward, inverse, last};
+use super::butterfly::{self, last};
 use super::isa::{IsaSet, Vectors};
-use super::planar::{Figure, Ground, Planes, Samples, Wanted, after_first, before_last, first_back, stride};
+use super::planar::{Figure, Ground, Planes, Samples, Wanted, after_first, before_last, first_back, from_last, product, stride, to_last};
 use super::simd::{Job, Simd};
 use crate::pad::Pitch;
 
@@ -137,14 +137,10 @@ impl Halved {
     /// The spectrum of a template, conjugate, with `U` in the first lane and `V` past the planes, divided by what transforms
     /// multiply by.
     pub fn prepare(&self, template: &[f64], scratch: &mut HalvedScratch, spectrum: &mut Planes) {
-        let (width, row) = (self.layout.template[1], self.template_row());
-        for (out, values) in scratch.template.chunks_exact_mut(row).zip(template.chunks_exact(width)) {
-            out.iter_mut().zip(values).for_each(|(out, &value)| *out = value as f32);
-        }
-        let HalvedScratch { strip, halves, template, line, .. } = scratch;
+        let HalvedScratch { strip, halves, template: samples, line, .. } = scratch;
         let plane = self.plane_len();
         let columns = Columns { halved: self, strip, halves, tile: &mut *spectrum };
-        self.run_sized(Prepare { columns, template, row });
+        self.run_sized(Prepare { columns, template, samples, row: self.template_row() });
         let lanes = self.vectors.lanes();
         take_line(&spectrum.re, &spectrum.im, lanes, line);
         let [line_re, line_im] = line;
@@ -199,7 +195,9 @@ impl<J: OfLength, const N: usize> Job for Sized<J, N> {
 /// The transform of a template.
 struct Prepare<'a> {
     columns: Columns<'a>,
-    template: &'a [f32],
+    template: &'a [f64],
+    /// Room for its values in rows of `row`; zeros past them.
+    samples: &'a mut [f32],
     row: usize,
 }
 
@@ -208,7 +206,13 @@ impl OfLength for Prepare<'_> {
 
     #[inline(always)]
     fn run<S: Simd, const N: usize>(mut self, s: S) {
-        self.columns.forward::<S, N>(s, self.template, self.row, self.row);
+        let width = self.columns.halved.layout.template[1];
+        for (row, values) in self.samples.chunks_exact_mut(self.row).zip(self.template.chunks_exact(width)) {
+            for (sample, &value) in row.iter_mut().zip(values) {
+                *sample = value as f32;
+            }
+        }
+        self.columns.forward::<S, N>(s, self.samples, self.row, self.row);
         // Either transform has left everything doubled.
         let scale = 0.25 / (N * N) as f32;
         let twiddles = &self.columns.halved.twiddles;
@@ -216,7 +220,8 @@ impl OfLength for Prepare<'_> {
         for group in 0..N / 2 / S::LANES {
             let range = group * stride(N)..group * stride(N) + N;
             let (re, im) = (&mut re[range.clone()], &mut im[range]);
-            rows_forward::<S, N>(s, re, im, twiddles);
+            to_last::<S, N>(s, re, im, twiddles);
+            last(s, re, im);
             conjugate(s, re, im, scale);
         }
     }
@@ -243,22 +248,28 @@ impl OfLength for Correlate<'_> {
         let (mut result, mut first) = (0.0, 0.0);
         for group in 0..N / 2 / S::LANES {
             let range = group * stride(N)..group * stride(N) + N;
-            let (re, im) = self.columns.tile_rows::<S>();
-            rows_forward::<S, N>(s, &mut re[range.clone()], &mut im[range.clone()], &halved.twiddles);
-            if group == 0 {
-                take_line(&self.columns.tile.re, &self.columns.tile.im, S::LANES, self.line);
-            }
+            let (template_re, template_im) = (&template_re[range.clone()], &template_im[range.clone()]);
             let (re, im) = self.columns.tile_rows::<S>();
             let (re, im) = (&mut re[range.clone()], &mut im[range.clone()]);
-            result += product(s, re, im, &template_re[range.clone()], &template_im[range.clone()]);
-            if group == 0 {
+            to_last::<S, N>(s, re, im, &halved.twiddles);
+            if group > 0 {
+                result += product(s, re, im, (template_re, template_im), None);
+            } else {
+                // The first lane's product takes opposite frequencies, so all of them have to be there before.
+                last(s, re, im);
+                take_line(&self.columns.tile.re, &self.columns.tile.im, S::LANES, self.line);
+                let (re, im) = self.columns.tile_rows::<S>();
+                result += multiply(s, &mut re[range.clone()], &mut im[range.clone()], template_re, template_im);
                 let past = halved.plane_len();
                 let opposite = [&self.template.re[past..], &self.template.im[past..]];
                 let tile = &mut *self.columns.tile;
                 first = add_opposite([&mut tile.re, &mut tile.im], S::LANES, self.line, opposite, &halved.opposites);
+                let (re, im) = self.columns.tile_rows::<S>();
+                first_back(s, &mut re[range.clone()], &mut im[range.clone()]);
             }
             let (re, im) = self.columns.tile_rows::<S>();
-            rows_back::<S, N>(s, &mut re[range.clone()], &mut im[range], &halved.twiddles);
+            let (re, im) = (&mut re[range.clone()], &mut im[range]);
+            from_last::<S, N>(s, re, im, &halved.twiddles);
         }
         let peak = self.columns.back::<S, N>(s, out, out_row, self.outputs);
         // Each frequency stands for its opposite too; the first lane's two lines are in both terms, so this is rather more.
@@ -294,10 +305,7 @@ impl Columns<'_> {
             let x = 2 * strip * S::LANES;
             if x < columns {
                 let samples = Samples { from: &input[x..], pitch, beside: S::LANES };
-                let squares = match N {
-                    64 | 512 => samples.first::<S, 8, N>(s, re, im, &twiddles[0], None),
-                    _ => samples.first::<S, 4, N>(s, re, im, &twiddles[0], None),
-                };
+                let squares = samples.first::<S, N>(s, re, im, &twiddles[0], None);
                 energy += f64::from(s.total(squares));
                 largest = s.larger_magnitude(squares, largest);
                 after_first::<S, N>(s, re, im, twiddles);
@@ -342,10 +350,7 @@ impl Columns<'_> {
             first_back(s, re, im);
             before_last::<S, N>(s, re, im, twiddles);
             let wanted = Wanted { pitch, beside: (x + S::LANES < columns).then_some(S::LANES), rows, lanes: [S::LANES; 2] };
-            let peaks = match N {
-                64 | 512 => wanted.last_back::<S, 8, N>(s, re, im, &twiddles[0], &mut out[x..], None),
-                _ => wanted.last_back::<S, 4, N>(s, re, im, &twiddles[0], &mut out[x..], None),
-            };
+            let peaks = wanted.last_back::<S, N>(s, re, im, &twiddles[0], &mut out[x..], None);
             largest = s.larger_magnitude(peaks, largest);
         }
         f64::from(f32::from_bits(s.largest(largest)))
@@ -407,34 +412,6 @@ fn put_together<S: Simd, const N: usize>(
     }
 }
 
-/// Along a group of rows.
-#[inline(always)]
-fn rows_forward<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
-    match N {
-        64 => forward::<S, 8, 8>(s, re, im, &twiddles[0]),
-        128 => forward::<S, 4, 32>(s, re, im, &twiddles[0]),
-        256 => forward::<S, 4, 64>(s, re, im, &twiddles[0]),
-        512 => forward::<S, 8, 64>(s, re, im, &twiddles[0]),
-        _ => forward::<S, 4, 256>(s, re, im, &twiddles[0]),
-    }
-    after_first::<S, N>(s, re, im, twiddles);
-    last(s, re, im);
-}
-
-/// And back.
-#[inline(always)]
-fn rows_back<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
-    first_back(s, re, im);
-    before_last::<S, N>(s, re, im, twiddles);
-    match N {
-        64 => inverse::<S, 8, 8>(s, re, im, &twiddles[0]),
-        128 => inverse::<S, 4, 32>(s, re, im, &twiddles[0]),
-        256 => inverse::<S, 4, 64>(s, re, im, &twiddles[0]),
-        512 => inverse::<S, 8, 64>(s, re, im, &twiddles[0]),
-        _ => inverse::<S, 4, 256>(s, re, im, &twiddles[0]),
-    }
-}
-
 /// Conjugates, times a factor.
 #[inline(always)]
 fn conjugate<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], factor: f32) {
@@ -445,7 +422,7 @@ fn conjugate<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], factor: f32) {
 
 /// Times the template's spectrum; returns the product's sum of squares.
 #[inline(always)]
-fn product<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], template_re: &[S::Row], template_im: &[S::Row]) -> f64 {
+fn multiply<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], template_re: &[S::Row], template_im: &[S::Row]) -> f64 {
     let mut squares = s.splat(0.0);
     for ((re, im), (template_re, template_im)) in re.iter_mut().zip(im).zip(template_re.iter().zip(template_im)) {
         let value = butterfly::Complex::<S> { re: s.load(re), im: s.load(im) };

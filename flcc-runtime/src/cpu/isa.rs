@@ -6,7 +6,7 @@
 //! own, `avx512vnni_u8`: their products are sums of four. Those of AMX are of whole tiles, in `amx.rs`.
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64 as x86;
+use std::arch::{asm, x86_64 as x86};
 use std::fmt;
 use std::str::FromStr;
 
@@ -563,6 +563,28 @@ proof! {
     Avx2, Avx2
 }
 
+/// The bits of the first `count` lanes of up to 16.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn first(count: usize) -> u32 {
+    (1u32 << count.min(16)) - 1
+}
+
+/// `vector`, whose lanes move up by `BY`; the last lanes of `below` come in. In one instruction, which leaves both where they are: the
+/// compiler would take one that overwrites an index, or two for zeros, and a copy is not free in these vectors.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn shifted_in<const BY: u8>(below: x86::__m512d, vector: x86::__m512d) -> x86::__m512d {
+    let moved;
+    // SAFETY: it reads and writes registers only.
+    unsafe {
+        asm!("valignq {}, {}, {}, {}", lateout(zmm_reg) moved, in(zmm_reg) vector, in(zmm_reg) below, const 8 - BY,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    moved
+}
+
 #[cfg(target_arch = "x86_64")]
 impl Simd for Avx512 {
     const LANES: usize = 16;
@@ -634,7 +656,7 @@ impl Simd for Avx512 {
             x86::_mm512_castsi512_ps(x86::_mm512_max_epu32(x86::_mm512_castps_si512(x86::_mm512_abs_ps(a)), x86::_mm512_castps_si512(largest)));
         fn largest(a: x86::__m512) -> u32 = x86::_mm512_reduce_max_epu32(x86::_mm512_castps_si512(a));
         fn total(a: x86::__m512) -> f32 = x86::_mm512_reduce_add_ps(a);
-        fn any_nan(a: x86::__m512) -> bool = x86::_mm512_cmp_ps_mask::<{ x86::_CMP_UNORD_Q }>(a, a) != 0;
+        fn any_nan(a: x86::__m512, count: usize) -> bool = u32::from(x86::_mm512_cmp_ps_mask::<{ x86::_CMP_UNORD_Q }>(a, a)) & first(count) != 0;
         fn transpose(from: &[[f32; 16]], to: &mut [[f32; 16]]) = {
             let (from, to) = (head::<_, 16>(from), head_mut::<_, 16>(to));
             // Blocks of 4 x 4: columns 4 c to 4 c + 3 of rows i, i + 4, i + 8 and i + 12 in one register. No closures here: they
@@ -675,18 +697,24 @@ impl Simd for Avx512 {
         fn mul_double(a: x86::__m512d, b: x86::__m512d) -> x86::__m512d = x86::_mm512_mul_pd(a, b);
         fn mul_add_double(a: x86::__m512d, b: x86::__m512d, c: x86::__m512d) -> x86::__m512d = x86::_mm512_fmadd_pd(a, b, c);
         fn sub_mul_double(a: x86::__m512d, b: x86::__m512d, c: x86::__m512d) -> x86::__m512d = x86::_mm512_fnmadd_pd(a, b, c);
-        fn above(a: x86::__m512d, limit: x86::__m512d) -> x86::__m512d =
-            x86::_mm512_mask_blend_pd(x86::_mm512_cmp_pd_mask::<{ x86::_CMP_GT_OQ }>(a, limit), x86::_mm512_set1_pd(f64::NAN), a);
-        fn scan(a: x86::__m512d, zeros: x86::__m512d) -> x86::__m512d = {
-            let zeros = x86::_mm512_castpd_si512(zeros);
-            let one = x86::_mm512_alignr_epi64::<7>(x86::_mm512_castpd_si512(a), zeros);
-            let a = x86::_mm512_add_pd(a, x86::_mm512_castsi512_pd(one));
-            let two = x86::_mm512_alignr_epi64::<6>(x86::_mm512_castpd_si512(a), zeros);
-            let a = x86::_mm512_add_pd(a, x86::_mm512_castsi512_pd(two));
-            let four = x86::_mm512_alignr_epi64::<4>(x86::_mm512_castpd_si512(a), zeros);
-            x86::_mm512_add_pd(a, x86::_mm512_castsi512_pd(four))
+        fn narrow_above(low: [x86::__m512d; 2], high: [x86::__m512d; 2]) -> x86::__m512 = {
+            let nan = x86::_mm256_set1_ps(f32::NAN);
+            let low = x86::_mm512_mask_cvtpd_ps(nan, x86::_mm512_cmp_pd_mask::<{ x86::_CMP_GT_OQ }>(low[0], low[1]), low[0]);
+            let high = x86::_mm512_mask_cvtpd_ps(nan, x86::_mm512_cmp_pd_mask::<{ x86::_CMP_GT_OQ }>(high[0], high[1]), high[0]);
+            let low = x86::_mm512_castps_pd(x86::_mm512_castps256_ps512(low));
+            x86::_mm512_castpd_ps(x86::_mm512_insertf64x4::<1>(low, x86::_mm256_castps_pd(high)))
         };
-        fn spread_last(a: x86::__m512d) -> x86::__m512d = x86::_mm512_permutexvar_pd(x86::_mm512_set1_epi64(7), a);
+        fn totals(a: x86::__m512d, b: x86::__m512d, before: x86::__m512d) -> ([x86::__m512d; 2], x86::__m512d) = {
+            // Lane 2 k is of `a`, lane 2 k + 1 of `b`: the first of two values, and both together.
+            let first = x86::_mm512_unpacklo_pd(a, b);
+            let both = x86::_mm512_add_pd(first, x86::_mm512_unpackhi_pd(a, b));
+            let zero = x86::_mm512_setzero_pd();
+            let two = x86::_mm512_add_pd(both, shifted_in::<2>(zero, both));
+            let four = x86::_mm512_add_pd(two, shifted_in::<4>(zero, two));
+            let after = x86::_mm512_add_pd(before, four);
+            let first = x86::_mm512_add_pd(first, shifted_in::<2>(before, after));
+            ([x86::_mm512_unpacklo_pd(first, after), x86::_mm512_unpackhi_pd(first, after)], x86::_mm512_shuffle_f64x2::<0xff>(after, after))
+        };
     }
 }
 
@@ -771,7 +799,7 @@ impl Simd for Avx2 {
             x86::_mm256_storeu_ps(lanes.as_mut_ptr(), a);
             lanes.iter().sum()
         };
-        fn any_nan(a: x86::__m256) -> bool = x86::_mm256_movemask_ps(x86::_mm256_cmp_ps::<{ x86::_CMP_UNORD_Q }>(a, a)) != 0;
+        fn any_nan(a: x86::__m256, count: usize) -> bool = x86::_mm256_movemask_ps(x86::_mm256_cmp_ps::<{ x86::_CMP_UNORD_Q }>(a, a)) as u32 & first(count) != 0;
         fn transpose(from: &[[f32; 8]], to: &mut [[f32; 8]]) = {
             let (from, to) = (head::<_, 8>(from), head_mut::<_, 8>(to));
             // Blocks of 4 x 4: columns 4 c to 4 c + 3 of rows i and i + 4 in one register.
@@ -807,15 +835,21 @@ impl Simd for Avx2 {
         fn mul_double(a: x86::__m256d, b: x86::__m256d) -> x86::__m256d = x86::_mm256_mul_pd(a, b);
         fn mul_add_double(a: x86::__m256d, b: x86::__m256d, c: x86::__m256d) -> x86::__m256d = x86::_mm256_fmadd_pd(a, b, c);
         fn sub_mul_double(a: x86::__m256d, b: x86::__m256d, c: x86::__m256d) -> x86::__m256d = x86::_mm256_fnmadd_pd(a, b, c);
-        fn above(a: x86::__m256d, limit: x86::__m256d) -> x86::__m256d =
-            x86::_mm256_blendv_pd(x86::_mm256_set1_pd(f64::NAN), a, x86::_mm256_cmp_pd::<{ x86::_CMP_GT_OQ }>(a, limit));
-        fn scan(a: x86::__m256d, zeros: x86::__m256d) -> x86::__m256d = {
-            // Two zeros, then lanes 0 and 1; of these and the lanes themselves: zero and lanes 0 to 2.
-            let one = x86::_mm256_shuffle_pd::<0b0101>(x86::_mm256_permute2f128_pd::<0x20>(zeros, a), a);
-            let a = x86::_mm256_add_pd(a, one);
-            x86::_mm256_add_pd(a, x86::_mm256_permute2f128_pd::<0x20>(zeros, a))
+        fn narrow_above(low: [x86::__m256d; 2], high: [x86::__m256d; 2]) -> x86::__m256 = {
+            let nan = x86::_mm256_set1_pd(f64::NAN);
+            let low = x86::_mm256_blendv_pd(nan, low[0], x86::_mm256_cmp_pd::<{ x86::_CMP_GT_OQ }>(low[0], low[1]));
+            let high = x86::_mm256_blendv_pd(nan, high[0], x86::_mm256_cmp_pd::<{ x86::_CMP_GT_OQ }>(high[0], high[1]));
+            x86::_mm256_insertf128_ps::<1>(x86::_mm256_castps128_ps256(x86::_mm256_cvtpd_ps(low)), x86::_mm256_cvtpd_ps(high))
         };
-        fn spread_last(a: x86::__m256d) -> x86::__m256d = x86::_mm256_permute4x64_pd::<0xff>(a);
+        fn totals(a: x86::__m256d, b: x86::__m256d, before: x86::__m256d) -> ([x86::__m256d; 2], x86::__m256d) = {
+            // Lane 2 k is of `a`, lane 2 k + 1 of `b`: the first of two values, and both together.
+            let first = x86::_mm256_unpacklo_pd(a, b);
+            let both = x86::_mm256_add_pd(first, x86::_mm256_unpackhi_pd(a, b));
+            let two = x86::_mm256_add_pd(both, x86::_mm256_permute2f128_pd::<0x08>(both, both));
+            let after = x86::_mm256_add_pd(before, two);
+            let first = x86::_mm256_add_pd(first, x86::_mm256_permute2f128_pd::<0x20>(before, after));
+            ([x86::_mm256_unpacklo_pd(first, after), x86::_mm256_unpackhi_pd(first, after)], x86::_mm256_permute2f128_pd::<0x11>(after, after))
+        };
     }
 }
 

@@ -500,10 +500,7 @@ impl Buffers<'_> {
         let twiddles = self.twiddles;
         for strip in 0..N / S::LANES {
             let samples = Samples { from: &samples.from[strip * S::LANES..], ..*samples };
-            let columns = match N {
-                64 | 512 => samples.first::<S, 8, N>(s, re, im, &twiddles[0], ahead.as_deref_mut()),
-                _ => samples.first::<S, 4, N>(s, re, im, &twiddles[0], ahead.as_deref_mut()),
-            };
+            let columns = samples.first::<S, N>(s, re, im, &twiddles[0], ahead.as_deref_mut());
             energy += f64::from(s.total(columns));
             largest = s.larger_magnitude(columns, largest);
             after_first::<S, N>(s, re, im, twiddles);
@@ -545,10 +542,7 @@ impl Buffers<'_> {
             let lanes = [room - x, room.saturating_sub(beside.saturating_add(x))].map(|room| room.min(S::LANES));
             let wanted = Wanted { pitch, beside: (x < columns[1]).then_some(beside), rows, lanes };
             let out = &mut out[strip * S::LANES..];
-            let peaks = match N {
-                64 | 512 => wanted.last_back::<S, 8, N>(s, re, im, &self.twiddles[0], out, ahead.as_deref_mut()),
-                _ => wanted.last_back::<S, 4, N>(s, re, im, &self.twiddles[0], out, ahead.as_deref_mut()),
-            };
+            let peaks = wanted.last_back::<S, N>(s, re, im, &self.twiddles[0], out, ahead.as_deref_mut());
             largest = s.larger_magnitude(peaks, largest);
         }
         f64::from(f32::from_bits(s.largest(largest)))
@@ -579,7 +573,7 @@ const fn first_radix(length: usize) -> usize {
 
 /// The stages of a forward transform before the last.
 #[inline(always)]
-fn to_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+pub(super) fn to_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
     match N {
         64 => forward::<S, 8, 8>(s, re, im, &twiddles[0]),
         128 => forward::<S, 4, 32>(s, re, im, &twiddles[0]),
@@ -592,7 +586,7 @@ fn to_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], 
 
 /// Their counterparts on the way back.
 #[inline(always)]
-fn from_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+pub(super) fn from_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
     before_last::<S, N>(s, re, im, twiddles);
     match N {
         64 => inverse::<S, 8, 8>(s, re, im, &twiddles[0]),
@@ -615,7 +609,23 @@ pub(super) struct Samples<'a> {
 impl Samples<'_> {
     /// The first stage down the columns, from the samples; returns the sum of squares of each column.
     #[inline(always)]
-    pub(super) fn first<S: Simd, const R: usize, const N: usize>(
+    pub(super) fn first<S: Simd, const N: usize>(
+        &self,
+        s: S,
+        re: &mut [S::Row],
+        im: &mut [S::Row],
+        twiddles: &[[f32; 2]],
+        ahead: Option<&mut Ahead>,
+    ) -> S::Single {
+        match first_radix(N) {
+            8 => self.first_of::<S, 8, N>(s, re, im, twiddles, ahead),
+            _ => self.first_of::<S, 4, N>(s, re, im, twiddles, ahead),
+        }
+    }
+
+    /// The same by butterflies of `R` rows.
+    #[inline(always)]
+    fn first_of<S: Simd, const R: usize, const N: usize>(
         &self,
         s: S,
         re: &mut [S::Row],
@@ -662,7 +672,24 @@ pub(super) struct Wanted {
 impl Wanted {
     /// The last stage up a strip of columns, to the results; returns the largest magnitude in each column.
     #[inline(always)]
-    pub(super) fn last_back<S: Simd, const R: usize, const N: usize>(
+    pub(super) fn last_back<S: Simd, const N: usize>(
+        &self,
+        s: S,
+        re: &[S::Row],
+        im: &[S::Row],
+        twiddles: &[[f32; 2]],
+        out: &mut [f32],
+        ahead: Option<&mut Ahead>,
+    ) -> S::Single {
+        match first_radix(N) {
+            8 => self.last_back_of::<S, 8, N>(s, re, im, twiddles, out, ahead),
+            _ => self.last_back_of::<S, 4, N>(s, re, im, twiddles, out, ahead),
+        }
+    }
+
+    /// The same by butterflies of `R` rows.
+    #[inline(always)]
+    fn last_back_of<S: Simd, const R: usize, const N: usize>(
         &self,
         s: S,
         re: &[S::Row],
@@ -751,7 +778,7 @@ pub(super) fn before_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: 
 
 /// The last stage forward, the product and the first stage back of a group of rows; returns the product's sum of squares.
 #[inline(always)]
-fn product<S: Simd>(
+pub(super) fn product<S: Simd>(
     s: S,
     re: &mut [S::Row],
     im: &mut [S::Row],

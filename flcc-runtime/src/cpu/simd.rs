@@ -77,8 +77,8 @@ pub trait Simd: Copy {
     fn largest(self, a: Self::Single) -> u32;
     /// The sum of the lanes.
     fn total(self, a: Self::Single) -> f32;
-    /// Whether some lane is NaN.
-    fn any_nan(self, a: Self::Single) -> bool;
+    /// Whether one of the first `count` lanes is NaN.
+    fn any_nan(self, a: Self::Single, count: usize) -> bool;
     /// `LANES` rows, columns for rows.
     fn transpose(self, from: &[Self::Row], to: &mut [Self::Row]);
 
@@ -106,11 +106,9 @@ pub trait Simd: Copy {
     fn mul_add_double(self, a: Self::Double, b: Self::Double, c: Self::Double) -> Self::Double;
     /// `c - a * b`, rounded once.
     fn sub_mul_double(self, a: Self::Double, b: Self::Double, c: Self::Double) -> Self::Double;
-    /// `a` where it exceeds `limit`, else NaN.
-    fn above(self, a: Self::Double, limit: Self::Double) -> Self::Double;
-    /// The sum of the lanes up to each. `zeros` are shifted in: read them from memory, or the compiler, knowing them, makes an
-    /// expansion of lanes of it, which is slower.
-    fn scan(self, a: Self::Double, zeros: Self::Double) -> Self::Double;
-    /// The last lane in every lane.
-    fn spread_last(self, a: Self::Double) -> Self::Double;
+    /// Two vectors rounded to `f32`, `low` in the first lanes, each given with its limits: NaN where a value does not exceed its limit.
+    fn narrow_above(self, low: [Self::Double; 2], high: [Self::Double; 2]) -> Self::Single;
+    /// Totals of two rows after a vector of each, lane by lane, and what to go on from: `before` holds what was added up so far, of the
+    /// first row in even lanes and of the second in odd ones.
+    fn totals(self, a: Self::Double, b: Self::Double, before: Self::Double) -> ([Self::Double; 2], Self::Double);
 }
