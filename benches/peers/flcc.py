@@ -12,8 +12,9 @@ class Flcc:
     def __init__(self, binary, isa):
         self.binary = binary
         self.folder = tempfile.TemporaryDirectory()
-        # FLCC's avx512 leaves out VNNI, which peers use where it is.
-        self.environment = dict(os.environ, FLCC_ISA="avx512vnni" if isa == "avx512" else isa)
+        # FLCC's avx512 leaves out VNNI and AMX, which peers use where they are.
+        self.environment = {name: value for name, value in os.environ.items() if name != "FLCC_ISA"}
+        self.environment |= {} if isa == "avx512" else {"FLCC_ISA": isa}
         self.version = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
 
     def time(self, workload, threads, seconds):
