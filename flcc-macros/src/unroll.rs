@@ -7,8 +7,8 @@
 //! rows as the block go straight up to the steady rows, around a loop of these, and down again; lower ones loop over all
 //! input rows, with a `match` on the span.
 //!
-//! Whatever the span, the block and the loop, one output adds its products in one order (dz, then i, then j, ascending) in
-//! one accumulator, so its bits do not depend on where it lies.
+//! Whatever the span, the block and the loop, one output adds its products in one order (dz, then i, then j, ascending; bodies of one row
+//! take taps a vector apart together) in one accumulator, so its bits do not depend on where it lies.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -380,13 +380,65 @@ fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStre
                 })
                 .collect();
             let tap = tap(body, vectors, first, last, &quote!(j), 0);
+            let (begin, apart) = if shares_vectors(body) { (quote!(begin), apart(body, vectors)) } else { (quote!(0), quote!()) };
             quote! {
                 #template_rows
-                for (j, line) in (0..width).zip(line.windows(#span)) {
+                #apart
+                for (j, line) in (#begin..width).zip(line[#begin..].windows(#span)) {
                     let line: &[#float; #span] = head(line);
                     #tap
                 }
             }
+        }
+    }
+}
+
+/// Taps a vector apart that share their loads.
+const APART: usize = 4;
+
+/// Whether taps that lie a vector apart share their loads: in a block of one row, where nothing else does. Such a body adds the products of
+/// the first taps of [`APART`] vectors, then those of the second taps, and so on, and what is left at a row's end tap by tap.
+fn shares_vectors(body: &Body) -> bool {
+    body.rows == 1 && body.op == Op::Correlate && body.isa != Isa::Portable
+}
+
+/// Those taps of the only row, from `begin = 0` on.
+fn apart(body: &Body, vectors: usize) -> TokenStream {
+    let float = format_ident!("{}", body.dtype.name());
+    let lanes = body.lanes();
+    let (all, step, reach) = (number(lanes * APART), number(lanes), number(lanes * (vectors + APART - 1)));
+    let taps: TokenStream = (0..APART)
+        .map(|m| {
+            let (t, at) = (format_ident!("t_apart_{m}"), number(m * lanes));
+            quote!(let #t = isa::splat(taps[j + #at]);)
+        })
+        .collect();
+    let products: TokenStream = (0..vectors + APART - 1)
+        .map(|v| {
+            let at = number(v * lanes);
+            let added: TokenStream = (0..APART)
+                .filter(|m| (*m..*m + vectors).contains(&v))
+                .map(|m| {
+                    let (acc, t) = (acc(0, v - m), format_ident!("t_apart_{m}"));
+                    quote!(#acc = isa::mul_add(value, #t, #acc);)
+                })
+                .collect();
+            quote! {
+                let value = isa::load(line, #at);
+                #added
+            }
+        })
+        .collect();
+    quote! {
+        let mut begin = 0;
+        while begin + #all <= width {
+            let taps: &[#float; #all] = head(&t_0[begin..]);
+            for (j, line) in (0..#step).zip(line[begin..].windows(#reach)) {
+                let line: &[#float; #reach] = head(line);
+                #taps
+                #products
+            }
+            begin += #all;
         }
     }
 }

@@ -566,7 +566,8 @@ impl Outputs<'_> {
         let &Output::F32(data, ref layout) = &self.0[result] else { return None };
         let [depth, height, width] = layout.shape().padded();
         let ([step, pitch, column], _) = layout.strides();
-        let pitch = usize::try_from(pitch).ok().filter(|pitch| *pitch >= width)?;
+        // What leads to rows that there are none of may be anything.
+        let pitch = if height == 1 { width } else { usize::try_from(pitch).ok().filter(|pitch| *pitch >= width)? };
         let nested = depth == 1 || step.unsigned_abs() >= (height - 1) * pitch + width;
         let inside = z + planes <= depth && y + count <= height && x + columns <= width;
         if column != 1 || !nested || !inside || planes * count * columns == 0 {

@@ -1,12 +1,15 @@
 //! The direct method: the template laid over every panel, by the kernels of the table.
 //!
-//! Cost `N_out * N_T` multiply-adds. Sums are sequential in the type of the tile, in the order of the template's samples:
+//! Cost `N_out * N_T` multiply-adds. Sums are sequential in the type of the tile, in the order of the template's samples or, along lines,
+//! in that of [`Direct::ordered`]:
 //! integers are exact while `max_i * max_t * N_T` stays below `2^24` in f32 or `2^53` in f64, which the solver checks.
+
+use std::borrow::Cow;
 
 use flcc_core::dtype::DType;
 
-use super::isa::IsaSet;
-use super::kernel::{Bound, Kernel, KernelOp, Tile};
+use super::isa::{Isa, IsaSet};
+use super::kernel::{Bound, Kernel, KernelOp, Tile, Width};
 use super::real::Real;
 use super::table;
 use crate::pad::Pitch;
@@ -33,6 +36,26 @@ impl<T: Real> Direct<T> {
     pub fn block(&self) -> [usize; 2] {
         let kernel = self.kernel.kernel();
         [kernel.block_rows, kernel.lanes]
+    }
+
+    /// Template values in the order in which the kernel adds their products: kernels of one row of outputs take four taps a vector
+    /// apart together, as long as there are four vectors of them.
+    pub fn ordered<'a>(&self, values: Cow<'a, [f64]>) -> Cow<'a, [f64]> {
+        let kernel = self.kernel.kernel();
+        let line = matches!(kernel.width, Width::Line(_) | Width::AnyLine);
+        if !line || kernel.op != KernelOp::Correlate || kernel.isa == Isa::Portable {
+            return values;
+        }
+        let mut ordered = Vec::with_capacity(values.len());
+        for row in values.chunks_exact(self.shape[2]) {
+            let together = row.chunks_exact(4 * kernel.lanes);
+            let rest = together.remainder();
+            for taps in together {
+                (0..kernel.lanes).for_each(|j| ordered.extend(taps[j..].iter().step_by(kernel.lanes)));
+            }
+            ordered.extend(rest);
+        }
+        Cow::Owned(ordered)
     }
 
     /// The shape of the buffers for outputs of up to `out`: input and output pitches, with the kernel's slack.
@@ -94,4 +117,41 @@ pub fn pitches(kernels: &[&Kernel], template: [usize; 3], out: [usize; 3]) -> (P
 fn pitch(width: usize) -> usize {
     let row = width.next_multiple_of(16);
     if row.is_multiple_of(512) { row + 16 } else { row }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::hard::noise;
+
+    #[test]
+    fn a_sum_along_a_line_is_that_in_the_order_told() {
+        for isas in
+            [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()).map(|isa| IsaSet::detect().restrict(isa))
+        {
+            for taps in [1usize, 15, 31, 32, 63, 64, 65, 127, 128, 200, 333] {
+                let (mut samples, mut values) = (noise(taps as u64), noise(7));
+                let outputs = [1, 1, 300];
+                let kernel = choose(KernelOp::Correlate, DType::F32, [1, 1, taps], outputs, &isas);
+                let direct = Direct::<f32>::new(kernel, [1, 1, taps], &isas).unwrap();
+                let (in_pitch, out_pitch) = direct.pitches(outputs);
+                let input: Vec<f32> = (0..in_pitch.elements()).map(|_| samples()).collect();
+                let template: Vec<f32> = (0..taps).map(|_| values()).collect();
+                let mut out = vec![f32::NAN; out_pitch.elements()];
+                direct.run(&template, &[], Slab { input: &input, in_pitch, out: &mut out, out_pitch, outputs });
+                let places: Vec<f64> = (0..taps).map(|place| place as f64).collect();
+                for (x, &got) in out[..outputs[2]].iter().enumerate() {
+                    let add = |sum: f32, &place: &f64| input[x + place as usize].mul_add(template[place as usize], sum);
+                    let want = direct.ordered(Cow::Borrowed(&places)).iter().fold(0.0, add);
+                    // Portable kernels round products too.
+                    let exact = kernel.isa != Isa::Portable;
+                    assert!(
+                        if exact { got == want } else { (got - want).abs() < 1e-5 },
+                        "{} of {taps} at {x}: {got} for {want}",
+                        kernel.name
+                    );
+                }
+            }
+        }
+    }
 }

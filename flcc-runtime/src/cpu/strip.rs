@@ -44,7 +44,9 @@ impl<'a> Strip<'a> {
         let lengths = view.shape().padded();
         let inside = (0..3).all(|axis| samples.begin[axis] >= 0 && samples.begin[axis] as usize + samples.len[axis] <= lengths[axis]);
         let ([plane, row, column], _) = view.layout().strides();
-        let (plane, row) = (usize::try_from(plane).ok()?, usize::try_from(row).ok()?);
+        // What leads to rows that there are none of may be anything.
+        let row = if lengths[1] == 1 { samples.len[2] } else { usize::try_from(row).ok()? };
+        let plane = if lengths[0] == 1 { 0 } else { usize::try_from(plane).ok()? };
         if !inside || column != 1 || row < samples.len[2] {
             return None;
         }

@@ -28,8 +28,8 @@ use super::kernel::{Entry, Kernel, KernelOp, Width};
 flcc_macros::direct_kernels! {
     { isa = amx, dtype = u8, body = correlate_tiles, lanes = 16 }
     { isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }
-    { isa = avx512, dtype = f32, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4, unroll = 8 }
-    { isa = avx512, dtype = f64, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4, unroll = 3 }
+    { isa = avx512, dtype = f32, rows = 6, vectors = 4, line_vectors = 16, sad_rows = 4, sad_vectors = 4, unroll = 8 }
+    { isa = avx512, dtype = f64, rows = 6, vectors = 4, line_vectors = 16, sad_rows = 4, sad_vectors = 4, unroll = 3 }
     { isa = avx2, dtype = f32, rows = 6, vectors = 2, line_vectors = 8, sad_rows = 4, sad_vectors = 2, unroll = 3 }
     { isa = avx2, dtype = f64, rows = 6, vectors = 2, line_vectors = 8, sad_rows = 4, sad_vectors = 2, unroll = 3 }
     { isa = portable, dtype = f32, rows = 4, vectors = 1, line_vectors = 4, sad_rows = 2, sad_vectors = 1, unroll = 0 }

@@ -557,7 +557,11 @@ impl<T: Real> TileContext<T> {
             },
             weights: weights.values.as_deref(),
         };
-        let figures = if model.rounding == Rounding::Direct { Figures::of(channels) } else { Figures::without_drift(channels) };
+        let figures = match &self.engine {
+            Engine::Direct(direct) => Figures::of(channels.map(|values| direct.ordered(values))),
+            Engine::Bytes(_) => Figures::of(channels),
+            _ => Figures::without_drift(channels),
+        };
         (*doubt, *largest) = (model.doubt(&figures), figures.largest);
         Ok(())
     }
