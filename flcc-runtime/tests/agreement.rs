@@ -2,9 +2,11 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::{Problem, Seed, check, planner};
 use flcc_runtime::cpu::isa::Isa;
-use flcc_runtime::cpu::recipe::DirectSolver;
+use flcc_runtime::cpu::recipe::{DirectSolver, FourierSolver};
 use flcc_runtime::solver::Solver;
 use flcc_runtime::{DType, Measure, Method, Pixels, PlanError};
 
@@ -113,6 +115,50 @@ fn bytes_by_their_own_kernels() {
             }
         }
     }
+}
+
+/// Every offer of transforms in f32, by every tile: pairs side by side and one behind the other, cut tiles and planes, regions, one sample
+/// that is no number.
+#[test]
+fn transforms_by_every_layout() {
+    let mut kinds = BTreeSet::new();
+    for (case, spec) in [
+        "corr:f32:150x333*20x20:valid",
+        "corr:f32:150x140*17x9:full,mirror",
+        "conv:f32:130x259*12x13:same,roi=9,40:90x200",
+        "corr:f32:20000*40:valid",
+        "zncc:f32:100x90*20x20:valid",
+        "corr:f32:21x70x75*4x5x6:valid",
+        "zncc:f32:19x40x50*3x8x7:full,reflect",
+        "zncc:f32:30x66x130*5x9x8:same,wrap,roi=3,5,7:20x30x60",
+        "ncc:f32:9x64x64*1x4x4:valid",
+        "conv:f32:1x80x90*1x9x9:full",
+        "zncc:f32:35x50x60*3x5x5:valid",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut problem = Problem::new(spec, case as u64);
+        for bad in [false, true] {
+            if let (true, Pixels::F32(samples)) = (bad, &mut problem.image) {
+                let middle = samples.len() / 2;
+                samples[middle] = f32::NAN;
+            }
+            let expected = problem.expected();
+            let planner = planner(2).method(Method::Fourier);
+            for offer in FourierSolver.offers(&problem.spec, planner.machine()).unwrap() {
+                if offer.kernel.target == "rustfft" {
+                    continue;
+                }
+                kinds.insert(offer.kernel.size.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == 'x').to_string());
+                let plan = planner.plan_with_kernel(&problem.spec, &offer.kernel).unwrap();
+                check(&format!("{spec} by {}, bad {bad}", offer.kernel), &problem.run(&plan), &expected, problem.tolerance());
+            }
+        }
+    }
+    let isas = planner(1).machine().isas();
+    let all = if isas.has(Isa::Avx512) || isas.has(Isa::Avx2) { vec!["", "half", "planes"] } else { Vec::new() };
+    assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), all);
 }
 
 /// Scores of sums of bytes that f32 does not hold: an image of 254 and 255, so that what matters is in the last bits.

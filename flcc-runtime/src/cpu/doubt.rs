@@ -167,14 +167,8 @@ impl Model<'_> {
                 of_peak = GHOSTS * u;
                 sigma * u * template.largest
             }
-            Rounding::Planar { len } | Rounding::Halved { len } if worst => {
-                of_tile = 10.0 * u * len.log2() * template.norm;
-                u * template.norm
-            }
-            Rounding::Layered { len, layers } if worst => {
-                of_tile = (10.0 * len.log2() + layers) * layers.sqrt() * u * template.norm;
-                u * template.norm
-            }
+            // No worst case was derived for these, so none of their panels may count on one.
+            Rounding::Planar { .. } | Rounding::Halved { .. } | Rounding::Layered { .. } if worst => f64::INFINITY,
             Rounding::Planar { len } => {
                 // A complex result's error is shared by its parts: half of the square falls on either tile.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt() / 2f64.sqrt();

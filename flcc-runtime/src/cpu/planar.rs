@@ -60,11 +60,10 @@ impl Layout {
         (Pitch { row: input, plane: input * rows, rows, planes: 1 }, Pitch { row: output, plane: output * height, rows: height, planes: 1 })
     }
 
-    /// Samples that the transforms of these outputs of a tile reach: height and width.
+    /// Samples that the transforms of these outputs of a tile, which are no lines, reach: height and width.
     pub fn reach(&self, outputs: [usize; 2]) -> [usize; 2] {
         let [rows, pairs] = self.needed(outputs);
-        let reach = if self.line { [1, self.length * self.length] } else { [self.length; 2] };
-        [(rows - 1) * self.outputs[0] + reach[0], (2 * pairs - 1) * self.outputs[1] + reach[1]]
+        [(rows - 1) * self.outputs[0] + self.length, (2 * pairs - 1) * self.outputs[1] + self.length]
     }
 
     /// Rows of pairs and pairs in a row that have some of these outputs.

@@ -183,10 +183,16 @@ mod cost {
     /// What one tile by half its frequencies takes of a pair: 0.72 was measured at 64, 0.69 at 128.
     pub const HALVED: f64 = 0.7;
 
+    /// Looking at one sample of a pair that is transformed where it lies, and what lines cost that were asked for too late.
+    pub const REACH: f64 = 0.1;
+
+    /// A line's pair takes so many times that of a square one: the turns.
+    pub const TURNS: f64 = 1.2;
+
     /// A pair of tiles there and back by our own transforms of `length` x `length` samples.
     pub fn pair(length: usize, isas: &IsaSet) -> f64 {
         let samples = (length * length) as f64;
-        // Past the second-level cache every pass goes to memory.
+        // The larger it is, the more of its passes go beyond the second-level cache.
         let far = match length {
             0..=128 => 1.0,
             129..=256 => 1.4,
@@ -502,17 +508,16 @@ impl FourierSolver {
 
     fn pair_offer(&self, spec: &Spec, layout: planar::Layout, isas: IsaSet, isa: Isa) -> Offer {
         let tile = covering(spec, [1, layout.tile()[0], layout.tile()[1]]);
-        let covered = Tiling::new(spec, tile).largest();
         let pairs = (layout.pairs[0] * layout.pairs[1]) as f64 * Tiling::new(spec, tile).count() as f64;
-        let (gathered, results) = volumes(spec, covered);
+        let (gathered, results) = volumes(spec, tile);
         let templates = spec.templates() as f64;
         // As wide as the result, tiles are read and written where they lie.
         let around = if strips(spec, DType::F32) && wide(spec, tile) && !layout.line {
-            gathered * 0.1
+            gathered * cost::REACH
         } else {
             gathered * cost::GATHER + results * templates * cost::finish(spec.op().measure(), false)
         };
-        let estimate_ns = pairs * templates * cost::pair(layout.length, &isas) * if layout.line { 1.2 } else { 1.0 } + around;
+        let estimate_ns = pairs * templates * cost::pair(layout.length, &isas) * if layout.line { cost::TURNS } else { 1.0 } + around;
         let size = if layout.line { (layout.length * layout.length).to_string() } else { join(&[layout.length; 2], "x") };
         let key = KernelKey {
             op: "fourier".into(),
@@ -589,6 +594,9 @@ fn volume_layouts(spec: &Spec) -> Vec<layered::Layout> {
     let template = spec.template().padded();
     let [depth, rows, columns] = spec.mode_region().shape.padded();
     let mut layouts = Vec::new();
+    if template[0] > layered::MOST_LAYERS {
+        return layouts;
+    }
     for length in layered::LENGTHS.into_iter().filter(|&length| length >= template[1].max(template[2]) + length / 8) {
         let outputs = [length + 1 - template[1], length + 1 - template[2]];
         let behind = columns <= outputs[1];

@@ -8,10 +8,10 @@
 //! twice is the same twice, and the same as the usual way's.
 //!
 //! By transforms of pairs, which know the energy of their samples: pairs whose reach leaves the image have theirs gathered, one pair at a
-//! time. While a pair is transformed, the lines of the next one's samples and of its own results are asked for.
+//! time. While a pair is transformed, the lines of its own results and of the next one's samples are asked for, if these lie in the image.
 
 use flcc_core::boundary::Boundary;
-use flcc_core::view::{AnyView, View};
+use flcc_core::view::View;
 
 use super::direct::{Direct, Slab};
 use super::isa::{IsaSet, Vectors};
@@ -107,8 +107,8 @@ impl<'a> Strip<'a> {
 pub struct PairStrip<'a> {
     /// The transforms.
     pub planar: &'a Planar,
-    /// The image, twice.
-    pub image: (&'a AnyView<'a>, &'a View<'a, f32>),
+    /// The image.
+    pub image: &'a View<'a, f32>,
     /// What continues it.
     pub boundary: Boundary,
     /// The samples under the tile, and what its transforms reach.
@@ -140,13 +140,13 @@ impl PairStrip<'_> {
             if let Some(strip) = here {
                 let samples = planar::Samples { from: strip.samples(), pitch: strip.pitch.row, beside };
                 let figure = self.planar.pair(place(number), samples, template, scratch, out, ahead);
-                if !(ordinary(figure.energy, 2 * layout.length * layout.length) || strip.ordinary(self.planar.vectors())) {
+                if !(ordinary_by_energy(figure.energy, 2 * layout.length * layout.length) || strip.ordinary(self.planar.vectors())) {
                     return false;
                 }
             } else {
                 let pitch = self.pair_pitch();
                 let target = Target { out: &mut *buffer, marks: &mut *marks, pitch, isas: self.isas };
-                let done = pad::gather(self.image.0, self.boundary, self.part(place(number)), 0.0, None, target);
+                let done = pad::gather(&(*self.image).into(), self.boundary, self.part(place(number)), 0.0, None, target);
                 if done.marked || done.scale != 1.0 {
                     return false;
                 }
@@ -188,12 +188,12 @@ impl PairStrip<'_> {
     fn reach(&self, place: [usize; 2]) -> Option<Strip<'_>> {
         let part = self.part(place);
         let [rows, columns] = self.both();
-        if part.len == [1, rows, columns] { Strip::new(self.image.1, part) } else { None }
+        if part.len == [1, rows, columns] { Strip::new(self.image, part) } else { None }
     }
 }
 
 /// Whether samples of this energy are known to be finite and to be computed with as they are.
-fn ordinary(energy: f64, count: usize) -> bool {
+fn ordinary_by_energy(energy: f64, count: usize) -> bool {
     let [low, high] = [-<f32 as Real>::REACH, <f32 as Real>::REACH].map(|exponent| power_of_two(exponent).powi(2));
     // The largest square is at least their mean, and at most their sum.
     energy >= 2.0 * low * count as f64 && energy <= high / 2.0
@@ -219,5 +219,56 @@ impl Job for Largest<'_> {
         }
         let rest = self.0[rows.len() * S::LANES..].iter().map(|value| value.magnitude()).max().unwrap_or(0);
         largest.iter().fold(rest, |most, lanes| most.max(s.largest(*lanes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flcc_core::shape::Shape;
+
+    use super::*;
+    use crate::cpu::aligned::Aligned;
+    use crate::cpu::hard::noise;
+    use crate::cpu::planar::{Ground, Layout};
+
+    /// A tile at the right edge of an image, whose last pair is gathered: as from buffers, bit for bit, and nothing beside it.
+    #[test]
+    fn pairs_read_the_image_and_write_the_result_where_they_lie() {
+        let isas = IsaSet::detect();
+        let layout = Layout { length: 64, line: false, outputs: [49, 48], pairs: [2, 3], template: [16, 16] };
+        let Some(planar) = Planar::new(layout, &isas) else {
+            println!("no instruction set for these transforms: nothing is shown");
+            return;
+        };
+        let (shape, mut samples, mut taps) = (Shape::new(&[140, 300]).unwrap(), noise(3), noise(4));
+        let mut data: Vec<f32> = (0..shape.len()).map(|_| samples()).collect();
+        let template: Vec<f64> = (0..256).map(|_| f64::from(taps())).collect();
+        let (spectrum, mut scratch, outputs) = (planar.prepare(&template), planar.scratch(), [90, 285]);
+        // Below, the image has all samples that the transforms reach; at its right it has only those of the tile.
+        let reached = Samples { begin: [0, 20, 0], len: [1, planar.layout().reach(outputs)[0], 300] };
+        let (in_pitch, out_pitch) = layout.pitches();
+        let (mut input, mut expected) = (Aligned::new(0.0, in_pitch.elements()), Aligned::new(f32::NAN, out_pitch.elements()));
+        for (row, from) in input.chunks_mut(in_pitch.row).zip(data.chunks(300).skip(20).take(reached.len[1])) {
+            row[..300].copy_from_slice(from);
+        }
+        let ground = Ground { input: &input, in_row: in_pitch.row, out: &mut expected, out_row: out_pitch.row };
+        planar.run(ground, &spectrum, &mut scratch, outputs);
+
+        let (mut buffer, mut marks) = (vec![0.0; in_pitch.elements()], vec![0.0; in_pitch.elements()]);
+        let (pitch, poison) = (288, 7e30f32);
+        for special in [None, Some(f32::NAN), Some(f32::INFINITY), Some(1e30)] {
+            // In what the first pair and the second row of pairs read.
+            data[100 * 300 + 40] = special.unwrap_or(data[100 * 300 + 40]);
+            let view = View::new(&data, shape).unwrap();
+            let strip = PairStrip { planar: &planar, image: &view, boundary: Boundary::Zero, samples: reached, outputs, isas };
+            let mut out = vec![poison; 90 * pitch];
+            let rows = Rows { out: &mut out[..89 * pitch + 285], pitch, plane: 0 };
+            assert_eq!(strip.correlate(&spectrum, &mut scratch, [&mut buffer, &mut marks], rows), special.is_none());
+            for (y, row) in out.chunks(pitch).enumerate() {
+                assert!(row[285..].iter().all(|value| *value == poison), "row {y}: written past its end");
+                let same = row[..285].iter().zip(&expected[y * out_pitch.row..]).all(|(got, want)| got.to_bits() == want.to_bits());
+                assert!(special.is_some() || same, "row {y}");
+            }
+        }
     }
 }

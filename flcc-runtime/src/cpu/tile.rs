@@ -657,10 +657,9 @@ impl<T: Real> TileContext<T> {
         let vectors = Vectors::new(&self.isas)?;
         let strip = match &self.engine {
             Engine::Planar(planar) if !planar.layout().line => {
-                return self.pair_strip(planar, (image, view), tile, bound, scratch, rows).map(|()| statistics);
+                return self.pair_strip(planar, view, tile, bound, scratch, rows).map(|()| statistics);
             }
             Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, rows)?,
-            Engine::Planar(planar) => self.line_strip(planar, view, tile, bound, scratch.planar.as_mut()?, rows)?,
             _ => return None,
         };
         strip.ordinary(&vectors).then_some(statistics)
@@ -733,7 +732,7 @@ impl<T: Real> TileContext<T> {
     fn pair_strip<'a>(
         &self,
         planar: &Planar,
-        image: (&AnyView<'_>, &View<'_, f32>),
+        view: &View<'_, f32>,
         tile: &TileBox,
         bound: &BoundTemplates<T>,
         scratch: &mut TileScratch<T>,
@@ -743,8 +742,8 @@ impl<T: Real> TileContext<T> {
         if tile.keep != tile.shape.map(|len| (0, len)) {
             return None;
         }
-        let samples = self.reached(self.tiling.samples(tile), tile, image.0);
-        let strip = PairStrip { planar, image, samples, boundary: self.spec.boundary(), outputs, isas: self.isas };
+        let samples = self.reached(self.tiling.samples(tile), tile, view.shape().padded());
+        let strip = PairStrip { planar, image: view, samples, boundary: self.spec.boundary(), outputs, isas: self.isas };
         let (work, buffer, marks) =
             (scratch.planar.as_mut()?, T::singles_mut(&mut scratch.inputs[0])?, T::singles_mut(&mut scratch.marks)?);
         for (number, template) in bound.templates.iter().enumerate() {
@@ -759,9 +758,12 @@ impl<T: Real> TileContext<T> {
 
     /// The samples under a tile, and those after them that its transforms reach, on an axis where the image has them all: a tile whose
     /// transforms read the image itself reads these, and every other way to its cross term is to give the same bits.
-    fn reached(&self, samples: pad::Samples, tile: &TileBox, image: &AnyView<'_>) -> pad::Samples {
-        let (Engine::Planar(planar), Some(Fused::Cross)) = (&self.engine, self.fused) else { return samples };
-        let (reach, lengths) = (planar.layout().reach([tile.shape[1], tile.shape[2]]), image.shape().padded());
+    fn reached(&self, samples: pad::Samples, tile: &TileBox, lengths: [usize; 3]) -> pad::Samples {
+        let planar = match (&self.engine, self.fused) {
+            (Engine::Planar(planar), Some(Fused::Cross)) if !planar.layout().line => planar,
+            _ => return samples,
+        };
+        let reach = planar.layout().reach([tile.shape[1], tile.shape[2]]);
         let mut reached = samples;
         for (axis, reach) in [(1, reach[0]), (2, reach[1])] {
             if samples.begin[axis] + reach as isize <= lengths[axis] as isize {
@@ -769,32 +771,6 @@ impl<T: Real> TileContext<T> {
             }
         }
         reached
-    }
-
-    /// That by transforms of lines, of a whole tile where the image has all the samples that they reach; returns these.
-    fn line_strip<'v, 'a>(
-        &self,
-        planar: &Planar,
-        view: &'v View<'v, f32>,
-        tile: &TileBox,
-        bound: &BoundTemplates<T>,
-        scratch: &mut PlanarScratch,
-        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
-    ) -> Option<Strip<'v>> {
-        let layout = planar.layout();
-        let width = layout.tile()[1];
-        if !layout.line || tile.keep[2] != (0, width) {
-            return None;
-        }
-        let len = [1, 1, width + layout.length * layout.length - layout.outputs[1]];
-        let strip = Strip::new(view, pad::Samples { begin: self.tiling.samples(tile).begin, len })?;
-        for (number, template) in bound.templates.iter().enumerate() {
-            let Prepared::Planes(spectrum) = &template.prepared[0] else { return None };
-            let strip::Rows { out, pitch, .. } = rows(number, tile.place, 1)?;
-            let ground = Ground { input: strip.samples(), in_row: len[2], out, out_row: pitch };
-            planar.run(ground, spectrum, scratch, [1, width]);
-        }
-        Some(strip)
     }
 
     /// Gathers every channel; returns whether some sample was marked.
@@ -808,7 +784,7 @@ impl<T: Real> TileContext<T> {
         scratch: &mut TileScratch<T>,
     ) -> bool {
         let boundary = self.spec.boundary();
-        let reached = self.reached(samples, tile, image);
+        let reached = self.reached(samples, tile, image.shape().padded());
         if let (Some(pitch), AnyView::U8(view)) = (self.byte_pitch, image) {
             pad::bytes(view, boundary, samples, &mut scratch.bytes, pitch, &self.isas);
             if self.only_bytes() {
