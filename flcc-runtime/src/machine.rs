@@ -11,6 +11,10 @@ use flcc_core::error::SpecError;
 use crate::cpu::isa::{ISAS, Isa, IsaSet};
 
 /// The environment variable that leaves out the instruction sets above the one it names: `amx`, `avx512vnni`, `avx512`, `avx2` or `portable`.
+///
+/// Where `amx` may be used and the processor has it, Linux is asked to keep the 8 KiB of tile registers for this process
+/// (`arch_prctl(ARCH_REQ_XCOMP_PERM)`), once and for good. From then on it refuses alternate signal stacks that have no room for
+/// them; a sandbox has to let the call pass. `avx512vnni` or less leaves the request out.
 pub const ISA_VARIABLE: &str = "FLCC_ISA";
 
 /// The machine of a plan.
@@ -73,7 +77,7 @@ impl Machine {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let read = |path: &str| fs::read_to_string(path).ok();
         let mut machine = Machine::described(&[], cores).with_caches(caches(read));
-        machine.isas = restricted(IsaSet::detect(), variable.as_deref())?;
+        machine.isas = allowed(variable.as_deref())?.filter(Isa::detected);
         if let Some(model) = model(read) {
             machine.model = model;
         }
@@ -179,12 +183,14 @@ impl fmt::Display for Machine {
     }
 }
 
-fn restricted(isas: IsaSet, variable: Option<&str>) -> Result<IsaSet, SpecError> {
+/// The instruction sets that [`ISA_VARIABLE`] leaves, whatever the processor has: to ask for some of them has effects.
+fn allowed(variable: Option<&str>) -> Result<IsaSet, SpecError> {
+    let all = IsaSet::of(&ISAS);
     match variable {
-        None | Some("") => Ok(isas),
+        None | Some("") => Ok(all),
         Some(name) => {
             let known = || ISAS.map(Isa::name).join(", ");
-            Ok(isas.restrict(name.parse().map_err(|_| SpecError::new(ISA_VARIABLE, format!("one of {}", known()), name))?))
+            Ok(all.restrict(name.parse().map_err(|_| SpecError::new(ISA_VARIABLE, format!("one of {}", known()), name))?))
         }
     }
 }
@@ -251,6 +257,8 @@ fn bytes(n: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     fn xeon() -> Machine {
@@ -301,12 +309,25 @@ cuda: ";
     #[test]
     fn the_variable_restricts() {
         let all = IsaSet::of(&ISAS);
-        assert_eq!(restricted(all, None), Ok(all));
-        assert_eq!(restricted(all, Some("")), Ok(all));
-        assert_eq!(restricted(all, Some("avx2")), Ok(IsaSet::of(&[Isa::Avx2])));
-        assert_eq!(restricted(IsaSet::of(&[Isa::Avx2]), Some("avx512")), Ok(IsaSet::of(&[Isa::Avx2])));
-        let error = restricted(all, Some("sse9")).unwrap_err();
+        assert_eq!(allowed(None), Ok(all));
+        assert_eq!(allowed(Some("")), Ok(all));
+        assert_eq!(allowed(Some("amx")), Ok(all));
+        assert_eq!(allowed(Some("avx2")), Ok(IsaSet::of(&[Isa::Avx2])));
+        assert_eq!(allowed(Some("portable")), Ok(IsaSet::of(&[])));
+        let error = allowed(Some("sse9")).unwrap_err();
         assert_eq!(error.to_string(), "FLCC_ISA: expected one of amx, avx512vnni, avx512, avx2, portable, got sse9");
+    }
+
+    /// One that the processor lacks leaves the lesser ones, and nothing is asked about what is left out: of AMX that would be a request.
+    #[test]
+    fn what_the_variable_leaves_out_is_not_asked_for() {
+        let asked = RefCell::new(vec![]);
+        let isas = allowed(Some("avx512")).unwrap().filter(|isa| {
+            asked.borrow_mut().push(isa);
+            isa == Isa::Avx2
+        });
+        assert_eq!(isas, IsaSet::of(&[Isa::Avx2]));
+        assert_eq!(*asked.borrow(), [Isa::Avx512, Isa::Avx2]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use flcc_core::measure::Measure;
 
 use super::fused::Steps;
-use super::isa::{self, IsaSet};
+use super::isa::{self, Isa, IsaSet};
 use super::lanes;
 
 /// What a panel's score is promised to be off by at most, and under which model of rounding.
@@ -44,7 +44,7 @@ impl Figures {
     /// The same for a cross term that does not depend on the drift, which takes longest.
     pub fn without_drift(channels: impl Iterator<Item = impl AsRef<[f64]>>) -> Figures {
         let (mut squares, mut most) = (0.0, 0.0f64);
-        isa::vectorized(&IsaSet::detect(), || {
+        isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
             for values in channels {
                 squares += lanes::sum(values.as_ref(), |value| value * value);
                 most = most.max(lanes::largest(values.as_ref()));

@@ -46,6 +46,8 @@ impl Isa {
     }
 
     /// Whether the processor this runs on has it, and its operating system saves its registers.
+    ///
+    /// For [`Isa::Amx`] that is also the request to save them, which holds for the whole process from then on.
     pub fn detected(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -92,7 +94,7 @@ pub struct IsaSet([bool; ISAS.len()]);
 impl IsaSet {
     /// Those of the processor this runs on.
     pub fn detect() -> IsaSet {
-        IsaSet(ISAS.map(Isa::detected))
+        IsaSet::of(&ISAS).filter(Isa::detected)
     }
 
     /// Those of a described machine. Planning for it needs no such processor; running a kernel does, and
@@ -108,6 +110,11 @@ impl IsaSet {
             set.0[better as usize] = false;
         }
         set
+    }
+
+    /// Those of these that `keep` holds for; it is asked about no others, and not about [`Isa::Portable`].
+    pub fn filter(self, keep: impl Fn(Isa) -> bool) -> IsaSet {
+        IsaSet(ISAS.map(|isa| isa == Isa::Portable || self.has(isa) && keep(isa)))
     }
 
     /// Whether `isa` may be used.
