@@ -65,7 +65,9 @@ impl Recipe {
     }
 
     fn typed<T: Real>(&self, spec: &Spec) -> Result<Box<dyn Execute>, Refusal> {
-        let lacking = || Refusal::new("cpu", format!("this processor has {}, the plan needs {}", IsaSet::detect(), self.isas));
+        let lacking = || {
+            Refusal::new("cpu", format!("this processor has {} of {}, which the plan may use", self.isas.filter(Isa::detected), self.isas))
+        };
         let template = spec.template().padded();
         let (engine, rounds) = match self.engine {
             EngineRecipe::Direct(kernel) => (Engine::Direct(Direct::<T>::new(kernel, template, &self.isas).ok_or_else(lacking)?), false),
