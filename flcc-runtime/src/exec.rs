@@ -13,6 +13,7 @@ use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut, Layout};
 
 use crate::cpu::bind::{self, Checked, Weights};
+use crate::cpu::planar::Coming;
 use crate::cpu::real::Real;
 use crate::cpu::strip;
 use crate::cpu::tile::{BoundTemplates, Scores, Statistics, Store, TileContext, TileScratch};
@@ -289,10 +290,12 @@ impl<T: Real> CpuExecute<T> {
         if let Some(statistics) = self.context.run_strip(image, tile, &bound.plain, &mut worker.plain, &mut whole_rows) {
             return statistics;
         }
-        self.tile(image, tile, bound, worker, &mut |template, place, scores| {
+        let mut write = |template, place, scores: Scores<'_>| {
             // SAFETY: as promised to this function.
             unsafe { outputs.write(first + template, place, scores) }
-        })
+        };
+        let lines = |template, place| outputs.lines(first + template, place);
+        self.tile(image, tile, bound, worker, &mut Store { write: &mut write, lines: &lines })
     }
 
     /// Binds template `number` of some pairs in the place of the last; its careful form only when a tile asks for it.
@@ -587,6 +590,15 @@ impl Outputs<'_> {
         // others; exclusive access is the caller's promise.
         let out = unsafe { std::slice::from_raw_parts_mut(data.add(layout.offset([z, y, x], 0)), len) };
         Some(strip::Rows { out, pitch, plane })
+    }
+
+    /// Where the rows of one result of f32 lie from a place of it on, to be asked for and no more.
+    fn lines(&self, result: usize, place: [usize; 3]) -> Option<Coming> {
+        let &Output::F32(data, ref layout) = &self.0[result] else { return None };
+        let ([_, pitch, column], _) = layout.strides();
+        let [_, rows, width] = layout.shape().padded();
+        let pitch = usize::try_from(pitch).ok().filter(|_| column == 1)?;
+        Some(Coming { from: data.wrapping_add(layout.offset(place, 0)), pitch, rows, width })
     }
 
     /// Writes a row of scores, rounded once, from a place of one result.

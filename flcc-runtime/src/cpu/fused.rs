@@ -7,6 +7,8 @@
 //! to the doubt. A panel whose energy does not exceed its limit is left as NaN, which no other panel becomes; the caller settles it.
 
 use super::aligned::Aligned;
+use super::isa;
+use super::planar::Coming;
 use super::simd::{Job, Simd};
 
 /// Roundings that window sums of a tile may have gone through, at most.
@@ -243,6 +245,8 @@ pub struct Rows<'a> {
     pub rows: [usize; 2],
     /// Sums over planes, if there are several, row sums, and the limits of the panels of these rows.
     pub scratch: &'a mut FusedScratch,
+    /// Where the scores of the plane will be written, a line of which is asked for with every vector of them.
+    pub ahead: Option<Coming>,
 }
 
 impl Job for Rows<'_> {
@@ -302,6 +306,7 @@ impl Rows<'_> {
             squares: [&pairs::<S>(&squares[..reach])[..vectors], &pairs::<S>(&squares[window..][..reach])[..vectors]],
             limits: &self.scratch.limits[..vectors],
         };
+        let ahead = self.ahead.map(|lines| lines.from.wrapping_add(y * lines.pitch));
         let mut seen = s.splat(0.0);
         // The next vector's energies are begun before this one's scores are ended, so that neither waits for the other.
         let mut made = energies.of(s, 0, s.load(&scores[0]));
@@ -309,6 +314,9 @@ impl Rows<'_> {
             let next = energies.of(s, number, s.load(&scores[number]));
             let value = factors.score::<EXACT>(s, made);
             s.store(&mut scores[number - 1], value);
+            if let Some(row) = ahead {
+                isa::ask_line::<true>(row.wrapping_add(number * S::LANES));
+            }
             seen = s.add(seen, value);
             made = next;
         }
@@ -553,7 +561,7 @@ mod tests {
                 let (input, cross) = (&input[z * in_plane..], &mut scores[z * out_plane..]);
                 let buffers = Buffers { input, in_row, cross, out_row, outputs: [height, width] };
                 let rows = [first, height.min(first + part)];
-                doubtful |= vectors.run(Rows { formula, buffers, rows, scratch: &mut scratch });
+                doubtful |= vectors.run(Rows { formula, buffers, rows, scratch: &mut scratch, ahead: None });
             }
         }
         let mut some = false;
@@ -630,7 +638,7 @@ mod tests {
                 scratch.limits.fill(of_running_sums(&promise, &Steps::new(outputs, window)) * total);
                 let formula = Formula { window, centred: true, exact: None, share: 1e-9 };
                 let buffers = Buffers { input: &input, in_row, cross: &mut scores, out_row, outputs: [outputs[1], outputs[2]] };
-                vectors.run(Rows { formula, buffers, rows: [0, outputs[1]], scratch: &mut scratch });
+                vectors.run(Rows { formula, buffers, rows: [0, outputs[1]], scratch: &mut scratch, ahead: None });
                 for (y, x) in places().filter(|&(y, x)| !scores[y * out_row + x].is_nan()) {
                     // Half an energy's relative error is a score's; beside it, the root and the products in f32.
                     let error = (f64::from(scores[y * out_row + x]) - 0.5).abs();

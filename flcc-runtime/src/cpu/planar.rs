@@ -310,7 +310,7 @@ impl Planar {
         template: &Planes,
         scratch: &mut PlanarScratch,
         (out, wanted): (&mut [f32], Results),
-        next: Option<Lines>,
+        next: Option<Coming>,
     ) -> Figure {
         let PlanarScratch { strip, tile, figures } = scratch;
         let buffers = Buffers { twiddles: &self.twiddles, strip, tile: tile.parts() };
@@ -347,23 +347,23 @@ struct Pair<'a> {
     out: &'a mut [f32],
     wanted: Results,
     /// The samples of the next pair, to be asked for.
-    next: Option<Lines>,
+    next: Option<Coming>,
 }
 
 /// Rows of memory that will be used.
 #[derive(Clone, Copy)]
-pub(super) struct Lines {
+pub struct Coming {
     /// Of the first row; only asked for, never read.
-    pub(super) from: *const f32,
-    pub(super) pitch: usize,
-    pub(super) rows: usize,
-    pub(super) width: usize,
+    pub(crate) from: *const f32,
+    pub(crate) pitch: usize,
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
 }
 
-impl Lines {
+impl Coming {
     /// Those of these values.
-    pub(super) fn new(values: &[f32], pitch: usize, rows: usize, width: usize) -> Lines {
-        Lines { from: values.as_ptr(), pitch, rows, width }
+    pub(super) fn new(values: &[f32], pitch: usize, rows: usize, width: usize) -> Coming {
+        Coming { from: values.as_ptr(), pitch, rows, width }
     }
 
     fn count(&self) -> usize {
@@ -376,14 +376,14 @@ const LINE: usize = 16;
 
 /// What is asked for while a pair is transformed, a few lines at each step: its results, to be written, then the next pair's samples.
 pub(super) struct Ahead {
-    results: Lines,
-    samples: Lines,
+    results: Coming,
+    samples: Coming,
     each: usize,
     x: usize,
 }
 
 impl Ahead {
-    fn new(results: Lines, samples: Lines, steps: usize) -> Ahead {
+    fn new(results: Coming, samples: Coming, steps: usize) -> Ahead {
         Ahead { results, samples, each: (results.count() + samples.count()).div_ceil(steps), x: 0 }
     }
 
@@ -446,7 +446,7 @@ impl<const N: usize> Job for Sized<'_, N> {
             let groups = N / S::LANES;
             // Butterflies of the stages that take steps.
             let steps = (groups + columns[0].div_ceil(S::LANES)) * (N / first_radix(N)) + groups * (N / LAST);
-            Ahead::new(Lines::new(pair.out, pitch, rows, columns[0] + columns[1]), samples, steps)
+            Ahead::new(Coming::new(pair.out, pitch, rows, columns[0] + columns[1]), samples, steps)
         });
         let (energy, column) = pair.buffers.columns_forward::<S, N>(s, &pair.samples, ahead.as_mut());
         let result = pair.rows::<S, N>(s, ahead.as_mut());

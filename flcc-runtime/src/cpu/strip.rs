@@ -15,7 +15,7 @@ use flcc_core::view::View;
 
 use super::direct::{Direct, Slab};
 use super::isa::{IsaSet, Vectors};
-use super::planar::{self, Lines, Planar, PlanarScratch, Planes, Results};
+use super::planar::{self, Coming, Planar, PlanarScratch, Planes, Results};
 use super::real::{Real, power_of_two};
 use super::simd::{Job, Simd};
 use crate::pad::{self, Pitch, Samples, Target};
@@ -131,7 +131,7 @@ impl PairStrip<'_> {
             let next = if number + 1 < height * pairs { self.reach(place(number + 1)) } else { None };
             let ahead = next.as_ref().map(|next| {
                 let Samples { len: [_, rows, width], .. } = next.samples;
-                Lines::new(next.samples(), next.pitch.row, rows, width)
+                Coming::new(next.samples(), next.pitch.row, rows, width)
             });
             let [y, x] = self.begin(place(number));
             let results = Results { room: self.outputs[1] - x, ..self.planar.results(place(number), self.outputs, rows.pitch) };

@@ -24,7 +24,7 @@ use super::fused::{self, FusedScratch, Steps};
 use super::halved::{Halved, HalvedScratch};
 use super::isa::{self, IsaSet, Vectors};
 use super::layered::{self, Layered, LayeredScratch, Spectra};
-use super::planar::{Figure, Ground, Planar, PlanarScratch, Planes};
+use super::planar::{Coming, Figure, Ground, Planar, PlanarScratch, Planes};
 use super::real::Real;
 use super::repair::Panels;
 use super::separable::{Lines, Separable};
@@ -137,8 +137,13 @@ pub enum Scores<'a> {
     Double(&'a [f64]),
 }
 
-/// What takes the scores: a template's number, the place of a row in the result, the row.
-pub type Store<'a> = dyn FnMut(usize, [usize; 3], Scores<'_>) + 'a;
+/// What takes the scores.
+pub struct Store<'a> {
+    /// Gets a template's number, the place of a row in the result, the row.
+    pub write: &'a mut dyn FnMut(usize, [usize; 3], Scores<'_>),
+    /// Where rows from such a place on will be written, if that is a plane of `f32` side by side.
+    pub lines: &'a dyn Fn(usize, [usize; 3]) -> Option<Coming>,
+}
 
 /// How a tile is scored in f32 vectors where that is all it takes: one channel, no mask.
 #[derive(Clone, Copy, Debug)]
@@ -949,7 +954,7 @@ impl<T: Real> TileContext<T> {
             if last.marked {
                 row.iter_mut().zip(&hit[at + x0..at + x1]).filter(|(_, hit)| **hit).for_each(|(value, _)| *value = f32::NAN);
             }
-            store(last.number, last.place(z, y), Scores::Single(row));
+            (store.write)(last.number, last.place(z, y), Scores::Single(row));
         }
         Some(0)
     }
@@ -959,7 +964,7 @@ impl<T: Real> TileContext<T> {
         let degenerate = with_formula!(self.scheme.measure, F => <F as flcc_core::measure::Formula>::DEGENERATE) as f32;
         let Pitch { row, plane, .. } = self.out_pitch;
         let mut repaired = 0;
-        if self.score_tile(last, vectors, scratch)? {
+        if self.score_tile(last, vectors, scratch, store.lines)? {
             if self.scheme.integers.is_some() {
                 // Their energy is exact: it is 0 where all samples are equal, and nowhere else.
                 let [depth, height, width] = last.tile.shape;
@@ -980,13 +985,19 @@ impl<T: Real> TileContext<T> {
             if last.marked {
                 scores.iter_mut().zip(&hit[at + x0..at + x1]).filter(|(_, hit)| **hit).for_each(|(score, _)| *score = f32::NAN);
             }
-            store(last.number, last.place(z, y), Scores::Single(scores));
+            (store.write)(last.number, last.place(z, y), Scores::Single(scores));
         }
         Some(repaired)
     }
 
     /// Makes scores of the cross term of the whole tile; returns whether some are NaN, which those in doubt are.
-    fn score_tile(&self, last: &Finishing<'_, T>, vectors: &Vectors, scratch: &mut TileScratch<T>) -> Option<bool> {
+    fn score_tile(
+        &self,
+        last: &Finishing<'_, T>,
+        vectors: &Vectors,
+        scratch: &mut TileScratch<T>,
+        lines: &dyn Fn(usize, [usize; 3]) -> Option<Coming>,
+    ) -> Option<bool> {
         let template = last.template();
         let (window, shape) = (self.spec.template().padded(), last.tile.shape);
         let outputs = [shape[1], shape[2]];
@@ -1038,6 +1049,7 @@ impl<T: Real> TileContext<T> {
         let lanes = vectors.lanes();
         let mut doubtful = false;
         for z in 0..shape[0] {
+            let ahead = if last.whole() { lines(last.number, last.place(z, 0)) } else { None };
             if window[0] > 1 {
                 let samples = [last.samples.len[1], last.samples.len[2]];
                 let pitches = [self.in_pitch.row, self.in_pitch.plane];
@@ -1057,7 +1069,7 @@ impl<T: Real> TileContext<T> {
                 let (input, cross) = (&input[z * self.in_pitch.plane..], &mut cross[z * self.out_pitch.plane..]);
                 let buffers = fused::Buffers { input, in_row: self.in_pitch.row, cross, out_row: self.out_pitch.row, outputs };
                 let rows = [row * pair_height, outputs[0].min((row + 1) * pair_height)];
-                doubtful |= vectors.run(fused::Rows { formula, buffers, rows, scratch: &mut *work });
+                doubtful |= vectors.run(fused::Rows { formula, buffers, rows, scratch: &mut *work, ahead });
             }
         }
         Some(doubtful)
@@ -1154,7 +1166,7 @@ impl<T: Real> TileContext<T> {
                     let hits = &scratch.hit[cross_at..cross_at + width];
                     scratch.rows.out.iter_mut().zip(hits).filter(|(_, hit)| **hit).for_each(|(out, _)| *out = f64::NAN);
                 }
-                store(last.number, last.place(z, y), Scores::Double(&scratch.rows.out[..width]));
+                (store.write)(last.number, last.place(z, y), Scores::Double(&scratch.rows.out[..width]));
             }
         }
         Some(repaired)
