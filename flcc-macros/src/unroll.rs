@@ -69,7 +69,8 @@ pub fn instance(name: &str, of: &Body) -> TokenStream {
 /// samples where the block before was the same of the plane before, and the others are in the cache.
 ///
 /// A block of one vector takes more than half the time of one of four: its loads and its few sums keep the multipliers waiting. So
-/// where two vectors or more are left over, a wide block ends with them and computes some outputs again, the same bits.
+/// where more than a vector is left over, a wide block ends with it and computes some outputs again, the same bits. A tile that must stay
+/// within its outputs ends so in all directions.
 pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
     let name = format_ident!("{}", body.name);
     let others = match (body.taps, of) {
@@ -89,20 +90,31 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
     let rows = number(body.rows);
     let lanes = number(body.lanes());
     let wide_columns = number(body.lanes() * body.vectors);
-    let two = number(2 * body.lanes());
+    let (largest, told) = match body.op {
+        Op::Correlate => {
+            let told = quote! {
+                let mut lanes = [0.0; #lanes];
+                isa::store(&mut lanes, 0, largest);
+                let larger = |most: #float, value: &#float| if most.to_bits() < value.to_bits() { *value } else { most };
+                tile.largest = lanes.iter().fold(0.0, larger);
+            };
+            (quote!(let mut largest = isa::zero();), told)
+        }
+        Op::AbsDiff => (quote!(let mut largest = ();), quote!()),
+    };
     let narrow = block(body, &format_ident!("narrow"), 1);
     let (wide, wide_loop) = if body.vectors > 1 {
         let wide = block(body, &format_ident!("wide"), body.vectors);
         let wide_loop = quote! {
             while x + #wide_columns <= columns {
                 for z in 0..depth {
-                    wide(tile, z, y, x);
+                    wide(tile, &mut largest, z, y, x);
                 }
                 x += #wide_columns;
             }
-            if columns - x >= #two && columns >= #wide_columns && !tile.accumulate {
+            if columns > x + #lanes && columns >= #wide_columns && !tile.accumulate {
                 for z in 0..depth {
-                    wide(tile, z, y, columns - #wide_columns);
+                    wide(tile, &mut largest, z, y, columns - #wide_columns);
                 }
                 x = columns;
             }
@@ -120,17 +132,22 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
             #narrow
             #others
             let [depth, height, width] = tile.out_shape;
-            let columns = width.next_multiple_of(#lanes);
+            let columns = if tile.within { width } else { width.next_multiple_of(#lanes) };
+            let end = if tile.within { height - #rows } else { height };
+            #largest
             for y in (0..height).step_by(#rows) {
+                let y = y.min(end);
                 let mut x = 0;
                 #wide_loop
                 while x < columns {
+                    let place = x.min(columns - #lanes);
                     for z in 0..depth {
-                        narrow(tile, z, y, x);
+                        narrow(tile, &mut largest, z, y, place);
                     }
                     x += #lanes;
                 }
             }
+            #told
         }
     }
 }
@@ -171,7 +188,10 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
             let stores: TokenStream = (0..vectors)
                 .map(|c| {
                     let (acc, at) = (acc(r, c), number(c * lanes));
-                    quote!(isa::store(row, #at, #acc);)
+                    match body.op {
+                        Op::Correlate => quote!(isa::store(row, #at, #acc); *largest = isa::larger(#acc, *largest);),
+                        Op::AbsDiff => quote!(isa::store(row, #at, #acc);),
+                    }
                 })
                 .collect();
             quote! {
@@ -185,17 +205,33 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
         Op::AbsDiff => quote!(let weights = &tile.weights[dz * height * width..][..height * width];),
     };
     let bytes = number(lanes * vectors * body.dtype.size());
-    let ahead: TokenStream = (0..rows)
-        .map(|r| {
-            let at = number(r);
-            quote!(ask::<_, #bytes, true>(tile.out, z * tile.out_plane + (y + #at) * tile.out_row + x + next);)
-        })
-        .collect();
-    let line = quote! {
-        let line = &plane[i * tile.in_row..];
-        if dz == 0 {
-            ask::<_, #bytes, false>(line, coming);
+    let vector = if body.op == Op::Correlate { quote!(isa::Vector) } else { quote!(()) };
+    // Asked for with the first rows of samples, a few at a time: results and new samples of the next plane, or of the blocks below, which
+    // come when the whole row of blocks is done, late enough for lines from memory. Lines go on to the right instead.
+    let row_count = number(rows);
+    let line = if rows == 1 {
+        quote! {
+            let line = &plane[i * tile.in_row..];
+            if dz == 0 {
+                ask::<_, #bytes, false>(line, coming);
+            }
         }
+    } else {
+        quote! {
+            let line = &plane[i * tile.in_row..];
+            if dz == 0 && i < #row_count {
+                ask::<_, #bytes, true>(tile.out, next + i * tile.out_row);
+            }
+            if dz == 0 && (planes || i < #row_count) {
+                ask::<_, #bytes, false>(line, coming);
+            }
+        }
+    };
+    let at_once = if rows == 1 { quote!(ask::<_, #bytes, true>(tile.out, next);) } else { quote!() };
+    let (coming, next) = if rows == 1 {
+        (quote!(#span + width - 1), quote!(#span))
+    } else {
+        (quote!((height + #row_count - 1) * tile.in_row), quote!(#row_count * tile.out_row))
     };
     let input_rows = match body.taps {
         Taps::Unrolled(width) => square(body, vectors, width, &line),
@@ -222,12 +258,14 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     };
     quote! {
         #features
-        fn #name(tile: &mut Tile<'_, #float>, z: usize, y: usize, x: usize) {
+        fn #name(tile: &mut Tile<'_, #float>, largest: &mut #vector, z: usize, y: usize, x: usize) {
             let [depth, height, _] = tile.kernel_shape;
             let width = #width;
-            // What the next block takes, of samples and outputs: of the next plane, or of the same.
-            let (coming, next) = if tile.out_shape[0] > 1 { (depth * tile.in_plane, tile.out_plane) } else { (#span + width - 1, #span) };
-            #ahead
+            // From the samples and outputs of this block to those that are asked for.
+            let planes = tile.out_shape[0] > 1;
+            let (coming, next) = if planes { (depth * tile.in_plane, tile.out_plane) } else { (#coming, #next) };
+            let next = z * tile.out_plane + y * tile.out_row + x + next;
+            #at_once
             #zero
             if tile.accumulate {
                 let out = &tile.out[z * tile.out_plane + y * tile.out_row + x..];

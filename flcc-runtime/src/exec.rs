@@ -445,7 +445,8 @@ impl<T: Real> Execute for CpuExecute<T> {
     }
 }
 
-/// Hands out `total` indices to the workers until all are done.
+/// Hands out `total` indices to the workers until all are done: neighbours together, which share samples and lines of results, and fewer
+/// at a time towards the end, so that all workers end together.
 pub(crate) fn run<S: Send>(
     workers: &mut [S],
     total: usize,
@@ -454,22 +455,24 @@ pub(crate) fn run<S: Send>(
 ) -> Result<Statistics, ExecError> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let cancelled = || control.cancel.is_some_and(CancelToken::is_cancelled);
+    let busy = workers.len().min(total);
+    let after = |next: usize| next + ((total - next) / (2 * busy)).max(1);
     let share = |worker: &mut S| {
         let mut statistics = Statistics::default();
-        while !cancelled() {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= total {
-                break;
-            }
-            statistics.add(work(index, worker));
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if let Some(progress) = control.progress {
-                progress(done, total);
+        while let Ok(begin) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| (next < total).then(|| after(next))) {
+            for index in begin..after(begin) {
+                if cancelled() {
+                    return statistics;
+                }
+                statistics.add(work(index, worker));
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                if let Some(progress) = control.progress {
+                    progress(done, total);
+                }
             }
         }
         statistics
     };
-    let busy = workers.len().min(total);
     let statistics = match &mut workers[..busy] {
         [] => Statistics::default(),
         [only] => share(only),

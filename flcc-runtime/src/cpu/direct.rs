@@ -67,6 +67,13 @@ impl<T: Real> Direct<T> {
     pub fn run(&self, template: &[T], weights: &[T], slab: Slab<'_, T>) {
         self.kernel.run(&mut slab.tile(template, weights, self.shape, false));
     }
+
+    /// The correlation of a tile of a block at least, with nothing written or read beside it. Returns the largest magnitude of its outputs.
+    pub fn run_within(&self, template: &[T], slab: Slab<'_, T>) -> T {
+        let mut tile = Tile { within: true, ..slab.tile(template, &[], self.shape, false) };
+        self.kernel.run(&mut tile);
+        tile.largest
+    }
 }
 
 /// The samples of a tile and where its cross term goes.
@@ -83,7 +90,7 @@ pub struct Slab<'a, T> {
     pub outputs: [usize; 3],
 }
 
-impl<'a, T> Slab<'a, T> {
+impl<'a, T: Default> Slab<'a, T> {
     /// As a kernel takes it.
     pub fn tile(self, template: &'a [T], weights: &'a [T], kernel_shape: [usize; 3], accumulate: bool) -> Tile<'a, T> {
         Tile {
@@ -98,6 +105,8 @@ impl<'a, T> Slab<'a, T> {
             out_plane: self.out_pitch.plane,
             out_shape: self.outputs,
             accumulate,
+            within: false,
+            largest: T::default(),
         }
     }
 }

@@ -217,7 +217,8 @@ fn short(len: usize, need: usize) -> ! {
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86 {
     ($(#[$doc:meta])* $module:ident, $features:literal, $float:ty, $vector:ident, $register:ident, $lanes:literal,
-     $zero:ident, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $sub:ident, |$value:ident| $abs:expr) => {
+     $zero:ident, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $sub:ident, |$value:ident| $abs:expr,
+     |$a:ident, $b:ident| $larger:expr) => {
         $(#[$doc])*
         #[cfg(target_arch = "x86_64")]
         pub(crate) mod $module {
@@ -284,6 +285,14 @@ macro_rules! x86 {
                 let $value = $sub(a, b);
                 $abs
             }
+
+            /// In each lane the larger of `largest`, which is not negative, and the magnitude of `value`; NaN is larger than all.
+            #[inline]
+            #[target_feature(enable = $features)]
+            pub fn larger($value: Vector, $b: Vector) -> Vector {
+                let $a = $abs;
+                $larger
+            }
         }
     };
 }
@@ -292,25 +301,32 @@ macro_rules! x86 {
 x86! {
     /// AVX-512, 16 `f32`.
     avx512_f32, "avx512f", f32, __m512, zmm_reg, 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps,
-    _mm512_fmadd_ps, _mm512_sub_ps, |value| _mm512_abs_ps(value)
+    _mm512_fmadd_ps, _mm512_sub_ps, |value| _mm512_abs_ps(value),
+    |a, b| _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)))
 }
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX-512, 8 `f64`.
     avx512_f64, "avx512f", f64, __m512d, zmm_reg, 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd,
-    _mm512_fmadd_pd, _mm512_sub_pd, |value| _mm512_abs_pd(value)
+    _mm512_fmadd_pd, _mm512_sub_pd, |value| _mm512_abs_pd(value),
+    |a, b| _mm512_castsi512_pd(_mm512_max_epi64(_mm512_castpd_si512(a), _mm512_castpd_si512(b)))
 }
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX2 and FMA, 8 `f32`.
     avx2_f32, "avx2,fma", f32, __m256, ymm_reg, 8, _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
-    _mm256_fmadd_ps, _mm256_sub_ps, |value| _mm256_andnot_ps(_mm256_set1_ps(-0.0), value)
+    _mm256_fmadd_ps, _mm256_sub_ps, |value| _mm256_andnot_ps(_mm256_set1_ps(-0.0), value),
+    |a, b| _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)))
 }
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX2 and FMA, 4 `f64`.
     avx2_f64, "avx2,fma", f64, __m256d, ymm_reg, 4, _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd,
-    _mm256_fmadd_pd, _mm256_sub_pd, |value| _mm256_andnot_pd(_mm256_set1_pd(-0.0), value)
+    _mm256_fmadd_pd, _mm256_sub_pd, |value| _mm256_andnot_pd(_mm256_set1_pd(-0.0), value),
+    |a, b| {
+        let greater = _mm256_cmpgt_epi64(_mm256_castpd_si256(a), _mm256_castpd_si256(b));
+        _mm256_blendv_pd(b, a, _mm256_castsi256_pd(greater))
+    }
 }
 
 /// AVX-512 VNNI: 64 bytes as 16 groups of four, and their sums in 16 `i32`.
@@ -475,6 +491,12 @@ macro_rules! portable {
             #[inline(always)]
             pub fn abs_diff(a: Vector, b: Vector) -> Vector {
                 std::array::from_fn(|l| (a[l] - b[l]).abs())
+            }
+
+            /// In each lane the larger of `largest`, which is not negative, and the magnitude of `value`; NaN is larger than all.
+            #[inline(always)]
+            pub fn larger(value: Vector, largest: Vector) -> Vector {
+                std::array::from_fn(|l| <$float>::from_bits(value[l].abs().to_bits().max(largest[l].to_bits())))
             }
         }
     };

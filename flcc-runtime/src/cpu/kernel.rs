@@ -14,7 +14,8 @@ use super::isa::{Isa, IsaSet};
 ///
 /// A kernel computes whole blocks, so it reads and writes past `out_shape`: heights are rounded up to
 /// [`Kernel::block_rows`], widths to [`Kernel::lanes`]. What lies there is read as input and overwritten in `out`;
-/// [`Kernel::in_len`] and [`Kernel::out_len`] say how long the slices are.
+/// [`Kernel::in_len`] and [`Kernel::out_len`] say how long the slices are. Within a shape of a block at least ([`Tile::within`]) the last
+/// blocks end with it instead: some outputs are computed twice, the same bits.
 #[derive(Debug)]
 pub struct Tile<'a, T> {
     /// The input; `in[z, y, x]` is `input[z * in_plane + y * in_row + x]`.
@@ -39,6 +40,10 @@ pub struct Tile<'a, T> {
     pub out_shape: [usize; 3],
     /// Whether to add to what is in `out`; else that is overwritten without being read.
     pub accumulate: bool,
+    /// Whether nothing past `out_shape` may be written, nor read past what it needs.
+    pub within: bool,
+    /// To be zero; then the largest magnitude of all outputs that a kernel of correlation computed, where NaN is larger than infinity.
+    pub largest: T,
 }
 
 impl<T> Tile<'_, T> {
@@ -51,7 +56,8 @@ impl<T> Tile<'_, T> {
         let name = kernel.name;
         let misfit = |what, expected: usize, got: usize| Err(Misfit { kernel: name, what, expected, got });
         let at_least = |what, expected: usize, got: usize| if got < expected { misfit(what, expected, got) } else { Ok(()) };
-        let [_, out_height, out_width] = kernel.rounded(self.out_shape);
+        let computed = if self.within { self.out_shape } else { kernel.rounded(self.out_shape) };
+        let [_, out_height, out_width] = computed;
         let [depth, height, width] = self.kernel_shape;
         for side in self.kernel_shape {
             at_least("a side of the template of at least", 1, side)?;
@@ -76,9 +82,13 @@ impl<T> Tile<'_, T> {
             let rows = extent([1, out_height, out_width], self.out_row, 0);
             at_least("an output plane pitch of at least its rounded rows,", rows, self.out_plane)?;
         }
-        let out = kernel.out_len(self.out_shape, self.out_row, self.out_plane);
-        at_least("an output slice of at least", out, self.out.len())?;
-        let input = kernel.in_len(self.out_shape, self.kernel_shape, self.in_row, self.in_plane);
+        if self.within && !self.out_shape.contains(&0) {
+            at_least("rows of outputs, if it is to stay within them, of at least", kernel.block_rows, out_height)?;
+            at_least("columns of outputs, if it is to stay within them, of at least", kernel.lanes, out_width)?;
+            at_least("sums that start with zero, if it is to stay within its outputs:", 1, usize::from(!self.accumulate))?;
+        }
+        at_least("an output slice of at least", extent(computed, self.out_row, self.out_plane), self.out.len())?;
+        let input = reached(computed, self.kernel_shape, self.in_row, self.in_plane);
         at_least("an input slice of at least", input, self.input.len())
     }
 }
@@ -162,17 +172,21 @@ impl Kernel {
 
     /// The least length of the input slice for a tile of these shapes and pitches.
     pub fn in_len(&self, out_shape: [usize; 3], kernel_shape: [usize; 3], in_row: usize, in_plane: usize) -> usize {
-        if out_shape.contains(&0) {
-            return 0;
-        }
-        let out = self.rounded(out_shape);
-        extent([0, 1, 2].map(|axis| out[axis].saturating_add(kernel_shape[axis]).saturating_sub(1)), in_row, in_plane)
+        reached(self.rounded(out_shape), kernel_shape, in_row, in_plane)
     }
 
     /// The least length of the output slice for a tile of this shape and these pitches.
     pub fn out_len(&self, out_shape: [usize; 3], out_row: usize, out_plane: usize) -> usize {
         extent(self.rounded(out_shape), out_row, out_plane)
     }
+}
+
+/// From the first to the last sample under a box of outputs.
+fn reached(out: [usize; 3], kernel_shape: [usize; 3], in_row: usize, in_plane: usize) -> usize {
+    if out.contains(&0) {
+        return 0;
+    }
+    extent([0, 1, 2].map(|axis| out[axis].saturating_add(kernel_shape[axis]).saturating_sub(1)), in_row, in_plane)
 }
 
 /// From the first to the last element of a box, both counted.

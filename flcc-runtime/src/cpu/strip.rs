@@ -1,11 +1,11 @@
 //! The shortest way: correlation of f32 from the image's own rows to the result's own rows.
 //!
-//! For tiles as wide as the result. Samples are looked at once, for NaN, infinities and magnitudes that need a scale; with any of these
-//! the tile is computed again in the usual way, over what was written.
+//! For tiles as wide as the result. With NaN, infinities or magnitudes that need a scale among the samples the tile is computed again in the
+//! usual way, over what was written.
 //!
-//! By a direct kernel, where all samples lie in the image: it computes whole blocks, and a result has no room for more, so what is left at
-//! the right and below is computed by blocks that end there: an output does not depend on where in a block it lies, so what is computed
-//! twice is the same twice, and the same as the usual way's.
+//! By a direct kernel, where all samples lie in the image: the largest of its outputs tells what the samples are; only where that is too
+//! small to tell are they looked at. What is left at the right and below is computed by blocks that end there: an output does not depend
+//! on where in a block it lies, so what is computed twice is the same twice, and the same as the usual way's.
 //!
 //! By transforms of pairs, which know the energy of their samples: pairs whose reach leaves the image have theirs gathered, one pair at a
 //! time. While a pair is transformed, the lines of its own results and of the next one's samples are asked for, if these lie in the image.
@@ -72,34 +72,42 @@ impl<'a> Strip<'a> {
         largest == 0 || (low..=high).contains(&largest)
     }
 
-    /// Computes the kept rows of `planes` planes of a tile from plane `z` on; `false`, and nothing, if they are smaller than a block.
-    pub fn correlate(&self, direct: &Direct<f32>, template: &[f32], tile: &TileBox, [z, planes]: [usize; 2], rows: Rows<'_>) -> bool {
+    /// Computes the kept rows of `planes` planes of a tile, a block of each at least, from plane `z` on. Returns the largest magnitude of the
+    /// outputs.
+    pub fn correlate(&self, direct: &Direct<f32>, template: &[f32], tile: &TileBox, [z, planes]: [usize; 2], rows: Rows<'_>) -> f32 {
         let [_, (y0, y1), (x0, x1)] = tile.keep;
-        let (height, width) = (y1 - y0, x1 - x0);
-        let [block_height, block_width] = direct.block();
-        if height < block_height || width < block_width {
-            return false;
-        }
-        let [whole_height, whole_width] = [height / block_height * block_height, width / block_width * block_width];
-        // The tile without its ragged ends, the blocks that end with them, and the one in the corner.
-        let parts = [
-            ([0, 0], [whole_height, whole_width]),
-            ([0, width - block_width], [whole_height, block_width]),
-            ([height - block_height, 0], [block_height, whole_width]),
-            ([height - block_height, width - block_width], [block_height, block_width]),
-        ];
-        let ragged = [true, whole_width < width, whole_height < height, whole_width < width && whole_height < height];
-        for (([y, x], [height, width]), _) in parts.into_iter().zip(ragged).filter(|(_, needed)| *needed) {
-            let slab = Slab {
-                input: self.from([z, y0 + y, x0 + x]),
-                in_pitch: self.pitch,
-                out: &mut rows.out[y * rows.pitch + x..],
-                out_pitch: Pitch { row: rows.pitch, plane: rows.plane, rows: height, planes },
-                outputs: [planes, height, width],
-            };
-            direct.run(template, &[], slab);
-        }
-        true
+        let slab = Slab {
+            input: self.from([z, y0, x0]),
+            in_pitch: self.pitch,
+            out: rows.out,
+            out_pitch: Pitch { row: rows.pitch, plane: rows.plane, rows: y1 - y0, planes },
+            outputs: [planes, y1 - y0, x1 - x0],
+        };
+        direct.run_within(template, slab)
+    }
+}
+
+/// What outputs tell of the samples that they were computed from.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Some output was not finite.
+    nonfinite: bool,
+    /// Some output was larger than samples below the reach can make it.
+    within_reach: bool,
+}
+
+impl Seen {
+    /// Of some outputs, of which this is the largest magnitude, of a template.
+    pub fn add(&mut self, largest: f32, template: &[f32]) {
+        let weight: f64 = template.iter().map(|tap| f64::from(tap.abs())).sum();
+        self.nonfinite |= !largest.is_finite();
+        self.within_reach |= f64::from(largest) > 2.0 * power_of_two(-<f32 as Real>::REACH) * weight;
+    }
+
+    /// Whether the samples are known to be finite, some of them within the reach, and none so large that a product or a sum was not
+    /// finite: what is not finite makes no output finite that it feeds.
+    pub fn ordinary(&self) -> bool {
+        self.within_reach && !self.nonfinite
     }
 }
 
@@ -230,6 +238,19 @@ mod tests {
     use crate::cpu::aligned::Aligned;
     use crate::cpu::hard::noise;
     use crate::cpu::planar::{Ground, Layout};
+
+    #[test]
+    fn outputs_tell_whether_samples_are_ordinary() {
+        let told = |outputs: &[f32]| {
+            let mut seen = Seen::default();
+            outputs.iter().for_each(|largest| seen.add(*largest, &[0.5, -1.5]));
+            seen.ordinary()
+        };
+        let least = power_of_two(-<f32 as Real>::REACH) as f32;
+        assert!(told(&[1.0]) && told(&[4.1 * least]) && told(&[0.0, 1.0]) && told(&[f32::MAX]));
+        assert!(!told(&[]) && !told(&[0.0]) && !told(&[3.9 * least]));
+        assert!(!told(&[f32::NAN]) && !told(&[1.0, f32::INFINITY]) && !told(&[f32::NAN, 1.0]));
+    }
 
     /// A tile at the right edge of an image, whose last pair is gathered: as from buffers, bit for bit, and nothing beside it.
     #[test]

@@ -1,7 +1,8 @@
 //! The table of CPU kernels: every body and its row, emitted by `flcc_macros::direct_kernels`, and the choice among them.
 //!
-//! The register blocks are sized to stay in registers: AVX-512 has 32 of them, AVX2 and SSE2 16, of which two to five hold
-//! the input vectors, the broadcast tap and the product.
+//! The register blocks are sized to stay in registers: AVX-512 has 32 of them, AVX2 and SSE2 16, of which two to seven hold
+//! the input vectors, the broadcast tap and the product. Of blocks with 24 sums, 4 rows of 6 vectors read less that neighbours below read
+//! again than 6 rows of 4 do, and longer runs of lines.
 //!
 //! What writing out the rows and taps of squares gains was measured (AVX-512, f32, in cache, 1e9 multiply-adds a second, the best of
 //! five runs in turns): written out, rows in a loop with taps written out, and both in loops, as one function for all widths:
@@ -16,7 +17,9 @@
 //! | 8x8x8 | 37.4 | 34.4 | 26.8 |
 //!
 //! Beyond, the loops lose nothing (12x12: 50.8, 16x16: 56.3, where the processor gives 66 to a block that reads from the nearest
-//! cache). Each width written out costs seconds of build time, so widths up to 8 are in f32 by AVX-512, up to 3 elsewhere.
+//! cache). These figures are of blocks of 6 rows of 4 vectors. AVX2, with 16 registers, loses half of its speed to the loops: 2000x2000 by 5x5
+//! takes 5.6 ms written out and 11.0 by the loops, by 11x11 18.6 and 21.1. Each width written out costs some seconds of build time, so
+//! widths up to 8 are, and up to 12 in f32 by AVX2.
 
 use flcc_core::dtype::DType;
 
@@ -28,10 +31,10 @@ use super::kernel::{Entry, Kernel, KernelOp, Width};
 flcc_macros::direct_kernels! {
     { isa = amx, dtype = u8, body = correlate_tiles, lanes = 16 }
     { isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }
-    { isa = avx512, dtype = f32, rows = 6, vectors = 4, line_vectors = 16, sad_rows = 4, sad_vectors = 4, unroll = 8 }
-    { isa = avx512, dtype = f64, rows = 6, vectors = 4, line_vectors = 16, sad_rows = 4, sad_vectors = 4, unroll = 3 }
-    { isa = avx2, dtype = f32, rows = 6, vectors = 2, line_vectors = 8, sad_rows = 4, sad_vectors = 2, unroll = 3 }
-    { isa = avx2, dtype = f64, rows = 6, vectors = 2, line_vectors = 8, sad_rows = 4, sad_vectors = 2, unroll = 3 }
+    { isa = avx512, dtype = f32, rows = 4, vectors = 6, line_vectors = 16, sad_rows = 4, sad_vectors = 4, unroll = 8 }
+    { isa = avx512, dtype = f64, rows = 4, vectors = 6, line_vectors = 16, sad_rows = 4, sad_vectors = 4, unroll = 8 }
+    { isa = avx2, dtype = f32, rows = 4, vectors = 3, line_vectors = 8, sad_rows = 4, sad_vectors = 2, unroll = 12 }
+    { isa = avx2, dtype = f64, rows = 4, vectors = 3, line_vectors = 8, sad_rows = 4, sad_vectors = 2, unroll = 8 }
     { isa = portable, dtype = f32, rows = 4, vectors = 1, line_vectors = 4, sad_rows = 2, sad_vectors = 1, unroll = 0 }
     { isa = portable, dtype = f64, rows = 4, vectors = 1, line_vectors = 4, sad_rows = 2, sad_vectors = 1, unroll = 0 }
 }
@@ -107,6 +110,7 @@ mod tests {
         out_shape: [usize; 3],
         integer: bool,
         accumulate: bool,
+        within: bool,
         seed: u64,
     }
 
@@ -114,9 +118,9 @@ mod tests {
     /// it may not read of the output, and what it must not write.
     fn check<T: Float>(bound: &Bound<T>, case: Case) {
         let kernel = bound.kernel();
-        let Case { kernel_shape: [kd, kh, kw], out_shape: [depth, height, width], integer, accumulate, seed } = case;
+        let Case { kernel_shape: [kd, kh, kw], out_shape: [depth, height, width], integer, accumulate, within, seed } = case;
         let mut random = Random(seed);
-        let [_, rounded_height, rounded_width] = kernel.rounded(case.out_shape);
+        let [_, rounded_height, rounded_width] = if within { case.out_shape } else { kernel.rounded(case.out_shape) };
         let in_row = rounded_width + kw - 1 + random.below(5);
         let in_plane = (rounded_height + kh - 1) * in_row + random.below(5);
         let out_row = rounded_width + random.below(5);
@@ -144,7 +148,7 @@ mod tests {
         }
         let mut out = typed(&before);
         let before = exact(out.clone());
-        bound.run(&mut Tile {
+        let mut tile = Tile {
             input: &input,
             in_row,
             in_plane,
@@ -156,11 +160,16 @@ mod tests {
             out_plane,
             out_shape: case.out_shape,
             accumulate,
-        });
+            within,
+            largest: T::default(),
+        };
+        bound.run(&mut tile);
+        let largest = tile.largest.to_f64();
         let (input, template, weights, out) = (exact(input), exact(template), exact(weights), exact(out));
 
         let unit = if T::DTYPE == DType::F32 { f32::EPSILON as f64 / 2.0 } else { f64::EPSILON / 2.0 };
         let bound = if integer { 0.0 } else { (16.0 + ((kd * kh * kw) as f64).sqrt()) * unit };
+        let mut most = 0.0f64;
         for z in 0..depth {
             for y in 0..height {
                 for x in 0..width {
@@ -189,6 +198,7 @@ mod tests {
                     }
                     norm += (in_squares * template_squares).sqrt();
                     let got = out[at];
+                    most = most.max(got.abs());
                     assert!(
                         (got - want).abs() <= bound * norm,
                         "{} {case:?}: out[{z}, {y}, {x}] is {got}, expected {want} within {}",
@@ -197,6 +207,9 @@ mod tests {
                     );
                 }
             }
+        }
+        if kernel.op == KernelOp::Correlate && within {
+            assert_eq!(largest, most, "{} {case:?}", kernel.name);
         }
         for (at, (&got, &was)) in out.iter().zip(&before).enumerate() {
             let (y, x) = (at % out_plane / out_row, at % out_plane % out_row);
@@ -232,8 +245,12 @@ mod tests {
             for out_shape in out_shapes(bound.kernel()) {
                 seed += 1;
                 let (integer, accumulate) = (seed.is_multiple_of(2), (seed / 2).is_multiple_of(3));
-                check(bound, Case { kernel_shape, out_shape, integer, accumulate, seed });
-                check(bound, Case { kernel_shape, out_shape, integer: !integer, accumulate: false, seed });
+                check(bound, Case { kernel_shape, out_shape, integer, accumulate, within: false, seed });
+                check(bound, Case { kernel_shape, out_shape, integer: !integer, accumulate: false, within: false, seed });
+                let kernel = bound.kernel();
+                if out_shape[1] >= kernel.block_rows && out_shape[2] >= kernel.lanes {
+                    check(bound, Case { kernel_shape, out_shape, integer, accumulate: false, within: true, seed });
+                }
             }
         }
     }
@@ -268,6 +285,8 @@ mod tests {
                 out_plane: 0,
                 out_shape,
                 accumulate: false,
+                within: false,
+                largest: T::default(),
             });
             for y in 0..out_shape[1] {
                 for x in 0..out_shape[2] {
@@ -301,6 +320,41 @@ mod tests {
         }
     }
 
+    /// NaN is larger than infinity, and that than all others, wherever in a tile it is; `largest` sees what any output is.
+    #[test]
+    fn the_largest_output_may_be_infinite_or_not_a_number() {
+        let isas = IsaSet::detect();
+        for kernel in kernels().iter().filter(|kernel| kernel.op == KernelOp::Correlate && isas.has(kernel.isa) && kernel.isa.detected()) {
+            let Some(bound) = Bound::<f32>::new(kernel, &isas) else { continue };
+            let width = if let Width::Row(width) | Width::Line(width) = kernel.width { width } else { 3 };
+            let (kernel_shape, out_shape) = ([1, 1, width], [1, kernel.block_rows + 1, 7 * kernel.lanes + 1]);
+            let in_row = out_shape[2] + width - 1;
+            for (value, at) in [(f32::NAN, 0), (f32::INFINITY, in_row * out_shape[1] - 1), (-7e30, in_row), (f32::NAN, in_row - 1)] {
+                let (mut input, mut out) = (vec![-1.0; in_row * out_shape[1]], vec![0.0; out_shape.iter().product()]);
+                input[at] = value;
+                let mut tile = Tile {
+                    input: &input,
+                    in_row,
+                    in_plane: 0,
+                    template: &vec![1.0; width],
+                    weights: &[],
+                    kernel_shape,
+                    out: &mut out,
+                    out_row: out_shape[2],
+                    out_plane: 0,
+                    out_shape,
+                    accumulate: false,
+                    within: true,
+                    largest: 0.0,
+                };
+                bound.run(&mut tile);
+                let expected = if value == f32::INFINITY { value.to_bits() } else { value.abs().to_bits() };
+                let told = tile.largest;
+                assert!(told.to_bits() == expected || told.is_nan() && value.is_nan(), "{}: {told} for {value} at {at}", kernel.name);
+            }
+        }
+    }
+
     #[test]
     fn portable_kernels_under_miri() {
         fn small<T: Float>() {
@@ -312,7 +366,10 @@ mod tests {
                 let name = name.replace('T', T::DTYPE.name());
                 let kernel = find(&name).expect("a kernel of that name");
                 let bound = Bound::<T>::new(kernel, &IsaSet::detect()).expect("every machine has the portable kernels");
-                check(&bound, Case { kernel_shape, out_shape: [1, 3, 9], integer: true, accumulate: true, seed: seed(&name) });
+                check(
+                    &bound,
+                    Case { kernel_shape, out_shape: [1, 3, 9], integer: true, accumulate: true, within: false, seed: seed(&name) },
+                );
             }
         }
         small::<f32>();
@@ -408,6 +465,8 @@ mod tests {
             out_plane: 0,
             out_shape: [1, 2, 8],
             accumulate: false,
+            within: false,
+            largest: 0.0,
         };
         assert_eq!(tile.check(kernel), Ok(()));
         change(&mut tile);
@@ -423,6 +482,10 @@ mod tests {
         assert_eq!(misfit(|tile| tile.out_shape[1] = 5), format!("{needs} an output slice of at least 64, got 32"));
         assert_eq!(misfit(|tile| tile.kernel_shape[2] = 4), format!("{needs} a template width of 3, got 4"));
         assert_eq!(misfit(|tile| tile.kernel_shape[0] = 0), format!("{needs} a side of the template of at least 1, got 0"));
+        assert_eq!(
+            misfit(|tile| tile.within = true),
+            format!("{needs} rows of outputs, if it is to stay within them, of at least 4, got 2")
+        );
         let template = misfit(|tile| tile.kernel_shape[1] = 2);
         assert_eq!(template, format!("{needs} as many template values as its shape has, 6, got 9"));
     }

@@ -659,15 +659,12 @@ impl<T: Real> TileContext<T> {
             return self.byte_strip(engine, view, tile, bound, [&mut scratch.bytes, &mut scratch.byte_room], rows).map(|()| statistics);
         }
         let AnyView::F32(view) = image else { return None };
-        let vectors = Vectors::new(&self.isas)?;
-        let strip = match &self.engine {
-            Engine::Planar(planar) if !planar.layout().line => {
-                return self.pair_strip(planar, view, tile, bound, scratch, rows).map(|()| statistics);
-            }
+        match &self.engine {
+            Engine::Planar(planar) if !planar.layout().line => self.pair_strip(planar, view, tile, bound, scratch, rows)?,
             Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, rows)?,
             _ => return None,
-        };
-        strip.ordinary(&vectors).then_some(statistics)
+        }
+        Some(statistics)
     }
 
     /// That by a kernel of bytes, of which the samples are gathered first, and only those of what is asked for.
@@ -703,34 +700,36 @@ impl<T: Real> TileContext<T> {
         Some(())
     }
 
-    /// That by a direct kernel; returns the samples that were read.
-    fn direct_strip<'v, 'a>(
+    /// That by a direct kernel.
+    fn direct_strip<'a>(
         &self,
         direct: &Direct<f32>,
-        view: &'v View<'v, f32>,
+        view: &View<'_, f32>,
         tile: &TileBox,
         bound: &BoundTemplates<T>,
         rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
-    ) -> Option<Strip<'v>> {
+    ) -> Option<()> {
+        let vectors = Vectors::new(&self.isas)?;
         let [block_height, block_width] = direct.block();
         let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
         if y1 - y0 < block_height || x1 - x0 < block_width {
             return None;
         }
         let strip = Strip::new(view, self.tiling.samples(tile))?;
+        let mut seen = strip::Seen::default();
         for (number, template) in bound.templates.iter().enumerate() {
             let Prepared::Samples(samples) = &template.prepared[0] else { return None };
             let samples = T::singles(samples)?;
             if let Some(out) = rows(number, tile.place, z1 - z0) {
-                strip.correlate(direct, samples, tile, [z0, z1 - z0], out);
+                seen.add(strip.correlate(direct, samples, tile, [z0, z1 - z0], out), samples);
                 continue;
             }
             for z in z0..z1 {
                 let out = rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]], 1)?;
-                strip.correlate(direct, samples, tile, [z, 1], out);
+                seen.add(strip.correlate(direct, samples, tile, [z, 1], out), samples);
             }
         }
-        Some(strip)
+        (seen.ordinary() || strip.ordinary(&vectors)).then_some(())
     }
 
     /// That by transforms of pairs, of a whole tile.
