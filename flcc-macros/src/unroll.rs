@@ -64,13 +64,13 @@ pub fn instance(name: &str, of: &Body) -> TokenStream {
     }
 }
 
-/// The function of a body: walks the tile in blocks of `rows x vectors`, then of `rows x 1` vectors. A body of written-out taps
+/// The function of a body: walks the tile in blocks of `rows x vectors`, then of half as many and of one vector. A body of written-out taps
 /// leaves templates that are not square to `of`, the function that all widths share. Planes come last: a block needs one new plane of
 /// samples where the block before was the same of the plane before, and the others are in the cache.
 ///
 /// A block of one vector takes more than half the time of one of four: its loads and its few sums keep the multipliers waiting. So
-/// where more than a vector is left over, a wide block ends with it and computes some outputs again, the same bits. A tile that must stay
-/// within its outputs ends so in all directions.
+/// where more is left over than the next smaller block has, a block ends with it and computes some outputs again, the same bits. A tile that
+/// must stay within its outputs ends so in all directions.
 pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
     let name = format_ident!("{}", body.name);
     let others = match (body.taps, of) {
@@ -89,7 +89,6 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
     let float = format_ident!("{}", body.dtype.name());
     let rows = number(body.rows);
     let lanes = number(body.lanes());
-    let wide_columns = number(body.lanes() * body.vectors);
     let (largest, told) = match body.op {
         Op::Correlate => {
             let told = quote! {
@@ -102,34 +101,39 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
         }
         Op::AbsDiff => (quote!(let mut largest = ();), quote!()),
     };
-    let narrow = block(body, &format_ident!("narrow"), 1);
-    let (wide, wide_loop) = if body.vectors > 1 {
-        let wide = block(body, &format_ident!("wide"), body.vectors);
-        let wide_loop = quote! {
-            while x + #wide_columns <= columns {
-                for z in 0..depth {
-                    wide(tile, &mut largest, z, y, x);
+    // The widest first; each ends a row of which no more is left than it has columns, and more than the next has.
+    let mut blocks = vec![("wide", body.vectors), ("half", body.vectors / 2)];
+    blocks.retain(|(_, vectors)| *vectors > 1);
+    let functions: TokenStream =
+        blocks.iter().chain(&[("narrow", 1)]).map(|(name, vectors)| block(body, &format_ident!("{name}"), *vectors)).collect();
+    let nexts = blocks.iter().skip(1).map(|(_, vectors)| *vectors).chain([1]);
+    let loops: TokenStream = blocks
+        .iter()
+        .zip(nexts)
+        .map(|((name, vectors), next)| {
+            let (name, span, less) = (format_ident!("{name}"), number(body.lanes() * vectors), number(body.lanes() * next));
+            quote! {
+                while x + #span <= columns {
+                    for z in 0..depth {
+                        #name(tile, &mut largest, z, y, x);
+                    }
+                    x += #span;
                 }
-                x += #wide_columns;
-            }
-            if columns > x + #lanes && columns >= #wide_columns && !tile.accumulate {
-                for z in 0..depth {
-                    wide(tile, &mut largest, z, y, columns - #wide_columns);
+                if columns > x + #less && columns >= #span && !tile.accumulate {
+                    for z in 0..depth {
+                        #name(tile, &mut largest, z, y, columns - #span);
+                    }
+                    x = columns;
                 }
-                x = columns;
             }
-        };
-        (wide, wide_loop)
-    } else {
-        (TokenStream::new(), TokenStream::new())
-    };
+        })
+        .collect();
     quote! {
         #[doc = #doc]
         #[inline(never)]
         #features
         pub(super) fn #name(tile: &mut Tile<'_, #float>) {
-            #wide
-            #narrow
+            #functions
             #others
             let [depth, height, width] = tile.out_shape;
             let columns = if tile.within { width } else { width.next_multiple_of(#lanes) };
@@ -138,7 +142,7 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
             for y in (0..height).step_by(#rows) {
                 let y = y.min(end);
                 let mut x = 0;
-                #wide_loop
+                #loops
                 while x < columns {
                     let place = x.min(columns - #lanes);
                     for z in 0..depth {
