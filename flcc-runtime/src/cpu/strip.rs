@@ -19,7 +19,6 @@ use super::planar::{self, Coming, Planar, PlanarScratch, Planes, Results};
 use super::real::{Real, power_of_two};
 use super::simd::{Job, Simd};
 use crate::pad::{self, Pitch, Samples, Target};
-use crate::tiling::TileBox;
 
 /// Where a tile's results go: rows of the result, from the first to the last of the tile.
 pub struct Rows<'a> {
@@ -72,18 +71,59 @@ impl<'a> Strip<'a> {
         largest == 0 || (low..=high).contains(&largest)
     }
 
-    /// Computes the kept rows of `planes` planes of a tile, a block of each at least, from plane `z` on. Returns the largest magnitude of the
-    /// outputs.
-    pub fn correlate(&self, direct: &Direct<f32>, template: &[f32], tile: &TileBox, [z, planes]: [usize; 2], rows: Rows<'_>) -> f32 {
-        let [_, (y0, y1), (x0, x1)] = tile.keep;
+    /// Computes `outputs`, a block of each plane at least, from those of the first samples on. Returns the largest magnitude of the outputs.
+    pub fn correlate(&self, direct: &Direct<f32>, template: &[f32], begin: [usize; 3], outputs: [usize; 3], rows: Rows<'_>) -> f32 {
         let slab = Slab {
-            input: self.from([z, y0, x0]),
+            input: self.from(begin),
             in_pitch: self.pitch,
             out: rows.out,
-            out_pitch: Pitch { row: rows.pitch, plane: rows.plane, rows: y1 - y0, planes },
-            outputs: [planes, y1 - y0, x1 - x0],
+            out_pitch: Pitch { row: rows.pitch, plane: rows.plane, rows: outputs[1], planes: outputs[0] },
+            outputs,
         };
         direct.run_within(template, slab)
+    }
+}
+
+/// Outputs of a plane at the edge of an image, whose samples are gathered.
+pub struct Edge<'a> {
+    /// The kernel.
+    pub direct: &'a Direct<f32>,
+    /// The image.
+    pub image: &'a View<'a, f32>,
+    /// What continues it.
+    pub boundary: Boundary,
+    /// The samples of a tile.
+    pub samples: Samples,
+    /// Height and width of the template.
+    pub template: [usize; 2],
+    /// The instruction sets that loops are compiled for.
+    pub isas: IsaSet,
+}
+
+impl Edge<'_> {
+    /// Computes those of the tile's outputs that lie in rows and columns `from` up to `to`, with room for samples, marks and outputs, into
+    /// rows of the result that begin with the first of them; `false`, and nothing, if some sample is not ordinary.
+    pub fn correlate(&self, template: &[f32], [from, to]: [[usize; 2]; 2], room: [&mut [f32]; 3], out: &mut [f32], pitch: usize) -> bool {
+        let [height, width] = [to[0] - from[0], to[1] - from[1]];
+        let Samples { begin, .. } = self.samples;
+        let part = Samples {
+            begin: [begin[0], begin[1] + from[0] as isize, begin[2] + from[1] as isize],
+            len: [1, height + self.template[0] - 1, width + self.template[1] - 1],
+        };
+        let [samples, marks, outputs] = room;
+        let (in_pitch, out_pitch) = self.direct.pitches([1, height, width]);
+        let (samples, outputs) = (&mut samples[..in_pitch.elements()], &mut outputs[..out_pitch.elements()]);
+        let target = Target { out: &mut *samples, marks, pitch: in_pitch, isas: self.isas };
+        let done = pad::gather(&(*self.image).into(), self.boundary, part, 0.0, None, target);
+        if done.marked || done.scale != 1.0 {
+            return false;
+        }
+        let slab = Slab { input: samples, in_pitch, out: &mut *outputs, out_pitch, outputs: [1, height, width] };
+        self.direct.run(template, &[], slab);
+        for (row, computed) in out.chunks_mut(pitch).zip(outputs.chunks(out_pitch.row)).take(height) {
+            row[..width].copy_from_slice(&computed[..width]);
+        }
+        true
     }
 }
 

@@ -661,7 +661,7 @@ impl<T: Real> TileContext<T> {
         let AnyView::F32(view) = image else { return None };
         match &self.engine {
             Engine::Planar(planar) if !planar.layout().line => self.pair_strip(planar, view, tile, bound, scratch, rows)?,
-            Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, rows)?,
+            Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, scratch, rows)?,
             _ => return None,
         }
         Some(statistics)
@@ -700,33 +700,62 @@ impl<T: Real> TileContext<T> {
         Some(())
     }
 
-    /// That by a direct kernel.
+    /// That by a direct kernel, where all samples lie in the image, or most of those of a plane.
     fn direct_strip<'a>(
         &self,
         direct: &Direct<f32>,
         view: &View<'_, f32>,
         tile: &TileBox,
         bound: &BoundTemplates<T>,
+        scratch: &mut TileScratch<T>,
         rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
     ) -> Option<()> {
         let vectors = Vectors::new(&self.isas)?;
         let [block_height, block_width] = direct.block();
+        let (samples, lengths) = (self.tiling.samples(tile), view.shape().padded());
+        let [_, kh, kw] = self.spec.template().padded();
         let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
-        if y1 - y0 < block_height || x1 - x0 < block_width {
+        // The outputs asked for whose samples lie in the image.
+        let inner = |axis: usize, (from, to): (usize, usize), side: usize| {
+            let begin = samples.begin[axis];
+            let last = (lengths[axis] + 1).saturating_sub(side) as isize - begin;
+            (from.max(usize::try_from(-begin).unwrap_or(0)), to.min(usize::try_from(last).unwrap_or(0)))
+        };
+        let ((top, bottom), (left, right)) = (inner(1, (y0, y1), kh), inner(2, (x0, x1), kw));
+        let [height, width] = [bottom.saturating_sub(top), right.saturating_sub(left)];
+        let whole = [height, width] == [y1 - y0, x1 - x0];
+        if height < block_height || width < block_width || !whole && (z1 > 1 || 2 * height * width < (y1 - y0) * (x1 - x0)) {
             return None;
         }
-        let strip = Strip::new(view, self.tiling.samples(tile))?;
+        let inside = pad::Samples {
+            begin: [samples.begin[0], samples.begin[1] + top as isize, samples.begin[2] + left as isize],
+            len: [samples.len[0], height + kh - 1, width + kw - 1],
+        };
+        let strip = Strip::new(view, inside)?;
         let mut seen = strip::Seen::default();
         for (number, template) in bound.templates.iter().enumerate() {
-            let Prepared::Samples(samples) = &template.prepared[0] else { return None };
-            let samples = T::singles(samples)?;
-            if let Some(out) = rows(number, tile.place, z1 - z0) {
-                seen.add(strip.correlate(direct, samples, tile, [z0, z1 - z0], out), samples);
+            let Prepared::Samples(taps) = &template.prepared[0] else { return None };
+            let taps = T::singles(taps)?;
+            let all_planes = if whole { rows(number, tile.place, z1 - z0) } else { None };
+            if let Some(out) = all_planes {
+                seen.add(strip.correlate(direct, taps, [z0, 0, 0], [z1 - z0, height, width], out), taps);
                 continue;
             }
             for z in z0..z1 {
-                let out = rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]], 1)?;
-                seen.add(strip.correlate(direct, samples, tile, [z, 1], out), samples);
+                let strip::Rows { out, pitch, plane } = rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]], 1)?;
+                let from = |y: usize, x: usize| (y - y0) * pitch + x - x0;
+                let within = strip::Rows { out: &mut out[from(top, left)..], pitch, plane };
+                seen.add(strip.correlate(direct, taps, [z, 0, 0], [1, height, width], within), taps);
+                let edges = [[[y0, x0], [top, x1]], [[bottom, x0], [y1, x1]], [[top, x0], [bottom, left]], [[top, right], [bottom, x1]]];
+                for [begin, end] in edges.into_iter().filter(|[begin, end]| begin[0] < end[0] && begin[1] < end[1]) {
+                    let (boundary, template, isas) = (self.spec.boundary(), [kh, kw], self.isas);
+                    let edge = strip::Edge { direct, image: view, boundary, samples, template, isas };
+                    let TileScratch { inputs, marks, crosses, .. } = &mut *scratch;
+                    let room = [T::singles_mut(&mut inputs[0])?, T::singles_mut(marks)?, T::singles_mut(&mut crosses[0])?];
+                    if !edge.correlate(taps, [begin, end], room, &mut out[from(begin[0], begin[1])..], pitch) {
+                        return None;
+                    }
+                }
             }
         }
         (seen.ordinary() || strip.ordinary(&vectors)).then_some(())
