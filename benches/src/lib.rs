@@ -1,111 +1,11 @@
-//! The cases that benches time, each with data and a check against the oracle that comes before any timing.
+//! What benches time: cases with data, each checked against the oracle before any timing; works timed in turns; and what bounds them.
 #![forbid(unsafe_code)]
 
-use flcc_runtime::{AnyView, Matcher, Oracle, Pixels, Plan, ScoreMap, Spec};
+mod case;
+pub mod ceiling;
+pub mod real;
+mod run;
+pub mod turns;
 
-/// The specs that are timed: the tables of the goals, from small to large.
-pub const CASES: [&str; 14] = [
-    "corr:f32:2000x2000*3x3:valid",
-    "corr:f32:2000x2000*8x8:valid",
-    "corr:f32:2000x2000*16x16:valid",
-    "corr:f32:2000x2000*64x64:valid",
-    "zncc:f32:2000x2000*8x8:valid",
-    "zncc:f32:2000x2000*16x16:valid",
-    "zncc:f32:2000x2000*64x64:valid",
-    "zncc:f32:4096x4096*76x76:valid",
-    "zncc:u8:303x384*52x52:valid",
-    "zncc:u8:1080x1920*64x64:valid",
-    "corr:f32:100x100x100*5x5x5:valid",
-    "zncc:f32:100x100x100*5x5x5:valid",
-    "corr:f32:10000000*64:valid",
-    "corr:f32:10000000*500:valid",
-];
-
-/// A spec with data for it.
-pub struct Case {
-    /// The spec.
-    pub spec: Spec,
-    image: Pixels,
-    template: Pixels,
-}
-
-impl Case {
-    /// Fixed-seed noise for a spec text.
-    ///
-    /// # Panics
-    /// A text that is no spec: the cases are literals.
-    pub fn new(text: &str) -> Case {
-        let spec: Spec = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
-        let mut state = 0x2545_f491_4f6c_dd1du64;
-        let mut noise = |count: usize, dtype| {
-            let values = (0..count).map(|_| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 40) as f64 / 65536.0
-            });
-            Pixels::F64(values.collect()).cast(dtype)
-        };
-        let image = noise(spec.image().len(), spec.image_type());
-        let template = noise(spec.template().len(), spec.template_type());
-        Case { spec, image, template }
-    }
-
-    /// The image.
-    pub fn image(&self) -> AnyView<'_> {
-        AnyView::dense(&self.image, self.spec.image(), 1).expect("made for the spec")
-    }
-
-    /// The template.
-    pub fn template(&self) -> AnyView<'_> {
-        AnyView::dense(&self.template, self.spec.template(), 1).expect("made for the spec")
-    }
-
-    /// The template bound to a plan.
-    ///
-    /// # Panics
-    /// Noise is never degenerate.
-    pub fn bind(&self, plan: &Plan) -> Matcher {
-        plan.bind(&[self.template()], None).expect("noise is a template")
-    }
-
-    /// Compares a result with the oracle at places spread over it, and returns the largest error: absolute for normalised
-    /// measures, else over the largest value.
-    ///
-    /// # Panics
-    /// An error of 1e-5 or more: what is wrong is not timed.
-    pub fn check(&self, map: &ScoreMap, places: usize) -> f64 {
-        let oracle = Oracle::new(&self.spec, &self.image(), &self.template(), None).expect("made for the spec");
-        let len = map.shape().len();
-        let (mut worst, mut largest) = (0.0f64, 0.0f64);
-        for k in 0..places {
-            let index = (k * 7919 + k * (len / places)) % len;
-            let expected = oracle.at(index);
-            worst = worst.max((map.get(index) - expected).abs());
-            largest = largest.max(expected.abs());
-        }
-        let error = if self.spec.op().measure().row().normalised { worst } else { worst / largest };
-        assert!(error < 1e-5, "{}: error {error:e}", self.spec);
-        error
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use flcc_runtime::Planner;
-
-    #[test]
-    fn every_case_is_a_spec_in_its_canonical_form() {
-        for text in CASES {
-            assert_eq!(text.parse::<Spec>().unwrap().to_string(), text);
-        }
-    }
-
-    #[test]
-    fn a_case_is_checked() {
-        let case = Case::new("zncc:u8:303x384*52x52:valid");
-        let matcher = case.bind(&Planner::new().unwrap().plan(&case.spec).unwrap());
-        assert!(case.check(&matcher.execute(&[case.image()]).unwrap()[0], 40) < 1e-6);
-    }
-}
+pub use case::{CASES, Case};
+pub use run::Run;
