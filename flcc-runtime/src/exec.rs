@@ -261,9 +261,10 @@ struct CpuWorker<T: Real> {
 impl<T: Real> CpuExecute<T> {
     /// Executes tiles by `context`, and by `careful` where that gives up.
     pub fn new(mut context: TileContext<T>, careful: Option<TileContext<f64>>) -> CpuExecute<T> {
-        if careful.is_some() {
-            // A panel recomputed alone costs about a hundred times what it costs in a tile.
-            context.patience = (context.capacity.iter().product::<usize>() as u64 / 128).max(16);
+        if let Some(careful) = &careful {
+            // A panel recomputed alone costs up to a hundred times what it costs in a tile of f64.
+            context.parts = [0, 1, 2].map(|axis| careful.capacity[axis].min(context.capacity[axis]));
+            context.patience = (context.parts.iter().product::<usize>() as u64 / 32).max(16);
         }
         CpuExecute { owner: Owner::new(), context, careful }
     }
@@ -323,15 +324,22 @@ impl<T: Real> CpuExecute<T> {
         worker: &mut CpuWorker<T>,
         store: &mut Store<'_>,
     ) -> Statistics {
-        if let Some(statistics) = self.context.run(image, tile, &bound.plain, &mut worker.plain, store) {
-            return statistics;
-        }
-        let mut statistics = Statistics::default();
-        if let (Some(careful), Some(scratch)) = (&self.careful, &mut worker.careful) {
+        let plain = self.context.run(image, tile, &bound.plain, &mut worker.plain, store);
+        let (Some(careful), Some(scratch)) = (&self.careful, &mut worker.careful) else { return plain.unwrap_or_default() };
+        let again = |part: &TileBox, scratch: &mut TileScratch<f64>, store: &mut Store<'_>| {
             let bound = bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
+            careful.run(image, part, bound, scratch, store).unwrap_or_default()
+        };
+        let Some(mut statistics) = plain else {
+            let mut statistics = Statistics::default();
             for part in tile.parts(careful.capacity) {
-                statistics.add(careful.run(image, &part, bound, scratch, store).unwrap_or_default());
+                statistics.add(again(&part, scratch, store));
             }
+            return statistics;
+        };
+        for part in worker.plain.again() {
+            let Statistics { repaired, tiles, .. } = again(part, scratch, store);
+            statistics.add(Statistics { panels: 0, repaired, tiles });
         }
         statistics
     }

@@ -88,10 +88,9 @@ impl Recipe {
     ///
     /// # Errors
     /// This machine lacks what the described one has.
-    #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "only GPUs choose by it"))]
     pub fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
         match self {
-            Recipe::Cpu(recipe) => recipe.build(spec),
+            Recipe::Cpu(recipe) => recipe.build(spec, memory_limit.is_some()),
             #[cfg(feature = "cuda")]
             Recipe::Cuda(recipe) => recipe.build(spec, memory_limit),
         }

@@ -53,18 +53,18 @@ enum EngineRecipe {
 }
 
 impl Recipe {
-    /// Builds it.
+    /// Builds it, with as little memory as possible where that is `short`.
     ///
     /// # Errors
     /// This processor lacks the instruction set that the described machine has.
-    pub fn build(&self, spec: &Spec) -> Result<Box<dyn Execute>, Refusal> {
+    pub fn build(&self, spec: &Spec, short: bool) -> Result<Box<dyn Execute>, Refusal> {
         match self.real {
-            DType::F32 => self.typed::<f32>(spec),
-            _ => self.typed::<f64>(spec),
+            DType::F32 => self.typed::<f32>(spec, short),
+            _ => self.typed::<f64>(spec, short),
         }
     }
 
-    fn typed<T: Real>(&self, spec: &Spec) -> Result<Box<dyn Execute>, Refusal> {
+    fn typed<T: Real>(&self, spec: &Spec, short: bool) -> Result<Box<dyn Execute>, Refusal> {
         let lacking = || {
             Refusal::new("cpu", format!("this processor has {} of {}, which the plan may use", self.isas.filter(Isa::detected), self.isas))
         };
@@ -81,7 +81,7 @@ impl Recipe {
         let scheme = Scheme::new(spec, self.exact, rounds);
         let settled = T::DTYPE == DType::F64 && matches!(self.engine, EngineRecipe::Direct(_));
         let careful = if scheme.promise.is_some() && scheme.integers.is_none() && !settled {
-            Some(self.careful(spec, scheme).ok_or_else(lacking)?)
+            Some(self.careful(spec, scheme, short).ok_or_else(lacking)?)
         } else {
             None
         };
@@ -91,21 +91,35 @@ impl Recipe {
         Ok(Box::new(CpuExecute::new(context, careful)))
     }
 
-    /// The direct method in f64, by small tiles, for parts of other tiles.
-    fn careful(&self, spec: &Spec, scheme: Scheme) -> Option<TileContext<f64>> {
-        let template = spec.template().padded();
+    /// A method in f64, by small tiles, for parts of other tiles: direct, or by transforms where a template is large and memory is not short.
+    fn careful(&self, spec: &Spec, scheme: Scheme, short: bool) -> Option<TileContext<f64>> {
+        let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
+        let scheme = Scheme { rounds: false, ..scheme };
+        if spec.template().len() > LARGE && !short {
+            // About as many outputs an axis as the template has samples.
+            let axes = spec.image().axes();
+            let shape: [usize; 3] = std::array::from_fn(|axis| {
+                let outputs = template[axis].max(if axes == 3 { 24 } else { 64 }).min(whole[axis]);
+                if axis + axes < 3 { 1 } else { transform::fast_length(outputs + template[axis] - 1) }
+            });
+            let capacity = [0, 1, 2].map(|axis| (shape[axis] + 1 - template[axis]).min(whole[axis]));
+            let engine = Engine::Fourier(Fourier::new(shape, template));
+            return Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, scheme, self.isas));
+        }
         let tile: [usize; 3] = match spec.image().axes() {
             1 => [1, 1, 512],
             2 => [1, 16, 128],
             _ => [4, 8, 32],
         };
-        let whole = spec.mode_region().shape.padded();
         let capacity = [0, 1, 2].map(|axis| tile[axis].min(whole[axis]));
         let kernel = direct::choose(KernelOp::Correlate, DType::F64, template, whole, &self.isas);
         let engine = Engine::Direct(Direct::new(kernel, template, &self.isas)?);
-        Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, Scheme { rounds: false, ..scheme }, self.isas))
+        Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, scheme, self.isas))
     }
 }
+
+/// Samples of a template from which on transforms in f64 are faster than multiply-adds in f64.
+const LARGE: usize = 600;
 
 /// The largest magnitude of a pixel of an integer type.
 fn max(dtype: DType) -> f64 {

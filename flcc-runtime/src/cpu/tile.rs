@@ -168,8 +168,10 @@ pub struct TileContext<T: Real> {
     pub isas: IsaSet,
     /// Outputs an axis of the largest tile that is run.
     pub capacity: [usize; 3],
-    /// Panels of a tile and template that are recomputed one by one before [`TileContext::run`] gives up.
+    /// Panels that are recomputed one by one of each part of a tile, before the part is left to a better way.
     pub patience: u64,
+    /// Outputs an axis of such a part.
+    pub parts: [usize; 3],
     in_pitch: Pitch,
     out_pitch: Pitch,
     /// Of the samples as bytes, where the engine takes them.
@@ -242,6 +244,8 @@ pub struct TileScratch<T: Real> {
     halved: Option<HalvedScratch>,
     fused: Option<FusedScratch>,
     temporary: [Vec<T>; 2],
+    /// Parts of the tile run last that are left to a better way.
+    again: Vec<TileBox>,
     /// What brings each channel to the common scale.
     factors: Vec<f64>,
     /// That scale: the image's samples were multiplied by it.
@@ -281,8 +285,9 @@ impl<T: Real> TileContext<T> {
             Engine::Bytes(bytes) => direct::pitches(&[bytes.kernel()], spec.template().padded(), capacity),
         };
         let byte_pitch = if let Engine::Bytes(bytes) = &engine { Some(bytes.pitch(capacity)) } else { None };
-        let (patience, fused) = (u64::MAX, None);
-        let mut context = TileContext { spec, tiling, engine, scheme, isas, capacity, patience, in_pitch, out_pitch, byte_pitch, fused };
+        let (patience, parts, fused) = (u64::MAX, capacity, None);
+        let mut context =
+            TileContext { spec, tiling, engine, scheme, isas, capacity, patience, parts, in_pitch, out_pitch, byte_pitch, fused };
         context.fused = context.fusible();
         context
     }
@@ -329,6 +334,11 @@ impl<T: Real> TileContext<T> {
     /// Elements of a channel's samples.
     fn input_len(&self) -> usize {
         if self.only_bytes() { 0 } else { self.in_pitch.elements() }
+    }
+
+    /// Parts of a tile, at most.
+    fn most_parts(&self) -> usize {
+        (0..3).map(|axis| self.capacity[axis].div_ceil(self.parts[axis].max(1))).product()
     }
 
     fn needs(&self) -> flcc_core::sums::Needs {
@@ -399,9 +409,17 @@ impl<T: Real> TileContext<T> {
                 _ => None,
             },
             temporary: [vec![zero; temporary], vec![zero; temporary]],
+            again: Vec::with_capacity(self.most_parts()),
             factors: vec![1.0; channels],
             scale: 1.0,
         }
+    }
+}
+
+impl<T: Real> TileScratch<T> {
+    /// Parts of the tile run last that are to be run in a better way, over what was stored.
+    pub fn again(&self) -> &[TileBox] {
+        &self.again
     }
 }
 
@@ -438,6 +456,7 @@ impl<T: Real> TileContext<T> {
             Some(Fused::Normalised(_)) => FusedScratch::bytes(self.capacity, self.spec.template().padded()),
         };
         size_of::<TileScratch<T>>()
+            + size_of::<TileBox>() * self.most_parts()
             + channels * (Aligned::<T>::bytes(input) + Aligned::<T>::bytes(output))
             + channels * 8 * input * sums
             + if self.scheme.masked && needs.square { input * size } else { 0 }
@@ -597,8 +616,8 @@ impl<T: Real> TileContext<T> {
         factor::factor(values, self.spec.template().padded(), T::ROUNDOFF.max(factor::LEAST_TOLERANCE), max_terms)
     }
 
-    /// Scores one tile of one image for every template; gives up, with `None`, when more panels than `self.patience` are to be
-    /// recomputed one by one.
+    /// Scores one tile of one image for every template; gives up on parts of it ([`TileScratch::again`]), or with `None` on all of it,
+    /// when more panels than `self.patience` are to be recomputed one by one.
     ///
     /// `store` gets the template's number, the place of a row in the result and the row's scores.
     pub fn run(
@@ -610,6 +629,7 @@ impl<T: Real> TileContext<T> {
         store: &mut Store<'_>,
     ) -> Option<Statistics> {
         let samples = self.tiling.samples(tile);
+        scratch.again.clear();
         // Exact sums and sums of differences are of the samples as they are.
         let forced = (self.scheme.integers.is_some() || self.scheme.measure == Measure::Sad).then_some(1.0);
         let marked = self.gather(image, samples, tile, forced, &bound.weights, scratch);
@@ -1001,7 +1021,16 @@ impl<T: Real> TileContext<T> {
                     scores.iter_mut().filter(|score| score.is_nan()).for_each(|score| *score = degenerate);
                 }
             } else {
-                self.find_flat(last.image, last.samples, last.tile.shape, scratch);
+                // Where few are in doubt, they are looked at one by one.
+                let [depth, height, width] = last.tile.shape;
+                let cross = T::singles(&scratch.crosses[0])?;
+                let rows = (0..depth).flat_map(|z| (0..height).map(move |y| z * plane + y * row));
+                let doubts: usize = rows.map(|at| cross[at..at + width].iter().filter(|score| score.is_nan()).count()).sum();
+                if doubts > depth * height * width / 64 {
+                    self.find_flat(last.image, last.samples, last.tile.shape, scratch);
+                } else {
+                    scratch.flat.fill(false);
+                }
                 repaired = self.settle_fused(last, degenerate, scratch)?;
             }
         }
@@ -1103,29 +1132,37 @@ impl<T: Real> TileContext<T> {
         Some(doubtful)
     }
 
-    /// Decides the panels that scoring left as NaN; returns how many were recomputed, or gives up.
+    /// Decides the panels that scoring left as NaN; returns how many were recomputed. Parts of the tile with more of them than
+    /// `self.patience` are left to who does that better, in `scratch.again`.
     fn settle_fused(&self, last: &Finishing<'_, T>, degenerate: f32, scratch: &mut TileScratch<T>) -> Option<u64> {
-        let [depth, height, width] = last.tile.shape;
         let Pitch { row, plane, .. } = self.out_pitch;
-        let TileScratch { crosses, flat, hit, panel, .. } = scratch;
+        let TileScratch { crosses, flat, hit, panel, again, .. } = scratch;
         let scores = T::singles_mut(&mut crosses[0])?;
         let unsettled = |scores: &[f32], at: usize| scores[at].is_nan() && !flat[at] && !(last.marked && hit[at]);
-        // Whether to give up is the whole tile's matter, whatever part of it is asked for.
-        let rows = (0..depth).flat_map(|z| (0..height).map(move |y| z * plane + y * row));
-        let doubts: usize = rows.map(|at| (at..at + width).filter(|&at| unsettled(scores, at)).count()).sum();
-        if doubts as u64 > self.patience {
-            return None;
-        }
         let mut repaired = 0;
-        let [(z0, z1), (y0, y1), (x0, x1)] = last.tile.keep;
-        for (z, y) in (z0..z1).flat_map(|z| (y0..y1).map(move |y| (z, y))) {
-            for x in x0..x1 {
-                let at = z * plane + y * row + x;
-                if flat[at] && scores[at].is_nan() {
-                    scores[at] = degenerate;
-                } else if unsettled(scores, at) {
-                    repaired += 1;
-                    scores[at] = last.repair(self, [z, y, x], panel) as f32;
+        for part in last.tile.parts(self.parts) {
+            let [z0, y0, x0] = [0, 1, 2].map(|axis| part.origin[axis] - last.tile.origin[axis]);
+            let places = |[(z0, z1), (y0, y1)]: [(usize, usize); 2]| (z0..z1).flat_map(move |z| (y0..y1).map(move |y| (z, y)));
+            // Whether to give up is the whole part's matter, whatever is asked for of it.
+            let rows = places([(z0, z0 + part.shape[0]), (y0, y0 + part.shape[1])]).map(|(z, y)| z * plane + y * row + x0);
+            let doubts: usize = rows.map(|at| (at..at + part.shape[2]).filter(|&at| unsettled(scores, at)).count()).sum();
+            if doubts as u64 > self.patience {
+                if again.iter().all(|other| other.origin != part.origin) {
+                    again.push(part);
+                }
+                continue;
+            }
+            let [z, y, x] =
+                [(z0, part.keep[0]), (y0, part.keep[1]), (x0, part.keep[2])].map(|(begin, (from, to))| (begin + from, begin + to));
+            for (z, y) in places([z, y]) {
+                for x in x.0..x.1 {
+                    let at = z * plane + y * row + x;
+                    if flat[at] && scores[at].is_nan() {
+                        scores[at] = degenerate;
+                    } else if unsettled(scores, at) {
+                        repaired += 1;
+                        scores[at] = last.repair(self, [z, y, x], panel) as f32;
+                    }
                 }
             }
         }
@@ -1151,6 +1188,7 @@ impl<T: Real> TileContext<T> {
         let constants = Constants { n: bound.weights.n, template: template.checked.energy, common, unscale, doubt };
         let sum_pitch = if bound.mask.is_some() { self.out_pitch } else { self.in_pitch };
         let mut flat_known = false;
+        let patience = self.patience.saturating_mul(self.most_parts() as u64);
         // Whether to give up is the whole tile's matter, whatever part of it is asked for.
         let whole = last.whole();
         if let Some(doubt) = doubt.filter(|_| self.patience < u64::MAX && !whole && !template.checked.nonfinite) {
@@ -1165,7 +1203,7 @@ impl<T: Real> TileContext<T> {
                     }
                     let unsettled = |x: &usize| in_doubt(scratch, doubt, cross_at, *x, last.marked) && !scratch.flat[cross_at + x];
                     doubts += (0..tile.shape[2]).filter(unsettled).count() as u64;
-                    if doubts > self.patience {
+                    if doubts > patience {
                         return None;
                     }
                 }
@@ -1185,7 +1223,7 @@ impl<T: Real> TileContext<T> {
                             flat_known = true;
                         }
                         repaired += self.settle(last, [z, y], doubt?, scratch);
-                        if whole && repaired > self.patience {
+                        if whole && repaired > patience {
                             return None;
                         }
                     }
