@@ -239,34 +239,42 @@ pub struct CpuExecute<T: Real> {
     owner: Owner,
     /// What is the same for every tile.
     context: TileContext<T>,
-    /// Directly and in f64: for tiles that the context leaves mostly in doubt.
+    /// Directly, by small tiles, each centred for itself: for parts of tiles that the context leaves in doubt.
+    closer: Option<TileContext<f32>>,
+    /// In f64: for parts that are in doubt still.
     careful: Option<TileContext<f64>>,
 }
 
-/// Templates bound to both ways.
+/// Templates bound to all ways.
 struct CpuBound<T: Real> {
     plain: BoundTemplates<T>,
-    /// Made when a tile asks for it, unless it was made before.
+    /// Made when a tile asks for it, unless it was made before, as is the next.
+    closer: OnceLock<BoundTemplates<f32>>,
     careful: OnceLock<BoundTemplates<f64>>,
 }
 
-/// Buffers of one worker for both ways.
+/// Buffers of one worker for all ways.
 struct CpuWorker<T: Real> {
     plain: TileScratch<T>,
+    closer: Option<TileScratch<f32>>,
     careful: Option<TileScratch<f64>>,
     /// Of pairs: the template of the last one.
     pair: Option<CpuBound<T>>,
 }
 
 impl<T: Real> CpuExecute<T> {
-    /// Executes tiles by `context`, and by `careful` where that gives up.
-    pub fn new(mut context: TileContext<T>, careful: Option<TileContext<f64>>) -> CpuExecute<T> {
+    /// Executes tiles by `context`, and parts that it gives up by `closer`, then by `careful`.
+    pub fn new(mut context: TileContext<T>, mut closer: Option<TileContext<f32>>, careful: Option<TileContext<f64>>) -> CpuExecute<T> {
+        // A panel recomputed alone costs up to a hundred times what it costs in a tile of f64.
+        let patience = |parts: [usize; 3]| (parts.iter().product::<usize>() as u64 / 32).max(16);
         if let Some(careful) = &careful {
-            // A panel recomputed alone costs up to a hundred times what it costs in a tile of f64.
             context.parts = [0, 1, 2].map(|axis| careful.capacity[axis].min(context.capacity[axis]));
-            context.patience = (context.parts.iter().product::<usize>() as u64 / 32).max(16);
+            context.patience = patience(context.parts);
         }
-        CpuExecute { owner: Owner::new(), context, careful }
+        if let Some(closer) = &mut closer {
+            closer.patience = patience(closer.parts);
+        }
+        CpuExecute { owner: Owner::new(), context, closer, careful }
     }
 
     /// One tile of an image to its place in the results from number `first` on.
@@ -307,10 +315,11 @@ impl<T: Real> CpuExecute<T> {
             pairs.check(number, &mut checked)?;
             return Ok(CpuBound {
                 plain: self.context.bind(vec![checked], pairs.weights.clone()).map_err(failed)?,
+                closer: OnceLock::new(),
                 careful: OnceLock::new(),
             });
         };
-        bound.careful = OnceLock::new();
+        (bound.closer, bound.careful) = (OnceLock::new(), OnceLock::new());
         pairs.check(number, &mut bound.plain.templates[0].checked)?;
         self.context.rebind(&mut bound.plain, &mut worker.plain).map_err(failed)?;
         Ok(bound)
@@ -324,31 +333,50 @@ impl<T: Real> CpuExecute<T> {
         worker: &mut CpuWorker<T>,
         store: &mut Store<'_>,
     ) -> Statistics {
-        let plain = self.context.run(image, tile, &bound.plain, &mut worker.plain, store);
-        let (Some(careful), Some(scratch)) = (&self.careful, &mut worker.careful) else { return plain.unwrap_or_default() };
-        let again = |part: &TileBox, scratch: &mut TileScratch<f64>, store: &mut Store<'_>| {
-            let bound = bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
-            careful.run(image, part, bound, scratch, store).unwrap_or_default()
-        };
-        let Some(mut statistics) = plain else {
-            let mut statistics = Statistics::default();
-            for part in tile.parts(careful.capacity) {
-                statistics.add(again(&part, scratch, store));
+        let CpuWorker { plain, closer, careful, .. } = worker;
+        if let Some(mut statistics) = self.context.run(image, tile, &bound.plain, plain, store) {
+            for part in plain.again() {
+                let Statistics { repaired, tiles, .. } = self.part(image, part, bound, (&mut *closer, &mut *careful), store);
+                statistics.add(Statistics { panels: 0, repaired, tiles });
             }
             return statistics;
-        };
-        for part in worker.plain.again() {
-            let Statistics { repaired, tiles, .. } = again(part, scratch, store);
-            statistics.add(Statistics { panels: 0, repaired, tiles });
+        }
+        let mut statistics = Statistics::default();
+        for part in tile.parts(self.context.parts) {
+            statistics.add(self.part(image, &part, bound, (&mut *closer, &mut *careful), store));
         }
         statistics
+    }
+
+    /// A part of a tile that the context gave up.
+    fn part(
+        &self,
+        image: &AnyView<'_>,
+        part: &TileBox,
+        bound: &CpuBound<T>,
+        (near, exact): (&mut Option<TileScratch<f32>>, &mut Option<TileScratch<f64>>),
+        store: &mut Store<'_>,
+    ) -> Statistics {
+        if let (Some(closer), Some(scratch)) = (&self.closer, near) {
+            let bound = bound.closer.get_or_init(|| closer.bind_again(&bound.plain));
+            if let Some(statistics) = closer.run(image, part, bound, scratch, store).filter(|_| scratch.again().is_empty()) {
+                return statistics;
+            }
+        }
+        let (Some(careful), Some(scratch)) = (&self.careful, exact) else { return Statistics::default() };
+        let bound = bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
+        careful.run(image, part, bound, scratch, store).unwrap_or_default()
     }
 }
 
 impl<T: Real> Execute for CpuExecute<T> {
     fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
         let failed = |error| SpecError::new("template", "one that decomposes", error);
-        let bound = CpuBound { plain: self.context.bind(checked, weights).map_err(failed)?, careful: OnceLock::new() };
+        let plain = self.context.bind(checked, weights).map_err(failed)?;
+        let bound = CpuBound { plain, closer: OnceLock::new(), careful: OnceLock::new() };
+        if let Some(closer) = &self.closer {
+            bound.closer.get_or_init(|| closer.bind_again(&bound.plain));
+        }
         if let Some(careful) = &self.careful {
             bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
         }
@@ -362,12 +390,17 @@ impl<T: Real> Execute for CpuExecute<T> {
     fn scratch_bytes(&self, workers: usize) -> usize {
         // Of the worker itself the contexts count their own part.
         let careful = self.careful.as_ref().map_or(size_of::<TileScratch<f64>>(), TileContext::scratch_bytes);
-        let worker = size_of::<CpuWorker<T>>().saturating_sub(size_of::<TileScratch<T>>() + size_of::<TileScratch<f64>>());
-        self.context.scratch_bytes().saturating_add(careful).saturating_add(worker).saturating_mul(workers)
+        let closer = self.closer.as_ref().map_or(size_of::<TileScratch<f32>>(), TileContext::scratch_bytes);
+        let counted = size_of::<TileScratch<T>>() + size_of::<TileScratch<f32>>() + size_of::<TileScratch<f64>>();
+        let worker = size_of::<CpuWorker<T>>().saturating_sub(counted);
+        let all = self.context.scratch_bytes().saturating_add(closer).saturating_add(careful).saturating_add(worker);
+        all.saturating_mul(workers)
     }
 
     fn template_bytes(&self) -> usize {
-        self.context.template_bytes() + self.careful.as_ref().map_or(0, TileContext::template_bytes)
+        let [closer, careful] =
+            [self.closer.as_ref().map_or(0, TileContext::template_bytes), self.careful.as_ref().map_or(0, TileContext::template_bytes)];
+        self.context.template_bytes() + closer + careful
     }
 
     fn tiles(&self) -> usize {
@@ -375,7 +408,12 @@ impl<T: Real> Execute for CpuExecute<T> {
     }
 
     fn scratch(&self, workers: usize, results: usize) -> Scratch {
-        let worker = || CpuWorker { plain: self.context.scratch(), careful: self.careful.as_ref().map(TileContext::scratch), pair: None };
+        let worker = || CpuWorker {
+            plain: self.context.scratch(),
+            closer: self.closer.as_ref().map(TileContext::scratch),
+            careful: self.careful.as_ref().map(TileContext::scratch),
+            pair: None,
+        };
         let all: Vec<CpuWorker<T>> = (0..workers).map(|_| worker()).collect();
         Scratch::new(self.owner, all, results, self.scratch_bytes(workers))
     }

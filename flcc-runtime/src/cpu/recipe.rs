@@ -80,15 +80,16 @@ impl Recipe {
         };
         let scheme = Scheme::new(spec, self.exact, rounds);
         let settled = T::DTYPE == DType::F64 && matches!(self.engine, EngineRecipe::Direct(_));
-        let careful = if scheme.promise.is_some() && scheme.integers.is_none() && !settled {
-            Some(self.careful(spec, scheme, short).ok_or_else(lacking)?)
+        let (closer, careful) = if scheme.promise.is_some() && scheme.integers.is_none() && !settled {
+            let closer = if T::DTYPE == DType::F32 && spec.template().len() <= LARGE && !short { self.closer(spec, scheme) } else { None };
+            (closer, Some(self.careful(spec, scheme, short).ok_or_else(lacking)?))
         } else {
-            None
+            (None, None)
         };
         let tiling = Tiling::new(spec, self.tile);
         let capacity = tiling.largest();
         let context = TileContext::new(spec.clone(), tiling, capacity, engine, scheme, self.isas);
-        Ok(Box::new(CpuExecute::new(context, careful)))
+        Ok(Box::new(CpuExecute::new(context, closer, careful)))
     }
 
     /// A method in f64, by small tiles, for parts of other tiles: direct, or by transforms where a template is large and memory is not short.
@@ -106,13 +107,24 @@ impl Recipe {
             let engine = Engine::Fourier(Fourier::new(shape, template));
             return Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, scheme, self.isas));
         }
+        self.directly(spec, scheme)
+    }
+
+    /// The direct method in f32, by the small tiles of the careful one: each is centred for itself, so that fewer panels are in doubt.
+    fn closer(&self, spec: &Spec, scheme: Scheme) -> Option<TileContext<f32>> {
+        self.directly(spec, Scheme { rounds: false, ..scheme })
+    }
+
+    /// The direct method by small tiles.
+    fn directly<T: Real>(&self, spec: &Spec, scheme: Scheme) -> Option<TileContext<T>> {
+        let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
         let tile: [usize; 3] = match spec.image().axes() {
             1 => [1, 1, 512],
             2 => [1, 16, 128],
             _ => [4, 8, 32],
         };
         let capacity = [0, 1, 2].map(|axis| tile[axis].min(whole[axis]));
-        let kernel = direct::choose(KernelOp::Correlate, DType::F64, template, whole, &self.isas);
+        let kernel = direct::choose(KernelOp::Correlate, T::DTYPE, template, whole, &self.isas);
         let engine = Engine::Direct(Direct::new(kernel, template, &self.isas)?);
         Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, scheme, self.isas))
     }

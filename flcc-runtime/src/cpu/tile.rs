@@ -1021,16 +1021,6 @@ impl<T: Real> TileContext<T> {
                     scores.iter_mut().filter(|score| score.is_nan()).for_each(|score| *score = degenerate);
                 }
             } else {
-                // Where few are in doubt, they are looked at one by one.
-                let [depth, height, width] = last.tile.shape;
-                let cross = T::singles(&scratch.crosses[0])?;
-                let rows = (0..depth).flat_map(|z| (0..height).map(move |y| z * plane + y * row));
-                let doubts: usize = rows.map(|at| cross[at..at + width].iter().filter(|score| score.is_nan()).count()).sum();
-                if doubts > depth * height * width / 64 {
-                    self.find_flat(last.image, last.samples, last.tile.shape, scratch);
-                } else {
-                    scratch.flat.fill(false);
-                }
                 repaired = self.settle_fused(last, degenerate, scratch)?;
             }
         }
@@ -1135,31 +1125,34 @@ impl<T: Real> TileContext<T> {
     /// Decides the panels that scoring left as NaN; returns how many were recomputed. Parts of the tile with more of them than
     /// `self.patience` are left to who does that better, in `scratch.again`.
     fn settle_fused(&self, last: &Finishing<'_, T>, degenerate: f32, scratch: &mut TileScratch<T>) -> Option<u64> {
-        let Pitch { row, plane, .. } = self.out_pitch;
-        let TileScratch { crosses, flat, hit, panel, again, .. } = scratch;
-        let scores = T::singles_mut(&mut crosses[0])?;
-        let unsettled = |scores: &[f32], at: usize| scores[at].is_nan() && !flat[at] && !(last.marked && hit[at]);
-        let mut repaired = 0;
+        let (mut repaired, mut flat_known) = (0, false);
         for part in last.tile.parts(self.parts) {
-            let [z0, y0, x0] = [0, 1, 2].map(|axis| part.origin[axis] - last.tile.origin[axis]);
-            let places = |[(z0, z1), (y0, y1)]: [(usize, usize); 2]| (z0..z1).flat_map(move |z| (y0..y1).map(move |y| (z, y)));
+            let begin = [0, 1, 2].map(|axis| part.origin[axis] - last.tile.origin[axis]);
             // Whether to give up is the whole part's matter, whatever is asked for of it.
-            let rows = places([(z0, z0 + part.shape[0]), (y0, y0 + part.shape[1])]).map(|(z, y)| z * plane + y * row + x0);
-            let doubts: usize = rows.map(|at| (at..at + part.shape[2]).filter(|&at| unsettled(scores, at)).count()).sum();
-            if doubts as u64 > self.patience {
-                if again.iter().all(|other| other.origin != part.origin) {
-                    again.push(part);
+            let mut doubts = self.doubts(begin, part.shape, last.marked, flat_known, scratch)?;
+            if doubts == Doubts::Flat {
+                self.find_flat(last.image, last.samples, last.tile.shape, scratch);
+                flat_known = true;
+                doubts = self.doubts(begin, part.shape, last.marked, flat_known, scratch)?;
+            }
+            if doubts == Doubts::Many {
+                if scratch.again.iter().all(|other| other.origin != part.origin) {
+                    scratch.again.push(part);
                 }
                 continue;
             }
-            let [z, y, x] =
-                [(z0, part.keep[0]), (y0, part.keep[1]), (x0, part.keep[2])].map(|(begin, (from, to))| (begin + from, begin + to));
-            for (z, y) in places([z, y]) {
+            let [z, y, x] = [0, 1, 2].map(|axis| (begin[axis] + part.keep[axis].0, begin[axis] + part.keep[axis].1));
+            let TileScratch { crosses, flat, hit, panel, .. } = &mut *scratch;
+            let scores = T::singles_mut(&mut crosses[0])?;
+            for (z, y) in (z.0..z.1).flat_map(|z| (y.0..y.1).map(move |y| (z, y))) {
                 for x in x.0..x.1 {
-                    let at = z * plane + y * row + x;
-                    if flat[at] && scores[at].is_nan() {
+                    let at = z * self.out_pitch.plane + y * self.out_pitch.row + x;
+                    if !scores[at].is_nan() {
+                        continue;
+                    }
+                    if flat_known && flat[at] {
                         scores[at] = degenerate;
-                    } else if unsettled(scores, at) {
+                    } else if !(last.marked && hit[at]) {
                         repaired += 1;
                         scores[at] = last.repair(self, [z, y, x], panel) as f32;
                     }
@@ -1167,6 +1160,52 @@ impl<T: Real> TileContext<T> {
             }
         }
         Some(repaired)
+    }
+
+    /// How many panels of a part of the tile are to be recomputed: those that scoring left as NaN, but for flat ones and those to be NaN.
+    /// Where it is not known yet which are flat, more than `self.patience` are counted only if the gathered samples of none before are
+    /// all equal.
+    fn doubts(
+        &self,
+        [z0, y0, x0]: [usize; 3],
+        shape: [usize; 3],
+        marked: bool,
+        flat_known: bool,
+        scratch: &TileScratch<T>,
+    ) -> Option<Doubts> {
+        let (input, scores) = (T::singles(&scratch.inputs[0])?, T::singles(&scratch.crosses[0])?);
+        let rows = || (z0..z0 + shape[0]).flat_map(move |z| (y0..y0 + shape[1]).map(move |y| (z, y)));
+        let row = |(z, y): (usize, usize)| z * self.out_pitch.plane + y * self.out_pitch.row + x0;
+        let nans = |at: usize| scores[at..at + shape[2]].iter().filter(|score| score.is_nan()).count();
+        let mut seen = 0;
+        if rows().all(|place| {
+            seen += nans(row(place)) as u64;
+            seen <= self.patience
+        }) {
+            return Some(Doubts::Few);
+        }
+        let [kd, kh, kw] = self.spec.template().padded();
+        let Pitch { row: in_row, plane: in_plane, .. } = self.in_pitch;
+        let equal = |from: usize| {
+            let first = input[from];
+            let line = |from: usize| input[from..from + kw].iter().all(|sample| *sample == first);
+            line(from) && (0..kd).all(|z| (0..kh).all(|y| line(from + z * in_plane + y * in_row)))
+        };
+        let mut doubts = 0;
+        for (z, y) in rows() {
+            let at = row((z, y));
+            for x in (0..shape[2]).filter(|x| scores[at + x].is_nan() && !(marked && scratch.hit[at + x])) {
+                match flat_known {
+                    true if scratch.flat[at + x] => {}
+                    false if equal(z * in_plane + y * in_row + x0 + x) => return Some(Doubts::Flat),
+                    _ => doubts += 1,
+                }
+                if doubts > self.patience {
+                    return Some(Doubts::Many);
+                }
+            }
+        }
+        Some(Doubts::Few)
     }
 
     /// Scores every row of the tile that is asked for; returns how many panels were repaired.
@@ -1361,6 +1400,17 @@ pub(crate) fn weighted<'a>(values: &'a [f64], weights: &Weights) -> Cow<'a, [f64
         Some(weights) => values.iter().zip(weights).map(|(value, weight)| value * weight).collect(),
         None => Cow::Borrowed(values),
     }
+}
+
+/// What is known of the panels of a part of a tile that scoring left as NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubts {
+    /// Few are to be recomputed, if any.
+    Few,
+    /// Many are.
+    Many,
+    /// Some may be flat: it must be known which.
+    Flat,
 }
 
 /// What a cross term is taken of.
