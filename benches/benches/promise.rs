@@ -44,7 +44,7 @@ struct Row {
     ratio: f64,
     /// Counts at the default accuracy.
     statistics: Statistics,
-    /// Whether tiles were computed again in f64, whose panels count as repaired only where that left them in doubt.
+    /// Whether parts of tiles were computed again, whose panels count as repaired only where that left them in doubt.
     again: bool,
 }
 

@@ -265,14 +265,12 @@ struct CpuWorker<T: Real> {
 impl<T: Real> CpuExecute<T> {
     /// Executes tiles by `context`, and parts that it gives up by `closer`, then by `careful`.
     pub fn new(mut context: TileContext<T>, mut closer: Option<TileContext<f32>>, careful: Option<TileContext<f64>>) -> CpuExecute<T> {
-        // A panel recomputed alone costs up to a hundred times what it costs in a tile of f64.
-        let patience = |parts: [usize; 3]| (parts.iter().product::<usize>() as u64 / 32).max(16);
         if let Some(careful) = &careful {
-            context.parts = [0, 1, 2].map(|axis| careful.capacity[axis].min(context.capacity[axis]));
-            context.patience = patience(context.parts);
+            // The same for a region as for the whole result, of which the careful way alone knows nothing.
+            (context.parts, context.patience) = (careful.capacity, patience(careful));
         }
-        if let Some(closer) = &mut closer {
-            closer.patience = patience(closer.parts);
+        if let (Some(closer), Some(careful)) = (&mut closer, &careful) {
+            (closer.parts, closer.patience) = (careful.capacity, patience(careful));
         }
         CpuExecute { owner: Owner::new(), context, closer, careful }
     }
@@ -489,6 +487,13 @@ impl<T: Real> Execute for CpuExecute<T> {
             None => Ok(statistics),
         }
     }
+}
+
+/// How many panels of a part are rather recomputed one by one than all of it by a careful context.
+fn patience(careful: &TileContext<f64>) -> u64 {
+    // A panel of a part takes some 30 ns by the direct kernels and 50 by transforms, one alone about 1 ns for each sample.
+    let (outputs, samples) = (careful.capacity.iter().product::<usize>() as u64, careful.spec.template().len() as u64);
+    (outputs / 32).min(40 * outputs / samples.max(1)).max(16)
 }
 
 /// Hands out `total` indices to the workers until all are done: neighbours together, which share samples and lines of results, and fewer

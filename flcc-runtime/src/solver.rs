@@ -90,7 +90,11 @@ impl Recipe {
     /// This machine lacks what the described one has.
     pub fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
         match self {
-            Recipe::Cpu(recipe) => recipe.build(spec, memory_limit.is_some()),
+            Recipe::Cpu(recipe) => {
+                let built = recipe.build(spec, false)?;
+                let needed = built.scratch_bytes(1).saturating_add(built.template_bytes().saturating_mul(spec.templates()));
+                if memory_limit.is_some_and(|limit| needed > limit) { recipe.build(spec, true) } else { Ok(built) }
+            }
             #[cfg(feature = "cuda")]
             Recipe::Cuda(recipe) => recipe.build(spec, memory_limit),
         }

@@ -119,6 +119,41 @@ fn bytes_by_their_own_kernels() {
     }
 }
 
+/// Outputs at the edges of images and volumes, by direct kernels on tiles of which most or one plane lies inside.
+#[test]
+fn edges_by_direct_kernels() {
+    for (case, spec) in [
+        "corr:f32:90x200*5x5:same",
+        "corr:f32:90x200*5x5:same,reflect",
+        "conv:f32:70x333*3x8:full,wrap",
+        "corr:f32:60x120*9x3:same,constant(7)",
+        "corr:f32:90x200*8x8:full,roi=3,2:80x190",
+        "corr:f32:200*7:same,mirror",
+        "corr:f32:9x64x128*2x5x5:same",
+        "corr:f32:9x64x128*2x5x5:same,wrap",
+        "conv:f32:17x40x60*2x3x3:same",
+        "corr:f32:20x64x128*3x5x5:full,roi=8,0,0:1x68x132",
+        "corr:f32:9x64x128*1x5x5:same",
+        "corr:f32:1x64x128*1x5x5:same,reflect",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut problem = Problem::new(spec, case as u64);
+        for bad in [false, true] {
+            if let (true, Pixels::F32(samples)) = (bad, &mut problem.image) {
+                samples[0] = f32::NAN;
+            }
+            let expected = problem.expected();
+            let planner = planner(2).method(Method::Direct);
+            for offer in DirectSolver.offers(&problem.spec, planner.machine()).unwrap() {
+                let plan = planner.plan_with_kernel(&problem.spec, &offer.kernel).unwrap();
+                check(&format!("{spec} by {}, bad {bad}", offer.kernel), &problem.run(&plan), &expected, problem.tolerance());
+            }
+        }
+    }
+}
+
 /// Every offer of transforms in f32, by every tile: pairs side by side and one behind the other, cut tiles and planes, regions, one sample
 /// that is no number.
 #[test]

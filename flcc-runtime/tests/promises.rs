@@ -469,6 +469,35 @@ fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
     }
 }
 
+/// So it is where panels are in doubt, which are computed again alone or by parts of their tile, also in the last tile, which is cut.
+#[test]
+fn a_region_in_doubt_is_the_slice_of_the_whole_bit_for_bit() {
+    for (spec, method) in [("zncc:f32:62x572*3x3:valid", Method::Direct), ("zncc:f32:162x572*30x30:valid", Method::Fourier)] {
+        let mut problem = common::Problem::new(spec, 15);
+        let Pixels::F32(samples) = &mut problem.image else { panic!("{spec} is of f32") };
+        for (y, row) in samples.chunks_mut(572).enumerate() {
+            if (1..8).contains(&y) || y > 100 {
+                row[514..557].iter_mut().for_each(|sample| *sample = 100.0 + 0.5 * *sample);
+                row[300..370].iter_mut().for_each(|sample| *sample = 1e-4 * *sample);
+            }
+        }
+        let plan = planner(2).platform(Platform::Cpu).method(method).plan(&problem.spec).unwrap();
+        let all = problem.run(&plan);
+        let inside = problem.spec.region();
+        let width = inside.shape.lengths()[1];
+        for ([top, left], [height, columns]) in [([2, 512], [30, 28]), ([0, 280], [33, 200])] {
+            let roi = format!("{},{}:{height}x{columns}", inside.origin[1] + top, inside.origin[2] + left);
+            let part_spec = problem.spec.clone().with_roi(Some(roi.parse().unwrap())).unwrap();
+            let part = planner(1).platform(Platform::Cpu).plan_with_kernel(&part_spec, plan.kernel()).unwrap();
+            let got = part.execute(&[problem.image()], &[problem.template()], None).unwrap().remove(0);
+            for (y, x) in (0..height).flat_map(|y| (0..columns).map(move |x| (y, x))) {
+                let whole = all.get((top + y) * width + left + x);
+                assert_eq!(got.get(y * columns + x).to_bits(), whole.to_bits(), "{part_spec} by {} at {y},{x}", plan.kernel());
+            }
+        }
+    }
+}
+
 /// Rows side by side are read and written where they lie, others through buffers: that is no reason for another result.
 #[test]
 fn strides_change_no_bit() {

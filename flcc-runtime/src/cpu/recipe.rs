@@ -81,7 +81,11 @@ impl Recipe {
         let scheme = Scheme::new(spec, self.exact, rounds);
         let settled = T::DTYPE == DType::F64 && matches!(self.engine, EngineRecipe::Direct(_));
         let (closer, careful) = if scheme.promise.is_some() && scheme.integers.is_none() && !settled {
-            let closer = if T::DTYPE == DType::F32 && spec.template().len() <= LARGE && !short { self.closer(spec, scheme) } else { None };
+            let closer = if T::DTYPE == DType::F32 && spec.template().len() * spec.channels() <= LARGE && !short {
+                self.closer(spec, scheme)
+            } else {
+                None
+            };
             (closer, Some(self.careful(spec, scheme, short).ok_or_else(lacking)?))
         } else {
             (None, None)
@@ -97,10 +101,10 @@ impl Recipe {
         let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
         let scheme = Scheme { rounds: false, ..scheme };
         if spec.template().len() > LARGE && !short {
-            // About as many outputs an axis as the template has samples.
+            // About as many outputs an axis as the template has samples, but no more than tiles have.
             let axes = spec.image().axes();
             let shape: [usize; 3] = std::array::from_fn(|axis| {
-                let outputs = template[axis].max(if axes == 3 { 24 } else { 64 }).min(whole[axis]);
+                let outputs = template[axis].max(if axes == 3 { 24 } else { 64 }).min(whole[axis]).min(self.tile[axis].max(1));
                 if axis + axes < 3 { 1 } else { transform::fast_length(outputs + template[axis] - 1) }
             });
             let capacity = [0, 1, 2].map(|axis| (shape[axis] + 1 - template[axis]).min(whole[axis]));

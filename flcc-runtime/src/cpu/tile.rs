@@ -515,10 +515,10 @@ impl<T: Real> TileContext<T> {
         Ok(template)
     }
 
-    /// What another context has bound, for this one, which is direct and so decomposes nothing.
+    /// What another context has bound, for this one, which is direct or transforms and so decomposes nothing.
     pub fn bind_again<R: Real>(&self, bound: &BoundTemplates<R>) -> BoundTemplates<T> {
         let checked = bound.templates.iter().map(|template| template.checked.clone()).collect();
-        self.bind(checked, bound.weights.clone()).expect("a direct context decomposes nothing")
+        self.bind(checked, bound.weights.clone()).expect("only separable contexts decompose templates")
     }
 
     /// Brings what is bound to the only template's new values, those in `checked`; direct kernels of one
@@ -720,7 +720,7 @@ impl<T: Real> TileContext<T> {
         Some(())
     }
 
-    /// That by a direct kernel, where all samples lie in the image, or most of those of a plane.
+    /// That by a direct kernel, where all samples lie in the image, or, of one plane under a template of one, most.
     fn direct_strip<'a>(
         &self,
         direct: &Direct<f32>,
@@ -733,7 +733,7 @@ impl<T: Real> TileContext<T> {
         let vectors = Vectors::new(&self.isas)?;
         let [block_height, block_width] = direct.block();
         let (samples, lengths) = (self.tiling.samples(tile), view.shape().padded());
-        let [_, kh, kw] = self.spec.template().padded();
+        let [kd, kh, kw] = self.spec.template().padded();
         let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
         // The outputs asked for whose samples lie in the image.
         let inner = |axis: usize, (from, to): (usize, usize), side: usize| {
@@ -744,7 +744,7 @@ impl<T: Real> TileContext<T> {
         let ((top, bottom), (left, right)) = (inner(1, (y0, y1), kh), inner(2, (x0, x1), kw));
         let [height, width] = [bottom.saturating_sub(top), right.saturating_sub(left)];
         let whole = [height, width] == [y1 - y0, x1 - x0];
-        if height < block_height || width < block_width || !whole && (z1 > 1 || 2 * height * width < (y1 - y0) * (x1 - x0)) {
+        if height < block_height || width < block_width || !whole && (kd > 1 || z1 > 1 || 2 * height * width < (y1 - y0) * (x1 - x0)) {
             return None;
         }
         let inside = pad::Samples {
@@ -1153,8 +1153,9 @@ impl<T: Real> TileContext<T> {
                     if flat_known && flat[at] {
                         scores[at] = degenerate;
                     } else if !(last.marked && hit[at]) {
-                        repaired += 1;
                         scores[at] = last.repair(self, [z, y, x], panel) as f32;
+                        // A flat one is left as it was collected.
+                        repaired += u64::from(panel.iter().any(|sample| *sample != panel[0]));
                     }
                 }
             }
@@ -1227,7 +1228,8 @@ impl<T: Real> TileContext<T> {
         let constants = Constants { n: bound.weights.n, template: template.checked.energy, common, unscale, doubt };
         let sum_pitch = if bound.mask.is_some() { self.out_pitch } else { self.in_pitch };
         let mut flat_known = false;
-        let patience = self.patience.saturating_mul(self.most_parts() as u64);
+        let parts: usize = (0..3).map(|axis| tile.shape[axis].div_ceil(self.parts[axis].max(1))).product();
+        let patience = self.patience.saturating_mul(parts as u64);
         // Whether to give up is the whole tile's matter, whatever part of it is asked for.
         let whole = last.whole();
         if let Some(doubt) = doubt.filter(|_| self.patience < u64::MAX && !whole && !template.checked.nonfinite) {
