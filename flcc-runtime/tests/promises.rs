@@ -478,7 +478,7 @@ fn a_region_in_doubt_is_the_slice_of_the_whole_bit_for_bit() {
         for (y, row) in samples.chunks_mut(572).enumerate() {
             if (1..8).contains(&y) || y > 100 {
                 row[514..557].iter_mut().for_each(|sample| *sample = 100.0 + 0.5 * *sample);
-                row[300..370].iter_mut().for_each(|sample| *sample = 1e-4 * *sample);
+                row[300..370].iter_mut().for_each(|sample| *sample *= 1e-4);
             }
         }
         let plan = planner(2).platform(Platform::Cpu).method(method).plan(&problem.spec).unwrap();
