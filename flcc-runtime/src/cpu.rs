@@ -5,6 +5,7 @@ pub mod amx;
 pub mod bind;
 pub mod butterfly;
 pub mod bytes;
+pub mod coarse;
 pub mod direct;
 pub mod doubt;
 pub mod factor;

@@ -311,11 +311,10 @@ impl<T: Real> CpuExecute<T> {
         let mut checked = Checked::default();
         let Some(mut bound) = worker.pair.take() else {
             pairs.check(number, &mut checked)?;
-            return Ok(CpuBound {
-                plain: self.context.bind(vec![checked], pairs.weights.clone()).map_err(failed)?,
-                closer: OnceLock::new(),
-                careful: OnceLock::new(),
-            });
+            let mut plain = self.context.bind(vec![checked], pairs.weights.clone()).map_err(failed)?;
+            // As those that are bound in its place.
+            plain.keep_whole();
+            return Ok(CpuBound { plain, closer: OnceLock::new(), careful: OnceLock::new() });
         };
         (bound.closer, bound.careful) = (OnceLock::new(), OnceLock::new());
         pairs.check(number, &mut bound.plain.templates[0].checked)?;

@@ -245,6 +245,21 @@ fn adversarial_images_keep_the_promise() {
     }
 }
 
+/// What lies outside may be far beyond what single precision holds, and panels with one sample of the image in a corner are in doubt.
+#[test]
+fn a_fill_beyond_single_precision_keeps_the_promise() {
+    let mut seed = Seed(31);
+    let image = Pixels::F64((0..40 * 44).map(|_| seed.normal()).collect()).cast(DType::F32);
+    let template = cut(&image, shape(&[40, 44]), [0, 12, 14], shape(&[9, 12]));
+    for fill in ["1e200", "-1e300", "1e-200", "1e30"] {
+        let spec = format!("zncc:f32:40x44*9x12:full,constant({fill})");
+        let expected = expected(&spec, &image, &template);
+        every_way(&spec, &image, &template, |way, map| {
+            check(way, map, &expected, 1e-5);
+        });
+    }
+}
+
 /// One huge sample, spikes, faint texture: under masks, at every accuracy.
 #[test]
 fn adversarial_masks_keep_the_promise() {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use flcc_core::dtype::DType;
 
+use super::doubt::Rounding;
 use super::isa::{Isa, IsaSet};
 use super::kernel::{Bound, Kernel, KernelOp, Tile, Width};
 use super::real::Real;
@@ -19,6 +20,19 @@ use crate::pad::Pitch;
 pub struct Direct<T: Real> {
     kernel: Bound<T>,
     shape: [usize; 3],
+}
+
+/// Template values as a kernel takes them, in its type: what one is rounded by is added to the next, so that their sum stays what it is,
+/// and with it the cross term with what is constant.
+pub fn rounded<T: Real>(values: &[f64]) -> impl Iterator<Item = T> {
+    let mut left = 0.0;
+    values.iter().map(move |&value| {
+        let rounded = T::of(value + left);
+        left += value - rounded.to_f64();
+        // What is not finite has no rest.
+        left = if left.is_finite() { left } else { 0.0 };
+        rounded
+    })
 }
 
 /// The kernel that serves a template shape and outputs of one row or more, on these instruction sets.
@@ -36,6 +50,11 @@ impl<T: Real> Direct<T> {
     pub fn block(&self) -> [usize; 2] {
         let kernel = self.kernel.kernel();
         [kernel.block_rows, kernel.lanes]
+    }
+
+    /// How its sums are rounded, of templates that [`rounded`] gave.
+    pub fn rounding(&self) -> Rounding {
+        Rounding::Direct { balanced: true, fused: self.kernel.kernel().isa != Isa::Portable }
     }
 
     /// Template values in the order in which the kernel adds their products: kernels of one row of outputs take four taps a vector
@@ -131,7 +150,8 @@ fn pitch(width: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::hard::noise;
+    use crate::cpu::doubt::SPREAD;
+    use crate::cpu::hard::{self, Ratios, noise};
 
     #[test]
     fn a_sum_along_a_line_is_that_in_the_order_told() {
@@ -162,5 +182,83 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Kernels of rows, of lines and of any size, against those of f64.
+    #[test]
+    fn errors_stay_within_their_estimate() {
+        let shapes = [([1, 90, 160], [1, 3, 3]), ([1, 90, 160], [1, 8, 8]), ([1, 90, 160], [1, 16, 16]), ([1, 90, 160], [1, 30, 45])];
+        let lines = [([1, 1, 4096], [1, 1, 9]), ([1, 1, 4096], [1, 1, 64]), ([1, 1, 4096], [1, 1, 500])];
+        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
+            let mut ratios = Ratios::default();
+            for seed in 0.. {
+                if seed > 0 && ratios.enough() {
+                    break;
+                }
+                for (samples, template) in shapes.into_iter().chain(lines) {
+                    errors_of(samples, template, &IsaSet::detect().restrict(isa), 100 * seed, &mut ratios);
+                }
+            }
+            ratios.judge(&format!("direct sums, {isa}"));
+        }
+    }
+
+    fn errors_of(samples: [usize; 3], template: [usize; 3], isas: &IsaSet, seed: u64, ratios: &mut Ratios) {
+        let outputs = [0, 1, 2].map(|axis| samples[axis] + 1 - template[axis]);
+        let n = template.iter().product::<usize>() as f64;
+        for (kind, (name, image)) in hard::IMAGES.iter().enumerate() {
+            let mut tile = noise(seed + kind as u64 + 3);
+            for smooth in [false, true] {
+                let taps = hard::template(n as usize, smooth, noise(seed + kind as u64 + 50));
+                // A line is what rows of 64 would be, one after the other.
+                let row = if samples[1] == 1 { 64 } else { samples[2] };
+                let computed: Vec<f32> = (0..samples[1] * samples[2]).map(|at| image(at / row, at % row, tile())).collect();
+                let values = computed.iter().copied();
+                let (single, single_pitch) =
+                    correlate::<f32>(template, outputs, &taps, isas, |input, pitch| place(input, pitch, samples[2], values));
+                let values = computed.iter().map(|&sample| f64::from(sample));
+                let (double, double_pitch) =
+                    correlate::<f64>(template, outputs, &taps, isas, |input, pitch| place(input, pitch, samples[2], values));
+                let ones = vec![1.0; taps.len()];
+                let windows = |of: fn(f64) -> f64| {
+                    let values = computed.iter().map(|&sample| of(sample.into()));
+                    correlate::<f64>(template, outputs, &ones, isas, |input, pitch| place(input, pitch, samples[2], values)).0
+                };
+                let (sums, squares) = (windows(|value| value), windows(|value| value * value));
+                let direct = Direct::<f32>::new(choose(KernelOp::Correlate, DType::F32, template, outputs, isas), template, isas).unwrap();
+                let (_, share) = hard::doubt(&direct.ordered(Cow::Borrowed(&taps)), direct.rounding()).at(0.0, 0.0);
+                // What `energy > share * square` stands for: the panel's varying part and its sum of squares, each with its own share.
+                let own = 8.0 * SPREAD * f64::from(f32::EPSILON) / 2.0 * (n / 3.0 + 3.0).sqrt() / 0.8e-5;
+                for (y, x) in (0..outputs[1]).flat_map(|y| (0..outputs[2]).map(move |x| (y, x))) {
+                    let error = (f64::from(single[y * single_pitch.row + x]) - double[y * double_pitch.row + x]).abs();
+                    let (sum, square) = (sums[y * double_pitch.row + x], squares[y * double_pitch.row + x]);
+                    let energy = (square - sum.powi(2) / n).max(0.0);
+                    let granted = 0.8e-5 * (own * energy.sqrt() + (1.0 - own) * (share * square).sqrt());
+                    ratios.add_granted(kind, error, granted, || format!("{isas} {template:?} {name} at {y},{x}"));
+                }
+            }
+        }
+    }
+
+    /// Writes values to rows of so many.
+    fn place<T: Copy>(input: &mut [T], pitch: Pitch, width: usize, mut values: impl Iterator<Item = T>) {
+        input.chunks_mut(pitch.row).for_each(|row| row.iter_mut().zip(values.by_ref().take(width)).for_each(|(to, value)| *to = value));
+    }
+
+    /// Outputs of samples that `fill` brings.
+    fn correlate<T: Real>(
+        template: [usize; 3],
+        outputs: [usize; 3],
+        taps: &[f64],
+        isas: &IsaSet,
+        fill: impl FnOnce(&mut [T], Pitch),
+    ) -> (Vec<T>, Pitch) {
+        let direct = Direct::<T>::new(choose(KernelOp::Correlate, T::DTYPE, template, outputs, isas), template, isas).unwrap();
+        let (in_pitch, out_pitch) = direct.pitches(outputs);
+        let (mut input, mut out) = (vec![T::of(0.0); in_pitch.elements()], vec![T::of(f64::NAN); out_pitch.elements()]);
+        fill(&mut input, in_pitch);
+        let taps: Vec<T> = rounded(taps).collect();
+        direct.run(&taps, &[], Slab { input: &input, in_pitch, out: &mut out, out_pitch, outputs });
+        (out, out_pitch)
     }
 }

@@ -58,7 +58,12 @@ impl Figures {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rounding {
     /// One product after the other.
-    Direct,
+    Direct {
+        /// The template's values were rounded so that their sum stayed what it was (`direct::rounded`).
+        balanced: bool,
+        /// Products are added as they are, not rounded before.
+        fused: bool,
+    },
     /// So many terms of lines of so many samples together.
     Separable {
         /// Terms.
@@ -94,14 +99,15 @@ pub enum Rounding {
 /// A panel is doubtful unless its energy exceeds a part that depends on the tile plus a share of its sum of squares.
 ///
 /// The error of the cross term, as many standard deviations of independently rounded operations as promised (or the worst
-/// case), over the panel's own norm, is held against 0.8 of the promise; the error of the energy against the rest.
+/// case), over the panel's own norm, is held against 0.8 of the promise; the error of the energy against the rest. The variances of
+/// independent operations add up; what is no noise is added to their root.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Doubt {
     /// Of the norm of the tile's samples, before squaring.
     pub of_tile: f64,
     /// Of the root mean square of the tile's cross term, before squaring.
     pub of_result: f64,
-    /// Of the largest magnitude of the tile's cross term, before squaring.
+    /// Of the largest magnitude of the tile's cross term: added to the root of the sum of the squares of those.
     pub of_peak: f64,
     /// Of the energy of the tile's samples.
     pub of_energy: f64,
@@ -113,7 +119,14 @@ pub struct Doubt {
 
 /// Rounded constants of a transform are the same for every sample, so a part of its error is no noise: faint copies of the result
 /// at eighths of the tile and their kin. Units of roundoff that they have of the largest result; up to 2.5 was measured.
-const GHOSTS: f64 = 3.0;
+const GHOSTS: f64 = 4.0;
+
+/// The standard deviation of rounding a number, in roundoffs of its size: uniform over a unit in the last place, for numbers whose
+/// logarithms are spread evenly: `sqrt(3 / (8 ln 2) / 3)`. Were they all just above a power of two, it would be `1 / sqrt(3)`.
+pub(crate) const SPREAD: f64 = 0.424_661;
+
+/// What transforms by others round more than one rounding for each level.
+const FOREIGN: f64 = 2.1;
 
 /// What the thresholds are made of.
 #[derive(Clone, Copy, Debug)]
@@ -142,29 +155,38 @@ impl Model<'_> {
         let half = f64::EPSILON / 2.0;
         let budget = 0.8 * promise.error / if self.measure == Measure::Nssd { 2.0 } else { 1.0 };
         let (rest, worst) = (0.2 * promise.error, promise.deviations.is_none());
-        let sigma = promise.deviations.unwrap_or(1.0) / 3f64.sqrt();
+        let sigma = promise.deviations.unwrap_or(1.0) * SPREAD;
         let sums_share = if worst { 64.0 * half / rest } else { 16.0 * half / rest };
-        // Error of the cross term: `of_tile * |tile| + of_result * rms(cross) + of_square * sqrt(ii) + of_energy * sqrt(energy)`.
+        // Error of the cross term: `of_square * sqrt(ii) + of_energy * sqrt(energy)`, and what depends on the tile.
         let (mut of_tile, mut of_result, mut of_peak, mut of_energy) = (0.0, 0.0, 0.0, 0.0);
         let of_square = match self.rounding {
-            Rounding::Direct if worst => self.taps * u * template.norm,
-            Rounding::Direct => {
+            Rounding::Direct { .. } if worst => self.taps * u * template.norm,
+            // Taps are rounded, and products where they are not fused.
+            Rounding::Direct { balanced: false, .. } => {
                 of_energy = sigma * u * template.norm * (self.taps / 3.0).sqrt();
-                sigma * u * (template.drift + template.largest)
+                sigma * u * template.drift.hypot(2f64.sqrt() * template.largest)
+            }
+            Rounding::Direct { balanced: true, fused } => {
+                // The constant part meets the sum of what taps were rounded by, at most half a unit of one tap, and products of its size.
+                of_energy = sigma * u * template.norm * (self.taps / 3.0 + 3.0).sqrt();
+                let products = if fused { 0.0 } else { template.norm / self.taps.sqrt() };
+                sigma * u * template.drift.hypot(products) + u * template.largest / self.taps.sqrt()
             }
             Rounding::Separable { terms, lines } => {
                 let rounding = if worst { u * lines * terms } else { sigma * u * (lines * terms).sqrt() };
                 (rounding + u) * template.norm
             }
             Rounding::Fourier { len } if worst => {
-                of_tile = 10.0 * u * len.log2() * template.norm;
-                u * template.norm
+                // No variances: the sum of both is at most the root of twice the sum of their squares.
+                of_tile = 2f64.sqrt() * 10.0 * u * len.log2() * template.norm;
+                2f64.sqrt() * u * template.norm
             }
             Rounding::Fourier { len } => {
-                let epsilon = sigma * u * len.log2().max(1.0).sqrt();
+                let epsilon = FOREIGN * sigma * u * len.log2().max(1.0).sqrt();
                 of_tile = epsilon * 2.0 * template.norm / len.sqrt();
                 of_result = epsilon;
-                of_peak = GHOSTS * u;
+                // The template's spectrum has its own.
+                of_peak = 2.0 * GHOSTS * u;
                 sigma * u * template.largest
             }
             // No worst case was derived for these, so none of their panels may count on one.
@@ -178,10 +200,10 @@ impl Model<'_> {
                 sigma * u * template.largest
             }
             Rounding::Layered { len, layers } => {
-                // As above, and a rounding more for each plane.
+                // As above, and a rounding more for each plane. Where planes repeat, so do the errors of their transforms, and some roundings.
                 let epsilon = |steps: f64| sigma * u * steps.max(1.0).sqrt() / 2f64.sqrt();
-                of_tile = epsilon(len.log2()) * template.norm / len.sqrt();
-                of_result = epsilon(len.log2() + layers);
+                of_tile = epsilon(len.log2()) * layers.sqrt() * template.norm / len.sqrt();
+                of_result = epsilon(len.log2() + layers + layers * layers / 24.0);
                 of_peak = GHOSTS * u;
                 sigma * u * template.largest
             }
@@ -205,23 +227,26 @@ impl Model<'_> {
         if of_energy >= budget {
             return Doubt { least: f64::INFINITY, ..Doubt::default() };
         }
-        let left = (budget - of_energy) / 2f64.sqrt();
+        let left = budget - of_energy;
+        // What is added to the root of a sum of squares adds at most this much to its own square (`Doubt::at_peak`).
+        let stretched = if of_peak > 0.0 { 2.0 } else { 1.0 };
         Doubt {
             of_tile: of_tile / left,
             of_result: of_result / left,
             of_peak: of_peak / left,
             of_energy: masked,
             least: 0.0,
-            share: (of_square / left).powi(2) + sums_share,
+            share: stretched * (of_square / left).powi(2) + sums_share,
         }
     }
 }
 
-/// What window sums of running kind add to a tile's limit, as a share of the tile's energy: each rounding is at most of the
-/// size of that, in the sum of squares once and in the squared sum twice, times what a row's sum may exceed a window's by.
+/// What window sums of running kind add to a panel's limit, as a share of the largest sum of squares of a row of windows up to its own: each
+/// rounding is at most of the size of that, in the sum of squares once and in the squared sum twice, times what a row's sum may exceed a
+/// window's by.
 pub fn of_running_sums(promise: &Promise, steps: &Steps) -> f64 {
     let half = f64::EPSILON / 2.0;
-    let roundings = |steps: f64| promise.deviations.map_or(steps, |deviations| deviations / 3f64.sqrt() * steps.sqrt());
+    let roundings = |steps: f64| promise.deviations.map_or(steps, |deviations| deviations * SPREAD * steps.sqrt());
     (3.0 * roundings(steps.down) + (1.0 + 2.0 * steps.stretch) * roundings(steps.along)) * half / (0.2 * promise.error)
 }
 
@@ -238,7 +263,11 @@ impl Doubt {
 
     /// The thresholds of a tile whose cross term is nowhere larger than `peak`.
     pub fn at_peak(&self, tile_energy: f64, result: f64, peak: f64) -> (f64, f64) {
-        let part = self.of_tile * tile_energy.sqrt() + self.of_result * result + self.of_peak * peak;
-        (part * part + self.of_energy * tile_energy + self.least, self.share)
+        let variance = self.of_tile.powi(2) * tile_energy + (self.of_result * result).powi(2);
+        let added = self.of_peak * peak;
+        // `(sqrt(variance + own) + added)^2` for the panel's own part, by `2 a b <= s a^2 + b^2 / s`, with an `s` of at most 1.
+        let s = if added * added < variance { added / variance.sqrt() } else { 1.0 };
+        let squared = if s > 0.0 { (1.0 + s) * variance + (1.0 + 1.0 / s) * added * added } else { variance };
+        (squared + self.of_energy * tile_energy + self.least, self.share)
     }
 }

@@ -3,7 +3,7 @@
 //! `r = cross / sqrt(energy)` with `energy = sum P^2 - (sum P)^2 / n`. Sums run down the columns in f64: a row is added, the row
 //! that leaves the window is subtracted; in a volume the same is done from plane to plane before ([`Stack`]). Along the row they are added up from its begin, within a vector and from vector to
 //! vector, and a window is the difference of two of these. For integers all of this is exact. For floats what is subtracted
-//! leaves rounding behind, of the size of the tile's energy: [`Steps`] says how many roundings, docs/numerics.md what that does
+//! leaves rounding behind, of the size of what rows of windows had before: [`Steps`] says how many roundings, docs/numerics.md what that does
 //! to the doubt. A panel whose energy does not exceed its limit is left as NaN, which no other panel becomes; the caller settles it.
 
 use super::aligned::Aligned;
@@ -56,6 +56,8 @@ pub struct Formula {
     pub exact: Option<Exact>,
     /// A panel is in doubt unless its energy exceeds its limit plus this share of its sum of squares.
     pub share: f64,
+    /// What is added to the limit, of the largest sum of squares of a row of windows so far: what running sums may be off by.
+    pub running: f64,
 }
 
 /// Where the samples and the cross term of a plane of a tile lie.
@@ -82,8 +84,10 @@ pub struct FusedScratch {
     totals: [Aligned<f64>; 2],
     /// What leaves the first window.
     zeros: Aligned<f32>,
-    /// The limit of the panels of a row, one for each vector of outputs.
+    /// The limit of the panels of a row, one for each vector of outputs, with what the rows so far add to it.
     pub limits: Vec<f64>,
+    /// The largest sum of squares of the samples under a row of outputs so far; 0 before a tile's first row.
+    pub largest_row: f64,
     row: usize,
 }
 
@@ -98,6 +102,7 @@ impl FusedScratch {
             totals: pair(row),
             zeros: Aligned::new(0.0, row),
             limits: vec![0.0; limits(outputs)],
+            largest_row: 0.0,
             row,
         }
     }
@@ -258,6 +263,13 @@ impl Job for Rows<'_> {
         let (factors, mut doubtful) = (Factors::new(s, &self.formula), false);
         for y in self.rows[0]..self.rows[1] {
             self.sums(s, y);
+            let columns = self.buffers.outputs[1] + self.formula.window[2] - 1;
+            let FusedScratch { totals: [_, squares], largest_row, limits, .. } = &mut *self.scratch;
+            if squares[columns] > *largest_row {
+                let more = self.formula.running * (squares[columns] - *largest_row);
+                limits.iter_mut().for_each(|limit| *limit += more);
+                *largest_row = squares[columns];
+            }
             doubtful |= match (self.formula.centred, self.formula.exact) {
                 (true, Some(exact)) if exact.bits => self.scores::<S, true, true, true>(s, y, &factors),
                 (true, Some(_)) => self.scores::<S, true, true, false>(s, y, &factors),
@@ -541,7 +553,7 @@ mod tests {
         }
         let n = (kd * kh * kw) as f64;
         let exact = exact.then_some(Exact { template_sum: if centred { 77.0 } else { 0.0 }, gain: 1.0 / 1234.0, bits });
-        let formula = Formula { window: case.window, centred, exact, share: 1e-9 };
+        let formula = Formula { window: case.window, centred, exact, share: 1e-9, running: 0.0 };
         let mut scratch = FusedScratch::new(case.outputs, case.window);
         scratch.limits.fill(1e-3);
         let mut doubtful = false;
@@ -634,9 +646,8 @@ mod tests {
                 let places = || (0..outputs[1]).flat_map(|y| (0..outputs[2]).map(move |x| (y, x)));
                 places().for_each(|(y, x)| scores[y * out_row + x] = (0.5 * energy(y, x).sqrt()) as f32);
                 let mut scratch = FusedScratch::new(outputs, window);
-                let total = input.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>();
-                scratch.limits.fill(of_running_sums(&promise, &Steps::new(outputs, window)) * total);
-                let formula = Formula { window, centred: true, exact: None, share: 1e-9 };
+                let running = of_running_sums(&promise, &Steps::new(outputs, window));
+                let formula = Formula { window, centred: true, exact: None, share: 1e-9, running };
                 let buffers = Buffers { input: &input, in_row, cross: &mut scores, out_row, outputs: [outputs[1], outputs[2]] };
                 vectors.run(Rows { formula, buffers, rows: [0, outputs[1]], scratch: &mut scratch, ahead: None });
                 for (y, x) in places().filter(|&(y, x)| !scores[y * out_row + x].is_nan()) {

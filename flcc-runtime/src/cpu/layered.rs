@@ -87,8 +87,6 @@ pub struct LayeredScratch {
     energies: Vec<[f64; 2]>,
     /// A figure for each plane of the pair's results, of the tile computed last.
     pub figures: Vec<Figure>,
-    /// The energy of its samples; what both tiles of the pair share counts twice.
-    pub energy: f64,
 }
 
 /// The transforms of tiles of one shape.
@@ -141,7 +139,6 @@ impl Layered {
             squares: [Aligned::new(0.0, self.layout.outputs[0] * lanes), Aligned::new(0.0, planes * lanes)],
             energies: vec![[0.0; 2]; planes],
             figures: vec![Figure::default(); self.layout.outputs[0]],
-            energy: 0.0,
         }
     }
 
@@ -214,18 +211,16 @@ impl<const N: usize> Job for Sized<'_, N> {
     fn run<S: Simd>(self, s: S) {
         let Volume { layout, twiddles, tile_len, ground, template, scratch, outputs } = self.0;
         let Ground { input, in_pitch, out, out_pitch } = ground;
-        let LayeredScratch { strip, tiles, squares: [of_results, of_samples], energies, figures, energy } = scratch;
+        let LayeredScratch { strip, tiles, squares: [of_results, of_samples], energies, figures } = scratch;
         let [depth, height, width] = layout.outputs;
         let layers = layout.template[0];
         let planes = outputs[0].min(depth);
         let beside = |pitch: Pitch| if layout.behind { depth * pitch.plane } else { width };
-        *energy = 0.0;
         for (z, energies) in energies[..planes + layers - 1].iter_mut().enumerate() {
             let samples = Samples { from: &input[z * in_pitch.plane..], pitch: in_pitch.row, beside: beside(in_pitch) };
             let mut buffers = Buffers { twiddles, strip, tile: tiles.part(z * tile_len, tile_len) };
             let (sum, column) = buffers.columns_forward::<S, N>(s, &samples, None);
             *energies = [sum, column];
-            *energy += sum;
         }
         let of_results = &mut S::rows_mut(of_results)[..planes];
         let of_samples = &mut S::rows_mut(of_samples)[..planes + layers - 1];

@@ -81,18 +81,16 @@ impl Recipe {
         let scheme = Scheme::new(spec, self.exact, rounds);
         let settled = T::DTYPE == DType::F64 && matches!(self.engine, EngineRecipe::Direct(_));
         let (closer, careful) = if scheme.promise.is_some() && scheme.integers.is_none() && !settled {
-            let closer = if T::DTYPE == DType::F32 && spec.template().len() * spec.channels() <= LARGE && !short {
-                self.closer(spec, scheme)
-            } else {
-                None
-            };
-            (closer, Some(self.careful(spec, scheme, short).ok_or_else(lacking)?))
+            let careful = self.careful(spec, scheme, short).ok_or_else(lacking)?;
+            let near = T::DTYPE == DType::F32 && spec.template().len() * spec.channels() <= longest(spec) && !short;
+            (if near { self.closer(spec, scheme, careful.capacity) } else { None }, Some(careful))
         } else {
             (None, None)
         };
         let tiling = Tiling::new(spec, self.tile);
         let capacity = tiling.largest();
         let context = TileContext::new(spec.clone(), tiling, capacity, engine, scheme, self.isas);
+        let context = if short { context } else { context.in_parts(false) };
         Ok(Box::new(CpuExecute::new(context, closer, careful)))
     }
 
@@ -111,31 +109,43 @@ impl Recipe {
             let engine = Engine::Fourier(Fourier::new(shape, template));
             return Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, scheme, self.isas));
         }
-        self.directly(spec, scheme)
-    }
-
-    /// The direct method in f32, by the small tiles of the careful one: each is centred for itself, so that fewer panels are in doubt.
-    fn closer(&self, spec: &Spec, scheme: Scheme) -> Option<TileContext<f32>> {
-        self.directly(spec, Scheme { rounds: false, ..scheme })
-    }
-
-    /// The direct method by small tiles.
-    fn directly<T: Real>(&self, spec: &Spec, scheme: Scheme) -> Option<TileContext<T>> {
-        let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
         let tile: [usize; 3] = match spec.image().axes() {
             1 => [1, 1, 512],
             2 => [1, 16, 128],
             _ => [4, 8, 32],
         };
-        let capacity = [0, 1, 2].map(|axis| tile[axis].min(whole[axis]));
+        self.directly(spec, scheme, [0, 1, 2].map(|axis| tile[axis].min(whole[axis])))
+    }
+
+    /// The direct method in f32, by the tiles of the careful one: each is centred for itself and taken in two parts, so that fewer panels are
+    /// in doubt.
+    fn closer(&self, spec: &Spec, scheme: Scheme, capacity: [usize; 3]) -> Option<TileContext<f32>> {
+        Some(self.directly(spec, Scheme { rounds: false, ..scheme }, capacity)?.in_parts(true))
+    }
+
+    /// The direct method by tiles of so many outputs.
+    fn directly<T: Real>(&self, spec: &Spec, scheme: Scheme, capacity: [usize; 3]) -> Option<TileContext<T>> {
+        let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
         let kernel = direct::choose(KernelOp::Correlate, T::DTYPE, template, whole, &self.isas);
         let engine = Engine::Direct(Direct::new(kernel, template, &self.isas)?);
         Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, scheme, self.isas))
     }
 }
 
+/// What transforms of this length cost with what is to be done again, over what they cost: the larger a tile is, the more of its panels
+/// are faint beside others, and in doubt if scores are promised.
+fn in_doubt(spec: &Spec, length: usize) -> f64 {
+    let promised = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised;
+    if promised { 1.0 + 0.05 * (length as f64 / 128.0).log2().max(0.0) } else { 1.0 }
+}
+
 /// Samples of a template from which on transforms in f64 are faster than multiply-adds in f64.
 const LARGE: usize = 600;
+
+/// Samples of a template beyond which a sequential sum in f32 leaves too much in doubt: fewer where the template has a mean, which adds up.
+fn longest(spec: &Spec) -> usize {
+    if spec.op().measure() == Measure::Zncc { 1200 } else { 600 }
+}
 
 /// The largest magnitude of a pixel of an integer type.
 fn max(dtype: DType) -> f64 {
@@ -429,7 +439,7 @@ fn direct_type(spec: &Spec, exact: bool) -> DType {
     }
     let wants_double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None;
     // A sequential sum of more terms in f32 would leave every panel in doubt.
-    let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && taps > 600;
+    let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && taps > longest(spec);
     // Integers whose sums f64 does not hold are rounded, but not to f32.
     let huge = integer_problem(spec);
     if wants_double || long || huge { DType::F64 } else { DType::F32 }
@@ -524,7 +534,7 @@ impl FourierSolver {
         let (image, template) = (spec.image().padded(), spec.template().padded());
         let tile = [0, 1, 2].map(|axis| image[axis] + template[axis] - 1);
         let (templates, samples) = (spec.templates() as f64, (layout.length * layout.length) as f64);
-        let estimate_ns = templates * cost::pair(layout.length, &isas) * cost::HALVED
+        let estimate_ns = templates * cost::pair(layout.length, &isas) * cost::HALVED * in_doubt(spec, layout.length)
             + samples * cost::GATHER
             + spec.out_shape().len() as f64 * templates * cost::finish(spec.op().measure(), false);
         let key = KernelKey {
@@ -549,7 +559,8 @@ impl FourierSolver {
         } else {
             gathered * cost::GATHER + results * templates * cost::finish(spec.op().measure(), false)
         };
-        let estimate_ns = pairs * templates * cost::pair(layout.length, &isas) * if layout.line { cost::TURNS } else { 1.0 } + around;
+        let each = cost::pair(layout.length, &isas) * in_doubt(spec, layout.length) * if layout.line { cost::TURNS } else { 1.0 };
+        let estimate_ns = pairs * templates * each + around;
         let size = if layout.line { (layout.length * layout.length).to_string() } else { join(&[layout.length; 2], "x") };
         let key = KernelKey {
             op: "fourier".into(),

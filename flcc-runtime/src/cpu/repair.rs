@@ -8,6 +8,7 @@ use flcc_core::measure::Measure;
 use flcc_core::view::AnyView;
 
 use super::bind::{Checked, Weights};
+use super::isa::{self, IsaSet};
 use super::real::{exponent, power_of_two};
 
 /// What collecting a panel needs.
@@ -20,12 +21,19 @@ pub struct Panels<'a> {
     pub template: [usize; 3],
     /// The mask.
     pub weights: &'a Weights,
+    /// The instruction sets that loops are compiled for.
+    pub isas: IsaSet,
 }
 
 impl Panels<'_> {
     /// The score of the panel that begins at an image position, for a normalised measure; `panel` is room for its samples.
     pub fn score(&self, measure: Measure, begin: [isize; 3], template: &Checked, panel: &mut [f64]) -> f64 {
         self.collect(begin, panel);
+        let ordinary = self.boundary.value().is_none_or(|value| value == 0.0 || (1e-100..1e100).contains(&value.abs()));
+        let single = panel.len() == self.template.iter().product::<usize>() && !matches!(self.image, AnyView::F64(_)) && ordinary;
+        if let (Measure::Zncc, true, None, [values]) = (measure, single, &self.weights.values, &template.values[..]) {
+            return isa::vectorized(&self.isas, || centred_cosine(panel, values));
+        }
         let samples = panel.len() / template.values.len();
         let weight = |k: usize| self.weights.values.as_ref().map_or(1.0, |weights| weights[k]);
         // What no weight looks at has no value.
@@ -132,6 +140,46 @@ impl Panels<'_> {
         }
         Some(())
     }
+}
+
+/// The score of samples of at most single precision against a template of mean 0 and norm 1: in f64 their squares neither overflow nor
+/// vanish, and two of them differ by what they differ by.
+#[inline(always)]
+fn centred_cosine(panel: &[f64], template: &[f64]) -> f64 {
+    let first = panel.first().copied().unwrap_or(0.0);
+    let template = &template[..panel.len()];
+    let (mut sums, mut differ) = ([0.0; LANES], [false; LANES]);
+    let (whole, rest) = panel.as_chunks::<LANES>();
+    for eight in whole {
+        for lane in 0..LANES {
+            sums[lane] += eight[lane] - first;
+            differ[lane] |= eight[lane] != first;
+        }
+    }
+    for (lane, &value) in rest.iter().enumerate() {
+        sums[lane] += value - first;
+        differ[lane] |= value != first;
+    }
+    if !differ.contains(&true) {
+        return 0.0;
+    }
+    let mean = sums.iter().sum::<f64>() / panel.len() as f64;
+    let (mut crosses, mut energies) = ([0.0; LANES], [0.0; LANES]);
+    let (whole_taps, last_taps) = template.as_chunks::<LANES>();
+    for (eight, taps) in whole.iter().zip(whole_taps) {
+        for lane in 0..LANES {
+            let value = (eight[lane] - first) - mean;
+            crosses[lane] += value * taps[lane];
+            energies[lane] += value * value;
+        }
+    }
+    for (lane, (&value, &tap)) in rest.iter().zip(last_taps).enumerate() {
+        let value = (value - first) - mean;
+        crosses[lane] += value * tap;
+        energies[lane] += value * value;
+    }
+    let (cross, energy) = (crosses.iter().sum::<f64>(), energies.iter().sum::<f64>());
+    if energy == 0.0 { 0.0 } else { (cross / energy.sqrt()).clamp(-1.0, 1.0) }
 }
 
 /// Sums that are added up side by side: one after the other, each would wait for the one before.

@@ -15,6 +15,7 @@ use realfft::num_complex::Complex;
 use super::aligned::Aligned;
 use super::bind::{Checked, Weights};
 use super::bytes::{self, Bytes, Taps};
+use super::coarse::{self, Coarse, CoarseScratch};
 use super::direct::{self, Direct, Slab};
 use super::doubt::{self, Doubt, Figures, Model, Promise, Rounding};
 use super::factor::{self, Factors};
@@ -73,11 +74,41 @@ pub struct BoundTemplate<T: Real> {
     pub checked: Checked,
     /// One for each channel, weights included.
     prepared: Vec<Prepared<T>>,
+    judged: Judged,
+    /// It in two parts, for tiles that leave much in doubt otherwise.
+    parts: Option<Parts<T>>,
+}
+
+/// What a cross term with a template leaves in doubt.
+#[derive(Clone, Copy, Default)]
+struct Judged {
     /// When a panel's score is in doubt.
     doubt: Doubt,
-    /// Largest magnitude of its values.
+    /// Largest magnitude of the template's values.
     largest: f64,
 }
+
+/// A template in two parts.
+struct Parts<T: Real> {
+    /// All of it, as a survey takes it.
+    whole: Vec<f32>,
+    /// The rectangles of the coarse one.
+    heights: Vec<f64>,
+    fine: Prepared<T>,
+    /// Of the cross term with the fine one.
+    judged: Judged,
+}
+
+/// Of panels sampled, the share in doubt from which on the two parts of a template take less time than what would be repaired.
+const MUCH_IN_DOUBT: f64 = 0.02;
+/// Rows of a tile whose cross terms are made whole and scored before the next.
+const ROWS_AT_A_TIME: usize = 8;
+/// Panels whose energy is within this of what leaves them in doubt are near.
+const NEAR: f64 = 16.0;
+/// The largest result of a tile over the largest norm of the panels sampled, about: what resembles the template most is not what is brightest.
+const LIKENESS: f64 = 0.6;
+/// The root mean square of a transform's results, those that wrap round included, over that of the panels sampled, about.
+const BETWEEN: f64 = 1.25;
 
 /// Templates and mask bound to a plan.
 pub struct BoundTemplates<T: Real> {
@@ -89,6 +120,13 @@ pub struct BoundTemplates<T: Real> {
     taps: Vec<T>,
     /// The templates.
     pub templates: Vec<BoundTemplate<T>>,
+}
+
+impl<T: Real> BoundTemplates<T> {
+    /// Has templates taken whole by every tile.
+    pub fn keep_whole(&mut self) {
+        self.templates.iter_mut().for_each(|template| template.parts = None);
+    }
 }
 
 /// What was decided for a spec, before any pixel.
@@ -177,6 +215,10 @@ pub struct TileContext<T: Real> {
     /// Of the samples as bytes, where the engine takes them.
     byte_pitch: Option<Pitch>,
     fused: Option<Fused>,
+    /// The coarse parts of templates that may be taken in two.
+    coarse: Option<Coarse>,
+    /// They are, whatever the tile.
+    always_in_parts: bool,
 }
 
 /// What the last steps of a tile need of the first.
@@ -189,6 +231,10 @@ struct Finishing<'a, T: Real> {
     bound: &'a BoundTemplates<T>,
     /// The template's number.
     number: usize,
+    /// Of the cross term.
+    judged: Judged,
+    /// The rectangles of the coarse part, whose cross term is still to be added.
+    heights: Option<&'a [f64]>,
 }
 
 impl<T: Real> Finishing<'_, T> {
@@ -214,6 +260,7 @@ impl<T: Real> Finishing<'_, T> {
             boundary: context.spec.boundary(),
             template: context.spec.template().padded(),
             weights: &self.bound.weights,
+            isas: context.isas,
         };
         let begin = [0, 1, 2].map(|axis| self.samples.begin[axis] + position[axis] as isize);
         panels.score(context.scheme.measure, begin, &self.template().checked, panel)
@@ -243,6 +290,7 @@ pub struct TileScratch<T: Real> {
     layered: Option<LayeredScratch>,
     halved: Option<HalvedScratch>,
     fused: Option<FusedScratch>,
+    coarse: Option<CoarseScratch>,
     temporary: [Vec<T>; 2],
     /// Parts of the tile run last that are left to a better way.
     again: Vec<TileBox>,
@@ -285,9 +333,22 @@ impl<T: Real> TileContext<T> {
             Engine::Bytes(bytes) => direct::pitches(&[bytes.kernel()], spec.template().padded(), capacity),
         };
         let byte_pitch = if let Engine::Bytes(bytes) = &engine { Some(bytes.pitch(capacity)) } else { None };
-        let (patience, parts, fused) = (u64::MAX, capacity, None);
-        let mut context =
-            TileContext { spec, tiling, engine, scheme, isas, capacity, patience, parts, in_pitch, out_pitch, byte_pitch, fused };
+        let mut context = TileContext {
+            spec,
+            tiling,
+            engine,
+            scheme,
+            isas,
+            capacity,
+            patience: u64::MAX,
+            parts: capacity,
+            in_pitch,
+            out_pitch,
+            byte_pitch,
+            fused: None,
+            coarse: None,
+            always_in_parts: false,
+        };
         context.fused = context.fusible();
         context
     }
@@ -314,6 +375,18 @@ impl<T: Real> TileContext<T> {
             }
             _ => None,
         }
+    }
+
+    /// Takes templates in two parts (`coarse.rs`), `always` or in tiles that leave much in doubt otherwise, where that helps: promised scores
+    /// of floats in f32.
+    pub fn in_parts(mut self, always: bool) -> TileContext<T> {
+        self.always_in_parts = always;
+        let engine = matches!(self.engine, Engine::Direct(_) | Engine::Fourier(_) | Engine::Planar(_) | Engine::Halved(_));
+        let fused = matches!(self.fused, Some(Fused::Normalised(_))) && self.scheme.integers.is_none();
+        if engine && fused && self.scheme.measure == Measure::Zncc && self.spec.accuracy() == Accuracy::Promised {
+            self.coarse = Coarse::new(self.spec.template().padded());
+        }
+        self
     }
 
     /// Whether nothing but the cross term is taken of the samples, and that of bytes.
@@ -408,6 +481,7 @@ impl<T: Real> TileContext<T> {
                 Some(Fused::Normalised(_)) => Some(FusedScratch::new(self.capacity, self.spec.template().padded())),
                 _ => None,
             },
+            coarse: self.coarse.map(|coarse| coarse.scratch(self.capacity[2])),
             temporary: [vec![zero; temporary], vec![zero; temporary]],
             again: Vec::with_capacity(self.most_parts()),
             factors: vec![1.0; channels],
@@ -466,6 +540,7 @@ impl<T: Real> TileContext<T> {
             + if self.degenerates() { 8 * channels * self.spec.template().len() } else { 0 }
             + rows
             + engine
+            + self.coarse.map_or(0, |coarse| coarse.scratch_bytes(self.capacity[2]))
     }
 
     /// Bytes of one bound template.
@@ -479,7 +554,7 @@ impl<T: Real> TileContext<T> {
             Engine::Bytes(bytes) => bytes.taps_bytes(),
             _ => values * size_of::<T>(),
         };
-        16 * values + prepared
+        16 * values + prepared + self.coarse.map_or(0, |coarse| 8 * Coarse::COUNT + 4 * coarse.padded_len() + prepared)
     }
 
     /// Binds checked templates.
@@ -510,8 +585,14 @@ impl<T: Real> TileContext<T> {
     }
 
     fn bind_one(&self, checked: Checked, weights: &Weights) -> Result<BoundTemplate<T>, factor::FactorError> {
-        let mut template = BoundTemplate { checked, prepared: Vec::new(), doubt: Doubt::default(), largest: 0.0 };
+        let mut template = BoundTemplate { checked, prepared: Vec::new(), judged: Judged::default(), parts: None };
         self.make_ready(&mut template, weights, &mut None)?;
+        if let Some(coarse) = &self.coarse {
+            let coarse::Split { coarse: heights, fine } = coarse.split(&template.checked.values[0]);
+            let prepared = self.prepare(&fine)?;
+            let judged = self.judged([Cow::Borrowed(&fine[..])].into_iter(), 0.0, weights);
+            template.parts = Some(Parts { whole: coarse.padded(&template.checked.values[0]), heights, fine: prepared, judged });
+        }
         Ok(template)
     }
 
@@ -521,7 +602,7 @@ impl<T: Real> TileContext<T> {
         self.bind(checked, bound.weights.clone()).expect("only separable contexts decompose templates")
     }
 
-    /// Brings what is bound to the only template's new values, those in `checked`; direct kernels of one
+    /// Brings what is bound to the only template's new values, those in `checked`, in one part; direct kernels of one
     /// channel and halved transforms allocate nothing.
     ///
     /// # Errors
@@ -545,14 +626,15 @@ impl<T: Real> TileContext<T> {
         weights: &Weights,
         scratch: &mut Option<HalvedScratch>,
     ) -> Result<(), factor::FactorError> {
-        let BoundTemplate { checked, prepared, doubt, largest } = template;
+        let BoundTemplate { checked, prepared, judged, parts } = template;
+        *parts = None;
         let source = if self.scheme.integers.is_some() { &checked.raw } else { &checked.values };
         let differences = self.needs().absolute_difference;
         let channels = source.iter().map(|channel| taken(channel, weights, differences));
         match (&self.engine, scratch, &mut prepared[..]) {
             (Engine::Direct(_), _, [Prepared::Samples(samples)]) => {
                 let values = taken(&source[0], weights, differences);
-                samples.iter_mut().zip(values.iter()).for_each(|(sample, &value)| *sample = T::of(value));
+                samples.iter_mut().zip(direct::rounded(&values)).for_each(|(sample, value)| *sample = value);
             }
             (Engine::Halved(halved), Some(scratch), [Prepared::Planes(spectrum)]) => {
                 halved.prepare(&taken(&source[0], weights, differences), scratch, spectrum)
@@ -560,16 +642,23 @@ impl<T: Real> TileContext<T> {
             (..) => *prepared = channels.clone().map(|values| self.prepare(&values)).collect::<Result<_, _>>()?,
         }
         let terms: usize = prepared.iter().map(|prepared| if let Prepared::Lines(lines) = prepared { lines.len() } else { 0 }).sum();
+        *judged = self.judged(channels, terms as f64, weights);
+        Ok(())
+    }
+
+    /// What cross terms with a template's channels leave in doubt; the separable method has so many terms.
+    fn judged<'a>(&self, channels: impl Iterator<Item = Cow<'a, [f64]>> + Clone, terms: f64, weights: &Weights) -> Judged {
         let model = Model {
             measure: self.scheme.measure,
             promise: self.scheme.promise,
             roundoff: T::ROUNDOFF,
             taps: (self.spec.template().len() * self.spec.channels()) as f64,
             rounding: match &self.engine {
-                Engine::Direct(_) | Engine::Bytes(_) => Rounding::Direct,
+                Engine::Direct(direct) => direct.rounding(),
+                Engine::Bytes(_) => Rounding::Direct { balanced: true, fused: true },
                 Engine::Separable(_) => {
                     let lines = self.spec.template().padded().iter().map(|&k| k as f64).sum();
-                    Rounding::Separable { terms: terms as f64, lines }
+                    Rounding::Separable { terms, lines }
                 }
                 Engine::Fourier(fourier) => Rounding::Fourier { len: fourier.samples() as f64 },
                 Engine::Planar(planar) => Rounding::Planar { len: (planar.layout().length * planar.layout().length) as f64 },
@@ -586,14 +675,13 @@ impl<T: Real> TileContext<T> {
             Engine::Bytes(_) => Figures::of(channels),
             _ => Figures::without_drift(channels),
         };
-        (*doubt, *largest) = (model.doubt(&figures), figures.largest);
-        Ok(())
+        Judged { doubt: model.doubt(&figures), largest: figures.largest }
     }
 
     fn prepare(&self, values: &[f64]) -> Result<Prepared<T>, factor::FactorError> {
         let rounded = || values.iter().map(|&value| T::of(value)).collect::<Vec<T>>();
         Ok(match &self.engine {
-            Engine::Direct(_) => Prepared::Samples(rounded()),
+            Engine::Direct(_) => Prepared::Samples(direct::rounded(values).collect()),
             Engine::Fourier(fourier) => Prepared::Spectrum(fourier.prepare(&rounded())),
             Engine::Planar(planar) => Prepared::Planes(planar.prepare(values)),
             Engine::Layered(layered) => Prepared::Layers(layered.prepare(values)),
@@ -643,10 +731,16 @@ impl<T: Real> TileContext<T> {
         }
         let mut statistics = Statistics { tiles: 1, ..Statistics::default() };
         for (number, template) in bound.templates.iter().enumerate() {
-            for channel in 0..self.spec.channels() {
-                self.cross(&template.prepared[channel], &bound.taps, channel, tile.shape, scratch, Source::Loaded);
-            }
-            let last = Finishing { image, tile, samples, marked, bound, number };
+            let (judged, heights) = if let Some(parts) = self.taken_in_parts(template, tile, scratch) {
+                self.cross(&parts.fine, &bound.taps, 0, tile.shape, scratch, Source::Loaded);
+                (parts.judged, Some(&parts.heights[..]))
+            } else {
+                for channel in 0..self.spec.channels() {
+                    self.cross(&template.prepared[channel], &bound.taps, channel, tile.shape, scratch, Source::Loaded);
+                }
+                (template.judged, None)
+            };
+            let last = Finishing { image, tile, samples, marked, bound, number, judged, heights };
             let repaired = match self.fused {
                 Some(Fused::Cross) => self.finish_cross(&last, scratch, store),
                 Some(Fused::Normalised(vectors)) => self.finish_fused(&last, &vectors, scratch, store),
@@ -656,6 +750,35 @@ impl<T: Real> TileContext<T> {
             statistics.panels += tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>();
         }
         Some(statistics)
+    }
+
+    /// The two parts of a template, if its cross term with a tile is to be taken of them: if it would leave much in doubt otherwise.
+    fn taken_in_parts<'a>(&self, template: &'a BoundTemplate<T>, tile: &TileBox, scratch: &TileScratch<T>) -> Option<&'a Parts<T>> {
+        let (coarse, parts, Fused::Normalised(vectors)) = (self.coarse.as_ref()?, template.parts.as_ref()?, self.fused?) else {
+            return None;
+        };
+        if self.always_in_parts {
+            return Some(parts);
+        }
+        let (input, outputs) = (T::singles(&scratch.inputs[0])?, [tile.shape[1], tile.shape[2]]);
+        let n = self.spec.template().len() as f64;
+        // A pair's norm is that of both of its tiles, and its results are complex.
+        let (samples, results) = match &self.engine {
+            Engine::Planar(planar) => (2 * planar.layout().length.pow(2), 2.0),
+            Engine::Halved(halved) => (halved.layout().length.pow(2), 1.0),
+            Engine::Fourier(fourier) => (fourier.samples(), 1.0),
+            _ => (0, 1.0),
+        };
+        let in_row = self.in_pitch.row;
+        let share_in_doubt = |most: usize, reserve: f64| {
+            let survey = vectors.run(coarse::Take { coarse, template: &parts.whole, input, in_row, outputs, most });
+            let (result, peak) = survey.result(n);
+            let energy = survey.square(n) * samples as f64;
+            let limits = template.judged.doubt.at_peak(energy, BETWEEN * (results * result).sqrt(), results.sqrt() * LIKENESS * peak);
+            survey.share_in_doubt(n, (reserve * limits.0, reserve * limits.1))
+        };
+        // A few panels first: where none of them is anywhere near, that is all.
+        (share_in_doubt(coarse::GRID / 2, NEAR) > 0.0 && share_in_doubt(coarse::GRID, 1.0) > MUCH_IN_DOUBT).then_some(parts)
     }
 
     /// Computes a tile from the image's rows to rows of the results, where nothing else has to be done; `rows` hands out those
@@ -1045,10 +1168,10 @@ impl<T: Real> TileContext<T> {
         scratch: &mut TileScratch<T>,
         lines: &dyn Fn(usize, [usize; 3]) -> Option<Coming>,
     ) -> Option<bool> {
-        let template = last.template();
+        let (template, Judged { doubt, largest: largest_tap }) = (last.template(), last.judged);
         let (window, shape) = (self.spec.template().padded(), last.tile.shape);
         let outputs = [shape[1], shape[2]];
-        let TileScratch { inputs, crosses, fused, planar, layered, halved, scale, .. } = scratch;
+        let TileScratch { inputs, crosses, fused, planar, layered, halved, coarse: boxes, scale, .. } = scratch;
         let (input, cross, work) = (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, fused.as_mut()?);
         let checked = &template.checked;
         let exact = self.scheme.integers.map(|_| fused::Exact {
@@ -1071,23 +1194,16 @@ impl<T: Real> TileContext<T> {
             let plane = if let Engine::Layered(engine) = &self.engine { engine.layout().plane_of(z) } else { 0 };
             figures.get(plane + row * pairs + column).copied().unwrap_or_default()
         };
-        // The energy of the samples: of pairs it is known, and what they share counts twice.
-        let energy = match (exact, &self.engine, &*layered) {
-            (Some(_), ..) => 0.0,
-            (None, Engine::Layered(_), Some(work)) => work.energy,
-            _ if figures.is_empty() => vectors.run(fused::Energy(&input[..last.samples.len[0] * self.in_pitch.plane])),
-            _ => (0..rows)
-                .flat_map(|row| (0..columns).map(move |column| (row, column)))
-                .map(|(row, column)| figure(0, row, column).energy)
-                .sum(),
-        };
         let steps = Steps::new(shape, window);
         let running = self.scheme.promise.map_or(0.0, |promise| doubt::of_running_sums(&promise, &steps));
         let faint = if *scale != 1.0 { T::FAINT } else { 0.0 };
-        let formula = fused::Formula { window, centred: self.scheme.measure == Measure::Zncc, exact, share: template.doubt.at(0.0, 0.0).1 };
+        let (centred, share) = (self.scheme.measure == Measure::Zncc, doubt.at(0.0, 0.0).1);
+        let formula = fused::Formula { window, centred, exact, share, running };
+        work.largest_row = 0.0;
         // What the limits of a tile that was not computed in pairs depend on.
         let whole = match self.engine {
             Engine::Fourier(_) => {
+                let energy = vectors.run(fused::Energy(&input[..last.samples.len[0] * self.in_pitch.plane]));
                 let (result, peak) = self.results(shape, cross);
                 Figure { energy, result, peak, column: largest(input).powi(2) }
             }
@@ -1105,8 +1221,8 @@ impl<T: Real> TileContext<T> {
             for row in 0..rows {
                 for column in 0..columns {
                     let figure = if figures.is_empty() { whole } else { figure(z, row, column) };
-                    let (limit, _) = template.doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(template.largest));
-                    let limit = (limit + running * energy).max(faint);
+                    let (limit, _) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
+                    let limit = limit.max(faint) + running * work.largest_row;
                     // A vector that belongs to two pairs takes the higher limit.
                     let (first, end) = (column * pair_width / lanes, ((column + 1) * pair_width).div_ceil(lanes).min(work.limits.len()));
                     let shared = (column > 0 && !(column * pair_width).is_multiple_of(lanes)).then(|| work.limits[first]);
@@ -1114,9 +1230,19 @@ impl<T: Real> TileContext<T> {
                     work.limits[first] = limit.max(shared.unwrap_or(0.0));
                 }
                 let (input, cross) = (&input[z * self.in_pitch.plane..], &mut cross[z * self.out_pitch.plane..]);
-                let buffers = fused::Buffers { input, in_row: self.in_pitch.row, cross, out_row: self.out_pitch.row, outputs };
+                let (in_row, out_row) = (self.in_pitch.row, self.out_pitch.row);
                 let rows = [row * pair_height, outputs[0].min((row + 1) * pair_height)];
-                doubtful |= vectors.run(fused::Rows { formula, buffers, rows, scratch: &mut *work, ahead });
+                // Scored before the next rows are added to, while they are near.
+                let step = if last.heights.is_some() { ROWS_AT_A_TIME } else { rows[1] - rows[0] };
+                for begin in (rows[0]..rows[1]).step_by(step) {
+                    let rows = [begin, rows[1].min(begin + step)];
+                    if let (Some(heights), Some(coarse), Some(scratch)) = (last.heights, &self.coarse, &mut *boxes) {
+                        let cross = &mut *cross;
+                        vectors.run(coarse::Add { coarse, heights, input, in_row, outputs, rows, cross, out_row, scratch });
+                    }
+                    let buffers = fused::Buffers { input, in_row, cross: &mut *cross, out_row, outputs };
+                    doubtful |= vectors.run(fused::Rows { formula, buffers, rows, scratch: &mut *work, ahead });
+                }
             }
         }
         Some(doubtful)
@@ -1145,8 +1271,13 @@ impl<T: Real> TileContext<T> {
             let TileScratch { crosses, flat, hit, panel, .. } = &mut *scratch;
             let scores = T::singles_mut(&mut crosses[0])?;
             for (z, y) in (z.0..z.1).flat_map(|z| (y.0..y.1).map(move |y| (z, y))) {
+                let row = z * self.out_pitch.plane + y * self.out_pitch.row;
+                // Most rows have none, and all of a row is soon looked at.
+                if isa::vectorized(&self.isas, || !any_nan(&scores[row + x.0..row + x.1])) {
+                    continue;
+                }
                 for x in x.0..x.1 {
-                    let at = z * self.out_pitch.plane + y * self.out_pitch.row + x;
+                    let at = row + x;
                     if !scores[at].is_nan() {
                         continue;
                     }
@@ -1177,7 +1308,7 @@ impl<T: Real> TileContext<T> {
         let (input, scores) = (T::singles(&scratch.inputs[0])?, T::singles(&scratch.crosses[0])?);
         let rows = || (z0..z0 + shape[0]).flat_map(move |z| (y0..y0 + shape[1]).map(move |y| (z, y)));
         let row = |(z, y): (usize, usize)| z * self.out_pitch.plane + y * self.out_pitch.row + x0;
-        let nans = |at: usize| scores[at..at + shape[2]].iter().filter(|score| score.is_nan()).count();
+        let nans = |at: usize| isa::vectorized(&self.isas, || nans(&scores[at..at + shape[2]]));
         let mut seen = 0;
         if rows().all(|place| {
             seen += nans(row(place)) as u64;
@@ -1216,7 +1347,7 @@ impl<T: Real> TileContext<T> {
         if template.checked.nonfinite {
             scratch.rows.out.fill(f64::NAN);
         }
-        let doubt = (self.scheme.integers.is_none() && self.degenerates()).then(|| self.doubt(tile, template, scratch));
+        let doubt = (self.scheme.integers.is_none() && self.degenerates()).then(|| self.doubt(tile, &template.judged, scratch));
         let (image_scale, template_scale) = (scratch.scale, template.checked.scale);
         let larger = image_scale.min(template_scale);
         let (common, unscale) = match self.scheme.measure {
@@ -1354,8 +1485,7 @@ impl<T: Real> TileContext<T> {
     }
 
     /// Below which energy a panel of this tile is doubtful: `energy <= .0 + .1 * sum of squares`.
-    fn doubt(&self, tile: &TileBox, template: &BoundTemplate<T>, scratch: &TileScratch<T>) -> (f64, f64) {
-        let doubt = &template.doubt;
+    fn doubt(&self, tile: &TileBox, Judged { doubt, largest: largest_tap }: &Judged, scratch: &TileScratch<T>) -> (f64, f64) {
         if doubt.is_constant() {
             return doubt.at(0.0, 0.0);
         }
@@ -1368,7 +1498,7 @@ impl<T: Real> TileContext<T> {
             result += square * factor * factor;
             peak += most * factor;
         }
-        doubt.at_peak(energy, result.sqrt(), peak.max(sample * template.largest))
+        doubt.at_peak(energy, result.sqrt(), peak.max(sample * largest_tap))
     }
 
     /// The mean square and the largest magnitude of a cross term over a tile of this shape.
@@ -1429,6 +1559,16 @@ enum Source {
 #[inline(always)]
 fn copy<A: Copy, B>(from: &[A], to: &mut [B], map: impl Fn(A) -> B) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to = map(from));
+}
+
+#[inline(always)]
+fn any_nan(scores: &[f32]) -> bool {
+    scores.iter().fold(false, |any, score| any | score.is_nan())
+}
+
+#[inline(always)]
+fn nans(scores: &[f32]) -> usize {
+    scores.iter().map(|score| u32::from(score.is_nan())).sum::<u32>() as usize
 }
 
 /// The largest magnitude, in eight lanes.

@@ -381,7 +381,7 @@ impl Unit {
         };
         let rounding = match self.decisions.engine {
             Engine::Fourier(shape) => Rounding::Fourier { len: shape.iter().product::<usize>() as f64 },
-            _ => Rounding::Direct,
+            _ => Rounding::Direct { balanced: false, fused: true },
         };
         let single = self.decisions.types.real == DType::F32;
         let model = Model {
