@@ -5,8 +5,8 @@
 //! are the work of what is coarse in image and template. Of `fine` the results are small, and so are their errors; those of `coarse`
 //! cost little in f64: `sum_ij a_ij B(y + y_i, x + x_j)`, where `B` are the sums of the rectangle at each place.
 //!
-//! A tile is computed so where a sample of its panels ([`Take`]) says that many would be in doubt otherwise. Cost: at
-//! most the length of a box in additions for each axis, for the columns of a chunk of outputs and of a template beside it, and 16 multiply-adds in f64 an output.
+//! A tile is computed so where a sample of its panels ([`Take`]) says that many would be in doubt otherwise. Cost: down a box of `L` samples
+//! `L / 8 + 3` additions in f64 a column of a chunk of outputs and of a template beside it, along it `L / 4 + 6`, and 16 multiply-adds an output.
 
 use super::aligned::Aligned;
 use super::simd::{Job, Simd};
@@ -118,13 +118,14 @@ impl Coarse {
     /// Buffers for tiles with so many outputs a row.
     pub fn scratch(&self, width: usize) -> CoarseScratch {
         let [open, row] = self.buffers(width);
-        CoarseScratch { open: Aligned::new(0.0, open), boxes: Aligned::new(0.0, row), columns: Aligned::new(0.0, row) }
+        let new = |rows: usize| Aligned::new(0.0, rows * row);
+        CoarseScratch { open: Aligned::new(0.0, open), boxes: new(1), columns: new(TOGETHER), fours: new(1), row }
     }
 
     /// Bytes of that.
     pub fn scratch_bytes(&self, width: usize) -> usize {
         let [open, row] = self.buffers(width);
-        Aligned::<f64>::bytes(open) + 2 * Aligned::<f64>::bytes(row)
+        Aligned::<f64>::bytes(open) + 2 * Aligned::<f64>::bytes(row) + Aligned::<f64>::bytes(TOGETHER * row)
     }
 
     /// Values of open rows, and of a chunk's row of sums with what vectors reach past it.
@@ -284,6 +285,10 @@ impl Survey {
     }
 }
 
+/// Rows of boxes whose sums are taken together, at most.
+const TOGETHER: usize = 8;
+/// Columns that are added up before boxes are.
+const FOUR: usize = 4;
 /// Columns of outputs that are brought to an end before the next: what is kept for them stays near.
 const CHUNK: usize = 128;
 
@@ -293,8 +298,12 @@ pub struct CoarseScratch {
     open: Aligned<f64>,
     /// Box sums of a row of places.
     boxes: Aligned<f64>,
-    /// Sums of a box's rows, column by column.
+    /// Sums of a box's rows, column by column, for as many rows of boxes as are taken together.
     columns: Aligned<f64>,
+    /// Of these, sums of four columns each.
+    fours: Aligned<f64>,
+    /// Values of such a row.
+    row: usize,
 }
 
 /// Adds the coarse part's cross term to that of the fine part, of a plane.
@@ -327,10 +336,21 @@ impl Job for Add<'_> {
         let last = self.coarse.rows.begins[BOXES - 1];
         // Row `r` of box sums ends output row `r - last`.
         let from = if self.rows[0] == 0 { 0 } else { self.rows[0] + last };
+        let length = self.coarse.rows.length;
         for begin in (0..self.outputs[1]).step_by(CHUNK) {
-            for row in from..self.rows[1] + last {
-                self.sums(s, row, begin);
-                self.spread(s, row, begin);
+            let mut row = from;
+            while row < self.rows[1] + last {
+                let count = match (self.rows[1] + last - row).min(length) {
+                    TOGETHER.. => self.down::<S, TOGETHER>(s, row, begin),
+                    4.. => self.down::<S, 4>(s, row, begin),
+                    2.. => self.down::<S, 2>(s, row, begin),
+                    _ => self.down::<S, 1>(s, row, begin),
+                };
+                for number in 0..count {
+                    self.along(s, number, begin);
+                    self.spread(s, row + number, begin);
+                }
+                row += count;
             }
         }
     }
@@ -343,43 +363,72 @@ impl Add<'_> {
         CHUNK.min((self.outputs[1] - begin).next_multiple_of(S::LANES))
     }
 
-    /// Box sums of a row of places, those that a chunk asks for.
+    /// Columns of samples under a chunk, in vectors of f64: no more than there are, up to a vector.
     #[inline(always)]
-    fn sums<S: Simd>(&mut self, s: S, row: usize, begin: usize) {
-        let Coarse { rows, columns } = *self.coarse;
-        let chunk = self.chunk::<S>(begin);
-        let samples = (chunk + columns.template - 1).div_ceil(S::HALF);
-        // No more than there are, up to a vector.
-        let samples = samples.min((self.outputs[1] + columns.template - 1).div_ceil(S::HALF) - begin / S::HALF);
-        let places = (chunk + columns.template - columns.length).div_ceil(S::HALF);
-        let CoarseScratch { boxes, columns: down, .. } = &mut *self.scratch;
-        let sums = &mut S::double_rows_mut(down)[..samples];
-        let zero = s.splat_double(0.0);
-        // Two at a time, so that the sums are read and written half as often; the last alone if it is left over.
-        let mut number = 0;
-        while number < rows.length {
-            let two = number + 1 < rows.length;
-            let line = |number: usize| &S::half_rows(&self.input[(row + number) * self.in_row + begin..])[..samples];
-            let (first, second) = (line(number), line(number + usize::from(two)));
-            for v in 0..samples {
-                let before = if number == 0 { zero } else { s.load_double(&sums[v]) };
-                let sum = s.add_double(before, s.widen(&first[v]));
-                s.store_double(&mut sums[v], if two { s.add_double(sum, s.widen(&second[v])) } else { sum });
+    fn samples<S: Simd>(&self, begin: usize) -> usize {
+        let reach = self.coarse.columns.template - 1;
+        (self.chunk::<S>(begin) + reach).div_ceil(S::HALF).min((self.outputs[1] + reach).div_ceil(S::HALF) - begin / S::HALF)
+    }
+
+    /// Sums of a box's samples down each column of a chunk, for `R` rows of boxes from `row` on; returns `R`. What the boxes have in common is added
+    /// up once; from it on, what lies above and below. Nothing is taken away again, so a bright sample is in no sum but its boxes'.
+    #[inline(always)]
+    fn down<S: Simd, const R: usize>(&mut self, s: S, row: usize, begin: usize) -> usize {
+        let (length, samples) = (self.coarse.rows.length, self.samples::<S>(begin));
+        debug_assert!(length >= R, "boxes of {length} samples have none in common with those {R} rows on");
+        let (in_row, pitch) = (self.in_row, self.scratch.row / S::HALF);
+        let input = &self.input[row * in_row + begin..];
+        let to = &mut S::double_rows_mut(&mut self.scratch.columns)[..R * pitch];
+        for v in 0..samples {
+            let line = |number: usize| s.widen(&S::half_rows(&input[number * in_row + v * S::HALF..])[0]);
+            let mut sum = line(R - 1);
+            for number in R..length {
+                sum = s.add_double(sum, line(number));
             }
-            number += 2;
+            let mut sums = [sum; R];
+            for number in (0..R - 1).rev() {
+                sums[number] = s.add_double(sums[number + 1], line(number));
+            }
+            let mut below = s.splat_double(0.0);
+            for (number, sum) in sums.iter_mut().enumerate().skip(1) {
+                below = s.add_double(below, line(length - 1 + number));
+                *sum = s.add_double(*sum, below);
+            }
+            for (number, sum) in sums.iter().enumerate() {
+                s.store_double(&mut to[number * pitch + v], *sum);
+            }
         }
+        R
+    }
+
+    /// Box sums of a row of places, those that a chunk asks for, of sums down the columns: the `number`-th of them.
+    #[inline(always)]
+    fn along<S: Simd>(&mut self, s: S, number: usize, begin: usize) {
+        let columns = self.coarse.columns;
+        let (chunk, samples) = (self.chunk::<S>(begin), self.samples::<S>(begin));
+        let places = (chunk + columns.template - columns.length).div_ceil(S::HALF);
+        let CoarseScratch { boxes, columns: down, fours, row, .. } = &mut *self.scratch;
+        let down = &down[number * *row..][..*row];
         let sums = &mut S::double_rows_mut(boxes)[..places];
-        let mut number = 0;
-        while number < columns.length {
-            let two = number + 1 < columns.length;
-            let first = &S::double_rows(&down[number..])[..places];
-            let second = &S::double_rows(&down[number + usize::from(two)..])[..places];
-            for v in 0..places {
-                let before = if number == 0 { zero } else { s.load_double(&sums[v]) };
-                let sum = s.add_double(before, s.load_double(&first[v]));
-                s.store_double(&mut sums[v], if two { s.add_double(sum, s.load_double(&second[v])) } else { sum });
+        // Of long boxes sums of four first.
+        let (many, few) = if columns.length < 2 * FOUR { (0, columns.length) } else { (columns.length / FOUR, columns.length % FOUR) };
+        if many > 0 {
+            let from: [&[S::DoubleRow]; FOUR] = [0, 1, 2, 3].map(|at| &S::double_rows(&down[at..])[..samples]);
+            for (v, to) in S::double_rows_mut(fours)[..samples].iter_mut().enumerate() {
+                let first = s.add_double(s.load_double(&from[0][v]), s.load_double(&from[1][v]));
+                s.store_double(to, s.add_double(first, s.add_double(s.load_double(&from[2][v]), s.load_double(&from[3][v]))));
             }
-            number += 2;
+        }
+        for (v, to) in sums.iter_mut().enumerate() {
+            let at = v * S::HALF;
+            let mut sum = s.splat_double(0.0);
+            for four in 0..many {
+                sum = s.add_double(sum, s.load_double(&S::double_rows(&fours[at + FOUR * four..])[0]));
+            }
+            for one in 0..few {
+                sum = s.add_double(sum, s.load_double(&S::double_rows(&down[at + FOUR * many + one..])[0]));
+            }
+            s.store_double(to, sum);
         }
     }
 
