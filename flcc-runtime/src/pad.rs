@@ -130,6 +130,9 @@ fn ordinary<T: Real>(largest: T::Bits) -> bool {
     largest == T::Bits::default() || (largest >= low && largest <= high)
 }
 
+/// Rows that are asked for before they are copied.
+const AHEAD: usize = 6;
+
 /// Samples less an offset, to a buffer with zeros past them.
 struct Centre<'a> {
     source: Source<'a, f32>,
@@ -159,7 +162,11 @@ impl Job for Centre<'_> {
                     slack.fill(0.0);
                 }
                 let from = &view.from_position([at[0] + z, at[1] + y, at[2]])[..width];
-                for (to, from) in S::rows_mut(row).iter_mut().zip(S::rows(from)) {
+                // A row of a tile is too short for memory to foresee the next: a later one is asked for, line by line.
+                let later = (y + AHEAD).min(height - 1);
+                let later = view.from_position([at[0] + z, at[1] + later, at[2]]).as_ptr();
+                for (number, (to, from)) in S::rows_mut(row).iter_mut().zip(S::rows(from)).enumerate() {
+                    isa::ask_line::<false>(later.wrapping_add(number * S::LANES));
                     let value = s.sub(s.load(from), offsets);
                     largest = s.larger_magnitude(value, largest);
                     s.store(to, value);
