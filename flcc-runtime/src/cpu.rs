@@ -15,6 +15,7 @@ pub mod fused;
 pub mod halved;
 #[cfg(test)]
 mod hard;
+pub mod hybrid;
 pub mod isa;
 pub mod kernel;
 pub mod lanes;

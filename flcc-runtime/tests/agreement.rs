@@ -165,6 +165,7 @@ fn transforms_by_every_layout() {
         "conv:f32:130x259*12x13:same,roi=9,40:90x200",
         "corr:f32:20000*40:valid",
         "zncc:f32:100x90*20x20:valid",
+        "zncc:f32:230x700*9x12:same,reflect,roi=100,300:60x350",
         "corr:f32:21x70x75*4x5x6:valid",
         "zncc:f32:19x40x50*3x8x7:full,reflect",
         "zncc:f32:30x66x130*5x9x8:same,wrap,roi=3,5,7:20x30x60",
@@ -194,7 +195,7 @@ fn transforms_by_every_layout() {
         }
     }
     let isas = planner(1).machine().isas();
-    let all = if isas.has(Isa::Avx512) || isas.has(Isa::Avx2) { vec!["", "half", "planes"] } else { Vec::new() };
+    let all = if isas.has(Isa::Avx512) || isas.has(Isa::Avx2) { vec!["", "columns", "half", "planes"] } else { Vec::new() };
     assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), all);
 }
 

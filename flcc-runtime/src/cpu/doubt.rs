@@ -89,6 +89,16 @@ pub enum Rounding {
         /// Planes of the template.
         layers: f64,
     },
+    /// Transforms of columns of so many samples by `hybrid.rs`, two at a time: the tile's energy is that of its strongest column, its mean square
+    /// result that of the strongest column of results.
+    Hybrid {
+        /// Samples of a column.
+        len: f64,
+        /// Columns of the template.
+        columns: f64,
+        /// How those add up where columns repeat (`Hybrid::drift`).
+        drift: [f64; 2],
+    },
     /// Transforms of so many samples by `halved.rs`: of one tile, and of the template in f32 too.
     Halved {
         /// Samples.
@@ -190,7 +200,9 @@ impl Model<'_> {
                 sigma * u * template.largest
             }
             // No worst case was derived for these, so none of their panels may count on one.
-            Rounding::Planar { .. } | Rounding::Halved { .. } | Rounding::Layered { .. } if worst => f64::INFINITY,
+            Rounding::Planar { .. } | Rounding::Halved { .. } | Rounding::Layered { .. } | Rounding::Hybrid { .. } if worst => {
+                f64::INFINITY
+            }
             Rounding::Planar { len } => {
                 // A complex result's error is shared by its parts: half of the square falls on either tile.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt() / 2f64.sqrt();
@@ -205,6 +217,16 @@ impl Model<'_> {
                 of_tile = epsilon(len.log2()) * layers.sqrt() * template.norm / len.sqrt();
                 of_result = epsilon(len.log2() + layers + layers * layers / 24.0);
                 of_peak = GHOSTS * u;
+                sigma * u * template.largest
+            }
+            Rounding::Hybrid { len, columns, drift: [whole, partial] } => {
+                // As above, for columns. Where these repeat, so do the errors of their transforms; partial sums of a row of frequencies may be
+                // larger than what they come to.
+                let transforms = len.log2() * whole.max(template.norm * template.norm);
+                of_tile = sigma * u * ((transforms + partial) / (2.0 * len)).sqrt();
+                of_result = sigma * u * ((len.log2() + columns / 2.0 + 2.0) / 2.0).sqrt();
+                // Along one axis alone.
+                of_peak = 0.5 * GHOSTS * u;
                 sigma * u * template.largest
             }
             Rounding::Halved { len } => {

@@ -305,7 +305,7 @@ impl Columns<'_> {
             let x = 2 * strip * S::LANES;
             if x < columns {
                 let samples = Samples { from: &input[x..], pitch, beside: S::LANES };
-                let squares = samples.first::<S, N>(s, re, im, &twiddles[0], None);
+                let squares = samples.first::<S, N, true>(s, re, im, &twiddles[0], None);
                 energy += f64::from(s.total(squares));
                 largest = s.larger_magnitude(squares, largest);
                 after_first::<S, N>(s, re, im, twiddles);
@@ -350,7 +350,7 @@ impl Columns<'_> {
             first_back(s, re, im);
             before_last::<S, N>(s, re, im, twiddles);
             let wanted = Wanted { pitch, beside: (x + S::LANES < columns).then_some(S::LANES), rows, lanes: [S::LANES; 2] };
-            let peaks = wanted.last_back::<S, N>(s, re, im, &twiddles[0], &mut out[x..], None);
+            let peaks = wanted.last_back::<S, N, true>(s, re, im, &twiddles[0], &mut out[x..], None);
             largest = s.larger_magnitude(peaks, largest);
         }
         f64::from(f32::from_bits(s.largest(largest)))

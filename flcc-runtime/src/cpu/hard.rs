@@ -22,7 +22,7 @@ pub fn noise(seed: u64) -> impl FnMut() -> f32 {
 type Image = fn(usize, usize, f32) -> f32;
 
 /// Images by name; the first is nothing but noise.
-pub const IMAGES: [(&str, Image); 8] = [
+pub const IMAGES: [(&str, Image); 9] = [
     ("noise", |_, _, noise| noise),
     ("bytes", |_, _, noise| (noise * 255.0).floor()),
     ("a step", |_, x, noise| noise + if x > 70 { 50_000.0 } else { 0.0 }),
@@ -30,6 +30,7 @@ pub const IMAGES: [(&str, Image); 8] = [
     ("one bright pixel", |y, x, noise| if (y, x) == (20, 30) { 1e6 } else { 0.01 * noise }),
     ("one half constant", |y, _, noise| if y < 40 { 3.0 } else { noise }),
     ("a checkerboard of saturated squares", |y, x, noise| if (y / 16 + x / 16) % 2 == 0 { 255.0 } else { noise }),
+    ("stripes", |y, _, _| (y * y * 7919 % 1009) as f32 - 504.0),
     ("faint beside strong", |_, x, noise| if x % 120 < 60 { 1e-6 * noise } else { 1e3 * noise }),
 ];
 

@@ -499,7 +499,7 @@ impl Buffers<'_> {
         let twiddles = self.twiddles;
         for strip in 0..N / S::LANES {
             let samples = Samples { from: &samples.from[strip * S::LANES..], ..*samples };
-            let columns = samples.first::<S, N>(s, re, im, &twiddles[0], ahead.as_deref_mut());
+            let columns = samples.first::<S, N, true>(s, re, im, &twiddles[0], ahead.as_deref_mut());
             energy += f64::from(s.total(columns));
             largest = s.larger_magnitude(columns, largest);
             after_first::<S, N>(s, re, im, twiddles);
@@ -541,7 +541,7 @@ impl Buffers<'_> {
             let lanes = [room - x, room.saturating_sub(beside.saturating_add(x))].map(|room| room.min(S::LANES));
             let wanted = Wanted { pitch, beside: (x < columns[1]).then_some(beside), rows, lanes };
             let out = &mut out[strip * S::LANES..];
-            let peaks = wanted.last_back::<S, N>(s, re, im, &self.twiddles[0], out, ahead.as_deref_mut());
+            let peaks = wanted.last_back::<S, N, true>(s, re, im, &self.twiddles[0], out, ahead.as_deref_mut());
             largest = s.larger_magnitude(peaks, largest);
         }
         f64::from(f32::from_bits(s.largest(largest)))
@@ -606,9 +606,9 @@ pub(super) struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// The first stage down the columns, from the samples; returns the sum of squares of each column.
+    /// The first stage down the columns, from the samples; returns the sum of squares of each column, or zeros if they are not to be `JUDGED`.
     #[inline(always)]
-    pub(super) fn first<S: Simd, const N: usize>(
+    pub(super) fn first<S: Simd, const N: usize, const JUDGED: bool>(
         &self,
         s: S,
         re: &mut [S::Row],
@@ -617,14 +617,14 @@ impl Samples<'_> {
         ahead: Option<&mut Ahead>,
     ) -> S::Single {
         match first_radix(N) {
-            8 => self.first_of::<S, 8, N>(s, re, im, twiddles, ahead),
-            _ => self.first_of::<S, 4, N>(s, re, im, twiddles, ahead),
+            8 => self.first_of::<S, 8, N, JUDGED>(s, re, im, twiddles, ahead),
+            _ => self.first_of::<S, 4, N, JUDGED>(s, re, im, twiddles, ahead),
         }
     }
 
     /// The same by butterflies of `R` rows.
     #[inline(always)]
-    fn first_of<S: Simd, const R: usize, const N: usize>(
+    fn first_of<S: Simd, const R: usize, const N: usize, const JUDGED: bool>(
         &self,
         s: S,
         re: &mut [S::Row],
@@ -644,7 +644,9 @@ impl Samples<'_> {
             let mut x = [Complex::zero(s); R];
             for (q, x) in x.iter_mut().enumerate() {
                 *x = Complex { re: first[q], im: second[q] };
-                energy = x.square(s, energy);
+                if JUDGED {
+                    energy = x.square(s, energy);
+                }
             }
             dft(s, &mut x);
             twist(s, &mut x, twiddles, k);
@@ -669,9 +671,10 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The last stage up a strip of columns, to the results; returns the largest magnitude in each column.
+    /// The last stage up a strip of columns, to the results; returns the largest magnitude in each column, or zeros if they are not to be
+    /// `JUDGED`.
     #[inline(always)]
-    pub(super) fn last_back<S: Simd, const N: usize>(
+    pub(super) fn last_back<S: Simd, const N: usize, const JUDGED: bool>(
         &self,
         s: S,
         re: &[S::Row],
@@ -681,14 +684,14 @@ impl Wanted {
         ahead: Option<&mut Ahead>,
     ) -> S::Single {
         match first_radix(N) {
-            8 => self.last_back_of::<S, 8, N>(s, re, im, twiddles, out, ahead),
-            _ => self.last_back_of::<S, 4, N>(s, re, im, twiddles, out, ahead),
+            8 => self.last_back_of::<S, 8, N, JUDGED>(s, re, im, twiddles, out, ahead),
+            _ => self.last_back_of::<S, 4, N, JUDGED>(s, re, im, twiddles, out, ahead),
         }
     }
 
     /// The same by butterflies of `R` rows.
     #[inline(always)]
-    fn last_back_of<S: Simd, const R: usize, const N: usize>(
+    fn last_back_of<S: Simd, const R: usize, const N: usize, const JUDGED: bool>(
         &self,
         s: S,
         re: &[S::Row],
@@ -710,40 +713,34 @@ impl Wanted {
             }
             twist(s, &mut x, twiddles, k);
             dft(s, &mut x);
-            let mut parts = [[s.splat(0.0); R]; 2];
-            for (q, x) in x.iter().enumerate() {
-                largest = s.larger_magnitude(x.im, s.larger_magnitude(x.re, largest));
-                (parts[0][q], parts[1][q]) = (x.im, x.re);
+            if JUDGED {
+                for x in &x {
+                    largest = s.larger_magnitude(x.im, s.larger_magnitude(x.re, largest));
+                }
             }
-            let (at, step, count) = (k * self.pitch, m * self.pitch, self.rows.saturating_sub(k).div_ceil(m));
-            store_lanes(s, out, [at, step], parts[0], [count, self.lanes[0]]);
-            if let Some(beside) = self.beside {
-                store_lanes(s, out, [at + beside, step], parts[1], [count, self.lanes[1]]);
+            for (q, x) in x.iter().enumerate() {
+                let row = k + q * m;
+                if row < self.rows {
+                    store_lanes(s, out, row * self.pitch, x.im, self.lanes[0]);
+                    if let Some(beside) = self.beside {
+                        store_lanes(s, out, row * self.pitch + beside, x.re, self.lanes[1]);
+                    }
+                }
             }
         }
         largest
     }
 }
 
-/// So many lanes of the first `count` vectors to the values from `at`, `step` apart.
+/// So many lanes of a vector to the values from `at`.
 #[inline(always)]
-fn store_lanes<S: Simd, const R: usize>(
-    s: S,
-    out: &mut [f32],
-    [at, step]: [usize; 2],
-    vectors: [S::Single; R],
-    [count, lanes]: [usize; 2],
-) {
+fn store_lanes<S: Simd>(s: S, out: &mut [f32], at: usize, vector: S::Single, lanes: usize) {
     if lanes >= S::LANES {
-        s.store_apart(out, at, step, vectors, count);
-        return;
-    }
-    for (q, vector) in vectors.iter().enumerate() {
-        if q < count {
-            let mut row = [0.0; 16];
-            s.store_at(&mut row, 0, *vector);
-            out[at + q * step..][..lanes].copy_from_slice(&row[..lanes]);
-        }
+        s.store_at(out, at, vector);
+    } else {
+        let mut row = [0.0; 16];
+        s.store_at(&mut row, 0, vector);
+        out[at..][..lanes].copy_from_slice(&row[..lanes]);
     }
 }
 

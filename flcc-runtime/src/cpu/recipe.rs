@@ -14,6 +14,7 @@ use super::bytes::{self, Bytes};
 use super::direct::{self, Direct};
 use super::fourier::Fourier;
 use super::halved::{self, Halved};
+use super::hybrid::{self, Hybrid};
 use super::isa::{Isa, IsaSet};
 use super::kernel::{Kernel, KernelOp};
 use super::layered::{self, Layered};
@@ -49,6 +50,7 @@ enum EngineRecipe {
     Planar(planar::Layout),
     Layered(layered::Layout),
     Halved(halved::Layout),
+    Hybrid(hybrid::Layout),
     Separable,
 }
 
@@ -76,6 +78,7 @@ impl Recipe {
             EngineRecipe::Planar(layout) => (Engine::Planar(Planar::new(layout, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Layered(layout) => (Engine::Layered(Layered::new(layout, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Halved(layout) => (Engine::Halved(Halved::new(layout, &self.isas).ok_or_else(lacking)?), false),
+            EngineRecipe::Hybrid(layout) => (Engine::Hybrid(Hybrid::new(layout, &self.isas).ok_or_else(lacking)?), false),
             EngineRecipe::Separable => (Engine::Separable(Separable::new(template, &self.isas).ok_or_else(lacking)?), false),
         };
         let scheme = Scheme::new(spec, self.exact, rounds);
@@ -227,6 +230,15 @@ mod cost {
 
     /// Looking at one sample of a pair that is transformed where it lies, and what lines cost that were asked for too late.
     pub const REACH: f64 = 0.1;
+
+    /// What columns of a tile's width take of a pair that is transformed along rows, too.
+    pub const COLUMNS: f64 = 0.51;
+
+    /// The share of a direct kernel's multiply-adds that taps along rows of frequencies reach, whose samples lie across lines.
+    pub const TAPS: f64 = 0.55;
+
+    /// What it costs such transforms that tiles lie in buffers, and that their results are judged.
+    pub const BUFFERED: f64 = 1.15;
 
     /// A line's pair takes so many times that of a square one: the turns.
     pub const TURNS: f64 = 1.2;
@@ -526,7 +538,37 @@ impl FourierSolver {
                 bands.then_some(band).into_iter().chain([layout]).map(|layout| self.pair_offer(spec, layout, isas, isa)).collect()
             }
         };
-        layouts.flat_map(offers).collect()
+        let hybrids = hybrid_layouts(spec).into_iter().map(|layout| self.hybrid_offer(spec, layout, isas, isa));
+        layouts.flat_map(offers).chain(hybrids).collect()
+    }
+
+    /// An offer of transforms of columns with taps along rows.
+    fn hybrid_offer(&self, spec: &Spec, layout: hybrid::Layout, isas: IsaSet, isa: Isa) -> Offer {
+        let tile = covering(spec, [1, layout.outputs[0], layout.outputs[1]]);
+        let (tiling, template) = (Tiling::new(spec, tile), spec.template().padded());
+        let (gathered, results) = volumes(spec, tile);
+        let templates = spec.templates() as f64;
+        let inside = strips(spec, DType::F32) && wide(spec, tile) && spec.mode() == Mode::Valid;
+        let around = if inside {
+            gathered * cost::REACH
+        } else {
+            gathered * cost::GATHER + results * templates * cost::finish(spec.op().measure(), false)
+        };
+        let bands = tiling.count() as f64 * layout.outputs[0].div_ceil(layout.band()) as f64;
+        let columns = hybrid::Layout::half(tiling.largest()[2].max(hybrid::CHUNK)) as f64;
+        let transforms = cost::COLUMNS * cost::pair(layout.length, &isas) * columns / layout.length as f64;
+        let products = 4.0 * (layout.length * template[2]) as f64 * columns / (cost::TAPS * cost::multiply_adds(&isas, DType::F32));
+        let each = (transforms + products) * if inside { 1.0 } else { cost::BUFFERED };
+        let key = KernelKey {
+            op: "fourier".into(),
+            dtype: DType::F32.name().into(),
+            size: format!("columns{}", layout.length),
+            target: isa.name().into(),
+            tile: tile_name(spec, tile),
+        };
+        let recipe = Recipe { real: DType::F32, tile, isas, exact: false, engine: EngineRecipe::Hybrid(layout) };
+        let estimate_ns = bands * templates * each + around;
+        Offer { kernel: key, method: Method::Fourier, estimate_ns, eligible: Eligible::ByCost, recipe: solver::Recipe::Cpu(recipe) }
     }
 
     /// An offer of a transform that the whole result fits in.
@@ -675,6 +717,42 @@ fn pair_layout(spec: &Spec, length: usize) -> planar::Layout {
     let needed = [rows.div_ceil(outputs[0]), columns.div_ceil(2 * outputs[1])];
     let pairs = [0, 1].map(|axis| needed[axis].clamp(1, wanted[axis]));
     planar::Layout { length, line: false, outputs, pairs, template: [height, width] }
+}
+
+/// How transforms of columns may share out an image: bands as wide as the result where tiles are read and written where they lie, and
+/// tiles whose samples and results stay in the second-level cache.
+fn hybrid_layouts(spec: &Spec) -> Vec<hybrid::Layout> {
+    let [_, height, width] = spec.template().padded();
+    let ([_, rows, columns], begin) = (spec.mode_region().shape.padded(), spec.mode_region().origin[2]);
+    let mut layouts = Vec::new();
+    if width > hybrid::WIDEST || columns < hybrid::CHUNK {
+        return layouts;
+    }
+    for length in hybrid::LENGTHS.into_iter().filter(|&length| length >= height + length / 4) {
+        let band = length + 1 - height;
+        let layout = |bands: usize, across: usize| hybrid::Layout {
+            length,
+            outputs: [(bands * band).min(rows), across.min(columns)],
+            template: [height, width],
+        };
+        let bands = rows.div_ceil(band);
+        // Some tiles for each thread.
+        let strip = strips(spec, DType::F32).then(|| layout(bands.div_ceil(16).min(4), columns));
+        // The first tile of a row and the last are as wide as it takes, too.
+        let whole = |across: usize| {
+            let (first, last) = (across - begin % across, (begin + columns - 1) % across + 1);
+            columns <= across || first.min(last) >= hybrid::CHUNK
+        };
+        let across =
+            (0..16).map(|more| columns.div_ceil(columns.div_ceil(512)).next_multiple_of(16) + 16 * more).find(|&across| whole(across));
+        let tile = across.map(|across| layout(bands.min(if length == 64 { 2 } else { 1 }), across));
+        for layout in strip.into_iter().chain(tile) {
+            if !layouts.contains(&layout) {
+                layouts.push(layout);
+            }
+        }
+    }
+    layouts
 }
 
 /// The same for lines of `length * length` samples.

@@ -58,6 +58,11 @@ impl<'a> Strip<'a> {
         self.from([0; 3])
     }
 
+    /// From one row of samples to the next.
+    pub fn row(&self) -> usize {
+        self.pitch.row
+    }
+
     /// The elements from one of the samples on.
     fn from(&self, position: [usize; 3]) -> &'a [f32] {
         self.view.from_position([0, 1, 2].map(|axis| self.samples.begin[axis] as usize + position[axis]))
@@ -139,10 +144,10 @@ pub struct Seen {
 
 impl Seen {
     /// Of some outputs, of which this is the largest magnitude, of a template.
-    pub fn add(&mut self, largest: f32, template: &[f32]) {
-        let weight: f64 = template.iter().map(|tap| f64::from(tap.abs())).sum();
+    pub fn add<T: Real>(&mut self, largest: f64, template: &[T]) {
+        let weight: f64 = template.iter().map(|tap| tap.to_f64().abs()).sum();
         self.nonfinite |= !largest.is_finite();
-        self.within_reach |= f64::from(largest) > 2.0 * power_of_two(-<f32 as Real>::REACH) * weight;
+        self.within_reach |= largest > 2.0 * power_of_two(-<f32 as Real>::REACH) * weight;
     }
 
     /// Whether the samples are known to be finite, some of them within the reach, and none so large that a product or a sum was not
@@ -284,7 +289,7 @@ mod tests {
     fn outputs_tell_whether_samples_are_ordinary() {
         let told = |outputs: &[f32]| {
             let mut seen = Seen::default();
-            outputs.iter().for_each(|largest| seen.add(*largest, &[0.5, -1.5]));
+            outputs.iter().for_each(|largest| seen.add(f64::from(*largest), &[0.5, -1.5]));
             seen.ordinary()
         };
         let least = power_of_two(-<f32 as Real>::REACH) as f32;

@@ -23,6 +23,7 @@ use super::finish::{self, ChannelRow, Common, Constants, Rows, Width};
 use super::fourier::{Fourier, FourierScratch};
 use super::fused::{self, FusedScratch, Steps};
 use super::halved::{Halved, HalvedScratch};
+use super::hybrid::{self, Hybrid, HybridScratch};
 use super::isa::{self, IsaSet, Vectors};
 use super::layered::{self, Layered, LayeredScratch, Spectra};
 use super::planar::{Coming, Figure, Ground, Planar, PlanarScratch, Planes};
@@ -46,6 +47,8 @@ pub enum Engine<T: Real> {
     Layered(Layered),
     /// Transforms of one tile in f32, which is all of the result.
     Halved(Halved),
+    /// Transforms of columns in f32, taps along rows.
+    Hybrid(Hybrid),
     /// Lines along each axis.
     Separable(Separable<T>),
     /// The direct method for bytes; its sums are `f32`.
@@ -289,6 +292,7 @@ pub struct TileScratch<T: Real> {
     planar: Option<PlanarScratch>,
     layered: Option<LayeredScratch>,
     halved: Option<HalvedScratch>,
+    hybrid: Option<HybridScratch>,
     fused: Option<FusedScratch>,
     coarse: Option<CoarseScratch>,
     temporary: [Vec<T>; 2],
@@ -329,6 +333,7 @@ impl<T: Real> TileContext<T> {
             Engine::Planar(planar) => planar.layout().pitches(),
             Engine::Layered(layered) => layered.layout().pitches(),
             Engine::Halved(halved) => halved.layout().pitches(),
+            Engine::Hybrid(hybrid) => hybrid.layout().pitches(),
             Engine::Separable(separable) => separable.pitches(capacity),
             Engine::Bytes(bytes) => direct::pitches(&[bytes.kernel()], spec.template().padded(), capacity),
         };
@@ -381,7 +386,8 @@ impl<T: Real> TileContext<T> {
     /// of floats in f32.
     pub fn in_parts(mut self, always: bool) -> TileContext<T> {
         self.always_in_parts = always;
-        let engine = matches!(self.engine, Engine::Direct(_) | Engine::Fourier(_) | Engine::Planar(_) | Engine::Halved(_));
+        let engine =
+            matches!(self.engine, Engine::Direct(_) | Engine::Fourier(_) | Engine::Planar(_) | Engine::Halved(_) | Engine::Hybrid(_));
         let fused = matches!(self.fused, Some(Fused::Normalised(_))) && self.scheme.integers.is_none();
         if engine && fused && self.scheme.measure == Measure::Zncc && self.spec.accuracy() == Accuracy::Promised {
             self.coarse = Coarse::new(self.spec.template().padded());
@@ -477,6 +483,10 @@ impl<T: Real> TileContext<T> {
                 _ => None,
             },
             halved: self.halved_scratch(),
+            hybrid: match &self.engine {
+                Engine::Hybrid(hybrid) => Some(hybrid.scratch()),
+                _ => None,
+            },
             fused: match self.fused {
                 Some(Fused::Normalised(_)) => Some(FusedScratch::new(self.capacity, self.spec.template().padded())),
                 _ => None,
@@ -520,6 +530,7 @@ impl<T: Real> TileContext<T> {
             Engine::Planar(planar) => planar.scratch_bytes(),
             Engine::Layered(layered) => layered.scratch_bytes(),
             Engine::Halved(halved) => halved.scratch_bytes(),
+            Engine::Hybrid(hybrid) => hybrid.scratch_bytes(),
             Engine::Separable(separable) => 2 * size * separable.temporary_len(self.capacity),
         };
         let window = self.window_scratch();
@@ -551,6 +562,7 @@ impl<T: Real> TileContext<T> {
             Engine::Planar(planar) => self.spec.channels() * planar.spectrum_bytes(),
             Engine::Layered(layered) => layered.spectra_bytes(),
             Engine::Halved(halved) => halved.spectrum_bytes(),
+            Engine::Hybrid(hybrid) => hybrid.spectrum_bytes(),
             Engine::Bytes(bytes) => bytes.taps_bytes(),
             _ => values * size_of::<T>(),
         };
@@ -667,6 +679,7 @@ impl<T: Real> TileContext<T> {
                     Rounding::Layered { len: (length * length) as f64, layers: template[0] as f64 }
                 }
                 Engine::Halved(halved) => Rounding::Halved { len: (halved.layout().length * halved.layout().length) as f64 },
+                Engine::Hybrid(hybrid) => hybrid.rounding(&channels.clone().next().unwrap_or_default()),
             },
             weights: weights.values.as_deref(),
         };
@@ -690,6 +703,7 @@ impl<T: Real> TileContext<T> {
                 halved.prepare(values, &mut halved.scratch(), &mut spectrum);
                 Prepared::Planes(spectrum)
             }
+            Engine::Hybrid(hybrid) => Prepared::Planes(hybrid.prepare(values)),
             Engine::Separable(_) => Prepared::Lines(Lines::new(&self.factors(values, None)?)),
             Engine::Bytes(bytes) => Prepared::Taps(bytes.prepare(values)),
         })
@@ -766,6 +780,7 @@ impl<T: Real> TileContext<T> {
         let (samples, results) = match &self.engine {
             Engine::Planar(planar) => (2 * planar.layout().length.pow(2), 2.0),
             Engine::Halved(halved) => (halved.layout().length.pow(2), 1.0),
+            Engine::Hybrid(hybrid) => (2 * hybrid.layout().length, 2.0),
             Engine::Fourier(fourier) => (fourier.samples(), 1.0),
             _ => (0, 1.0),
         };
@@ -804,6 +819,7 @@ impl<T: Real> TileContext<T> {
         let AnyView::F32(view) = image else { return None };
         match &self.engine {
             Engine::Planar(planar) if !planar.layout().line => self.pair_strip(planar, view, tile, bound, scratch, rows)?,
+            Engine::Hybrid(hybrid) => self.hybrid_strip(hybrid, view, tile, bound, scratch, rows)?,
             Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, scratch, rows)?,
             _ => return None,
         }
@@ -881,14 +897,14 @@ impl<T: Real> TileContext<T> {
             let taps = T::singles(taps)?;
             let all_planes = if whole { rows(number, tile.place, z1 - z0) } else { None };
             if let Some(out) = all_planes {
-                seen.add(strip.correlate(direct, taps, [z0, 0, 0], [z1 - z0, height, width], out), taps);
+                seen.add(strip.correlate(direct, taps, [z0, 0, 0], [z1 - z0, height, width], out).into(), taps);
                 continue;
             }
             for z in z0..z1 {
                 let strip::Rows { out, pitch, plane } = rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]], 1)?;
                 let from = |y: usize, x: usize| (y - y0) * pitch + x - x0;
                 let within = strip::Rows { out: &mut out[from(top, left)..], pitch, plane };
-                seen.add(strip.correlate(direct, taps, [z, 0, 0], [1, height, width], within), taps);
+                seen.add(strip.correlate(direct, taps, [z, 0, 0], [1, height, width], within).into(), taps);
                 let edges = [[[y0, x0], [top, x1]], [[bottom, x0], [y1, x1]], [[top, x0], [bottom, left]], [[top, right], [bottom, x1]]];
                 for [begin, end] in edges.into_iter().filter(|[begin, end]| begin[0] < end[0] && begin[1] < end[1]) {
                     let (boundary, template, isas) = (self.spec.boundary(), [kh, kw], self.isas);
@@ -926,6 +942,36 @@ impl<T: Real> TileContext<T> {
             let Prepared::Planes(spectrum) = &template.prepared[0] else { return None };
             let rows = rows(number, tile.place, 1)?;
             if !strip.correlate(spectrum, work, [&mut *buffer, &mut *marks], rows) {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// That by transforms of columns, of a whole tile whose samples lie in the image.
+    fn hybrid_strip<'a>(
+        &self,
+        hybrid: &Hybrid,
+        view: &View<'_, f32>,
+        tile: &TileBox,
+        bound: &BoundTemplates<T>,
+        scratch: &mut TileScratch<T>,
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
+    ) -> Option<()> {
+        let (outputs, samples) = ([tile.shape[1], tile.shape[2]], self.tiling.samples(tile));
+        if tile.keep != tile.shape.map(|len| (0, len)) {
+            return None;
+        }
+        let (strip, work) = (Strip::new(view, samples)?, scratch.hybrid.as_mut()?);
+        for (number, template) in bound.templates.iter().enumerate() {
+            let Prepared::Planes(spectrum) = &template.prepared[0] else { return None };
+            let rows = rows(number, tile.place, 1)?;
+            let ground = Ground { input: strip.samples(), in_row: strip.row(), out: rows.out, out_row: rows.pitch };
+            hybrid.run(ground, spectrum, work, outputs, true);
+            // As of a direct kernel's results: these are complex.
+            let mut seen = strip::Seen::default();
+            seen.add((0.5 * work.result).sqrt(), &template.checked.values[0]);
+            if !(seen.ordinary() || strip.ordinary(hybrid.vectors())) {
                 return None;
             }
         }
@@ -1093,6 +1139,12 @@ impl<T: Real> TileContext<T> {
                 let ground = Ground { input, in_row: self.in_pitch.row, out, out_row: self.out_pitch.row };
                 halved.run(ground, template, work, [outputs[1], outputs[2]]);
             }
+            (Engine::Hybrid(hybrid), Prepared::Planes(template)) => {
+                let work = scratch.hybrid.as_mut().expect("made with the engine");
+                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else { unreachable!("tiles of f32") };
+                let ground = Ground { input, in_row: self.in_pitch.row, out, out_row: self.out_pitch.row };
+                hybrid.run(ground, template, work, [outputs[1], outputs[2]], false);
+            }
             (Engine::Fourier(fourier), Prepared::Spectrum(spectrum)) => {
                 let work = scratch.fourier.as_mut().expect("made with the engine");
                 if source != Source::Loaded {
@@ -1171,7 +1223,7 @@ impl<T: Real> TileContext<T> {
         let (template, Judged { doubt, largest: largest_tap }) = (last.template(), last.judged);
         let (window, shape) = (self.spec.template().padded(), last.tile.shape);
         let outputs = [shape[1], shape[2]];
-        let TileScratch { inputs, crosses, fused, planar, layered, halved, coarse: boxes, scale, .. } = scratch;
+        let TileScratch { inputs, crosses, fused, planar, layered, halved, hybrid, coarse: boxes, scale, .. } = scratch;
         let (input, cross, work) = (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, fused.as_mut()?);
         let checked = &template.checked;
         let exact = self.scheme.integers.map(|_| fused::Exact {
@@ -1187,9 +1239,15 @@ impl<T: Real> TileContext<T> {
             }
             (Engine::Layered(_), _, Some(work)) => (&work.figures[..], outputs, 1),
             (Engine::Halved(_), ..) => (halved.as_ref().map_or(&[][..], |work| std::slice::from_ref(&work.figure)), outputs, 1),
+            (Engine::Hybrid(engine), ..) => {
+                let chunks = hybrid::Layout::half(outputs[1]) / hybrid::CHUNK;
+                let figures = hybrid.as_ref().map_or(&[][..], |work| &work.figures[..]);
+                (figures, [engine.layout().band(), outputs[1]], chunks)
+            }
             _ => (&[][..], outputs, 1),
         };
-        let (rows, columns) = (outputs[0].div_ceil(pair_height), outputs[1].div_ceil(pair_width));
+        let hybrid = matches!(self.engine, Engine::Hybrid(_));
+        let (rows, columns) = (outputs[0].div_ceil(pair_height), if hybrid { pairs } else { outputs[1].div_ceil(pair_width) });
         let figure = |z: usize, row: usize, column: usize| {
             let plane = if let Engine::Layered(engine) = &self.engine { engine.layout().plane_of(z) } else { 0 };
             figures.get(plane + row * pairs + column).copied().unwrap_or_default()
@@ -1219,15 +1277,21 @@ impl<T: Real> TileContext<T> {
                 vectors.run(fused::Stack { depth: window[0], plane: z, input, pitches, samples, scratch: &mut *work });
             }
             for row in 0..rows {
+                // A vector that belongs to several pairs takes the highest limit.
+                work.limits.fill(0.0);
                 for column in 0..columns {
                     let figure = if figures.is_empty() { whole } else { figure(z, row, column) };
                     let (limit, _) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
                     let limit = limit.max(faint) + running * work.largest_row;
-                    // A vector that belongs to two pairs takes the higher limit.
-                    let (first, end) = (column * pair_width / lanes, ((column + 1) * pair_width).div_ceil(lanes).min(work.limits.len()));
-                    let shared = (column > 0 && !(column * pair_width).is_multiple_of(lanes)).then(|| work.limits[first]);
-                    work.limits[first..end].fill(limit);
-                    work.limits[first] = limit.max(shared.unwrap_or(0.0));
+                    let (places, width) = if hybrid {
+                        (hybrid::Layout::places(outputs[1], column), hybrid::CHUNK)
+                    } else {
+                        ([column * pair_width; 2], pair_width)
+                    };
+                    for begin in places {
+                        let end = (begin + width).div_ceil(lanes).min(work.limits.len());
+                        work.limits[begin / lanes..end].iter_mut().for_each(|most| *most = limit.max(*most));
+                    }
                 }
                 let (input, cross) = (&input[z * self.in_pitch.plane..], &mut cross[z * self.out_pitch.plane..]);
                 let (in_row, out_row) = (self.in_pitch.row, self.out_pitch.row);
