@@ -162,7 +162,7 @@ impl Job for Centre<'_> {
                     slack.fill(0.0);
                 }
                 let from = &view.from_position([at[0] + z, at[1] + y, at[2]])[..width];
-                // A row of a tile is too short for memory to foresee the next: a later one is asked for, line by line.
+                // A row of a tile is too short for memory to foresee the next: a later one is asked for, vector by vector.
                 let later = (y + AHEAD).min(height - 1);
                 let later = view.from_position([at[0] + z, at[1] + later, at[2]]).as_ptr();
                 for (number, (to, from)) in S::rows_mut(row).iter_mut().zip(S::rows(from)).enumerate() {

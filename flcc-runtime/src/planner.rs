@@ -282,8 +282,8 @@ impl Planner {
         Ok(Plan::new(spec.clone(), owner.clone(), fitting.swap_remove(chosen), runner_up, candidates))
     }
 
-    /// The plan that uses a kernel by its name, tile included, whatever the others would cost: two specs under one kernel
-    /// give the same bits where their regions overlap.
+    /// The plan that uses a kernel by its name, tile included, whatever the others would cost: two regions of one problem
+    /// under one kernel have the same bits where they overlap.
     ///
     /// # Errors
     /// No method offers that kernel for the spec, or the memory limit.

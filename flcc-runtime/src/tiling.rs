@@ -1,4 +1,4 @@
-//! The grid of tiles: anchored at the full result's origin, so that a tile is the same whatever region is asked for.
+//! The grid of tiles: anchored at the first output of the mode, so that a tile is the same whatever region is asked for.
 
 use flcc_core::spec::Spec;
 
@@ -66,8 +66,8 @@ impl Tiling {
         };
         let (whole, wanted) = (bounds(spec.mode_region()), bounds(spec.region()));
         let tile = tile.map(|length| length.max(1));
-        let first = [0, 1, 2].map(|axis| wanted[axis].0 / tile[axis]);
-        let counts = [0, 1, 2].map(|axis| wanted[axis].1.div_ceil(tile[axis]) - first[axis]);
+        let first = [0, 1, 2].map(|axis| (wanted[axis].0 - whole[axis].0) / tile[axis]);
+        let counts = [0, 1, 2].map(|axis| (wanted[axis].1 - whole[axis].0).div_ceil(tile[axis]) - first[axis]);
         Tiling { tile, first, counts, whole, wanted, template: spec.template().padded() }
     }
 
@@ -78,16 +78,16 @@ impl Tiling {
 
     /// The largest tile an axis, as cut to what the mode computes.
     pub fn largest(&self) -> [usize; 3] {
-        // Tiles inside are whole; the first and the last may be cut.
+        // Only the last may be cut.
         [0, 1, 2].map(|axis| {
-            let last = self.counts[axis].saturating_sub(1);
-            [0, last.min(1), last].map(|k| self.span(axis, k)).into_iter().map(|(begin, end)| end - begin).max().unwrap_or(0)
+            let (begin, end) = self.span(axis, 0);
+            end - begin
         })
     }
 
     fn span(&self, axis: usize, k: usize) -> (usize, usize) {
-        let begin = (self.first[axis] + k) * self.tile[axis];
-        (begin.max(self.whole[axis].0), (begin + self.tile[axis]).min(self.whole[axis].1))
+        let begin = self.whole[axis].0 + (self.first[axis] + k) * self.tile[axis];
+        (begin, (begin + self.tile[axis]).min(self.whole[axis].1))
     }
 
     /// A tile by its number, row-major.

@@ -154,6 +154,39 @@ fn edges_by_direct_kernels() {
     }
 }
 
+/// Tiles that are read and written where they lie give the bits that gathered ones do, whatever their samples: those of a region that
+/// cuts them.
+#[test]
+fn a_region_by_columns_is_the_slice_of_the_whole() {
+    for (case, spec) in ["corr:f32:230x400*17x19:valid", "zncc:f32:180x300*9x9:valid"].into_iter().enumerate() {
+        for special in [None, Some(f32::NAN), Some(f32::INFINITY), Some(0.0), Some(1e-30)] {
+            let mut problem = Problem::new(spec, case as u64);
+            if let (Some(special), Pixels::F32(samples)) = (special, &mut problem.image) {
+                match special.is_normal() {
+                    true => samples.iter_mut().for_each(|sample| *sample *= special),
+                    false => samples[7000] = special,
+                }
+            }
+            let planner = planner(2).method(Method::Fourier);
+            let offers = FourierSolver.offers(&problem.spec, planner.machine()).unwrap();
+            for offer in offers.iter().filter(|offer| offer.kernel.size.starts_with("columns")) {
+                let all = problem.run(&planner.plan_with_kernel(&problem.spec, &offer.kernel).unwrap());
+                let (inside, width) = (problem.spec.region().origin, problem.spec.region().shape.lengths()[1]);
+                for ([top, left], [height, columns]) in [([0, 0], [1, 1]), ([3, 70], [90, 33]), ([40, 1], [100, 200])] {
+                    let roi = format!("{},{}:{height}x{columns}", inside[1] + top, inside[2] + left);
+                    let part = problem.spec.clone().with_roi(Some(roi.parse().unwrap())).unwrap();
+                    let plan = planner.plan_with_kernel(&part, &offer.kernel).unwrap();
+                    let got = plan.execute(&[problem.image()], &[problem.template()], None).unwrap().remove(0);
+                    for (y, x) in (0..height).flat_map(|y| (0..columns).map(move |x| (y, x))) {
+                        let (got, whole) = (got.get(y * columns + x), all.get((top + y) * width + left + x));
+                        assert_eq!(got.to_bits(), whole.to_bits(), "{part} by {} with {special:?} at {y},{x}", offer.kernel);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Every offer of transforms in f32, by every tile: pairs side by side and one behind the other, cut tiles and planes, regions, one sample
 /// that is no number.
 #[test]

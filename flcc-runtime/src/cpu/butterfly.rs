@@ -43,6 +43,16 @@ pub fn twiddles(radix: usize, m: usize) -> Vec<[f32; 2]> {
     (0..m).flat_map(|k| (1..radix).map(move |q| [angle(k, q).cos() as f32, angle(k, q).sin() as f32])).collect()
 }
 
+/// Those of each stage of a transform before the last.
+pub fn stages(length: usize) -> Vec<Vec<[f32; 2]>> {
+    let mut rest = length;
+    let stage = |&radix: &usize| {
+        rest /= radix;
+        twiddles(radix, rest)
+    };
+    radices(length).iter().map(stage).collect()
+}
+
 /// A vector of complex numbers.
 #[derive(Clone, Copy)]
 pub struct Complex<S: Simd> {

@@ -268,6 +268,11 @@ impl Survey {
         self.panels().iter().map(|[_, square, _]| square / n).sum::<f64>() / self.count.max(1) as f64
     }
 
+    /// The mean square of a sample of the strongest of these panels.
+    pub fn largest_square(&self, n: f64) -> f64 {
+        self.panels().iter().map(|[_, square, _]| square / n).fold(0.0, f64::max)
+    }
+
     /// The mean square of the cross term, and the largest that it may have been: the largest norm of a panel of `n` samples.
     pub fn result(&self, n: f64) -> (f64, f64) {
         let squares: f64 = self.panels().iter().map(|[.., cross]| cross * cross).sum();

@@ -221,10 +221,9 @@ impl Model<'_> {
             }
             Rounding::Hybrid { len, columns, drift: [whole, partial] } => {
                 // As above, for columns. Where these repeat, so do the errors of their transforms; partial sums of a row of frequencies may be
-                // larger than what they come to.
-                let transforms = len.log2() * whole.max(template.norm * template.norm);
-                of_tile = sigma * u * ((transforms + partial) / (2.0 * len)).sqrt();
-                of_result = sigma * u * ((len.log2() + columns / 2.0 + 2.0) / 2.0).sqrt();
+                // larger than what they come to, and where the template's columns repeat as well some round the same way.
+                of_tile = sigma * u * ((len.log2() * whole + partial) / (2.0 * len)).sqrt();
+                of_result = sigma * u * ((len.log2() + columns / 2.0 + columns * columns / 24.0 + 2.0) / 2.0).sqrt();
                 // Along one axis alone.
                 of_peak = 0.5 * GHOSTS * u;
                 sigma * u * template.largest

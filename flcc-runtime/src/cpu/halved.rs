@@ -78,15 +78,10 @@ impl Halved {
             assert!(reach <= n, "outputs: expected at most {n} samples under them, got {reach}");
         }
         let vectors = Vectors::new(isas)?;
-        let mut rest = n;
-        let twiddles = butterfly::radices(n).iter().map(|&radix| {
-            rest /= radix;
-            butterfly::twiddles(radix, rest)
-        });
         let mut places = vec![0; n];
         (0..n).for_each(|place| places[butterfly::frequency(n, place)] = place);
         let opposites = (0..n).map(|place| places[(n - butterfly::frequency(n, place)) % n]).collect();
-        Some(Halved { layout, vectors, twiddles: twiddles.collect(), places, opposites })
+        Some(Halved { layout, vectors, twiddles: butterfly::stages(n), places, opposites })
     }
 
     /// How a tile is laid out.

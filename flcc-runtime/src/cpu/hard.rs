@@ -70,6 +70,7 @@ impl Ratios {
 
     /// Adds a panel whose error is granted this.
     pub fn add_granted(&mut self, kind: usize, error: f64, granted: f64, what: impl FnOnce() -> String) {
+        assert!(error.is_finite() && granted.is_finite(), "{}: error {error}, granted {granted}", what());
         if error > granted {
             panic!("{}: error {error:.2e}, granted {granted:.2e}", what());
         }

@@ -2,14 +2,14 @@
 //!
 //! Rows of a band are as many as a transform has samples. Its columns are transformed a vector of them at a time; of each frequency
 //! the row that they make is correlated with that frequency of the template's columns, product by product, as a direct kernel does; and
-//! the columns of that are transformed back. An output takes `4 kw` multiply-adds for the frequencies of its column where a direct kernel
-//! takes `kh kw` for itself and its neighbours, and half of a two-dimensional transform: nothing is transposed, no columns of outputs are lost at
-//! a tile's sides, and what goes wrong in one column stays within the template's width. With templates of 8 to 30 samples a side that is less
+//! the columns of that are transformed back. Of `n` samples a column gives `n + 1 - kh` outputs, each for `2 kw n / (n + 1 - kh)` multiply-adds where a
+//! direct kernel takes `kh kw`, and half of a two-dimensional transform: nothing is transposed, no columns of outputs are lost at
+//! a tile's sides, and what goes wrong in one column stays within the template's width. With templates of 8 to some 20 samples a side that is less
 //! than either. Source: overlap-save along one axis, as in T. G. Stockham, "High-speed convolution and correlation", 1966.
 //!
 //! The two halves of a tile's width are the real and the imaginary part, as in `planar.rs`. The halves may share some columns of
 //! outputs, and the last two bands some rows: nothing past a tile's own samples is ever read. NaN and infinities never get here when a tile was
-//! gathered; where it reads the image, they show in its energy.
+//! gathered; where it reads the image, they show in its results' mean square.
 
 use rustfft::num_complex::Complex64;
 
@@ -17,7 +17,7 @@ use super::aligned::Aligned;
 use super::butterfly::{self, Complex, LAST, dft};
 use super::doubt::Rounding;
 use super::isa::{self, IsaSet, Vectors};
-use super::planar::{Figure, Ground, Planes, Samples, Wanted, after_first, before_last, padded};
+use super::planar::{Figure, Ground, LINE, Planes, Samples, Wanted, after_first, before_last, padded};
 use super::simd::{Job, Simd};
 use crate::pad::Pitch;
 
@@ -38,7 +38,7 @@ const ASKED: usize = 2 * CHUNK;
 pub struct Layout {
     /// Samples of a transform: one of [`LENGTHS`].
     pub length: usize,
-    /// Outputs of a whole tile: height and width, at least [`CHUNK`].
+    /// Outputs of a whole tile: height, and width, which is at least [`CHUNK`].
     pub outputs: [usize; 2],
     /// Height and width of the template.
     pub template: [usize; 2],
@@ -73,8 +73,6 @@ impl Layout {
     }
 }
 
-/// Values of a line of the cache.
-const LINE: usize = 16;
 /// From one frequency's row of results to the next's.
 const RESULTS: usize = CHUNK + LINE;
 
@@ -93,7 +91,7 @@ pub struct HybridScratch {
     short: Aligned<f32>,
     /// A figure for each chunk of the tile computed last, band by band: of both halves.
     pub figures: Vec<Figure>,
-    /// The largest mean square of a column of that tile's results; not a number if some sample is not finite.
+    /// The largest mean square of a column of that tile's results; neither a number nor infinite unless all samples are finite.
     pub result: f64,
 }
 
@@ -115,12 +113,7 @@ impl Hybrid {
         assert!(rows <= length && columns <= WIDEST, "template: expected at most {length} x {WIDEST} samples, got {rows} x {columns}");
         assert!(width >= CHUNK, "outputs: expected at least {CHUNK} a row, got {width}");
         let vectors = Vectors::new(isas)?;
-        let mut rest = length;
-        let twiddles = butterfly::radices(length).iter().map(|&radix| {
-            rest /= radix;
-            butterfly::twiddles(radix, rest)
-        });
-        Some(Hybrid { layout, vectors, twiddles: twiddles.collect() })
+        Some(Hybrid { layout, vectors, twiddles: butterfly::stages(length) })
     }
 
     /// How a tile is laid out.
@@ -204,10 +197,12 @@ impl Hybrid {
         let rows = self.spectra(template);
         for (_, row) in rows.chunks(width).enumerate().filter(|(place, _)| butterfly::frequency(n, *place) <= n / 2) {
             for wave in 0..turns.len() {
-                let (mut sum, mut squares) = (Complex64::default(), 0.0);
-                for (x, value) in row.iter().enumerate() {
-                    sum += value * turns[wave * x % turns.len()];
+                let (mut sum, mut squares, mut at) = (Complex64::default(), 0.0, 0);
+                for value in row {
+                    sum += value * turns[at];
                     squares += sum.norm_sqr();
+                    at += wave;
+                    at -= if at >= turns.len() { turns.len() } else { 0 };
                 }
                 drift = [drift[0].max(sum.norm_sqr()), drift[1].max(squares)];
             }
@@ -215,13 +210,14 @@ impl Hybrid {
         drift
     }
 
-    /// How its cross terms with a template are rounded.
-    pub fn rounding(&self, template: &[f64]) -> Rounding {
+    /// How its cross terms with a template are rounded, if that is to be told.
+    pub fn rounding(&self, template: Option<&[f64]>) -> Rounding {
         let Layout { length, template: [_, columns], .. } = self.layout;
-        Rounding::Hybrid { len: length as f64, columns: columns as f64, drift: self.drift(template) }
+        let drift = template.map_or([0.0; 2], |template| self.drift(template));
+        Rounding::Hybrid { len: length as f64, columns: columns as f64, drift }
     }
 
-    /// The cross term of the first `outputs` (height and width, at least [`CHUNK`]) of a tile, and its figures; with `ahead`, its samples and
+    /// The cross term of the first `outputs` (height, and width, at least [`CHUNK`]) of a tile, and its figures; with `ahead`, its samples and
     /// outputs lie in an image and a result, and are asked for before they are used. Writes nothing but these outputs.
     pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut HybridScratch, outputs: [usize; 2], ahead: bool) {
         assert!(outputs[1] >= CHUNK, "outputs: expected at least {CHUNK} a row, got {}", outputs[1]);
@@ -466,6 +462,12 @@ impl Correlate<'_> {
                     sums[v][3] = s.mul_add(im, tap_re, sums[v][3]);
                 }
             }
+            if let Some([samples, outputs]) = asked {
+                for line in kw..ASKED / LINE {
+                    isa::ask_line::<false>(samples.wrapping_add(line * LINE));
+                    isa::ask_line::<true>(outputs.wrapping_add(line * LINE));
+                }
+            }
             let at = frequency * RESULTS + x;
             let to_re = &mut S::rows_mut(&mut results.re[at..])[..X];
             let to_im = &mut S::rows_mut(&mut results.im[at..])[..X];
@@ -532,7 +534,8 @@ mod tests {
             layout(64, [57, 64], [8, 8]),
             layout(64, [150, 131], [5, 3]),
             layout(64, [33, 129], [32, 24]),
-            layout(64, [64, 100], [1, 1]),
+            layout(64, [64, 100], [1, 3]),
+            layout(64, [56, 128], [9, 48]),
             layout(128, [97, 300], [32, 32]),
             layout(128, [200, 140], [9, 48]),
         ]
@@ -652,7 +655,17 @@ mod tests {
         }
     }
 
-    /// As the test of `planar.rs` that is called the same, and with columns of alternate sign, of image and template.
+    /// What is done to columns of image and template.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Columns {
+        AsTheyAre,
+        /// Their sign alternates.
+        Alternate,
+        /// They are all the same: those of the template, those of the image's left half, and all samples of its right half.
+        Equal,
+    }
+
+    /// As the test of `planar.rs` that is called the same, and with columns of alternate sign and with equal ones.
     #[test]
     fn errors_stay_within_their_estimate() {
         for isas in sets() {
@@ -661,30 +674,43 @@ mod tests {
                 if seed > 0 && ratios.enough() {
                     break;
                 }
-                for (layout, alternate) in layouts().into_iter().flat_map(|layout| [(layout, false), (layout, true)]) {
-                    errors_of(&layout, &isas, 100 * seed, alternate, &mut ratios);
+                for layout in layouts() {
+                    for columns in [Columns::AsTheyAre, Columns::Alternate, Columns::Equal] {
+                        errors_of(&layout, &isas, 100 * seed, columns, &mut ratios);
+                    }
                 }
             }
             ratios.judge(&format!("transforms of columns, {isas}"));
         }
     }
 
-    fn errors_of(layout: &Layout, isas: &IsaSet, seed: u64, alternate: bool, ratios: &mut Ratios) {
-        let sign = |x: usize| if alternate && !x.is_multiple_of(2) { -1.0 } else { 1.0 };
+    fn errors_of(layout: &Layout, isas: &IsaSet, seed: u64, columns: Columns, ratios: &mut Ratios) {
+        let sign = |x: usize| if columns == Columns::Alternate && !x.is_multiple_of(2) { -1.0 } else { 1.0 };
         let hybrid = Hybrid::new(*layout, isas).unwrap();
         let (in_pitch, pitch) = layout.pitches();
         let (mut scratch, mut out) = (hybrid.scratch(), Aligned::new(0.0, pitch.elements()));
         let [height, width] = layout.outputs;
         for (kind, (name, image)) in hard::IMAGES.iter().enumerate() {
             let mut tile = noise(seed + kind as u64 + 3);
-            let input = gathered(layout, |y, x| sign(x) as f32 * image(y, x, tile()));
+            let mut line = noise(seed + kind as u64 + 7);
+            let line: Vec<f32> = (0..height + layout.template[0]).map(|y| image(y, 0, line())).collect();
+            let input = gathered(layout, |y, x| match columns {
+                Columns::Equal if x < Layout::places(width, 0)[1] => line[y],
+                Columns::Equal => line[0],
+                _ => sign(x) as f32 * image(y, x, tile()),
+            });
             for smooth in [false, true] {
-                let mut template = hard::template(layout.template[0] * layout.template[1], smooth, noise(seed + kind as u64 + 50));
-                template.iter_mut().enumerate().for_each(|(k, tap)| *tap *= sign(k % layout.template[1]));
+                let [rows, across] = layout.template;
+                let mut template = hard::template(rows * across, smooth, noise(seed + kind as u64 + 50));
+                template.iter_mut().enumerate().for_each(|(k, tap)| *tap *= sign(k % across));
+                if columns == Columns::Equal && rows > 1 {
+                    let profile = hard::template(rows, smooth && rows > 2, noise(seed + kind as u64 + 60));
+                    template.iter_mut().enumerate().for_each(|(k, tap)| *tap = profile[k / across] / (across as f64).sqrt());
+                }
                 let expected = expected(layout, &input, &template);
                 let ground = Ground { input: &input, in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
                 hybrid.run(ground, &hybrid.prepare(&template), &mut scratch, layout.outputs, false);
-                let doubt = hard::doubt(&template, hybrid.rounding(&template));
+                let doubt = hard::doubt(&template, hybrid.rounding(Some(&template)));
                 let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
                 let chunks = Layout::half(width) / CHUNK;
                 let mut limits = vec![(0.0f64, 0.0); height * width];

@@ -172,12 +172,7 @@ impl Planar {
         }
         assert!(!layout.line || layout.outputs[1].is_multiple_of(layout.length), "outputs: expected whole rows, got {layout:?}");
         let vectors = Vectors::new(isas)?;
-        let mut rest = layout.length;
-        let twiddles = butterfly::radices(layout.length).iter().map(|&radix| {
-            rest /= radix;
-            butterfly::twiddles(radix, rest)
-        });
-        let mut planar = Planar { layout, vectors, twiddles: twiddles.collect(), turns: None };
+        let mut planar = Planar { layout, vectors, twiddles: butterfly::stages(layout.length), turns: None };
         if layout.line {
             let samples = layout.length * layout.length;
             let angle = |down: usize, x: usize| -TAU * ((down * x) % samples) as f64 / samples as f64;
@@ -372,7 +367,7 @@ impl Coming {
 }
 
 /// Values of a cache line.
-const LINE: usize = 16;
+pub(super) const LINE: usize = 16;
 
 /// What is asked for while a pair is transformed, a few lines at each step: its results, to be written, then the next pair's samples.
 pub(super) struct Ahead {

@@ -232,7 +232,7 @@ mod cost {
     pub const REACH: f64 = 0.1;
 
     /// What columns of a tile's width take of a pair that is transformed along rows, too.
-    pub const COLUMNS: f64 = 0.51;
+    pub const COLUMNS: f64 = 0.58;
 
     /// The share of a direct kernel's multiply-adds that taps along rows of frequencies reach, whose samples lie across lines.
     pub const TAPS: f64 = 0.55;
@@ -723,7 +723,7 @@ fn pair_layout(spec: &Spec, length: usize) -> planar::Layout {
 /// tiles whose samples and results stay in the second-level cache.
 fn hybrid_layouts(spec: &Spec) -> Vec<hybrid::Layout> {
     let [_, height, width] = spec.template().padded();
-    let ([_, rows, columns], begin) = (spec.mode_region().shape.padded(), spec.mode_region().origin[2]);
+    let [_, rows, columns] = spec.mode_region().shape.padded();
     let mut layouts = Vec::new();
     if width > hybrid::WIDEST || columns < hybrid::CHUNK {
         return layouts;
@@ -737,12 +737,9 @@ fn hybrid_layouts(spec: &Spec) -> Vec<hybrid::Layout> {
         };
         let bands = rows.div_ceil(band);
         // Some tiles for each thread.
-        let strip = strips(spec, DType::F32).then(|| layout(bands.div_ceil(16).min(4), columns));
-        // The first tile of a row and the last are as wide as it takes, too.
-        let whole = |across: usize| {
-            let (first, last) = (across - begin % across, (begin + columns - 1) % across + 1);
-            columns <= across || first.min(last) >= hybrid::CHUNK
-        };
+        let strip = (strips(spec, DType::F32) && spec.mode() == Mode::Valid).then(|| layout(bands.div_ceil(16).min(4), columns));
+        // The last tile of a row is as wide as it takes, too.
+        let whole = |across: usize| (columns - 1) % across + 1 >= hybrid::CHUNK;
         let across =
             (0..16).map(|more| columns.div_ceil(columns.div_ceil(512)).next_multiple_of(16) + 16 * more).find(|&across| whole(across));
         let tile = across.map(|across| layout(bands.min(if length == 64 { 2 } else { 1 }), across));

@@ -1,7 +1,7 @@
 //! The shortest way: correlation of f32 from the image's own rows to the result's own rows.
 //!
 //! For tiles as wide as the result. With NaN, infinities or magnitudes that need a scale among the samples the tile is computed again in the
-//! usual way, over what was written. A direct kernel keeps magnitudes above the reach that make all outputs finite: the usual way, which
+//! usual way, over what was written. Direct kernels and taps along rows keep magnitudes above the reach that make all outputs finite: the usual way, which
 //! scales, loses bits of samples some 38 powers of ten below these.
 //!
 //! By a direct kernel, where all samples lie in the image: the largest of its outputs tells what the samples are; only where that is too

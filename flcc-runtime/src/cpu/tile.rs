@@ -679,7 +679,7 @@ impl<T: Real> TileContext<T> {
                     Rounding::Layered { len: (length * length) as f64, layers: template[0] as f64 }
                 }
                 Engine::Halved(halved) => Rounding::Halved { len: (halved.layout().length * halved.layout().length) as f64 },
-                Engine::Hybrid(hybrid) => hybrid.rounding(&channels.clone().next().unwrap_or_default()),
+                Engine::Hybrid(hybrid) => hybrid.rounding(self.scheme.promise.and_then(|_| channels.clone().next()).as_deref()),
             },
             weights: weights.values.as_deref(),
         };
@@ -788,7 +788,9 @@ impl<T: Real> TileContext<T> {
         let share_in_doubt = |most: usize, reserve: f64| {
             let survey = vectors.run(coarse::Take { coarse, template: &parts.whole, input, in_row, outputs, most });
             let (result, peak) = survey.result(n);
-            let energy = survey.square(n) * samples as f64;
+            // Of transforms of columns it is the strongest one that counts.
+            let square = if matches!(self.engine, Engine::Hybrid(_)) { survey.largest_square(n) } else { survey.square(n) };
+            let energy = square * samples as f64;
             let limits = template.judged.doubt.at_peak(energy, BETWEEN * (results * result).sqrt(), results.sqrt() * LIKENESS * peak);
             survey.share_in_doubt(n, (reserve * limits.0, reserve * limits.1))
         };
@@ -1283,12 +1285,9 @@ impl<T: Real> TileContext<T> {
                     let figure = if figures.is_empty() { whole } else { figure(z, row, column) };
                     let (limit, _) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
                     let limit = limit.max(faint) + running * work.largest_row;
-                    let (places, width) = if hybrid {
-                        (hybrid::Layout::places(outputs[1], column), hybrid::CHUNK)
-                    } else {
-                        ([column * pair_width; 2], pair_width)
-                    };
-                    for begin in places {
+                    let places = if hybrid { hybrid::Layout::places(outputs[1], column) } else { [column * pair_width; 2] };
+                    let (places, width) = if hybrid { (&places[..], hybrid::CHUNK) } else { (&places[..1], pair_width) };
+                    for &begin in places {
                         let end = (begin + width).div_ceil(lanes).min(work.limits.len());
                         work.limits[begin / lanes..end].iter_mut().for_each(|most| *most = limit.max(*most));
                     }
