@@ -1,4 +1,4 @@
-//! For tests: images that are hard on rounding, and the largest error over what the model of `doubt.rs` grants it.
+//! For tests: instruction sets, images that are hard on rounding, and the largest error over what the model of `doubt.rs` grants it.
 //!
 //! `FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib errors_stay -- --nocapture` goes on with new noise until each of the tests
 //! has seen so many panels, and prints what it found.
@@ -6,6 +6,13 @@
 use flcc_core::measure::Measure;
 
 use super::doubt::{Doubt, Figures, Model, Promise, Rounding};
+use super::isa::{Isa, IsaSet};
+
+/// The instruction sets that transforms of our own are compiled for and this processor has.
+pub fn sets() -> Vec<IsaSet> {
+    let vectors = [Isa::Avx512, Isa::Avx2].into_iter().filter(|isa| isa.detected());
+    vectors.map(|isa| IsaSet::detect().restrict(isa)).collect()
+}
 
 /// Numbers in `-0.5..0.5`.
 pub fn noise(seed: u64) -> impl FnMut() -> f32 {

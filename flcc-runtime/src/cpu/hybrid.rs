@@ -518,14 +518,7 @@ impl Correlate<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::hard::{self, Ratios, noise};
-    use crate::cpu::isa::Isa;
-
-    /// The instruction sets that the transforms are compiled for and this processor has.
-    fn sets() -> Vec<IsaSet> {
-        let vectors = [Isa::Avx512, Isa::Avx2].into_iter().filter(|isa| isa.detected());
-        vectors.map(|isa| IsaSet::detect().restrict(isa)).collect()
-    }
+    use crate::cpu::hard::{self, Ratios, noise, sets};
 
     fn layouts() -> Vec<Layout> {
         let layout = |length, outputs, template| Layout { length, outputs, template };

@@ -339,15 +339,8 @@ mod tests {
 
     use super::*;
     use crate::cpu::doubt::Rounding;
-    use crate::cpu::hard::{self, Ratios, noise};
-    use crate::cpu::isa::Isa;
+    use crate::cpu::hard::{self, Ratios, noise, sets};
     use crate::cpu::transform::TileTransform;
-
-    /// The instruction sets that the transforms are compiled for and this processor has.
-    fn sets() -> Vec<IsaSet> {
-        let vectors = [Isa::Avx512, Isa::Avx2].into_iter().filter(|isa| isa.detected());
-        vectors.map(|isa| IsaSet::detect().restrict(isa)).collect()
-    }
 
     fn layouts() -> Vec<Layout> {
         let layout = |length, outputs, behind, template| Layout { length, outputs, behind, template };

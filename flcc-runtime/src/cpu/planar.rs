@@ -827,14 +827,8 @@ pub(super) fn first_back<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
 mod tests {
     use super::*;
     use crate::cpu::doubt::Rounding;
-    use crate::cpu::hard::{self, Ratios, noise};
+    use crate::cpu::hard::{self, Ratios, noise, sets};
     use crate::cpu::transform::TileTransform;
-
-    /// The instruction sets that the transforms are compiled for and this processor has.
-    fn sets() -> Vec<IsaSet> {
-        let vectors = [Isa::Avx512, Isa::Avx2].into_iter().filter(|isa| isa.detected());
-        vectors.map(|isa| IsaSet::detect().restrict(isa)).collect()
-    }
 
     /// A tile of noise, with what lies past its samples 0.
     fn gathered(layout: &Layout, mut sample: impl FnMut(usize, usize) -> f32) -> Aligned<f32> {
