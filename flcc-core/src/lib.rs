@@ -4,6 +4,7 @@
 //! computation of each of them is [`reference`](mod@reference), which every fast method is tested against.
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 pub mod boundary;
 pub mod dtype;
 pub mod error;
