@@ -484,9 +484,10 @@ fn transpose_back<T: Copy>(turned: &[T], turned_columns: usize, matrix: &mut [T]
     }
 }
 
-/// One-dimensional transforms, and the planners that make them: one of each type for the process, so that what was planned
-/// once is found again.
+/// One-dimensional transforms, each planned once for the process. Every length has a planner of its own: one that knows other lengths makes
+/// a transform of what it has, so that its last bits would depend on what was planned before.
 mod planned {
+    use std::collections::HashMap;
     use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
     use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
@@ -542,28 +543,60 @@ mod planned {
         }
     }
 
-    type Planners<T> = LazyLock<Mutex<(RealFftPlanner<T>, FftPlanner<T>)>>;
+    type Plans<T> = LazyLock<Mutex<HashMap<usize, T>>>;
+
+    /// The plan for a length, made if there is none yet.
+    fn found<T: Clone>(plans: &Plans<T>, length: usize, make: impl FnOnce() -> T) -> T {
+        plans.lock().unwrap_or_else(PoisonError::into_inner).entry(length).or_insert_with(make).clone()
+    }
 
     macro_rules! planned {
-        ($type:ty, $planners:ident) => {
-            static $planners: Planners<$type> = LazyLock::new(|| Mutex::new((RealFftPlanner::new(), FftPlanner::new())));
+        ($type:ty, $rows:ident, $axes:ident) => {
+            static $rows: Plans<Row<$type>> = LazyLock::new(Mutex::default);
+            static $axes: Plans<Axis<$type>> = LazyLock::new(Mutex::default);
 
             impl Planned for $type {
                 fn row(length: usize) -> Row<$type> {
-                    let (real, _) = &mut *$planners.lock().unwrap_or_else(PoisonError::into_inner);
-                    Row { forward: real.plan_fft_forward(length), inverse: real.plan_fft_inverse(length) }
+                    found(&$rows, length, || {
+                        let mut planner = RealFftPlanner::new();
+                        Row { forward: planner.plan_fft_forward(length), inverse: planner.plan_fft_inverse(length) }
+                    })
                 }
 
                 fn axis(length: usize) -> Axis<$type> {
-                    let (_, complex) = &mut *$planners.lock().unwrap_or_else(PoisonError::into_inner);
-                    Axis { forward: complex.plan_fft_forward(length), inverse: complex.plan_fft_inverse(length) }
+                    found(&$axes, length, || {
+                        let mut planner = FftPlanner::new();
+                        Axis { forward: planner.plan_fft_forward(length), inverse: planner.plan_fft_inverse(length) }
+                    })
                 }
             }
         };
     }
 
-    planned!(f32, SINGLE);
-    planned!(f64, DOUBLE);
+    planned!(f32, SINGLE_ROWS, SINGLE_AXES);
+    planned!(f64, DOUBLE_ROWS, DOUBLE_AXES);
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// A planner that knew 1944 would make the transform of 486 of other parts.
+        #[test]
+        fn bits_do_not_depend_on_what_was_planned_before() {
+            let _ = f64::axis(1944);
+            let _ = f64::row(1944);
+            let mut planned: Vec<Complex<f64>> = (0..486).map(|k| Complex::new((k as f64).sin(), (k as f64 * 0.7).cos())).collect();
+            let (mut fresh, mut row) = (planned.clone(), planned.iter().map(|value| value.re).collect::<Vec<f64>>());
+            f64::axis(486).forward.process(&mut planned);
+            FftPlanner::new().plan_fft_forward(486).process(&mut fresh);
+            assert_eq!(planned, fresh);
+            let real = f64::row(486);
+            let (mut ours, mut theirs) = (vec![Complex::default(); 244], vec![Complex::default(); 244]);
+            real.forward(&mut row.clone(), &mut ours, &mut vec![Complex::default(); real.scratch_len()]);
+            RealFftPlanner::new().plan_fft_forward(486).process(&mut row, &mut theirs).unwrap();
+            assert_eq!(ours, theirs);
+        }
+    }
 }
 
 #[cfg(test)]
