@@ -4,17 +4,26 @@
 /// Lanes: eight vectors of four, or four of eight.
 const LANES: usize = 32;
 
-/// The sum of a term of each value.
+/// Chunks that are added up before their lanes go to totals, so that many equal terms do not add up many equal roundings.
+const TOGETHER: usize = 64;
+
+/// The sum of a term of each value. A term goes through at most 70 roundings and one for each 2048 values.
 #[inline(always)]
 pub fn sum<V: Copy>(values: &[V], term: impl Fn(V) -> f64) -> f64 {
-    let mut lanes = [0.0f64; LANES];
+    let mut totals = [0.0f64; LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
-    for chunk in chunks {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
-            *lane += term(value);
+    for block in chunks.chunks(TOGETHER) {
+        let mut lanes = [0.0f64; LANES];
+        for chunk in block {
+            for (lane, &value) in lanes.iter_mut().zip(chunk) {
+                *lane += term(value);
+            }
+        }
+        for (total, lane) in totals.iter_mut().zip(lanes) {
+            *total += lane;
         }
     }
-    folded(lanes, |a, b| a + b) + rest.iter().map(|&value| term(value)).sum::<f64>()
+    folded(totals, |a, b| a + b) + rest.iter().map(|&value| term(value)).sum::<f64>()
 }
 
 /// The largest magnitude, NaN left out; 0 of no values.
@@ -56,5 +65,13 @@ mod tests {
             assert_eq!(largest(&values), n);
         }
         assert_eq!(largest(&[1.0, f64::NAN, -2.0]), 2.0);
+    }
+
+    /// A million equal terms, whose roundings are all alike: one after the other in each lane they were off by 2e-12.
+    #[test]
+    fn equal_terms_do_not_add_up_equal_roundings() {
+        let (value, count) = (0.1f64 + 1e-17, 1 << 20);
+        let off = (sum(&vec![value; count], |value| value) / (value * count as f64) - 1.0).abs();
+        assert!(off < 1e-13, "off by {off:e}");
     }
 }
