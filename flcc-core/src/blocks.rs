@@ -2,18 +2,28 @@
 //!
 //! A sum of `n` products taken one after the other is rounded `n` times, and where the roundings agree instead of averaging out (binary
 //! images, constant patches, one bright pixel on an even ground) it is off by `n` roundoffs. Sums are taken in blocks instead, blocks add up
-//! to subtotals and these to the sum, so that no product goes through more roundings than the conventions grant: `16 + √n` roundoffs of
-//! `|P| |t|`, by Cauchy-Schwarz, whatever the samples. Kernels on CPUs and GPUs follow [`Blocks::of`], and the error model asks it too.
+//! to subtotals and these to the sum. If product `j` goes through `m_j` roundings, the sum `Σ P_j t_j` is off by at most
+//! `u Σ m_j |P_j t_j| <= u |P| √(Σ (m_j t_j)²)`, whatever the samples; that is to be within what the conventions grant, `(16 + √n) u |P| |t|`.
+//!
+//! [`Blocks::strict`] keeps every `m_j` below that, so it serves every template. [`Blocks::even`] has fewer blocks and serves templates whose
+//! taps are spread about evenly, which is asked of each of them ([`Blocks::serve`]). Kernels on CPUs and GPUs follow both, and so does the
+//! error model.
 
-/// Longest block: a longer row of taps is cut.
+/// Longest piece of a row: a longer row of taps is cut.
 const LONGEST: usize = 32;
+/// Longest block of several rows, or of several planes.
+const MOST: usize = 64;
 /// Blocks that a row is cut into, the longer ones preferred: they divide what kernels of lines take together.
 const CUTS: [usize; 2] = [LONGEST, LONGEST / 2];
 
-/// Roundings that no product of a sum of so many may exceed: `16 + √n`, less one for rounding a sample and one for a tap to the type of the sum.
+/// Roundings that are granted to each product of a sum of so many: `16 + √n`, less one for rounding a sample and one for a tap to the type of
+/// the sum.
 pub fn granted(taps: usize) -> usize {
     14 + taps.isqrt()
 }
+
+/// The share of what is granted that even taps may take: others take more.
+const EVEN: f64 = 0.9;
 
 /// How the products of a template are taken together, in the order of its samples.
 ///
@@ -27,24 +37,50 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Those of a template of this depth, height and width: as few blocks as keep [`Blocks::chain`] within [`granted`].
-    pub fn of(template: [usize; 3]) -> Blocks {
+    /// Those that serve every template of this depth, height and width: as few blocks as keep every product within [`granted`].
+    pub fn strict(template: [usize; 3]) -> Blocks {
+        Blocks::of(template, &|blocks, template| blocks.chain(template) as f64)
+    }
+
+    /// Those that serve templates of even taps: as few blocks as keep the root mean square of roundings well within [`granted`].
+    pub fn even(template: [usize; 3]) -> Blocks {
+        Blocks::of(template, &|blocks, template| blocks.mean_square(template).sqrt() / EVEN)
+    }
+
+    /// Of the strict and the even ones those that serve these taps, in the order in which they are added up, with few blocks.
+    pub fn serving(template: [usize; 3], taps: &[f64]) -> Blocks {
+        let even = Blocks::even(template);
+        if even.serve(template, taps) { even } else { Blocks::strict(template) }
+    }
+
+    /// Whether a sum with these taps, in the order in which they are added up, is off by what is granted at most.
+    pub fn serve(&self, template: [usize; 3], taps: &[f64]) -> bool {
+        let (mut rounded, mut squares) = (0.0, 0.0);
+        for (tap, roundings) in taps.iter().zip(self.roundings(template)) {
+            rounded += (tap * f64::from(roundings)).powi(2);
+            squares += tap * tap;
+        }
+        rounded <= (granted(taps.len()) as f64).powi(2) * squares
+    }
+
+    /// The fewest whose `roundings` are granted.
+    fn of(template: [usize; 3], roundings: &dyn Fn(&Blocks, [usize; 3]) -> f64) -> Blocks {
         let [depth, height, width] = template.map(|side| side.max(1));
-        let plane = best(&cuts(height, width), [1, height, width]);
+        let plane = best(&cuts(height, width), [1, height, width], roundings);
         if depth == 1 {
             return plane;
         }
         // As in a plane alone, so that one body serves both; where that does not do, as it may be.
         let template = [depth, height, width];
         let stacked = |cut: Blocks| {
-            let most = if cut.rows >= height && cut.taps >= width { (LONGEST / (height * width)).clamp(1, depth) } else { 1 };
+            let most = if cut.rows >= height && cut.taps >= width { (MOST / (height * width)).clamp(1, depth) } else { 1 };
             (1..=most).map(move |planes| Blocks { planes, ..cut })
         };
-        let found = best(&stacked(plane).collect::<Vec<_>>(), template);
-        if found.chain(template) <= granted(depth * height * width) {
+        let found = best(&stacked(plane).collect::<Vec<_>>(), template, roundings);
+        if roundings(&found, template) <= granted(depth * height * width) as f64 {
             return found;
         }
-        best(&cuts(height, width).into_iter().flat_map(stacked).collect::<Vec<_>>(), template)
+        best(&cuts(height, width).into_iter().flat_map(stacked).collect::<Vec<_>>(), template, roundings)
     }
 
     /// Taps of a row that one block has at most: all of a row, or the row is cut.
@@ -91,38 +127,68 @@ impl Blocks {
 
     /// The most roundings that a product goes through, that of the product included: those of its block, of its subtotal and of the sum.
     pub fn chain(&self, template: [usize; 3]) -> usize {
-        let longest = self.lengths(template).max().unwrap_or(0);
-        let count = self.count(template);
-        longest + self.blocks.min(count) + count.div_ceil(self.blocks) - 2
+        let [block, subtotal, sum] = self.levels(template);
+        block + subtotal + sum - 2
     }
 
-    /// The same with as many blocks to a subtotal as keep the chain within what is granted; where none does, with the shortest chain.
-    fn in_subtotals(self, template: [usize; 3]) -> Blocks {
-        let (count, granted) = (self.count(template), granted(template.iter().product()));
-        let chain = |blocks: usize| Blocks { blocks, ..self }.chain(template);
-        let few = || (1..=count.isqrt() + 1).map(|subtotals| count.div_ceil(subtotals));
-        let found = few().find(|&blocks| chain(blocks) <= granted);
-        Blocks { blocks: found.or_else(|| few().min_by_key(|&blocks| chain(blocks))).unwrap_or(1), ..self }
+    /// How many roundings each product goes through, in order, that of the product included.
+    pub fn roundings(&self, template: [usize; 3]) -> impl Iterator<Item = u32> + use<> {
+        let (count, blocks) = (self.count(template), self.blocks);
+        // The first of several is taken as it is, the others are added to it.
+        let after = |place: usize, count: usize| if count == 1 { 0 } else { count - place.max(1) };
+        self.lengths(template).enumerate().flat_map(move |(number, length)| {
+            let (subtotal, place) = (number / blocks, number % blocks);
+            let of_subtotal = blocks.min(count - subtotal * blocks);
+            let later = after(place, of_subtotal) + after(subtotal, count.div_ceil(blocks));
+            (1..=length).rev().map(move |inside| (inside + later) as u32)
+        })
+    }
+
+    /// Products of the longest block, blocks of a subtotal, and subtotals.
+    fn levels(&self, [depth, height, width]: [usize; 3]) -> [usize; 3] {
+        let longest = self.taps.min(width) * self.rows.min(height) * self.planes.min(depth);
+        let count = self.count([depth, height, width]);
+        [longest, self.blocks.min(count), count.div_ceil(self.blocks)]
+    }
+
+    /// The mean square of the roundings that products go through, about: as if all blocks and subtotals were as long as the longest.
+    fn mean_square(&self, template: [usize; 3]) -> f64 {
+        let levels = self.levels(template).map(|length| length as f64);
+        let mean = levels.iter().map(|length| (length - 1.0) / 2.0).sum::<f64>() + 1.0;
+        mean * mean + levels.iter().map(|length| (length * length - 1.0) / 12.0).sum::<f64>()
+    }
+
+    /// The same with one subtotal where `roundings` are within what is granted, else with as many as have the fewest roundings.
+    fn in_subtotals(self, template: [usize; 3], roundings: &dyn Fn(&Blocks, [usize; 3]) -> f64) -> Blocks {
+        let count = self.count(template);
+        let with = |blocks: usize| roundings(&Blocks { blocks, ..self }, template);
+        if with(count) <= granted(template.iter().product()) as f64 {
+            return Blocks { blocks: count, ..self };
+        }
+        let few = (2..=count.isqrt() + 1).map(|subtotals| count.div_ceil(subtotals));
+        Blocks { blocks: few.min_by(|&a, &b| with(a).total_cmp(&with(b))).unwrap_or(count), ..self }
     }
 }
 
 /// How the rows of a plane may be taken together or cut.
 fn cuts(height: usize, width: usize) -> Vec<Blocks> {
-    let most = if width <= LONGEST { (LONGEST / width).min(height) } else { 0 };
+    let most = if width <= LONGEST { (MOST / width).min(height) } else { 0 };
     let whole = (1..=most).map(|rows| Blocks { taps: width, rows, planes: 1, blocks: 1 });
     whole.chain(CUTS.into_iter().filter(|&taps| taps < width).map(|taps| Blocks { taps, rows: 1, planes: 1, blocks: 1 })).collect()
 }
 
-/// The fewest blocks whose chain is granted, and of those the fewest subtotals; where none is, the shortest chain.
-fn best(candidates: &[Blocks], template: [usize; 3]) -> Blocks {
-    let granted = granted(template.iter().product());
+/// The fewest blocks whose roundings are granted, and of those the fewest subtotals; where none is, the fewest roundings.
+fn best(candidates: &[Blocks], template: [usize; 3], roundings: &dyn Fn(&Blocks, [usize; 3]) -> f64) -> Blocks {
+    let granted = granted(template.iter().product()) as f64;
+    let rank = |blocks: &Blocks| {
+        let count = blocks.count(template);
+        ((roundings(blocks, template) - granted).max(0.0), count, count.div_ceil(blocks.blocks))
+    };
+    let better = |a: &(f64, usize, usize), b: &(f64, usize, usize)| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2)));
     candidates
         .iter()
-        .map(|blocks| blocks.in_subtotals(template))
-        .min_by_key(|blocks| {
-            let (chain, count) = (blocks.chain(template), blocks.count(template));
-            (chain.saturating_sub(granted), count, count.div_ceil(blocks.blocks))
-        })
+        .map(|blocks| blocks.in_subtotals(template, roundings))
+        .min_by(|a, b| better(&rank(a), &rank(b)))
         .expect("a row is cut, or it is not")
 }
 
@@ -130,50 +196,65 @@ fn best(candidates: &[Blocks], template: [usize; 3]) -> Blocks {
 mod tests {
     use super::*;
 
-    /// Adds up a product in the block, the subtotal and the sum that it belongs to, and counts its roundings one by one.
-    fn longest_chain(blocks: &Blocks, template: [usize; 3]) -> usize {
-        let lengths: Vec<usize> = blocks.lengths(template).collect();
-        assert_eq!(lengths.iter().sum::<usize>(), template.iter().product::<usize>(), "{blocks:?} of {template:?}");
-        assert_eq!(lengths.len(), blocks.count(template), "{blocks:?} of {template:?}");
-        let subtotals: Vec<&[usize]> = lengths.chunks(blocks.blocks).collect();
-        let mut longest = 0;
-        for (number, subtotal) in subtotals.iter().enumerate() {
-            // The first of several is taken as it is, the others are added.
-            let after = |place: usize, count: usize| if count == 1 { 0 } else { count - place.max(1) };
-            for (place, &length) in subtotal.iter().enumerate() {
-                longest = longest.max(length + after(place, subtotal.len()) + after(number, subtotals.len()));
-            }
-        }
-        longest
+    fn shapes() -> impl Iterator<Item = [usize; 3]> {
+        let large =
+            [[1, 1, 5000], [1, 1, 123_456], [1, 100, 100], [1, 1024, 1024], [100, 100, 100], [2, 300, 7], [1, 2000, 3], [3000, 1, 1]];
+        let small = (1..=12).flat_map(|d| (1..=40).flat_map(move |h| (1..=70).map(move |w| [d, h, w])));
+        small.chain(large)
     }
 
     #[test]
     fn no_product_goes_through_more_roundings_than_are_granted() {
-        let large =
-            [[1, 1, 5000], [1, 1, 123_456], [1, 100, 100], [1, 1024, 1024], [100, 100, 100], [2, 300, 7], [1, 2000, 3], [3000, 1, 1]];
-        let small = (1..=12).flat_map(|d| (1..=40).flat_map(move |h| (1..=70).map(move |w| [d, h, w])));
-        for template in small.chain(large) {
-            let blocks = Blocks::of(template);
-            let chain = longest_chain(&blocks, template);
-            assert!(chain <= blocks.chain(template), "{blocks:?} of {template:?}: {chain}");
-            let granted = granted(template.iter().product());
-            assert!(blocks.chain(template) <= granted, "{blocks:?} of {template:?}: {} of {granted}", blocks.chain(template));
+        for template in shapes() {
+            let (strict, n) = (Blocks::strict(template), template.iter().product::<usize>());
+            let longest = strict.roundings(template).max().unwrap() as usize;
+            assert!(longest <= strict.chain(template), "{strict:?} of {template:?}: {longest}");
+            assert!(strict.chain(template) <= granted(n), "{strict:?} of {template:?}: {}", strict.chain(template));
         }
     }
 
     #[test]
-    fn small_templates_are_one_block_and_squares_few() {
-        let count = |template: [usize; 3]| Blocks::of(template).count(template);
-        assert_eq!([[1, 2, 2], [1, 3, 3], [1, 4, 4], [1, 1, 16], [2, 2, 2]].map(count), [1; 5]);
-        assert_eq!([[1, 5, 5], [1, 8, 8], [1, 16, 16]].map(count), [2, 4, 16]);
+    fn blocks_hold_every_product_once() {
+        for (template, blocks) in shapes().flat_map(|template| [Blocks::strict, Blocks::even].map(|of| (template, of(template)))) {
+            let n = template.iter().product::<usize>();
+            assert_eq!(blocks.lengths(template).sum::<usize>(), n, "{blocks:?} of {template:?}");
+            assert_eq!(blocks.lengths(template).count(), blocks.count(template), "{blocks:?} of {template:?}");
+            assert_eq!(blocks.roundings(template).count(), n, "{blocks:?} of {template:?}");
+        }
     }
 
-    /// A body with the rows of a square written out serves volumes too: these cut their planes in the same way.
+    #[test]
+    fn even_taps_are_served_by_fewer_blocks() {
+        for template in shapes() {
+            let (even, strict) = (Blocks::even(template), Blocks::strict(template));
+            let ones = vec![1.0; template.iter().product()];
+            assert!(even.serve(template, &ones), "{even:?} of {template:?}");
+            assert!(even.count(template) <= strict.count(template), "{even:?} {strict:?} of {template:?}");
+        }
+        let count = |template: [usize; 3]| [Blocks::even(template).count(template), Blocks::strict(template).count(template)];
+        assert_eq!(
+            [[1, 4, 4], [1, 5, 5], [1, 8, 8], [3, 3, 3], [5, 5, 5], [1, 1, 64]].map(count),
+            [[1, 1], [1, 2], [2, 4], [1, 2], [5, 10], [2, 4]]
+        );
+    }
+
+    #[test]
+    fn a_template_of_one_tap_needs_the_strict_ones() {
+        let mut taps = vec![1e-6; 25];
+        taps[0] = 1.0;
+        assert_eq!(Blocks::serving([1, 5, 5], &taps), Blocks::strict([1, 5, 5]));
+        taps.reverse();
+        assert_eq!(Blocks::serving([1, 5, 5], &taps), Blocks::even([1, 5, 5]));
+    }
+
+    /// A body with the rows of a square written out serves volumes too: these cut their planes in the same way, and have no subtotals.
     #[test]
     fn planes_of_volumes_are_cut_as_planes_are() {
-        for (side, depth) in (2..=12).flat_map(|side| (2..=40).map(move |depth| (side, depth))) {
-            let (plane, volume) = (Blocks::of([1, side, side]), Blocks::of([depth, side, side]));
-            assert_eq!((volume.taps, volume.rows), (plane.taps, plane.rows), "{depth} planes of {side}x{side}");
+        for (side, depth) in (2..=8).flat_map(|side| (1..=side).map(move |depth| (side, depth))) {
+            let (plane, template) = (Blocks::even([1, side, side]), [depth, side, side]);
+            let volume = Blocks::even(template);
+            assert_eq!((volume.taps, volume.rows), (plane.taps, plane.rows), "{template:?}");
+            assert!(volume.blocks >= volume.count(template), "{template:?}: {volume:?}");
         }
     }
 }

@@ -7,9 +7,12 @@
 //! rows as the block go straight up to the steady rows, around a loop of these, and down again; lower ones loop over all
 //! input rows, with a `match` on the span.
 //!
-//! Whatever the span, the block and the loop, one output adds its products in one order (dz, then i, then j, ascending; bodies of one row
-//! take taps a vector apart together) in one accumulator, so its bits do not depend on where it lies.
+//! Whatever the span, the register block and the loop, one output adds its products in one order (dz, then i, then j, ascending; bodies of
+//! one row take taps a vector apart together), so its bits do not depend on where it lies. It does so in blocks of products
+//! (`flcc_core::blocks`): after each, an accumulator goes to its subtotal and begins again with zero, and full subtotals go to the total. Where
+//! a block ends depends on the template row, not on the input row: accumulator rows of one register block end theirs at different times.
 
+use flcc_core::blocks::Blocks;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
@@ -65,7 +68,7 @@ pub fn instance(name: &str, of: &Body) -> TokenStream {
 }
 
 /// The function of a body: walks the tile in blocks of `rows x vectors`, then of half as many and of one vector. A body of written-out taps
-/// leaves templates that are not square to `of`, the function that all widths share. Planes come last: a block needs one new plane of
+/// leaves templates that are not square, or whose products are not added up in the blocks of even taps, to `of`, the function that all widths share. Planes come last: a block needs one new plane of
 /// samples where the block before was the same of the plane before, and the others are in the cache.
 ///
 /// A block of one vector takes more than half the time of one of four: its loads and its few sums keep the multipliers waiting. So
@@ -75,9 +78,11 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
     let name = format_ident!("{}", body.name);
     let others = match (body.taps, of) {
         (Taps::Unrolled(width), Some(of)) => {
-            let (width, of) = (number(width), format_ident!("{}", of.name));
+            let (rows, of) = (number(rows_together(width)), format_ident!("{}", of.name));
+            let width = number(width);
             quote! {
-                if tile.kernel_shape[1] != #width {
+                let subtotals = tile.blocks.count(tile.kernel_shape) > tile.blocks.blocks();
+                if tile.kernel_shape[1] != #width || tile.blocks.rows() != #rows || subtotals {
                     return #of(tile);
                 }
             }
@@ -104,6 +109,7 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
     // The widest first; each ends a row of which no more is left than it has columns, and more than the next has.
     let mut blocks = vec![("wide", body.vectors), ("half", body.vectors / 2)];
     blocks.retain(|(_, vectors)| *vectors > 1);
+    let room = number(2 * body.rows * body.lanes() * body.vectors);
     let functions: TokenStream =
         blocks.iter().chain(&[("narrow", 1)]).map(|(name, vectors)| block(body, &format_ident!("{name}"), *vectors)).collect();
     let nexts = blocks.iter().skip(1).map(|(_, vectors)| *vectors).chain([1]);
@@ -115,13 +121,13 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
             quote! {
                 while x + #span <= columns {
                     for z in 0..depth {
-                        #name(tile, &mut largest, z, y, x);
+                        #name(tile, room, &mut largest, z, y, x);
                     }
                     x += #span;
                 }
                 if columns > x + #less && columns >= #span && !tile.accumulate {
                     for z in 0..depth {
-                        #name(tile, &mut largest, z, y, columns - #span);
+                        #name(tile, room, &mut largest, z, y, columns - #span);
                     }
                     x = columns;
                 }
@@ -138,6 +144,9 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
             let [depth, height, width] = tile.out_shape;
             let columns = if tile.within { width } else { width.next_multiple_of(#lanes) };
             let end = if tile.within { height - #rows } else { height };
+            // Subtotals and totals of a register block, in memory: registers are for sums.
+            let mut room = [0.0; #room];
+            let room: &mut [#float; #room] = black_box(&mut room);
             #largest
             for y in (0..height).step_by(#rows) {
                 let y = y.min(end);
@@ -146,7 +155,7 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
                 while x < columns {
                     let place = x.min(columns - #lanes);
                     for z in 0..depth {
-                        narrow(tile, &mut largest, z, y, place);
+                        narrow(tile, room, &mut largest, z, y, place);
                     }
                     x += #lanes;
                 }
@@ -171,21 +180,6 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     };
     let zero: TokenStream =
         (0..rows).flat_map(|r| (0..vectors).map(move |c| acc(r, c))).map(|acc| quote!(let mut #acc = isa::zero();)).collect();
-    let start: TokenStream = (0..rows)
-        .map(|r| {
-            let at = number(r);
-            let loads: TokenStream = (0..vectors)
-                .map(|c| {
-                    let (acc, at) = (acc(r, c), number(c * lanes));
-                    quote!(#acc = isa::load(row, #at);)
-                })
-                .collect();
-            quote! {
-                let row: &[#float; #span] = head(&out[#at * tile.out_row..]);
-                #loads
-            }
-        })
-        .collect();
     let finish: TokenStream = (0..rows)
         .map(|r| {
             let at = number(r);
@@ -198,16 +192,42 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
                     }
                 })
                 .collect();
+            let sums: TokenStream = (0..vectors)
+                .map(|c| {
+                    let (acc, at) = (acc(r, c), number(c * lanes));
+                    quote!(#acc = isa::add(#acc, isa::load(row, #at));)
+                })
+                .collect();
             quote! {
                 let row: &mut [#float; #span] = head_mut(&mut out[#at * tile.out_row..]);
+                if tile.accumulate {
+                    #sums
+                }
                 #stores
             }
         })
         .collect();
+    let last: TokenStream = (0..rows).map(|r| last_block(body, vectors, r)).collect();
+    let ended: TokenStream = (0..rows).map(|r| end_block(body, vectors, r, &of_planes(body))).collect();
+    let rolled = |tokens: &dyn Fn(usize) -> TokenStream| -> TokenStream {
+        if body.taps == Taps::Rolled { (0..rows).map(tokens).collect() } else { quote!() }
+    };
+    let counts = rolled(&|r| {
+        let (blocks, subtotals) = (format_ident!("blocks_{r}"), format_ident!("subtotals_{r}"));
+        quote!(let (mut #blocks, mut #subtotals) = (0, 0);)
+    });
     let weights = match body.op {
         Op::Correlate => quote!(),
         Op::AbsDiff => quote!(let weights = &tile.weights[dz * height * width..][..height * width];),
     };
+    let cut = match body.taps {
+        Taps::Rolled => quote!(let cut = tile.blocks.taps();),
+        Taps::Unrolled(_) => quote!(),
+    };
+    let rows_left = rolled(&|r| {
+        let left = format_ident!("left_{r}");
+        quote!(let mut #left = tile.blocks.rows();)
+    });
     let bytes = number(lanes * vectors * body.dtype.size());
     let vector = if body.op == Op::Correlate { quote!(isa::Vector) } else { quote!(()) };
     // Asked for with the first rows of samples, a few at a time: results and new samples of the next plane, or of the blocks below, which
@@ -240,11 +260,11 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     let input_rows = match body.taps {
         Taps::Unrolled(width) => square(body, vectors, width, &line),
         Taps::Rolled if rows == 1 => {
-            let steady = span_arm(body, vectors, 0, 0);
+            let only = span_arm(body, vectors, 0, 0);
             quote! {
                 for i in 0..height {
                     #line
-                    #steady
+                    #only
                 }
             }
         }
@@ -262,25 +282,31 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     };
     quote! {
         #features
-        fn #name(tile: &mut Tile<'_, #float>, largest: &mut #vector, z: usize, y: usize, x: usize) {
+        fn #name(tile: &mut Tile<'_, #float>, room: &mut [#float], largest: &mut #vector, z: usize, y: usize, x: usize) {
             let [depth, height, _] = tile.kernel_shape;
             let width = #width;
+            #cut
+            #counts
+            let mut planes_left = tile.blocks.planes();
             // From the samples and outputs of this block to those that are asked for.
             let planes = tile.out_shape[0] > 1;
             let (coming, next) = if planes { (depth * tile.in_plane, tile.out_plane) } else { (#coming, #next) };
             let next = z * tile.out_plane + y * tile.out_row + x + next;
             #at_once
             #zero
-            if tile.accumulate {
-                let out = &tile.out[z * tile.out_plane + y * tile.out_row + x..];
-                #start
-            }
             for dz in 0..depth {
                 let plane = &tile.input[(z + dz) * tile.in_plane + y * tile.in_row + x..];
                 let template = &tile.template[dz * height * width..][..height * width];
                 #weights
+                #rows_left
                 #input_rows
+                planes_left -= 1;
+                if planes_left == 0 && dz + 1 < depth {
+                    planes_left = tile.blocks.planes();
+                    #ended
+                }
             }
+            #last
             let out = &mut tile.out[z * tile.out_plane + y * tile.out_row + x..];
             #finish
         }
@@ -289,57 +315,157 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
 
 /// The input rows of a block under a template of `height` rows, one after the other.
 fn square(body: &Body, vectors: usize, height: usize, line: &TokenStream) -> TokenStream {
-    let last_row = body.rows - 1;
+    let (last_row, together) = (body.rows - 1, rows_together(height));
     (0..height + last_row)
         .map(|i| {
-            let arm = span_arm(body, vectors, (i + 1).saturating_sub(height), i.min(last_row));
+            let (first, last) = ((i + 1).saturating_sub(height), i.min(last_row));
+            let arm = span_arm(body, vectors, first, last);
+            let ends = |r: &usize| (i + 1 - r) % together == 0 && i + 1 - r < height;
+            let begins = |r: usize| if i + 1 - r == together { Begins::If(quote!(dz == 0)) } else { Begins::Never };
+            let ended: TokenStream = (first..=last).filter(ends).map(|r| end_block(body, vectors, r, &begins(r))).collect();
             let i = number(i);
             quote! {
                 {
                     let i: usize = #i;
                     #line
                     #arm
+                    #ended
                 }
             }
         })
         .collect()
 }
 
+/// Rows of a square's plane in one block.
+fn rows_together(width: usize) -> usize {
+    Blocks::even([1, width, width]).rows()
+}
+
+/// Whether a block is the first of its subtotal.
+enum Begins {
+    /// It is not.
+    Never,
+    /// If this holds.
+    If(TokenStream),
+    /// The count of blocks tells, and whether the subtotal is full.
+    Counted,
+}
+
+/// That of blocks that end with planes.
+fn of_planes(body: &Body) -> Begins {
+    match body.taps {
+        Taps::Rolled => Begins::Counted,
+        Taps::Unrolled(width) if rows_together(width) < width => Begins::Never,
+        Taps::Unrolled(_) => Begins::If(quote!(dz + 1 == tile.blocks.planes())),
+    }
+}
+
+/// What ends the block of an accumulator row: it goes to its subtotal, and that, if it is full, to its total.
+fn end_block(body: &Body, vectors: usize, r: usize, begins: &Begins) -> TokenStream {
+    let (blocks, subtotals) = (format_ident!("blocks_{r}"), format_ident!("subtotals_{r}"));
+    let (float, lanes) = (format_ident!("{}", body.dtype.name()), body.lanes());
+    let (span, [sub, total]) = (number(lanes * vectors), places(body, vectors, r));
+    let each = |tokens: &dyn Fn(Ident, Literal) -> TokenStream| -> TokenStream {
+        (0..vectors).map(|c| tokens(acc(r, c), number(c * lanes))).collect()
+    };
+    let take = each(&|acc, at| quote!(isa::store(sub, #at, #acc);));
+    let add = each(&|acc, at| quote!(isa::store(sub, #at, isa::add(#acc, isa::load(sub, #at)));));
+    let zero = each(&|acc, _| quote!(#acc = isa::zero();));
+    let add = match begins {
+        Begins::Never => add,
+        Begins::If(first) => quote!(if #first { #take } else { #add }),
+        Begins::Counted => quote!(if #blocks == 0 { #take } else { #add }),
+    };
+    let take_all = each(&|_, at| quote!(isa::store(total, #at, isa::load(sub, #at));));
+    let add_all = each(&|_, at| quote!(isa::store(total, #at, isa::add(isa::load(sub, #at), isa::load(total, #at)));));
+    let full = match begins {
+        Begins::Counted => quote! {
+            #blocks += 1;
+            if #blocks == tile.blocks.blocks() {
+                let (subs, totals) = room.split_at_mut(#total);
+                let (sub, total): (&[#float; #span], &mut [#float; #span]) = (head(&subs[#sub..]), head_mut(totals));
+                if #subtotals == 0 {
+                    #take_all
+                } else {
+                    #add_all
+                }
+                #blocks = 0;
+                #subtotals += 1;
+            }
+        },
+        _ => quote!(),
+    };
+    quote! {
+        let sub: &mut [#float; #span] = head_mut(&mut room[#sub..]);
+        #add
+        #zero
+        #full
+    }
+}
+
+/// What ends the last block of an accumulator row: its subtotal and its total are added to it.
+fn last_block(body: &Body, vectors: usize, r: usize) -> TokenStream {
+    let (float, lanes) = (format_ident!("{}", body.dtype.name()), body.lanes());
+    let span = number(lanes * vectors);
+    let [sub, total] = places(body, vectors, r);
+    let levels = match body.taps {
+        Taps::Rolled => {
+            let (blocks, subtotals) = (format_ident!("blocks_{r}"), format_ident!("subtotals_{r}"));
+            vec![(quote!(#blocks > 0), sub), (quote!(#subtotals > 0), total)]
+        }
+        Taps::Unrolled(width) if rows_together(width) < width => vec![(quote!(true), sub)],
+        Taps::Unrolled(_) => vec![(quote!(tile.blocks.planes() < depth), sub)],
+    };
+    let added = levels.into_iter().map(|(there, at)| {
+        let sums = (0..vectors).map(|c| {
+            let (acc, at) = (acc(r, c), number(c * lanes));
+            quote!(#acc = isa::add(#acc, isa::load(part, #at));)
+        });
+        quote! {
+            if #there {
+                let part: &[#float; #span] = head(&room[#at..]);
+                #(#sums)*
+            }
+        }
+    });
+    quote!(#(#added)*)
+}
+
+/// Where the subtotal and the total of an accumulator row lie.
+fn places(body: &Body, vectors: usize, r: usize) -> [Literal; 2] {
+    let span = body.lanes() * vectors;
+    [number(r * span), number((body.rows + r) * span)]
+}
+
 /// The input rows of a block under a template of at least as many rows: up, steady, down.
 fn tall(body: &Body, vectors: usize, line: &TokenStream) -> TokenStream {
     let last_row = body.rows - 1;
+    let row = |first: usize, last: usize, i: &TokenStream| {
+        let arm = span_arm(body, vectors, first, last);
+        quote! {
+            {
+                let i: usize = #i;
+                #line
+                #arm
+            }
+        }
+    };
     let up: TokenStream = (0..last_row)
         .map(|last| {
-            let arm = span_arm(body, vectors, 0, last);
             let i = number(last);
-            quote! {
-                {
-                    let i: usize = #i;
-                    #line
-                    #arm
-                }
-            }
+            row(0, last, &quote!(#i))
         })
         .collect();
     let down: TokenStream = (1..=last_row)
         .map(|first| {
-            let arm = span_arm(body, vectors, first, last_row);
             let below = number(first - 1);
-            quote! {
-                {
-                    let i = height + #below;
-                    #line
-                    #arm
-                }
-            }
+            row(first, last_row, &quote!(height + #below))
         })
         .collect();
-    let steady = span_arm(body, vectors, 0, last_row);
-    let begin = number(last_row);
+    let (begin, steady) = (number(last_row), row(0, last_row, &quote!(i)));
     quote! {
         #up
         for i in #begin..height {
-            #line
             #steady
         }
         #down
@@ -369,6 +495,28 @@ fn walk(body: &Body, vectors: usize, line: &TokenStream) -> TokenStream {
             }
         }
     }
+}
+
+/// The ends of blocks after some taps of an input row, up to `begin` of its `width`: of all rows that it feeds where a row of taps is cut, else of those
+/// that have `left` no template row of their block.
+fn ends(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStream {
+    (first..=last)
+        .map(|r| {
+            let (left, back, ended) = (format_ident!("left_{r}"), number(r), end_block(body, vectors, r, &Begins::Counted));
+            quote! {
+                let ends = begin < width || {
+                    #left -= 1;
+                    #left == 0 && {
+                        #left = tile.blocks.rows();
+                        i + 1 - #back < height
+                    }
+                };
+                if ends {
+                    #ended
+                }
+            }
+        })
+        .collect()
 }
 
 /// One input row, `line`, into the accumulator rows `first..=last`.
@@ -421,14 +569,22 @@ fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStre
                     rows
                 })
                 .collect();
-            let tap = tap(body, vectors, first, last, &quote!(j), 0);
-            let (begin, apart) = if shares_vectors(body) { (quote!(begin), apart(body, vectors)) } else { (quote!(0), quote!()) };
+            let (tap, ends) = (tap(body, vectors, first, last, &quote!(j), 0), ends(body, vectors, first, last));
+            let apart = if shares_vectors(body) { apart(body, vectors) } else { quote!(let (mut begin, mut taken) = (0, 0);) };
             quote! {
                 #template_rows
                 #apart
-                for (j, line) in (#begin..width).zip(line[#begin..].windows(#span)) {
-                    let line: &[#float; #span] = head(line);
-                    #tap
+                loop {
+                    let end = width.min(begin + cut - taken);
+                    for (j, line) in (begin..end).zip(line[begin..].windows(#span)) {
+                        let line: &[#float; #span] = head(line);
+                        #tap
+                    }
+                    (begin, taken) = (end, 0);
+                    #ends
+                    if begin == width {
+                        break;
+                    }
                 }
             }
         }
@@ -444,7 +600,7 @@ fn shares_vectors(body: &Body) -> bool {
     body.rows == 1 && body.op == Op::Correlate && body.isa != Isa::Portable
 }
 
-/// Those taps of the only row, from `begin = 0` on.
+/// Those taps of the only row, from `begin = 0` on, and how many of them were `taken` into the block at hand.
 fn apart(body: &Body, vectors: usize) -> TokenStream {
     let float = format_ident!("{}", body.dtype.name());
     let lanes = body.lanes();
@@ -471,14 +627,27 @@ fn apart(body: &Body, vectors: usize) -> TokenStream {
             }
         })
         .collect();
+    let (apart, ended) = (number(APART), end_block(body, vectors, 0, &Begins::Counted));
     quote! {
-        let mut begin = 0;
+        let (mut begin, mut taken) = (0, 0);
+        // Columns of taps in a block: all of them, or a part, for a row is cut into pieces that these divide or that divide these.
+        let columns = cut.min(#all) / #apart;
         while begin + #all <= width {
             let taps: &[#float; #all] = head(&t_0[begin..]);
-            for (j, line) in (0..#step).zip(line[begin..].windows(#reach)) {
-                let line: &[#float; #reach] = head(line);
-                #taps
-                #products
+            let mut from = 0;
+            while from < #step {
+                let to = #step.min(from + columns);
+                for (j, line) in (from..to).zip(line[begin + from..].windows(#reach)) {
+                    let line: &[#float; #reach] = head(line);
+                    #taps
+                    #products
+                }
+                taken += (to - from) * #apart;
+                from = to;
+                if taken == cut && begin + #apart * from < width {
+                    taken = 0;
+                    #ended
+                }
             }
             begin += #all;
         }

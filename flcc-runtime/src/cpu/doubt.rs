@@ -24,6 +24,10 @@ pub struct Figures {
     pub drift: f64,
     /// Largest magnitude of the values.
     pub largest: f64,
+    /// Of a sum in blocks: the norm of the values, each times the roundings that its product goes through.
+    pub varying: f64,
+    /// Of a sum in blocks: the sum of the magnitudes of the values' partial sums, over the root of their number.
+    pub constant: f64,
 }
 
 impl Figures {
@@ -50,7 +54,7 @@ impl Figures {
                 most = most.max(lanes::largest(values.as_ref()));
             }
         });
-        Figures { norm: squares.sqrt(), drift: 0.0, largest: most }
+        Figures { norm: squares.sqrt(), largest: most, ..Figures::default() }
     }
 }
 
@@ -64,12 +68,17 @@ pub enum Rounding {
         /// Products are added as they are, not rounded before.
         fused: bool,
     },
-    /// So many terms of lines of so many samples together.
+    /// In blocks of products (`flcc_core::blocks`), of taps that were rounded so that their sum stayed what it was (`direct::rounded`).
+    Blocks {
+        /// Products are added as they are, not rounded before.
+        fused: bool,
+    },
+    /// So many terms of lines, whose products go through so many roundings together.
     Separable {
         /// Terms.
         terms: f64,
-        /// Samples of one term's lines.
-        lines: f64,
+        /// Roundings of one term's lines, and of its factors.
+        chain: f64,
     },
     /// Transforms of so many samples.
     Fourier {
@@ -163,13 +172,21 @@ impl Model<'_> {
         };
         let u = self.roundoff;
         let half = f64::EPSILON / 2.0;
-        let budget = 0.8 * promise.error / if self.measure == Measure::Nssd { 2.0 } else { 1.0 };
+        // The cross term counts twice in nssd, whose template is not of norm 1.
+        let budget = 0.8 * promise.error * if self.measure == Measure::Nssd { template.norm / 2.0 } else { 1.0 };
         let (rest, worst) = (0.2 * promise.error, promise.deviations.is_none());
         let sigma = promise.deviations.unwrap_or(1.0) * SPREAD;
         let sums_share = if worst { 64.0 * half / rest } else { 16.0 * half / rest };
         // Error of the cross term: `of_square * sqrt(ii) + of_energy * sqrt(energy)`, and what depends on the tile.
         let (mut of_tile, mut of_result, mut of_peak, mut of_energy) = (0.0, 0.0, 0.0, 0.0);
         let of_square = match self.rounding {
+            Rounding::Blocks { fused } => {
+                // The worst case, of whatever samples: a sample is rounded once, a tap by at most two roundoffs of its neighbours.
+                let products = if fused { 0.0 } else { template.norm };
+                of_energy = u * (template.varying + 2.0 * template.norm + products);
+                let centred = u * (template.constant + template.norm + template.largest / self.taps.sqrt() + products);
+                if self.measure == Measure::Zncc { centred } else { u * template.norm }
+            }
             Rounding::Direct { .. } if worst => self.taps * u * template.norm,
             // Taps are rounded, and products where they are not fused.
             Rounding::Direct { balanced: false, .. } => {
@@ -182,9 +199,9 @@ impl Model<'_> {
                 let products = if fused { 0.0 } else { template.norm / self.taps.sqrt() };
                 sigma * u * template.drift.hypot(products) + u * template.largest / self.taps.sqrt()
             }
-            Rounding::Separable { terms, lines } => {
-                let rounding = if worst { u * lines * terms } else { sigma * u * (lines * terms).sqrt() };
-                (rounding + u) * template.norm
+            Rounding::Separable { terms, chain } => {
+                // The worst case: the norms of the terms add up to the root of their number times the template's at most.
+                (u * (chain + terms) * terms.sqrt() + u) * template.norm
             }
             Rounding::Fourier { len } if worst => {
                 // No variances: the sum of both is at most the root of twice the sum of their squares.

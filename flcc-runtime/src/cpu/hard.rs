@@ -54,10 +54,15 @@ pub fn template(count: usize, smooth: bool, mut noise: impl FnMut() -> f32) -> V
 
 /// When the model doubts f32 results of a template, at 8 standard deviations.
 pub fn doubt(template: &[f64], rounding: Rounding) -> Doubt {
+    doubt_of(template.len(), &Figures::of([template].into_iter()), rounding)
+}
+
+/// The same of a template of so many taps with these figures.
+pub fn doubt_of(taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
     let promise = Some(Promise { error: 1e-5, deviations: Some(8.0) });
     let roundoff = f64::from(f32::EPSILON) / 2.0;
-    let model = Model { measure: Measure::Zncc, promise, roundoff, taps: template.len() as f64, rounding, weights: None };
-    model.doubt(&Figures::of([template].into_iter()))
+    let model = Model { measure: Measure::Zncc, promise, roundoff, taps: taps as f64, rounding, weights: None };
+    model.doubt(figures)
 }
 
 /// Errors over what is granted to them.

@@ -1,7 +1,7 @@
 //! Instruction sets: their names, which of them this machine has, and the vector operations kernels are made of.
 //!
 //! For each instruction set and type there is one module of the same functions over its `Vector`: `zero`, `splat`,
-//! `load`, `store`, `mul_add`, `abs_diff`, and on x86 `settled`. Kernel bodies call these and hold no `unsafe`. A load names the array it reads
+//! `load`, `store`, `mul_add`, `add`, `abs_diff`, and on x86 `settled`. Kernel bodies call these and hold no `unsafe`. A load names the array it reads
 //! and a place in it; the check that the place lies inside folds away when both are constants. Bytes have a module of their
 //! own, `avx512vnni_u8`: their products are sums of four. Those of AMX are of whole tiles, in `amx.rs`.
 
@@ -217,7 +217,7 @@ fn short(len: usize, need: usize) -> ! {
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86 {
     ($(#[$doc:meta])* $module:ident, $features:literal, $float:ty, $vector:ident, $register:ident, $lanes:literal,
-     $zero:ident, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $sub:ident, |$value:ident| $abs:expr,
+     $zero:ident, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $add:ident, $sub:ident, |$value:ident| $abs:expr,
      |$a:ident, $b:ident| $larger:expr) => {
         $(#[$doc])*
         #[cfg(target_arch = "x86_64")]
@@ -269,6 +269,13 @@ macro_rules! x86 {
                 $mul_add(a, b, c)
             }
 
+            /// `a + b`.
+            #[inline]
+            #[target_feature(enable = $features)]
+            pub fn add(a: Vector, b: Vector) -> Vector {
+                $add(a, b)
+            }
+
             /// The vector, computed by now: the compiler does not put off past a branch what it takes.
             #[inline]
             #[target_feature(enable = $features)]
@@ -301,28 +308,28 @@ macro_rules! x86 {
 x86! {
     /// AVX-512, 16 `f32`.
     avx512_f32, "avx512f", f32, __m512, zmm_reg, 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps,
-    _mm512_fmadd_ps, _mm512_sub_ps, |value| _mm512_abs_ps(value),
+    _mm512_fmadd_ps, _mm512_add_ps, _mm512_sub_ps, |value| _mm512_abs_ps(value),
     |a, b| _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)))
 }
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX-512, 8 `f64`.
     avx512_f64, "avx512f", f64, __m512d, zmm_reg, 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd,
-    _mm512_fmadd_pd, _mm512_sub_pd, |value| _mm512_abs_pd(value),
+    _mm512_fmadd_pd, _mm512_add_pd, _mm512_sub_pd, |value| _mm512_abs_pd(value),
     |a, b| _mm512_castsi512_pd(_mm512_max_epi64(_mm512_castpd_si512(a), _mm512_castpd_si512(b)))
 }
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX2 and FMA, 8 `f32`.
     avx2_f32, "avx2,fma", f32, __m256, ymm_reg, 8, _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
-    _mm256_fmadd_ps, _mm256_sub_ps, |value| _mm256_andnot_ps(_mm256_set1_ps(-0.0), value),
+    _mm256_fmadd_ps, _mm256_add_ps, _mm256_sub_ps, |value| _mm256_andnot_ps(_mm256_set1_ps(-0.0), value),
     |a, b| _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)))
 }
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX2 and FMA, 4 `f64`.
     avx2_f64, "avx2,fma", f64, __m256d, ymm_reg, 4, _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd,
-    _mm256_fmadd_pd, _mm256_sub_pd, |value| _mm256_andnot_pd(_mm256_set1_pd(-0.0), value),
+    _mm256_fmadd_pd, _mm256_add_pd, _mm256_sub_pd, |value| _mm256_andnot_pd(_mm256_set1_pd(-0.0), value),
     |a, b| {
         let greater = _mm256_cmpgt_epi64(_mm256_castpd_si256(a), _mm256_castpd_si256(b));
         _mm256_blendv_pd(b, a, _mm256_castsi256_pd(greater))
@@ -485,6 +492,12 @@ macro_rules! portable {
             #[inline(always)]
             pub fn mul_add(a: Vector, b: Vector, c: Vector) -> Vector {
                 std::array::from_fn(|l| if FUSED { a[l].mul_add(b[l], c[l]) } else { a[l] * b[l] + c[l] })
+            }
+
+            /// `a + b`.
+            #[inline(always)]
+            pub fn add(a: Vector, b: Vector) -> Vector {
+                std::array::from_fn(|l| a[l] + b[l])
             }
 
             /// `|a - b|`.

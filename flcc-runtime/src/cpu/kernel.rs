@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use flcc_core::blocks::Blocks;
 use flcc_core::dtype::DType;
 
 use super::bytes::ByteTile;
@@ -30,6 +31,8 @@ pub struct Tile<'a, T> {
     pub weights: &'a [T],
     /// Depth, height and width of the template; ones in front for fewer axes.
     pub kernel_shape: [usize; 3],
+    /// How products are added up: the blocks that its taps are added up in.
+    pub blocks: Blocks,
     /// The output; `out[z, y, x]` is `out[z * out_plane + y * out_row + x]`.
     pub out: &'a mut [T],
     /// From one output row to the next.
@@ -38,7 +41,7 @@ pub struct Tile<'a, T> {
     pub out_plane: usize,
     /// Depth, height and width of the output; ones in front for fewer axes.
     pub out_shape: [usize; 3],
-    /// Whether to add to what is in `out`; else that is overwritten without being read.
+    /// Whether to add the sums to what is in `out`; else that is overwritten without being read.
     pub accumulate: bool,
     /// Whether nothing past `out_shape` may be written, nor read past what it needs.
     pub within: bool,

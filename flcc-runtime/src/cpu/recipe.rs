@@ -1,5 +1,6 @@
 //! The CPU's solvers: which engine, which type, which tile. A recipe is cheap; building it makes transforms and buffers.
 
+use flcc_core::blocks;
 use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
 use flcc_core::extent::Mode;
@@ -85,7 +86,7 @@ impl Recipe {
         let settled = T::DTYPE == DType::F64 && matches!(self.engine, EngineRecipe::Direct(_));
         let (closer, careful) = if scheme.promise.is_some() && scheme.integers.is_none() && !settled {
             let careful = self.careful(spec, scheme, short).ok_or_else(lacking)?;
-            let near = T::DTYPE == DType::F32 && spec.template().len() * spec.channels() <= longest(spec) && !short;
+            let near = T::DTYPE == DType::F32 && spec.template().len() * spec.channels() <= NEAR && serves_in_single(spec) && !short;
             (if near { self.closer(spec, scheme, careful.capacity) } else { None }, Some(careful))
         } else {
             (None, None)
@@ -145,9 +146,13 @@ fn in_doubt(spec: &Spec, length: usize) -> f64 {
 /// Samples of a template from which on transforms in f64 are faster than multiply-adds in f64.
 const LARGE: usize = 600;
 
-/// Samples of a template beyond which a sequential sum in f32 leaves too much in doubt: fewer where the template has a mean, which adds up.
-fn longest(spec: &Spec) -> usize {
-    if spec.op().measure() == Measure::Zncc { 1200 } else { 600 }
+/// Samples of a template up to which parts in doubt are tried by multiply-adds in f32 first: of larger ones transforms in f64 take less time.
+const NEAR: usize = 1200;
+
+/// Whether direct sums in f32 keep promised scores of templates of this size: in the worst case they take half of what a cross term may.
+fn serves_in_single(spec: &Spec) -> bool {
+    let counted = if spec.op().measure() == Measure::Nssd { 2.0 } else { 1.0 };
+    counted * f64::from(f32::EPSILON) / 2.0 * blocks::granted(spec.template().len()) as f64 <= 0.4e-5
 }
 
 /// The largest magnitude of a pixel of an integer type.
@@ -443,15 +448,14 @@ fn direct_key(kernel: &Kernel, spec: &Spec, tile: [usize; 3]) -> KernelKey {
 /// The type that the direct method computes in.
 fn direct_type(spec: &Spec, exact: bool) -> DType {
     let (cross, _) = integer_bounds(spec);
-    let taps = spec.template().len() * spec.channels();
     if exact {
         let differences = max(spec.work_type()) * spec.template().len() as f64;
         let largest = if spec.op().measure() == Measure::Sad { differences } else { cross };
         return if largest < 2f64.powi(24) && spec.mask() == MaskKind::None { DType::F32 } else { DType::F64 };
     }
     let wants_double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None;
-    // A sequential sum of more terms in f32 would leave every panel in doubt.
-    let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && taps > longest(spec);
+    // A sum of more terms in f32 would leave too much in doubt.
+    let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && !serves_in_single(spec);
     // Integers whose sums f64 does not hold are rounded, but not to f32.
     let huge = integer_problem(spec);
     if wants_double || long || huge { DType::F64 } else { DType::F32 }

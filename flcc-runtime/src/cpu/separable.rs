@@ -3,9 +3,11 @@
 //! Cost `rank * (T_h + T_w)` instead of `T_h * T_w` multiply-adds an output. What the decomposition leaves out is below
 //! rounding (`factor.rs`). Source: dissertation chapter 7, the third method.
 
-use super::direct::Slab;
+use flcc_core::blocks::Blocks;
+
+use super::direct::{Slab, Sum};
 use super::factor::Factors;
-use super::isa::IsaSet;
+use super::isa::{Isa, IsaSet};
 use super::kernel::{Bound, Kernel, KernelOp};
 use super::real::Real;
 use super::table;
@@ -17,12 +19,18 @@ pub struct Separable<T: Real> {
     /// Along depth, height and width.
     kernels: [Bound<T>; 3],
     shape: [usize; 3],
+    /// Of the lines.
+    blocks: [Blocks; 3],
+}
+
+/// The shapes of the lines along each axis of a template.
+fn line_shapes([kd, kh, kw]: [usize; 3]) -> [[usize; 3]; 3] {
+    [[kd, 1, 1], [1, kh, 1], [1, 1, kw]]
 }
 
 /// The kernels of lines along each axis of a template.
 pub fn choose<T: Real>(template: [usize; 3], isas: &IsaSet) -> [&'static Kernel; 3] {
-    let [kd, kh, kw] = template;
-    [[kd, 1, 1], [1, kh, 1], [1, 1, kw]].map(|line| table::best(KernelOp::Correlate, T::DTYPE, line, false, isas))
+    line_shapes(template).map(|line| table::best(KernelOp::Correlate, T::DTYPE, line, false, isas))
 }
 
 /// A template as lines in the type of the tile.
@@ -67,7 +75,17 @@ impl<T: Real> Separable<T> {
     /// The engine, if this processor has the kernels' instruction sets.
     pub fn new(shape: [usize; 3], isas: &IsaSet) -> Option<Separable<T>> {
         let [d, h, w] = choose::<T>(shape, isas);
-        Some(Separable { kernels: [Bound::new(d, isas)?, Bound::new(h, isas)?, Bound::new(w, isas)?], shape })
+        let kernels = [Bound::new(d, isas)?, Bound::new(h, isas)?, Bound::new(w, isas)?];
+        Some(Separable { kernels, shape, blocks: line_shapes(shape).map(Blocks::strict) })
+    }
+
+    /// The most roundings that a product goes through along all axes, with those of samples and factors.
+    pub fn chain(&self) -> usize {
+        let shapes = line_shapes(self.shape);
+        // Kernels without fused multiply-adds round products too.
+        let products = self.kernels.iter().filter(|kernel| kernel.kernel().isa == Isa::Portable).count();
+        let along = |axis: usize| self.blocks[axis].chain(shapes[axis]);
+        (0..3).filter(|&axis| self.shape[axis] > 1).map(along).sum::<usize>() + 4 + products
     }
 
     /// The shape of the buffers for outputs of up to `out`.
@@ -87,29 +105,35 @@ impl<T: Real> Separable<T> {
         self.pitches(out).0.elements()
     }
 
+    /// A line along an axis.
+    fn sum<'a>(&self, axis: usize, taps: &'a [T]) -> Sum<'a, T> {
+        Sum { taps, blocks: self.blocks[axis] }
+    }
+
     /// The cross term of a tile; what lies between the passes goes to `temporary`.
     pub fn run(&self, lines: &Lines<T>, temporary: &mut [Vec<T>; 2], slab: Slab<'_, T>) {
         let Slab { input, in_pitch: pitch, out, out_pitch, outputs: [d, h, w] } = slab;
-        let [kd, kh, kw] = self.shape;
+        let [kd, kh, _] = self.shape;
         let [along_depth, along_height, along_width] = self.kernels;
+        let shapes = line_shapes(self.shape);
         let [first, second] = temporary;
         let flat = kd == 1;
         let (mut summed, mut written) = (false, false);
         for Line { vectors: [depth, height, width], continues } in &lines.terms {
             let between = Slab { input, in_pitch: pitch, out: &mut *first, out_pitch: pitch, outputs: [d + kd - 1, h + kh - 1, w] };
-            along_width.run(&mut between.tile(width, &[], [1, 1, kw], false));
+            along_width.run(&mut between.tile(self.sum(2, width), &[], shapes[2], false));
             if flat {
                 let last = Slab { input: &*first, in_pitch: pitch, out: &mut *out, out_pitch, outputs: [d, h, w] };
-                along_height.run(&mut last.tile(height, &[], [1, kh, 1], written));
+                along_height.run(&mut last.tile(self.sum(1, height), &[], shapes[1], written));
                 written = true;
                 continue;
             }
             let between = Slab { input: &*first, in_pitch: pitch, out: &mut *second, out_pitch: pitch, outputs: [d + kd - 1, h, w] };
-            along_height.run(&mut between.tile(height, &[], [1, kh, 1], summed));
+            along_height.run(&mut between.tile(self.sum(1, height), &[], shapes[1], summed));
             summed = *continues;
             if !continues {
                 let last = Slab { input: &*second, in_pitch: pitch, out: &mut *out, out_pitch, outputs: [d, h, w] };
-                along_depth.run(&mut last.tile(depth, &[], [kd, 1, 1], written));
+                along_depth.run(&mut last.tile(self.sum(0, depth), &[], shapes[0], written));
                 written = true;
             }
         }

@@ -14,7 +14,7 @@
 use flcc_core::boundary::Boundary;
 use flcc_core::view::View;
 
-use super::direct::{Direct, Slab};
+use super::direct::{Direct, Slab, Sum};
 use super::isa::{IsaSet, Vectors};
 use super::planar::{self, Coming, Planar, PlanarScratch, Planes, Results};
 use super::real::{Real, power_of_two};
@@ -78,7 +78,7 @@ impl<'a> Strip<'a> {
     }
 
     /// Computes `outputs`, a block of each plane at least, from those of the first samples on. Returns the largest magnitude of the outputs.
-    pub fn correlate(&self, direct: &Direct<f32>, template: &[f32], begin: [usize; 3], outputs: [usize; 3], rows: Rows<'_>) -> f32 {
+    pub fn correlate(&self, direct: &Direct<f32>, template: Sum<'_, f32>, begin: [usize; 3], outputs: [usize; 3], rows: Rows<'_>) -> f32 {
         let slab = Slab {
             input: self.from(begin),
             in_pitch: self.pitch,
@@ -109,7 +109,14 @@ pub struct Edge<'a> {
 impl Edge<'_> {
     /// Computes those of the tile's outputs that lie in rows and columns `from` up to `to`, with room for samples, marks and outputs, into
     /// rows of the result that begin with the first of them; `false`, and nothing, if some sample is not ordinary.
-    pub fn correlate(&self, template: &[f32], [from, to]: [[usize; 2]; 2], room: [&mut [f32]; 3], out: &mut [f32], pitch: usize) -> bool {
+    pub fn correlate(
+        &self,
+        template: Sum<'_, f32>,
+        [from, to]: [[usize; 2]; 2],
+        room: [&mut [f32]; 3],
+        out: &mut [f32],
+        pitch: usize,
+    ) -> bool {
         let [height, width] = [to[0] - from[0], to[1] - from[1]];
         let Samples { begin, .. } = self.samples;
         let part = Samples {

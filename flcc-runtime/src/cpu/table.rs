@@ -76,6 +76,8 @@ pub fn bytes(line: bool, isas: &IsaSet) -> impl Iterator<Item = &'static Kernel>
 
 #[cfg(test)]
 mod tests {
+    use flcc_core::blocks::Blocks;
+
     use super::*;
     use crate::cpu::bytes;
     use crate::cpu::isa::ISAS;
@@ -155,6 +157,7 @@ mod tests {
             template: &template,
             weights: &weights,
             kernel_shape: case.kernel_shape,
+            blocks: if seed.is_multiple_of(3) { Blocks::strict(case.kernel_shape) } else { Blocks::even(case.kernel_shape) },
             out: &mut out,
             out_row,
             out_plane,
@@ -261,7 +264,8 @@ mod tests {
         let kernel = bound.kernel();
         let mut random = Random(seed(kernel.name));
         let cell: Vec<T> = (0..PERIOD[0] * PERIOD[1]).map(|_| T::from_f64(random.value(false))).collect();
-        for kernel_shape in kernel_shapes(kernel) {
+        let orders = |shape: [usize; 3]| [Blocks::even(shape), Blocks::strict(shape)].map(|blocks| (shape, blocks));
+        for (kernel_shape, blocks) in kernel_shapes(kernel).into_iter().flat_map(orders) {
             let taps: usize = kernel_shape.iter().product();
             let template: Vec<T> = (0..taps).map(|_| T::from_f64(random.value(false))).collect();
             let out_shape = [1, 2 * kernel.block_rows + 1, 9 * kernel.lanes + 1];
@@ -280,6 +284,7 @@ mod tests {
                 template: &template,
                 weights,
                 kernel_shape,
+                blocks,
                 out: &mut out,
                 out_row,
                 out_plane: 0,
@@ -339,6 +344,7 @@ mod tests {
                     template: &vec![1.0; width],
                     weights: &[],
                     kernel_shape,
+                    blocks: Blocks::even(kernel_shape),
                     out: &mut out,
                     out_row: out_shape[2],
                     out_plane: 0,
@@ -460,6 +466,7 @@ mod tests {
             template: &template,
             weights: &[],
             kernel_shape: [1, 3, 3],
+            blocks: Blocks::even([1, 3, 3]),
             out: &mut out,
             out_row: 8,
             out_plane: 0,

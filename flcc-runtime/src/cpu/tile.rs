@@ -58,7 +58,7 @@ pub enum Engine<T: Real> {
 /// A template in the form of its engine.
 pub enum Prepared<T: Real> {
     /// Its samples.
-    Samples(Vec<T>),
+    Samples(direct::Template<T>),
     /// Its spectrum.
     Spectrum(Vec<Complex<T>>),
     /// Its spectrum for transforms of our own.
@@ -575,7 +575,7 @@ impl<T: Real> TileContext<T> {
     /// A decomposition that does not converge.
     pub fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<BoundTemplates<T>, factor::FactorError> {
         let mask = match &weights.values {
-            Some(values) if self.needs().square => Some(self.prepare(values)?),
+            Some(values) if self.needs().square => Some(self.prepare(values, &weights)?),
             _ => None,
         };
         let taps = if self.needs().absolute_difference {
@@ -601,7 +601,7 @@ impl<T: Real> TileContext<T> {
         self.make_ready(&mut template, weights, &mut None)?;
         if let Some(coarse) = &self.coarse {
             let coarse::Split { coarse: heights, fine } = coarse.split(&template.checked.values[0]);
-            let prepared = self.prepare(&fine)?;
+            let prepared = self.prepare(&fine, weights)?;
             let judged = self.judged([Cow::Borrowed(&fine[..])].into_iter(), 0.0, weights);
             template.parts = Some(Parts { whole: coarse.padded(&template.checked.values[0]), heights, fine: prepared, judged });
         }
@@ -644,14 +644,13 @@ impl<T: Real> TileContext<T> {
         let differences = self.needs().absolute_difference;
         let channels = source.iter().map(|channel| taken(channel, weights, differences));
         match (&self.engine, scratch, &mut prepared[..]) {
-            (Engine::Direct(_), _, [Prepared::Samples(samples)]) => {
-                let values = taken(&source[0], weights, differences);
-                samples.iter_mut().zip(direct::rounded(&values)).for_each(|(sample, value)| *sample = value);
+            (Engine::Direct(direct), _, [Prepared::Samples(samples)]) => {
+                direct.prepare_into(&taken(&source[0], weights, differences), weights.values.as_deref(), samples);
             }
             (Engine::Halved(halved), Some(scratch), [Prepared::Planes(spectrum)]) => {
                 halved.prepare(&taken(&source[0], weights, differences), scratch, spectrum)
             }
-            (..) => *prepared = channels.clone().map(|values| self.prepare(&values)).collect::<Result<_, _>>()?,
+            (..) => *prepared = channels.clone().map(|values| self.prepare(&values, weights)).collect::<Result<_, _>>()?,
         }
         let terms: usize = prepared.iter().map(|prepared| if let Prepared::Lines(lines) = prepared { lines.len() } else { 0 }).sum();
         *judged = self.judged(channels, terms as f64, weights);
@@ -667,11 +666,9 @@ impl<T: Real> TileContext<T> {
             taps: (self.spec.template().len() * self.spec.channels()) as f64,
             rounding: match &self.engine {
                 Engine::Direct(direct) => direct.rounding(),
-                Engine::Bytes(_) => Rounding::Direct { balanced: true, fused: true },
-                Engine::Separable(_) => {
-                    let lines = self.spec.template().padded().iter().map(|&k| k as f64).sum();
-                    Rounding::Separable { terms, lines }
-                }
+                // Exact integers: no panel's energy is in doubt.
+                Engine::Bytes(_) => Rounding::Blocks { fused: true },
+                Engine::Separable(separable) => Rounding::Separable { terms, chain: separable.chain() as f64 },
                 Engine::Fourier(fourier) => Rounding::Fourier { len: fourier.samples() as f64 },
                 Engine::Planar(planar) => Rounding::Planar { len: (planar.layout().length * planar.layout().length) as f64 },
                 Engine::Layered(layered) => {
@@ -684,17 +681,16 @@ impl<T: Real> TileContext<T> {
             weights: weights.values.as_deref(),
         };
         let figures = match &self.engine {
-            Engine::Direct(direct) => Figures::of(channels.map(|values| direct.ordered(values))),
-            Engine::Bytes(_) => Figures::of(channels),
+            Engine::Direct(direct) => direct.figures(channels),
             _ => Figures::without_drift(channels),
         };
         Judged { doubt: model.doubt(&figures), largest: figures.largest }
     }
 
-    fn prepare(&self, values: &[f64]) -> Result<Prepared<T>, factor::FactorError> {
+    fn prepare(&self, values: &[f64], weights: &Weights) -> Result<Prepared<T>, factor::FactorError> {
         let rounded = || values.iter().map(|&value| T::of(value)).collect::<Vec<T>>();
         Ok(match &self.engine {
-            Engine::Direct(_) => Prepared::Samples(direct::rounded(values).collect()),
+            Engine::Direct(direct) => Prepared::Samples(direct.prepare(values, weights.values.as_deref())),
             Engine::Fourier(fourier) => Prepared::Spectrum(fourier.prepare(&rounded())),
             Engine::Planar(planar) => Prepared::Planes(planar.prepare(values)),
             Engine::Layered(layered) => Prepared::Layers(layered.prepare(values)),
@@ -896,24 +892,24 @@ impl<T: Real> TileContext<T> {
         let mut seen = strip::Seen::default();
         for (number, template) in bound.templates.iter().enumerate() {
             let Prepared::Samples(taps) = &template.prepared[0] else { return None };
-            let taps = T::singles(taps)?;
+            let sum = taps.single()?;
             let all_planes = if whole { rows(number, tile.place, z1 - z0) } else { None };
             if let Some(out) = all_planes {
-                seen.add(strip.correlate(direct, taps, [z0, 0, 0], [z1 - z0, height, width], out).into(), taps);
+                seen.add(strip.correlate(direct, sum, [z0, 0, 0], [z1 - z0, height, width], out).into(), sum.taps);
                 continue;
             }
             for z in z0..z1 {
                 let strip::Rows { out, pitch, plane } = rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]], 1)?;
                 let from = |y: usize, x: usize| (y - y0) * pitch + x - x0;
                 let within = strip::Rows { out: &mut out[from(top, left)..], pitch, plane };
-                seen.add(strip.correlate(direct, taps, [z, 0, 0], [1, height, width], within).into(), taps);
+                seen.add(strip.correlate(direct, sum, [z, 0, 0], [1, height, width], within).into(), sum.taps);
                 let edges = [[[y0, x0], [top, x1]], [[bottom, x0], [y1, x1]], [[top, x0], [bottom, left]], [[top, right], [bottom, x1]]];
                 for [begin, end] in edges.into_iter().filter(|[begin, end]| begin[0] < end[0] && begin[1] < end[1]) {
                     let (boundary, template, isas) = (self.spec.boundary(), [kh, kw], self.isas);
                     let edge = strip::Edge { direct, image: view, boundary, samples, template, isas };
                     let TileScratch { inputs, marks, crosses, .. } = &mut *scratch;
                     let room = [T::singles_mut(&mut inputs[0])?, T::singles_mut(marks)?, T::singles_mut(&mut crosses[0])?];
-                    if !edge.correlate(taps, [begin, end], room, &mut out[from(begin[0], begin[1])..], pitch) {
+                    if !edge.correlate(sum, [begin, end], room, &mut out[from(begin[0], begin[1])..], pitch) {
                         return None;
                     }
                 }
@@ -1109,7 +1105,7 @@ impl<T: Real> TileContext<T> {
         let input: &[T] = if source == Source::Squares { &scratch.squares } else { &scratch.inputs[channel] };
         match (&self.engine, prepared) {
             (Engine::Direct(direct), Prepared::Samples(template)) => {
-                direct.run(template, taps, Slab { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch, outputs });
+                direct.run(template.sum(), taps, Slab { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch, outputs });
             }
             (Engine::Bytes(engine), Prepared::Taps(taps)) => {
                 let (Some(in_pitch), Some(out)) = (self.byte_pitch, T::singles_mut(out)) else { unreachable!("sums of bytes are f32") };
