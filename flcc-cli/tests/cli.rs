@@ -998,6 +998,34 @@ fn help_offers_what_is_accepted() {
     assert!(help.contains(&format!("--measure <{}>", all.join("|"))), "{help}");
 }
 
+#[test]
+fn sums_are_exact_by_every_method_that_is_chosen() {
+    let folder = Folder::new();
+    let ramp = |count: usize, seed: usize| (0..count).map(|k| u16::from(noise(k + seed)) << 8 | u16::from(noise(k + seed + 7))).collect();
+    save_npy(&folder.at("x.npy"), &[200, 200], &Pixels::U16(ramp(200 * 200, 0))).unwrap();
+    save_npy(&folder.at("t.npy"), &[60, 60], &Pixels::U16(ramp(60 * 60, 99))).unwrap();
+    let sums = |options: &str| {
+        flcc(&folder, &format!("corr x.npy t.npy --mode valid --precision f64 -o s.npy {options}")).fine();
+        load(&folder.at("s.npy")).unwrap().pixels.to_f64()
+    };
+    let exact = sums("--accuracy exact");
+    assert!(exact.iter().all(|sum| sum.fract() == 0.0) && sums("") == exact && sums("--method direct") == exact);
+    // Its error bound is above 1/4: what docs/numerics.md says of it.
+    let refused = flcc(&folder, "corr x.npy t.npy --mode valid -o s.npy --method fourier --accuracy exact").fails(3);
+    assert!(refused.contains("is not below 0.25, so its sums cannot be rounded"), "{refused}");
+    for method in ["fourier", "separable"] {
+        let explained = flcc(&folder, "plan corr:u16:200x200*60x60:valid --explain").fine().out;
+        let reason = "its sums would not be the exact integers that other methods give; it can be forced";
+        assert!(explained.lines().any(|line| line.trim_start().starts_with(method) && line.contains(reason)), "{explained}");
+        let forced = sums(&format!("--method {method}"));
+        assert!(forced.iter().any(|sum| sum.fract() != 0.0), "{method} has become exact: docs/numerics.md says otherwise");
+        assert!(forced.iter().zip(&exact).all(|(forced, exact)| (forced - exact).abs() < 1e-9 * exact), "{method}");
+    }
+    // Of bytes the same problem is within the bound.
+    let spec = "corr:u8:200x200*60x60:valid --method fourier --accuracy exact";
+    assert!(flcc(&folder, &format!("plan {spec}")).fine().out.starts_with("fourier_f64"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(150) })]
 
