@@ -101,7 +101,7 @@ pub struct Planning {
     /// Bytes that scratch and bound templates may take (K, M and G count in powers of 1024)
     #[arg(long, global = true, value_name = "BYTES", allow_hyphen_values = true)]
     pub memory_limit: Option<Bytes>,
-    /// Wisdom file, read if it is there, written after measuring [default: FLCC_WISDOM, if it is set]
+    /// Wisdom file, read if it is there, added to after measuring; processes may share it [default: FLCC_WISDOM, if it is set]
     #[arg(long, global = true, value_name = "FILE")]
     pub wisdom: Option<PathBuf>,
     /// Type of the results, f32 or f64 [default: f32, f64 for f64 input]

@@ -35,7 +35,7 @@ pub enum Error {
         /// The argument, as it is spelt in a call: `--wisdom`, or the variable of the environment.
         argument: String,
         /// What is wrong with the file or its text.
-        error: WisdomError,
+        error: Box<WisdomError>,
     },
     /// Standard output that takes no more.
     #[error("standard output: expected that it can be written, got: {0}")]
@@ -67,7 +67,7 @@ impl Error {
     /// What is wrong with the wisdom that an argument names.
     pub fn wisdom(argument: &str) -> impl Fn(WisdomError) -> Error {
         let argument = argument.to_string();
-        move |error| Error::Wisdom { argument: argument.clone(), error }
+        move |error| Error::Wisdom { argument: argument.clone(), error: Box::new(error) }
     }
 
     /// The mistake, if this is a wrong call.

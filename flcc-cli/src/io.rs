@@ -122,6 +122,15 @@ const START: usize = 16;
 ///
 /// Every [`IoError`] but [`Write`](IoError::Write) and [`RawFormat`](IoError::RawFormat).
 pub fn load(path: &Path) -> Result<Loaded, IoError> {
+    load_telling(path).map(|(loaded, _)| loaded)
+}
+
+/// As [`load`], and whether it is an array, whose values are meant as they are, and no raster.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn load_telling(path: &Path) -> Result<(Loaded, bool), IoError> {
     let name = path.display().to_string();
     let failed = |source| IoError::Read { name: name.clone(), source };
     let meta = fs::metadata(path).map_err(failed)?;
@@ -155,7 +164,7 @@ pub fn load(path: &Path) -> Result<Loaded, IoError> {
     if bytes.len() as f64 > most {
         return Err(too_large("more".into()));
     }
-    load_bytes(&name, &bytes)
+    Ok((load_bytes(&name, &bytes)?, Format::of(&bytes) == Some(Format::Npy)))
 }
 
 /// Reads an image from the bytes of its file. `name` is for messages, and its extension for a note.

@@ -708,6 +708,13 @@ fn pipes_are_read_as_files_are() {
     let wisdom = b"flcc-wisdom 1\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tmedian_ns=5\nend 1\n";
     assert_eq!(through("wisdom merge pipe --wisdom w", wisdom).out, "1 entries in w\n");
     assert_eq!(through("wisdom show --wisdom pipe", wisdom).out.as_bytes(), wisdom);
+    // A mask is an array or a raster by what it holds, not by where it comes from.
+    let weights = Pixels::U8((0..63).map(|k| if k % 3 == 0 { 255 } else { 0 }).collect());
+    save_npy(&folder.at("mask.npy"), &[7, 9], &weights).unwrap();
+    let array = std::fs::read(folder.at("mask.npy")).unwrap();
+    let spec = |said: Said| said.json()[0]["spec"].as_str().unwrap().to_string();
+    assert_eq!(spec(through("match image.png template.png --mask pipe --json", &array)), "zncc:u8:40x50*7x9:valid,maskw");
+    assert_eq!(spec(flcc(&folder, "match image.png template.png --mask mask.npy --json").fine()), "zncc:u8:40x50*7x9:valid,maskw");
     // What would be replaced is no pipe, and nobody waits for what comes out of it.
     for args in ["plan zncc:f32:9*3:valid --wisdom pipe", "wisdom forget --wisdom pipe", "wisdom merge w --wisdom pipe"] {
         assert!(flcc(&folder, args).fails(1).contains("--wisdom \"pipe\": expected a file, or none yet, got a device or a pipe"), "{args}");
