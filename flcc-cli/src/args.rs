@@ -19,7 +19,7 @@ const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE
 /// positions stand slowest axis first. Exit status: 0 done, 1 a failure, 2 a wrong call, 3 a forced method or platform
 /// refuses.
 #[derive(Debug, Parser)]
-#[command(name = "flcc", version, disable_help_subcommand = true)]
+#[command(name = "flcc", version)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -33,10 +33,14 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Convolve an image with a template (the template is flipped)
+    // It has no measure and takes no mask: what is given all the same is refused with the reason, and not offered.
+    #[command(mut_arg("measure", |arg| arg.hide(true)), mut_arg("mask", |arg| arg.hide(true)))]
     Conv(Correlate),
     /// Cross-correlate an image with a template (nothing is flipped)
+    #[command(mut_arg("measure", |arg| arg.value_name("cc").help("The measure: cc, which it is without this; match takes all")))]
     Corr(Correlate),
     /// Local correlation coefficients of an image and a template (the same as match --measure zncc)
+    #[command(mut_arg("measure", |arg| arg.value_name("zncc").help("The measure: zncc, which it is without this; match takes all")))]
     Lcc(Correlate),
     /// Find templates in an image: prints `rank position score` lines, the best first
     ///
@@ -71,7 +75,7 @@ pub enum Command {
     /// Show the processor, its instruction sets and caches, and the GPUs
     Devices,
     /// Show, merge or forget wisdom: what measuring has taught (the file that --wisdom or FLCC_WISDOM names)
-    #[command(subcommand)]
+    #[command(subcommand, disable_help_subcommand = true)]
     Wisdom(Wisdom),
 }
 
@@ -97,7 +101,7 @@ pub struct Planning {
     /// Bytes that scratch and bound templates may take (K, M and G count in powers of 1024)
     #[arg(long, global = true, value_name = "BYTES", allow_hyphen_values = true)]
     pub memory_limit: Option<Bytes>,
-    /// Wisdom file, read if it is there, written after measuring [default: FLCC_WISDOM, if it is set]
+    /// Wisdom file, read if it is there, added to after measuring; processes may share it [default: FLCC_WISDOM, if it is set]
     #[arg(long, global = true, value_name = "FILE")]
     pub wisdom: Option<PathBuf>,
     /// Type of the results, f32 or f64 [default: f32, f64 for f64 input]
@@ -216,7 +220,7 @@ pub struct Correlate {
     /// Extent and boundary.
     #[command(flatten)]
     pub extent: Extent,
-    /// The measure: cc, ncc, zncc, ssd, nssd or sad [default: zncc for match and lcc, cc for corr]
+    /// The measure: cc, ncc, zncc, ssd, nssd or sad [default: zncc]
     #[arg(long, value_name = MEASURES)]
     pub measure: Option<Measure>,
     /// Weights of the template's samples, >= 0; of an image of 8 bits that holds only 0 and 255 the 255 count as 1
@@ -225,7 +229,7 @@ pub struct Correlate {
     /// A part of the full result: 10,0:32x32
     #[arg(long, value_name = "ORIGIN:SHAPE")]
     pub roi: Option<Region>,
-    /// The result as .npy; of several templates OUT-1.npy, OUT-2.npy, in their order
+    /// The result as .npy, by no other extension; of several templates OUT-1.npy, OUT-2.npy, in their order
     #[arg(short, long, value_name = "OUT.npy")]
     pub output: Option<PathBuf>,
     /// Compute on the CPU what GPUs fail at, and tell it on standard error
@@ -316,7 +320,7 @@ pub struct Local {
     /// Extent and boundary.
     #[command(flatten)]
     pub extent: Extent,
-    /// The result as .npy
+    /// The result as .npy, by no other extension
     #[arg(short, long, value_name = "OUT.npy")]
     pub output: PathBuf,
 }

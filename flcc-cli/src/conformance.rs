@@ -8,13 +8,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use flcc_runtime::{Accuracy, DType, Kind, Measure, Mode, Op, Planner, ScoreMap};
+use flcc_runtime::{Accuracy, DType, Kind, Measure, Mode, Op, Planner, ScoreMap, files};
 use serde_json::Value;
 
 use crate::args::Extent;
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
 use crate::io;
+
+/// The most bytes that are read as an index: 64 MiB.
+const MOST_BYTES: usize = 64 << 20;
 
 /// How the cases are computed.
 #[derive(Clone)]
@@ -133,8 +136,7 @@ impl fmt::Display for Report {
 pub fn run(folder: &Path, options: &Options, mut each: impl FnMut(&CaseResult, usize)) -> Result<Report, Error> {
     let path = folder.join("index.json");
     let wrong = |got: &str| Error::Failed(format!("index {path:?}: expected an object with a list of cases, got {got}"));
-    let text =
-        std::fs::read_to_string(&path).map_err(|error| Error::Failed(format!("index {path:?}: expected a readable file, got: {error}")))?;
+    let text = read_text(&path).map_err(|error| Error::Failed(format!("index {path:?}: expected a readable file, got: {error}")))?;
     let index: Value = serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
     let cases = index.get("cases").and_then(Value::as_array).ok_or_else(|| wrong("no list named cases"))?;
     let mut report = Report::default();
@@ -146,6 +148,12 @@ pub fn run(folder: &Path, options: &Options, mut each: impl FnMut(&CaseResult, u
         report.cases.push(result);
     }
     Ok(report)
+}
+
+/// A file of text, as far as that has an end.
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let bytes = files::read_bounded(path, MOST_BYTES)?;
+    String::from_utf8(bytes).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
 /// The name that the conventions have for an error.

@@ -1,6 +1,6 @@
 //! Images, templates and masks as commands use them: loaded, folded to grey if asked for, viewed with their shape.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 use flcc_runtime::{AnyView, Boundary, DType, Mode, Op, Pixels, Region, Shape, Spec, SpecError, mask_kind};
@@ -91,20 +91,15 @@ impl Image {
 /// # Errors
 /// A file that is not read.
 pub fn open_mask(path: &Path, gray: bool) -> Result<Image, Error> {
-    let mut mask = Image::open("--mask", path, gray)?;
-    if !is_npy(path)
+    let (loaded, array) = io::load_telling(path).map_err(Error::io("--mask"))?;
+    let mut mask = Image::new("--mask", path.display().to_string(), loaded, gray)?;
+    if !array
         && let Pixels::U8(weights) = &mut mask.pixels
         && weights.iter().all(|&weight| weight == 0 || weight == 255)
     {
         weights.iter_mut().for_each(|weight| *weight /= 255);
     }
     Ok(mask)
-}
-
-/// Whether a file begins as an array does.
-fn is_npy(path: &Path) -> bool {
-    let mut start = [0; 6];
-    path.is_file() && std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && &start == b"\x93NUMPY"
 }
 
 /// What is computed, apart from the arrays.

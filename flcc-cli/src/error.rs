@@ -29,9 +29,14 @@ pub enum Error {
         /// What is wrong with the file.
         error: IoError,
     },
-    /// Wisdom that was not read or written.
-    #[error(transparent)]
-    Wisdom(#[from] WisdomError),
+    /// Wisdom that was not read or written, and the argument that names it.
+    #[error("{argument} {error}")]
+    Wisdom {
+        /// The argument, as it is spelt in a call: `--wisdom`, or the variable of the environment.
+        argument: String,
+        /// What is wrong with the file or its text.
+        error: Box<WisdomError>,
+    },
     /// Standard output that takes no more.
     #[error("standard output: expected that it can be written, got: {0}")]
     Output(#[from] std::io::Error),
@@ -57,6 +62,12 @@ impl Error {
     pub fn io(argument: &str) -> impl Fn(IoError) -> Error {
         let argument = argument.to_string();
         move |error| Error::Io { argument: argument.clone(), error }
+    }
+
+    /// What is wrong with the wisdom that an argument names.
+    pub fn wisdom(argument: &str) -> impl Fn(WisdomError) -> Error {
+        let argument = argument.to_string();
+        move |error| Error::Wisdom { argument: argument.clone(), error: Box::new(error) }
     }
 
     /// The mistake, if this is a wrong call.

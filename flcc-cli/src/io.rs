@@ -3,9 +3,10 @@
 //! A file is told by its first bytes; its extension only adds a note where it disagrees. Samples come out as they are
 //! stored, or as the smallest float type that holds them exactly; every other change is written in [`Loaded::notes`].
 //! Nothing is guessed, resized or normalised, and no file, however damaged, makes this module panic: a decoder that
-//! panics is reported as a damaged file. Decoded rasters are limited to [`MAX_DECODED_BYTES`].
+//! panics is reported as a damaged file. Decoded rasters are limited to [`MAX_DECODED_BYTES`]. Nothing is read that no format
+//! begins with, and no more than the memory holds, so that an input without end ends in an error.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
@@ -18,7 +19,7 @@ mod raw;
 mod save;
 
 pub use raw::{RawFormat, RawReader};
-pub use save::{save_npy, save_png_gray8, save_png_rgb8};
+pub use save::{check_writable, save_npy, save_png_gray8, save_png_rgb8};
 
 /// The largest decoded size of a compressed image, over all its pages: 4 GiB. A `.npy` array is as large as its file.
 pub const MAX_DECODED_BYTES: u64 = 4 << 30;
@@ -112,33 +113,58 @@ pub enum IoError {
     },
 }
 
-/// Reads an image file; a pipe is read to its end.
+/// As many bytes as tell the format.
+const START: usize = 16;
+
+/// Reads an image file; a pipe is read to its end, as far as half of the free memory holds it.
 ///
 /// # Errors
 ///
 /// Every [`IoError`] but [`Write`](IoError::Write) and [`RawFormat`](IoError::RawFormat).
 pub fn load(path: &Path) -> Result<Loaded, IoError> {
+    load_telling(path).map(|(loaded, _)| loaded)
+}
+
+/// As [`load`], and whether it is an array, whose values are meant as they are, and no raster.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn load_telling(path: &Path) -> Result<(Loaded, bool), IoError> {
     let name = path.display().to_string();
     let failed = |source| IoError::Read { name: name.clone(), source };
     let meta = fs::metadata(path).map_err(failed)?;
     if meta.is_dir() {
         return Err(IoError::Format { name, got: "a directory".into() });
     }
-    let bytes = if meta.is_file() {
-        fs::read(path).map_err(failed)?
-    } else {
-        let mut bytes = Vec::new();
-        fs::File::open(path).and_then(|file| file.take(MAX_DECODED_BYTES + 1).read_to_end(&mut bytes)).map_err(failed)?;
-        if bytes.len() as u64 > MAX_DECODED_BYTES {
-            return Err(IoError::TooLarge {
-                name,
-                limit: format!("{MAX_DECODED_BYTES} bytes (4 GiB) from a pipe or device"),
-                got: "more".into(),
-            });
-        }
-        bytes
+    let mut file = File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(START as u64).read_to_end(&mut bytes).map_err(failed)?;
+    if Format::of(&bytes).is_none() {
+        // A short one has ended.
+        let size = if bytes.len() < START { Some(bytes.len() as u64) } else { meta.is_file().then_some(meta.len()) };
+        return Err(IoError::Format { name, got: describe(&bytes, size) });
+    }
+    let free = crate::memory::available();
+    let (most, limit) = match meta.is_file() {
+        true => (free, "the free memory"),
+        // What grows is copied, and what comes of it has to be held as well.
+        false if free / 2.0 < MAX_DECODED_BYTES as f64 => (free / 2.0, "half of the free memory, from a pipe or device"),
+        false => (MAX_DECODED_BYTES as f64, "4 GiB, from a pipe or device"),
     };
-    load_bytes(&name, &bytes)
+    let too_large = |got: String| IoError::TooLarge { name: name.clone(), limit: format!("{most:.0} bytes ({limit})"), got };
+    if meta.is_file() && meta.len() as f64 > most {
+        return Err(too_large(format!("{}", meta.len())));
+    }
+    if meta.is_file() {
+        let length = usize::try_from(meta.len()).unwrap_or(usize::MAX);
+        bytes.try_reserve_exact(length.saturating_sub(bytes.len())).map_err(|error| failed(error.into()))?;
+    }
+    file.take((most as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as f64 > most {
+        return Err(too_large("more".into()));
+    }
+    Ok((load_bytes(&name, &bytes)?, Format::of(&bytes) == Some(Format::Npy)))
 }
 
 /// Reads an image from the bytes of its file. `name` is for messages, and its extension for a note.
@@ -148,7 +174,7 @@ pub fn load(path: &Path) -> Result<Loaded, IoError> {
 /// As [`load`].
 pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let Some(format) = Format::of(bytes) else {
-        return Err(IoError::Format { name: name.into(), got: describe(bytes) });
+        return Err(IoError::Format { name: name.into(), got: describe(bytes, Some(bytes.len() as u64)) });
     };
     let mut loaded = match format {
         Format::Npy => npy::load(name, bytes),
@@ -226,8 +252,8 @@ impl Format {
     }
 }
 
-/// What bytes of no accepted format are, as far as their start tells.
-fn describe(bytes: &[u8]) -> String {
+/// What bytes of no accepted format are, as far as their start tells, and of how many there are if that is known.
+fn describe(bytes: &[u8], size: Option<u64>) -> String {
     const OTHERS: [(&[u8], &str); 10] = [
         (b"PK\x03\x04", "a zip archive (.npz is one: save its arrays one by one)"),
         (b"\x1f\x8b", "gzip data (unpack it first)"),
@@ -247,7 +273,8 @@ fn describe(bytes: &[u8]) -> String {
         Some(row) => row.1.into(),
         None => {
             let start: Vec<String> = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-            format!("an unknown format ({} bytes, the first are {})", bytes.len(), start.join(" "))
+            let size = size.map_or(String::new(), |size| format!("{size} bytes, "));
+            format!("an unknown format ({size}the first are {})", start.join(" "))
         }
     }
 }
@@ -334,6 +361,25 @@ mod tests {
         assert!(load(&folder).unwrap_err().to_string().ends_with("got a directory"));
         let missing = load(&folder.join("flcc-io-no-such-file.png")).unwrap_err().to_string();
         assert!(missing.contains("expected a readable file, got: "), "{missing}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_begins_as_no_format_is_not_read() {
+        let zeros = load(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(zeros.ends_with("got an unknown format (the first are 00 00 00 00 00 00 00 00)"), "{zeros}");
+        assert!(load(Path::new("/dev/null")).unwrap_err().to_string().ends_with("got an empty file"));
+        // A file of a format that is larger than any memory, and of no format.
+        let path = std::env::temp_dir().join(format!("flcc-io-sparse-{}", std::process::id()));
+        for (start, words) in
+            [(&b"\x93NUMPY"[..], "bytes (the free memory), got 1000000000000"), (b"rubbish", "(1000000000000 bytes, the first")]
+        {
+            fs::write(&path, start).unwrap();
+            File::options().write(true).open(&path).unwrap().set_len(1_000_000_000_000).unwrap();
+            let error = load(&path).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -11,5 +11,6 @@ pub mod data;
 pub mod error;
 pub mod io;
 pub mod memory;
+pub mod outputs;
 pub mod picture;
 pub mod session;

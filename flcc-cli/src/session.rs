@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use flcc_runtime::{Accuracy, Effort, KernelKey, Outcome, Plan, Planner, Platform, Spec, Wisdom};
+use flcc_runtime::{Accuracy, Effort, KernelKey, Outcome, Plan, Planner, Platform, Spec, Wisdom, files};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::Planning;
@@ -20,7 +20,7 @@ pub struct Session {
     /// The planner that the options describe.
     pub planner: Planner,
     effort: Effort,
-    file: Option<PathBuf>,
+    file: Option<(&'static str, PathBuf)>,
     known: Wisdom,
     /// Whether GPUs were asked for.
     cuda: bool,
@@ -28,17 +28,18 @@ pub struct Session {
     told: Mutex<BTreeSet<String>>,
 }
 
-/// The wisdom file that the options or the environment name. No folder is made for it: a name mistyped is told.
+/// The wisdom file that the options or the environment name, behind the name of that which does. No folder is made for it: a name
+/// mistyped is told.
 ///
 /// # Errors
 /// A file in a folder that is not there.
-pub fn wisdom_file(planning: &Planning) -> Result<Option<PathBuf>, Error> {
+pub fn wisdom_file(planning: &Planning) -> Result<Option<(&'static str, PathBuf)>, Error> {
     let variable = || std::env::var_os(WISDOM_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
-    let (argument, file) = match &planning.wisdom {
-        Some(file) => ("--wisdom", Some(file.clone())),
-        None => (WISDOM_VARIABLE, variable()),
+    let file = match &planning.wisdom {
+        Some(file) => Some(("--wisdom", file.clone())),
+        None => variable().map(|file| (WISDOM_VARIABLE, file)),
     };
-    if let Some(file) = &file
+    if let Some((argument, file)) = &file
         && let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty())
         && !folder.is_dir()
     {
@@ -47,15 +48,31 @@ pub fn wisdom_file(planning: &Planning) -> Result<Option<PathBuf>, Error> {
     Ok(file)
 }
 
+/// Refuses wisdom that would be no file any more when it is written: what is there is replaced.
+///
+/// # Errors
+/// A folder, a pipe, a device.
+pub fn check_wisdom(argument: &str, file: &Path) -> Result<(), Error> {
+    match std::fs::metadata(file) {
+        Ok(meta) if !meta.is_file() => {
+            Err(Error::Failed(format!("{argument} {file:?}: expected a file, or none yet, got {}", files::kind(&meta))))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Session {
     /// Reads the wisdom, if there is any, and makes the planner.
     ///
     /// # Errors
-    /// Wisdom that is damaged or in no folder, `FLCC_ISA` that names no instruction set.
+    /// Wisdom that is damaged, no file or in no folder, `FLCC_ISA` that names no instruction set.
     pub fn new(planning: &Planning, effort: Effort) -> Result<Session, Error> {
         let file = wisdom_file(planning)?;
         let known = match &file {
-            Some(file) if file.exists() => Wisdom::load(file)?,
+            Some((argument, file)) if file.exists() => {
+                check_wisdom(argument, file)?;
+                Wisdom::load(file).map_err(Error::wisdom(argument))?
+            }
             _ => Wisdom::new(),
         };
         let effort = planning.effort.unwrap_or(effort);
@@ -113,12 +130,12 @@ impl Session {
         self.effort != Effort::Estimate
     }
 
-    /// Writes what was learnt by measuring, if a file is named for it.
+    /// Adds what was learnt by measuring to the file that is named for it, if one is, and to what others added to it meanwhile.
     ///
     /// # Errors
     /// A file that is not written.
     pub fn keep_wisdom(&self) -> Result<(), Error> {
-        let Some(file) = &self.file else {
+        let Some((argument, file)) = &self.file else {
             return Ok(());
         };
         if self.effort == Effort::Estimate {
@@ -126,7 +143,7 @@ impl Session {
         }
         let learnt = self.planner.learnt();
         if learnt != self.known || !file.exists() {
-            learnt.save(file)?;
+            Wisdom::update(file, |there| there.follow(&self.known, learnt)).map_err(Error::wisdom(argument))?;
         }
         Ok(())
     }

@@ -26,6 +26,14 @@ impl Folder {
         self.0.join(name)
     }
 
+    /// The names of what is in it, in order.
+    fn names(&self) -> Vec<String> {
+        let names = std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
     /// An array file; its values are numbered by `value`.
     fn array(&self, name: &str, shape: &[usize], value: impl Fn(usize) -> f64) -> PathBuf {
         let values = Pixels::F64((0..shape.iter().product()).map(value).collect());
@@ -629,6 +637,400 @@ fn what_the_memory_does_not_hold_is_one_line() {
             "{args}: {text}"
         );
     }
+}
+
+/// Runs a line of a shell in the folder, under a limit of the address space in KiB.
+#[cfg(target_os = "linux")]
+fn limited(folder: &Folder, kilobytes: usize, line: &str) -> Said {
+    let line = format!("ulimit -v {kilobytes}; {}", line.replace("flcc ", concat!(env!("CARGO_BIN_EXE_flcc"), " ")));
+    let output = Command::new("sh").args(["-c", &line]).current_dir(&folder.0).env_remove("FLCC_WISDOM").output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Said { status: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_has_no_end_is_an_error_that_names_the_argument() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("head.npy", &[40, 50], |k| f64::from(noise(k)));
+    for (args, start) in [
+        (
+            "match /dev/zero template.png",
+            "IMAGE \"/dev/zero\": expected PNG, JPEG, TIFF, PGM, PPM or .npy, got an unknown format (the first",
+        ),
+        ("match image.png /dev/full", "TEMPLATE \"/dev/full\": expected PNG"),
+        ("match image.png --template /dev/zero", "--template \"/dev/zero\": expected PNG"),
+        ("match image.png template.png --mask /dev/zero", "--mask \"/dev/zero\": expected PNG"),
+        ("match image.png template.png --wisdom /dev/zero", "--wisdom \"/dev/zero\": expected a file, or none yet, got a device or a pipe"),
+        ("plan zncc:f32:9*3:valid --wisdom /dev/full", "--wisdom \"/dev/full\": expected a file, or none yet, got a device"),
+        ("plan zncc:f32:9*3:valid --wisdom .", "--wisdom \".\": expected a file, or none yet, got a folder"),
+        ("wisdom forget --wisdom /dev/full", "--wisdom \"/dev/full\": expected a file, or none yet, got a device"),
+        ("wisdom show --wisdom /dev/zero", "--wisdom /dev/zero: cannot read wisdom: expected at most 67108864 bytes, got more"),
+        ("wisdom merge /dev/full --wisdom w", "FILES /dev/full: cannot read wisdom: expected at most 67108864 bytes, got more"),
+    ] {
+        let line = limited(&folder, 1_000_000, &format!("flcc {args}")).fails(1);
+        assert!(line.starts_with(&format!("error: {start}")), "{args}: {line}");
+    }
+    // What begins as an image does, and goes on for ever.
+    for head in ["head.npy", "image.png"] {
+        let line = limited(&folder, 800_000, &format!("cat {head} /dev/zero | flcc match /dev/stdin template.png")).fails(1);
+        let words = "bytes (half of the free memory, from a pipe or device), got more";
+        assert!(line.starts_with("error: IMAGE \"/dev/stdin\": expected at most ") && line.ends_with(words), "{line}");
+    }
+    let said = limited(&folder, 800_000, "flcc stream template.png --frame u8:99999x9999 < /dev/zero");
+    let line = &said.json()[0]["error"].as_str().unwrap().to_string();
+    assert!(said.status == 1 && line.starts_with("FRAMES \"standard input\": expected at most ") && line.contains("in frame 0"), "{line}");
+    std::os::unix::fs::symlink("/dev/zero", folder.at("index.json")).unwrap();
+    let line = limited(&folder, 800_000, "flcc conformance .").fails(1);
+    assert!(line.contains("index.json\": ") && line.ends_with("expected at most 67108864 bytes, got more"), "{line}");
+    assert!(std::fs::metadata("/dev/full").is_ok_and(|meta| !meta.is_file()));
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_are_read_as_files_are() {
+    let folder = Folder::new();
+    photo(&folder);
+    let pipe = folder.at("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let image = std::fs::read(folder.at("image.png")).unwrap();
+    assert_eq!(flcc_with(&folder, "match /dev/stdin template.png --accuracy exact", &image, None).fine().out, "1 12,20 1\n");
+    let through = |args: &str, bytes: &[u8]| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| std::fs::write(&pipe, bytes).unwrap());
+            flcc(&folder, args).fine()
+        })
+    };
+    assert_eq!(through("match pipe template.png --accuracy exact", &image).out, "1 12,20 1\n");
+    let frame = through("stream template.png image.png pipe", &image).json();
+    assert_eq!((&frame[1]["frame"], &frame[1]["peaks"][0]["position"]), (&"pipe".into(), &serde_json::json!([12, 20])));
+    let wisdom = b"flcc-wisdom 1\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tmedian_ns=5\nend 1\n";
+    assert_eq!(through("wisdom merge pipe --wisdom w", wisdom).out, "1 entries in w\n");
+    assert_eq!(through("wisdom show --wisdom pipe", wisdom).out.as_bytes(), wisdom);
+    // A mask is an array or a raster by what it holds, not by where it comes from.
+    let weights = Pixels::U8((0..63).map(|k| if k % 3 == 0 { 255 } else { 0 }).collect());
+    save_npy(&folder.at("mask.npy"), &[7, 9], &weights).unwrap();
+    let array = std::fs::read(folder.at("mask.npy")).unwrap();
+    let spec = |said: Said| said.json()[0]["spec"].as_str().unwrap().to_string();
+    assert_eq!(spec(through("match image.png template.png --mask pipe --json", &array)), "zncc:u8:40x50*7x9:valid,maskw");
+    assert_eq!(spec(flcc(&folder, "match image.png template.png --mask mask.npy --json").fine()), "zncc:u8:40x50*7x9:valid,maskw");
+    // What would be replaced is no pipe, and nobody waits for what comes out of it.
+    for args in ["plan zncc:f32:9*3:valid --wisdom pipe", "wisdom forget --wisdom pipe", "wisdom merge w --wisdom pipe"] {
+        assert!(flcc(&folder, args).fails(1).contains("--wisdom \"pipe\": expected a file, or none yet, got a device or a pipe"), "{args}");
+    }
+}
+
+#[test]
+fn an_image_that_contradicts_itself_is_an_error_that_names_the_file() {
+    let folder = Folder::new();
+    photo(&folder);
+    // Two pixels of a palette of two colours: the indices 1 and 2.
+    let crc = |data: &[u8]| {
+        let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+        !data.iter().fold(u32::MAX, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| step(crc)))
+    };
+    let chunk = |kind: &[u8], data: &[u8]| {
+        let body = [kind, data].concat();
+        [&(data.len() as u32).to_be_bytes()[..], &body, &crc(&body).to_be_bytes()].concat()
+    };
+    let adler = |data: &[u8]| {
+        let (a, b) = data.iter().fold((1u32, 0u32), |(a, b), &byte| (a + u32::from(byte), a + u32::from(byte) + b));
+        b << 16 | a
+    };
+    let png = |indices: [u8; 2]| {
+        let row = [&[0], &indices[..]].concat();
+        let data = [&[0x78, 0x01, 0x01, 3, 0, 0xfc, 0xff][..], &row, &adler(&row).to_be_bytes()].concat();
+        let header = [&2u32.to_be_bytes()[..], &1u32.to_be_bytes(), &[8, 3, 0, 0, 0]].concat();
+        let palette = [10, 20, 30, 40, 50, 60];
+        [b"\x89PNG\r\n\x1a\n".to_vec(), chunk(b"IHDR", &header), chunk(b"PLTE", &palette), chunk(b"IDAT", &data), chunk(b"IEND", &[])]
+            .concat()
+    };
+    std::fs::write(folder.at("good.png"), png([1, 0])).unwrap();
+    assert_eq!(load(&folder.at("good.png")).unwrap().pixels, Pixels::U8(vec![40, 50, 60, 10, 20, 30]));
+    std::fs::write(folder.at("bad.png"), png([1, 2])).unwrap();
+    std::fs::write(folder.at("bad.pgm"), b"P5 2 1 100\n\x05\xff").unwrap();
+    for (args, expected) in [
+        ("match bad.png good.png", "IMAGE \"bad.png\": expected palette indices below 2, the colours of its palette, got 2"),
+        ("match good.png bad.png", "TEMPLATE \"bad.png\": expected palette indices below 2, the colours of its palette, got 2"),
+        ("match bad.pgm good.png", "IMAGE \"bad.pgm\": expected samples of at most 100, as its header says, got 255"),
+    ] {
+        assert_eq!(flcc(&folder, args).fails(1), format!("error: {expected}"), "{args}");
+    }
+    let said = flcc(&folder, "stream template.png bad.png");
+    assert!(said.status == 1 && said.json()[0]["error"].as_str().unwrap().starts_with("FRAMES \"bad.png\": expected palette"), "{said:?}");
+}
+
+#[test]
+fn processes_that_measure_at_once_lose_no_wisdom() {
+    const PROCESSES: usize = 8;
+    let folder = Folder::new();
+    let spec = |process: usize, n: usize| format!("zncc:f32:{}x{}*5x5:valid", 40 + process, 40 + n);
+    std::thread::scope(|scope| {
+        for process in 0..PROCESSES {
+            let folder = &folder;
+            scope.spawn(move || {
+                // One after another, then several in one process, which writes after each.
+                for n in 0..3 {
+                    flcc(folder, &format!("plan {} --effort measure --threads 1 --wisdom w", spec(process, n))).fine();
+                }
+                let three = [3, 4, 5].map(|n| spec(process, n)).join(" ");
+                flcc(folder, &format!("bench {three} --seconds 0 --threads 1 --wisdom ./w")).fine();
+            });
+        }
+    });
+    let known = flcc(&folder, "wisdom show --wisdom w --json").fine().json();
+    let known: Vec<&str> = known.iter().map(|entry| entry["spec"].as_str().unwrap()).collect();
+    let all = (0..PROCESSES).flat_map(|process| (0..6).map(move |n| spec(process, n)));
+    let lost: Vec<String> = all.filter(|spec| !known.contains(&spec.as_str())).collect();
+    assert!(lost.is_empty() && known.len() == 6 * PROCESSES, "{} of {} are lost: {lost:?}", lost.len(), 6 * PROCESSES);
+    assert!(!cfg!(unix) || folder.names() == ["w"], "{:?}", folder.names());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_killed_processes_left_is_removed_and_blocks_nobody() {
+    let folder = Folder::new();
+    photo(&folder);
+    let mut dead = Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    let plant = |name: &str| std::fs::write(folder.at(&format!(".{name}.{}-0.tmp", dead.id())), b"half").unwrap();
+    plant("w");
+    plant("x.npy");
+    plant("h.png");
+    std::fs::write(folder.at(".w.lock"), b"").unwrap();
+    flcc(&folder, "match image.png template.png --effort measure --wisdom w -o x.npy --heatmap h.png").fine();
+    assert_eq!(folder.names(), ["h.png", "image.png", "template.png", "w", "x.npy"]);
+    // Killed at any moment, they leave wisdom that is whole, and the next writer leaves nothing else.
+    for round in 0..20u64 {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flcc"));
+        let specs = (0..20).map(|n| format!("corr:f32:{}*3:valid", 100 + 100 * round + n));
+        command.arg("bench").args(specs).args(["--seconds", "0", "--threads", "1", "--effort", "patient", "--wisdom", "w"]);
+        let mut child = command.current_dir(&folder.0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(10 + 3 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        flcc(&folder, "wisdom show --wisdom w").fine();
+    }
+    flcc(&folder, "plan corr:f32:99*3:valid --effort patient --threads 1 --wisdom w").fine();
+    assert_eq!(folder.names(), ["h.png", "image.png", "template.png", "w", "x.npy"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_writer_of_wisdom_waits_for_the_one_before() {
+    let folder = Folder::new();
+    let held = std::fs::File::create(folder.at(".w.lock")).unwrap();
+    held.lock().unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| flcc(&folder, "plan corr:f32:99*3:valid --effort patient --threads 1 --wisdom w").fine());
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert!(!waiting.is_finished() && !folder.at("w").exists());
+        // As the end of its process would.
+        drop(held);
+        waiting.join().unwrap();
+    });
+    assert_eq!(folder.names(), ["w"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn wisdom_that_cannot_be_written_is_told_after_the_result() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    photo(&folder);
+    std::fs::write(folder.at("w"), "flcc-wisdom 1\nend 0\n").unwrap();
+    std::fs::set_permissions(folder.at("w"), std::fs::Permissions::from_mode(0o444)).unwrap();
+    for (call, result) in [
+        ("match image.png template.png --accuracy exact", "1 12,20 "),
+        ("plan corr:f32:99*3:valid", "corr_"),
+        ("bench corr:f32:99*3:valid --seconds 0", "{\"spec\":\"corr"),
+        ("stream template.png image.png --accuracy exact", "{\"frame\":"),
+    ] {
+        let said = flcc(&folder, &format!("{call} --effort patient --wisdom w"));
+        assert!(said.out.starts_with(result), "{call}: {said:?}");
+        assert_eq!(said.fails(1), "error: --wisdom w: cannot write wisdom: the file is read-only", "{call}");
+        // A folder in which nobody, not even the superuser, makes files.
+        let said = flcc(&folder, &format!("{call} --effort patient --wisdom /proc/flcc-wisdom"));
+        assert!(said.out.starts_with(result), "{call}: {said:?}");
+        let line = said.fails(1);
+        assert!(
+            line.starts_with("error: --wisdom /proc/flcc-wisdom: cannot write wisdom: ") && line.contains("os error"),
+            "{call}: {line}"
+        );
+    }
+    // What is known already needs no writing.
+    assert_eq!(std::fs::read_to_string(folder.at("w")).unwrap(), "flcc-wisdom 1\nend 0\n");
+    flcc(&folder, "plan corr:f32:99*3:valid --wisdom w").fine();
+}
+
+#[cfg(unix)]
+#[test]
+fn no_output_takes_the_place_of_what_the_call_names() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("x.npy", &[40, 50], |k| f64::from(noise(k)));
+    folder.array("out-2.npy", &[3, 3], |k| f64::from(noise(k)));
+    std::fs::create_dir(folder.at("sub")).unwrap();
+    std::fs::hard_link(folder.at("image.png"), folder.at("hard.png")).unwrap();
+    std::os::unix::fs::symlink("image.png", folder.at("soft.png")).unwrap();
+    std::os::unix::fs::symlink("new.png", folder.at("dangling.png")).unwrap();
+    let all = || {
+        folder.names().into_iter().filter(|name| name != "sub").map(|name| (std::fs::read(folder.at(&name)).ok(), name)).collect::<Vec<_>>()
+    };
+    let before = all();
+    let call = "match image.png template.png";
+    for (args, argument, other) in [
+        (format!("{call} --annotate image.png"), "--annotate", "IMAGE"),
+        (format!("{call} --annotate ./image.png"), "--annotate", "IMAGE"),
+        (format!("{call} --annotate sub/../image.png"), "--annotate", "IMAGE"),
+        (format!("{call} --annotate {}", folder.at("image.png").display()), "--annotate", "IMAGE"),
+        (format!("{call} --annotate hard.png"), "--annotate", "IMAGE"),
+        (format!("{call} --annotate soft.png"), "--annotate", "IMAGE"),
+        ("match soft.png template.png --heatmap hard.png".into(), "--heatmap", "IMAGE"),
+        (format!("{call} --heatmap template.png"), "--heatmap", "TEMPLATE"),
+        ("match image.png --template template.png --heatmap template.png".into(), "--heatmap", "--template"),
+        ("match image.png --template-at 1,1:7x9 --mask template.png --heatmap template.png".into(), "--heatmap", "--mask"),
+        ("conv x.npy template.png -o x.npy".into(), "-o", "IMAGE"),
+        ("corr x.npy template.png -o ./x.npy".into(), "-o", "IMAGE"),
+        ("lcc x.npy template.png -o x.npy".into(), "-o", "IMAGE"),
+        ("local mean --window 3x3 x.npy -o ./x.npy".into(), "-o", "IMAGE"),
+        ("match x.npy --template out-2.npy --template-at 1,1:3x3 -o out.npy".into(), "-o", "--template"),
+        (format!("{call} --heatmap h.png --annotate h.png"), "--annotate", "--heatmap"),
+        (format!("{call} --heatmap h.png --annotate ./h.png"), "--annotate", "--heatmap"),
+        (format!("{call} --heatmap new.png --annotate dangling.png"), "--annotate", "--heatmap"),
+        (format!("{call} --template-at 1,1:4x4 --heatmap h.png --annotate h-2.png"), "--annotate", "--heatmap"),
+        (format!("{call} -o r --heatmap r"), "--heatmap", "-o"),
+        (format!("{call} -o - --heatmap -"), "--heatmap", "-o"),
+        (format!("{call} -o /dev/stdout --heatmap /dev/stdout"), "--heatmap", "-o"),
+        (format!("{call} -o w --wisdom w --effort measure"), "--wisdom", "-o"),
+        (format!("{call} --wisdom image.png"), "--wisdom", "IMAGE"),
+    ] {
+        let line = flcc(&folder, &args).fails(2);
+        assert!(line.starts_with(&format!("error: {argument}: expected another file than {other} names, got ")), "{args}: {line}");
+        assert_eq!(all(), before, "{args}");
+    }
+    // One file may be read twice, and what is no file be read and written.
+    flcc(&folder, "match image.png image.png --mode full --heatmap h.png --annotate a.png -o r.npy").fine();
+    let image = std::fs::read(folder.at("image.png")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flcc"));
+    let child = command.args(["conv", "/dev/stdin", "template.png", "-o", "/dev/stdout", "--heatmap", "h.png"]).current_dir(&folder.0);
+    let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&image).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stdout.starts_with(b"\x93NUMPY"));
+    flcc(&folder, "conv image.png template.png -o /dev/null").fine();
+}
+
+#[test]
+fn an_output_is_what_its_name_says() {
+    let folder = Folder::new();
+    photo(&folder);
+    let call = "match image.png template.png";
+    for (args, argument, extension) in [
+        (format!("{call} -o o.txt"), "-o", ".npy"),
+        (format!("{call} -o o.png"), "-o", ".npy"),
+        (format!("{call} -o o.npz"), "-o", ".npy"),
+        (format!("{call} -o o.npy.gz"), "-o", ".npy"),
+        ("conv image.png template.png -o o.tif".into(), "-o", ".npy"),
+        ("local mean --window 3x3 image.png -o o.csv".into(), "-o", ".npy"),
+        (format!("{call} --heatmap h.jpg"), "--heatmap", ".png"),
+        ("lcc image.png template.png --heatmap h.npy".into(), "--heatmap", ".png"),
+        (format!("{call} -o o.npy --heatmap h.png --annotate x.jpg"), "--annotate", ".png"),
+    ] {
+        let line = flcc(&folder, &args).fails(2);
+        assert!(line.starts_with(&format!("error: {argument}: expected a name that ends in {extension}, as which ")), "{args}: {line}");
+        assert_eq!(folder.names(), ["image.png", "template.png"], "{args}");
+    }
+    // What an output cannot be is told before another is written.
+    for args in ["-o o.npy --annotate none/a.png", "-o o.npy --heatmap .", "--heatmap h.png -o none/o.npy"] {
+        assert!(flcc(&folder, &format!("{call} {args}")).fails(1).contains(": expected a writable file, got: "));
+        assert_eq!(folder.names(), ["image.png", "template.png"], "{args}");
+    }
+    flcc(&folder, &format!("{call} -o O.NPY --heatmap H.PNG --annotate a -o o")).fails(2);
+    flcc(&folder, &format!("{call} -o o --heatmap H.PNG --annotate a")).fine();
+    let begins = |name: &str, with: &[u8]| std::fs::read(folder.at(name)).unwrap().starts_with(with);
+    assert!(begins("o", b"\x93NUMPY") && begins("H.PNG", b"\x89PNG") && begins("a", b"\x89PNG"));
+}
+
+#[test]
+fn help_is_a_command_too() {
+    let folder = Folder::new();
+    assert_eq!(flcc(&folder, "help").fine().out, flcc(&folder, "--help").fine().out);
+    for command in [
+        "conv",
+        "corr",
+        "lcc",
+        "match",
+        "stream",
+        "local",
+        "conformance",
+        "plan",
+        "bench",
+        "devices",
+        "wisdom",
+        "wisdom show",
+        "wisdom merge",
+    ] {
+        let asked = flcc(&folder, &format!("help {command}")).fine().out;
+        assert_eq!(asked, flcc(&folder, &format!("{command} --help")).fine().out, "{command}");
+        assert!(asked.contains("Usage: flcc "), "{asked}");
+    }
+    for args in ["help frobnicate", "help wisdom frobnicate"] {
+        assert!(flcc(&folder, args).fails(2).contains("frobnicate"), "{args}");
+    }
+}
+
+#[test]
+fn help_offers_what_is_accepted() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.bytes("mask.png", 7, 9, |_| 255);
+    let all = ["cc", "ncc", "zncc", "ssd", "nssd", "sad"];
+    for (command, offered) in [("conv", &all[..0]), ("corr", &all[..1]), ("lcc", &all[2..3]), ("match", &all[..])] {
+        let help = flcc(&folder, &format!("{command} --help")).fine().out;
+        let values = format!("--measure <{}>", offered.join("|"));
+        assert!(help.contains(&values) != offered.is_empty() && help.contains("--measure <") != offered.is_empty(), "{command}: {help}");
+        for measure in all {
+            let said = flcc(&folder, &format!("{command} image.png template.png --measure {measure} -o x.npy"));
+            match offered.contains(&measure) {
+                true => drop(said.fine()),
+                false => assert!(said.fails(2).starts_with("error: --measure: expected "), "{command} {measure}"),
+            }
+        }
+        let said = flcc(&folder, &format!("{command} image.png template.png --mask mask.png -o x.npy"));
+        assert_eq!((help.contains("--mask <MASK>"), said.status), if command == "conv" { (false, 2) } else { (true, 0) }, "{command}");
+    }
+    let help = flcc(&folder, "stream --help").fine().out;
+    assert!(help.contains(&format!("--measure <{}>", all.join("|"))), "{help}");
+}
+
+#[test]
+fn sums_are_exact_by_every_method_that_is_chosen() {
+    let folder = Folder::new();
+    let ramp = |count: usize, seed: usize| (0..count).map(|k| u16::from(noise(k + seed)) << 8 | u16::from(noise(k + seed + 7))).collect();
+    save_npy(&folder.at("x.npy"), &[200, 200], &Pixels::U16(ramp(200 * 200, 0))).unwrap();
+    save_npy(&folder.at("t.npy"), &[60, 60], &Pixels::U16(ramp(60 * 60, 99))).unwrap();
+    let sums = |options: &str| {
+        flcc(&folder, &format!("corr x.npy t.npy --mode valid --precision f64 -o s.npy {options}")).fine();
+        load(&folder.at("s.npy")).unwrap().pixels.to_f64()
+    };
+    let exact = sums("--accuracy exact");
+    assert!(exact.iter().all(|sum| sum.fract() == 0.0) && sums("") == exact && sums("--method direct") == exact);
+    // Its error bound is above 1/4: what docs/numerics.md says of it.
+    let refused = flcc(&folder, "corr x.npy t.npy --mode valid -o s.npy --method fourier --accuracy exact").fails(3);
+    assert!(refused.contains("is not below 0.25, so its sums cannot be rounded"), "{refused}");
+    for method in ["fourier", "separable"] {
+        let explained = flcc(&folder, "plan corr:u16:200x200*60x60:valid --explain").fine().out;
+        let reason = "its sums would not be the exact integers that other methods give; it can be forced";
+        assert!(explained.lines().any(|line| line.trim_start().starts_with(method) && line.contains(reason)), "{explained}");
+        let forced = sums(&format!("--method {method}"));
+        assert!(forced.iter().any(|sum| sum.fract() != 0.0), "{method} has become exact: docs/numerics.md says otherwise");
+        assert!(forced.iter().zip(&exact).all(|(forced, exact)| (forced - exact).abs() < 1e-9 * exact), "{method}");
+    }
+    // Of bytes the same problem is within the bound.
+    let spec = "corr:u8:200x200*60x60:valid --method fourier --accuracy exact";
+    assert!(flcc(&folder, &format!("plan {spec}")).fine().out.starts_with("fourier_f64"));
 }
 
 proptest! {

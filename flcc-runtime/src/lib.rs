@@ -27,6 +27,7 @@ pub mod convert;
 pub mod cpu;
 pub mod cuda;
 pub mod exec;
+pub mod files;
 pub mod machine;
 pub mod matcher;
 pub mod oneshot;

@@ -274,9 +274,13 @@ impl Planner {
                     candidates.push(Candidate::of(&offer, Outcome::RunnerUp));
                     runner_up = Some((offer, execute, workers));
                 }
-            } else if !candidates.iter().any(|other| other.method == offer.method && matches!(other.outcome, Outcome::Refused(_))) {
+            } else {
                 let reason = "its sums would not be the exact integers that other methods give; it can be forced";
-                candidates.push(Candidate::of(&offer, Outcome::Refused(reason.into())));
+                // Once a method; what another platform refuses is another matter.
+                let told = |other: &Candidate| other.method == offer.method && matches!(&other.outcome, Outcome::Refused(r) if r == reason);
+                if !candidates.iter().any(told) {
+                    candidates.push(Candidate::of(&offer, Outcome::Refused(reason.into())));
+                }
             }
         }
         Ok(Plan::new(spec.clone(), owner.clone(), fitting.swap_remove(chosen), runner_up, candidates))

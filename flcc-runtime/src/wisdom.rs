@@ -13,20 +13,31 @@
 //! ```
 //!
 //! The last line counts the entries, so that a file cut short is noticed.
+//!
+//! A file may have many writers, processes and threads. Each changes it in its turn ([`Wisdom::update`]), so that none loses
+//! what another wrote; readers need no turn, for a file is replaced whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use flcc_core::error::SpecError;
 use flcc_core::key::KernelKey;
 use flcc_core::spec::Spec;
 use thiserror::Error;
 
+use crate::files::{self, Turn};
+
 /// The first line of a file.
 const HEADER: &str = "flcc-wisdom 1";
+
+/// The most bytes that are read as wisdom: 64 MiB, a hundred thousand plans.
+const MOST_BYTES: usize = 64 << 20;
+
+/// How long a writer waits for its turn, which others have for milliseconds.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that is known, of any number of machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,6 +101,13 @@ pub enum WisdomError {
         #[source]
         error: io::Error,
     },
+}
+
+impl WisdomError {
+    fn write(path: &Path) -> impl Fn(io::Error) -> WisdomError {
+        let file = path.to_path_buf();
+        move |error| WisdomError::File { file: file.clone(), action: "write", error }
+    }
 }
 
 fn prefix(file: &Option<PathBuf>) -> String {
@@ -216,10 +234,10 @@ impl Wisdom {
     /// Reads a file.
     ///
     /// # Errors
-    /// As [`Wisdom::parse`], a file that cannot be read or is not UTF-8; each names the file.
+    /// As [`Wisdom::parse`], a file that cannot be read, has more than 64 MiB or is not UTF-8; each names the file.
     pub fn load(path: &Path) -> Result<Wisdom, WisdomError> {
         let file = || path.to_path_buf();
-        let bytes = fs::read(path).map_err(|error| WisdomError::File { file: file(), action: "read", error })?;
+        let bytes = files::read_bounded(path, MOST_BYTES).map_err(|error| WisdomError::File { file: file(), action: "read", error })?;
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
             let got = format!("byte 0x{:02x}", bytes[error.valid_up_to()]);
@@ -231,34 +249,66 @@ impl Wisdom {
         })
     }
 
-    /// Writes a file, whole or not at all: a temporary file beside it takes its place. Makes the folder if there is none.
+    /// Writes a file, whole or not at all, in the place of what it held: [`Wisdom::update`] keeps that. Makes the folder if there is
+    /// none.
     ///
     /// # Errors
-    /// What the operating system refuses, naming the file.
+    /// What the operating system refuses, a name that stands for something else than a file, a file that is read-only; each
+    /// names the file.
     pub fn save(&self, path: &Path) -> Result<(), WisdomError> {
-        self.replace(path).map_err(|error| WisdomError::File { file: path.to_path_buf(), action: "write", error })
+        Wisdom::turn(path).and_then(|(target, _turn)| self.replace(&target)).map_err(WisdomError::write(path))
     }
 
-    fn replace(&self, path: &Path) -> io::Result<()> {
-        static SERIAL: AtomicUsize = AtomicUsize::new(0);
-        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(folder) = folder {
+    /// Changes what a file holds: reads it, changes it, and writes it as [`Wisdom::save`] does, while no other writer does. A file
+    /// that is not there holds nothing; one that is the same afterwards is not written. Returns what the file holds now, with
+    /// what `change` returned.
+    ///
+    /// # Errors
+    /// As [`Wisdom::load`] and [`Wisdom::save`]; other writers that leave no turn for a minute.
+    pub fn update<T>(path: &Path, change: impl FnOnce(&mut Wisdom) -> T) -> Result<(Wisdom, T), WisdomError> {
+        let (target, _turn) = Wisdom::turn(path).map_err(WisdomError::write(path))?;
+        let before = match Wisdom::load(&target) {
+            Err(WisdomError::File { error, .. }) if error.kind() == io::ErrorKind::NotFound => None,
+            read => Some(read?),
+        };
+        let mut wisdom = before.clone().unwrap_or_default();
+        let told = change(&mut wisdom);
+        if before.as_ref() != Some(&wisdom) {
+            wisdom.replace(&target).map_err(WisdomError::write(path))?;
+        }
+        Ok((wisdom, told))
+    }
+
+    /// The file that a name stands for, with the turn to write it.
+    fn turn(path: &Path) -> io::Result<(PathBuf, Turn)> {
+        if let Ok(meta) = fs::metadata(path)
+            && !meta.is_file()
+        {
+            let expected = format!("expected a file, or none yet, got {}", files::kind(&meta));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, expected));
+        }
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder)?;
         }
-        let mut temporary = name.to_os_string();
-        temporary.push(format!(".{}.{}.tmp", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed)));
-        let temporary = path.with_file_name(temporary);
-        let written = fs::File::create_new(&temporary).and_then(|mut file| {
+        let target = files::target(path)?;
+        let turn = Turn::wait(&target, PATIENCE)?;
+        Ok((target, turn))
+    }
+
+    fn replace(&self, target: &Path) -> io::Result<()> {
+        files::replace(target, |file| {
             file.write_all(self.to_text().as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&temporary, path)
-        });
-        if written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists) {
-            // The first error is the one to tell; what is left behind is only a temporary file.
-            let _ = fs::remove_file(&temporary);
-        }
-        written
+            file.sync_all()
+        })
+    }
+
+    /// Takes over what changed from `before` to `after`, two states of one planner's wisdom. Where this has come to hold something
+    /// else than `before` had, of the two timings the faster stays.
+    pub fn follow(&mut self, before: &Wisdom, after: Wisdom) {
+        let changed = after.entries.into_iter().filter(|(key, entry)| before.entries.get(key) != Some(entry));
+        let changed = Wisdom { entries: changed.collect() };
+        self.entries.retain(|key, entry| !(changed.entries.contains_key(key) && before.entries.get(key) == Some(entry)));
+        self.merge(changed);
     }
 
     /// Takes over what another knows. Of two entries with one key the smaller median stays; equal ones leave this one.
@@ -516,8 +566,113 @@ end 4
         assert!(Wisdom::load(&missing).unwrap_err().to_string().starts_with(&format!("{}: cannot read wisdom: ", missing.display())));
         let on_a_folder = wisdom.save(&folder).unwrap_err().to_string();
         assert!(on_a_folder.starts_with(&format!("{}: cannot write wisdom: ", folder.display())), "{on_a_folder}");
-        assert!(wisdom.save(Path::new("/")).unwrap_err().to_string().contains("names no file"));
+        assert!(on_a_folder.ends_with("expected a file, or none yet, got a folder"), "{on_a_folder}");
+        assert!(wisdom.save(&folder.join("..")).is_err());
         assert!(wisdom.save(&path.join("below a file")).is_err());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn many_writers_lose_nothing() {
+        let folder = std::env::temp_dir().join(format!("flcc-wisdom-many-{}", std::process::id()));
+        let path = folder.join("w");
+        let wisdom = |thread: usize, n: usize| {
+            let mut wisdom = Wisdom::new();
+            wisdom.insert("m", "s", &spec(&format!("corr:f32:{n}*3:full")), 1 + thread, entry("corr_f32_3_avx2", 7)).unwrap();
+            wisdom
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for n in 9..29 {
+                        let (all, ()) = Wisdom::update(path, |there| there.merge(wisdom(thread, n))).unwrap();
+                        assert!(all.len() > n - 9);
+                        Wisdom::load(path).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(Wisdom::load(&path).unwrap().len(), 8 * 20);
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(!cfg!(unix) || left == ["w"], "{left:?}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_update_keeps_what_it_does_not_change() {
+        let folder = std::env::temp_dir().join(format!("flcc-wisdom-update-{}", std::process::id()));
+        let path = folder.join("w");
+        assert_eq!(Wisdom::update(&path, |there| there.len()).unwrap(), (Wisdom::new(), 0));
+        assert_eq!(Wisdom::load(&path).unwrap(), Wisdom::new());
+        Wisdom::parse(TEXT).unwrap().save(&path).unwrap();
+        let written = fs::metadata(&path).unwrap().modified().unwrap();
+        assert_eq!(Wisdom::update(&path, |there| there.forget(Forget::Spec("nothing"))).unwrap().1, 0);
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), written);
+        assert_eq!(Wisdom::update(&path, |there| there.forget(Forget::Spec("zncc:f32"))).unwrap().1, 3);
+        assert_eq!(Wisdom::load(&path).unwrap().len(), 1);
+        fs::write(&path, "flcc-wisdom 1\nend 1\n").unwrap();
+        assert!(Wisdom::update(&path, |_| ()).unwrap_err().to_string().contains("line 2: end:"));
+        assert_eq!(fs::read(&path).unwrap(), b"flcc-wisdom 1\nend 1\n");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_changed_is_taken_over() {
+        let [a, b, c] = ["corr:f32:9*3:full", "corr:f32:9*4:full", "corr:f32:9*5:full"].map(spec);
+        let of = |entries: &[(&Spec, u64)]| {
+            let mut wisdom = Wisdom::new();
+            for (spec, ns) in entries {
+                wisdom.insert("m", "s", spec, 1, entry("corr_f32_3_avx2", *ns)).unwrap();
+            }
+            wisdom
+        };
+        let follow = |there: &[(&Spec, u64)], before: &[(&Spec, u64)], after: &[(&Spec, u64)]| {
+            let mut there = of(there);
+            there.follow(&of(before), of(after));
+            there
+        };
+        // Measured again and found slower, because its code has changed: as if nobody else had written.
+        assert_eq!(follow(&[(&a, 5)], &[(&a, 5)], &[(&a, 9), (&b, 1)]), of(&[(&a, 9), (&b, 1)]));
+        // Another has measured it meanwhile: the faster stays.
+        assert_eq!(follow(&[(&a, 6), (&c, 2)], &[(&a, 5)], &[(&a, 9)]), of(&[(&a, 6), (&c, 2)]));
+        assert_eq!(follow(&[(&a, 6)], &[], &[(&a, 3)]), of(&[(&a, 3)]));
+        // Another has forgotten what was only known: it stays forgotten.
+        assert_eq!(follow(&[], &[(&a, 5)], &[(&a, 5), (&b, 4)]), of(&[(&b, 4)]));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_has_no_end_is_not_read_to_it() {
+        for device in ["/dev/zero", "/dev/full"] {
+            let read = Wisdom::load(Path::new(device)).unwrap_err().to_string();
+            assert_eq!(read, format!("{device}: cannot read wisdom: expected at most 67108864 bytes, got more"));
+            let written = Wisdom::new().save(Path::new(device)).unwrap_err().to_string();
+            assert_eq!(written, format!("{device}: cannot write wisdom: expected a file, or none yet, got a device or a pipe"));
+            assert!(Wisdom::update(Path::new(device), |_| ()).is_err());
+            assert!(!fs::metadata(device).unwrap().is_file());
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_and_a_read_only_file_too() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = std::env::temp_dir().join(format!("flcc-wisdom-link-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (file, link) = (folder.join("file"), folder.join("link"));
+        symlink("file", &link).unwrap();
+        let wisdom = Wisdom::parse(TEXT).unwrap();
+        wisdom.save(&link).unwrap();
+        wisdom.save(&link).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(Wisdom::load(&file).unwrap(), wisdom);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+        let refused = Wisdom::new().save(&file).unwrap_err().to_string();
+        assert_eq!(refused, format!("{}: cannot write wisdom: the file is read-only", file.display()));
+        assert_eq!(Wisdom::load(&file).unwrap(), wisdom);
+        // What is the same needs no writing.
+        Wisdom::update(&file, |_| ()).unwrap();
         fs::remove_dir_all(&folder).unwrap();
     }
 

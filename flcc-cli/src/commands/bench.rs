@@ -36,9 +36,11 @@ pub fn run(args: &Bench, planning: &Planning, out: &mut dyn Write) -> Result<(),
     for spec in &args.specs {
         let spec = override_spec(spec, planning)?;
         let line = bench(&spec, &session, args)?;
-        session.keep_wisdom()?;
+        // What cannot be kept is told after what was found.
+        let kept = session.keep_wisdom();
         writeln!(out, "{line}")?;
         out.flush()?;
+        kept?;
     }
     Ok(())
 }

@@ -14,8 +14,9 @@ use crate::args::{Correlate, Match, Peaks, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_plan};
+use crate::outputs::{self, Format, Output};
 use crate::picture::{self, Mark};
-use crate::session::{Progress, Session, accuracy};
+use crate::session::{Progress, Session, accuracy, wisdom_file};
 
 /// The command's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,7 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
     if matching.is_none() && args.output.is_none() && args.heatmap.is_none() {
         return Err(SpecError::new("-o", "-o OUT.npy (or --heatmap OUT.png)", "neither").into());
     }
+    check_outputs(args, matching, planning)?;
     let problem = Problem {
         op,
         mode: args.extent.mode.unwrap_or(name.mode()),
@@ -123,7 +125,8 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
             lines.push((index, text));
         }
     }
-    session.keep_wisdom()?;
+    // What cannot be kept is told after what was found.
+    let kept = session.keep_wisdom();
     if let Some(path) = matching.and_then(|matching| matching.annotate.as_ref()) {
         picture::save_annotated(path, &image, &marks)?;
     }
@@ -131,7 +134,26 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
     for (_, text) in lines {
         out.write_all(text.as_bytes())?;
     }
-    Ok(())
+    kept
+}
+
+/// Refuses files to write that would not be what the call says, before anything is read or computed.
+fn check_outputs(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Result<(), Error> {
+    let parts = args.positional.iter().map(|path| ("TEMPLATE", path)).chain(args.template.iter().map(|path| ("--template", path)));
+    let inputs = std::iter::once(("IMAGE", &args.image)).chain(parts).chain(args.mask.iter().map(|path| ("--mask", path)));
+    let inputs: Vec<(&str, &Path)> = inputs.map(|(argument, path)| (argument, path.as_path())).collect();
+    let templates = args.positional.iter().count() + args.template.len() + args.template_at.len();
+    let mut outputs = Vec::new();
+    for index in 0..templates {
+        let number = (templates > 1).then_some(index + 1);
+        for (argument, path, format) in [("-o", &args.output, Format::Npy), ("--heatmap", &args.heatmap, Format::Png)] {
+            outputs.extend(path.iter().map(|path| Output { argument, path: numbered(path, number), format }));
+        }
+    }
+    let annotated = matching.and_then(|matching| matching.annotate.clone());
+    outputs.extend(annotated.map(|path| Output { argument: "--annotate", path, format: Format::Png }));
+    outputs.extend(wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, format: Format::Wisdom }));
+    outputs::check(&inputs, &outputs)
 }
 
 /// The templates in the order of the arguments: the positional one, those of `--template`, those of `--template-at`.

@@ -11,6 +11,7 @@ use crate::args::{Local, Planning};
 use crate::data::Image;
 use crate::error::Error;
 use crate::memory::check;
+use crate::outputs::{self, Format, Output};
 use crate::session::Progress;
 
 /// Computes and writes the statistic.
@@ -33,6 +34,8 @@ pub fn run(args: &Local, planning: &Planning, out: &mut dyn Write) -> Result<(),
     if let Some(file) = &planning.wisdom {
         return Err(nothing("--wisdom", file.display().to_string()).into());
     }
+    let output = Output { argument: "-o", path: args.output.clone(), format: Format::Npy };
+    outputs::check(&[("IMAGE", &args.image)], &[output])?;
     let named = |error: SpecError| Error::from(error).named("IMAGE", "--window");
     let boundary = args.extent.boundary().map_err(named)?;
     let mode = args.extent.mode.unwrap_or(Mode::Same);

@@ -21,7 +21,8 @@ pub fn run(args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), 
         check_data(&spec, spec.templates())?;
     }
     let plan = session.planner.plan(&spec)?;
-    session.keep_wisdom()?;
+    // What cannot be kept is told after what was found.
+    let kept = session.keep_wisdom();
     if planning.json {
         let candidates: Vec<Value> = plan
             .candidates()
@@ -63,5 +64,5 @@ pub fn run(args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), 
     } else {
         writeln!(out, "{}", plan.kernel())?;
     }
-    Ok(())
+    kept
 }

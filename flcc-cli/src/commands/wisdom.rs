@@ -8,34 +8,36 @@ use serde_json::{Map, Value, json};
 
 use crate::args::{self, Planning};
 use crate::error::Error;
-use crate::session::{WISDOM_VARIABLE, wisdom_file};
+use crate::session::{WISDOM_VARIABLE, check_wisdom, wisdom_file};
 
 /// Shows or changes the wisdom file.
 ///
 /// # Errors
 /// No file is named, or it is not read or written.
 pub fn run(args: &args::Wisdom, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
-    let file =
+    let (argument, file) =
         wisdom_file(planning)?.ok_or_else(|| SpecError::new("--wisdom", format!("--wisdom FILE or {WISDOM_VARIABLE}"), "neither"))?;
+    let wrong = Error::wisdom(argument);
     match args {
-        args::Wisdom::Show => show(&Wisdom::load(&file)?, planning.json, out),
+        args::Wisdom::Show => show(&Wisdom::load(&file).map_err(wrong)?, planning.json, out),
         args::Wisdom::Merge { files } => {
-            let mut wisdom = if file.exists() { Wisdom::load(&file)? } else { Wisdom::new() };
-            for other in files {
-                wisdom.merge(Wisdom::load(other)?);
-            }
-            wisdom.save(&file)?;
+            check_wisdom(argument, &file)?;
+            let others = files.iter().map(|file| Wisdom::load(file)).collect::<Result<Vec<_>, _>>().map_err(Error::wisdom("FILES"))?;
+            let (wisdom, ()) = Wisdom::update(&file, |there| others.into_iter().for_each(|other| there.merge(other))).map_err(wrong)?;
             tell(planning.json, out, "entries", wisdom.len(), &format!("{} entries in {}", wisdom.len(), file.display()))
         }
         args::Wisdom::Forget { machine, spec } => {
-            let mut wisdom = Wisdom::load(&file)?;
+            check_wisdom(argument, &file)?;
+            // Of a file that is not there nothing is forgotten, and none is made.
+            if !file.exists() {
+                Wisdom::load(&file).map_err(&wrong)?;
+            }
             let filter = match (machine, spec) {
                 (Some(machine), _) => Forget::Machine(machine),
                 (None, Some(spec)) => Forget::Spec(spec),
                 (None, None) => Forget::All,
             };
-            let forgotten = wisdom.forget(filter);
-            wisdom.save(&file)?;
+            let (wisdom, forgotten) = Wisdom::update(&file, |there| there.forget(filter)).map_err(wrong)?;
             tell(planning.json, out, "forgotten", forgotten, &format!("{forgotten} entries forgotten, {} left", wisdom.len()))
         }
     }

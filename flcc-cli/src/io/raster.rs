@@ -6,7 +6,8 @@
 use std::io::Cursor;
 
 use flcc_core::dtype::Pixels;
-use image::codecs::{jpeg::JpegDecoder, png::PngDecoder, pnm::PnmDecoder};
+use image::codecs::pnm::{PnmDecoder, PnmSubtype, SampleEncoding};
+use image::codecs::{jpeg::JpegDecoder, png::PngDecoder};
 use image::metadata::Orientation;
 use image::{ColorType, ImageDecoder, ImageError, Limits};
 use tiff::decoder::{Decoder, DecodingResult};
@@ -25,10 +26,35 @@ pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let decoder = PngDecoder::with_limits(Cursor::new(bytes), limits).map_err(|error| image_error(name, "PNG", error))?;
     let animated = decoder.is_apng().unwrap_or(false);
     let mut loaded = decode(name, "PNG", bytes.len(), decoder)?;
+    check_palette(name, bytes)?;
     if animated {
         loaded.notes.push("of an animation the default image read".into());
     }
     Ok(loaded)
+}
+
+/// Refuses pixels that their palette has no colour for. The decoder above takes them for black, so the indices are decoded again,
+/// unless every index has a colour.
+fn check_palette(name: &str, bytes: &[u8]) -> Result<(), IoError> {
+    let failed = |error: png::DecodingError| damaged(name, "sound PNG data".into(), one_line(error));
+    let limits = png::Limits { bytes: usize::try_from(MAX_DECODED_BYTES).unwrap_or(usize::MAX) };
+    let mut reader = png::Decoder::new_with_limits(Cursor::new(bytes), limits).read_info().map_err(failed)?;
+    let info = reader.info();
+    let (width, bits) = (info.width as usize, info.bit_depth as usize);
+    let entries = info.palette.as_ref().map_or(0, |palette| palette.len() / 3);
+    if info.color_type != png::ColorType::Indexed || entries >= 1 << bits {
+        return Ok(());
+    }
+    let size = reader.output_buffer_size().unwrap_or(usize::MAX);
+    check_memory(name, size, 1)?;
+    let mut data = vec![0; size];
+    let line = reader.next_frame(&mut data).map_err(failed)?.line_size;
+    let index = |row: &[u8], x: usize| usize::from(row[x * bits / 8] >> (8 - bits - x * bits % 8)) & ((1 << bits) - 1);
+    let largest = data.chunks_exact(line.max(1)).flat_map(|row| (0..width).map(move |x| index(row, x))).max();
+    match largest.filter(|&largest| largest >= entries) {
+        Some(largest) => Err(damaged(name, format!("palette indices below {entries}, the colours of its palette"), largest.to_string())),
+        None => Ok(()),
+    }
 }
 
 /// Reads a JPEG. A file without its end marker is truncated: its decoder would fill the rest with grey.
@@ -49,10 +75,11 @@ pub(super) fn jpeg(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
 pub(super) fn pnm(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let mut rest = bytes;
     let decoder = PnmDecoder::new(&mut rest).map_err(|error| image_error(name, "PNM", error))?;
-    let max = decoder.header().maximal_sample();
+    let (max, encoding) = (decoder.header().maximal_sample(), decoder.subtype());
     let mut loaded = decode(name, "PNM", bytes.len(), decoder)?;
     let full = if matches!(loaded.pixels, Pixels::U8(_)) { 255 } else { 65535 };
     if max != full {
+        check_samples(name, bytes, rest.len(), max, encoding)?;
         loaded.notes.push(format!("samples scaled from 0..{max} to 0..{full}"));
     }
     let rest = rest.trim_ascii();
@@ -60,6 +87,29 @@ pub(super) fn pnm(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         loaded.notes.push(format!("{} bytes after the image ignored", rest.len()));
     }
     Ok(loaded)
+}
+
+/// Refuses samples above the largest value of the header, which the decoder would clip. `behind` bytes follow the raster.
+fn check_samples(name: &str, bytes: &[u8], behind: usize, max: u32, kind: PnmSubtype) -> Result<(), IoError> {
+    let mut raster = bytes;
+    // What it leaves is the raster and what follows it.
+    PnmDecoder::new(&mut raster).map_err(|error| image_error(name, "PNM", error))?;
+    let raster = &raster[..raster.len().saturating_sub(behind)];
+    let above = |sample: &u32| *sample > max;
+    let found = match kind {
+        // Bits, and bits in bytes, which the decoder checks.
+        PnmSubtype::Bitmap(_) => None,
+        _ if kind.sample_encoding() == SampleEncoding::Ascii => {
+            let words = raster.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
+            words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).find(above)
+        }
+        _ if max < 256 => raster.iter().map(|&sample| u32::from(sample)).find(above),
+        _ => raster.as_chunks::<2>().0.iter().map(|&sample| u32::from(u16::from_be_bytes(sample))).find(above),
+    };
+    match found {
+        Some(sample) => Err(damaged(name, format!("samples of at most {max}, as its header says"), sample.to_string())),
+        None => Ok(()),
+    }
 }
 
 fn decode(name: &str, format: &str, file: usize, decoder: impl ImageDecoder) -> Result<Loaded, IoError> {
@@ -180,11 +230,7 @@ fn page(name: &str, number: usize, file: usize, used: usize, decoder: &mut Decod
     let expected = if bits < 8 { (w as usize * usize::from(bits)).div_ceil(8) * h as usize } else { total };
     let got = result.as_buffer(0).byte_len();
     if got != expected || (layout.planes > 1 && layout.planes != stored) {
-        return Err(IoError::Damaged {
-            name: name.into(),
-            expected: format!("{expected} decoded bytes in page {number}"),
-            got: format!("{got}"),
-        });
+        return Err(damaged(name, format!("{expected} decoded bytes in page {number}"), got.to_string()));
     }
     let picker = Picker { kept, stored, planes: layout.planes };
     let (pixels, read_as) = match result {
@@ -269,6 +315,10 @@ fn jpeg_ends(bytes: &[u8]) -> bool {
 
 fn unsupported(name: &str, expected: String, got: String) -> IoError {
     IoError::Unsupported { name: name.into(), expected, got }
+}
+
+fn damaged(name: &str, expected: String, got: String) -> IoError {
+    IoError::Damaged { name: name.into(), expected, got }
 }
 
 fn truncated(name: &str, expected: &str, bytes: &[u8]) -> IoError {
@@ -374,6 +424,47 @@ pub(super) mod tests {
         check(&literal_png(4, 2, 0, &[], &[0b00_01_10_11]), &[1, 4], 1, Pixels::U8(vec![0, 85, 170, 255]), &[]);
         check(&literal_png(3, 4, 0, &[], &[0x0f, 0x10]), &[1, 3], 1, Pixels::U8(vec![0, 255, 17]), &[]);
         check(&literal_png(2, 8, 3, &[1, 2, 3, 4, 5, 6], &[1, 0]), &[1, 2], 3, Pixels::U8(vec![4, 5, 6, 1, 2, 3]), &[]);
+        check(&literal_png(3, 1, 3, &[1, 2, 3, 4, 5, 6], &[0b0101_1111]), &[1, 3], 3, Pixels::U8(vec![1, 2, 3, 4, 5, 6, 1, 2, 3]), &[]);
+    }
+
+    #[test]
+    fn indices_beyond_the_palette_are_errors() {
+        let colours = |count: u8| (0..3 * count).collect::<Vec<u8>>();
+        for (bits, entries, row, largest) in [
+            (8, 2, vec![1, 2], 2),
+            (8, 2, vec![255, 0], 255),
+            (4, 3, vec![0x13], 3),
+            (2, 3, vec![0b0011_0000], 3),
+            (1, 1, vec![0b0100_0000], 1),
+        ] {
+            let words = format!("palette indices below {entries}, the colours of its palette, got {largest}");
+            fails(&literal_png(2, bits, 3, &colours(entries), &row), &[&words]);
+        }
+        // What is left of a byte behind the last pixel is no index.
+        let pixels = Pixels::U8(vec![0, 1, 2, 0, 1, 2]);
+        check(&literal_png(2, 2, 3, &colours(3), &[0b0000_1111]), &[1, 2], 3, pixels, &[]);
+        fails(&literal_png(2, 8, 3, &[], &[0, 0]), &[]);
+    }
+
+    #[test]
+    fn samples_above_the_largest_of_the_header_are_errors() {
+        for bytes in [&b"P2 2 1 5 0 6\n"[..], b"P5 2 1 5\n\x00\x06", b"P3 1 1 5 0 6 1", b"P6 1 1 5\n\x00\x06\x01"] {
+            fails(bytes, &["samples of at most 5, as its header says, got 6"]);
+        }
+        fails(b"P5 1 1 1000\n\x03\xe9", &["samples of at most 1000, as its header says, got 1001"]);
+        let pam = |max: &str, sample: &[u8]| {
+            [format!("P7\nWIDTH 1\nHEIGHT 1\nDEPTH 1\nMAXVAL {max}\nTUPLTYPE GRAYSCALE\nENDHDR\n").as_bytes(), sample].concat()
+        };
+        fails(&pam("5", &[6]), &["samples of at most 5, as its header says, got 6"]);
+        check(&pam("5", &[5]), &[1, 1], 1, Pixels::U8(vec![255]), &["samples scaled from 0..5 to 0..255"]);
+        // What follows the raster is none of it.
+        check(
+            b"P5 1 1 5\n\x05\x06",
+            &[1, 1],
+            1,
+            Pixels::U8(vec![255]),
+            &["samples scaled from 0..5 to 0..255", "1 bytes after the image ignored"],
+        );
     }
 
     #[test]

@@ -60,10 +60,13 @@ impl fmt::Display for RawFormat {
     }
 }
 
+/// Bytes of a frame for which nobody asks whether the memory holds them.
+const SMALL: usize = 64 << 20;
+
 /// Frames of one format from a stream: one [`Loaded`] each until the stream ends between two frames.
 ///
 /// A frame that is cut short is an error that says how many bytes were expected and came; after an error there is no more.
-/// Memory grows with the bytes that come, not with those that the format promises.
+/// Memory grows with the bytes that come, not with those that the format promises, and to half of what is free.
 #[derive(Debug)]
 pub struct RawReader<R> {
     name: String,
@@ -84,9 +87,15 @@ impl<R: Read> RawReader<R> {
     fn fill(&mut self) -> Result<bool, IoError> {
         let expected = self.format.frame_bytes();
         self.bytes.clear();
-        let got = self.reader.by_ref().take(expected as u64).read_to_end(&mut self.bytes);
+        let most = if expected <= SMALL { expected } else { expected.min(crate::memory::available() as usize / 2) };
+        let got = self.reader.by_ref().take(most as u64).read_to_end(&mut self.bytes);
         let got = got.map_err(|source| IoError::Read { name: self.name.clone(), source })?;
         match got {
+            _ if got == most && most < expected => Err(IoError::TooLarge {
+                name: self.name.clone(),
+                limit: format!("{most} bytes (half of the free memory) in frame {}", self.frame),
+                got: format!("{expected} ({})", self.format),
+            }),
             0 => Ok(false),
             // Wider samples are copied out of the bytes.
             _ if got == expected && self.format.dtype == DType::U8 => Ok(true),

@@ -5,10 +5,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use flcc_core::dtype::Pixels;
+use flcc_runtime::files;
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 
@@ -99,41 +99,39 @@ fn npy_header(descr: &str, shape: &[usize]) -> Vec<u8> {
     header
 }
 
-/// Writes a file beside `path` and renames it to `path`; removes it again if that fails.
-fn atomically(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), IoError> {
-    let run = || {
-        let into = |file: File| {
-            let mut out = BufWriter::new(file);
-            write(&mut out)?;
-            out.flush()
-        };
-        let target = match fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
-            Ok(meta) if !meta.is_file() => return into(OpenOptions::new().write(true).open(path)?),
-            Ok(_) => fs::canonicalize(path)?,
-            Err(_) => path.to_path_buf(),
-        };
-        let beside = beside(&target)?;
-        let file = File::create_new(&beside)?;
-        into(file).and_then(|()| fs::rename(&beside, &target)).inspect_err(|_| {
-            let _ = fs::remove_file(&beside);
-        })
+/// Puts a new file in the place of the one at `path`, or of the one that the link there leads to; writes to anything else.
+fn atomically(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>) -> Result<(), IoError> {
+    let into = |file: &mut File| {
+        let mut out = BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()
+    };
+    let run = || match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        Ok(meta) if !meta.is_file() => into(&mut OpenOptions::new().write(true).open(path)?),
+        _ => files::replace(&files::target(path)?, into),
     };
     run().map_err(|source| IoError::Write { name: path.display().to_string(), source })
 }
 
-/// A name in the same folder that no other writer uses.
-fn beside(target: &Path) -> io::Result<PathBuf> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let file = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a path without a file name"))?;
-    let name = format!(".{}.{}-{}.tmp", file.to_string_lossy(), std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    Ok(target.with_file_name(name))
+/// Tells what would keep [`save_npy`] and the others from a file, before there is anything to write.
+///
+/// # Errors
+/// [`IoError::Write`]: a folder, a name in a folder that is not there, a file that is read-only.
+pub fn check_writable(path: &Path) -> Result<(), IoError> {
+    let run = || match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        Ok(meta) if !meta.is_file() => Ok(()),
+        _ => files::check_writable(&files::target(path)?),
+    };
+    run().map_err(|source| IoError::Write { name: path.display().to_string(), source })
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::{load, load_bytes};
     use super::*;
+    use std::path::PathBuf;
 
     /// A folder of one test, removed with everything in it.
     struct Folder(PathBuf);
@@ -237,6 +235,35 @@ pub(super) mod tests {
 
     #[cfg(unix)]
     #[test]
+    fn what_a_killed_writer_left_is_removed_by_the_next() {
+        let folder = Folder::new("killed");
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        fs::write(folder.0.join(format!(".x.npy.{}-0.tmp", child.id())), b"half").unwrap();
+        save_npy(&folder.0.join("x.npy"), &[1], &Pixels::U8(vec![1])).unwrap();
+        assert_eq!(folder.names(), ["x.npy"]);
+    }
+
+    #[test]
+    fn what_would_fail_is_told_before() {
+        let folder = Folder::new("before");
+        let told = |name: &str| check_writable(&folder.0.join(name)).map_err(|error| error.to_string());
+        assert_eq!(
+            (told("x.npy"), told("")),
+            (Ok(()), Err(format!("{:?}: expected a writable file, got: is a directory", folder.0.join(""))))
+        );
+        assert!(told("none/x.npy").unwrap_err().contains("x.npy\": expected a writable file, got: "));
+        fs::write(folder.0.join("fixed.npy"), b"old").unwrap();
+        let mut permissions = fs::metadata(folder.0.join("fixed.npy")).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(folder.0.join("fixed.npy"), permissions).unwrap();
+        assert!(told("fixed.npy").unwrap_err().ends_with("expected a writable file, got: the file is read-only"));
+        assert!(save_npy(&folder.0.join("fixed.npy"), &[1], &Pixels::U8(vec![1])).is_err());
+        assert_eq!(fs::read(folder.0.join("fixed.npy")).unwrap(), b"old");
+    }
+
+    #[cfg(unix)]
+    #[test]
     fn links_are_followed_and_devices_stay() {
         let folder = Folder::new("link");
         let (file, link) = (folder.0.join("x.npy"), folder.0.join("link.npy"));
@@ -245,6 +272,12 @@ pub(super) mod tests {
         save_npy(&link, &[1], &Pixels::U8(vec![9])).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(load(&file).unwrap().pixels, Pixels::U8(vec![9]));
+        // As is one whose file is not there yet.
+        let (new, dangling) = (folder.0.join("new.npy"), folder.0.join("dangling.npy"));
+        std::os::unix::fs::symlink("new.npy", &dangling).unwrap();
+        save_npy(&dangling, &[1], &Pixels::U8(vec![7])).unwrap();
+        assert!(fs::symlink_metadata(&dangling).unwrap().is_symlink());
+        assert_eq!(load(&new).unwrap().pixels, Pixels::U8(vec![7]));
         let null = Path::new("/dev/null");
         save_npy(null, &[1], &Pixels::U8(vec![9])).unwrap();
         assert!(!fs::metadata(null).unwrap().is_file());

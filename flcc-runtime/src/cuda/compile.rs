@@ -9,17 +9,17 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use cudarc::nvrtc::{result, sys};
 
 use super::Fault;
+use crate::files;
 
 /// The environment variable that names the cache's folder; empty for no cache.
 pub const CACHE_VARIABLE: &str = "FLCC_CACHE";
 
-/// Bytes of machine code that the cache keeps; beyond, the entries that were used least lately go.
+/// Bytes of machine code that the cache keeps, and the most that an entry has; beyond, the entries that were used least lately go.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// What every entry begins with.
@@ -157,7 +157,7 @@ fn folder() -> Option<PathBuf> {
 
 /// The code of a whole entry.
 fn read(entry: &Path) -> Option<Vec<u8>> {
-    let bytes = fs::read(entry).ok()?;
+    let bytes = files::read_bounded(entry, MOST_BYTES as usize).ok()?;
     let code = bytes.strip_prefix(MAGIC)?;
     let (sum, code) = code.split_first_chunk::<16>()?;
     if u128::from_le_bytes(*sum) != hash(code) {
@@ -169,19 +169,13 @@ fn read(entry: &Path) -> Option<Vec<u8>> {
 }
 
 fn write(entry: &Path, code: &[u8]) -> std::io::Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
     let folder = entry.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let aside = folder.join(format!("{}.{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-    let written = fs::File::create(&aside).and_then(|mut file| {
+    let placed = files::replace(entry, |file| {
         file.write_all(MAGIC)?;
         file.write_all(&hash(code).to_le_bytes())?;
         file.write_all(code)
     });
-    let placed = written.and_then(|()| fs::rename(&aside, entry));
-    if placed.is_err() {
-        let _ = fs::remove_file(&aside);
-    }
     shrink(folder, MOST_BYTES);
     placed
 }
