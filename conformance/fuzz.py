@@ -459,10 +459,11 @@ class Problem:
         shift = np.zeros(len(flat), int)
         tshift = 0
         if kind is not LD and not self.small:  # each panel and the template by a power of two, near 1
-            shift = np.frexp(np.abs(p).max(axis=(1, 2)))[1]
+            both = self.measure in ("ssd", "nssd", "sad")
+            largest = np.abs(p).max(axis=(1, 2))
+            largest = np.maximum(largest, np.abs(t).max()) if both else largest
+            shift = np.frexp(largest)[1]
             tshift = int(np.frexp(np.abs(t).max())[1])
-            if self.measure in ("ssd", "nssd", "sad"):
-                shift = np.maximum(shift, tshift)
             with np.errstate(under="ignore"):
                 p = np.ldexp(p, -shift[:, None, None])
                 ts = t if self.measure not in ("ssd", "nssd", "sad") else np.ldexp(t[None], -shift[:, None, None])
@@ -703,16 +704,8 @@ class Problem:
         if self.measure in NORMALISED or method == "separable":
             return False
         if method == "fourier":
-            tile = 2.0**24
-            bound = (
-                10
-                * 24
-                * U["f64"]
-                * LARGEST[self.case["types"][0]]
-                * math.sqrt(tile)
-                * self.most[1]
-                * math.sqrt(self.count)
-            )
+            tile = 4.0 * self.ext.size
+            bound = 10 * math.log2(tile) * U["f64"] * LARGEST[self.work] ** 2 * math.sqrt(tile * self.count)
             return self.accuracy != "fast" and self.measure in ("cc", "ssd") and bound < 0.25
         return True
 
@@ -1098,7 +1091,7 @@ TAPS = (
 
 def sizes(rng, dims, least=1):
     """Shapes of image and template."""
-    level = int(rng.choice(5, p=(0.36, 0.45, 0.155, 0.027, 0.008)))
+    level = int(rng.choice(5, p=(0.3, 0.44, 0.215, 0.037, 0.008)))
     low, high = SIDES[dims][level]
     shape = [int(rng.integers(low, high + 1)) for _ in range(dims)]
     if rng.random() < 0.1:
@@ -1315,6 +1308,7 @@ def profile_nonfinite(rng, case):
         case["x"]["layers"] += [["inf", 1]]
     if rng.random() < 0.1 and case["types"][1] in ("f32", "f64"):
         case["t"]["layers"] += [["nan", 1]]
+        case.pop("mask", None)
 
 
 def profile_faint(rng, case):
@@ -1389,6 +1383,7 @@ def profile_wrong(rng, case):
         case["op"] = str(rng.choice(("ncc", "zncc", "ssd", "nssd", "sad")))
         case["types"][1] = str(rng.choice(("f32", "f64")))
         case["t"]["layers"] = [["normal", 1.0], [str(rng.choice(("nan", "inf"))), 1]]
+        case.pop("mask", None)
     elif kind == "roi":
         far = [s + t - 1 for s, t in zip(case["shape"], case["template"])]
         case["roi"] = [far, [1] * len(far)] if rng.random() < 0.5 else [[0] * len(far), [k + 1 for k in far]]
@@ -1409,8 +1404,8 @@ WEIGHTS = np.array([weight for _, weight in PROFILES], float) / sum(weight for _
 def options_of(rng, case):
     """How it is computed: method, accuracy and so on."""
     case["method"] = str(rng.choice(("auto", "direct", "fourier", "separable"), p=(0.48, 0.22, 0.2, 0.1)))
-    case["accuracy"] = str(rng.choice(("promised", "exact", "fast"), p=(0.68, 0.2, 0.12)))
-    case["precision"] = [None, "f32", "f64"][int(rng.choice(3, p=(0.7, 0.12, 0.18)))]
+    case["accuracy"] = str(rng.choice(("promised", "exact", "fast"), p=(0.74, 0.15, 0.11)))
+    case["precision"] = [None, "f32", "f64"][int(rng.choice(3, p=(0.76, 0.12, 0.12)))]
     case["threads"] = int(rng.choice((0, 1, 2), p=(0.2, 0.5, 0.3)))
     case["memory"] = str(rng.choice(("64K", "300K", "1M", "4M"))) if rng.random() < 0.06 else None
 
@@ -1418,7 +1413,7 @@ def options_of(rng, case):
 def fresh(rng, platform=None):
     """A random case."""
     dims = int(rng.choice((1, 2, 3), p=(0.2, 0.62, 0.18)))
-    kinds = [str(rng.choice(ORDER, p=(0.16, 0.12, 0.44, 0.28)))] * 2
+    kinds = [str(rng.choice(ORDER, p=(0.17, 0.11, 0.48, 0.24)))] * 2
     if rng.random() < 0.15:
         kinds = [kinds[0], str(rng.choice(ORDER))]
     shape, template = sizes(rng, dims)
@@ -1538,11 +1533,18 @@ def variants(rng, case, problem, result, named):
         more.append(dict(case, roi=part_of(rng, problem), **({"kernel": result.kernel} if named else {})))
     elif r < 0.2:
         more.append(dict(case, threads=3 - (case.get("threads") or 2), **({"kernel": result.kernel} if named else {})))
-    elif r < 0.45 and named:
+    elif r < 0.55 and named:
         others = [kernel for kernel in result.kernels if kernel != result.kernel and not kernel.startswith("cuda ")]
         if others:
             more.append(dict(case, kernel=others[int(rng.integers(len(others)))]))
     return more
+
+
+def beside(case):
+    """The case whose bits a variant must have: the whole for a region, else another number of threads."""
+    if case.get("roi"):
+        return {k: v for k, v in case.items() if k != "roi"}
+    return dict(case, threads=3 - (case.get("threads") or 2))
 
 
 def same_bits(case, base, result):
@@ -1721,12 +1723,13 @@ class Fuzzer:
             words = self.runner.command(case, files, folder, os.path.join(folder, "out.npy"))
         command = shell + shlex.join(words)
         if base is not None:
-            whole = {k: v for k, v in case.items() if k not in ("roi", "kernel")}
-            command += (
-                "\n    beside "
-                + shell
-                + shlex.join(self.runner.command(whole, files, folder, os.path.join(folder, "whole.npy")))
-            )
+            other = beside(case)
+            with open(os.path.join(folder, "index.json"), "w") as f:
+                entries = [(case, "got"), (other, "beside")]
+                json.dump({"cases": [self.runner.entry(each, files, name) for each, name in entries]}, f)
+            if not case.get("kernel"):
+                words = self.runner.command(other, files, folder, os.path.join(folder, "beside.npy"))
+                command += "\n    beside " + shell + shlex.join(words)
         value = {key: found[key] for key in ("at", "got", "expected", "tolerance") if key in found}
         if result.got is not None:
             np.save(os.path.join(folder, "got.npy"), result.got)
@@ -1838,9 +1841,9 @@ def instruction_sets(flcc):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "target", "release", "flcc")
+    built = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "target", "release", "flcc")
     ap.add_argument(
-        "--flcc", default=beside, metavar="PATH", help="the program [default: target/release/flcc of this checkout]"
+        "--flcc", default=built, metavar="PATH", help="the program [default: target/release/flcc of this checkout]"
     )
     ap.add_argument("--seconds", type=float, default=60.0)
     ap.add_argument("--seed", type=int, help="[default: a fresh one, which is printed]")
@@ -1876,13 +1879,12 @@ def main():
         result = runner.one(case, problem)
         ratio, found = judged(case, problem, result)
         base = None
-        if (ratio is None or ratio <= 1) and (case.get("roi") or case.get("kernel")) and result.status == 0:
-            whole = {k: v for k, v in case.items() if k != "roi"}
-            if runner.batches:
-                whole["kernel"] = result.kernel
-            base = (problem, runner.one(whole, problem))
+        if (ratio is None or ratio <= 1) and result.status == 0:
+            other = beside(dict(case, kernel=result.kernel) if runner.batches else case)
+            base = (problem, runner.one(other, problem))
             differs = same_bits(case, base, result)
             ratio, found = (math.inf, differs) if differs else (ratio, found)
+            base = base if differs else None
         if ratio is not None and ratio > 1:
             fuzzer.show(case, problem, result, ratio, found, base)
             return 1
