@@ -11,7 +11,7 @@ seeds. CONVENTIONS.md defines every result and, in section 7, the tolerance of s
 docs/numerics.md promises the rest: 1e-5 (f32) or 1e-11 (f64) for normalised measures of every finite input, exact
 integers, the same bits for a region and for any number of threads under one kernel. The oracle takes each panel by
 itself, centred and scaled, in f64, and again in long double (64 bits of mantissa at least) wherever that could matter;
-integers are exact. It shares nothing with flcc. Of large results it takes some hundred places: chosen at random, where a
+integers are exact. It shares nothing with flcc. Of large results it takes some hundred places: at random, where a
 screening by transforms differs most, at bright samples, corners and seams. Cases that come near their tolerance are
 kept, changed and tried again. A violation is made smaller and printed with the command that shows it; then the status
 is 1. Needs numpy alone.
@@ -247,6 +247,8 @@ def arrays(case):
     else:
         t = content(ts["seed"], tshape, channels, ts["layers"], case["types"][1], None)
         x = content(xs["seed"], shape, channels, xs["layers"], case["types"][0], t)
+    if case.get("which"):  # of several templates a later one
+        t = content(ts["seed"] + case["which"], tshape, channels, ts["layers"], case["types"][1], x)
     for name in ("crop", "cut"):
         if case.get(name):
             part = tuple(slice(a, b) for a, b in case[name])
@@ -881,8 +883,9 @@ def region_text(roi):
 class Result:
     """What came of a case: an array, or a status with words."""
 
-    def __init__(self, status, said="", got=None, kernel=None, kernels=()):
+    def __init__(self, status, said="", got=None, kernel=None, kernels=(), later=()):
         self.status, self.said, self.got, self.kernel, self.kernels = status, said, got, kernel, list(kernels)
+        self.later = later  # of several templates the others: problems, with their results where there are any
 
     def method(self):
         name = self.kernel or ""
@@ -896,7 +899,7 @@ class Runner:
     """Runs cases: many to a process where the program takes them so, else one by one."""
 
     def __init__(self, flcc, timeout=300.0):
-        self.flcc, self.timeout = flcc, timeout
+        self.flcc, self.timeout, self.incidents = flcc, timeout, []
         said = subprocess.run([flcc, "conformance", "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.batches = b"--results" in said.stdout
 
@@ -915,7 +918,7 @@ class Runner:
             "mask": None if problem.w is None else save(folder, name + "m", problem.w, 1),
         }
 
-    def command(self, case, files, folder, out):
+    def command(self, case, files, folder, out, later=()):
         """The words of the command that computes a case, files beside it."""
         op, at = case["op"], {key: os.path.join(folder, name) for key, name in files.items() if name}
         words = [self.flcc] + (["match", "--measure", op] if op not in ("conv", "corr") else [op])
@@ -932,6 +935,8 @@ class Runner:
                 words += [option, str(case[key])]
         if case.get("roi"):
             words += ["--roi", region_text(case["roi"])]
+        for k, other in enumerate(later):
+            words += ["--template", os.path.join(folder, save(folder, f"t{k + 1}", other.t, case.get("channels", 1)))]
         return words + ["-o", out, "--json"]
 
     def one(self, case, problem):
@@ -941,18 +946,22 @@ class Runner:
             out = os.path.join(folder, "out.npy")
             if case.get("kernel"):
                 return self.many([(case, problem)])[0]
+            later = [Problem(dict(case, which=k)) for k in range(1, case.get("templates", 1))]
+            words = self.command(case, files, folder, out, later)
             try:
                 done = subprocess.run(
-                    self.command(case, files, folder, out), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                    timeout=self.timeout, env=self.environment(case),
+                    words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=self.timeout,
+                    env=self.environment(case),
                 )
             except subprocess.TimeoutExpired:
                 return Result(124, f"no result in {self.timeout:g} s")
             said = done.stderr.decode(errors="replace").strip()
-            if done.returncode or "panicked" in said or not os.path.exists(out):
-                return Result(done.returncode if done.returncode else 101, said)
+            outs = [os.path.join(folder, f"out-{k + 1}.npy") for k in range(len(later) + 1)] if later else [out]
+            if done.returncode or "panicked" in said or not all(map(os.path.exists, outs)):
+                return Result(done.returncode if done.returncode else 101, said, later=later)
             told = json.loads(done.stdout.decode().splitlines()[-1])
-            return Result(0, said, np.load(out), told["kernel"])
+            got = [np.load(name) for name in outs]
+            return Result(0, said, got[0], told["kernel"], later=list(zip(later, got[1:])) if later else ())
 
     @staticmethod
     def entry(case, files, name):
@@ -977,40 +986,46 @@ class Runner:
         index = [
             self.entry(case, self.files(case, problem, folder, f"{k}"), str(k))
             for k, (case, problem) in enumerate(cases)
+            if not case.get("templates")
         ]
         with open(os.path.join(folder, "index.json"), "w") as f:
             json.dump({"cases": index}, f)
         os.mkdir(os.path.join(folder, "out"))
         platform = ["--platform", cases[0][0]["platform"]] if cases[0][0].get("platform") else []
         words = [self.flcc, "conformance", folder, "--results", os.path.join(folder, "out"), "--json"] + platform
-        told, said = open(os.path.join(folder, "stdout"), "wb"), open(os.path.join(folder, "stderr"), "wb")
-        process = subprocess.Popen(words, stdout=told, stderr=said, env=self.environment(cases[0][0]))
-        told.close()
-        said.close()
-        return folder, process
+        with open(os.path.join(folder, "stdout"), "wb") as told, open(os.path.join(folder, "stderr"), "wb") as said:
+            return folder, subprocess.Popen(words, stdout=told, stderr=said, env=self.environment(cases[0][0]))
 
     def end(self, cases, begun):
         folder, process = begun
         try:
-            limit = self.timeout + len(cases)
             try:
-                process.wait(limit)
+                process.wait(self.timeout + len(cases))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            said = open(os.path.join(folder, "stderr"), errors="replace").read()
-            told = open(os.path.join(folder, "stdout"), errors="replace").read()
+            with open(os.path.join(folder, "stderr"), errors="replace") as f:
+                said = f.read()
+            with open(os.path.join(folder, "stdout"), errors="replace") as f:
+                told = f.read()
             if process.returncode not in (0, 1) or "panicked" in said or not told.startswith("{"):
+                crash = Result(process.returncode if process.returncode not in (0, 1) else 101, said)
                 if len(cases) == 1:
-                    return [Result(process.returncode if process.returncode not in (0, 1) else 101, said)]
+                    return [crash]
                 half = len(cases) // 2  # a case took the process with it: the halves tell which
-                return self.many(cases[:half]) + self.many(cases[half:])
-            results = []
-            for told in json.loads(told)["results"]:
-                path = os.path.join(folder, "out", told["id"] + ".npy")
-                got = np.load(path) if told["status"] == 0 else None
-                results.append(Result(told["status"], told["message"] or "", got, told["kernel"], told["kernels"]))
-            return results
+                results = self.many(cases[:half]) + self.many(cases[half:])
+                if not any(result.crashed() for result in results):
+                    kept = tempfile.mkdtemp(prefix="flcc-fuzz-process-")
+                    shutil.copytree(folder, kept, dirs_exist_ok=True)
+                    self.incidents.append(f"status {crash.status} of a process, but of none of its halves: {kept}")
+                return results
+            results = {}
+            for row in json.loads(told)["results"]:
+                path = os.path.join(folder, "out", row["id"] + ".npy")
+                got = np.load(path) if row["status"] == 0 else None
+                said = row["message"] or ""
+                results[int(row["id"])] = Result(row["status"], said, got, row["kernel"], row["kernels"])
+            return [results[k] if k in results else self.one(*pair) for k, pair in enumerate(cases)]
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -1031,7 +1046,8 @@ def judged(case, problem, result):
     """(ratio, what was found), ratio above 1 for a violation; None for the ratio where nothing was to be compared."""
     if result.crashed():
         return math.inf, {"what": f"status {result.status}: {result.said[-300:]}"}
-    if problem.mistakes or case.get("wrong") == "roi":
+    later = [other.mistakes for other in result.later] if result.status else []
+    if problem.mistakes or case.get("wrong") == "roi" or any(later):
         if result.said and (
             result.status == 2
             or (result.status == 3 and allowed_refusal(case, problem))
@@ -1041,7 +1057,9 @@ def judged(case, problem, result):
         due = ", ".join(sorted(problem.mistakes)) or "a region outside"
         return math.inf, {"what": f"status {result.status} instead of the error {due}: {result.said[-200:]}"}
     if result.status == 0:
-        return problem.judge(result.got, result.method())
+        verdicts = [problem.judge(result.got, result.method())]
+        verdicts += [other.judge(got, result.method()) for other, got in result.later]
+        return max(verdicts, key=lambda verdict: verdict[0])
     words = {"what": f"status {result.status}: {result.said[-200:]}"}
     if result.status == 1 and case.get("memory") and "--memory-limit" in result.said:
         return None, words
@@ -1468,10 +1486,11 @@ def trimmed(rng, case):
     if case.get("isa") == "portable" or case.get("accuracy") == "exact":
         limit /= 4
     quick = case["op"] != "sad" and case["method"] in ("auto", "fourier")
+    most = 1e9 if case.get("mask") or case.get("channels") else 2e10  # what is in doubt may take all of that
     while True:
         work, outs = work_of(case)
         if outs <= 3e6 and (
-            work <= limit or (quick and work <= 3e11 and math.prod(case["shape"]) * 4 ** len(case["shape"]) < 4e7)
+            work <= limit or (quick and work <= most and math.prod(case["shape"]) * 4 ** len(case["shape"]) < 4e7)
         ):
             return case
         side = (
@@ -1490,7 +1509,8 @@ def trimmed(rng, case):
 def changed(rng, case):
     """A case near one that came near its tolerance."""
     case = copy.deepcopy(case)
-    case.pop("kernel", None)
+    for key in ("kernel", "templates"):
+        case.pop(key, None)
     for _ in range(int(rng.integers(1, 4))):
         r = rng.random()
         if r < 0.3:
@@ -1529,14 +1549,17 @@ def variants(rng, case, problem, result, named):
     """The same problem otherwise: a region, other threads, another kernel. Under one kernel bits must not differ."""
     more = []
     r = rng.random()
-    if r < 0.12:
-        more.append(dict(case, roi=part_of(rng, problem), **({"kernel": result.kernel} if named else {})))
-    elif r < 0.2:
+    if r < 0.15:
+        same = {"kernel": result.kernel} if named and r < 0.12 else {}
+        more.append(dict(case, roi=part_of(rng, problem), **same))
+    elif r < 0.22:
         more.append(dict(case, threads=3 - (case.get("threads") or 2), **({"kernel": result.kernel} if named else {})))
     elif r < 0.55 and named:
         others = [kernel for kernel in result.kernels if kernel != result.kernel and not kernel.startswith("cuda ")]
         if others:
             more.append(dict(case, kernel=others[int(rng.integers(len(others)))]))
+    elif r < 0.57 and not case.get("wrong"):
+        more.append(dict(case, templates=int(rng.integers(2, 5))))
     return more
 
 
@@ -1550,7 +1573,7 @@ def beside(case):
 def same_bits(case, base, result):
     """What differs from the base of a variant, where nothing may."""
     problem, first = base
-    if result.status or result.kernel != first.kernel or case.get("memory"):
+    if result.status or result.kernel != first.kernel or case.get("memory") or case.get("templates"):
         return None
     due = first.got
     if case.get("roi"):
@@ -1660,8 +1683,8 @@ class Fuzzer:
     def simpler(self, case, problem, found):
         """Cases with one thing less, the most telling first."""
         for key, plain in (
-            ("roi", None), ("memory", None), ("threads", 1), ("isa", None), ("precision", None), ("channels", None),
-            ("mask", None), ("accuracy", None),
+            ("roi", None), ("templates", None), ("memory", None), ("threads", 1), ("isa", None),
+            ("precision", None), ("channels", None), ("mask", None), ("accuracy", None),
         ):
             if case.get(key) not in (None, plain) and not (key == "mask" and case.get("wrong")):
                 other = copy.deepcopy(case)
@@ -1720,7 +1743,8 @@ class Fuzzer:
             words = [self.runner.flcc, "conformance", folder, "--results", folder, "--json"]
             words += ["--platform", case["platform"]] if case.get("platform") else []
         else:
-            words = self.runner.command(case, files, folder, os.path.join(folder, "out.npy"))
+            later = [other[0] if isinstance(other, tuple) else other for other in result.later]
+            words = self.runner.command(case, files, folder, os.path.join(folder, "out.npy"), later)
         command = shell + shlex.join(words)
         if base is not None:
             other = beside(case)
@@ -1734,8 +1758,8 @@ class Fuzzer:
         if result.got is not None:
             np.save(os.path.join(folder, "got.npy"), result.got)
         text = [
-            f"VIOLATION {number}: {case['op']} {'/'.join(case['types'])}>{problem.out} {problem.x.shape}*{problem.t.shape}"
-            f" {case['mode']} {problem.accuracy}, kernel {result.kernel}",
+            f"VIOLATION {number}: {case['op']} {'/'.join(case['types'])}>{problem.out} "
+            f"{problem.x.shape}*{problem.t.shape} {case['mode']} {problem.accuracy}, kernel {result.kernel}",
             f"    {found['what'] + ' ' if found['what'] else ''}error / tolerance {ratio:.4g}  "
             + "  ".join(f"{key} {v if isinstance(v, list) else repr(v)}" for key, v in value.items()),
             f"    {command}",
@@ -1820,6 +1844,8 @@ class Fuzzer:
         for key in sorted(self.worst):
             if self.worst[key][0] > 0.05 or self.options.verbose:
                 print(f"{key[0] + ' ' + key[1]:26s} {key[2]:9s} {key[3]:38s} {self.worst[key][0]:.3g}")
+        for text in self.runner.incidents:
+            print("VIOLATION: " + text)
         if self.known:
             print("\nviolations by class")
             for key, count in sorted(self.known.items()):
@@ -1894,7 +1920,7 @@ def main():
     where = "on " + a.platform if a.platform else "instruction sets " + ", ".join(map(str, sets))
     print(f"seed {a.seed}; {a.flcc}; {where}; {'batches' if runner.batches else 'one command a case'}", flush=True)
     fuzzer.summary(fuzzer.run(sets))
-    return 1 if fuzzer.count["violations"] else 0
+    return 1 if fuzzer.count["violations"] or runner.incidents else 0
 
 
 if __name__ == "__main__":
