@@ -1879,7 +1879,7 @@ def main():
     ap.add_argument("--platform", choices=("cpu", "cuda"))
     ap.add_argument("--case", metavar="JSON", help="only this case; a file's name behind @")
     ap.add_argument("--keep", metavar="DIR", help="where the files of violations go [default: a new folder]")
-    ap.add_argument("--batch", type=int, default=64, help="cases to a process")
+    ap.add_argument("--batch", type=int, help="cases to a process [default: 64; 256 on a GPU]")
     ap.add_argument("--most", type=int, default=40, help="violations to print")
     ap.add_argument("--no-shrink", dest="shrink", action="store_false", help="print violations as they were found")
     ap.add_argument("--verbose", action="store_true", help="tell every kernel's worst")
@@ -1892,6 +1892,12 @@ def main():
         raise SystemExit(f"fuzz.py: expected the program at {a.flcc} (cargo build --release --bin flcc), got nothing")
     if a.seed is None:
         a.seed = int.from_bytes(os.urandom(4), "little")
+    a.batch = a.batch or (256 if a.platform == "cuda" else 64)
+    if a.platform == "cuda":
+        asked = [a.flcc, "plan", "corr:f32:9*3:valid", "--platform", "cuda"]
+        done = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode:
+            raise SystemExit("fuzz.py: expected a GPU for --platform cuda, got: " + done.stdout.decode().strip())
     runner = Runner(a.flcc)
     if a.keep is None:
         a.keep = tempfile.mkdtemp(prefix="flcc-fuzz-")
