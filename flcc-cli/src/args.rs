@@ -61,6 +61,11 @@ pub enum Command {
     /// is one kernel, on the CPU: other methods and platforms refuse, --effort and --wisdom are wrong calls.
     Local(Local),
     /// Judge a folder of vectors (an index.json) in this process
+    ///
+    /// A case of the index may say for itself how it is computed: method, kernel (as flcc plan prints it), threads, memory_limit,
+    /// precision, accuracy and roi, in the words of the options. One that has neither an expected result nor an error is computed and
+    /// counted as a skip. With --json each result tells, besides, kernels (those that serve the case) and status (the exit status
+    /// of a command that computes it).
     Conformance(Conformance),
     /// Show which kernel a spec is computed with
     Plan(Plan),
@@ -333,6 +338,9 @@ pub struct Conformance {
     /// Print every case
     #[arg(long)]
     pub verbose: bool,
+    /// Write every result into this folder, as ID.npy
+    #[arg(long, value_name = "FOLDER")]
+    pub results: Option<PathBuf>,
 }
 
 /// plan.

@@ -2,16 +2,19 @@
 //!
 //! A case passes if `abs(got - expected) <= atol * cond^power` everywhere, by the tolerance of the output's type;
 //! non-finite positions must agree, nssd is compared after `min(1, .)`, and a case that names an error must give that one. A
-//! refusal by a forced method or platform is a skip.
+//! refusal by a forced method or platform is a skip, and so is a case that expects neither a result nor an error: with a folder for
+//! results another program judges it. A case may say for itself how it is computed: `method`, `kernel`, `threads`, `memory_limit`,
+//! `precision`, `accuracy` and `roi`, in the words of the command line; what it does not say holds for the whole folder.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use flcc_runtime::{Accuracy, DType, Kind, Measure, Mode, Op, Planner, ScoreMap, files};
+use flcc_runtime::{Accuracy, DType, KernelKey, Kind, Measure, Method, Mode, Op, Outcome, Planner, Region, ScoreMap, SpecError, files};
 use serde_json::Value;
 
-use crate::args::Extent;
+use crate::args::{Bytes, Extent, Precision};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
 use crate::io;
@@ -28,6 +31,8 @@ pub struct Options {
     pub precision: Option<DType>,
     /// What is promised.
     pub accuracy: Accuracy,
+    /// Where to write every result, as `ID.npy`.
+    pub results: Option<PathBuf>,
 }
 
 /// What became of a case.
@@ -56,6 +61,10 @@ pub struct CaseResult {
     pub error: Option<f64>,
     /// The kernel that computed it.
     pub kernel: Option<String>,
+    /// The kernels that could have.
+    pub kernels: Vec<String>,
+    /// The exit status of a command that computes it: not 0 where there is no result.
+    pub status: u8,
 }
 
 /// All cases of a folder.
@@ -171,6 +180,11 @@ fn name_of(kind: Kind) -> Option<&'static str> {
     })
 }
 
+/// A kernel by its name.
+fn kernel_named(name: &str) -> Result<KernelKey, Error> {
+    name.parse().map_err(|_| Error::from(SpecError::new("kernel", "the name of a kernel, as flcc plan prints it", name)))
+}
+
 /// A case as the index has it.
 struct Case<'a> {
     fields: &'a Value,
@@ -186,6 +200,7 @@ struct Case<'a> {
 struct Computed {
     map: ScoreMap,
     kernel: String,
+    kernels: Vec<String>,
 }
 
 impl<'a> Case<'a> {
@@ -214,11 +229,15 @@ impl<'a> Case<'a> {
     }
 
     fn run(&self, folder: &Path, options: &Options) -> CaseResult {
-        let mut result = CaseResult { id: self.id.into(), group: self.group(), state: State::Pass, ratio: None, error: None, kernel: None };
+        let (ratio, error, kernel, kernels) = (None, None, None, Vec::new());
+        let mut result =
+            CaseResult { id: self.id.into(), group: self.group(), state: State::Pass, ratio, error, kernel, kernels, status: 0 };
         let due = self.text("error");
-        match (self.compute(folder, options), due) {
+        let computed = self.compute(folder, options).and_then(|computed| self.save(computed, options));
+        result.status = computed.as_ref().map_or_else(Error::status, |_| 0);
+        match (computed, due) {
             (Ok(computed), None) => {
-                result.kernel = Some(computed.kernel);
+                (result.kernel, result.kernels) = (Some(computed.kernel), computed.kernels);
                 match self.judge(folder, &computed.map) {
                     Ok(judged) => {
                         (result.ratio, result.error) = (judged.ratio, judged.error);
@@ -241,6 +260,35 @@ impl<'a> Case<'a> {
         result
     }
 
+    /// Writes a result, where results are asked for.
+    fn save(&self, computed: Computed, options: &Options) -> Result<Computed, Error> {
+        if let Some(folder) = &options.results {
+            let path = folder.join(format!("{}.npy", self.id));
+            io::save_npy(&path, computed.map.shape().lengths(), computed.map.data()).map_err(Error::io("--results"))?;
+        }
+        Ok(computed)
+    }
+
+    /// What the case says for itself; `None` where it does not.
+    fn own<T: FromStr<Err = SpecError>>(&self, name: &str) -> Result<Option<T>, Error> {
+        Ok(self.text(name).map(str::parse).transpose()?)
+    }
+
+    /// The planner of this case.
+    fn planner(&self, options: &Options) -> Result<Planner, Error> {
+        let mut planner = options.planner.clone();
+        if let Some(method) = self.own::<Method>("method")? {
+            planner = planner.method(method);
+        }
+        if let Some(threads) = self.fields.get("threads").and_then(Value::as_u64) {
+            planner = planner.threads(usize::try_from(threads).unwrap_or(usize::MAX));
+        }
+        if let Some(bytes) = self.own::<Bytes>("memory_limit")? {
+            planner = planner.memory_limit(Some(bytes.0));
+        }
+        Ok(planner)
+    }
+
     fn compute(&self, folder: &Path, options: &Options) -> Result<Computed, Error> {
         let op = match self.op {
             "match" => Op::Match(self.text("measure").unwrap_or("zncc").parse::<Measure>()?).canonical(),
@@ -252,25 +300,34 @@ impl<'a> Case<'a> {
             op,
             mode: self.mode.parse::<Mode>()?,
             boundary: extent.boundary()?,
-            precision: options.precision,
-            accuracy: options.accuracy,
-            roi: None,
+            precision: self.own::<Precision>("precision")?.map(|precision| precision.0).or(options.precision),
+            accuracy: self.own::<Accuracy>("accuracy")?.unwrap_or(options.accuracy),
+            roi: self.own::<Region>("roi")?,
         };
         let image = Image::open("image", &folder.join(self.image), false)?;
         let template = Image::open("template", &folder.join(self.template), false)?;
         let mask = self.text("mask").map(|name| open_mask(&folder.join(name), false)).transpose()?;
         let (image, template, mask) = (image.view()?, template.view()?, mask.as_ref().map(Image::view).transpose()?);
         let spec = problem.spec(&image, &template, 1, mask.as_ref())?;
-        let matcher = options.planner.plan(&spec)?.bind(&[template], mask.as_ref())?;
+        let planner = self.planner(options)?;
+        let plan = match self.text("kernel") {
+            Some(name) => planner.plan_with_kernel(&spec, &kernel_named(name)?)?,
+            None => planner.plan(&spec)?,
+        };
+        let served = plan.candidates().iter().filter(|candidate| !matches!(candidate.outcome, Outcome::Refused(_) | Outcome::Failed(_)));
+        let kernels = served.map(|candidate| candidate.kernel.clone()).collect();
+        let matcher = plan.bind(&[template], mask.as_ref())?;
         let kernel = matcher.kernel().to_string();
         match matcher.execute(&[image])?.pop() {
-            Some(map) => Ok(Computed { map, kernel }),
+            Some(map) => Ok(Computed { map, kernel, kernels }),
             None => Err(Error::Failed("execution: expected a result, got none".into())),
         }
     }
 
     fn judge(&self, folder: &Path, map: &ScoreMap) -> Result<Judged, Error> {
-        let expected = self.text("expected").ok_or_else(|| Error::Failed("case: expected the name of its result, got none".into()))?;
+        let Some(expected) = self.text("expected") else {
+            return Ok(Judged { state: State::Skip("it expects no result".into()), ratio: None, error: None });
+        };
         let expected = io::load(&folder.join(expected)).map_err(Error::io("expected"))?;
         if expected.shape != map.shape().lengths() {
             return Ok(Judged::fail(f64::INFINITY, format!("shape {:?}, expected {:?}", map.shape().lengths(), expected.shape)));

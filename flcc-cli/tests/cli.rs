@@ -521,6 +521,44 @@ fn conformance_of_a_folder() {
 }
 
 #[test]
+fn a_case_says_how_it_is_computed() {
+    let folder = Folder::new();
+    folder.array("x.npy", &[9], |k| [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0][k]);
+    folder.array("t.npy", &[2], |k| [1.0, 2.0][k]);
+    std::fs::create_dir(folder.at("out")).unwrap();
+    let run = |own: &str| {
+        let case = format!(r#"{{"id":"a","op":"corr","dims":1,"mode":"full","boundary":"zero","image":"x.npy","template":"t.npy"{own}}}"#);
+        std::fs::write(folder.at("index.json"), format!(r#"{{"cases":[{case}]}}"#)).unwrap();
+        let said = flcc(&folder, "conformance . --results out --json");
+        (said.json()[0]["results"][0].clone(), said.status)
+    };
+    // Without an expected result it is computed, written and not judged.
+    let (result, status) = run("");
+    assert_eq!((status, &result["state"], &result["status"]), (0, &"skip".into(), &0.into()));
+    flcc(&folder, "corr x.npy t.npy -o whole.npy").fine();
+    assert_eq!(std::fs::read(folder.at("out/a.npy")).unwrap(), std::fs::read(folder.at("whole.npy")).unwrap());
+    // As the options of a command, and by a kernel of those that serve.
+    assert!(result["kernels"].as_array().unwrap().contains(&result["kernel"]), "{result}");
+    let (result, _) = run(&format!(r#","kernel":{},"threads":1"#, result["kernel"]));
+    assert_eq!(result["kernels"], serde_json::json!([result["kernel"]]));
+    run(r#","method":"fourier","precision":"f64","accuracy":"exact","memory_limit":"64M","roi":"3:4""#);
+    flcc(&folder, "corr x.npy t.npy --method fourier --precision f64 --accuracy exact --roi 3:4 -o part.npy").fine();
+    assert_eq!(std::fs::read(folder.at("out/a.npy")).unwrap(), std::fs::read(folder.at("part.npy")).unwrap());
+    // A refusal and a wrong call tell the status that a command would end with.
+    for (own, wanted) in [
+        (r#","method":"separable""#, 3),
+        (r#","kernel":"corr_f32_w2_nowhere_t64""#, 3),
+        (r#","kernel":"a kernel""#, 2),
+        (r#","roi":"8:9""#, 2),
+        (r#","method":"guess""#, 2),
+        (r#","memory_limit":"1""#, 1),
+    ] {
+        let (result, _) = run(own);
+        assert_eq!(result["status"], wanted, "{result}");
+    }
+}
+
+#[test]
 fn an_output_that_is_closed_is_no_panic() {
     let folder = Folder::new();
     photo(&folder);

@@ -15,7 +15,7 @@ fn judge(name: &str, planner: Planner, precision: Option<DType>, what: &str) -> 
 }
 
 fn judge_at(accuracy: Accuracy, name: &str, planner: Planner, precision: Option<DType>, what: &str) -> Report {
-    let options = Options { planner, precision, accuracy };
+    let options = Options { planner, precision, accuracy, results: None };
     let report = run(&folder(name), &options, |_, _| {}).unwrap_or_else(|error| panic!("{error}"));
     let failures: Vec<String> = report.failures().map(|case| format!("{} {:?}", case.id, case.state)).collect();
     assert!(failures.is_empty(), "{name} with {what}: {} failures\n{}", failures.len(), failures.join("\n"));
@@ -109,7 +109,7 @@ fn the_natural_precision() {
 
 #[test]
 fn a_folder_without_an_index_is_an_error() {
-    let options = Options { planner: Planner::new().unwrap(), precision: None, accuracy: Accuracy::Promised };
+    let options = Options { planner: Planner::new().unwrap(), precision: None, accuracy: Accuracy::Promised, results: None };
     let error = run(&folder("nowhere"), &options, |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("index.json") && !error.contains('\n'), "{error}");
 }

@@ -17,7 +17,8 @@ use crate::session::{Progress, Session, accuracy};
 pub fn run(args: &Conformance, planning: &Planning, out: &mut dyn Write) -> Result<u8, Error> {
     let session = Session::new(planning, Effort::Estimate)?;
     let precision = planning.precision.map(|precision| precision.0);
-    let options = Options { planner: session.planner.clone(), precision, accuracy: accuracy(planning) };
+    let results = args.results.clone();
+    let options = Options { planner: session.planner.clone(), precision, accuracy: accuracy(planning), results };
     let progress = Progress::new();
     let mut done = 0;
     let report = conformance::run(&args.folder, &options, |_, total| {
@@ -67,5 +68,7 @@ fn case_json(case: &CaseResult) -> Value {
         "ratio": case.ratio,
         "error": case.error,
         "kernel": case.kernel,
+        "kernels": case.kernels,
+        "status": case.status,
     })
 }
