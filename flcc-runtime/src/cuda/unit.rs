@@ -16,11 +16,15 @@ use super::Fault;
 use super::buffer::{Buffer, DeviceImage, bytes_of, bytes_of_mut};
 use super::compile::{self, Code};
 use super::fourier::{self, Transforms};
-use super::launch::{Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds, Tile};
+use super::launch::{
+    Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds, Tile, TileFigures,
+};
 use super::staging::Staging;
-use super::steps::{self, Batch, Cross, Finishing, Gathering, Part, Places, Repair, Steps, Types, options};
+use super::steps::{
+    self, Batch, Cross, FIGURES_OF_A_LANE, FIGURES_OF_A_TILE, Finishing, Gathering, Part, Places, Repair, Steps, Types, options,
+};
 use crate::cpu::bind::{Checked, Weights};
-use crate::cpu::doubt::{Doubt, Figures, Model, Rounding};
+use crate::cpu::doubt::{Figures, Library, Model, Rounding};
 use crate::cpu::tile::{Scheme, Statistics, weighted};
 use crate::exec::Copies;
 use crate::tiling::Tiling;
@@ -282,7 +286,8 @@ impl Unit {
             cross: when(!self.fused(), self.batch * layout.cross_tile as usize * self.decisions.types.cross.size()),
             complex,
             work,
-            partial: when(per_tile, tiles * 64 * 8),
+            partial: when(per_tile, lanes * FIGURES_OF_A_LANE),
+            figures: tiles * FIGURES_OF_A_TILE,
             doubtful: when(self.doubts(), outputs * 4),
             counts: self.batches(self.group) * self.spec.templates() * 4,
             result: self.group * self.result_bytes(),
@@ -326,7 +331,7 @@ impl Unit {
             spectra: buffer(sizes.complex)?,
             product: buffer(sizes.complex)?,
             partial: buffer(sizes.partial)?,
-            tile_figures: buffer(self.batch * 32)?,
+            tile_figures: buffer(sizes.figures)?,
             doubtful: buffer(sizes.doubtful)?,
             counts: buffer(sizes.counts)?,
             result: buffer(sizes.result)?,
@@ -380,7 +385,7 @@ impl Unit {
             Engine::Fourier(shape) => Taps::Spectrum(self.template_spectrum(stream, shape, &channels)?),
         };
         let rounding = match self.decisions.engine {
-            Engine::Fourier(shape) => Rounding::Fourier { len: shape.iter().product::<usize>() as f64 },
+            Engine::Fourier(shape) => Rounding::Fourier { len: shape.iter().product::<usize>() as f64, by: Library::CUFFT },
             _ => Rounding::Direct { balanced: false, fused: true },
         };
         let single = self.decisions.types.real == DType::F32;
@@ -392,7 +397,8 @@ impl Unit {
             rounding,
             weights: weights.values.as_deref(),
         };
-        let doubt = model.doubt(&Figures::of(channels.iter().map(Vec::as_slice)));
+        let figures = Figures::of(channels.iter().map(Vec::as_slice));
+        let doubt = model.doubt(&figures);
         let constant = doubt.at(0.0, 0.0);
         let wide = |value: i128| [value as i64, (value >> 64) as i64];
         let mut exact_sum = [[0; 2]; MOST_CHANNELS];
@@ -408,7 +414,8 @@ impl Unit {
             masked: i32::from(scheme.masked),
         };
         let raw = if self.doubts() && self.measure() == Measure::Nssd { Some(Buffer::of(stream, &checked.raw.concat())?) } else { None };
-        Ok(BoundTemplate { taps, constants, doubt, values: Buffer::of(stream, &checked.values.concat())?, raw })
+        let thresholds = (!doubt.is_constant()).then(|| Thresholds::new(doubt, figures.largest));
+        Ok(BoundTemplate { taps, constants, thresholds, values: Buffer::of(stream, &checked.values.concat())?, raw })
     }
 
     /// A copy of a listed kernel with the template in its constant memory.
@@ -531,23 +538,22 @@ impl Unit {
                 transforms.there(places.samples, spectra)?;
             }
             if self.doubts() {
-                self.steps.energy(&stream, &batch, careful)?;
+                self.steps.figures(&stream, &batch, careful)?;
             }
         }
         for (index, template) in bound.templates.iter().enumerate() {
             if !self.fused() {
                 self.cross_term(slot, &stream, &batch, template, bound)?;
             }
-            let by_tile = self.doubts() && !template.doubt.is_constant();
-            if by_tile {
-                self.steps.cross_energy(&stream, &batch, careful)?;
-                let Doubt { of_tile, of_result, of_energy, share, .. } = template.doubt;
-                self.steps.doubt(&stream, &batch, &Thresholds { of_tile, of_result, of_energy, share })?;
+            let by_tile = template.thresholds.filter(|_| self.doubts());
+            if let Some(thresholds) = &by_tile {
+                self.steps.cross_figures(&stream, &batch, careful)?;
+                self.steps.doubt(&stream, &batch, thresholds)?;
             }
             let size = self.spec.out_type().row().size;
             batch.places.result = places.result.skip(index * self.spec.out_shape().len() * size);
             batch.places.count = places.count.skip((number * self.spec.templates() + index) * 4);
-            let how = Finishing { sum: needs.sum, square: needs.square, careful, thresholds: by_tile, lists: self.doubts() };
+            let how = Finishing { sum: needs.sum, square: needs.square, careful, thresholds: by_tile.is_some(), lists: self.doubts() };
             let view = self.result_view();
             match (self.decisions.engine, &template.taps) {
                 (Engine::Fused(entry), Taps::Constant(functions)) => {
@@ -820,7 +826,8 @@ pub struct Bound {
 struct BoundTemplate {
     taps: Taps,
     constants: Constants,
-    doubt: Doubt,
+    /// Of tiles, where they are not the same for all.
+    thresholds: Option<Thresholds>,
     values: Buffer,
     raw: Option<Buffer>,
 }
@@ -853,6 +860,7 @@ struct Sizes {
     complex: usize,
     work: usize,
     partial: usize,
+    figures: usize,
     doubtful: usize,
     counts: usize,
     result: usize,
@@ -866,7 +874,7 @@ impl Sizes {
             + self.squares
             + 2 * self.marks
             + self.hits
-            + 7 * self.lanes
+            + 5 * self.lanes
             + self.row_sum
             + self.row_square
             + self.between
@@ -876,6 +884,7 @@ impl Sizes {
             + 2 * self.complex
             + self.work
             + self.partial
+            + self.figures
             + self.doubtful
             + self.counts
             + self.result
@@ -902,7 +911,7 @@ pub struct Slot {
     spectra: Buffer,
     product: Buffer,
     partial: Buffer,
-    /// Energies and thresholds of tiles.
+    /// Figures and thresholds of tiles.
     tile_figures: Buffer,
     doubtful: Buffer,
     counts: Buffer,
@@ -920,7 +929,7 @@ impl Slot {
     fn places(&self, lanes: usize) -> Places {
         let at = |buffer: &Buffer| buffer.address(&self.stream);
         let (found, figures) = (at(&self.found), at(&self.tile_figures));
-        let tiles = figures.bytes / 32;
+        let (tiles, each) = (figures.bytes / FIGURES_OF_A_TILE, size_of::<TileFigures>());
         Places {
             image: at(&self.image),
             tiles: at(&self.tiles),
@@ -939,9 +948,9 @@ impl Slot {
             sums: [at(&self.sums[0]), at(&self.sums[1])],
             cross: at(&self.cross),
             partial: at(&self.partial),
-            energy: figures,
-            cross_energy: figures.skip(tiles * 8),
-            doubt: figures.skip(tiles * 16),
+            figures,
+            cross_figures: figures.skip(tiles * each),
+            doubt: figures.skip(2 * tiles * each),
             doubtful: at(&self.doubtful),
             count: at(&self.counts),
             result: at(&self.result),
