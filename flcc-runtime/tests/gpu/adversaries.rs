@@ -7,7 +7,7 @@ use flcc_runtime::cpu::{doubt, isa};
 use flcc_runtime::tiling::Tiling;
 use flcc_runtime::{AnyView, DType, KernelKey, Measure, Method, Oracle, Outcome, Pixels, Planner, Platform, Spec};
 
-use super::common::{Seed, in_threads, planner};
+use super::common::{Problem, Seed, in_threads, planner};
 use super::{device, gpu, seed};
 
 #[path = "../../src/cpu/hard.rs"]
@@ -330,4 +330,46 @@ fn every_engine_keeps_the_promise_on_hard_images() {
         }
     }
     assert!(most.value < 1.0, "{} times the promise: {}", most.value, most.of);
+}
+
+/// Texture whose squares or products are too small for their type, beside ordinary samples: of the image, and from outside it.
+#[test]
+fn faint_texture_beside_ordinary_samples_keeps_the_promise() {
+    let Some(_device) = device() else { return };
+    let start = seed();
+    let specs = [
+        ("zncc:f32:30x11*19x10:same,constant(1000000.0)", [36, 41, 44]),
+        ("zncc:f32:60x50*7x7:same,constant(1000000.0)", [16, 20, 41]),
+        ("ncc:f32:60x50*5x6:same,constant(1.0)", [20, 36, 41]),
+        ("nssd:f32:60x50*5x6:valid", [20, 36, 41]),
+        ("zncc:f64:38x17*2x29:same,constant(1.0)", [150, 157, 161]),
+        ("zncc:f64:60x50*8x8:full,constant(1.0)", [150, 157, 161]),
+        ("ncc:f64:60x50*5x6:valid", [150, 157, 161]),
+        ("zncc:f64:60x50*5x6:same,constant(1.0),maskw", [150, 157, 161]),
+    ];
+    let found = in_threads(&specs, |(text, exponents)| {
+        let mut worst = Worst::default();
+        for exponent in exponents {
+            let mut problem = Problem::new(text, start);
+            let [_, _, width] = problem.spec.image().padded();
+            let mut seed = Seed(start ^ *exponent as u64);
+            // The last columns are ordinary.
+            let sample = |at: usize| seed.normal() * if at % width + 6 < width { 10f64.powi(-exponent) } else { 1.0 };
+            problem.image = Pixels::F64((0..problem.spec.image().len()).map(sample).collect()).cast(problem.spec.image_type());
+            let expected: Vec<(usize, f64)> = problem.expected().into_iter().enumerate().collect();
+            for method in [Method::Direct, Method::Fourier, Method::Auto] {
+                let map = problem.run(&problem.plan(&gpu(method)).unwrap());
+                let got = map.data().to_f64();
+                let position = |index| problem.spec.out_shape().position(index);
+                worst.join(&error(&problem.spec, &got, &expected, |index| {
+                    format!("{text} at {:?}, 1e-{exponent} by {method}", position(index))
+                }));
+            }
+        }
+        worst
+    });
+    let mut worst = Worst::default();
+    found.iter().for_each(|of| worst.join(of));
+    println!("measured: faint texture, largest error over the promise: {:.3} ({})", worst.value, worst.of);
+    assert!(worst.value < 1.0, "{} times the promise: {}", worst.value, worst.of);
 }
