@@ -235,7 +235,7 @@ fn a_wrong_score_is_found() {
     check_broken("zncc_f32_2x2x2_b32x8", "planes", "plane == 0 ? added[x]", "plane >= 0 ? added[x]");
     check_broken(name, "doubt", "energy > low + slope * sums.square", "energy > low");
     check_broken(name, "hit", "(marks && hits[at])", "(marks)");
-    check_broken(name, "faint", "k.doubt[0] > FAINT_ENERGY ? k.doubt[0] : FAINT_ENERGY", "k.doubt[0]");
+    check_broken(name, "faint", "low(k.doubt[0])", "low(0)");
     check_broken(name, "scaled", "!scaled && sums.square == 0", "sums.square == 0");
     check_broken("zncc_f32_2_b128x1", "clamp", "score < -1 ? -1 : score > 1 ? 1 : score;", "score;");
     check_broken("zncc_u8_2x2_b32x8", "energy", "energy == 0 ? Formula::DEGENERATE", "energy == 1 ? Formula::DEGENERATE");

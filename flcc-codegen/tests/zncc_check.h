@@ -117,7 +117,7 @@ static void check(const Case& c, const Rules& rules) {
           if (got != expected) FAIL("tile %d (%d, %d, %d): expected %.17g got %.17g", tile, z, y, x, expected, got);
 #else
           const bool scaled = careful && scale[tile] != 1;
-          const Wide least = std::max(k.doubt[0], pipeline::FAINT_ENERGY), limit = least + k.doubt[1] * p.square;
+          const Wide limit = k.doubt[0] + k.doubt[1] * p.square;
           const Wide energy = p.square - p.sum * p.sum / n;
           const bool faint = energy <= limit * (1 + 1e-9), clear = energy >= limit * (1 - 1e-9), zeros = p.square == 0;
           const bool constant = zeros && FLCC_PIXEL != FLCC_F64 && !scaled;
@@ -144,8 +144,9 @@ int main() {
   if (REALS) {
     check(more, {true, 1e-9, 1e-3, 1});
     // Nothing but what is faint is in doubt; then everything is.
-    check(more, {false, 0, 0, FLCC_REAL == FLCC_F32 ? 1e-16 : 1e-140});
-    check(more, {true, 0, 0, FLCC_REAL == FLCC_F32 ? 1e-25 : 1e-100});
+    const double faint = FLCC_REAL == FLCC_F32 ? 1e-36 : 1e-280;
+    check(more, {false, faint, 0, FLCC_REAL == FLCC_F32 ? 1e-16 : 1e-138});
+    check(more, {true, faint, 0, FLCC_REAL == FLCC_F32 ? 1e-25 : 1e-145});
     check(more, {false, INFINITY, 1e-3, 1});
   }
   std::printf("%d wrong\n", wrong);

@@ -14,7 +14,7 @@ pub mod fourier;
 pub mod fused;
 pub mod halved;
 #[cfg(test)]
-mod hard;
+pub(crate) mod hard;
 pub mod hybrid;
 pub mod isa;
 pub mod kernel;

@@ -5,6 +5,8 @@
 //! unless FLCC_REQUIRE names `cuda`. The hard images stand in promises.rs, which asks a GPU too where there is one.
 #![cfg(feature = "cuda")]
 
+#[path = "gpu/adversaries.rs"]
+mod adversaries;
 mod common;
 #[path = "gpu/failing.rs"]
 mod failing;

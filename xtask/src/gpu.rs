@@ -71,13 +71,16 @@ impl Log {
         let (output, ended) = ended(command);
         let judged = ended.and_then(|()| judge(&output));
         let seconds = began.elapsed().as_secs_f64();
+        let told = || measured(&output).for_each(|line| println!("       {line}"));
         match judged {
             Ok(note) => {
                 self.add(name, Outcome::Pass, &note, seconds);
+                told();
                 absences(&output).iter().for_each(|what| self.add(name, Outcome::Absent, what, 0.0));
             }
             Err(reason) => {
                 self.add(name, Outcome::Fail, &reason, seconds);
+                told();
                 let lines: Vec<&str> = output.lines().collect();
                 lines[lines.len().saturating_sub(40)..].iter().for_each(|line| println!("    {line}"));
             }
@@ -146,6 +149,11 @@ fn ended(command: &mut Command) -> (String, Result<(), String>) {
 /// What tests said is absent, each once.
 fn absences(output: &str) -> BTreeSet<String> {
     output.lines().filter_map(|line| Some(line.split_once("absent: ")?.1.to_string())).collect()
+}
+
+/// What tests measured.
+fn measured(output: &str) -> impl Iterator<Item = &str> {
+    output.lines().filter_map(|line| Some(line.split_once("measured: ")?.1))
 }
 
 /// The first device's name.
@@ -319,6 +327,12 @@ mod tests {
     fn what_is_absent_is_told_once() {
         let output = "test a ... absent: a second device\nok\nabsent: a second device\n3 tests passed, 0 absent in 4 s\n";
         assert_eq!(absences(output), BTreeSet::from(["a second device".to_string()]));
+    }
+
+    #[test]
+    fn what_was_measured_is_shown() {
+        let output = "test a ... measured: 0.5 of it\nok\nmeasured:   0.2  a\n3 tests passed";
+        assert_eq!(measured(output).collect::<Vec<_>>(), ["0.5 of it", "  0.2  a"]);
     }
 
     #[test]

@@ -73,17 +73,21 @@ pub enum Rounding {
         /// Products are added as they are, not rounded before.
         fused: bool,
     },
-    /// So many terms of lines, whose products go through so many roundings together.
+    /// So many terms of lines of so many samples together, whose products go through so many roundings.
     Separable {
         /// Terms.
         terms: f64,
+        /// Samples of one term's lines.
+        lines: f64,
         /// Roundings of one term's lines, and of its factors.
         chain: f64,
     },
-    /// Transforms of so many samples.
+    /// Transforms of so many samples by a library.
     Fourier {
         /// Samples.
         len: f64,
+        /// What its transforms are granted.
+        by: Library,
     },
     /// Transforms of so many samples by `planar.rs`, of pairs of tiles: the tile's norm and results are those of the pair, and
     /// the template's spectrum was computed in f64.
@@ -115,6 +119,22 @@ pub enum Rounding {
     },
 }
 
+impl Rounding {
+    /// How many numbers add up to one result on the way to it, at most, each of which may be too small for its type and so off by half of
+    /// the smallest that the type has: for values of norm 1, in units of such a number.
+    fn faint(&self, taps: f64) -> f64 {
+        match *self {
+            Rounding::Direct { .. } | Rounding::Blocks { .. } => taps,
+            // What the first line of a term loses is spread by the others.
+            Rounding::Separable { terms, lines, .. } => terms * lines * taps.sqrt(),
+            // Four at each butterfly: there, in the product with a spectrum that is nowhere above the sum of the values, and back.
+            Rounding::Fourier { len, .. } | Rounding::Planar { len } | Rounding::Halved { len } => 32.0 * len * taps.sqrt(),
+            Rounding::Layered { len, layers } => 32.0 * len * layers * taps.sqrt(),
+            Rounding::Hybrid { len, columns, .. } => 32.0 * len * columns * taps.sqrt(),
+        }
+    }
+}
+
 /// A panel is doubtful unless its energy exceeds a part that depends on the tile plus a share of its sum of squares.
 ///
 /// The error of the cross term, as many standard deviations of independently rounded operations as promised (or the worst
@@ -144,8 +164,22 @@ const GHOSTS: f64 = 4.0;
 /// logarithms are spread evenly: `sqrt(3 / (8 ln 2) / 3)`. Were they all just above a power of two, it would be `1 / sqrt(3)`.
 pub(crate) const SPREAD: f64 = 0.424_661;
 
-/// What transforms by others round more than one rounding for each level.
-const FOREIGN: f64 = 2.1;
+/// What the transforms of a library are granted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Library {
+    /// How much more they round than once for each level.
+    pub noise: f64,
+    /// Roundoffs that faint copies have of the largest result, those of the template's spectrum included.
+    pub ghosts: f64,
+}
+
+impl Library {
+    /// rustfft, which `cpu/fourier.rs` measures.
+    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 2.0 * GHOSTS };
+    /// cuFFT, which the test `cufft_errs_by_less_than_it_is_granted` measures on a GPU. Its copies were 1.7 roundoffs where they broke the promise;
+    /// until more is known they are granted about ten times that, and its noise twice that of rustfft.
+    pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0 };
+}
 
 /// What the thresholds are made of.
 #[derive(Clone, Copy, Debug)]
@@ -199,21 +233,20 @@ impl Model<'_> {
                 let products = if fused { 0.0 } else { template.norm / self.taps.sqrt() };
                 sigma * u * template.drift.hypot(products) + u * template.largest / self.taps.sqrt()
             }
-            Rounding::Separable { terms, chain } => {
+            Rounding::Separable { terms, chain, .. } => {
                 // The worst case: the norms of the terms add up to the root of their number times the template's at most.
                 (u * (chain + terms) * terms.sqrt() + u) * template.norm
             }
-            Rounding::Fourier { len } if worst => {
+            Rounding::Fourier { len, .. } if worst => {
                 // No variances: the sum of both is at most the root of twice the sum of their squares.
                 of_tile = 2f64.sqrt() * 10.0 * u * len.log2() * template.norm;
                 2f64.sqrt() * u * template.norm
             }
-            Rounding::Fourier { len } => {
-                let epsilon = FOREIGN * sigma * u * len.log2().max(1.0).sqrt();
+            Rounding::Fourier { len, by } => {
+                let epsilon = by.noise * sigma * u * len.log2().max(1.0).sqrt();
                 of_tile = epsilon * 2.0 * template.norm / len.sqrt();
                 of_result = epsilon;
-                // The template's spectrum has its own.
-                of_peak = 2.0 * GHOSTS * u;
+                of_peak = by.ghosts * u;
                 sigma * u * template.largest
             }
             // No worst case was derived for these, so none of their panels may count on one.
@@ -256,7 +289,7 @@ impl Model<'_> {
         };
         // Window sums by transform carry an absolute error of their own.
         let masked = match (self.rounding, self.weights) {
-            (Rounding::Fourier { len }, Some(weights)) => {
+            (Rounding::Fourier { len, .. }, Some(weights)) => {
                 let norm = weights.iter().map(|weight| weight * weight).sum::<f64>().sqrt();
                 4.0 * promise.deviations.unwrap_or(10.0 * len.log2()) * half * norm / rest / if worst { 1.0 } else { len.sqrt() }
             }
@@ -279,6 +312,28 @@ impl Model<'_> {
     }
 }
 
+/// Energies that are rounded to f32 on the way to a score keep all of its digits above this: `2^-120`.
+const LEAST_SINGLE: f64 = f32::MIN_POSITIVE as f64 * 64.0;
+
+impl Model<'_> {
+    /// The energy up to which numbers that are too small for their types may have taken more than a hundredth of the promise: it is added to
+    /// what is in doubt of every tile. `smallest` is the smallest number of the tile's type; `single` says that energies become f32.
+    pub fn floor(&self, template: &Figures, smallest: f64, single: bool) -> f64 {
+        let Some(promise) = self.promise else {
+            return 0.0;
+        };
+        let share = 0.01 * promise.error;
+        // What a cross term is in proportion to beside the panel's norm; values below 1 lose as much as those of norm 1.
+        let norm = if self.measure == Measure::Nssd { template.norm.min(1.0) } else { 1.0 };
+        // Samples less an offset in another scale: three roundings each. A score changes by less than five times what a panel's norm does.
+        let of_samples = 8.0 * smallest * self.taps.sqrt();
+        let of_cross = 2.0 * self.rounding.faint(self.taps) * smallest / norm;
+        // Squares under weights up to 1, and what is made of their sums.
+        let of_energy = (2.0 * self.taps + 16.0) * f64::from_bits(1) / share;
+        ((of_samples + of_cross) / share).powi(2) + of_energy.max(if single { LEAST_SINGLE } else { 0.0 })
+    }
+}
+
 /// What window sums of running kind add to a panel's limit, as a share of the largest sum of squares of a row of windows up to its own: each
 /// rounding is at most of the size of that, in the sum of squares once and in the squared sum twice, times what a row's sum may exceed a
 /// window's by.
@@ -289,6 +344,11 @@ pub fn of_running_sums(promise: &Promise, steps: &Steps) -> f64 {
 }
 
 impl Doubt {
+    /// The same, and about every panel of less energy than this.
+    pub fn above(self, floor: f64) -> Doubt {
+        Doubt { least: self.least + floor, ..self }
+    }
+
     /// Whether the thresholds are the same for every tile.
     pub fn is_constant(&self) -> bool {
         self.of_tile == 0.0 && self.of_result == 0.0 && self.of_peak == 0.0 && self.of_energy == 0.0

@@ -109,7 +109,7 @@ impl<T: Real> Fourier<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::doubt::Rounding;
+    use crate::cpu::doubt::{Library, Rounding};
     use crate::cpu::hard::{self, Ratios, noise};
 
     /// The cross term of a whole tile of samples, in one type.
@@ -151,7 +151,7 @@ mod tests {
             for smooth in [false, true] {
                 let taps = hard::template(template.iter().product(), smooth, noise(seed + kind as u64 + 50));
                 let (out, expected) = (correlate::<f32>(shape, template, &input, &taps), correlate::<f64>(shape, template, &input, &taps));
-                let doubt = hard::doubt(&taps, Rounding::Fourier { len: len as f64 });
+                let doubt = hard::doubt(&taps, Rounding::Fourier { len: len as f64, by: Library::RUSTFFT });
                 let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
                 let places = || {
                     let lines = (0..depth).flat_map(|z| (0..height).map(move |y| (z * shape[1] + y) * shape[2]));

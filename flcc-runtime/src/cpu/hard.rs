@@ -1,4 +1,5 @@
 //! For tests: instruction sets, images that are hard on rounding, and the largest error over what the model of `doubt.rs` grants it.
+//! `tests/gpu/adversaries.rs` takes this file as a module of its own, for a GPU.
 //!
 //! `FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib errors_stay -- --nocapture` goes on with new noise until each of the tests
 //! has seen so many panels, and prints what it found.
@@ -29,7 +30,7 @@ pub fn noise(seed: u64) -> impl FnMut() -> f32 {
 type Image = fn(usize, usize, f32) -> f32;
 
 /// Images by name; the first is nothing but noise.
-pub const IMAGES: [(&str, Image); 9] = [
+pub const IMAGES: [(&str, Image); 17] = [
     ("noise", |_, _, noise| noise),
     ("bytes", |_, _, noise| (noise * 255.0).floor()),
     ("a step", |_, x, noise| noise + if x > 70 { 50_000.0 } else { 0.0 }),
@@ -39,7 +40,20 @@ pub const IMAGES: [(&str, Image); 9] = [
     ("a checkerboard of saturated squares", |y, x, noise| if (y / 16 + x / 16) % 2 == 0 { 255.0 } else { noise }),
     ("stripes", |y, _, _| (y * y * 7919 % 1009) as f32 - 504.0),
     ("faint beside strong", |_, x, noise| if x % 120 < 60 { 1e-6 * noise } else { 1e3 * noise }),
+    ("a pixel of 1e3", |y, x, noise| if (y, x) == (37, 41) { 1e3 } else { noise }),
+    ("a pixel of 3e4", |y, x, noise| if (y, x) == (39, 43) { 3e4 } else { noise }),
+    ("a bright row", |y, _, noise| if y == 37 { 1e4 } else { noise }),
+    ("a bright column", |_, x, noise| if x == 41 { 1e4 } else { noise }),
+    ("specks", |y, x, noise| if (y * 7919 + x * 104_729) % 1009 == 0 { 1e4 } else { noise }),
+    ("a wave of period 2", |y, x, noise| noise + 1e3 * wave(x + y, 2)),
+    ("a wave of period 8", |y, x, noise| noise + 1e3 * wave(x + 2 * y, 8)),
+    ("a wave of period 64", |_, x, noise| noise + 1e3 * wave(x, 64)),
 ];
+
+/// A cosine of so many samples a period.
+fn wave(at: usize, period: usize) -> f32 {
+    (std::f64::consts::TAU * (at % period) as f64 / period as f64).cos() as f32
+}
 
 /// A template of mean 0 and norm 1: noise, or a smooth hill, which adds up what noise averages out.
 pub fn template(count: usize, smooth: bool, mut noise: impl FnMut() -> f32) -> Vec<f64> {

@@ -17,7 +17,7 @@ use super::bind::{Checked, Weights};
 use super::bytes::{self, Bytes, Taps};
 use super::coarse::{self, Coarse, CoarseScratch};
 use super::direct::{self, Direct, Slab};
-use super::doubt::{self, Doubt, Figures, Model, Promise, Rounding};
+use super::doubt::{self, Doubt, Figures, Library, Model, Promise, Rounding};
 use super::factor::{self, Factors};
 use super::finish::{self, ChannelRow, Common, Constants, Rows, Width};
 use super::fourier::{Fourier, FourierScratch};
@@ -668,8 +668,11 @@ impl<T: Real> TileContext<T> {
                 Engine::Direct(direct) => direct.rounding(),
                 // Exact integers: no panel's energy is in doubt.
                 Engine::Bytes(_) => Rounding::Blocks { fused: true },
-                Engine::Separable(separable) => Rounding::Separable { terms, chain: separable.chain() as f64 },
-                Engine::Fourier(fourier) => Rounding::Fourier { len: fourier.samples() as f64 },
+                Engine::Separable(separable) => {
+                    let lines = self.spec.template().padded().iter().map(|&k| k as f64).sum();
+                    Rounding::Separable { terms, lines, chain: separable.chain() as f64 }
+                }
+                Engine::Fourier(fourier) => Rounding::Fourier { len: fourier.samples() as f64, by: Library::RUSTFFT },
                 Engine::Planar(planar) => Rounding::Planar { len: (planar.layout().length * planar.layout().length) as f64 },
                 Engine::Layered(layered) => {
                     let layered::Layout { length, template, .. } = layered.layout();

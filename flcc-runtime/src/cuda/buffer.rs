@@ -12,7 +12,7 @@ use flcc_core::shape::Shape;
 use flcc_core::view::Layout;
 
 use super::Fault;
-use super::launch::{Address, Gpu, Stream, Tile};
+use super::launch::{Address, Gpu, Stream, Thresholds, Tile};
 
 /// Plain data: any bits are a value, and no bits are padding.
 ///
@@ -31,6 +31,8 @@ unsafe impl Plain for f32 {}
 unsafe impl Plain for f64 {}
 // SAFETY: twenty 32-bit integers in C's layout.
 unsafe impl Plain for Tile {}
+// SAFETY: seven 64-bit floats in C's layout.
+unsafe impl Plain for Thresholds {}
 
 /// The bytes of plain data.
 pub fn bytes_of<T: Plain>(data: &[T]) -> &[u8] {

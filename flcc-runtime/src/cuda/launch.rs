@@ -11,6 +11,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRe
 use cudarc::nvrtc::Ptx;
 
 use super::{Fault, compile, fourier};
+use crate::cpu::doubt::Doubt;
 use crate::machine::Device;
 
 /// The oldest CUDA version whose driver has every function that is called here; each is looked up when it is first called.
@@ -490,7 +491,17 @@ pub struct Constants {
     pub masked: i32,
 }
 
-/// `FlccDoubt`: how the thresholds of a tile follow from its norms.
+/// `FlccFigures`: what the thresholds of a tile depend on, of its samples or of its cross term.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TileFigures {
+    /// Sum of squares.
+    pub squares: f64,
+    /// Largest magnitude; of a cross term of several channels the sum of theirs.
+    pub largest: f64,
+}
+
+/// `FlccDoubt`: how the thresholds of a tile follow from its figures.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Thresholds {
@@ -498,10 +509,24 @@ pub struct Thresholds {
     pub of_tile: f64,
     /// Of the cross term's root mean square.
     pub of_result: f64,
+    /// Of the cross term's largest magnitude.
+    pub of_peak: f64,
     /// Of the tile's energy.
     pub of_energy: f64,
+    /// Whatever the tile.
+    pub least: f64,
     /// Of the panel's sum of squares.
     pub share: f64,
+    /// Largest magnitude of the template's values.
+    pub largest_tap: f64,
+}
+
+impl Thresholds {
+    /// All that the model knows of a template, with the largest magnitude of its values.
+    pub fn new(doubt: Doubt, largest_tap: f64) -> Thresholds {
+        let Doubt { of_tile, of_result, of_peak, of_energy, least, share } = doubt;
+        Thresholds { of_tile, of_result, of_peak, of_energy, least, share, largest_tap }
+    }
 }
 
 // SAFETY: plain integers and floats in C's layout, as the kernels declare them.

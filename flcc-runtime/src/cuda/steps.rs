@@ -8,7 +8,7 @@ use flcc_generated::Entry;
 use super::Fault;
 use super::compile::{self, Code};
 use super::launch::{
-    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, Module, ResultView, Stream, Thresholds, Tile,
+    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, Module, ResultView, Stream, Thresholds, Tile, TileFigures,
 };
 use crate::cpu::finish::Width;
 use crate::cpu::tile::Scheme;
@@ -99,7 +99,7 @@ pub enum Part {
     Gather = 1,
     /// Window sums.
     Sums = 2,
-    /// What transforms need, and the norms that their doubt depends on.
+    /// What transforms need, and the figures that their doubt depends on.
     Fourier = 4,
     /// Scores.
     Finish = 8,
@@ -151,7 +151,7 @@ macro_rules! steps {
 steps! {
     Gather: offset, load, survey, reload, hits_x, hits_y, hits_z, hits_masked;
     Sums: sum_rows, sum_axis;
-    Fourier: norms, cross_norms, fold, doubt, multiply, square;
+    Fourier: figures, cross_figures, fold, doubt, multiply, square;
     Finish: finish;
     Repair: repair;
 }
@@ -191,12 +191,12 @@ pub(crate) struct Places {
     pub sums: [Address; 2],
     /// Cross term.
     pub cross: Address,
-    /// Parts of norms.
+    /// Parts of figures.
     pub partial: Address,
-    /// Energy of each tile.
-    pub energy: Address,
-    /// Energy of each tile's cross term.
-    pub cross_energy: Address,
+    /// The figures of each tile's samples.
+    pub figures: Address,
+    /// The figures of each tile's cross term.
+    pub cross_figures: Address,
     /// Thresholds of each tile.
     pub doubt: Address,
     /// Panels in doubt.
@@ -206,6 +206,13 @@ pub(crate) struct Places {
     /// Results.
     pub result: Address,
 }
+
+/// Blocks that share the figures of a tile; each has its own part.
+const SLICES: usize = 64;
+/// Bytes that those parts take, for each tile and channel.
+pub(crate) const FIGURES_OF_A_LANE: usize = SLICES * size_of::<TileFigures>();
+/// Bytes that the figures and thresholds of a tile take.
+pub(crate) const FIGURES_OF_A_TILE: usize = 2 * size_of::<TileFigures>() + 16;
 
 fn blocks(count: usize, each: usize) -> u32 {
     count.div_ceil(each) as u32
@@ -410,55 +417,59 @@ impl Steps {
         Ok(())
     }
 
-    /// The energy of every tile's samples.
+    /// The figures of every tile's samples.
     ///
     /// # Errors
     /// The driver's.
-    pub fn energy(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
+    pub fn figures(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
         let samples = batch.sample_room(batch.places.samples, batch.types.real.row().size);
-        self.norms(stream, batch, have(&self.norms)?, samples, careful, batch.places.energy)
+        self.fold(stream, batch, (have(&self.figures)?, samples), careful, (batch.places.figures, false))
     }
 
-    /// The energy of every tile's cross term.
+    /// The figures of every tile's cross term.
     ///
     /// # Errors
     /// The driver's.
-    pub fn cross_energy(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
-        self.norms(stream, batch, have(&self.cross_norms)?, batch.cross_room(), careful, batch.places.cross_energy)
+    pub fn cross_figures(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
+        self.fold(stream, batch, (have(&self.cross_figures)?, batch.cross_room()), careful, (batch.places.cross_figures, true))
     }
 
-    fn norms(
+    /// The figures `to` of what a kernel takes; channels `add` up where their largest magnitudes may meet in one number.
+    fn fold(
         &self,
         stream: &Stream,
         batch: &Batch,
-        function: &Function,
-        of: Argument<'_>,
+        (function, of): (&Function, Argument<'_>),
         careful: bool,
-        to: Address,
+        (to, add): (Address, bool),
     ) -> Result<(), Fault> {
         let count = batch.tiles();
         let scale = if careful { batch.lane_room(batch.places.scale, 8) } else { Argument::Null };
-        let partial = Argument::Room(batch.places.partial, 64 * 8 * count);
-        let arguments = [Argument::Layout(&batch.layout), batch.tile_room(), of, scale, partial];
-        stream.launch(function, [64, count as u32, 1], [256, 1], &arguments)?;
-        let arguments = [partial, Argument::Room(to, count * 8), Argument::Int(count as i32)];
+        let partial = Argument::Room(batch.places.partial, batch.lanes() * FIGURES_OF_A_LANE);
+        let (by_layout, tiles) = (Argument::Layout(&batch.layout), batch.tile_room());
+        // A cross term is that of a whole transform, however large the tile.
+        let arguments: &[Argument<'_>] = if add { &[by_layout, of, scale, partial] } else { &[by_layout, tiles, of, scale, partial] };
+        stream.launch(function, [SLICES as u32, count as u32, 1], [256, 1], arguments)?;
+        let figures = Argument::Room(to, count * size_of::<TileFigures>());
+        let arguments =
+            [partial, figures, Argument::Int(count as i32), Argument::Int(batch.layout.channels), Argument::Int(i32::from(add))];
         stream.launch(have(&self.fold)?, [blocks(count, 256), 1, 1], [256, 1], &arguments)
     }
 
-    /// The thresholds of every tile, from its energies.
+    /// The thresholds of every tile, from its figures.
     ///
     /// # Errors
     /// The driver's.
     pub fn doubt(&self, stream: &Stream, batch: &Batch, thresholds: &Thresholds) -> Result<(), Fault> {
         let count = batch.tiles();
         let places = &batch.places;
-        let energy = Argument::Room(places.energy, count * 8);
+        let figures = count * size_of::<TileFigures>();
+        let results = batch.layout.cross_channel as f64;
         let arguments = [
             Argument::Thresholds(thresholds),
-            batch.tile_room(),
-            energy,
-            Argument::Room(places.cross_energy, count * 8),
-            energy,
+            Argument::Double(results),
+            Argument::Room(places.figures, figures),
+            Argument::Room(places.cross_figures, figures),
             Argument::Room(places.doubt, count * 16),
             Argument::Int(count as i32),
         ];

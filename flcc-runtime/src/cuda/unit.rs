@@ -16,11 +16,15 @@ use super::Fault;
 use super::buffer::{Buffer, DeviceImage, bytes_of, bytes_of_mut};
 use super::compile::{self, Code};
 use super::fourier::{self, Transforms};
-use super::launch::{Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds, Tile};
+use super::launch::{
+    Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds, Tile, TileFigures,
+};
 use super::staging::Staging;
-use super::steps::{self, Batch, Cross, Finishing, Gathering, Part, Places, Repair, Steps, Types, options};
+use super::steps::{
+    self, Batch, Cross, FIGURES_OF_A_LANE, FIGURES_OF_A_TILE, Finishing, Gathering, Part, Places, Repair, Steps, Types, options,
+};
 use crate::cpu::bind::{Checked, Weights};
-use crate::cpu::doubt::{Doubt, Figures, Model, Rounding};
+use crate::cpu::doubt::{Doubt, Figures, Library, Model, Rounding};
 use crate::cpu::tile::{Scheme, Statistics, weighted};
 use crate::exec::Copies;
 use crate::tiling::Tiling;
@@ -97,6 +101,27 @@ pub struct Decisions {
     pub device: crate::machine::Device,
     /// Bytes that the buffers may take.
     pub memory: usize,
+}
+
+impl Decisions {
+    /// What a cross term with a template of so many taps leaves in doubt, by its rounding and by what is too small for its type.
+    fn doubt(&self, figures: &Figures, taps: usize, weights: Option<&[f64]>) -> Doubt {
+        let single = self.types.real == DType::F32;
+        let (roundoff, normal, least) = match single {
+            true => (f64::from(f32::EPSILON) / 2.0, f64::from(f32::MIN_POSITIVE), f64::from(f32::from_bits(1))),
+            false => (f64::EPSILON / 2.0, f64::MIN_POSITIVE, f64::from_bits(1)),
+        };
+        // NVRTC keeps what is below the normal numbers; cuFFT may take it for 0.
+        let (rounding, smallest) = match self.engine {
+            Engine::Fourier(shape) => (Rounding::Fourier { len: shape.iter().product::<usize>() as f64, by: Library::CUFFT }, normal),
+            _ => (Rounding::Direct { balanced: false, fused: true }, least),
+        };
+        let Scheme { measure, promise, .. } = self.scheme;
+        let model = Model { measure, promise, roundoff, taps: taps as f64, rounding, weights };
+        // A kernel that makes scores takes roots in the type of its samples.
+        let floor = model.floor(figures, smallest, single && matches!(self.engine, Engine::Fused(_)));
+        model.doubt(figures).above(floor)
+    }
 }
 
 /// A method on one GPU, for one spec.
@@ -282,7 +307,8 @@ impl Unit {
             cross: when(!self.fused(), self.batch * layout.cross_tile as usize * self.decisions.types.cross.size()),
             complex,
             work,
-            partial: when(per_tile, tiles * 64 * 8),
+            partial: when(per_tile, lanes * FIGURES_OF_A_LANE),
+            figures: tiles * FIGURES_OF_A_TILE,
             doubtful: when(self.doubts(), outputs * 4),
             counts: self.batches(self.group) * self.spec.templates() * 4,
             result: self.group * self.result_bytes(),
@@ -326,7 +352,7 @@ impl Unit {
             spectra: buffer(sizes.complex)?,
             product: buffer(sizes.complex)?,
             partial: buffer(sizes.partial)?,
-            tile_figures: buffer(self.batch * 32)?,
+            tile_figures: buffer(sizes.figures)?,
             doubtful: buffer(sizes.doubtful)?,
             counts: buffer(sizes.counts)?,
             result: buffer(sizes.result)?,
@@ -379,20 +405,8 @@ impl Unit {
             }
             Engine::Fourier(shape) => Taps::Spectrum(self.template_spectrum(stream, shape, &channels)?),
         };
-        let rounding = match self.decisions.engine {
-            Engine::Fourier(shape) => Rounding::Fourier { len: shape.iter().product::<usize>() as f64 },
-            _ => Rounding::Direct { balanced: false, fused: true },
-        };
-        let single = self.decisions.types.real == DType::F32;
-        let model = Model {
-            measure: scheme.measure,
-            promise: scheme.promise,
-            roundoff: if single { f64::from(f32::EPSILON) / 2.0 } else { f64::EPSILON / 2.0 },
-            taps: (self.spec.template().len() * self.channels()) as f64,
-            rounding,
-            weights: weights.values.as_deref(),
-        };
-        let doubt = model.doubt(&Figures::of(channels.iter().map(Vec::as_slice)));
+        let figures = Figures::of(channels.iter().map(Vec::as_slice));
+        let doubt = self.decisions.doubt(&figures, self.spec.template().len() * self.channels(), weights.values.as_deref());
         let constant = doubt.at(0.0, 0.0);
         let wide = |value: i128| [value as i64, (value >> 64) as i64];
         let mut exact_sum = [[0; 2]; MOST_CHANNELS];
@@ -408,7 +422,8 @@ impl Unit {
             masked: i32::from(scheme.masked),
         };
         let raw = if self.doubts() && self.measure() == Measure::Nssd { Some(Buffer::of(stream, &checked.raw.concat())?) } else { None };
-        Ok(BoundTemplate { taps, constants, doubt, values: Buffer::of(stream, &checked.values.concat())?, raw })
+        let thresholds = (!doubt.is_constant()).then(|| Thresholds::new(doubt, figures.largest));
+        Ok(BoundTemplate { taps, constants, thresholds, values: Buffer::of(stream, &checked.values.concat())?, raw })
     }
 
     /// A copy of a listed kernel with the template in its constant memory.
@@ -531,23 +546,22 @@ impl Unit {
                 transforms.there(places.samples, spectra)?;
             }
             if self.doubts() {
-                self.steps.energy(&stream, &batch, careful)?;
+                self.steps.figures(&stream, &batch, careful)?;
             }
         }
         for (index, template) in bound.templates.iter().enumerate() {
             if !self.fused() {
                 self.cross_term(slot, &stream, &batch, template, bound)?;
             }
-            let by_tile = self.doubts() && !template.doubt.is_constant();
-            if by_tile {
-                self.steps.cross_energy(&stream, &batch, careful)?;
-                let Doubt { of_tile, of_result, of_energy, share, .. } = template.doubt;
-                self.steps.doubt(&stream, &batch, &Thresholds { of_tile, of_result, of_energy, share })?;
+            let by_tile = template.thresholds.filter(|_| self.doubts());
+            if let Some(thresholds) = &by_tile {
+                self.steps.cross_figures(&stream, &batch, careful)?;
+                self.steps.doubt(&stream, &batch, thresholds)?;
             }
             let size = self.spec.out_type().row().size;
             batch.places.result = places.result.skip(index * self.spec.out_shape().len() * size);
             batch.places.count = places.count.skip((number * self.spec.templates() + index) * 4);
-            let how = Finishing { sum: needs.sum, square: needs.square, careful, thresholds: by_tile, lists: self.doubts() };
+            let how = Finishing { sum: needs.sum, square: needs.square, careful, thresholds: by_tile.is_some(), lists: self.doubts() };
             let view = self.result_view();
             match (self.decisions.engine, &template.taps) {
                 (Engine::Fused(entry), Taps::Constant(functions)) => {
@@ -820,7 +834,8 @@ pub struct Bound {
 struct BoundTemplate {
     taps: Taps,
     constants: Constants,
-    doubt: Doubt,
+    /// Of tiles, where they are not the same for all.
+    thresholds: Option<Thresholds>,
     values: Buffer,
     raw: Option<Buffer>,
 }
@@ -853,6 +868,7 @@ struct Sizes {
     complex: usize,
     work: usize,
     partial: usize,
+    figures: usize,
     doubtful: usize,
     counts: usize,
     result: usize,
@@ -866,7 +882,7 @@ impl Sizes {
             + self.squares
             + 2 * self.marks
             + self.hits
-            + 7 * self.lanes
+            + 5 * self.lanes
             + self.row_sum
             + self.row_square
             + self.between
@@ -876,6 +892,7 @@ impl Sizes {
             + 2 * self.complex
             + self.work
             + self.partial
+            + self.figures
             + self.doubtful
             + self.counts
             + self.result
@@ -902,7 +919,7 @@ pub struct Slot {
     spectra: Buffer,
     product: Buffer,
     partial: Buffer,
-    /// Energies and thresholds of tiles.
+    /// Figures and thresholds of tiles.
     tile_figures: Buffer,
     doubtful: Buffer,
     counts: Buffer,
@@ -920,7 +937,7 @@ impl Slot {
     fn places(&self, lanes: usize) -> Places {
         let at = |buffer: &Buffer| buffer.address(&self.stream);
         let (found, figures) = (at(&self.found), at(&self.tile_figures));
-        let tiles = figures.bytes / 32;
+        let (tiles, each) = (figures.bytes / FIGURES_OF_A_TILE, size_of::<TileFigures>());
         Places {
             image: at(&self.image),
             tiles: at(&self.tiles),
@@ -939,12 +956,83 @@ impl Slot {
             sums: [at(&self.sums[0]), at(&self.sums[1])],
             cross: at(&self.cross),
             partial: at(&self.partial),
-            energy: figures,
-            cross_energy: figures.skip(tiles * 8),
-            doubt: figures.skip(tiles * 16),
+            figures,
+            cross_figures: figures.skip(tiles * each),
+            doubt: figures.skip(2 * tiles * each),
             doubtful: at(&self.doubtful),
             count: at(&self.counts),
             result: at(&self.result),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::hard;
+    use crate::machine::Device;
+
+    fn decisions(spec: &Spec, engine: Engine, real: DType) -> Decisions {
+        let device = Device { index: 0, name: "a device".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+        let cross = if real == DType::F32 { Cross::F32 } else { Cross::F64 };
+        let types = Types { pixel: real, real, cross, out: real };
+        Decisions { engine, tile: [1, 512, 1024], types, scheme: Scheme::new(spec, false, false), device, memory: 1 << 30 }
+    }
+
+    /// Scores in the type of a kernel from a sum of products one after the other: where they are off by more than is promised, the energy is not
+    /// above what is in doubt.
+    #[test]
+    fn texture_that_is_too_small_for_its_type_is_in_doubt() {
+        let any = |dtype| Engine::Any(flcc_generated::generic("corr", dtype, false).unwrap());
+        for (text, real, exponents) in
+            [("zncc:f32:30x11*19x10:same", DType::F32, 30..45), ("zncc:f64:38x31*2x29:same", DType::F64, 140..163)]
+        {
+            let spec: Spec = text.parse().unwrap();
+            let taps = spec.template().len();
+            let single = real == DType::F32;
+            let mut noise = hard::noise(7);
+            let values: Vec<f64> = hard::template(taps, false, &mut noise);
+            let figures = Figures::of([&values[..]].into_iter());
+            let (low, share) = decisions(&spec, any(real.name()), real).doubt(&figures, taps, None).at(0.0, 0.0);
+            let (mut broken, mut certain) = (0, 0);
+            for exponent in exponents.clone().flat_map(|exponent| [exponent; 20]) {
+                let size = 10f64.powi(-exponent);
+                let samples: Vec<f64> = (0..taps).map(|_| f64::from(noise())).collect();
+                let held: Vec<f64> =
+                    samples.iter().map(|sample| if single { f64::from((sample * size) as f32) } else { sample * size }).collect();
+                let cross = match single {
+                    true => held.iter().zip(&values).fold(0.0f32, |sum, (p, t)| (*p as f32).mul_add(*t as f32, sum)).into(),
+                    false => held.iter().zip(&values).fold(0.0f64, |sum, (p, t)| p.mul_add(*t, sum)),
+                };
+                let (i, ii): (f64, f64) = (held.iter().sum(), held.iter().map(|p| p * p).sum());
+                let energy = ii - i * i / taps as f64;
+                // The same brought to the scale of 1 first, by a power of two, so that nothing but what was lost before differs.
+                let up: Vec<f64> = held.iter().map(|p| p * 2f64.powi(500) * if single { 1.0 } else { 2f64.powi(30) }).collect();
+                let (i, ii): (f64, f64) = (up.iter().sum(), up.iter().map(|p| p * p).sum());
+                let exact = up.iter().zip(&values).map(|(p, t)| p * t).sum::<f64>() / (ii - i * i / taps as f64).sqrt();
+                let off = (cross / energy.sqrt() - exact).abs();
+                let promise = if single { 1e-5 } else { 1e-11 };
+                // What is not a number is off.
+                if !(off <= promise) {
+                    broken += 1;
+                    assert!(!(energy > low + share * ii), "{text}: 1e-{exponent} is off by {off:.1e}, and {energy:e} is above {low:e}");
+                }
+                certain += usize::from(energy > low);
+            }
+            assert!(broken > 20 && certain > 100, "{text}: {broken} are off, {certain} in no doubt");
+        }
+    }
+
+    #[test]
+    fn energies_that_become_single_are_normal_numbers() {
+        let spec: Spec = "zncc:f32:200x200*7x7:valid".parse().unwrap();
+        let figures = Figures::of([&hard::template(49, false, hard::noise(3))[..]].into_iter());
+        let listed = |op| flcc_generated::listed(op, "f32", [1, 7, 7]).unwrap();
+        let low = |engine| decisions(&spec, engine, DType::F32).doubt(&figures, 49, None).at(0.0, 0.0).0;
+        assert!(low(Engine::Fused(listed("zncc"))) > f64::from(f32::MIN_POSITIVE));
+        let plain = low(Engine::Listed(listed("corr")));
+        assert!(plain > 0.0 && plain < 1e-60, "{plain:e}");
+        // Of the samples of a tile one at least is near 1, and nothing is lost beside it.
+        assert!(low(Engine::Fourier([1, 256, 256])) < 1e-30);
     }
 }

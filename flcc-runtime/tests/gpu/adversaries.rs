@@ -1,0 +1,375 @@
+//! Images that are made to break the error model, on a GPU: what cuFFT errs by over what it is granted, and how far each engine stays below
+//! its promise. The lines that begin with `measured:` are what `cargo xtask gpu-check` shows of them.
+
+use flcc_runtime::cpu::doubt::{Doubt, Figures, Library, Model, Promise, Rounding};
+use flcc_runtime::cpu::fourier::Fourier;
+use flcc_runtime::cpu::{doubt, isa};
+use flcc_runtime::tiling::Tiling;
+use flcc_runtime::{AnyView, DType, KernelKey, Measure, Method, Oracle, Outcome, Pixels, Planner, Platform, Spec};
+
+use super::common::{Problem, Seed, in_threads, planner};
+use super::{device, gpu, seed};
+
+#[path = "../../src/cpu/hard.rs"]
+#[allow(dead_code, reason = "the unit tests of the engines use the rest")]
+mod hard;
+
+/// Standard deviations that the model grants.
+const DEVIATIONS: f64 = 8.0;
+
+/// The largest of some numbers with what it belongs to.
+#[derive(Clone, Default)]
+struct Worst {
+    value: f64,
+    of: String,
+}
+
+impl Worst {
+    fn see(&mut self, value: f64, of: impl FnOnce() -> String) {
+        // What is no number is worse than any.
+        if value.is_nan() || value > self.value {
+            *self = Worst { value: if value.is_nan() { f64::INFINITY } else { value }, of: of() };
+        }
+    }
+
+    fn join(&mut self, other: &Worst) {
+        self.see(other.value, || other.of.clone());
+    }
+}
+
+/// What an image is made of.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// One of the list.
+    Listed(usize),
+    /// Nothing but one copy of a template of two levels.
+    Planted,
+}
+
+impl Kind {
+    fn all() -> Vec<Kind> {
+        (0..hard::IMAGES.len()).map(Kind::Listed).chain([Kind::Planted]).collect()
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Listed(number) => hard::IMAGES[number].0,
+            Kind::Planted => "a template of two levels on nothing",
+        }
+    }
+
+    /// The samples of an image, and a part of it as a template; where all of that is equal, one of another kind.
+    fn cut(self, spec: &Spec, seed: u64) -> (Vec<f32>, Vec<f64>) {
+        let (image, template) = self.make(spec, seed);
+        let (lengths, [kd, kh, kw]) = (spec.image().padded(), spec.template().padded());
+        let [z0, y0, x0] = [0, 1, 2].map(|axis| (lengths[axis] - [kd, kh, kw][axis]) * [1, 2, 1][axis] / 3);
+        let lines = (0..kd * kh).map(|line| ((z0 + line / kh) * lengths[1] + y0 + line % kh) * lengths[2] + x0);
+        let part: Vec<f64> = lines.flat_map(|from| image[from..from + kw].iter().map(|&value| f64::from(value))).collect();
+        let equal = part.iter().all(|value| *value == part[0]);
+        (image, if equal { template } else { part })
+    }
+
+    /// The samples of an image, and those of a template of mean 0 and norm 1 that goes with it.
+    fn make(self, spec: &Spec, seed: u64) -> (Vec<f32>, Vec<f64>) {
+        let (shape, taps) = (spec.image(), spec.template().len());
+        let [_, height, width] = shape.padded();
+        let mut noise = hard::noise(seed);
+        match self {
+            Kind::Listed(number) => {
+                // A line is what rows of 1024 would be, one after the other, and the planes of a volume lie below each other.
+                let row = if shape.axes() == 1 { 1024 } else { width };
+                let image = (0..shape.len()).map(|at| (hard::IMAGES[number].1)(at / row, at % row, noise())).collect();
+                (image, hard::template(taps, seed % 2 == 1, hard::noise(seed + 1)))
+            }
+            Kind::Planted => {
+                let mut levels: Vec<f64> = (0..taps).map(|tap| if 2 * tap < taps { 1.0 } else { -1.0 }).collect();
+                let mut seed = Seed(seed);
+                (1..taps).rev().for_each(|last| levels.swap(last, seed.below(last + 1)));
+                let mut image = vec![0.0; shape.len()];
+                let ([kd, kh, kw], lengths) = (spec.template().padded(), shape.padded());
+                let [z0, y0, x0] = [0, 1, 2].map(|axis| (lengths[axis] - [kd, kh, kw][axis]) / 3);
+                for (tap, level) in levels.iter().enumerate() {
+                    let [z, y, x] = [z0 + tap / (kh * kw), y0 + tap / kw % kh, x0 + tap % kw];
+                    image[(z * height + y) * width + x] = 1e4 * *level as f32;
+                }
+                let norm = (taps as f64).sqrt();
+                (image, levels.iter().map(|level| level / norm).collect())
+            }
+        }
+    }
+}
+
+/// The result of a spec by a kernel, or by the best of a method.
+fn run(spec: &Spec, planner: &Planner, kernel: Option<&KernelKey>, image: &Pixels, template: &Pixels) -> (Vec<f64>, KernelKey) {
+    let plan = kernel.map_or_else(|| planner.plan(spec), |kernel| planner.plan_with_kernel(spec, kernel));
+    let plan = plan.unwrap_or_else(|error| panic!("{spec}: {error}"));
+    let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+    let map = plan.execute(&[view(image, spec.image())], &[view(template, spec.template())], None);
+    let map = map.unwrap_or_else(|error| panic!("{spec} by {}: {error}", plan.kernel())).remove(0);
+    (map.data().to_f64(), plan.kernel().clone())
+}
+
+/// The numbers of a shape in a kernel's name.
+fn sides(text: &str) -> [usize; 3] {
+    let sides: Vec<usize> = text.trim_start_matches('t').split('x').map(|side| side.parse().unwrap()).collect();
+    let mut padded = [1; 3];
+    padded[3 - sides.len()..].copy_from_slice(&sides);
+    padded
+}
+
+/// Correlations whose transforms have the lengths that the recipe chooses.
+const CORRELATIONS: [&str; 9] = [
+    "100000*64",
+    "2000000*128",
+    "600x600*8x8",
+    "900x700*8x8",
+    "2000x2000*16x16",
+    "1300x2711*32x32",
+    "4096x4096*128x128",
+    "100x100x100*8x8x8",
+    "64x200x180*5x9x8",
+];
+
+/// What cuFFT errs by on images of one kind.
+#[derive(Clone, Default)]
+struct Errors {
+    /// The largest error over what is granted to it.
+    granted: Worst,
+    /// The same in roundoffs of the tile's largest result.
+    of_peak: Worst,
+    /// The ghosts that would have been enough for it.
+    ghosts: Worst,
+}
+
+/// Takes down the errors of a correlation against the same transforms in f64.
+fn judge(spec: &Spec, kernel: &KernelKey, image: &[f32], template: &[f32], got: &[f64], of: &str) -> Errors {
+    let roundoff = f64::from(f32::EPSILON) / 2.0;
+    let (shape, promise) = (sides(&kernel.size), Promise { error: 1e-5, deviations: Some(DEVIATIONS) });
+    let taps: Vec<f64> = template.iter().map(|&tap| f64::from(tap)).collect();
+    let len = shape.iter().product::<usize>();
+    let model = Model {
+        measure: Measure::Zncc,
+        promise: Some(promise),
+        roundoff,
+        taps: taps.len() as f64,
+        rounding: Rounding::Fourier { len: len as f64, by: Library::CUFFT },
+        weights: None,
+    };
+    let figures = Figures::without_drift([&taps].into_iter());
+    let doubt: Doubt = model.doubt(&figures);
+    let ([_, height, width], [_, rows, columns]) = (spec.image().padded(), spec.out_shape().padded());
+    let transforms = Fourier::<f64>::new(shape, spec.template().padded());
+    let (spectrum, mut scratch) = (transforms.prepare(&taps), transforms.scratch(1));
+    let (mut input, mut expected) = (vec![0.0; len], vec![0.0; len]);
+    let tiling = Tiling::new(spec, sides(&kernel.tile));
+    let mut errors = Errors::default();
+    for index in 0..tiling.count() {
+        let tile = tiling.get(index);
+        let samples = tiling.samples(&tile);
+        input.fill(0.0);
+        for (z, y) in (0..samples.len[0]).flat_map(|z| (0..samples.len[1]).map(move |y| (z, y))) {
+            let [z0, y0, x0] = samples.begin.map(|begin| begin as usize);
+            let line = &image[((z0 + z) * height + y0 + y) * width + x0..][..samples.len[2]];
+            let to = &mut input[(z * shape[1] + y) * shape[2]..];
+            to.iter_mut().zip(line).for_each(|(to, from)| *to = f64::from(*from));
+        }
+        transforms.load(&input, tile.shape, 0, &mut scratch);
+        // All of them, what wraps round included.
+        transforms.run(0, &spectrum, &mut scratch, shape, &mut expected);
+        let squares = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
+        let largest = |values: &[f64]| values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+        let (energy, result) = (squares(&input), (squares(&expected) / len as f64).sqrt());
+        let peak = largest(&expected).max(largest(&input) * figures.largest);
+        // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise. Its own share is for taps that are
+        // rounded, which here are not.
+        let granted = |limits: (f64, f64)| 0.8 * promise.error * limits.0.sqrt();
+        let (granted, noise) = (granted(doubt.at_peak(energy, result, peak)), granted(doubt.at(energy, result)));
+        // What transforms in f64 may be off by.
+        let known = 1e-7 * noise;
+        for (z, y) in (0..tile.shape[0]).flat_map(|z| (0..tile.shape[1]).map(move |y| (z, y))) {
+            let at = [tile.place[0] + z, tile.place[1] + y, tile.place[2]];
+            let (from, line) = ((at[0] * rows + at[1]) * columns + at[2], (z * shape[1] + y) * shape[2]);
+            for (x, (got, expected)) in got[from..][..tile.shape[2]].iter().zip(&expected[line..]).enumerate() {
+                let error = (got - expected).abs();
+                let place = || format!("{of} by {} at {:?}", kernel.size, [at[0], at[1], at[2] + x]);
+                if error > known {
+                    errors.granted.see(error / granted, place);
+                    errors.of_peak.see(error / (roundoff * peak), place);
+                    errors.ghosts.see(((error - noise) / (roundoff * peak)).max(0.0), place);
+                }
+            }
+        }
+    }
+    errors
+}
+
+#[test]
+fn cufft_errs_by_less_than_it_is_granted() {
+    let Some(_device) = device() else { return };
+    let seed = seed();
+    let mut all: Vec<Vec<Errors>> = Vec::new();
+    for sizes in CORRELATIONS {
+        let spec: Spec = format!("corr:f32:{sizes}:valid").parse().unwrap();
+        let planner = gpu(Method::Fourier);
+        let plan = planner.plan(&spec).unwrap();
+        let offered = plan.candidates().iter().filter(|candidate| !matches!(candidate.outcome, Outcome::Refused(_)));
+        let kernels: Vec<KernelKey> = offered.map(|candidate| candidate.kernel.parse().unwrap()).collect();
+        assert!(kernels.iter().any(|kernel| kernel.op == "fourier" && kernel.dtype == "f32"), "{spec}: {kernels:?}");
+        all.push(in_threads(&Kind::all(), |kind| {
+            let mut errors = Errors::default();
+            // Of large ones either a smooth template or one of noise.
+            let both = spec.image().len() < 1 << 20;
+            for smooth in (0..2).filter(|smooth| both || seed % 2 == *smooth) {
+                let (image, template) = kind.make(&spec, 2 * (seed % (1 << 30)) + smooth);
+                let template: Vec<f32> = template.iter().map(|&tap| tap as f32).collect();
+                let (pixels, taps) = (Pixels::F32(image.clone()), Pixels::F32(template.clone()));
+                for kernel in &kernels {
+                    let (got, _) = run(&spec, &planner, Some(kernel), &pixels, &taps);
+                    let found = judge(&spec, kernel, &image, &template, &got, &format!("{sizes}, {}", kind.name()));
+                    errors.granted.join(&found.granted);
+                    errors.of_peak.join(&found.of_peak);
+                    errors.ghosts.join(&found.ghosts);
+                }
+            }
+            errors
+        }));
+    }
+    let worst = |of: &dyn Fn(&Errors) -> &Worst, kind: Option<usize>| {
+        let mut worst = Worst::default();
+        all.iter().flat_map(|kinds| kinds.iter().enumerate()).filter(|(number, _)| kind.is_none_or(|kind| kind == *number)).for_each(
+            |(_, errors)| {
+                worst.join(of(errors));
+            },
+        );
+        worst
+    };
+    println!("measured: cuFFT in f32, largest error over what it is granted; in roundoffs of the largest result; ghosts that would do:");
+    for (number, kind) in Kind::all().into_iter().enumerate() {
+        let granted = worst(&|errors| &errors.granted, Some(number));
+        let [of_peak, ghosts] =
+            [worst(&|errors| &errors.of_peak, Some(number)), worst(&|errors| &errors.ghosts, Some(number))].map(|worst| worst.value);
+        println!("measured:   {:.3}  {of_peak:8.2}  {ghosts:6.2}  {} ({})", granted.value, kind.name(), granted.of);
+    }
+    for (sizes, kinds) in CORRELATIONS.iter().zip(&all) {
+        let mut ghosts = Worst::default();
+        kinds.iter().for_each(|errors| ghosts.join(&errors.ghosts));
+        println!("measured:   ghosts {:.2} of {sizes} ({})", ghosts.value, ghosts.of);
+    }
+    let (granted, ghosts) = (worst(&|errors| &errors.granted, None), worst(&|errors| &errors.ghosts, None));
+    println!("measured: of all {:.3} of what is granted ({}), ghosts {:.2} ({})", granted.value, granted.of, ghosts.value, ghosts.of);
+    assert!(granted.value < 1.0, "{}: {} of what cuFFT is granted", granted.of, granted.value);
+}
+
+/// Scores of hard images: sizes where each engine is the one that is taken, and others.
+const SCORES: [&str; 11] = [
+    "zncc:f32:900x700*8x8:valid",
+    "zncc:f32:2000x2000*16x16:valid",
+    "zncc:f32:1200x1300*48x48:valid",
+    "zncc:f32:400000*100:valid",
+    "zncc:f32:60x100x100*5x5x5:valid",
+    "ncc:f32:700x900*12x13:valid",
+    "nssd:f32:500x600*9x9:valid",
+    "zncc:f64:600x500*8x8:valid",
+    "zncc:f64:500x700*24x20:valid",
+    "zncc:f64:100000*60:valid",
+    "ncc:f64:300x400*7x9:valid",
+];
+
+/// Panels of a result in f64 that the oracle scores.
+const SAMPLED: usize = 3000;
+
+/// The largest error of a result, against the CPU in f64 or, of results in f64, a sample of panels by the oracle.
+fn error(spec: &Spec, got: &[f64], expected: &[(usize, f64)], of: impl Fn(usize) -> String) -> Worst {
+    let promise = if spec.out_type() == DType::F64 { 1e-11 } else { 1e-5 };
+    let mut worst = Worst::default();
+    for &(index, wanted) in expected {
+        worst.see((got[index] - wanted).abs() / promise, || of(index));
+    }
+    worst
+}
+
+#[test]
+fn every_engine_keeps_the_promise_on_hard_images() {
+    let Some(_device) = device() else { return };
+    let start = seed() % (1 << 30);
+    let methods = [Method::Direct, Method::Fourier, Method::Auto];
+    let mut all = vec![vec![Worst::default(); methods.len()]; SCORES.len()];
+    for (text, worst) in SCORES.iter().zip(&mut all) {
+        let spec: Spec = text.parse().unwrap();
+        let found = in_threads(&Kind::all(), |kind| {
+            let (image, template) = kind.cut(&spec, start);
+            let (pixels, taps) = (Pixels::F32(image).cast(spec.image_type()), Pixels::F64(template).cast(spec.template_type()));
+            let expected: Vec<(usize, f64)> = if spec.out_type() == DType::F64 {
+                let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+                let oracle = Oracle::new(&spec, &view(&pixels, spec.image()), &view(&taps, spec.template()), None).unwrap();
+                let mut seed = Seed(start);
+                // Half of them where most kinds have what they are made of.
+                let count = spec.out_shape().len();
+                let near = count.min(60 * spec.out_shape().lengths()[spec.out_shape().axes() - 1]);
+                (0..SAMPLED).map(|turn| seed.below(if turn % 2 == 0 { near } else { count })).map(|at| (at, oracle.at(at))).collect()
+            } else {
+                let double: Spec = text.replace(":f32:", ":f64:").parse().unwrap();
+                let cpu = planner(1).platform(Platform::Cpu);
+                let (expected, _) = run(&double, &cpu, None, &pixels.cast(DType::F64), &taps.cast(DType::F64));
+                expected.into_iter().enumerate().collect()
+            };
+            methods.map(|method| {
+                let (got, kernel) = run(&spec, &gpu(method), None, &pixels, &taps);
+                let position = |index| spec.out_shape().position(index);
+                error(&spec, &got, &expected, |index| format!("{} by {kernel} at {:?}", kind.name(), position(index)))
+            })
+        });
+        found.iter().for_each(|kinds| worst.iter_mut().zip(kinds).for_each(|(worst, of)| worst.join(of)));
+    }
+    println!("measured: largest error over the promise, of {} kinds of images:", Kind::all().len());
+    let mut most = Worst::default();
+    for (spec, worst) in SCORES.iter().zip(&all) {
+        for (method, worst) in methods.iter().zip(worst) {
+            println!("measured:   {:.3}  {method} {spec} ({})", worst.value, worst.of);
+            most.join(&Worst { value: worst.value, of: format!("{spec}: {}", worst.of) });
+        }
+    }
+    assert!(most.value < 1.0, "{} times the promise: {}", most.value, most.of);
+}
+
+/// Texture whose squares or products are too small for their type, beside ordinary samples: of the image, and from outside it.
+#[test]
+fn faint_texture_beside_ordinary_samples_keeps_the_promise() {
+    let Some(_device) = device() else { return };
+    let start = seed();
+    let specs = [
+        ("zncc:f32:30x11*19x10:same,constant(1000000.0)", [36, 41, 44]),
+        ("zncc:f32:60x50*7x7:same,constant(1000000.0)", [16, 20, 41]),
+        ("ncc:f32:60x50*5x6:same,constant(1.0)", [20, 36, 41]),
+        ("nssd:f32:60x50*5x6:valid", [20, 36, 41]),
+        ("zncc:f64:38x17*2x29:same,constant(1.0)", [150, 157, 161]),
+        ("zncc:f64:60x50*8x8:full,constant(1.0)", [150, 157, 161]),
+        ("ncc:f64:60x50*5x6:valid", [150, 157, 161]),
+        ("zncc:f64:60x50*5x6:same,constant(1.0),maskw", [150, 157, 161]),
+    ];
+    let found = in_threads(&specs, |(text, exponents)| {
+        let mut worst = Worst::default();
+        for exponent in exponents {
+            let mut problem = Problem::new(text, start);
+            let [_, _, width] = problem.spec.image().padded();
+            let mut seed = Seed(start ^ *exponent as u64);
+            // The last columns are ordinary.
+            let sample = |at: usize| seed.normal() * if at % width + 6 < width { 10f64.powi(-exponent) } else { 1.0 };
+            problem.image = Pixels::F64((0..problem.spec.image().len()).map(sample).collect()).cast(problem.spec.image_type());
+            let expected: Vec<(usize, f64)> = problem.expected().into_iter().enumerate().collect();
+            for method in [Method::Direct, Method::Fourier, Method::Auto] {
+                let map = problem.run(&problem.plan(&gpu(method)).unwrap());
+                let got = map.data().to_f64();
+                let position = |index| problem.spec.out_shape().position(index);
+                worst.join(&error(&problem.spec, &got, &expected, |index| {
+                    format!("{text} at {:?}, 1e-{exponent} by {method}", position(index))
+                }));
+            }
+        }
+        worst
+    });
+    let mut worst = Worst::default();
+    found.iter().for_each(|of| worst.join(of));
+    println!("measured: faint texture, largest error over the promise: {:.3} ({})", worst.value, worst.of);
+    assert!(worst.value < 1.0, "{} times the promise: {}", worst.value, worst.of);
+}

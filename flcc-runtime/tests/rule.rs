@@ -1,0 +1,124 @@
+//! The rule of doubt stands twice, in Rust and in a kernel: random figures of tiles lead to the same thresholds by both.
+//!
+//! The kernel runs on the CPU, through flcc-codegen's shim.h and the system's C++ compiler. Without one the test says so and passes, unless
+//! FLCC_REQUIRE names `cxx`.
+#![cfg(feature = "cuda")]
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use common::{Seed, absent};
+use flcc_runtime::Measure;
+use flcc_runtime::cpu::doubt::{Doubt, Figures, Library, Model, Promise, Rounding};
+use flcc_runtime::cuda::buffer::bytes_of;
+use flcc_runtime::cuda::launch::{Thresholds, TileFigures};
+
+/// Tiles of each template.
+const TILES: usize = 500;
+
+/// Reads thresholds with the results of a transform and the figures of tiles, and prints the bits of what the kernel makes of them.
+const PROGRAM: &str = r#"
+int main(int, char** arguments) {
+  FILE* in = std::fopen(arguments[1], "rb");
+  FlccDoubt d;
+  while (std::fread(&d, sizeof d, 1, in) == 1) {
+    double results;
+    if (std::fread(&results, 8, 1, in) != 1) return 1;
+    std::vector<FlccFigures> samples(TILES), cross(TILES);
+    for (int i = 0; i < TILES; i++) {
+      if (std::fread(&samples[i], 16, 1, in) + std::fread(&cross[i], 16, 1, in) != 2) return 1;
+    }
+    std::vector<double> doubt(2 * TILES);
+    launch({(TILES + 255) / 256, 1, 1}, {256, 1, 1}, [&] { flcc_doubt(d, results, samples.data(), cross.data(), doubt.data(), TILES); });
+    for (double value : doubt) std::printf("%llx\n", (unsigned long long)__double_as_longlong(value));
+  }
+  return 0;
+}
+"#;
+
+/// A number of any size, now and then 0.
+fn any_size(seed: &mut Seed) -> f64 {
+    if seed.below(9) == 0 { 0.0 } else { (seed.unit() + 0.5) * 10f64.powi(seed.below(40) as i32 - 20) }
+}
+
+/// What the model says of a random template, and thresholds that no model makes.
+fn templates(seed: &mut Seed) -> Vec<(Doubt, f64)> {
+    let mut found = Vec::new();
+    for (deviations, by) in [Some(8.0), Some(3.0), None].into_iter().flat_map(|of| [Library::CUFFT, Library::RUSTFFT].map(|by| (of, by))) {
+        let weights: Vec<f64> = (0..77).map(|_| seed.unit()).collect();
+        for (measure, weights) in [(Measure::Zncc, None), (Measure::Nssd, Some(&weights[..]))] {
+            let values: Vec<f64> = (0..77).map(|_| seed.normal()).collect();
+            let figures = Figures::of([&values[..]].into_iter());
+            let rounding = Rounding::Fourier { len: (1 << seed.below(22)) as f64, by };
+            let promise = Some(Promise { error: 1e-5, deviations });
+            let model = Model { measure, promise, roundoff: f64::from(f32::EPSILON) / 2.0, taps: 77.0, rounding, weights };
+            found.push((model.doubt(&figures), figures.largest));
+        }
+    }
+    for _ in 0..40 {
+        let [of_tile, of_result, of_peak, of_energy, least, share, largest_tap] = [0; 7].map(|_| any_size(seed));
+        found.push((Doubt { of_tile, of_result, of_peak, of_energy, least, share }, largest_tap));
+    }
+    found
+}
+
+struct Tile {
+    results: f64,
+    samples: TileFigures,
+    cross: TileFigures,
+}
+
+#[test]
+fn the_kernel_of_doubt_has_the_rule_of_the_cpu() {
+    if !Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return absent("cxx", "g++");
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("rule");
+    fs::create_dir_all(&folder).unwrap();
+    let [text, program, numbers] = ["run.cpp", "run", "numbers"].map(|name| folder.join(name));
+    let source = flcc_generated::PIPELINE;
+    fs::write(&text, format!("#include \"shim.h\"\n#define FLCC_MEASURE FLCC_ZNCC\n{source}constexpr int TILES = {TILES};\n{PROGRAM}"))
+        .unwrap();
+    let shim = concat!(env!("CARGO_MANIFEST_DIR"), "/../flcc-codegen/tests");
+    let flags = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-I", shim, "-o"];
+    let compiled = Command::new("g++").args(flags).arg(&program).arg(&text).output().unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+
+    let mut seed = Seed(3);
+    let templates = templates(&mut seed);
+    let mut tiles: Vec<Tile> = Vec::new();
+    let mut bytes: Vec<u8> = Vec::new();
+    for (doubt, largest_tap) in &templates {
+        bytes.extend_from_slice(bytes_of(&[Thresholds::new(*doubt, *largest_tap)]));
+        let results = (1 + seed.below(1 << 25)) as f64;
+        bytes.extend_from_slice(bytes_of(&[results]));
+        for _ in 0..TILES {
+            let mut figures = || TileFigures { squares: any_size(&mut seed), largest: any_size(&mut seed) };
+            let (samples, cross) = (figures(), figures());
+            bytes.extend_from_slice(bytes_of(&[samples.squares, samples.largest, cross.squares, cross.largest]));
+            tiles.push(Tile { results, samples, cross });
+        }
+    }
+    fs::write(&numbers, bytes).unwrap();
+    let output = Command::new(&program).arg(&numbers).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let told = String::from_utf8(output.stdout).unwrap();
+    let found: Vec<f64> = told.lines().map(|line| f64::from_bits(u64::from_str_radix(line, 16).unwrap())).collect();
+    assert_eq!(found.len(), 2 * tiles.len());
+
+    let mut of_peak = 0;
+    for (index, (tile, found)) in tiles.iter().zip(found.chunks(2)).enumerate() {
+        let (doubt, largest_tap) = templates[index / TILES];
+        let result = (tile.cross.squares / tile.results).sqrt();
+        // As cpu/tile.rs calls it.
+        let peak = tile.cross.largest.max(tile.samples.largest * largest_tap);
+        let (low, share) = doubt.at_peak(tile.samples.squares, result, peak);
+        assert!((found[0] - low).abs() <= 1e-12 * low, "{doubt:?}, {largest_tap}: {}, expected {low}", found[0]);
+        assert_eq!(found[1], share);
+        of_peak += usize::from(low > 1.001 * doubt.at(tile.samples.squares, result).0);
+    }
+    assert!(of_peak > tiles.len() / 4 && of_peak < tiles.len(), "the peak counts in {of_peak} of {} tiles", tiles.len());
+}
