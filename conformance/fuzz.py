@@ -1209,6 +1209,11 @@ def profile_constants(rng, case):
     if rng.random() < 0.3 and len(case["shape"]) == 2:
         case["template"] = [int(rng.choice(TAPS[:28])), int(rng.choice(TAPS[:28]))]
         case["shape"] = [int(k + rng.integers(0, 20)) for k in case["template"]]
+    if rng.random() < 0.1:  # few panels, of many samples
+        side = {1: 100_000, 2: 1100, 3: 100}[len(case["shape"])]
+        case["template"] = [int(rng.integers(side // 5, side)) for _ in case["template"]]
+        case["shape"] = [int(k + rng.integers(0, 3)) for k in case["template"]]
+        case["mode"] = "valid"
 
 
 def profile_patches(rng, case):
