@@ -341,10 +341,11 @@ mod tests {
         for (kind, (name, image)) in hard::IMAGES.iter().enumerate() {
             let mut tile = noise(seed + kind as u64 + 3);
             for smooth in [false, true] {
+                let amplitude = hard::amplitude(seed + 2 * kind as u64 + u64::from(smooth));
                 let taps = hard::template(n as usize, smooth, noise(seed + kind as u64 + 50));
                 // A line is what rows of 64 would be, one after the other.
                 let row = if samples[1] == 1 { 64 } else { samples[2] };
-                let computed: Vec<f32> = (0..samples[1] * samples[2]).map(|at| image(at / row, at % row, tile())).collect();
+                let computed: Vec<f32> = (0..samples[1] * samples[2]).map(|at| amplitude * image(at / row, at % row, tile())).collect();
                 let values = computed.iter().copied();
                 let (single, single_pitch) =
                     correlate::<f32>(template, outputs, &taps, isas, |input, pitch| place(input, pitch, samples[2], values));

@@ -567,8 +567,9 @@ mod tests {
         let (in_pitch, pitch) = layout.pitches();
         let (mut scratch, mut spectrum, mut out) = (halved.scratch(), halved.room(), Aligned::new(0.0, pitch.elements()));
         for (kind, (name, image)) in hard::IMAGES.iter().enumerate() {
+            let amplitude = hard::amplitude(seed + kind as u64);
             let mut tile = noise(seed + kind as u64 + 3);
-            let input = gathered(layout, |y, x| image(y, x, tile()));
+            let input = gathered(layout, |y, x| amplitude * image(y, x, tile()));
             let squares = hard::window_squares(&input, in_pitch.row, layout.template);
             for shape in ["noise", "smooth", "bright"] {
                 let count = layout.template[0] * layout.template[1];

@@ -30,7 +30,7 @@ pub fn noise(seed: u64) -> impl FnMut() -> f32 {
 type Image = fn(usize, usize, f32) -> f32;
 
 /// Images by name; the first is nothing but noise.
-pub const IMAGES: [(&str, Image); 17] = [
+pub const IMAGES: [(&str, Image); 23] = [
     ("noise", |_, _, noise| noise),
     ("bytes", |_, _, noise| (noise * 255.0).floor()),
     ("a step", |_, x, noise| noise + if x > 70 { 50_000.0 } else { 0.0 }),
@@ -48,17 +48,36 @@ pub const IMAGES: [(&str, Image); 17] = [
     ("a wave of period 2", |y, x, noise| noise + 1e3 * wave(x + y, 2)),
     ("a wave of period 8", |y, x, noise| noise + 1e3 * wave(x + 2 * y, 8)),
     ("a wave of period 64", |_, x, noise| noise + 1e3 * wave(x, 64)),
+    ("two levels", |y, x, _| (mixed(y, x) % 2) as f32),
+    ("a checkerboard", |y, x, _| ((y + x) % 2) as f32),
+    ("equal samples", |_, _, _| 1.0),
+    ("stripes of period 64", |_, x, _| (x / 32 % 2) as f32),
+    ("even patches", |y, x, _| [1.0, 3.0, 0.0, 7.0, 0.3][mixed(y / 20, x / 24) % 5]),
+    ("a pixel on an even ground", |y, x, _| if (y, x) == (20, 30) { 4096.0 } else { 1.0 }),
 ];
+
+/// A number in which a row's and a column's digits are mixed.
+fn mixed(y: usize, x: usize) -> usize {
+    let mixed = (y as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (x as u64 + 7).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+    (mixed ^ mixed >> 29).wrapping_mul(0x1656_67b1_9e37_79f9) as usize >> 40
+}
+
+/// What an image of this seed is multiplied by: roundings of equal numbers are equal, so it takes many such factors to find the worst.
+pub fn amplitude(seed: u64) -> f32 {
+    1.5 + noise(seed ^ 0x5bd1_e995)()
+}
 
 /// A cosine of so many samples a period.
 fn wave(at: usize, period: usize) -> f32 {
     (std::f64::consts::TAU * (at % period) as f64 / period as f64).cos() as f32
 }
 
-/// A template of mean 0 and norm 1: noise, or a smooth hill, which adds up what noise averages out.
+/// A template of mean 0 and norm 1: a smooth hill, which adds up what noise averages out, or noise or, for other seeds, two levels.
 pub fn template(count: usize, smooth: bool, mut noise: impl FnMut() -> f32) -> Vec<f64> {
     let hill = |k: usize| 1.0 - (2.0 * (k as f64 + 0.5) / count as f64 - 1.0).abs();
-    let mut values: Vec<f64> = (0..count).map(|k| if smooth { hill(k) } else { f64::from(noise()) }).collect();
+    let levels = count > 3 && noise() > 0.1;
+    let mut rough = |k: usize| if !levels { f64::from(noise()) } else { f64::from(u8::from(k == 0 || k > 1 && noise() > 0.0)) };
+    let mut values: Vec<f64> = (0..count).map(|k| if smooth { hill(k) } else { rough(k) }).collect();
     let mean = values.iter().sum::<f64>() / count as f64;
     values.iter_mut().for_each(|value| *value -= mean);
     let norm = values.iter().map(|value| value * value).sum::<f64>().sqrt();

@@ -684,13 +684,14 @@ mod tests {
         let (mut scratch, mut out) = (hybrid.scratch(), Aligned::new(0.0, pitch.elements()));
         let [height, width] = layout.outputs;
         for (kind, (name, image)) in hard::IMAGES.iter().enumerate() {
+            let amplitude = hard::amplitude(seed + kind as u64);
             let mut tile = noise(seed + kind as u64 + 3);
             let mut line = noise(seed + kind as u64 + 7);
-            let line: Vec<f32> = (0..height + layout.template[0]).map(|y| image(y, 0, line())).collect();
+            let line: Vec<f32> = (0..height + layout.template[0]).map(|y| amplitude * image(y, 0, line())).collect();
             let input = gathered(layout, |y, x| match columns {
                 Columns::Equal if x < Layout::places(width, 0)[1] => line[y],
                 Columns::Equal => line[0],
-                _ => sign(x) as f32 * image(y, x, tile()),
+                _ => sign(x) as f32 * amplitude * image(y, x, tile()),
             });
             for smooth in [false, true] {
                 let [rows, across] = layout.template;

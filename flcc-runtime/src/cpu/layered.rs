@@ -458,12 +458,12 @@ mod tests {
         for ((kind, (name, image)), planes) in
             hard::IMAGES.iter().enumerate().flat_map(|image| [(image, "as it is"), (image, "alternate"), (image, "repeated")])
         {
-            let mut tile = noise(seed + kind as u64 + 3);
+            let (mut tile, amplitude) = (noise(seed + kind as u64 + 3), hard::amplitude(seed + kind as u64));
             let plane: Vec<f32> = (0..in_pitch.plane).map(|_| tile()).collect();
             let input = gathered(layout, |z, y, x| match planes {
-                "alternate" if z % 2 == 1 => -image(y, x, tile()),
-                "repeated" => image(y, x, plane[y * in_pitch.row + x]),
-                _ => image(y, x, tile()),
+                "alternate" if z % 2 == 1 => -amplitude * image(y, x, tile()),
+                "repeated" => amplitude * image(y, x, plane[y * in_pitch.row + x]),
+                _ => amplitude * image(y, x, tile()),
             });
             let squares: Vec<_> = input
                 .chunks(in_pitch.plane)

@@ -970,12 +970,13 @@ mod tests {
         let (in_pitch, pitch) = layout.pitches();
         let (mut scratch, mut out) = (planar.scratch(), Aligned::new(0.0, pitch.elements()));
         for (kind, (name, image)) in hard::IMAGES.iter().enumerate() {
+            let amplitude = hard::amplitude(seed + kind as u64);
             let mut tile = noise(seed + kind as u64 + 3);
             // A line is what rows of 64 would be, one after the other.
             let place = |y: usize, x: usize| if layout.line { (x / 64, x % 64) } else { (y, x) };
             let input = gathered(layout, |y, x| {
                 let (y, x) = place(y, x);
-                image(y, x, tile())
+                amplitude * image(y, x, tile())
             });
             let squares = hard::window_squares(&input, in_pitch.row, layout.template);
             for smooth in [false, true] {
