@@ -328,7 +328,7 @@ impl Model<'_> {
         // Samples less an offset in another scale: three roundings each. A score changes by less than five times what a panel's norm does.
         let of_samples = 8.0 * smallest * self.taps.sqrt();
         let of_cross = 2.0 * self.rounding.faint(self.taps) * smallest / norm;
-        // Squares under weights up to 1, and what is made of their sums.
+        // Squares under weights up to 2, and what is made of their sums.
         let of_energy = (2.0 * self.taps + 16.0) * f64::from_bits(1) / share;
         ((of_samples + of_cross) / share).powi(2) + of_energy.max(if single { LEAST_SINGLE } else { 0.0 })
     }

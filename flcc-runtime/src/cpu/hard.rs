@@ -75,8 +75,14 @@ fn wave(at: usize, period: usize) -> f32 {
 /// A template of mean 0 and norm 1: a smooth hill, which adds up what noise averages out, or noise or, for other seeds, two levels.
 pub fn template(count: usize, smooth: bool, mut noise: impl FnMut() -> f32) -> Vec<f64> {
     let hill = |k: usize| 1.0 - (2.0 * (k as f64 + 0.5) / count as f64 - 1.0).abs();
-    let levels = count > 3 && noise() > 0.1;
-    let mut rough = |k: usize| if !levels { f64::from(noise()) } else { f64::from(u8::from(k == 0 || k > 1 && noise() > 0.0)) };
+    // Noise, two levels that take turns, of few frequencies therefore, or two levels as they come.
+    let choice = if count > 3 { noise() } else { 0.0 };
+    let period = 1 + (8.0 * (noise() + 0.5)) as usize;
+    let mut rough = |k: usize| match choice {
+        ..=-0.2 => f64::from(u8::from(k / period % 2 == 1 || k == 1)),
+        0.2.. => f64::from(u8::from(k == 0 || k > 1 && noise() > 0.0)),
+        _ => f64::from(noise()),
+    };
     let mut values: Vec<f64> = (0..count).map(|k| if smooth { hill(k) } else { rough(k) }).collect();
     let mean = values.iter().sum::<f64>() / count as f64;
     values.iter_mut().for_each(|value| *value -= mean);
