@@ -106,6 +106,22 @@ pub enum Rounding {
     },
 }
 
+impl Rounding {
+    /// How many products add up to one result of values of norm 1, at most, each of which may be too small for its type and so be off by half of
+    /// the smallest number that the type has.
+    fn faint(&self, taps: f64) -> f64 {
+        match *self {
+            Rounding::Direct { .. } => taps,
+            // What the first line of a term loses is spread by the others.
+            Rounding::Separable { terms, lines } => terms * lines * taps.sqrt(),
+            // Four at each butterfly: there, in the product with a spectrum that is nowhere above the sum of the values, and back.
+            Rounding::Fourier { len, .. } | Rounding::Planar { len } | Rounding::Halved { len } => 32.0 * len * taps.sqrt(),
+            Rounding::Layered { len, layers } => 32.0 * len * layers * taps.sqrt(),
+            Rounding::Hybrid { len, columns, .. } => 32.0 * len * columns * taps.sqrt(),
+        }
+    }
+}
+
 /// A panel is doubtful unless its energy exceeds a part that depends on the tile plus a share of its sum of squares.
 ///
 /// The error of the cross term, as many standard deviations of independently rounded operations as promised (or the worst
@@ -263,6 +279,28 @@ impl Model<'_> {
 }
 
 /// What window sums of running kind add to a panel's limit, as a share of the largest sum of squares of a row of windows up to its own: each
+/// Energies that are rounded to f32 on the way to a score keep all of its digits above this: `2^-120`.
+const LEAST_SINGLE: f64 = f32::MIN_POSITIVE as f64 * 64.0;
+
+impl Model<'_> {
+    /// The energy up to which numbers that are too small for their types may have taken more than a hundredth of the promise: it is added to
+    /// what is in doubt of every tile. `smallest` is the smallest number of the tile's type; `single` says that energies become f32.
+    pub fn floor(&self, template: &Figures, smallest: f64, single: bool) -> f64 {
+        let Some(promise) = self.promise else {
+            return 0.0;
+        };
+        let share = 0.01 * promise.error;
+        // What a cross term is in proportion to beside the panel's norm; values below 1 lose as much as those of norm 1.
+        let norm = if self.measure == Measure::Nssd { template.norm.min(1.0) } else { 1.0 };
+        // Samples less an offset in another scale: three roundings each. A score changes by less than five times what a panel's norm does.
+        let of_samples = 8.0 * smallest * self.taps.sqrt();
+        let of_cross = 2.0 * self.rounding.faint(self.taps) * smallest / norm;
+        // Squares under weights up to 2, and what is made of their sums.
+        let of_energy = (2.0 * self.taps + 16.0) * f64::from_bits(1) / share;
+        ((of_samples + of_cross) / share).powi(2) + of_energy.max(if single { LEAST_SINGLE } else { 0.0 })
+    }
+}
+
 /// rounding is at most of the size of that, in the sum of squares once and in the squared sum twice, times what a row's sum may exceed a
 /// window's by.
 pub fn of_running_sums(promise: &Promise, steps: &Steps) -> f64 {
@@ -273,6 +311,11 @@ pub fn of_running_sums(promise: &Promise, steps: &Steps) -> f64 {
 
 impl Doubt {
     /// Whether the thresholds are the same for every tile.
+    /// The same, and about every panel of less energy than this.
+    pub fn above(self, floor: f64) -> Doubt {
+        Doubt { least: self.least + floor, ..self }
+    }
+
     pub fn is_constant(&self) -> bool {
         self.of_tile == 0.0 && self.of_result == 0.0 && self.of_peak == 0.0 && self.of_energy == 0.0
     }

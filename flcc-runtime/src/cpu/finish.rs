@@ -23,8 +23,6 @@ pub struct ChannelRow<'a> {
     pub ii: &'a [f64],
     /// What the channel's samples are to be multiplied by to be in one scale with the other channels.
     pub factor: f64,
-    /// Sums of squares below this may be of samples that were lost to the scale: such panels are in doubt.
-    pub faint: f64,
 }
 
 /// Row buffers of one worker.
@@ -155,9 +153,6 @@ fn add_floats<F: Formula>(channel: &ChannelRow<'_>, constants: &Constants, taken
         for (((energy, square), &ii), &i) in energy.iter_mut().zip(square).zip(ii).zip(i) {
             *energy += F::energy(i, ii, constants.n) * factor2;
             *square += ii * factor2;
-        }
-        if channel.faint > 0.0 && constants.doubt.is_some() {
-            energy.iter_mut().zip(ii).filter(|(_, ii)| **ii < channel.faint).for_each(|(energy, _)| *energy = f64::NAN);
         }
     }
 }

@@ -16,8 +16,8 @@ pub trait Real: Float + Sample {
     const ROUNDOFF: f64;
     /// Magnitudes within `2^-REACH ..= 2^REACH` are computed with as they are; others are scaled first.
     const REACH: i32;
-    /// Sums of squares below this may be of samples whose digits a scale took away.
-    const FAINT: f64;
+    /// The smallest number above 0.
+    const SMALLEST: f64;
 
     /// The nearest number of this type.
     fn of(value: f64) -> Self;
@@ -38,7 +38,7 @@ impl Real for f32 {
     const INFINITY: u32 = 0x7f80_0000;
     const ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
     const REACH: i32 = 40;
-    const FAINT: f64 = 1e-48;
+    const SMALLEST: f64 = f32::from_bits(1) as f64;
 
     #[inline(always)]
     fn of(value: f64) -> f32 {
@@ -74,7 +74,7 @@ impl Real for f64 {
     const INFINITY: u64 = 0x7ff0_0000_0000_0000;
     const ROUNDOFF: f64 = f64::EPSILON / 2.0;
     const REACH: i32 = 200;
-    const FAINT: f64 = 1e-180;
+    const SMALLEST: f64 = f64::from_bits(1);
 
     #[inline(always)]
     fn of(value: f64) -> f64 {

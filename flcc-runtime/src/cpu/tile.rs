@@ -688,7 +688,8 @@ impl<T: Real> TileContext<T> {
             Engine::Bytes(_) => Figures::of(channels),
             _ => Figures::without_drift(channels),
         };
-        Judged { doubt: model.doubt(&figures), largest: figures.largest }
+        let floor = model.floor(&figures, T::SMALLEST, matches!(self.fused, Some(Fused::Normalised(_))));
+        Judged { doubt: model.doubt(&figures).above(floor), largest: figures.largest }
     }
 
     fn prepare(&self, values: &[f64]) -> Result<Prepared<T>, factor::FactorError> {
@@ -1225,7 +1226,7 @@ impl<T: Real> TileContext<T> {
         let (template, Judged { doubt, largest: largest_tap }) = (last.template(), last.judged);
         let (window, shape) = (self.spec.template().padded(), last.tile.shape);
         let outputs = [shape[1], shape[2]];
-        let TileScratch { inputs, crosses, fused, planar, layered, halved, hybrid, coarse: boxes, scale, .. } = scratch;
+        let TileScratch { inputs, crosses, fused, planar, layered, halved, hybrid, coarse: boxes, .. } = scratch;
         let (input, cross, work) = (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, fused.as_mut()?);
         let checked = &template.checked;
         let exact = self.scheme.integers.map(|_| fused::Exact {
@@ -1256,7 +1257,6 @@ impl<T: Real> TileContext<T> {
         };
         let steps = Steps::new(shape, window);
         let running = self.scheme.promise.map_or(0.0, |promise| doubt::of_running_sums(&promise, &steps));
-        let faint = if *scale != 1.0 { T::FAINT } else { 0.0 };
         let (centred, share) = (self.scheme.measure == Measure::Zncc, doubt.at(0.0, 0.0).1);
         let formula = fused::Formula { window, centred, exact, share, running };
         work.largest_row = 0.0;
@@ -1284,7 +1284,7 @@ impl<T: Real> TileContext<T> {
                 for column in 0..columns {
                     let figure = if figures.is_empty() { whole } else { figure(z, row, column) };
                     let (limit, _) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
-                    let limit = limit.max(faint) + running * work.largest_row;
+                    let limit = limit + running * work.largest_row;
                     let places = if hybrid { hybrid::Layout::places(outputs[1], column) } else { [column * pair_width; 2] };
                     let (places, width) = if hybrid { (&places[..], hybrid::CHUNK) } else { (&places[..1], pair_width) };
                     for &begin in places {
@@ -1482,15 +1482,13 @@ impl<T: Real> TileContext<T> {
         width: usize,
         scratch: &mut TileScratch<T>,
     ) -> bool {
-        let TileScratch { crosses, sums, factors, rows, scale, .. } = scratch;
-        let scaled = *scale != 1.0;
+        let TileScratch { crosses, sums, factors, rows, .. } = scratch;
         let exact = &template.checked;
         let row = |channel: usize| -> ChannelRow<'_> {
             let part = |sum: &Vec<f64>| -> std::ops::Range<usize> { if sum.is_empty() { 0..0 } else { sum_at..sum_at + width } };
             let [i, ii] = &sums[channel];
-            let faint = if scaled { T::FAINT } else { 0.0 };
             let template_sum = exact.exact_sums.get(channel).copied().unwrap_or(0);
-            ChannelRow { number: channel, template_sum, width, i: &i[part(i)], ii: &ii[part(ii)], factor: factors[channel], faint }
+            ChannelRow { number: channel, template_sum, width, i: &i[part(i)], ii: &ii[part(ii)], factor: factors[channel] }
         };
         for (channel, cross) in crosses.iter().enumerate() {
             let row = row(channel);

@@ -1,0 +1,292 @@
+//! Magnitudes near either end of a type's range, beside ordinary ones: squares and products that are too small for the type that they are
+//! computed in, and samples that a tile's scale would make so.
+
+mod common;
+
+use std::cmp::Ordering;
+
+use common::{Seed, in_threads};
+use flcc_runtime::cpu::isa::Isa;
+use flcc_runtime::solvers::SOLVERS;
+use flcc_runtime::{Accuracy, AnyView, DType, KernelKey, Machine, Measure, Pixels, Planner, Platform, Spec};
+
+/// The scores of normalised measures, each panel scaled for itself: values by powers of two, channel by channel, before anything is
+/// squared or added, and sums compensated.
+struct Judge<'a> {
+    spec: &'a Spec,
+    image: Vec<f64>,
+    template: Vec<f64>,
+    weights: Vec<f64>,
+}
+
+/// `mantissa * 2^exponent`, of a size that squares of mantissas are numbers.
+struct Scaled {
+    mantissas: Vec<f64>,
+    exponent: i32,
+}
+
+/// `value * 2^exponent`, rounded once where it is small.
+fn times(value: f64, exponent: i32) -> f64 {
+    let exponent = exponent.clamp(-2200, 2200);
+    let steps = [exponent / 4, exponent / 4, exponent / 4, exponent - 3 * (exponent / 4)];
+    // Up before down: on the way down only the last step may round.
+    steps.iter().fold(value, |value, &step| value * 2f64.powi(step))
+}
+
+/// The sum, with what rounding took from it.
+fn sum(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut total, mut lost) = (0.0f64, 0.0f64);
+    for value in values {
+        let next = total + value;
+        lost += if total.abs() >= value.abs() { (total - next) + value } else { (value - next) + total };
+        total = next;
+    }
+    total + lost
+}
+
+impl Scaled {
+    fn new(values: impl Iterator<Item = f64>) -> Scaled {
+        Scaled { mantissas: values.collect(), exponent: 0 }.near_one()
+    }
+
+    fn near_one(self) -> Scaled {
+        let Scaled { mantissas, exponent } = self;
+        let largest = mantissas.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+        if largest == 0.0 {
+            return Scaled { mantissas, exponent: -5000 };
+        }
+        let up = -(largest.log2().floor() as i32);
+        Scaled { mantissas: mantissas.into_iter().map(|value| times(value, up)).collect(), exponent: exponent - up }
+    }
+
+    /// The vectors one after the other.
+    fn joined(parts: Vec<Scaled>) -> Scaled {
+        let exponent = parts.iter().map(|part| part.exponent).max().unwrap_or(0);
+        let all = parts.into_iter().flat_map(|part| part.mantissas.into_iter().map(move |value| times(value, part.exponent - exponent)));
+        Scaled { mantissas: all.collect(), exponent }.near_one()
+    }
+
+    fn is_zero(&self) -> bool {
+        self.mantissas.iter().all(|value| *value == 0.0)
+    }
+
+    fn norm(&self) -> f64 {
+        sum(self.mantissas.iter().map(|value| value * value)).sqrt()
+    }
+}
+
+impl Judge<'_> {
+    fn new<'a>(spec: &'a Spec, image: &Pixels, template: &Pixels, mask: Option<&Pixels>) -> Judge<'a> {
+        let weights = mask.map_or(vec![1.0; spec.template().len()], |mask| mask.to_f64());
+        Judge { spec, image: image.to_f64(), template: template.to_f64(), weights }
+    }
+
+    /// Places of the result and the scores there: all of them, or of a large problem some that are spread over it.
+    fn scores(&self) -> Vec<(usize, f64)> {
+        let (count, taps) = (self.spec.out_shape().len(), self.template.len());
+        let step = (count * taps / 200_000) | 1;
+        (0..count).step_by(step).map(|index| (index, self.at(index))).collect()
+    }
+
+    fn at(&self, index: usize) -> f64 {
+        let (position, origin, template) =
+            (self.spec.out_shape().position(index), self.spec.region().origin, self.spec.template().padded());
+        let channels = self.spec.channels();
+        let lengths = self.spec.image().padded();
+        let fold = |axis: usize, step: usize| {
+            let at = (origin[axis] + position[axis] + step) as isize - (template[axis] as isize - 1);
+            self.spec.boundary().fold(at, lengths[axis])
+        };
+        let mut panel = Vec::new();
+        for k in 0..self.weights.len() {
+            let [z, y, x] = [k / (template[1] * template[2]), k / template[2] % template[1], k % template[2]];
+            match (fold(0, z), fold(1, y), fold(2, x)) {
+                (Some(z), Some(y), Some(x)) => {
+                    let at = ((z * lengths[1] + y) * lengths[2] + x) * channels;
+                    panel.extend_from_slice(&self.image[at..at + channels]);
+                }
+                _ => panel.extend(vec![self.spec.boundary().value().unwrap_or(0.0); channels]),
+            }
+        }
+        self.score(&panel)
+    }
+
+    fn score(&self, panel: &[f64]) -> f64 {
+        let centred = self.spec.op().measure() == Measure::Zncc;
+        let (p, t) = (self.vector(panel, centred), self.vector(&self.template, centred));
+        if self.spec.op().measure() == Measure::Nssd {
+            if p.is_zero() || (p.exponent - t.exponent).abs() > 100 {
+                return 1.0;
+            }
+            let down = (p.exponent - t.exponent).min(0);
+            let t = Scaled {
+                mantissas: t.mantissas.iter().map(|value| times(*value, -(p.exponent - t.exponent).max(0))).collect(),
+                exponent: 0,
+            };
+            let p = Scaled { mantissas: p.mantissas.iter().map(|value| times(*value, down)).collect(), exponent: 0 };
+            let difference = sum(p.mantissas.iter().zip(&t.mantissas).map(|(p, t)| (p - t).powi(2)));
+            return (difference / p.norm() / t.norm()).min(1.0);
+        }
+        if p.is_zero() {
+            return 0.0;
+        }
+        let cross = sum(p.mantissas.iter().zip(&t.mantissas).map(|(p, t)| p * t));
+        (cross / (p.norm() * t.norm())).clamp(-1.0, 1.0)
+    }
+
+    /// The used samples, channel by channel, times the roots of their weights.
+    fn vector(&self, samples: &[f64], centred: bool) -> Scaled {
+        let channels = self.spec.channels();
+        let used: Vec<f64> = self.weights.iter().copied().filter(|weight| *weight > 0.0).collect();
+        let largest = used.iter().fold(0.0f64, |most, weight| most.max(*weight));
+        let shares: Vec<f64> = used.iter().map(|&weight| times(weight, -(largest.log2().floor() as i32))).collect();
+        let parts = (0..channels).map(|channel| {
+            let values = samples.iter().skip(channel).step_by(channels).zip(&self.weights).filter(|(_, weight)| **weight > 0.0);
+            let mut part = Scaled::new(values.map(|(value, _)| *value));
+            if centred {
+                if part.mantissas.iter().all(|value| *value == part.mantissas[0]) {
+                    part.mantissas.fill(0.0);
+                }
+                let n = sum(shares.iter().copied());
+                for _ in 0..2 {
+                    let mean = sum(part.mantissas.iter().zip(&shares).map(|(value, weight)| value * weight)) / n;
+                    part.mantissas.iter_mut().for_each(|value| *value -= mean);
+                }
+            }
+            let part = part.near_one();
+            Scaled { mantissas: part.mantissas.iter().zip(&shares).map(|(value, weight)| value * weight.sqrt()).collect(), ..part }
+                .near_one()
+        });
+        Scaled::joined(parts.collect())
+    }
+}
+
+/// The machine restricted to each of its instruction sets.
+fn machines() -> Vec<Machine> {
+    let all = [Isa::Avx512, Isa::Avx2, Isa::Portable];
+    all.into_iter().filter(|isa| isa.detected()).map(|isa| Machine::detect().unwrap().with_isa(isa)).collect()
+}
+
+/// One kernel of each engine that serves a spec on a machine, with the planner that knows it.
+fn engines(spec: &Spec, machine: &Machine) -> Vec<(Planner, KernelKey)> {
+    let mut found: Vec<(String, KernelKey)> = Vec::new();
+    for solver in SOLVERS.iter().filter(|solver| solver.platform() == Platform::Cpu) {
+        for offer in solver.offers(spec, machine).into_iter().flatten() {
+            let text = offer.kernel.to_string();
+            // The name but for its numbers: `fourier_f_columns_avx_t`.
+            let engine: String = text.chars().filter(|letter| !letter.is_ascii_digit() && *letter != 'x').collect();
+            if found.iter().all(|(other, _)| *other != engine) {
+                found.push((engine, offer.kernel));
+            }
+        }
+    }
+    let planner = Planner::with_machine(machine.clone()).threads(1).platform(Platform::Cpu);
+    found.into_iter().map(|(_, kernel)| (planner.clone(), kernel)).collect()
+}
+
+/// Runs a problem by every engine on every instruction set; panics where a score is off by more than promised.
+fn keeps_the_promise(name: &str, spec: &str, image: &[f64], template: &[f64], mask: Option<&[f64]>) {
+    let spec: Spec = spec.parse().unwrap_or_else(|error| panic!("{spec}: {error}"));
+    let (image, template) =
+        (Pixels::F64(image.to_vec()).cast(spec.image_type()), Pixels::F64(template.to_vec()).cast(spec.template_type()));
+    let mask = mask.map(|mask| Pixels::F64(mask.to_vec()));
+    let expected = Judge::new(&spec, &image, &template, mask.as_ref()).scores();
+    let view = |pixels, shape| AnyView::dense(pixels, shape, spec.channels()).unwrap();
+    let tolerance = if spec.out_type() == DType::F64 { 1e-11 } else { 1e-5 } * if spec.accuracy() == Accuracy::Fast { 10.0 } else { 1.0 };
+    for machine in machines() {
+        for (planner, kernel) in engines(&spec, &machine) {
+            let plan = planner.plan_with_kernel(&spec, &kernel).unwrap();
+            let mask = mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
+            let map = plan.execute(&[view(&image, spec.image())], &[view(&template, spec.template())], mask.as_ref()).unwrap().remove(0);
+            let (mut worst, mut place, mut wanted) = (0.0, 0, 0.0);
+            for &(index, want) in &expected {
+                let error = (map.get(index) - want).abs();
+                // What is no number is the worst.
+                if !matches!(error.partial_cmp(&worst), Some(Ordering::Less | Ordering::Equal)) {
+                    (worst, place, wanted) = (error, index, want);
+                }
+            }
+            let (at, got) = (spec.out_shape().position(place), map.get(place));
+            assert!(worst <= tolerance, "{name}: {spec} by {kernel} at {at:?}: {got} for {wanted}, error {worst:.1e}");
+        }
+    }
+}
+
+/// Noise of an amplitude, rows of a width, with one sample, a quarter down and along, of another.
+fn beside(seed: u64, [height, width]: [usize; 2], amplitude: f64, bright: f64) -> Vec<f64> {
+    let mut seed = Seed(seed);
+    let mut values: Vec<f64> = (0..height * width).map(|_| amplitude * seed.normal()).collect();
+    values[height / 4 * width + width / 4] = bright;
+    values
+}
+
+/// A block of an image, from a place on.
+fn cut(image: &[f64], width: usize, [top, left]: [usize; 2], [height, columns]: [usize; 2]) -> Vec<f64> {
+    (top..top + height).flat_map(|y| image[y * width + left..][..columns].to_vec()).collect()
+}
+
+/// Texture of each amplitude beside each bright sample, under templates of texture alone and of the bright sample in it.
+fn texture_keeps_the_promise(types: [&str; 2], amplitudes: &[f64], bright: &[f64]) {
+    let cases: Vec<(f64, f64)> = amplitudes.iter().flat_map(|&amplitude| bright.iter().map(move |&bright| (amplitude, bright))).collect();
+    in_threads(&cases, |&(amplitude, bright)| {
+        let image = beside(5, [20, 24], amplitude, bright);
+        for (part, template) in [("texture", cut(&image, 24, [12, 14], [3, 5])), ("both", cut(&image, 24, [4, 3], [3, 5]))] {
+            for op in ["zncc", "ncc", "nssd"] {
+                for how in
+                    ["valid", "valid,acc=exact", "valid,acc=fast", "full,reflect", "full,constant(1.0)", "full,constant(1.0),acc=exact"]
+                {
+                    for types in types {
+                        let name = format!("{amplitude:e} beside {bright:e}, a template of {part}");
+                        keeps_the_promise(&name, &format!("{op}:{types}:20x24*3x5:{how}"), &image, &template, None);
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn texture_beside_one_ordinary_sample_keeps_the_promise_in_f64() {
+    let amplitudes = [1e-140, 1e-150, 1e-155, 1e-158, 1e-160, 1e-162, 1e-165, 1e-170, 1e-310];
+    texture_keeps_the_promise(["f64", "f64>f32"], &amplitudes, &[1.0, 1e200]);
+}
+
+#[test]
+fn texture_beside_one_ordinary_sample_keeps_the_promise_in_f32() {
+    let amplitudes = [1e-15, 1e-18, 1e-20, 1e-25, 1e-30, 1e-37, 1e-39, 1e-41, 1e-43, 3e-45];
+    texture_keeps_the_promise(["f32", "f32>f64"], &amplitudes, &[1.0, 1e30]);
+}
+
+/// Images that have room for every engine: planes, lines and volumes, one sample far from most of the texture.
+#[test]
+fn texture_far_from_an_ordinary_sample_keeps_the_promise() {
+    let singles = [1e-18, 1e-25, 1e-43].map(|amplitude| ("f32", amplitude));
+    let doubles = [1e-158, 1e-161].map(|amplitude| ("f64", amplitude));
+    in_threads(&[&singles[..], &doubles[..]].concat(), |&(dtype, amplitude)| {
+        let image = beside(7, [130, 170], amplitude, 1.0);
+        for (shapes, count) in [("130x170*9x8", 72), ("130x170*26x26", 676), ("22100*40", 40), ("13x34x50*4x6x5", 120)] {
+            let template = &image[90 * 170 + 20..][..count];
+            for op in ["zncc", "ncc", "nssd"] {
+                for mode in ["valid", "same,constant(1.0)"] {
+                    let spec = format!("{op}:{dtype}:{shapes}:{mode}");
+                    keeps_the_promise(&format!("{amplitude:e} beside 1"), &spec, &image, template, None);
+                }
+            }
+        }
+    });
+}
+
+/// What lies outside may be all that is not black, and too small for a tile.
+#[test]
+fn a_faint_fill_keeps_the_promise() {
+    let mut seed = Seed(10);
+    let image: Vec<f64> = (0..20 * 24).map(|i| if i / 24 < 10 { 0.0 } else { seed.below(200) as f64 }).collect();
+    let template: Vec<f64> = (0..15).map(|_| seed.below(200) as f64).collect();
+    for fill in [1e-12, 1e-20, 1e-30, 1e-42, 1e-50, 1e-158, 1e-161, 1e-300, 5e-324] {
+        for op in ["zncc", "ncc", "nssd"] {
+            for types in ["u8", "u8>f64", "f32", "f64"] {
+                keeps_the_promise("black", &format!("{op}:{types}:20x24*3x5:full,constant({fill:e})"), &image, &template, None);
+            }
+        }
+    }
+}
