@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use common::{Seed, in_threads};
 use flcc_runtime::cpu::isa::Isa;
 use flcc_runtime::solvers::SOLVERS;
-use flcc_runtime::{Accuracy, AnyView, DType, KernelKey, Machine, Measure, Pixels, Planner, Platform, Spec};
+use flcc_runtime::{Accuracy, AnyView, Control, DType, KernelKey, Machine, Measure, Pixels, Planner, Platform, Spec};
 
 /// The scores of normalised measures, each panel scaled for itself: values by powers of two, channel by channel, before anything is
 /// squared or added, and sums compensated.
@@ -286,6 +286,51 @@ fn a_faint_fill_keeps_the_promise() {
         for op in ["zncc", "ncc", "nssd"] {
             for types in ["u8", "u8>f64", "f32", "f64"] {
                 keeps_the_promise("black", &format!("{op}:{types}:20x24*3x5:full,constant({fill:e})"), &image, &template, None);
+            }
+        }
+    }
+}
+
+/// The doubt about nssd is in proportion to the template's norm.
+#[test]
+fn faint_templates_keep_the_promise_beside_bright_samples() {
+    let amplitudes = [1e-10, 1e-8, 1e-6, 1e-4, 1e3, 1e8];
+    let cases: Vec<(&str, f64)> = ["f32", "f64"].into_iter().flat_map(|dtype| amplitudes.map(|amplitude| (dtype, amplitude))).collect();
+    in_threads(&cases, |&(dtype, amplitude)| {
+        let (width, mut seed) = (170, Seed(9));
+        let image: Vec<f64> = (0..130 * width).map(|i| (if i % width < 60 { 1.0 } else { amplitude }) * (2.0 + seed.normal())).collect();
+        let template = cut(&image, width, [90, 120], [9, 8]);
+        for op in ["nssd", "ncc", "zncc"] {
+            keeps_the_promise(&format!("{amplitude:e} beside 1"), &format!("{op}:{dtype}:130x170*9x8:valid"), &image, &template, None);
+        }
+    });
+}
+
+/// A floor that ordinary images reach would have them computed panel by panel.
+#[test]
+fn images_of_any_scale_are_computed_by_tiles() {
+    let mut seed = Seed(14);
+    let noise: Vec<f64> = (0..200 * 260).map(|_| 3.0 + seed.normal()).collect();
+    for (dtype, scales) in
+        [("f32", &[1.0, 1e-12, 1e-13, 1e-30, 1e-36, 1e12, 1e30][..]), ("f64", &[1.0, 1e-30, 1e-60, 1e-61, 1e-160, 1e-290, 1e200])]
+    {
+        for op in ["zncc", "ncc", "nssd"] {
+            let spec: Spec = format!("{op}:{dtype}:200x260*9x12:valid").parse().unwrap();
+            for machine in machines() {
+                for (planner, kernel) in engines(&spec, &machine) {
+                    let repaired = |scale: f64| {
+                        let pixels =
+                            |values: &[f64]| Pixels::F64(values.iter().map(|value| value * scale).collect()).cast(spec.image_type());
+                        let (image, template) = (pixels(&noise), pixels(&cut(&noise, 260, [50, 60], [9, 12])));
+                        let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+                        let matcher =
+                            planner.plan_with_kernel(&spec, &kernel).unwrap().bind(&[view(&template, spec.template())], None).unwrap();
+                        matcher.execute_with(&[view(&image, spec.image())], &Control::default()).unwrap().1.repaired
+                    };
+                    for &scale in scales {
+                        assert_eq!(repaired(scale), 0, "{spec} by {kernel}, times {scale:e}");
+                    }
+                }
             }
         }
     }

@@ -179,7 +179,8 @@ impl Model<'_> {
         };
         let u = self.roundoff;
         let half = f64::EPSILON / 2.0;
-        let budget = 0.8 * promise.error / if self.measure == Measure::Nssd { 2.0 } else { 1.0 };
+        // nssd has the cross term twice, over the norms of the panel and of the template.
+        let budget = 0.8 * promise.error * if self.measure == Measure::Nssd { 0.5 * template.norm } else { 1.0 };
         let (rest, worst) = (0.2 * promise.error, promise.deviations.is_none());
         let sigma = promise.deviations.unwrap_or(1.0) * SPREAD;
         let sums_share = if worst { 64.0 * half / rest } else { 16.0 * half / rest };
@@ -278,7 +279,6 @@ impl Model<'_> {
     }
 }
 
-/// What window sums of running kind add to a panel's limit, as a share of the largest sum of squares of a row of windows up to its own: each
 /// Energies that are rounded to f32 on the way to a score keep all of its digits above this: `2^-120`.
 const LEAST_SINGLE: f64 = f32::MIN_POSITIVE as f64 * 64.0;
 
@@ -301,6 +301,7 @@ impl Model<'_> {
     }
 }
 
+/// What window sums of running kind add to a panel's limit, as a share of the largest sum of squares of a row of windows up to its own: each
 /// rounding is at most of the size of that, in the sum of squares once and in the squared sum twice, times what a row's sum may exceed a
 /// window's by.
 pub fn of_running_sums(promise: &Promise, steps: &Steps) -> f64 {
@@ -310,12 +311,12 @@ pub fn of_running_sums(promise: &Promise, steps: &Steps) -> f64 {
 }
 
 impl Doubt {
-    /// Whether the thresholds are the same for every tile.
     /// The same, and about every panel of less energy than this.
     pub fn above(self, floor: f64) -> Doubt {
         Doubt { least: self.least + floor, ..self }
     }
 
+    /// Whether the thresholds are the same for every tile.
     pub fn is_constant(&self) -> bool {
         self.of_tile == 0.0 && self.of_result == 0.0 && self.of_peak == 0.0 && self.of_energy == 0.0
     }
