@@ -306,6 +306,94 @@ fn faint_templates_keep_the_promise_beside_bright_samples() {
     });
 }
 
+/// Under masks, also of weights that are themselves near either end of the range.
+#[test]
+fn masked_texture_keeps_the_promise() {
+    let cases: Vec<(&str, f64)> = [0.1, 1e-18, 1e-30, 1e-40, 1e-43]
+        .map(|amplitude| ("f32", amplitude))
+        .into_iter()
+        .chain([0.1, 1e-150, 1e-158, 1e-161, 1e-163, 1e-300].map(|amplitude| ("f64", amplitude)))
+        .collect();
+    in_threads(&cases, |&(dtype, amplitude)| {
+        let mut seed = Seed(11);
+        let image = beside(8, [20, 24], amplitude, 1.0);
+        let template = cut(&image, 24, [12, 14], [3, 5]);
+        let ones: Vec<f64> = (0..15).map(|k| f64::from(u8::from(k == 3 || seed.below(3) > 0))).collect();
+        let weights: Vec<f64> = (0..15).map(|k| if k != 3 && seed.below(3) == 0 { 0.0 } else { 0.1 + seed.unit() }).collect();
+        let scaled = |gain: f64| weights.iter().map(|weight| gain * weight).collect::<Vec<f64>>();
+        for (kind, mask) in [
+            ("mask01", ones),
+            ("maskw", weights.clone()),
+            ("maskw", scaled(1e-310)),
+            ("maskw", scaled(1e-200)),
+            ("maskw", scaled(1e-9)),
+            ("maskw", scaled(1e8)),
+            ("maskw", scaled(1e300)),
+        ] {
+            for op in ["zncc", "ncc", "nssd"] {
+                for accuracy in ["promised", "exact"] {
+                    let spec = format!("{op}:{dtype}:20x24*3x5:full,{kind},acc={accuracy}");
+                    keeps_the_promise(&format!("{amplitude:e} under {:e}", mask[3]), &spec, &image, &template, Some(&mask));
+                }
+            }
+        }
+    });
+}
+
+/// What one weight hides, another shows: the sample under the least weight may be the largest of its panel.
+#[test]
+fn weights_of_any_size_keep_the_promise() {
+    let mut seed = Seed(12);
+    for gain in [1e-100, 1e-200, 1e-300, 1e-320] {
+        // Samples of a panel differ as much as the roots of the weights do.
+        let image: Vec<f64> = (0..18 * 25).map(|i| seed.normal() * if i % 5 == 2 { 1.0 } else { f64::sqrt(gain) }).collect();
+        let template: Vec<f64> = (0..15).map(|k| seed.normal() * if k % 5 == 2 { 1.0 } else { f64::sqrt(gain) }).collect();
+        let mask: Vec<f64> = (0..15).map(|k| if k % 5 == 2 { gain } else { 0.5 + seed.unit() }).collect();
+        for op in ["zncc", "ncc", "nssd"] {
+            for accuracy in ["promised", "exact"] {
+                let spec = format!("{op}:f64:18x25*3x5:valid,maskw,acc={accuracy}");
+                keeps_the_promise(&format!("weights down to {gain:e}"), &spec, &image, &template, Some(&mask));
+            }
+        }
+    }
+}
+
+/// Texture in one channel, nothing or as much in another, in scales of their own.
+#[test]
+fn channels_of_any_size_keep_the_promise() {
+    let cases: Vec<(&str, f64)> = [1e-18, 1e-30, 1e-40, 1e-43]
+        .map(|amplitude| ("f32", amplitude))
+        .into_iter()
+        .chain([1e-20, 1e-120, 1e-158, 1e-161, 1e-163, 1e-300, 1e-320].map(|amplitude| ("f64", amplitude)))
+        .collect();
+    in_threads(&cases, |&(dtype, amplitude)| {
+        let mut seed = Seed(13);
+        // The first channel is 0.1 but for a block of noise, or the same noise as the second in another scale.
+        let images: [Vec<f64>; 3] = [0, 1, 2].map(|kind| {
+            (0..20 * 24)
+                .flat_map(|i| {
+                    let first = match kind {
+                        0 => 0.1,
+                        1 if i % 24 < 4 => 0.1 + seed.normal(),
+                        1 => 0.1,
+                        _ => seed.normal(),
+                    };
+                    [first, amplitude * seed.normal()]
+                })
+                .collect()
+        });
+        for image in &images {
+            let template: Vec<f64> = (12..15).flat_map(|y| image[2 * (y * 24 + 14)..][..2 * 5].to_vec()).collect();
+            for op in ["zncc", "ncc", "nssd"] {
+                for accuracy in ["promised", "exact"] {
+                    let spec = format!("{op}:{dtype}:20x24*3x5:full,replicate,channels=2,acc={accuracy}");
+                    keeps_the_promise(&format!("{amplitude:e} in one channel"), &spec, image, &template, None);
+                }
+            }
+        }
+    });
+}
+
 /// A floor that ordinary images reach would have them computed panel by panel.
 #[test]
 fn images_of_any_scale_are_computed_by_tiles() {

@@ -70,8 +70,22 @@ pub fn check_mask(spec: &Spec, mask: Option<&AnyView<'_>>) -> Result<Weights, Sp
     {
         return Err(SpecError::of(Kind::MaskInvalid, "mask", "weights 0 and 1, as the spec's mask01 says", weight));
     }
+    let mut values = values;
+    if spec.op().measure().row().normalised {
+        to_ones(&mut values);
+    }
     let n = values.iter().sum();
     Ok(Weights { values: Some(values), n })
+}
+
+/// Weights times the power of two that brings the largest to 1, or just above: nothing normalised depends on it, and what they weigh neither
+/// overflows nor vanishes.
+fn to_ones(weights: &mut [f64]) {
+    // Twice: what brings the least numbers to 1 is none itself.
+    for _ in 0..2 {
+        let scale = power_of_two(-exponent(weights.iter().fold(0.0, |largest, weight| weight.max(largest))));
+        weights.iter_mut().for_each(|weight| *weight *= scale);
+    }
 }
 
 /// The kind of a mask's weights, for the spec of a problem that has it.
@@ -132,14 +146,7 @@ fn check_values_into(spec: &Spec, template: &AnyView<'_>, weights: &Weights, che
             channel.iter_mut().enumerate().filter(|(k, value)| !used(*k) || !value.is_finite()).for_each(|(_, value)| *value = 0.0);
         }
     }
-    let constant = || {
-        values.iter().all(|channel| {
-            let mut seen = channel.iter().enumerate().filter(|(k, _)| used(*k)).map(|(_, value)| *value);
-            let first = seen.next();
-            seen.all(|value| Some(value) == first)
-        })
-    };
-    if measure == Measure::Zncc && constant() {
+    if measure == Measure::Zncc && values.iter().all(|channel| constant(channel, mask)) {
         let got = format!("all samples {}", values[0].iter().enumerate().find(|(k, _)| used(*k)).map_or(0.0, |(_, value)| *value));
         return Err(SpecError::of(Kind::ConstantTemplate, "template", "samples that are not all equal", got));
     }
@@ -151,6 +158,13 @@ fn check_values_into(spec: &Spec, template: &AnyView<'_>, weights: &Weights, che
     (checked.scale, checked.energy, checked.exact_energy, checked.nonfinite) = (1.0, 0.0, 0, nonfinite);
     if spec.is_integer() && spec.mask() != MaskKind::Weights {
         exact_statistics(checked, measure, weights.n as i128, &used);
+    }
+    if measure == Measure::Zncc && spec.channels() > 1 {
+        // A constant channel has nothing that a faint one could drown in.
+        checked.values.iter_mut().filter(|channel| constant(channel, mask)).for_each(|channel| channel.fill(0.0));
+        let scale = natural_scale(&checked.values, 0);
+        multiply(&mut checked.values, scale);
+        checked.values.iter_mut().for_each(|channel| less_first(channel, mask));
     }
     let scale = match measure {
         Measure::Zncc | Measure::Ncc => natural_scale(&checked.values, 0),
@@ -239,8 +253,49 @@ fn exact_statistics(checked: &mut Checked, measure: Measure, n: i128, used: &imp
 /// The power of two that brings the largest magnitude near 1, if its exponent is over `reach`.
 #[inline(always)]
 fn natural_scale(values: &[Vec<f64>], reach: i32) -> f64 {
-    let largest = values.iter().fold(0.0f64, |largest, channel| largest.max(lanes::largest(channel)));
+    near_one(values.iter().fold(0.0f64, |most, channel| most.max(lanes::largest(channel))), reach)
+}
+
+/// The power of two that brings a magnitude near 1, if its exponent is over `reach`.
+fn near_one(largest: f64, reach: i32) -> f64 {
     if largest == 0.0 || exponent(largest).abs() <= reach { 1.0 } else { power_of_two(-exponent(largest) - 1) }
+}
+
+/// Whether all samples of a channel that a weight looks at are equal.
+#[inline(always)]
+pub(super) fn constant(channel: &[f64], mask: Option<&[f64]>) -> bool {
+    match mask {
+        None => channel.iter().all(|value| *value == channel[0]),
+        Some(mask) => {
+            let mut seen = channel.iter().zip(mask).filter(|(_, weight)| **weight > 0.0).map(|(value, _)| *value);
+            let first = seen.next();
+            seen.all(|value| Some(value) == first)
+        }
+    }
+}
+
+/// Subtracts the first sample that a weight looks at from all of these: what is left may be brought to another scale before a mean is taken.
+#[inline(always)]
+pub(super) fn less_first(channel: &mut [f64], mask: Option<&[f64]>) {
+    match mask {
+        None => {
+            let first = channel[0];
+            channel.iter_mut().for_each(|value| *value -= first);
+        }
+        Some(mask) => {
+            let first = channel.iter().zip(mask).find(|(_, weight)| **weight > 0.0).map_or(0.0, |(value, _)| *value);
+            channel.iter_mut().zip(mask).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= first);
+        }
+    }
+}
+
+/// The largest magnitude of a channel's values times the roots of their weights.
+#[inline(always)]
+pub(super) fn largest(channel: &[f64], mask: Option<&[f64]>) -> f64 {
+    match mask {
+        None => lanes::largest(channel),
+        Some(mask) => channel.iter().zip(mask).fold(0.0f64, |most, (value, weight)| most.max(value.abs() * weight.sqrt())),
+    }
 }
 
 #[inline(always)]
@@ -281,7 +336,8 @@ fn energy(values: &[Vec<f64>], mask: Option<&[f64]>) -> f64 {
 /// Brings the weighted norm to 1, in two steps so that faint differences do not underflow when squared.
 #[inline(always)]
 fn normalise(values: &mut [Vec<f64>], mask: Option<&[f64]>) {
-    multiply(values, natural_scale(values, 0));
+    let most = values.iter().fold(0.0f64, |most, channel| most.max(largest(channel, mask)));
+    multiply(values, near_one(most, 0));
     let norm = energy(values, mask).sqrt();
     multiply(values, 1.0 / norm);
 }

@@ -7,7 +7,7 @@ use flcc_core::boundary::Boundary;
 use flcc_core::measure::Measure;
 use flcc_core::view::AnyView;
 
-use super::bind::{Checked, Weights};
+use super::bind::{self, Checked, Weights};
 use super::isa::{self, IsaSet};
 use super::real::{exponent, power_of_two};
 
@@ -35,63 +35,67 @@ impl Panels<'_> {
             return isa::vectorized(&self.isas, || centred_cosine(panel, values));
         }
         let samples = panel.len() / template.values.len();
-        let weight = |k: usize| self.weights.values.as_ref().map_or(1.0, |weights| weights[k]);
+        let mask = self.weights.values.as_deref();
         // What no weight looks at has no value.
-        if let Some(weights) = &self.weights.values {
+        if let Some(weights) = mask {
             for channel in panel.chunks_mut(samples) {
                 channel.iter_mut().zip(weights).filter(|(_, weight)| **weight == 0.0).for_each(|(value, _)| *value = 0.0);
             }
         }
         match measure {
             Measure::Zncc => {
-                let used = |k: usize| weight(k) > 0.0;
-                let constant = panel.chunks(samples).all(|channel| match &self.weights.values {
-                    None => channel.iter().all(|value| *value == channel[0]),
-                    Some(_) => {
-                        let mut seen = channel.iter().enumerate().filter(|(k, _)| used(*k)).map(|(_, value)| *value);
-                        let first = seen.next();
-                        seen.all(|value| Some(value) == first)
-                    }
-                });
-                if constant {
+                if panel.chunks(samples).all(|channel| bind::constant(channel, mask)) {
                     return 0.0;
                 }
-                rescale(panel);
+                panel.chunks_mut(samples).filter(|channel| bind::constant(channel, mask)).for_each(|channel| channel.fill(0.0));
+                // Differences in one scale before their mean: those of a faint channel may be all that there is.
+                rescale(panel, mask);
+                panel.chunks_mut(samples).for_each(|channel| bind::less_first(channel, mask));
+                rescale(panel, mask);
                 for channel in panel.chunks_mut(samples) {
                     for _ in 0..2 {
-                        let mean = match &self.weights.values {
+                        let mean = match mask {
                             None => sum(channel, |_, value| value),
                             Some(weights) => sum(channel, |k, value| weights[k] * value),
                         } / self.weights.n;
-                        match &self.weights.values {
+                        match mask {
                             None => channel.iter_mut().for_each(|value| *value -= mean),
-                            Some(_) => channel.iter_mut().enumerate().filter(|(k, _)| used(*k)).for_each(|(_, value)| *value -= mean),
+                            Some(weights) => {
+                                channel.iter_mut().zip(weights).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= mean);
+                            }
                         }
                     }
                 }
-                rescale(panel);
-                cosine(panel, template, self.weights.values.as_deref())
+                rescale(panel, mask);
+                cosine(panel, template, mask)
             }
             Measure::Ncc => {
-                if rescale(panel) == 0.0 {
+                if !rescale(panel, mask) {
                     return 0.0;
                 }
-                cosine(panel, template, self.weights.values.as_deref())
+                cosine(panel, template, mask)
             }
             Measure::Nssd => {
                 // |P - t|^2 / (|P| |t|): the difference in one scale, each norm in its own.
-                let raw = || template.raw.iter().flatten();
-                let largest = panel.iter().chain(raw()).fold(0.0f64, |m, value| m.max(value.abs()));
-                let common = power_of_two(-exponent(largest) - 1);
-                let each = |k: usize| weight(k % samples);
-                let ssd: f64 = panel.iter().zip(raw()).enumerate().map(|(k, (p, t))| each(k) * (p * common - t * common).powi(2)).sum();
-                let scale = rescale(panel);
-                if scale == 0.0 {
+                let of_panel = panel.chunks(samples).fold(0.0f64, |most, channel| most.max(bind::largest(channel, mask)));
+                let of_template = template.raw.iter().fold(0.0f64, |most, channel| most.max(bind::largest(channel, mask)));
+                if of_panel == 0.0 {
                     return 1.0;
                 }
-                let norm_p = panel.iter().enumerate().map(|(k, p)| each(k) * p * p).sum::<f64>().sqrt() * (common / scale);
-                let norm_t = template.energy.sqrt() * (common / template.scale);
-                let ratio = ssd / norm_p / norm_t;
+                let [common, panel_scale, template_scale] = [of_panel.max(of_template), of_panel, of_template].map(near_one);
+                let (mut ssd, mut squares) = (0.0, [0.0; 2]);
+                for (p, t) in panel.chunks(samples).zip(&template.raw) {
+                    for (k, (p, t)) in p.iter().zip(t).enumerate() {
+                        let weight = mask.map_or(1.0, |weights| weights[k]);
+                        // Weight by weight: a square alone may overflow where its weight is small.
+                        let square = |value: f64| weight * value * value;
+                        ssd += square(p * common - t * common);
+                        squares[0] += square(p * panel_scale);
+                        squares[1] += square(t * template_scale);
+                    }
+                }
+                let norms = [squares[0].sqrt() * (common / panel_scale), squares[1].sqrt() * (common / template_scale)];
+                let ratio = ssd / norms[0] / norms[1];
                 if ratio.is_nan() { 1.0 } else { ratio.min(1.0) }
             }
             Measure::Cc | Measure::Ssd | Measure::Sad => f64::NAN,
@@ -198,22 +202,24 @@ fn sum(values: &[f64], of: impl Fn(usize, f64) -> f64) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().enumerate().map(|(k, value)| of(begin + k, *value)).sum::<f64>()
 }
 
-/// Brings the largest magnitude near 1 by a power of two, which is returned; 0 for nothing but zeros.
-fn rescale(panel: &mut [f64]) -> f64 {
-    let mut most = [0.0f64; LANES];
-    let (whole, rest) = panel.as_chunks::<LANES>();
-    for eight in whole {
-        for (most, value) in most.iter_mut().zip(eight) {
-            *most = if value.abs() > *most { value.abs() } else { *most };
-        }
+/// Brings the largest magnitude near 1 by a power of two, and under weights the largest times the root of its weight after that; `false` for
+/// nothing but zeros.
+fn rescale(panel: &mut [f64], mask: Option<&[f64]>) -> bool {
+    if mask.is_some() && !rescale(panel, None) {
+        return false;
     }
-    let largest = most.iter().chain(rest).fold(0.0f64, |most, value| most.max(value.abs()));
-    if largest == 0.0 {
-        return 0.0;
+    let samples = mask.map_or(panel.len(), <[f64]>::len);
+    let largest = panel.chunks(samples).fold(0.0f64, |most, channel| most.max(bind::largest(channel, mask)));
+    if largest > 0.0 {
+        let scale = near_one(largest);
+        panel.iter_mut().for_each(|value| *value *= scale);
     }
-    let scale = power_of_two(-exponent(largest) - 1);
-    panel.iter_mut().for_each(|value| *value *= scale);
-    scale
+    largest > 0.0
+}
+
+/// The power of two that brings a magnitude above 0 near 1.
+fn near_one(largest: f64) -> f64 {
+    power_of_two(-exponent(largest) - 1)
 }
 
 /// `sum w p t / sqrt(sum w p^2)` for a template of norm 1.
