@@ -6,6 +6,7 @@ mod common;
 use std::cmp::Ordering;
 
 use common::{Seed, in_threads};
+use flcc_runtime::core::shape::join;
 use flcc_runtime::cpu::isa::Isa;
 use flcc_runtime::solvers::SOLVERS;
 use flcc_runtime::{Accuracy, AnyView, Control, DType, KernelKey, Machine, Measure, Pixels, Planner, Platform, Spec};
@@ -422,4 +423,77 @@ fn images_of_any_scale_are_computed_by_tiles() {
             }
         }
     }
+}
+
+/// Magnitudes of all kinds in one image: whatever is asked for of a result is the slice of the whole, bit for bit. `FLCC_ROUNDS` has it try
+/// more problems than it does by itself.
+#[test]
+fn a_region_is_the_slice_of_the_whole_whatever_the_magnitudes() {
+    let rounds = std::env::var("FLCC_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(150);
+    let seeds: Vec<u64> = (0..rounds).collect();
+    in_threads(&seeds, |&number| {
+        let mut seed = Seed(1000 + number);
+        let dtype = if seed.below(4) == 0 { "f64" } else { "f32" };
+        let op = seed.pick(&["corr", "corr", "corr", "conv", "zncc", "ncc", "ssd", "nssd"]);
+        let mode = seed.pick(&[
+            "valid",
+            "full",
+            "same,reflect",
+            "full,constant(1e30)",
+            "same,wrap",
+            "full,mirror",
+            "same,constant(1e-42)",
+            "full,replicate",
+        ]);
+        let axes = 1 + seed.below(3);
+        let (image, template): (Vec<usize>, Vec<usize>) = match axes {
+            1 => (vec![30 + seed.below(3000)], vec![1 + seed.below(24)]),
+            2 => (vec![4 + seed.below(150), 20 + seed.below(300)], vec![1 + seed.below(4), 1 + seed.below(20)]),
+            _ => (
+                vec![3 + seed.below(12), 6 + seed.below(30), 16 + seed.below(60)],
+                vec![1 + seed.below(3), 1 + seed.below(5), 2 + seed.below(7)],
+            ),
+        };
+        let text = format!("{op}:{dtype}:{}*{}:{mode}", join(&image, "x"), join(&template, "x"));
+        let spec: Spec = text.parse().unwrap();
+        let ends = if dtype == "f32" { [3.3e38, 1e-45, 1e-40] } else { [1.7e308, 5e-324, 1e-310] };
+        let all = [ends[0], -ends[0], 1e30, -1e12, 1e13, 1.0, 0.0, 1e-12, 1e-13, 1e-30, ends[1], -ends[2]];
+        // Mostly noise in one scale, or zeros, and of others some.
+        let (common, rare) = (seed.pick(&[1.0, 0.0, 1e-13, 1e-30, 1e12, 1e30, ends[2]]), 1 + seed.below(400));
+        let others = [seed.pick(&all), seed.pick(&all), seed.pick(&all)];
+        let sample = |seed: &mut Seed| if seed.below(rare) == 0 { seed.pick(&others) } else { common * seed.normal() };
+        let values: Vec<f64> = (0..spec.image().len()).map(|_| sample(&mut seed)).collect();
+        let gain = seed.pick(&[1.0, 1.0, 1.0, 1e-20, 1e20]);
+        let taps: Vec<f64> =
+            (0..spec.template().len()).map(|_| if seed.below(5) == 0 { 0.0 } else { gain * seed.normal() }).chain([gain]).collect();
+        let taps: Vec<f64> = taps[taps.len() - spec.template().len()..].to_vec();
+        if spec.op().measure() == Measure::Zncc && spec.template().len() == 1 {
+            return;
+        }
+        let (image, template) = (Pixels::F64(values).cast(spec.image_type()), Pixels::F64(taps).cast(spec.template_type()));
+        let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+        let (image, template) = (view(&image, spec.image()), view(&template, spec.template()));
+        let machine = seed.pick(&[0, 0, 1, 2]);
+        let machines = machines();
+        for (planner, kernel) in engines(&spec, &machines[machine.min(machines.len() - 1)]) {
+            let whole = planner.plan_with_kernel(&spec, &kernel).unwrap().execute(&[image], &[template], None).unwrap().remove(0);
+            let inside = spec.region();
+            let (lengths, padded) = (inside.shape.lengths().to_vec(), inside.shape.padded());
+            for _ in 0..4 {
+                let size: Vec<usize> = lengths.iter().map(|&length| 1 + seed.below(length)).collect();
+                let from: Vec<usize> = lengths.iter().zip(&size).map(|(&length, &size)| seed.below(length - size + 1)).collect();
+                let at: Vec<usize> = from.iter().zip(&inside.origin[3 - axes..]).map(|(from, origin)| from + origin).collect();
+                let part_spec = spec.clone().with_roi(Some(format!("{}:{}", join(&at, ","), join(&size, "x")).parse().unwrap())).unwrap();
+                let part = planner.plan_with_kernel(&part_spec, &kernel).unwrap().execute(&[image], &[template], None).unwrap().remove(0);
+                for index in 0..part.shape().len() {
+                    let position = part_spec.out_shape().position(index);
+                    let begin = |axis: usize| if axis + axes < 3 { 0 } else { from[axis + axes - 3] };
+                    let [z, y, x] = [0, 1, 2].map(|axis| begin(axis) + position[axis]);
+                    let (got, want) = (part.get(index), whole.get((z * padded[1] + y) * padded[2] + x));
+                    let same = got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
+                    assert!(same, "{number}: {part_spec} by {kernel} at {position:?}: {got:?} for {want:?}");
+                }
+            }
+        }
+    });
 }

@@ -1,8 +1,8 @@
 //! The shortest way: correlation of f32 from the image's own rows to the result's own rows.
 //!
 //! For tiles as wide as the result. With NaN, infinities or magnitudes that need a scale among the samples the tile is computed again in the
-//! usual way, over what was written. Direct kernels and taps along rows keep magnitudes above the reach that make all outputs finite: the usual way, which
-//! scales, loses bits of samples some 38 powers of ten below these.
+//! usual way, over what was written. Which samples are looked at may depend on what is asked for of a tile, so whatever is accepted here has the bits of the
+//! usual way: that scales up tiles whose samples are all faint, which are never accepted, and down nothing but outputs that overflow.
 //!
 //! By a direct kernel, where all samples lie in the image: the largest of its outputs tells what the samples are; only where that is too
 //! small to tell are they looked at. What is left at the right and below is computed by blocks that end there: an output does not depend

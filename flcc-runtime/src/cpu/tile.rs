@@ -286,6 +286,8 @@ pub struct TileScratch<T: Real> {
     high: Vec<f64>,
     flat: Vec<bool>,
     hit: Vec<bool>,
+    /// Outputs of a correlation that overflowed.
+    over: Vec<bool>,
     rows: Rows,
     panel: Vec<f64>,
     fourier: Option<FourierScratch<T>>,
@@ -415,6 +417,11 @@ impl<T: Real> TileContext<T> {
         if self.only_bytes() { 0 } else { self.in_pitch.elements() }
     }
 
+    /// Outputs that may overflow.
+    fn over_len(&self) -> usize {
+        if self.needs_marks() && matches!(self.fused, Some(Fused::Cross)) { self.out_pitch.elements() } else { 0 }
+    }
+
     /// Parts of a tile, at most.
     fn most_parts(&self) -> usize {
         (0..3).map(|axis| self.capacity[axis].div_ceil(self.parts[axis].max(1))).product()
@@ -468,6 +475,7 @@ impl<T: Real> TileContext<T> {
             high: vec![0.0; flat],
             flat: vec![false; if flat > 0 { output } else { 0 }],
             hit: vec![false; if floats { output } else { 0 }],
+            over: vec![false; self.over_len()],
             rows: if self.fused.is_some() { Rows::default() } else { Rows::new(self.capacity[2], self.scheme.integers) },
             panel: vec![0.0; if self.degenerates() { channels * self.spec.template().len() } else { 0 }],
             fourier: match &self.engine {
@@ -547,6 +555,7 @@ impl<T: Real> TileContext<T> {
             + if self.scheme.masked && needs.square { input * size } else { 0 }
             + if needs.square { window * 8 } else { 0 }
             + if floats { (input + window) * size + output } else { 0 }
+            + self.over_len()
             + if flat { 16 * input + output } else { 0 }
             + if self.degenerates() { 8 * channels * self.spec.template().len() } else { 0 }
             + rows
@@ -735,15 +744,17 @@ impl<T: Real> TileContext<T> {
         scratch.again.clear();
         // Exact sums and sums of differences are of the samples as they are.
         let forced = (self.scheme.integers.is_some() || self.scheme.measure == Measure::Sad).then_some(1.0);
-        let marked = self.gather(image, samples, tile, forced, &bound.weights, scratch);
+        let mut marked = self.gather(image, samples, tile, forced, &bound.weights, scratch);
+        // Samples of a correlation are scaled down for nothing but outputs that overflow without: others would lose bits of their samples, which they keep
+        // where a part of the tile is read in place (`strip.rs`).
+        let huge = matches!(self.fused, Some(Fused::Cross)) && scratch.scale < 1.0;
+        if huge {
+            marked = self.gather(image, samples, tile, Some(1.0), &bound.weights, scratch);
+        }
         if self.fused.is_none() {
             self.window_sums(samples.len, bound, tile.shape, scratch);
         }
-        if let (Engine::Fourier(fourier), Some(work)) = (&self.engine, &mut scratch.fourier) {
-            for (channel, input) in scratch.inputs.iter().enumerate() {
-                fourier.load(input, tile.shape, channel, work);
-            }
-        }
+        self.load(tile, scratch);
         let mut statistics = Statistics { tiles: 1, ..Statistics::default() };
         for (number, template) in bound.templates.iter().enumerate() {
             let (judged, heights) = if let Some(parts) = self.taken_in_parts(template, tile, scratch) {
@@ -757,7 +768,19 @@ impl<T: Real> TileContext<T> {
             };
             let last = Finishing { image, tile, samples, marked, bound, number, judged, heights };
             let repaired = match self.fused {
-                Some(Fused::Cross) => self.finish_cross(&last, scratch, store),
+                Some(Fused::Cross) if huge && self.overflows(&last, scratch) => {
+                    self.finish_cross(&last, false, scratch, store);
+                    self.gather(image, samples, tile, None, &bound.weights, scratch);
+                    self.load(tile, scratch);
+                    self.cross(&template.prepared[0], &bound.taps, 0, tile.shape, scratch, Source::Loaded);
+                    self.finish_cross(&last, true, scratch, store);
+                    if number + 1 < bound.templates.len() {
+                        self.gather(image, samples, tile, Some(1.0), &bound.weights, scratch);
+                        self.load(tile, scratch);
+                    }
+                    Some(0)
+                }
+                Some(Fused::Cross) => self.finish_cross(&last, false, scratch, store),
                 Some(Fused::Normalised(vectors)) => self.finish_fused(&last, &vectors, scratch, store),
                 None => self.finish(&last, scratch, store),
             };
@@ -1162,9 +1185,34 @@ impl<T: Real> TileContext<T> {
         }
     }
 
-    /// Stores the rows of the cross term that are asked for as they are, in the units of the image.
-    fn finish_cross(&self, last: &Finishing<'_, T>, scratch: &mut TileScratch<T>, store: &mut Store<'_>) -> Option<u64> {
-        let TileScratch { crosses, hit, scale, .. } = scratch;
+    /// Transforms the samples that were gathered, where all templates share that.
+    fn load(&self, tile: &TileBox, scratch: &mut TileScratch<T>) {
+        if let (Engine::Fourier(fourier), Some(work)) = (&self.engine, &mut scratch.fourier) {
+            for (channel, input) in scratch.inputs.iter().enumerate() {
+                fourier.load(input, tile.shape, channel, work);
+            }
+        }
+    }
+
+    /// Notes which outputs that are asked for overflowed, in `scratch.over`; returns whether some did.
+    fn overflows(&self, last: &Finishing<'_, T>, scratch: &mut TileScratch<T>) -> bool {
+        let TileScratch { crosses, over, .. } = scratch;
+        let [(z0, z1), (y0, y1), (x0, x1)] = last.tile.keep;
+        let mut some = false;
+        for (z, y) in (z0..z1).flat_map(|z| (y0..y1).map(move |y| (z, y))) {
+            let at = z * self.out_pitch.plane + y * self.out_pitch.row;
+            for (over, value) in over[at + x0..at + x1].iter_mut().zip(&crosses[0][at + x0..at + x1]) {
+                *over = !value.to_f64().is_finite();
+                some |= *over;
+            }
+        }
+        some
+    }
+
+    /// Stores the rows of the cross term that are asked for as they are, in the units of the image; of these only outputs that are in
+    /// `scratch.over`, if that is said.
+    fn finish_cross(&self, last: &Finishing<'_, T>, only_over: bool, scratch: &mut TileScratch<T>, store: &mut Store<'_>) -> Option<u64> {
+        let TileScratch { crosses, hit, over, scale, .. } = scratch;
         let checked = &last.template().checked;
         let [(z0, z1), (y0, y1), (x0, x1)] = last.tile.keep;
         for (z, y) in (z0..z1).flat_map(|z| (y0..y1).map(move |y| (z, y))) {
@@ -1180,7 +1228,15 @@ impl<T: Real> TileContext<T> {
             if last.marked {
                 row.iter_mut().zip(&hit[at + x0..at + x1]).filter(|(_, hit)| **hit).for_each(|(value, _)| *value = f32::NAN);
             }
-            (store.write)(last.number, last.place(z, y), Scores::Single(row));
+            let [place_z, place_y, place_x] = last.place(z, y);
+            if !only_over {
+                (store.write)(last.number, [place_z, place_y, place_x], Scores::Single(row));
+                continue;
+            }
+            let over = &over[at + x0..at + x1];
+            for x in (0..row.len()).filter(|x| over[*x]) {
+                (store.write)(last.number, [place_z, place_y, place_x + x], Scores::Single(&row[x..=x]));
+            }
         }
         Some(0)
     }
