@@ -5,7 +5,7 @@ use serde::Serialize;
 use tera::Context;
 
 use crate::banner;
-use crate::matrix::{Kernel, Op};
+use crate::matrix::{Kernel, Op, RUN};
 
 /// A stretch of template rows `start..end`, `rows` of them unrolled; `rolled`: as a loop.
 #[derive(Debug, PartialEq, Serialize)]
@@ -76,7 +76,12 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
         context.insert("taps_cells", &(stride / words.cell));
         context.insert("parts", &parts(height, rows, patch_h));
         context.insert("unroll_note", &unroll_note([depth, height], rows));
+        let together = kernel.together().unwrap_or_default();
+        context.insert("run", &together.run);
+        context.insert("rows_together", &together.rows);
+        context.insert("totals", &together.subtotals());
     } else {
+        context.insert("run", &RUN);
         context.insert("window_extra", &words.extra(patch_w));
         context.insert("title", title(kernel.op));
         context.insert("flat", &(chunk_h == 1));

@@ -11,6 +11,27 @@ pub const MAX_UNROLLED: usize = 1024;
 /// The types of samples that kernels compute in. Others are converted when samples are loaded.
 pub const TYPES: [DType; 3] = [DType::F32, DType::F64, DType::U8];
 
+/// Products that a kernel for any size adds up before their sum goes to a subtotal, and one of lines.
+pub const RUN: usize = 16;
+
+/// How a kernel of a listed size takes products together, so that few roundings follow each other. Nothing is, where they are few.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Together {
+    /// Products of a row that are added up before their sum goes on; 0: all are added one after the other.
+    pub run: usize,
+    /// Rows of a plane whose sums make a subtotal; 0: all of a plane.
+    pub rows: usize,
+    /// A plane's sums make a subtotal.
+    pub planes: bool,
+}
+
+impl Together {
+    /// Whether there are subtotals.
+    pub fn subtotals(self) -> bool {
+        self.rows > 0 || self.planes
+    }
+}
+
 /// What a kernel sums over the taps of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
@@ -73,7 +94,10 @@ impl Matrix {
         kernels.extend(fused);
         kernels.extend(TYPES.into_iter().flat_map(|dtype| [direct(dtype, Vec::new()), line(dtype, Vec::new())]));
         for op in [Op::Sad, Op::Masked] {
-            kernels.extend([direct(DType::F64, Vec::new()), line(DType::F64, Vec::new())].map(|kernel| Kernel { op, ..kernel }));
+            // Three sums of a patch, each in runs, subtotals and totals, leave room for two rows.
+            let patch = if op == Op::Masked { [2, 4] } else { [4, 4] };
+            let plane = Kernel { patch, ..direct(DType::F64, Vec::new()) };
+            kernels.extend([plane, line(DType::F64, Vec::new())].map(|kernel| Kernel { op, ..kernel }));
         }
         Matrix { kernels }
     }
@@ -203,6 +227,53 @@ impl Kernel {
         Some([height, 2.min(height)].into_iter().find(|rows| rows * cost <= MAX_UNROLLED).unwrap_or(1))
     }
 
+    /// How it takes products together; `None` for any size.
+    pub fn together(&self) -> Option<Together> {
+        let [depth, height, width] = self.size()?;
+        if self.dtype == DType::U8 || depth * height * width <= RUN {
+            return Some(Together::default());
+        }
+        // Lines are cut; rows of 32 taps and fewer are not, for there are as many of them.
+        let run = if height == 1 { RUN } else { width };
+        // One sum for all rows does up to 15x15, and up to 4x4x4.
+        let rows = if depth == 1 && height > 15 { 8 } else { 0 };
+        Some(Together { run, rows, planes: depth > 4 })
+    }
+
+    /// The most roundings that a product goes through on its way into a sum over a template, its own included. Bytes are exact.
+    pub fn chain(&self, [depth, height, width]: [usize; 3]) -> usize {
+        let after = |count: usize| count - 1;
+        let Some(Together { run, rows, planes }) = self.together() else {
+            // Step by step, as the kernel goes.
+            let ([chunk_rows, chunk_columns], step) = (self.chunk(), self.patch[1]);
+            let (mut runs, mut taken, mut longest) = (1, 0, 0);
+            for _ in 0..depth {
+                for (top, left) in
+                    (0..height).step_by(chunk_rows).flat_map(|top| (0..width).step_by(chunk_columns).map(move |left| (top, left)))
+                {
+                    let (rows, columns) = (chunk_rows.min(height - top), chunk_columns.min(width - left));
+                    for begin in (0..rows).flat_map(|_| (0..columns).step_by(step)) {
+                        let count = step.min(columns - begin);
+                        if taken + count > RUN {
+                            (runs, taken) = (runs + 1, 0);
+                        }
+                        taken += count;
+                        longest = longest.max(taken);
+                    }
+                }
+            }
+            let side = (1..).find(|side| side * side * (RUN / 2) >= depth * height * width).unwrap_or(1);
+            return longest + after(side.min(runs)) + after(runs.div_ceil(side));
+        };
+        if run == 0 {
+            return depth * height * width;
+        }
+        let (runs, rows) = (width.div_ceil(run), if rows > 0 { rows.min(height) } else { height });
+        let in_subtotal = runs * rows * if planes { 1 } else { depth };
+        let subtotals = height.div_ceil(rows) * if planes { depth } else { 1 };
+        run.min(width) + after(in_subtotal) + after(subtotals)
+    }
+
     /// Elements between the rows of the template that is copied to the kernel's constant memory; bytes fill whole words.
     pub fn taps_stride(&self) -> Option<usize> {
         let [_, _, width] = self.size()?;
@@ -244,6 +315,38 @@ mod tests {
     fn a_listed_sum_of_bytes_fits_32_bits() {
         let taps = |kernel: Kernel| kernel.sides.iter().product::<usize>() as u64;
         assert!(Matrix::committed().kernels.into_iter().all(|kernel| taps(kernel) * 255 * 255 <= u64::from(u32::MAX)));
+    }
+
+    /// Section 7 of the conventions grants `16 + sqrt(taps)` roundoffs, one of them for a sample and one for a tap that were rounded.
+    #[test]
+    fn no_product_goes_through_more_roundings_than_are_granted() {
+        let granted = |template: [usize; 3]| 14 + template.iter().product::<usize>().isqrt();
+        for kernel in Matrix::committed().kernels.into_iter().filter(|kernel| kernel.dtype != DType::U8) {
+            let sizes: Vec<[usize; 3]> = match kernel.size() {
+                Some(size) => vec![size],
+                None if kernel.chunk()[0] == 1 => {
+                    (1..=3000).map(|width| [1, 1, width]).chain([[1, 1, 123_456], [30, 1, 7], [40, 1, 300], [300, 1, 1]]).collect()
+                }
+                None => {
+                    let few = (1..=5).flat_map(|d| (1..=36).flat_map(move |h| (1..=36).map(move |w| [d, h, w])));
+                    few.chain([
+                        [300, 1, 1],
+                        [200, 3, 2],
+                        [1, 300, 1],
+                        [1, 1, 300],
+                        [1, 400, 500],
+                        [1, 1024, 1023],
+                        [100, 100, 100],
+                        [3, 17, 1000],
+                    ])
+                    .collect()
+                }
+            };
+            for size in sizes {
+                let (chain, granted) = (kernel.chain(size), granted(size));
+                assert!(chain <= granted, "{} of {size:?}: {chain} of {granted}", kernel.name());
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 // Compares a kernel with a plain loop that adds the same products in the same order: every bit must agree.
-// Included after the kernel's source; the test defines KERNEL, OP, DEPTH, HEIGHT, WIDTH (0: any size), TAPS_STRIDE, CHUNK_H, CHUNK_W.
+// Included after the kernel's source; the test defines KERNEL, OP, DEPTH, HEIGHT, WIDTH (0: any size), TAPS_STRIDE, CHUNK_H, CHUNK_W,
+// RUN_OF_ANY, and of a listed size TOGETHER_RUN, TOGETHER_ROWS, TOGETHER_PLANES.
 #include "samples.h"
 
 #define CORR 0
@@ -9,27 +10,82 @@
 constexpr int RESULTS = OP == MASKED ? 3 : 1;
 typedef std::conditional<FLOATS, Out, unsigned long long>::type Sum;
 
-// The three sums of one output. Chunks of taps come in order, and within a chunk its rows.
-static void plain(Sum (&sums)[3], const Case& c, const Pixel* from, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
-  sums[0] = sums[1] = sums[2] = 0;
-  for (int d = 0; d < c.size[0]; d++)
-    for (int top = 0; top < c.size[1]; top += CHUNK_H)
-      for (int left = 0; left < c.size[2]; left += CHUNK_W)
-        for (int i = top; i < std::min(c.size[1], top + CHUNK_H); i++)
-          for (int j = left; j < std::min(c.size[2], left + CHUNK_W); j++) {
-            const Sum p = from[d * g.in_plane + i * g.in_row + j];
-            const int tap = (d * c.size[1] + i) * c.size[2] + j;
-            const Sum t = taps[tap], w = weights[tap];
+// A sum and the most roundings that one of its products went through; of integers none is counted.
+struct Counted {
+  Sum value;
+  int roundings;
+};
+static void add(Counted& to, Counted& from) {
+  const bool both = to.roundings > 0 && from.roundings > 0;
+  to = {to.value + from.value, std::max(to.roundings, from.roundings) + both};
+  from = {};
+}
+static void add_product(Counted& to, Sum p, Sum t, Sum w, int number) {
 #if OP == SAD
-            sums[0] = std::fma(w, std::fabs(p - t), sums[0]);
+  to.value = std::fma(w, std::fabs(p - t), to.value);
 #elif OP == MASKED
-            sums[0] = std::fma(p, t, sums[0]);
-            sums[1] = std::fma(p, w, sums[1]);
-            sums[2] = std::fma(p * w, p, sums[2]);
+  // The kernel's order of factors: (P w) P.
+  to.value = number == 2 ? std::fma(p * w, p, to.value) : std::fma(p, t, to.value);
 #else
-            sums[0] = FLOATS ? (Sum)std::fma(p, t, sums[0]) : p * t + sums[0];
+  to.value = FLOATS ? (Sum)std::fma(p, t, to.value) : p * t + to.value;
+#endif
+  to.roundings += FLOATS;
+}
+
+// One of the sums of one output, in runs and subtotals as the kernel takes them.
+struct Adder {
+  Counted run = {}, subtotal = {}, total = {};
+  int runs = 0, taken = 0, side = 1;
+
+  void end_run() { add(subtotal, run), taken = 0; }
+  void end_subtotal() { add(total, subtotal), runs = 0; }
+  // Before a kernel for any size takes `count` taps at once.
+  void before(int count) {
+    if (taken + count > RUN_OF_ANY) {
+      end_run();
+      if (++runs == side) end_subtotal();
+    }
+    taken += count;
+  }
+};
+
+// The sums of one output. Chunks of taps come in order, and within a chunk its rows.
+static void plain(Sum (&sums)[3], const Case& c, const Pixel* from, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
+  const int all = c.size[0] * c.size[1] * c.size[2];
+  for (int number = 0; number < RESULTS; number++) {
+    Adder adder;
+    while ((long long)adder.side * adder.side * (RUN_OF_ANY / 2) < all) adder.side++;
+    for (int d = 0; d < c.size[0]; d++) {
+      for (int top = 0; top < c.size[1]; top += CHUNK_H)
+        for (int left = 0; left < c.size[2]; left += CHUNK_W)
+          for (int i = top; i < std::min(c.size[1], top + CHUNK_H); i++) {
+            const int end = std::min(c.size[2], left + CHUNK_W);
+            for (int j = left; j < end; j++) {
+#if WIDTH == 0
+              if ((j - left) % PATCH_W == 0) adder.before(std::min(end - j, PATCH_W));
+#else
+              if (TOGETHER_RUN > 0 && j % TOGETHER_RUN == 0) adder.end_run();
+#endif
+              const int tap = (d * c.size[1] + i) * c.size[2] + j;
+              const Sum p = from[d * g.in_plane + i * g.in_row + j], w = weights[tap];
+              add_product(adder.run, p, number == 0 ? (Sum)taps[tap] : w, w, number);
+            }
+#if WIDTH > 0
+            if (TOGETHER_RUN > 0) adder.end_run();
+            if (TOGETHER_ROWS > 0 && (i + 1) % TOGETHER_ROWS == 0) adder.end_subtotal();
 #endif
           }
+      if (WIDTH > 0 && TOGETHER_PLANES) adder.end_subtotal();
+    }
+    adder.end_run();
+    adder.end_subtotal();
+    sums[number] = adder.total.value;
+    // What the conventions grant, less one rounding for a sample and one for a tap.
+    if (adder.total.roundings > 14 + (int)std::sqrt((double)all)) {
+      std::printf("%d roundings of %d products follow each other\n", adder.total.roundings, all);
+      std::exit(1);
+    }
+  }
 }
 
 static void run(

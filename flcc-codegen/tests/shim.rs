@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use flcc_codegen::matrix::TYPES;
+use flcc_codegen::matrix::{RUN, TYPES, Together};
 use flcc_codegen::{Kernel, Matrix, Op, render};
 use flcc_core::dtype::DType;
 
@@ -54,8 +54,10 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
         );
         return compile_and_run(&folder, &program);
     }
+    let Together { run, rows, planes } = kernel.together().unwrap_or_default();
+    let together = format!("#define TOGETHER_RUN {run}\n#define TOGETHER_ROWS {rows}\n#define TOGETHER_PLANES {}\n", u8::from(planes));
     let program = format!(
-        "#include \"shim.h\"\n{source}\n#define KERNEL {}\n#define OP {}\n#define DEPTH {depth}\n#define HEIGHT {height}\n\
+        "#include \"shim.h\"\n{source}\n{together}#define RUN_OF_ANY {RUN}\n#define KERNEL {}\n#define OP {}\n#define DEPTH {depth}\n#define HEIGHT {height}\n\
          #define WIDTH {width}\n#define TAPS_STRIDE {}\n{}#include \"check.h\"\n",
         kernel.name(),
         kernel.op.name().to_uppercase(),
@@ -239,6 +241,15 @@ fn a_wrong_score_is_found() {
     check_broken(name, "scaled", "!scaled && sums.square == 0", "sums.square == 0");
     check_broken("zncc_f32_2_b128x1", "clamp", "score < -1 ? -1 : score > 1 ? 1 : score;", "score;");
     check_broken("zncc_u8_2x2_b32x8", "energy", "energy == 0 ? Formula::DEGENERATE", "energy == 1 ? Formula::DEGENERATE");
+}
+
+#[test]
+fn a_longer_sum_is_found() {
+    check_broken("corr_f32_17x17_b16x8", "subtotal", "if ((r + 1) % 8 == 0) patch.add_up();", "");
+    check_broken("corr_f64_5x5x5_b16x8", "plane", "  patch.add_up();\n}", "}");
+    check_broken("corr_f32_33_b128x1", "run", "constexpr int RUN = 16;", "constexpr int RUN = 32;");
+    check_broken("corr_f32_any_b32x8", "any", "if (taken + count > RUN)", "if (taken + count > 2 * RUN)");
+    check_broken("sad_f64_any_b16x8", "side", "++runs == side", "++runs == side + 1");
 }
 
 #[test]

@@ -4351,7 +4351,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         dtype: "f64",
         out: "double",
         sides: &[],
-        tile: [32, 64],
+        tile: [16, 64],
         block: [8, 16],
         taps_stride: None,
         shared: 0,
