@@ -232,7 +232,9 @@ fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f6
                 },
             );
         });
-        if ordinary::<T>(largest) || (scale.is_some() && largest < T::INFINITY) {
+        // Zeros of a type with less range than the image's may be samples that are too small for it.
+        let lost = size_of::<P>() > size_of::<T>() && largest == T::Bits::default() && scale.is_none();
+        if (ordinary::<T>(largest) && !lost) || (scale.is_some() && largest < T::INFINITY) {
             return Gathered { scale: 1.0, marked: false };
         }
     }

@@ -316,7 +316,7 @@ fn centre(values: &mut [Vec<f64>], weights: &Weights) {
                     channel.iter_mut().for_each(|value| *value -= mean);
                 }
                 Some(mask) => {
-                    let mean = channel.iter().zip(mask).map(|(value, weight)| weight * value).sum::<f64>() / weights.n;
+                    let mean = lanes::sum_of(channel.len(), |k| mask[k] * channel[k]) / weights.n;
                     channel.iter_mut().zip(mask).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= mean);
                 }
             }
@@ -328,7 +328,7 @@ fn centre(values: &mut [Vec<f64>], weights: &Weights) {
 fn energy(values: &[Vec<f64>], mask: Option<&[f64]>) -> f64 {
     let of_channel = |channel: &Vec<f64>| match mask {
         None => lanes::sum(channel, |value| value * value),
-        Some(mask) => channel.iter().zip(mask).map(|(value, weight)| weight * value * value).sum(),
+        Some(mask) => lanes::sum_of(channel.len(), |k| mask[k] * channel[k] * channel[k]),
     };
     values.iter().map(of_channel).sum()
 }

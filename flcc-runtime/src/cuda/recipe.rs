@@ -93,6 +93,11 @@ pub fn offers(name: &'static str, method: Method, spec: &Spec, machine: &Machine
     }
 }
 
+/// Whether samples may lie beyond the range of f32, which a tile on a device does not notice of those that are too small for it.
+fn beyond_single(spec: &Spec) -> bool {
+    spec.image_type() == DType::F64
+}
+
 fn types(spec: &Spec, real: DType, cross: Cross) -> Types {
     Types { pixel: spec.image_type(), real, cross, out: spec.out_type() }
 }
@@ -105,7 +110,8 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
     let exact = exact_in_f64(spec);
     let bytes = exact && !masked && spec.image_type() == DType::U8 && spec.template_type() == DType::U8 && measure != Measure::Sad;
     let taps = spec.template().len() * spec.channels();
-    let wide = masked || spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || integer_problem(spec);
+    let wide =
+        masked || spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || integer_problem(spec) || beyond_single(spec);
     let long = spec.accuracy() == Accuracy::Promised && measure.row().normalised && taps > 400;
     let real = if bytes {
         DType::U8
@@ -248,7 +254,7 @@ fn fourier(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Of
     }
     let exact_asked = spec.accuracy() == Accuracy::Exact;
     let wants_rounding = exact_in_f64(spec) && (exact_asked || (!measure.row().normalised && spec.accuracy() != Accuracy::Fast));
-    let double = spec.out_type() == DType::F64 || exact_asked || spec.mask() != MaskKind::None || wants_rounding;
+    let double = spec.out_type() == DType::F64 || exact_asked || spec.mask() != MaskKind::None || wants_rounding || beyond_single(spec);
     let (real, cross) = if double { (DType::F64, Cross::F64) } else { (DType::F32, Cross::F32) };
     let mut offers = Vec::new();
     let mut bound = f64::INFINITY;
