@@ -6,6 +6,8 @@
 
 use realfft::num_complex::Complex;
 
+use super::isa::{self, Isa, IsaSet};
+use super::lanes;
 use super::real::Real;
 use super::transform::{TileTransform, multiply_conj};
 use crate::pad::Pitch;
@@ -25,6 +27,9 @@ pub struct FourierScratch<T: Real> {
     spectra: Vec<Vec<Complex<T>>>,
     product: Vec<Complex<T>>,
     work: Vec<Complex<T>>,
+    /// For each slot, at most twice the mean square of all results of its last transform, those that wrap round included: a step beside noise leaves
+    /// large ones there and small ones in the tile, and the transform rounds in proportion to all.
+    pub results: Vec<f64>,
 }
 
 impl<T: Real> Fourier<T> {
@@ -58,12 +63,15 @@ impl<T: Real> Fourier<T> {
             spectra: vec![vec![zero; self.transform.spectrum_len()]; slots],
             product: vec![zero; self.transform.spectrum_len()],
             work: vec![zero; self.transform.scratch_len()],
+            results: vec![0.0; slots],
         }
     }
 
     /// Bytes of that.
     pub fn scratch_bytes(&self, slots: usize) -> usize {
-        self.samples() * size_of::<T>() + ((slots + 1) * self.transform.spectrum_len() + self.transform.scratch_len()) * 2 * size_of::<T>()
+        8 * slots
+            + self.samples() * size_of::<T>()
+            + ((slots + 1) * self.transform.spectrum_len() + self.transform.scratch_len()) * 2 * size_of::<T>()
     }
 
     /// Bytes of one template's spectrum.
@@ -102,8 +110,20 @@ impl<T: Real> Fourier<T> {
     /// The cross term of the tile in a slot with a prepared template, for its first `outputs`.
     pub fn run(&self, slot: usize, template: &[Complex<T>], scratch: &mut FourierScratch<T>, outputs: [usize; 3], out: &mut [T]) {
         multiply_conj(&scratch.spectra[slot], template, &mut scratch.product);
+        // By Parseval; of frequencies and their mirror images half are there.
+        scratch.results[slot] = 2.0 * energy(&scratch.product);
         self.transform.inverse(&mut scratch.product, &mut out[..self.samples()], [outputs[0], outputs[1]], &mut scratch.work);
     }
+}
+
+/// The sum of squares of complex numbers.
+fn energy<T: Real>(values: &[Complex<T>]) -> f64 {
+    isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
+        lanes::sum(values, |value| {
+            let (re, im) = (value.re.to_f64(), value.im.to_f64());
+            re * re + im * im
+        })
+    })
 }
 
 #[cfg(test)]
@@ -113,7 +133,7 @@ mod tests {
     use crate::cpu::hard::{self, Ratios, noise};
 
     /// The cross term of a whole tile of samples, in one type.
-    fn correlate<T: Real>(shape: [usize; 3], template: [usize; 3], input: &[f32], taps: &[f64]) -> Vec<T> {
+    fn correlate<T: Real>(shape: [usize; 3], template: [usize; 3], input: &[f32], taps: &[f64]) -> (Vec<T>, f64) {
         let fourier = Fourier::<T>::new(shape, template);
         let outputs = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
         let taps: Vec<T> = taps.iter().map(|&tap| T::of(tap)).collect();
@@ -121,7 +141,7 @@ mod tests {
         let (spectrum, mut scratch, mut out) = (fourier.prepare(&taps), fourier.scratch(1), vec![T::of(0.0); fourier.samples()]);
         fourier.load(&input, outputs, 0, &mut scratch);
         fourier.run(0, &spectrum, &mut scratch, outputs, &mut out);
-        out
+        (out, scratch.results[0])
     }
 
     /// As `planar.rs` has it, against the same transforms in f64.
@@ -151,7 +171,8 @@ mod tests {
             let input: Vec<f32> = (0..len).map(|at| amplitude * image(at / row, at % row, tile())).collect();
             for smooth in [false, true] {
                 let taps = hard::template(template.iter().product(), smooth, noise(seed + kind as u64 + 50));
-                let (out, expected) = (correlate::<f32>(shape, template, &input, &taps), correlate::<f64>(shape, template, &input, &taps));
+                let (out, all) = correlate::<f32>(shape, template, &input, &taps);
+                let (expected, _) = correlate::<f64>(shape, template, &input, &taps);
                 let doubt = hard::doubt(&taps, Rounding::Fourier { len: len as f64, by: Library::RUSTFFT });
                 let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
                 let places = || {
@@ -159,7 +180,7 @@ mod tests {
                     lines.flat_map(|line| line..line + width)
                 };
                 let outputs = (depth * height * width) as f64;
-                let result = (places().map(|at| f64::from(out[at]).powi(2)).sum::<f64>() / outputs).sqrt();
+                let result = (places().map(|at| f64::from(out[at]).powi(2)).sum::<f64>() / outputs).max(all).sqrt();
                 let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |largest: f64, value| largest.max(value.abs()));
                 let tap = largest(&mut taps.iter().copied()) * largest(&mut input.iter().map(|&value| value.into()));
                 let peak = largest(&mut places().map(|at| f64::from(out[at]))).max(tap);

@@ -1281,7 +1281,7 @@ impl<T: Real> TileContext<T> {
         let (template, Judged { doubt, largest: largest_tap }) = (last.template(), last.judged);
         let (window, shape) = (self.spec.template().padded(), last.tile.shape);
         let outputs = [shape[1], shape[2]];
-        let TileScratch { inputs, crosses, fused, planar, layered, halved, hybrid, coarse: boxes, .. } = scratch;
+        let TileScratch { inputs, crosses, fused, fourier, planar, layered, halved, hybrid, coarse: boxes, .. } = scratch;
         let (input, cross, work) = (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, fused.as_mut()?);
         let checked = &template.checked;
         let exact = self.scheme.integers.map(|_| fused::Exact {
@@ -1320,6 +1320,7 @@ impl<T: Real> TileContext<T> {
             Engine::Fourier(_) => {
                 let energy = vectors.run(fused::Energy(&input[..last.samples.len[0] * self.in_pitch.plane]));
                 let (result, peak) = self.results(shape, cross);
+                let result = fourier.as_ref().map_or(result, |work| result.max(work.results[0]));
                 Figure { energy, result, peak, column: largest(input).powi(2) }
             }
             _ => Figure::default(),
@@ -1609,9 +1610,10 @@ impl<T: Real> TileContext<T> {
         let energy = inputs.clone().map(|(input, factor)| squares(input) * factor * factor).sum();
         let sample = inputs.map(|(input, factor)| largest(input) * factor).fold(0.0, f64::max);
         let (mut result, mut peak) = (0.0, 0.0);
-        for (cross, factor) in scratch.crosses.iter().zip(&scratch.factors) {
+        for (channel, (cross, factor)) in scratch.crosses.iter().zip(&scratch.factors).enumerate() {
             let (square, most) = self.results(tile.shape, cross);
-            result += square * factor * factor;
+            let all = scratch.fourier.as_ref().map_or(0.0, |work| work.results[channel]);
+            result += square.max(all) * factor * factor;
             peak += most * factor;
         }
         doubt.at_peak(energy, result.sqrt(), peak.max(sample * largest_tap))
