@@ -320,7 +320,7 @@ fn square(body: &Body, vectors: usize, height: usize, line: &TokenStream) -> Tok
         .map(|i| {
             let (first, last) = ((i + 1).saturating_sub(height), i.min(last_row));
             let arm = span_arm(body, vectors, first, last);
-            let ends = |r: &usize| (i + 1 - r) % together == 0 && i + 1 - r < height;
+            let ends = |r: &usize| (i + 1 - r).is_multiple_of(together) && i + 1 - r < height;
             let begins = |r: usize| if i + 1 - r == together { Begins::If(quote!(dz == 0)) } else { Begins::Never };
             let ended: TokenStream = (first..=last).filter(ends).map(|r| end_block(body, vectors, r, &begins(r))).collect();
             let i = number(i);
