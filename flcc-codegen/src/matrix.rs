@@ -223,6 +223,10 @@ impl Kernel {
     /// How many template rows the text unrolls: all of a plane where [`MAX_UNROLLED`] allows, else two, else one.
     pub fn unrolled_rows(&self) -> Option<usize> {
         let [_, height, width] = self.size()?;
+        // Of rows that long in f64 two at a time spill on sm_100.
+        if self.dtype == DType::F64 && height > 1 && width > 28 {
+            return Some(1);
+        }
         let cost = self.row_cost(width);
         Some([height, 2.min(height)].into_iter().find(|rows| rows * cost <= MAX_UNROLLED).unwrap_or(1))
     }
