@@ -671,6 +671,11 @@ class Problem:
             return np.full(len(flat), LD(PROMISE[self.out]))
         top, tn = self.largest_norm(flat, norms), self.template_norm()
         if self.measure in SUMS:
+            if self.weights is not None:
+                # Of all samples of a panel: a transform rounds in proportion to those that no weight looks at, too.
+                scale = max(self.most[0], 1e-320)
+                big = boxes(((self.ext / scale) ** 2).sum(axis=-1), self.tshape).max()
+                top = max(top, LD(scale) * np.sqrt(LD(max(big, 0.0))))
             wide = 1 if self.weights is None else None
             sw = LD(self.count) if wide else self.weights.astype(LD).sum() * len(self.taps)
             scale = {"cc": top * tn, "ssd": (top + tn) ** 2, "sad": np.sqrt(sw) * (top + tn)}[self.measure]
