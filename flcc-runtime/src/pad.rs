@@ -232,9 +232,9 @@ fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f6
                 },
             );
         });
-        // Zeros of a type with less range than the image's may be samples that are too small for it.
-        let lost = size_of::<P>() > size_of::<T>() && largest == T::Bits::default() && scale.is_none();
-        if (ordinary::<T>(largest) && !lost) || (scale.is_some() && largest < T::INFINITY) {
+        // What is nothing but zeros may be of numbers that the tile's type has none for.
+        let told = largest != T::Bits::default() || (size_of::<P>() <= size_of::<T>() && boundary.value().unwrap_or(0.0) == 0.0);
+        if ordinary::<T>(largest) && told || (scale.is_some() && largest < T::INFINITY) {
             return Gathered { scale: 1.0, marked: false };
         }
     }
@@ -250,16 +250,19 @@ fn careful<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<
     source.rows(Buffer { out: marks, pitch, fill: T::of(0.0) }, mark, |row| {
         marked |= row.iter().any(|value| value.to_f64() != 0.0);
     });
-    // The largest difference from the offset, halved so that it is a number.
+    // The largest difference from the offset, as far as that is a number.
     let mut largest = 0.0f64;
-    source.survey(|value| {
+    let mut see = |value: f64| {
         if value.is_finite() {
-            largest = largest.max((value / 2.0 - offset / 2.0).abs());
+            largest = largest.max((value - offset).abs().min(f64::MAX));
         }
-    });
-    largest = largest.max((fill / 2.0 - offset / 2.0).abs());
+    };
+    source.survey(&mut see);
+    if !source.is_inside() && source.boundary.value().is_some() {
+        see(fill);
+    }
     let scale = scale.unwrap_or_else(|| {
-        let e = exponent(largest) + 1;
+        let e = exponent(largest);
         if largest == 0.0 || e.abs() <= T::REACH { 1.0 } else { power_of_two(-e) }
     });
     let change = |value: f64| if value.is_finite() { T::of(value * scale - offset * scale) } else { T::of(0.0) };

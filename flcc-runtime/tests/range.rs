@@ -9,7 +9,7 @@ use common::{Seed, in_threads};
 use flcc_runtime::core::shape::join;
 use flcc_runtime::cpu::isa::Isa;
 use flcc_runtime::solvers::SOLVERS;
-use flcc_runtime::{Accuracy, AnyView, Control, DType, KernelKey, Machine, Measure, Pixels, Planner, Platform, Spec};
+use flcc_runtime::{Accuracy, AnyView, Control, DType, KernelKey, Machine, Measure, Oracle, Pixels, Planner, Platform, Spec};
 
 /// The scores of normalised measures, each panel scaled for itself: values by powers of two, channel by channel, before anything is
 /// squared or added, and sums compensated.
@@ -393,6 +393,67 @@ fn channels_of_any_size_keep_the_promise() {
             }
         }
     });
+}
+
+/// Sums whose samples are nothing to the type that tiles are computed in, and whose template makes up for it.
+#[test]
+fn sums_of_samples_too_small_for_a_tile_are_not_lost() {
+    let mut seed = Seed(15);
+    let noise: Vec<f64> = (0..12 * 40).map(|_| seed.normal()).collect();
+    let template: Vec<f64> = (0..15).map(|_| seed.normal()).collect();
+    let of = |values: &[f64], gain: f64| values.iter().map(|value| value * gain).collect::<Vec<f64>>();
+    for (types, mode, image, taps) in [
+        ("f64>f32", "valid", of(&noise, 1e-165), of(&template, 1e154)),
+        ("f64>f32", "full,reflect", of(&noise, 1e-320), of(&template, 1e300)),
+        ("f64>f32", "valid", of(&noise.iter().map(|value| value.signum()).collect::<Vec<f64>>(), 5e-324), of(&template, 1e300)),
+        ("f64>f64", "full,wrap", of(&noise, 1e-300), of(&template, 1e290)),
+        ("f64>f32", "same,constant(1e-160)", of(&noise, 1e-161), of(&template, 1e150)),
+        ("f64>f32", "full,constant(1e-160)", of(&noise, 0.0), of(&template, 1e150)),
+        ("f32", "full,constant(1e-60)", of(&noise, 0.0), of(&template, 1e35)),
+    ] {
+        for op in ["corr", "conv"] {
+            let spec: Spec = format!("{op}:{types}:12x40*3x5:{mode}").parse().unwrap();
+            let (x, t) = (Pixels::F64(image.clone()).cast(spec.image_type()), Pixels::F64(taps.clone()).cast(spec.template_type()));
+            let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+            let expected = Oracle::new(&spec, &view(&x, spec.image()), &view(&t, spec.template()), None).unwrap().all();
+            let largest = expected.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+            assert!(largest > 0.0, "{spec}: nothing is expected");
+            for machine in machines() {
+                for (planner, kernel) in engines(&spec, &machine) {
+                    let plan = planner.plan_with_kernel(&spec, &kernel).unwrap();
+                    let map = plan.execute(&[view(&x, spec.image())], &[view(&t, spec.template())], None).unwrap().remove(0);
+                    for (index, want) in expected.iter().enumerate() {
+                        assert!(
+                            (map.get(index) - want).abs() <= 2e-6 * largest,
+                            "{spec} by {kernel} at {index}: {} for {want}",
+                            map.get(index)
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Differences of samples that `f32` has no numbers for: 0 where the template lies, and else beyond the result's range.
+#[test]
+fn differences_beyond_the_range_of_results_are_infinite_and_none_is_lost() {
+    let mut seed = Seed(16);
+    let image: Vec<f64> = (0..12 * 40).map(|_| seed.normal() * 1e41).collect();
+    let template: Vec<f64> = (0..15).map(|k| image[(4 + k / 5) * 40 + 9 + k % 5]).collect();
+    let spec: Spec = "sad:f64>f32:12x40*3x5:valid".parse().unwrap();
+    let (x, t) = (Pixels::F64(image), Pixels::F64(template));
+    let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+    for machine in machines() {
+        for (planner, kernel) in engines(&spec, &machine) {
+            let plan = planner.plan_with_kernel(&spec, &kernel).unwrap();
+            let map = plan.execute(&[view(&x, spec.image())], &[view(&t, spec.template())], None).unwrap().remove(0);
+            for index in 0..spec.out_shape().len() {
+                let want = if index == 4 * 36 + 9 { 0.0 } else { f64::INFINITY };
+                assert_eq!(map.get(index), want, "{spec} by {kernel} at {index}");
+            }
+        }
+    }
 }
 
 /// A floor that ordinary images reach would have them computed panel by panel.

@@ -458,7 +458,9 @@ fn direct_type(spec: &Spec, exact: bool) -> DType {
     let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && !serves_in_single(spec);
     // Integers whose sums f64 does not hold are rounded, but not to f32.
     let huge = integer_problem(spec);
-    if wants_double || long || huge { DType::F64 } else { DType::F32 }
+    // Differences are of samples as they are, which may lie beyond f32.
+    let wide = spec.op().measure() == Measure::Sad && spec.work_type() == DType::F64;
+    if wants_double || long || huge || wide { DType::F64 } else { DType::F32 }
 }
 
 /// The Fourier method.
