@@ -28,6 +28,8 @@ pub struct Figures {
     pub varying: f64,
     /// Of a sum in blocks: the sum of the magnitudes of the values' partial sums, over the root of their number.
     pub constant: f64,
+    /// Of transforms by a library and of pairs: the largest magnitude of the values' spectrum, which is what a wave of amplitude 1 comes to at most.
+    pub wave: f64,
 }
 
 impl Figures {
@@ -157,15 +159,16 @@ pub struct Doubt {
 }
 
 /// Rounded constants of a transform are the same for every sample, so a part of its error is no noise: faint copies of the result
-/// at eighths of the tile and their kin. Units of roundoff that they have of the largest result; up to 2.5 was measured.
-const GHOSTS: f64 = 4.0;
+/// at eighths of the tile and their kin. Units of roundoff that they have of the largest result; up to 2.5 was measured of bright samples,
+/// and 3.6 of a wave as long as the tile.
+const GHOSTS: f64 = 5.0;
 
 /// The standard deviation of rounding a number, in roundoffs of its size: uniform over a unit in the last place, for numbers whose
 /// logarithms are spread evenly: `sqrt(3 / (8 ln 2) / 3)`. Were they all just above a power of two, it would be `1 / sqrt(3)`.
 pub(crate) const SPREAD: f64 = 0.424_661;
 
-/// What transforms of a tile and of a template that are wrong at the same frequency err by, over what they do at different ones: 1.1 was measured.
-const AGREEING: f64 = 1.5;
+/// Roundoffs that equal taps have of their sum on the way to its transform, where they are rounded alike: 1.4 was measured of 24x24 taps of two levels.
+const ALIKE: f64 = 3.0;
 
 /// What the transforms of a library are granted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -178,7 +181,7 @@ pub struct Library {
 
 impl Library {
     /// rustfft, which `cpu/fourier.rs` measures.
-    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 2.0 * GHOSTS };
+    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 8.0 };
     /// cuFFT, which the test `cufft_errs_by_less_than_it_is_granted` measures on a GPU. Its copies were 1.7 roundoffs where they broke the promise;
     /// until more is known they are granted about ten times that, and its noise twice that of rustfft.
     pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0 };
@@ -214,6 +217,9 @@ impl Model<'_> {
         let (rest, worst) = (0.2 * promise.error, promise.deviations.is_none());
         let sigma = promise.deviations.unwrap_or(1.0) * SPREAD;
         let sums_share = if worst { 64.0 * half / rest } else { 16.0 * half / rest };
+        // A wave that a template takes away leaves a faint copy where the template's spectrum may be largest. Its amplitude is at most the root of
+        // twice the tile's mean square.
+        let copies = |ghosts: f64, len: f64| ghosts * u * template.wave * (2.0 / len).sqrt();
         // Error of the cross term: `of_square * sqrt(ii) + of_energy * sqrt(energy)`, and what depends on the tile.
         let (mut of_tile, mut of_result, mut of_peak, mut of_energy) = (0.0, 0.0, 0.0, 0.0);
         let of_square = match self.rounding {
@@ -247,7 +253,7 @@ impl Model<'_> {
             }
             Rounding::Fourier { len, by } => {
                 let epsilon = by.noise * sigma * u * len.log2().max(1.0).sqrt();
-                of_tile = epsilon * 2.0 * template.norm / len.sqrt();
+                of_tile = (epsilon * 2.0 * template.norm / len.sqrt()).hypot(copies(by.ghosts, len));
                 of_result = epsilon;
                 of_peak = by.ghosts * u;
                 sigma * u * template.largest
@@ -259,7 +265,7 @@ impl Model<'_> {
             Rounding::Planar { len } => {
                 // A complex result's error is shared by its parts: half of the square falls on either tile.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt() / 2f64.sqrt();
-                of_tile = epsilon * template.norm / len.sqrt();
+                of_tile = (epsilon * template.norm / len.sqrt()).hypot(copies(GHOSTS, len));
                 of_result = epsilon;
                 of_peak = GHOSTS * u;
                 sigma * u * template.largest
@@ -282,13 +288,16 @@ impl Model<'_> {
                 sigma * u * template.largest
             }
             Rounding::Halved { len } => {
-                // The tile's spectrum and the template's are as wrong as each other, and so are their faint copies. Of equal samples and
-                // a template of two levels both errors are of one frequency, where they agree.
-                let epsilon = AGREEING * sigma * u * len.log2().max(1.0).sqrt();
-                of_tile = 2f64.sqrt() * epsilon * template.norm / len.sqrt();
+                // The tile's spectrum and the template's are as wrong as each other, and so are their faint copies. Of equal samples and equal taps
+                // both errors are of one frequency, where they agree.
+                let epsilon = sigma * u * len.log2().max(1.0).sqrt();
+                let alike = ALIKE * u * (self.taps / len).sqrt();
+                of_tile = (2f64.sqrt() * epsilon / len.sqrt()).hypot(alike) * template.norm;
                 of_result = epsilon;
                 of_peak = 2.0 * GHOSTS * u;
-                sigma * u * template.largest
+                // Taps are rounded, and the last of each sixteen by what the others were as well; their sum is what it was.
+                of_energy = 5.0 * u * template.norm;
+                0.0
             }
         };
         // Window sums by transform carry an absolute error of their own.

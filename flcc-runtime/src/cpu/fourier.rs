@@ -15,6 +15,8 @@ use crate::pad::Pitch;
 /// The transform of one tile shape.
 pub struct Fourier<T: Real> {
     transform: TileTransform<T>,
+    /// That of templates.
+    exact: TileTransform<f64>,
     /// Shape of the transformed tile.
     shape: [usize; 3],
     /// Template samples an axis.
@@ -35,7 +37,7 @@ pub struct FourierScratch<T: Real> {
 impl<T: Real> Fourier<T> {
     /// An engine for tiles of `shape` samples.
     pub fn new(shape: [usize; 3], template: [usize; 3]) -> Fourier<T> {
-        Fourier { transform: TileTransform::new(shape), shape, template }
+        Fourier { transform: TileTransform::new(shape), exact: TileTransform::new(shape), shape, template }
     }
 
     /// Shape of the transformed tile.
@@ -79,25 +81,34 @@ impl<T: Real> Fourier<T> {
         self.transform.spectrum_len() * 2 * size_of::<T>()
     }
 
-    /// The spectrum of a template, divided by the transform's length.
-    pub fn prepare(&self, template: &[T]) -> Vec<Complex<T>> {
-        let mut scratch = self.scratch(1);
+    /// The spectrum of a template, divided by the transform's length: computed in f64 and rounded once. Taps that were rounded first would be wrong
+    /// by a constant where they are equal, which a constant image adds up.
+    pub fn prepare(&self, template: &[f64]) -> Vec<Complex<T>> {
         let [kd, kh, kw] = self.template;
         let [_, height, width] = self.shape;
+        let mut real = vec![0.0; self.samples()];
         for z in 0..kd {
             for y in 0..kh {
                 let from = (z * kh + y) * kw;
                 let to = (z * height + y) * width;
-                scratch.real[to..to + kw].copy_from_slice(&template[from..from + kw]);
+                real[to..to + kw].copy_from_slice(&template[from..from + kw]);
             }
         }
-        let mut spectrum = scratch.spectra.remove(0);
-        self.transform.forward(&mut scratch.real, [kd, kh], &mut spectrum, &mut scratch.work);
-        let factor = T::of(1.0 / self.samples() as f64);
-        for value in &mut spectrum {
-            *value = Complex::new(value.re * factor, value.im * factor);
+        let zero = Complex::new(0.0, 0.0);
+        let (mut spectrum, mut work) = (vec![zero; self.exact.spectrum_len()], vec![zero; self.exact.scratch_len()]);
+        self.exact.forward(&mut real, [kd, kh], &mut spectrum, &mut work);
+        let factor = 1.0 / self.samples() as f64;
+        let mut rounded = vec![Complex::new(T::of(0.0), T::of(0.0)); self.transform.spectrum_len()];
+        for (to, from) in self.transform.planes(&mut rounded).zip(self.exact.planes(&mut spectrum)) {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = Complex::new(T::of(from.re * factor), T::of(from.im * factor)));
         }
-        spectrum
+        rounded
+    }
+
+    /// The largest magnitude of a prepared template's spectrum: what a wave of amplitude 1 comes to at most.
+    pub fn wave(&self, spectrum: &[Complex<T>]) -> f64 {
+        let square = |value: &Complex<T>| value.re.to_f64().powi(2) + value.im.to_f64().powi(2);
+        spectrum.iter().fold(0.0f64, |most, value| most.max(square(value))).sqrt() * self.samples() as f64
     }
 
     /// Transforms a gathered tile, zeros where it has no samples, into a slot; `outputs` are those of the tile.
@@ -129,31 +140,32 @@ fn energy<T: Real>(values: &[Complex<T>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::doubt::{Library, Rounding};
+    use crate::cpu::doubt::{Figures, Library, Rounding};
     use crate::cpu::hard::{self, Ratios, noise};
 
-    /// The cross term of a whole tile of samples, in one type.
-    fn correlate<T: Real>(shape: [usize; 3], template: [usize; 3], input: &[f32], taps: &[f64]) -> (Vec<T>, f64) {
+    /// The cross term of a whole tile of samples, in one type, the mean square of all results and the largest magnitude of the template's spectrum.
+    fn correlate<T: Real>(shape: [usize; 3], template: [usize; 3], input: &[f32], taps: &[f64]) -> (Vec<T>, f64, f64) {
         let fourier = Fourier::<T>::new(shape, template);
         let outputs = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
-        let taps: Vec<T> = taps.iter().map(|&tap| T::of(tap)).collect();
         let input: Vec<T> = input.iter().map(|&value| T::of(value.into())).collect();
-        let (spectrum, mut scratch, mut out) = (fourier.prepare(&taps), fourier.scratch(1), vec![T::of(0.0); fourier.samples()]);
+        let (spectrum, mut scratch, mut out) = (fourier.prepare(taps), fourier.scratch(1), vec![T::of(0.0); fourier.samples()]);
         fourier.load(&input, outputs, 0, &mut scratch);
         fourier.run(0, &spectrum, &mut scratch, outputs, &mut out);
-        (out, scratch.results[0])
+        (out, scratch.results[0], fourier.wave(&spectrum))
     }
 
     /// As `planar.rs` has it, against the same transforms in f64.
     #[test]
     fn errors_stay_within_their_estimate() {
-        let shapes = [([1, 64, 64], [1, 9, 9]), ([1, 192, 320], [1, 32, 40]), ([1, 1, 5760], [1, 1, 500]), ([32, 32, 32], [5, 5, 5])];
+        let planes = [([1, 64, 64], [1, 9, 9]), ([1, 192, 320], [1, 32, 40]), ([1, 400, 400], [1, 200, 200])];
+        let others = [([1, 1, 5760], [1, 1, 500]), ([1, 1, 8192], [1, 1, 3000]), ([32, 32, 32], [5, 5, 5]), ([80, 80, 80], [40, 40, 40])];
+        let shapes = planes.into_iter().chain(others).collect::<Vec<_>>();
         let mut ratios = Ratios::default();
         for seed in 0.. {
             if seed > 0 && ratios.enough() {
                 break;
             }
-            for (shape, template) in shapes {
+            for &(shape, template) in &shapes {
                 errors_of(shape, template, 100 * seed, &mut ratios);
             }
         }
@@ -171,9 +183,10 @@ mod tests {
             let input: Vec<f32> = (0..len).map(|at| amplitude * image(at / row, at % row, tile())).collect();
             for smooth in [false, true] {
                 let taps = hard::template(template.iter().product(), smooth, noise(seed + kind as u64 + 50));
-                let (out, all) = correlate::<f32>(shape, template, &input, &taps);
-                let (expected, _) = correlate::<f64>(shape, template, &input, &taps);
-                let doubt = hard::doubt(&taps, Rounding::Fourier { len: len as f64, by: Library::RUSTFFT });
+                let (out, all, wave) = correlate::<f32>(shape, template, &input, &taps);
+                let (expected, ..) = correlate::<f64>(shape, template, &input, &taps);
+                let figures = Figures { wave, ..Figures::without_drift([&taps].into_iter()) };
+                let doubt = hard::doubt_of(taps.len(), &figures, Rounding::Fourier { len: len as f64, by: Library::RUSTFFT });
                 let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
                 let places = || {
                     let lines = (0..depth).flat_map(|z| (0..height).map(move |y| (z * shape[1] + y) * shape[2]));

@@ -202,10 +202,9 @@ impl OfLength for Prepare<'_> {
     #[inline(always)]
     fn run<S: Simd, const N: usize>(mut self, s: S) {
         let width = self.columns.halved.layout.template[1];
+        let mut left = 0.0;
         for (row, values) in self.samples.chunks_exact_mut(self.row).zip(self.template.chunks_exact(width)) {
-            for (sample, &value) in row.iter_mut().zip(values) {
-                *sample = value as f32;
-            }
+            left = balanced(values, &mut row[..values.len()], left);
         }
         self.columns.forward::<S, N>(s, self.samples, self.row, self.row);
         // Either transform has left everything doubled.
@@ -220,6 +219,29 @@ impl OfLength for Prepare<'_> {
             conjugate(s, re, im, scale);
         }
     }
+}
+
+/// Values that are rounded together, so that their sum stays what it was.
+const BALANCED: usize = 16;
+
+/// Rounds values so that their sum and what was left before stay what they are, but for what is returned. Of each sixteen the last takes what the
+/// others were rounded by: what equal values are rounded by is equal, and a constant image would add it up.
+#[inline(always)]
+fn balanced(values: &[f64], rounded: &mut [f32], mut left: f64) -> f64 {
+    for (values, rounded) in values.chunks(BALANCED).zip(rounded.chunks_mut(BALANCED)) {
+        let mut rest = 0.0;
+        for (to, &value) in rounded.iter_mut().zip(values) {
+            *to = value as f32;
+            rest += value - f64::from(*to);
+        }
+        let Some(last) = rounded.last_mut() else { continue };
+        let whole = f64::from(*last) + (rest + left);
+        *last = whole as f32;
+        left = whole - f64::from(*last);
+        // What is not finite has no rest.
+        left = if left.is_finite() { left } else { 0.0 };
+    }
+    left
 }
 
 /// The transform of a tile, times a template's, and back.
@@ -553,7 +575,7 @@ mod tests {
                 if seed > 0 && ratios.enough() {
                     break;
                 }
-                for layout in layouts().into_iter().filter(|layout| layout.length <= 128) {
+                for layout in layouts() {
                     errors_of(&layout, &isas, 100 * seed, &mut ratios);
                 }
             }
@@ -570,7 +592,7 @@ mod tests {
             let amplitude = hard::amplitude(seed + kind as u64);
             let mut tile = noise(seed + kind as u64 + 3);
             let input = gathered(layout, |y, x| amplitude * image(y, x, tile()));
-            let squares = hard::window_squares(&input, in_pitch.row, layout.template);
+            let energies = hard::window_energies(&input, in_pitch.row, layout.template);
             for shape in ["noise", "smooth", "bright"] {
                 let count = layout.template[0] * layout.template[1];
                 if count == 1 {
@@ -588,9 +610,12 @@ mod tests {
                 let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
                 let figure = scratch.figure;
                 let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
-                for (y, x) in places(layout) {
+                for (y, x) in places(layout).step_by(if layout.length > 128 { 10 } else { 1 }) {
                     let error = (f64::from(out[y * pitch.row + x]) - expected(layout, &input, &template, y, x)).abs();
-                    ratios.add(kind, error, limits, squares(y, x), || format!("{isas} {layout:?} {name}, {shape} template, at {y},{x}"));
+                    // Taps are rounded: that is in proportion to what varies in the panel.
+                    let of_taps = 5.0 * f64::from(f32::EPSILON) / 2.0 * energies(y, x).sqrt();
+                    let granted = 0.8e-5 * limits.0.sqrt() + of_taps;
+                    ratios.add_granted(kind, error, granted, || format!("{isas} {layout:?} {name}, {shape} template, at {y},{x}"));
                 }
             }
         }

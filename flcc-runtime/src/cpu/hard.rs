@@ -30,7 +30,7 @@ pub fn noise(seed: u64) -> impl FnMut() -> f32 {
 type Image = fn(usize, usize, f32) -> f32;
 
 /// Images by name; the first is nothing but noise.
-pub const IMAGES: [(&str, Image); 23] = [
+pub const IMAGES: [(&str, Image); 26] = [
     ("noise", |_, _, noise| noise),
     ("bytes", |_, _, noise| (noise * 255.0).floor()),
     ("a step", |_, x, noise| noise + if x > 70 { 50_000.0 } else { 0.0 }),
@@ -46,6 +46,9 @@ pub const IMAGES: [(&str, Image); 23] = [
     ("a bright column", |_, x, noise| if x == 41 { 1e4 } else { noise }),
     ("specks", |y, x, noise| if (y * 7919 + x * 104_729) % 1009 == 0 { 1e4 } else { noise }),
     ("a wave of period 2", |y, x, noise| noise + 1e3 * wave(x + y, 2)),
+    ("a wave of period 2 along rows", |_, x, noise| noise + 1e3 * wave(x, 2)),
+    ("a wave of period 2 down columns", |y, _, noise| noise + 1e3 * wave(y, 2)),
+    ("a wave of period 4 along rows", |_, x, noise| noise + 1e3 * wave(x, 4)),
     ("a wave of period 8", |y, x, noise| noise + 1e3 * wave(x + 2 * y, 8)),
     ("a wave of period 64", |_, x, noise| noise + 1e3 * wave(x, 64)),
     ("two levels", |y, x, _| (mixed(y, x) % 2) as f32),
@@ -148,16 +151,30 @@ impl Ratios {
 }
 
 /// `f(y, x)`: the sum of squares of the window of samples at `(y, x)`, from a summed-area table.
-pub fn window_squares(input: &[f32], row: usize, [height, width]: [usize; 2]) -> impl Fn(usize, usize) -> f64 {
-    let rows = input.len() / row;
-    let mut sums = vec![0.0; (rows + 1) * (row + 1)];
-    for y in 0..rows {
-        let mut along = 0.0;
-        for x in 0..row {
-            along += f64::from(input[y * row + x]).powi(2);
-            sums[(y + 1) * (row + 1) + x + 1] = sums[y * (row + 1) + x + 1] + along;
+pub fn window_squares(input: &[f32], row: usize, window: [usize; 2]) -> impl Fn(usize, usize) -> f64 {
+    let sums = window_sums(input.iter().map(|&value| f64::from(value).powi(2)), row, window);
+    move |y, x| sums(y, x).max(0.0)
+}
+
+/// The same of what varies in the window.
+pub fn window_energies(input: &[f32], row: usize, window: [usize; 2]) -> impl Fn(usize, usize) -> f64 {
+    let (squares, count) = (window_squares(input, row, window), (window[0] * window[1]) as f64);
+    let sums = window_sums(input.iter().map(|&value| f64::from(value)), row, window);
+    move |y, x| (squares(y, x) - sums(y, x).powi(2) / count).max(0.0)
+}
+
+/// `f(y, x)`: the sum of a window of values at `(y, x)`.
+fn window_sums(values: impl Iterator<Item = f64>, row: usize, [height, width]: [usize; 2]) -> impl Fn(usize, usize) -> f64 {
+    let mut sums = vec![0.0; row + 1];
+    let mut along = 0.0;
+    for (index, value) in values.enumerate() {
+        if index % row == 0 {
+            along = 0.0;
+            sums.push(0.0);
         }
+        along += value;
+        sums.push(sums[sums.len() - (row + 1)] + along);
     }
     let at = move |y: usize, x: usize| sums[y * (row + 1) + x];
-    move |y, x| (at(y + height, x + width) - at(y, x + width) - at(y + height, x) + at(y, x)).max(0.0)
+    move |y, x| at(y + height, x + width) - at(y, x + width) - at(y + height, x) + at(y, x)
 }

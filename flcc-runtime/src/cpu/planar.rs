@@ -265,6 +265,12 @@ impl Planar {
         self.planes(|_, across, down| turned[across * n + down].conj() * scale)
     }
 
+    /// The largest magnitude of a prepared template's spectrum: what a wave of amplitude 1 comes to at most.
+    pub fn wave(&self, template: &Planes) -> f64 {
+        let squares = template.re.iter().zip(template.im.iter()).map(|(re, im)| f64::from(*re).powi(2) + f64::from(*im).powi(2));
+        squares.fold(0.0, f64::max).sqrt() * (self.layout.length * self.layout.length) as f64
+    }
+
     /// The cross term of the first `outputs` (height and width) of a tile, and a figure for each of its pairs.
     ///
     /// Rows of `out` are written up to the next vector past `outputs`; of a line, up to the next row of the transform.
@@ -826,7 +832,7 @@ pub(super) fn first_back<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::doubt::Rounding;
+    use crate::cpu::doubt::{Figures, Rounding};
     use crate::cpu::hard::{self, Ratios, noise, sets};
     use crate::cpu::transform::TileTransform;
 
@@ -982,8 +988,11 @@ mod tests {
             for smooth in [false, true] {
                 let template = hard::template(layout.template[0] * layout.template[1], smooth, noise(seed + kind as u64 + 50));
                 let expected = expected(layout, &input, &template);
-                planar.run(ground(layout, &input, &mut out), &planar.prepare(&template), &mut scratch, layout.tile());
-                let doubt = hard::doubt(&template, Rounding::Planar { len: (layout.length * layout.length) as f64 });
+                let spectrum = planar.prepare(&template);
+                planar.run(ground(layout, &input, &mut out), &spectrum, &mut scratch, layout.tile());
+                let figures = Figures { wave: planar.wave(&spectrum), ..Figures::without_drift([&template].into_iter()) };
+                let rounding = Rounding::Planar { len: (layout.length * layout.length) as f64 };
+                let doubt = hard::doubt_of(template.len(), &figures, rounding);
                 let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
                 let [height, width] = layout.tile();
                 for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {

@@ -611,7 +611,7 @@ impl<T: Real> TileContext<T> {
         if let Some(coarse) = &self.coarse {
             let coarse::Split { coarse: heights, fine } = coarse.split(&template.checked.values[0]);
             let prepared = self.prepare(&fine, weights)?;
-            let judged = self.judged([Cow::Borrowed(&fine[..])].into_iter(), 0.0, weights);
+            let judged = self.judged([Cow::Borrowed(&fine[..])].into_iter(), std::slice::from_ref(&prepared), weights);
             template.parts = Some(Parts { whole: coarse.padded(&template.checked.values[0]), heights, fine: prepared, judged });
         }
         Ok(template)
@@ -661,13 +661,14 @@ impl<T: Real> TileContext<T> {
             }
             (..) => *prepared = channels.clone().map(|values| self.prepare(&values, weights)).collect::<Result<_, _>>()?,
         }
-        let terms: usize = prepared.iter().map(|prepared| if let Prepared::Lines(lines) = prepared { lines.len() } else { 0 }).sum();
-        *judged = self.judged(channels, terms as f64, weights);
+        *judged = self.judged(channels, prepared, weights);
         Ok(())
     }
 
-    /// What cross terms with a template's channels leave in doubt; the separable method has so many terms.
-    fn judged<'a>(&self, channels: impl Iterator<Item = Cow<'a, [f64]>> + Clone, terms: f64, weights: &Weights) -> Judged {
+    /// What cross terms with a template's channels leave in doubt, by what was prepared of them.
+    fn judged<'a>(&self, channels: impl Iterator<Item = Cow<'a, [f64]>> + Clone, prepared: &[Prepared<T>], weights: &Weights) -> Judged {
+        let lines = prepared.iter().map(|prepared| if let Prepared::Lines(lines) = prepared { lines.len() } else { 0 });
+        let terms = lines.sum::<usize>() as f64;
         let model = Model {
             measure: self.scheme.measure,
             promise: self.scheme.promise,
@@ -694,6 +695,15 @@ impl<T: Real> TileContext<T> {
         };
         let figures = match &self.engine {
             Engine::Direct(direct) => direct.figures(channels),
+            Engine::Fourier(_) | Engine::Planar(_) => {
+                let wave = |prepared: &Prepared<T>| match (&self.engine, prepared) {
+                    (Engine::Fourier(fourier), Prepared::Spectrum(spectrum)) => fourier.wave(spectrum),
+                    (Engine::Planar(planar), Prepared::Planes(spectrum)) => planar.wave(spectrum),
+                    _ => 0.0,
+                };
+                let wave = prepared.iter().map(|prepared| wave(prepared).powi(2)).sum::<f64>().sqrt();
+                Figures { wave, ..Figures::without_drift(channels) }
+            }
             _ => Figures::without_drift(channels),
         };
         let floor = model.floor(&figures, T::SMALLEST, matches!(self.fused, Some(Fused::Normalised(_))));
@@ -701,10 +711,9 @@ impl<T: Real> TileContext<T> {
     }
 
     fn prepare(&self, values: &[f64], weights: &Weights) -> Result<Prepared<T>, factor::FactorError> {
-        let rounded = || values.iter().map(|&value| T::of(value)).collect::<Vec<T>>();
         Ok(match &self.engine {
             Engine::Direct(direct) => Prepared::Samples(direct.prepare(values, weights.values.as_deref())),
-            Engine::Fourier(fourier) => Prepared::Spectrum(fourier.prepare(&rounded())),
+            Engine::Fourier(fourier) => Prepared::Spectrum(fourier.prepare(values)),
             Engine::Planar(planar) => Prepared::Planes(planar.prepare(values)),
             Engine::Layered(layered) => Prepared::Layers(layered.prepare(values)),
             Engine::Halved(halved) => {

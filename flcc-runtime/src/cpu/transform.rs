@@ -256,7 +256,7 @@ impl<T: Sample> TileTransform<T> {
     }
 
     /// The planes of a spectrum without what lies between them.
-    fn planes<'a>(&self, spectrum: &'a mut [Complex<T>]) -> impl Iterator<Item = &'a mut [Complex<T>]> + use<'a, T> {
+    pub(super) fn planes<'a>(&self, spectrum: &'a mut [Complex<T>]) -> impl Iterator<Item = &'a mut [Complex<T>]> + use<'a, T> {
         let plane = self.depth * self.height;
         spectrum.chunks_mut(self.plane_stride).map(move |chunk| &mut chunk[..plane])
     }
