@@ -106,7 +106,7 @@ impl<T: Real> Direct<T> {
 
     /// How its sums are rounded, of templates that [`Direct::prepare`] gave.
     pub fn rounding(&self) -> Rounding {
-        Rounding::Blocks { fused: self.kernel.kernel().isa != Isa::Portable }
+        Rounding::Direct { fused: self.kernel.kernel().isa != Isa::Portable }
     }
 
     /// A template of these values; a kernel of absolute differences takes them with weights.
@@ -137,7 +137,7 @@ impl<T: Real> Direct<T> {
 
     /// What the rounding of a cross term with these channels of a template depends on.
     pub fn figures<'a>(&self, channels: impl Iterator<Item = Cow<'a, [f64]>> + Clone) -> Figures {
-        let mut figures = Figures::without_drift(channels.clone());
+        let mut figures = Figures::of(channels.clone());
         let (mut varying, mut constant) = (0.0, 0.0);
         for taps in channels.map(|values| self.ordered(values)) {
             let order = self.order(&taps);

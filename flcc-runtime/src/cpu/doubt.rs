@@ -20,33 +20,17 @@ pub struct Promise {
 pub struct Figures {
     /// Norm of the values over all channels.
     pub norm: f64,
-    /// Root mean square of the partial sums of the values: how a constant part of a panel adds up before it cancels.
-    pub drift: f64,
     /// Largest magnitude of the values.
     pub largest: f64,
-    /// Of a sum in blocks: the norm of the values, each times the roundings that its product goes through.
+    /// Of a direct sum: the norm of the values, each times the roundings that its product goes through.
     pub varying: f64,
-    /// Of a sum in blocks: the sum of the magnitudes of the values' partial sums, over the root of their number.
+    /// Of a direct sum: the sum of the magnitudes of the values' partial sums, over the root of their number.
     pub constant: f64,
 }
 
 impl Figures {
-    /// The figures of a template's values, channel by channel.
-    pub fn of(channels: impl Iterator<Item = impl AsRef<[f64]>> + Clone) -> Figures {
-        let mut drift = 0.0;
-        for values in channels.clone() {
-            let mut partial = 0.0;
-            let partials = values.as_ref().iter().map(|value| {
-                partial += value;
-                partial * partial
-            });
-            drift += partials.sum::<f64>() / values.as_ref().len() as f64;
-        }
-        Figures { drift: drift.sqrt(), ..Figures::without_drift(channels) }
-    }
-
-    /// The same for a cross term that does not depend on the drift, which takes longest.
-    pub fn without_drift(channels: impl Iterator<Item = impl AsRef<[f64]>>) -> Figures {
+    /// The figures of a template's values, channel by channel, but for what a direct sum depends on.
+    pub fn of(channels: impl Iterator<Item = impl AsRef<[f64]>>) -> Figures {
         let (mut squares, mut most) = (0.0, 0.0f64);
         isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
             for values in channels {
@@ -61,15 +45,8 @@ impl Figures {
 /// How a cross term is rounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rounding {
-    /// One product after the other.
+    /// Directly, in runs of products (`flcc_core::runs`), of taps that were rounded so that their sum stayed what it was (`direct::rounded`).
     Direct {
-        /// The template's values were rounded so that their sum stayed what it was (`direct::rounded`).
-        balanced: bool,
-        /// Products are added as they are, not rounded before.
-        fused: bool,
-    },
-    /// In blocks of products (`flcc_core::blocks`), of taps that were rounded so that their sum stayed what it was (`direct::rounded`).
-    Blocks {
         /// Products are added as they are, not rounded before.
         fused: bool,
     },
@@ -124,7 +101,7 @@ impl Rounding {
     /// the smallest that the type has: for values of norm 1, in units of such a number.
     fn faint(&self, taps: f64) -> f64 {
         match *self {
-            Rounding::Direct { .. } | Rounding::Blocks { .. } => taps,
+            Rounding::Direct { .. } => taps,
             // What the first line of a term loses is spread by the others.
             Rounding::Separable { terms, lines, .. } => terms * lines * taps.sqrt(),
             // Four at each butterfly: there, in the product with a spectrum that is nowhere above the sum of the values, and back.
@@ -217,24 +194,12 @@ impl Model<'_> {
         // Error of the cross term: `of_square * sqrt(ii) + of_energy * sqrt(energy)`, and what depends on the tile.
         let (mut of_tile, mut of_result, mut of_peak, mut of_energy) = (0.0, 0.0, 0.0, 0.0);
         let of_square = match self.rounding {
-            Rounding::Blocks { fused } => {
+            Rounding::Direct { fused } => {
                 // The worst case, of whatever samples: a sample is rounded once, a tap by at most two roundoffs of its neighbours.
                 let products = if fused { 0.0 } else { template.norm };
                 of_energy = u * (template.varying + 2.0 * template.norm + products);
                 let centred = u * (template.constant + template.norm + template.largest / self.taps.sqrt() + products);
                 if self.measure == Measure::Zncc { centred } else { u * template.norm }
-            }
-            Rounding::Direct { .. } if worst => self.taps * u * template.norm,
-            // Taps are rounded, and products where they are not fused.
-            Rounding::Direct { balanced: false, .. } => {
-                of_energy = sigma * u * template.norm * (self.taps / 3.0).sqrt();
-                sigma * u * template.drift.hypot(2f64.sqrt() * template.largest)
-            }
-            Rounding::Direct { balanced: true, fused } => {
-                // The constant part meets the sum of what taps were rounded by, at most half a unit of one tap, and products of its size.
-                of_energy = sigma * u * template.norm * (self.taps / 3.0 + 3.0).sqrt();
-                let products = if fused { 0.0 } else { template.norm / self.taps.sqrt() };
-                sigma * u * template.drift.hypot(products) + u * template.largest / self.taps.sqrt()
             }
             Rounding::Separable { terms, chain, .. } => {
                 // The worst case: the norms of the terms add up to the root of their number times the template's at most.

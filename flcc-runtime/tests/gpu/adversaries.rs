@@ -155,7 +155,7 @@ fn judge(spec: &Spec, kernel: &KernelKey, image: &[f32], template: &[f32], got: 
         rounding: Rounding::Fourier { len: len as f64, by: Library::CUFFT },
         weights: None,
     };
-    let figures = Figures::without_drift([&taps].into_iter());
+    let figures = Figures::of([&taps].into_iter());
     let doubt: Doubt = model.doubt(&figures);
     let ([_, height, width], [_, rows, columns]) = (spec.image().padded(), spec.out_shape().padded());
     let transforms = Fourier::<f64>::new(shape, spec.template().padded());
