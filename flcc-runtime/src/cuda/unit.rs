@@ -4,7 +4,6 @@
 //! buffers of its own, and its results are taken out of the slot later. What a tile computes depends on the tile alone, so
 //! neither batches nor groups change a bit.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use flcc_core::dtype::DType;
@@ -1005,6 +1004,8 @@ impl Slot {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
     use crate::cpu::direct::{self, Direct};
     use crate::cpu::hard;
