@@ -10,6 +10,8 @@ mod adversaries;
 mod common;
 #[path = "gpu/failing.rs"]
 mod failing;
+#[path = "gpu/found.rs"]
+mod found;
 #[path = "gpu/memory.rs"]
 mod memory;
 
@@ -213,6 +215,8 @@ fn a_hard_image_is_computed_as_the_oracle_does() {
         "zncc:f64:60x70*7x9:same,wrap",
         "zncc:f32:12x20x30*3x3x3:valid",
         "ncc:f32:60x70*6x8:valid,mask01",
+        "zncc:f32:40x50*6x7:same,reflect,channels=3",
+        "zncc:f64:40x50*7x9:valid,maskw,channels=2",
         "nssd:f32:60x70*5x5:full,constant(2.5)",
         "ssd:f32>f64:60x70*7x7:valid",
     ] {

@@ -261,9 +261,12 @@ fn cufft_errs_by_less_than_it_is_granted() {
 }
 
 /// Scores of hard images: sizes where each engine is the one that is taken, and others.
-const SCORES: [&str; 11] = [
+const SCORES: [&str; 14] = [
     "zncc:f32:900x700*8x8:valid",
     "zncc:f32:2000x2000*16x16:valid",
+    "zncc:f32:900x800*32x32:valid",
+    "zncc:f32:50x90x100*8x8x8:valid",
+    "zncc:f64:40x80x90*8x8x8:valid",
     "zncc:f32:1200x1300*48x48:valid",
     "zncc:f32:400000*100:valid",
     "zncc:f32:60x100x100*5x5x5:valid",
