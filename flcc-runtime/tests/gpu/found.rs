@@ -91,7 +91,7 @@ fn sums_of_saturated_samples_are_within_the_conventions() {
             let mut problem = Problem::new(text, start);
             let mut seed = Seed(start ^ period as u64);
             let amplitudes = [1.0 + seed.unit(), 1.0 + seed.unit()];
-            let blocks = |at: usize, amplitude: f64| if at / period % 2 == 0 { amplitude } else { -amplitude };
+            let blocks = |at: usize, amplitude: f64| if (at / period).is_multiple_of(2) { amplitude } else { -amplitude };
             let saturated = |count: usize, amplitude: f64| Pixels::F64((0..count).map(|at| blocks(at, amplitude)).collect());
             let (samples, taps) = (problem.spec.image().len(), problem.spec.template().len());
             let mut all = Vec::new();
