@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use flcc_core::runs::Together;
+
 use crate::banner::COMMAND;
 use crate::context;
-use crate::matrix::Kernel;
+use crate::matrix::{Kernel, RUN};
 
 pub(crate) fn text(kernels: &[&Kernel]) -> String {
     let mut text =
@@ -25,6 +27,10 @@ pub(crate) fn text(kernels: &[&Kernel]) -> String {
         writeln!(text, "        block: {:?},", kernel.block).unwrap();
         writeln!(text, "        taps_stride: {:?},", kernel.taps_stride()).unwrap();
         writeln!(text, "        shared: {},", context::shared(kernel)).unwrap();
+        let (run, rows, planes) = kernel.together().map_or((RUN, 0, false), |Together { run, rows, planes }| (run, rows, planes));
+        writeln!(text, "        run: {run},").unwrap();
+        writeln!(text, "        rows: {rows},").unwrap();
+        writeln!(text, "        planes: {planes},").unwrap();
         writeln!(text, "        chunk: {:?},", kernel.sides.is_empty().then(|| kernel.chunk())).unwrap();
         writeln!(text, "    }},").unwrap();
     }

@@ -1,6 +1,6 @@
 // Compares a kernel with a plain loop that adds the same products in the same order: every bit must agree.
 // Included after the kernel's source; the test defines KERNEL, OP, DEPTH, HEIGHT, WIDTH (0: any size), TAPS_STRIDE, CHUNK_H, CHUNK_W,
-// RUN_OF_ANY, and of a listed size TOGETHER_RUN, TOGETHER_ROWS, TOGETHER_PLANES.
+// RUN_OF_ANY, MOST_ROUNDINGS, and of a listed size TOGETHER_RUN, TOGETHER_ROWS, TOGETHER_PLANES.
 #include "samples.h"
 
 #define CORR 0
@@ -80,8 +80,7 @@ static void plain(Sum (&sums)[3], const Case& c, const Pixel* from, const FlccCr
     adder.end_run();
     adder.end_subtotal();
     sums[number] = adder.total.value;
-    // What the conventions grant, less one rounding for a sample and one for a tap.
-    if (adder.total.roundings > 14 + (int)std::sqrt((double)all)) {
+    if (adder.total.roundings > MOST_ROUNDINGS) {
       std::printf("%d roundings of %d products follow each other\n", adder.total.roundings, all);
       std::exit(1);
     }

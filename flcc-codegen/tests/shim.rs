@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use flcc_codegen::matrix::{RUN, TYPES, Together};
+use flcc_codegen::matrix::{RUN, TYPES};
 use flcc_codegen::{Kernel, Matrix, Op, render};
 use flcc_core::dtype::DType;
+use flcc_core::runs::Together;
 
 /// Whether there is a compiler. Absence is printed; FLCC_REQUIRE=cxx makes it a failure.
 fn compiler_present() -> bool {
@@ -38,7 +39,6 @@ const INTEGERS: &str = "integers";
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{case}", kernel.name()));
     fs::create_dir_all(&folder).unwrap();
-    let [depth, height, width] = kernel.size().unwrap_or([0; 3]);
     if kernel.op == Op::Zncc {
         let dtype = match kernel.dtype {
             DType::F64 if case == INTEGERS => "#define FLCC_REAL 3\n#define FLCC_PIXEL 1\n#define FLCC_INTEGERS 1\n",
@@ -54,18 +54,26 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
         );
         return compile_and_run(&folder, &program);
     }
-    let Together { run, rows, planes } = kernel.together().unwrap_or_default();
+    compile_and_run(&folder, &sums(kernel, source, kernel))
+}
+
+/// A program that checks the sums of `source`, a cross term of the kernel `corr`, which are to be taken together as `as_kernel` takes them.
+fn sums(corr: &Kernel, source: &str, as_kernel: &Kernel) -> String {
+    let [depth, height, width] = corr.size().unwrap_or([0; 3]);
+    let Together { run, rows, planes } = as_kernel.together().unwrap_or_default();
+    // Of a kernel for any size: what the conventions grant, less one rounding for a sample and one for a tap.
+    let most = as_kernel.size().map_or("14 + (int)std::sqrt((double)all)".into(), |size| as_kernel.chain(size).to_string());
     let together = format!("#define TOGETHER_RUN {run}\n#define TOGETHER_ROWS {rows}\n#define TOGETHER_PLANES {}\n", u8::from(planes));
-    let program = format!(
+    let together = format!("{together}#define MOST_ROUNDINGS {most}\n");
+    format!(
         "#include \"shim.h\"\n{source}\n{together}#define RUN_OF_ANY {RUN}\n#define KERNEL {}\n#define OP {}\n#define DEPTH {depth}\n#define HEIGHT {height}\n\
          #define WIDTH {width}\n#define TAPS_STRIDE {}\n{}#include \"check.h\"\n",
-        kernel.name(),
-        kernel.op.name().to_uppercase(),
-        kernel.taps_stride().unwrap_or(0),
+        corr.name(),
+        corr.op.name().to_uppercase(),
+        corr.taps_stride().unwrap_or(0),
         // A listed kernel has one chunk; the others have their own constants of these names.
         if width > 0 { format!("#define CHUNK_H {height}\n#define CHUNK_W {width}\n") } else { String::new() },
-    );
-    compile_and_run(&folder, &program)
+    )
 }
 
 fn compile_and_run(folder: &Path, program: &str) -> Output {
@@ -250,6 +258,27 @@ fn a_longer_sum_is_found() {
     check_broken("corr_f32_33_b128x1", "run", "constexpr int RUN = 16;", "constexpr int RUN = 32;");
     check_broken("corr_f32_any_b32x8", "any", "if (taken + count > RUN)", "if (taken + count > 2 * RUN)");
     check_broken("sad_f64_any_b16x8", "side", "++runs == side", "++runs == side + 1");
+}
+
+/// The cross term's source for scores in f64, with its own kernel in spite of `FLCC_FUSED`, adds up as `Kernel::chain` says.
+#[test]
+fn scores_in_f64_add_up_as_they_are_said_to() {
+    if compiler_present() {
+        for size in ["33_b128x1", "11x11_b16x8", "17x17_b16x8", "32x32_b16x8", "4x4x4_b16x8", "5x5x5_b16x8"] {
+            let ((corr, source), (scores, _)) = (kernel(&format!("corr_f64_{size}")), kernel(&format!("zncc_f64_{size}")));
+            let own = "#ifndef FLCC_FUSED  // else the kernel";
+            assert!(source.contains(own));
+            let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-sums", scores.name()));
+            fs::create_dir_all(&folder).unwrap();
+            let source = format!("#define FLCC_FUSED\n{}", source.replace(own, "#if 1  // the kernel"));
+            let output = compile_and_run(&folder, &sums(&corr, &source, &scores));
+            assert!(output.status.success(), "{size}: {}", String::from_utf8_lossy(&output.stdout));
+            if scores.together() != corr.together() {
+                let output = compile_and_run(&folder, &sums(&corr, &source, &corr));
+                assert!(!output.status.success(), "{size}: scores are said to add up as the cross term does");
+            }
+        }
+    }
 }
 
 #[test]

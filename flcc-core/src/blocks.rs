@@ -6,8 +6,10 @@
 //! `u Σ m_j |P_j t_j| <= u |P| √(Σ (m_j t_j)²)`, whatever the samples; that is to be within what the conventions grant, `(16 + √n) u |P| |t|`.
 //!
 //! [`Blocks::strict`] keeps every `m_j` below that, so it serves every template. [`Blocks::even`] has fewer blocks and serves templates whose
-//! taps are spread about evenly, which is asked of each of them ([`Blocks::serve`]). Kernels on CPUs and GPUs follow both, and so does the
-//! error model.
+//! taps are spread about evenly, which is asked of each of them ([`Blocks::serve`]). Kernels on CPUs follow both; those on GPUs have runs of
+//! their own (`runs.rs`), and the error model takes either.
+
+use crate::runs::{self, Run};
 
 /// Longest piece of a row: a longer row of taps is cut.
 const LONGEST: usize = 32;
@@ -131,17 +133,15 @@ impl Blocks {
         block + subtotal + sum - 2
     }
 
+    /// The same as runs.
+    pub fn runs(&self, template: [usize; 3]) -> impl Iterator<Item = Run> + use<> {
+        let blocks = self.blocks;
+        self.lengths(template).enumerate().map(move |(number, products)| Run { products, ends: (number + 1).is_multiple_of(blocks) })
+    }
+
     /// How many roundings each product goes through, in order, that of the product included.
-    pub fn roundings(&self, template: [usize; 3]) -> impl Iterator<Item = u32> + use<> {
-        let (count, blocks) = (self.count(template), self.blocks);
-        // The first of several is taken as it is, the others are added to it.
-        let after = |place: usize, count: usize| if count == 1 { 0 } else { count - place.max(1) };
-        self.lengths(template).enumerate().flat_map(move |(number, length)| {
-            let (subtotal, place) = (number / blocks, number % blocks);
-            let of_subtotal = blocks.min(count - subtotal * blocks);
-            let later = after(place, of_subtotal) + after(subtotal, count.div_ceil(blocks));
-            (1..=length).rev().map(move |inside| (inside + later) as u32)
-        })
+    pub fn roundings(&self, template: [usize; 3]) -> Vec<u32> {
+        runs::roundings(&self.runs(template).collect::<Vec<_>>())
     }
 
     /// Products of the longest block, blocks of a subtotal, and subtotals.
@@ -207,7 +207,7 @@ mod tests {
     fn no_product_goes_through_more_roundings_than_are_granted() {
         for template in shapes() {
             let (strict, n) = (Blocks::strict(template), template.iter().product::<usize>());
-            let longest = strict.roundings(template).max().unwrap() as usize;
+            let longest = strict.roundings(template).into_iter().max().unwrap() as usize;
             assert!(longest <= strict.chain(template), "{strict:?} of {template:?}: {longest}");
             assert!(strict.chain(template) <= granted(n), "{strict:?} of {template:?}: {}", strict.chain(template));
         }
@@ -219,7 +219,7 @@ mod tests {
             let n = template.iter().product::<usize>();
             assert_eq!(blocks.lengths(template).sum::<usize>(), n, "{blocks:?} of {template:?}");
             assert_eq!(blocks.lengths(template).count(), blocks.count(template), "{blocks:?} of {template:?}");
-            assert_eq!(blocks.roundings(template).count(), n, "{blocks:?} of {template:?}");
+            assert_eq!(blocks.roundings(template).len(), n, "{blocks:?} of {template:?}");
         }
     }
 

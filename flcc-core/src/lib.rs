@@ -14,6 +14,7 @@ pub mod measure;
 pub mod op;
 pub mod peaks;
 pub mod reference;
+pub mod runs;
 pub mod score;
 pub mod shape;
 pub mod sizes;

@@ -235,7 +235,7 @@ fn specialisations() -> Vec<(Part, BTreeSet<Vec<String>>)> {
         }
     };
     let types = ["u8", "u16", "f32", "f64"];
-    // Listed and not, more than 400 taps, and enough for sums of 16-bit samples to need 128 bits.
+    // Listed and not, more taps than nssd takes in f32, and enough for sums of 16-bit samples to need 128 bits.
     for size in ["7x7", "5x9", "20x25", "200x210"] {
         for (image, template) in types.into_iter().flat_map(|image| types.map(|template| (image, template))) {
             for op in ["corr", "ncc", "zncc", "ssd", "nssd", "sad"] {

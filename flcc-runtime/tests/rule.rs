@@ -1,10 +1,13 @@
-//! The rule of doubt stands twice, in Rust and in a kernel: random figures of tiles lead to the same thresholds by both.
+//! What stands twice, in Rust and in a kernel: by the rule of doubt random figures of tiles lead to the same thresholds, and panels in doubt to the
+//! same scores.
 //!
-//! The kernel runs on the CPU, through flcc-codegen's shim.h and the system's C++ compiler. Without one the test says so and passes, unless
+//! The kernels run on the CPU, through flcc-codegen's shim.h and the system's C++ compiler. Without one the tests say so and pass, unless
 //! FLCC_REQUIRE names `cxx`.
 #![cfg(feature = "cuda")]
 
 mod common;
+#[path = "rule/repair.rs"]
+mod repair;
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,6 +41,23 @@ int main(int, char** arguments) {
   return 0;
 }
 "#;
+
+/// The folder in which a program of the pipeline is compiled, with what stands before its source and after it; `None` without a compiler.
+fn compiled(name: &str, before: &str, after: &str) -> Option<PathBuf> {
+    if !Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        absent("cxx", "g++");
+        return None;
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).unwrap();
+    let [text, program] = ["run.cpp", "run"].map(|name| folder.join(name));
+    fs::write(&text, format!("#include \"shim.h\"\n{before}{}{after}", flcc_generated::PIPELINE)).unwrap();
+    let shim = concat!(env!("CARGO_MANIFEST_DIR"), "/../flcc-codegen/tests");
+    let flags = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-I", shim, "-o"];
+    let compiled = Command::new("g++").args(flags).arg(&program).arg(&text).output().unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    Some(folder)
+}
 
 /// A number of any size, now and then 0.
 fn any_size(seed: &mut Seed) -> f64 {
@@ -73,19 +93,10 @@ struct Tile {
 
 #[test]
 fn the_kernel_of_doubt_has_the_rule_of_the_cpu() {
-    if !Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return absent("cxx", "g++");
-    }
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("rule");
-    fs::create_dir_all(&folder).unwrap();
-    let [text, program, numbers] = ["run.cpp", "run", "numbers"].map(|name| folder.join(name));
-    let source = flcc_generated::PIPELINE;
-    fs::write(&text, format!("#include \"shim.h\"\n#define FLCC_MEASURE FLCC_ZNCC\n{source}constexpr int TILES = {TILES};\n{PROGRAM}"))
-        .unwrap();
-    let shim = concat!(env!("CARGO_MANIFEST_DIR"), "/../flcc-codegen/tests");
-    let flags = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-I", shim, "-o"];
-    let compiled = Command::new("g++").args(flags).arg(&program).arg(&text).output().unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let Some(folder) = compiled("rule", &format!("#define FLCC_MEASURE FLCC_ZNCC\nconstexpr int TILES = {TILES};\n"), PROGRAM) else {
+        return;
+    };
+    let [program, numbers] = ["run", "numbers"].map(|name| folder.join(name));
 
     let mut seed = Seed(3);
     let templates = templates(&mut seed);

@@ -31,6 +31,12 @@ pub struct Entry {
     pub taps_stride: Option<usize>,
     /// Bytes of dynamic shared memory of a block.
     pub shared: usize,
+    /// Products that are added up before their sum goes on, those of a row in a kernel for a listed size; 0: all are, one after the other.
+    pub run: usize,
+    /// Rows of a plane whose sums make a subtotal; 0: all of a plane.
+    pub rows: usize,
+    /// A plane's sums make a subtotal.
+    pub planes: bool,
     /// Rows and columns of taps that a kernel for any size holds at once. Where they hold the template's, it can be compiled with its
     /// sides as constants `FLCC_TD`, `FLCC_TH` and `FLCC_TW`.
     pub chunk: Option<[usize; 2]>,

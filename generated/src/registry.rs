@@ -15,6 +15,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(10),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -29,6 +32,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(10),
         shared: 0,
+        run: 10,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -43,6 +49,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(11),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -57,6 +66,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(11),
         shared: 0,
+        run: 11,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -71,6 +83,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -85,6 +100,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(12),
         shared: 0,
+        run: 12,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -99,6 +117,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(13),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -113,6 +134,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(13),
         shared: 0,
+        run: 13,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -127,6 +151,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(14),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -141,6 +168,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(14),
         shared: 0,
+        run: 14,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -155,6 +185,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(15),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -169,6 +202,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(15),
         shared: 0,
+        run: 15,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -183,6 +219,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -197,6 +236,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(16),
         shared: 0,
+        run: 16,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -211,6 +253,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(17),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -225,6 +270,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(17),
         shared: 0,
+        run: 17,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -239,6 +287,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(18),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -253,6 +304,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(18),
         shared: 0,
+        run: 18,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -267,6 +321,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(19),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -281,6 +338,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(19),
         shared: 0,
+        run: 19,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -295,6 +355,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -309,6 +372,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(20),
         shared: 0,
+        run: 20,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -323,6 +389,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(21),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -337,6 +406,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(21),
         shared: 0,
+        run: 21,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -351,6 +423,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(22),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -365,6 +440,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(22),
         shared: 0,
+        run: 22,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -379,6 +457,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(23),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -393,6 +474,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(23),
         shared: 0,
+        run: 23,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -407,6 +491,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -421,6 +508,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(24),
         shared: 0,
+        run: 24,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -435,6 +525,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(25),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -449,6 +542,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(25),
         shared: 0,
+        run: 25,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -463,6 +559,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(26),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -477,6 +576,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(26),
         shared: 0,
+        run: 26,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -491,6 +593,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(27),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -505,6 +610,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(27),
         shared: 0,
+        run: 27,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -519,6 +627,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -533,6 +644,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(28),
         shared: 0,
+        run: 28,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -547,6 +661,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(29),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -561,6 +678,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(29),
         shared: 0,
+        run: 29,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -575,6 +695,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(2),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -589,6 +712,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(2),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -603,6 +729,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(2),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -617,6 +746,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(30),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -631,6 +763,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(30),
         shared: 0,
+        run: 30,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -645,6 +780,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(31),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -659,6 +797,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(31),
         shared: 0,
+        run: 31,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -673,6 +814,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -687,6 +831,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(32),
         shared: 0,
+        run: 32,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -701,6 +848,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(33),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -715,6 +865,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(34),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -729,6 +882,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(35),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -743,6 +899,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -757,6 +916,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(37),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -771,6 +933,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(38),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -785,6 +950,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(39),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -799,6 +967,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(3),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -813,6 +984,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(3),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -827,6 +1001,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(3),
         shared: 0,
+        run: 3,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -841,6 +1018,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -855,6 +1035,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(41),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -869,6 +1052,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(42),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -883,6 +1069,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(43),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -897,6 +1086,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -911,6 +1103,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(45),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -925,6 +1120,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(46),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -939,6 +1137,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(47),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -953,6 +1154,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -967,6 +1171,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(49),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -981,6 +1188,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -995,6 +1205,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1009,6 +1222,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        run: 4,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1023,6 +1239,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(50),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1037,6 +1256,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(51),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1051,6 +1273,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1065,6 +1290,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(53),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1079,6 +1307,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(54),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1093,6 +1324,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(55),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1107,6 +1341,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1121,6 +1358,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(57),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1135,6 +1375,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(58),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1149,6 +1392,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(59),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1163,6 +1409,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(5),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1177,6 +1426,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(5),
         shared: 0,
+        run: 5,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1191,6 +1443,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(5),
         shared: 0,
+        run: 5,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -1205,6 +1460,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1219,6 +1477,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(61),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1233,6 +1494,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(62),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1247,6 +1511,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(63),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1261,6 +1528,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1275,6 +1545,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(6),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1289,6 +1562,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(6),
         shared: 0,
+        run: 6,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1303,6 +1579,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(6),
         shared: 0,
+        run: 6,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -1317,6 +1596,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(7),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1331,6 +1613,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(7),
         shared: 0,
+        run: 7,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1345,6 +1630,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(7),
         shared: 0,
+        run: 7,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -1359,6 +1647,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1373,6 +1664,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        run: 8,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1387,6 +1681,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        run: 8,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -1401,6 +1698,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(9),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1415,6 +1715,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(9),
         shared: 0,
+        run: 9,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1429,6 +1732,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: None,
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: Some([1, 256]),
     },
     Entry {
@@ -1443,6 +1749,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: None,
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: Some([16, 16]),
     },
     Entry {
@@ -1457,6 +1766,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(10),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1471,6 +1783,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(10),
         shared: 0,
+        run: 10,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1485,6 +1800,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(11),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1499,6 +1817,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(11),
         shared: 0,
+        run: 11,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1513,6 +1834,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1527,6 +1851,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(12),
         shared: 0,
+        run: 12,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1541,6 +1868,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(13),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1555,6 +1885,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(13),
         shared: 0,
+        run: 13,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1569,6 +1902,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(14),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1583,6 +1919,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(14),
         shared: 0,
+        run: 14,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1597,6 +1936,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(15),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1611,6 +1953,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(15),
         shared: 0,
+        run: 15,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1625,6 +1970,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1639,6 +1987,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(16),
         shared: 0,
+        run: 16,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1653,6 +2004,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(17),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1667,6 +2021,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(17),
         shared: 0,
+        run: 17,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1681,6 +2038,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(18),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1695,6 +2055,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(18),
         shared: 0,
+        run: 18,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1709,6 +2072,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(19),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1723,6 +2089,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(19),
         shared: 0,
+        run: 19,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1737,6 +2106,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1751,6 +2123,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(20),
         shared: 0,
+        run: 20,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1765,6 +2140,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(21),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1779,6 +2157,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(21),
         shared: 0,
+        run: 21,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1793,6 +2174,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(22),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1807,6 +2191,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(22),
         shared: 0,
+        run: 22,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1821,6 +2208,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(23),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1835,6 +2225,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(23),
         shared: 0,
+        run: 23,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1849,6 +2242,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1863,6 +2259,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(24),
         shared: 0,
+        run: 24,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1877,6 +2276,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(25),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1891,6 +2293,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(25),
         shared: 0,
+        run: 25,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1905,6 +2310,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(26),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1919,6 +2327,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(26),
         shared: 0,
+        run: 26,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1933,6 +2344,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(27),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1947,6 +2361,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(27),
         shared: 0,
+        run: 27,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1961,6 +2378,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1975,6 +2395,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(28),
         shared: 0,
+        run: 28,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -1989,6 +2412,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(29),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2003,6 +2429,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(29),
         shared: 0,
+        run: 29,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2017,6 +2446,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(2),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2031,6 +2463,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(2),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2045,6 +2480,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(2),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2059,6 +2497,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(30),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2073,6 +2514,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(30),
         shared: 0,
+        run: 30,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2087,6 +2531,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(31),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2101,6 +2548,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(31),
         shared: 0,
+        run: 31,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2115,6 +2565,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2129,6 +2582,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(32),
         shared: 0,
+        run: 32,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2143,6 +2599,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(33),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2157,6 +2616,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(34),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2171,6 +2633,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(35),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2185,6 +2650,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2199,6 +2667,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(37),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2213,6 +2684,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(38),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2227,6 +2701,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(39),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2241,6 +2718,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(3),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2255,6 +2735,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(3),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2269,6 +2752,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(3),
         shared: 0,
+        run: 3,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2283,6 +2769,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2297,6 +2786,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(41),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2311,6 +2803,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(42),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2325,6 +2820,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(43),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2339,6 +2837,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2353,6 +2854,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(45),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2367,6 +2871,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(46),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2381,6 +2888,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(47),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2395,6 +2905,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2409,6 +2922,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(49),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2423,6 +2939,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2437,6 +2956,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2451,6 +2973,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(4),
         shared: 0,
+        run: 4,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2465,6 +2990,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(50),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2479,6 +3007,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(51),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2493,6 +3024,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2507,6 +3041,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(53),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2521,6 +3058,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(54),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2535,6 +3075,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(55),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2549,6 +3092,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2563,6 +3109,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(57),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2577,6 +3126,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(58),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2591,6 +3143,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(59),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2605,6 +3160,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(5),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2619,6 +3177,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(5),
         shared: 0,
+        run: 5,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2633,6 +3194,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(5),
         shared: 0,
+        run: 5,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -2647,6 +3211,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2661,6 +3228,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(61),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2675,6 +3245,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(62),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2689,6 +3262,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(63),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2703,6 +3279,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2717,6 +3296,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(6),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2731,6 +3313,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(6),
         shared: 0,
+        run: 6,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2745,6 +3330,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(6),
         shared: 0,
+        run: 6,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -2759,6 +3347,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(7),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2773,6 +3364,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(7),
         shared: 0,
+        run: 7,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2787,6 +3381,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(7),
         shared: 0,
+        run: 7,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -2801,6 +3398,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2815,6 +3415,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(8),
         shared: 0,
+        run: 8,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2829,6 +3432,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(8),
         shared: 0,
+        run: 8,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -2843,6 +3449,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(9),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2857,6 +3466,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(9),
         shared: 0,
+        run: 9,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2871,6 +3483,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: None,
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: Some([1, 256]),
     },
     Entry {
@@ -2885,6 +3500,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: None,
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: Some([16, 16]),
     },
     Entry {
@@ -2899,6 +3517,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2913,6 +3534,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2927,6 +3551,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2941,6 +3568,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2955,6 +3585,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2969,6 +3602,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2983,6 +3619,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -2997,6 +3636,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3011,6 +3653,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3025,6 +3670,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3039,6 +3687,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3053,6 +3704,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3067,6 +3721,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3081,6 +3738,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3095,6 +3755,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3109,6 +3772,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(20),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3123,6 +3789,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3137,6 +3806,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(20),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3151,6 +3823,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3165,6 +3840,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(20),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3179,6 +3857,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3193,6 +3874,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(20),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3207,6 +3891,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3221,6 +3908,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(24),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3235,6 +3925,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3249,6 +3942,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(24),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3263,6 +3959,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3277,6 +3976,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(24),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3291,6 +3993,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3305,6 +4010,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(24),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3319,6 +4027,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3333,6 +4044,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(28),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3347,6 +4061,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3361,6 +4078,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(28),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3375,6 +4095,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3389,6 +4112,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(28),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3403,6 +4129,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3417,6 +4146,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(28),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3431,6 +4163,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3445,6 +4180,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(32),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3459,6 +4197,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3473,6 +4214,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3487,6 +4231,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3501,6 +4248,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3515,6 +4265,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(32),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3529,6 +4282,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3543,6 +4299,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(32),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3557,6 +4316,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3571,6 +4333,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(32),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3585,6 +4350,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3599,6 +4367,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3613,6 +4384,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3627,6 +4401,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3641,6 +4418,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3655,6 +4435,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3669,6 +4452,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3683,6 +4469,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3697,6 +4486,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3711,6 +4503,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3725,6 +4520,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3739,6 +4537,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3753,6 +4554,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3767,6 +4571,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3781,6 +4588,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3795,6 +4605,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3809,6 +4622,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3823,6 +4639,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3837,6 +4656,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3851,6 +4673,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3865,6 +4690,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3879,6 +4707,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3893,6 +4724,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3907,6 +4741,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3921,6 +4758,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3935,6 +4775,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3949,6 +4792,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3963,6 +4809,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3977,6 +4826,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -3991,6 +4843,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4005,6 +4860,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4019,6 +4877,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4033,6 +4894,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4047,6 +4911,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4061,6 +4928,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4075,6 +4945,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4089,6 +4962,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4103,6 +4979,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4117,6 +4996,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4131,6 +5013,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4145,6 +5030,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4159,6 +5047,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4173,6 +5064,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4187,6 +5081,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4201,6 +5098,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4215,6 +5115,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4229,6 +5132,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4243,6 +5149,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4257,6 +5166,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4271,6 +5183,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4285,6 +5200,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4299,6 +5217,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4313,6 +5234,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: None,
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: Some([1, 256]),
     },
     Entry {
@@ -4327,6 +5251,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: None,
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: Some([16, 16]),
     },
     Entry {
@@ -4341,6 +5268,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: None,
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: Some([1, 256]),
     },
     Entry {
@@ -4355,6 +5285,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: None,
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: Some([16, 16]),
     },
     Entry {
@@ -4369,6 +5302,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: None,
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: Some([1, 256]),
     },
     Entry {
@@ -4383,6 +5319,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: None,
         shared: 0,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: Some([16, 16]),
     },
     Entry {
@@ -4397,6 +5336,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(10),
         shared: 22816,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4411,6 +5353,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(10),
         shared: 44848,
+        run: 10,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4425,6 +5370,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(11),
         shared: 22832,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4439,6 +5387,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(11),
         shared: 45536,
+        run: 11,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4453,6 +5404,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 22848,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4467,6 +5421,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(12),
         shared: 44736,
+        run: 12,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4481,6 +5438,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(13),
         shared: 22864,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4495,6 +5455,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(13),
         shared: 45440,
+        run: 13,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4509,6 +5472,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(14),
         shared: 22880,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4523,6 +5489,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(14),
         shared: 46144,
+        run: 14,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4537,6 +5506,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(15),
         shared: 22896,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4551,6 +5523,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(15),
         shared: 46848,
+        run: 15,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4565,6 +5540,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 22912,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4579,6 +5557,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(16),
         shared: 47552,
+        run: 16,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4593,6 +5574,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(17),
         shared: 22928,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4607,6 +5591,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(17),
         shared: 48256,
+        run: 17,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4621,6 +5608,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(18),
         shared: 22960,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4635,6 +5625,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(18),
         shared: 50656,
+        run: 18,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4649,6 +5642,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(19),
         shared: 22976,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4663,6 +5659,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(19),
         shared: 51392,
+        run: 19,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4677,6 +5676,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 22992,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4691,6 +5693,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(20),
         shared: 52128,
+        run: 20,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4705,6 +5710,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(21),
         shared: 23008,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4719,6 +5727,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(21),
         shared: 52864,
+        run: 21,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4733,6 +5744,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(22),
         shared: 23024,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4747,6 +5761,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(22),
         shared: 53600,
+        run: 22,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4761,6 +5778,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(23),
         shared: 23040,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4775,6 +5795,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(23),
         shared: 54336,
+        run: 23,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4789,6 +5812,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 23056,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4803,6 +5829,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(24),
         shared: 55072,
+        run: 24,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4817,6 +5846,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(25),
         shared: 23072,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4831,6 +5863,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(25),
         shared: 55808,
+        run: 25,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4845,6 +5880,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(26),
         shared: 23104,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4859,6 +5897,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(26),
         shared: 58496,
+        run: 26,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4873,6 +5914,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(27),
         shared: 23120,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4887,6 +5931,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(27),
         shared: 59264,
+        run: 27,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4901,6 +5948,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 23136,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4915,6 +5965,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(28),
         shared: 60032,
+        run: 28,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4929,6 +5982,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(29),
         shared: 23152,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4943,6 +5999,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(29),
         shared: 60800,
+        run: 29,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4957,6 +6016,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(2),
         shared: 22672,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4971,6 +6033,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(2),
         shared: 38032,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4985,6 +6050,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(2),
         shared: 38032,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -4999,6 +6067,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(30),
         shared: 23168,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5013,6 +6084,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(30),
         shared: 61568,
+        run: 30,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5027,6 +6101,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(31),
         shared: 23184,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5041,6 +6118,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(31),
         shared: 62336,
+        run: 31,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5055,6 +6135,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 23200,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5069,6 +6152,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(32),
         shared: 63104,
+        run: 32,
+        rows: 8,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5083,6 +6169,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(33),
         shared: 23216,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5097,6 +6186,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(34),
         shared: 23280,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5111,6 +6203,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(35),
         shared: 23296,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5125,6 +6220,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 23312,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5139,6 +6237,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(37),
         shared: 23328,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5153,6 +6254,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(38),
         shared: 23344,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5167,6 +6271,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(39),
         shared: 23360,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5181,6 +6288,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(3),
         shared: 22688,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5195,6 +6305,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(3),
         shared: 38688,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5209,6 +6322,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(3),
         shared: 38688,
+        run: 3,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5223,6 +6339,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 23376,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5237,6 +6356,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(41),
         shared: 23392,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5251,6 +6373,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(42),
         shared: 23456,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5265,6 +6390,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(43),
         shared: 23472,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5279,6 +6407,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 23488,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5293,6 +6424,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(45),
         shared: 23504,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5307,6 +6441,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(46),
         shared: 23520,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5321,6 +6458,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(47),
         shared: 23536,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5335,6 +6475,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 23552,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5349,6 +6492,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(49),
         shared: 23568,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5363,6 +6509,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 22704,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5377,6 +6526,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 39344,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5391,6 +6543,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 39344,
+        run: 4,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5405,6 +6560,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(50),
         shared: 23632,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5419,6 +6577,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(51),
         shared: 23648,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5433,6 +6594,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 23664,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5447,6 +6611,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(53),
         shared: 23680,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5461,6 +6628,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(54),
         shared: 23696,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5475,6 +6645,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(55),
         shared: 23712,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5489,6 +6662,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 23728,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5503,6 +6679,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(57),
         shared: 23744,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5517,6 +6696,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(58),
         shared: 23808,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5531,6 +6713,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(59),
         shared: 23824,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5545,6 +6730,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(5),
         shared: 22720,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5559,6 +6747,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(5),
         shared: 40000,
+        run: 5,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5573,6 +6764,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(5),
         shared: 40000,
+        run: 5,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -5587,6 +6781,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 23840,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5601,6 +6798,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(61),
         shared: 23856,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5615,6 +6815,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(62),
         shared: 23872,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5629,6 +6832,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(63),
         shared: 23888,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5643,6 +6849,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 23904,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5657,6 +6866,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(6),
         shared: 22736,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5671,6 +6883,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(6),
         shared: 41376,
+        run: 6,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5685,6 +6900,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(6),
         shared: 41376,
+        run: 6,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -5699,6 +6917,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(7),
         shared: 22752,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5713,6 +6934,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(7),
         shared: 42048,
+        run: 7,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5727,6 +6951,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(7),
         shared: 42048,
+        run: 7,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -5741,6 +6968,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 22768,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5755,6 +6985,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 42720,
+        run: 8,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5769,6 +7002,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 42720,
+        run: 8,
+        rows: 0,
+        planes: true,
         chunk: None,
     },
     Entry {
@@ -5783,6 +7019,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(9),
         shared: 22784,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5797,6 +7036,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(9),
         shared: 43392,
+        run: 9,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5811,6 +7053,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(10),
         shared: 26912,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5825,6 +7070,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(10),
         shared: 36576,
+        run: 10,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5839,6 +7087,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(11),
         shared: 26928,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5853,6 +7104,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(11),
         shared: 37312,
+        run: 11,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5867,6 +7121,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 26944,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5881,6 +7138,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(12),
         shared: 38048,
+        run: 12,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5895,6 +7155,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(13),
         shared: 26960,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5909,6 +7172,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(13),
         shared: 38784,
+        run: 13,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5923,6 +7189,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(14),
         shared: 26976,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5937,6 +7206,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(14),
         shared: 41088,
+        run: 14,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5951,6 +7223,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(15),
         shared: 26992,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5965,6 +7240,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(15),
         shared: 41856,
+        run: 15,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5979,6 +7257,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 27008,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -5993,6 +7274,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(16),
         shared: 42624,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6007,6 +7291,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(17),
         shared: 27024,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6021,6 +7308,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(17),
         shared: 43392,
+        run: 17,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6035,6 +7325,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(18),
         shared: 27120,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6049,6 +7342,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(18),
         shared: 45856,
+        run: 18,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6063,6 +7359,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(19),
         shared: 27136,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6077,6 +7376,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(19),
         shared: 46656,
+        run: 19,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6091,6 +7393,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 27152,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6105,6 +7410,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(20),
         shared: 47456,
+        run: 20,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6119,6 +7427,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(21),
         shared: 27168,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6133,6 +7444,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(21),
         shared: 48256,
+        run: 21,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6147,6 +7461,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(22),
         shared: 27184,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6161,6 +7478,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(22),
         shared: 50880,
+        run: 22,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6175,6 +7495,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(23),
         shared: 27200,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6189,6 +7512,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(23),
         shared: 51712,
+        run: 23,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6203,6 +7529,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 27216,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6217,6 +7546,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(24),
         shared: 52544,
+        run: 24,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6231,6 +7563,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(25),
         shared: 27232,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6245,6 +7580,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(25),
         shared: 53376,
+        run: 25,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6259,6 +7597,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(26),
         shared: 27328,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6273,6 +7614,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(26),
         shared: 56160,
+        run: 26,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6287,6 +7631,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(27),
         shared: 27344,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6301,6 +7648,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(27),
         shared: 57024,
+        run: 27,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6315,6 +7665,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 27360,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6329,6 +7682,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(28),
         shared: 57888,
+        run: 28,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6343,6 +7699,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(29),
         shared: 27376,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6357,6 +7716,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(29),
         shared: 58752,
+        run: 29,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6371,6 +7733,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(2),
         shared: 26768,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6385,6 +7750,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(2),
         shared: 30848,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6399,6 +7767,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(2),
         shared: 30848,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6413,6 +7784,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(30),
         shared: 27392,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6427,6 +7801,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(30),
         shared: 61696,
+        run: 30,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6441,6 +7818,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(31),
         shared: 27408,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6455,6 +7835,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(31),
         shared: 62592,
+        run: 31,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6469,6 +7852,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 27424,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6483,6 +7869,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(32),
         shared: 63488,
+        run: 32,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6497,6 +7886,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(33),
         shared: 27440,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6511,6 +7903,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(34),
         shared: 27536,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6525,6 +7920,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(35),
         shared: 27552,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6539,6 +7937,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 27568,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6553,6 +7954,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(37),
         shared: 27584,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6567,6 +7971,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(38),
         shared: 27600,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6581,6 +7988,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(39),
         shared: 27616,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6595,6 +8005,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(3),
         shared: 26784,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6609,6 +8022,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(3),
         shared: 30976,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6623,6 +8039,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(3),
         shared: 30976,
+        run: 3,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6637,6 +8056,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 27632,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6651,6 +8073,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(41),
         shared: 27648,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6665,6 +8090,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(42),
         shared: 27744,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6679,6 +8107,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(43),
         shared: 27760,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6693,6 +8124,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 27776,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6707,6 +8141,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(45),
         shared: 27792,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6721,6 +8158,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(46),
         shared: 27808,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6735,6 +8175,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(47),
         shared: 27824,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6749,6 +8192,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 27840,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6763,6 +8209,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(49),
         shared: 27856,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6777,6 +8226,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 26800,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6791,6 +8243,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(4),
         shared: 31104,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6805,6 +8260,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(4),
         shared: 31104,
+        run: 4,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6819,6 +8277,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(50),
         shared: 27952,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6833,6 +8294,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(51),
         shared: 27968,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6847,6 +8311,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 27984,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6861,6 +8328,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(53),
         shared: 28000,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6875,6 +8345,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(54),
         shared: 28016,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6889,6 +8362,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(55),
         shared: 28032,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6903,6 +8379,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 28048,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6917,6 +8396,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(57),
         shared: 28064,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6931,6 +8413,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(58),
         shared: 28160,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6945,6 +8430,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(59),
         shared: 28176,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6959,6 +8447,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(5),
         shared: 26816,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6973,6 +8464,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(5),
         shared: 31232,
+        run: 5,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -6987,6 +8481,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(5),
         shared: 31232,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7001,6 +8498,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 28192,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7015,6 +8515,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(61),
         shared: 28208,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7029,6 +8532,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(62),
         shared: 28224,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7043,6 +8549,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(63),
         shared: 28240,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7057,6 +8566,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 28256,
+        run: 16,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7071,6 +8583,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(6),
         shared: 26832,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7085,6 +8600,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(6),
         shared: 32320,
+        run: 6,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7099,6 +8617,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(6),
         shared: 32320,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7113,6 +8634,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(7),
         shared: 26848,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7127,6 +8651,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(7),
         shared: 33024,
+        run: 7,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7141,6 +8668,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(7),
         shared: 33024,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7155,6 +8685,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 26864,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7169,6 +8702,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(8),
         shared: 33728,
+        run: 8,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7183,6 +8719,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(8),
         shared: 33728,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7197,6 +8736,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(9),
         shared: 26880,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7211,6 +8753,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 16],
         taps_stride: Some(9),
         shared: 34432,
+        run: 9,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7225,6 +8770,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 13520,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7239,6 +8787,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 27328,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7253,6 +8804,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 13528,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7267,6 +8821,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 27392,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7281,6 +8838,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 13536,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7295,6 +8855,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 27456,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7309,6 +8872,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 13544,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7323,6 +8889,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 27520,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7337,6 +8906,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 13552,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7351,6 +8923,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 27648,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7365,6 +8940,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 13560,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7379,6 +8957,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 27712,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7393,6 +8974,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(16),
         shared: 13568,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7407,6 +8991,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(16),
         shared: 27776,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7421,6 +9008,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 13576,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7435,6 +9025,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(20),
         shared: 27840,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7449,6 +9042,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 13592,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7463,6 +9059,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(20),
         shared: 27968,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7477,6 +9076,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 13600,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7491,6 +9093,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(20),
         shared: 28032,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7505,6 +9110,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(20),
         shared: 13608,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7519,6 +9127,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(20),
         shared: 28096,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7533,6 +9144,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 13616,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7547,6 +9161,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(24),
         shared: 28160,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7561,6 +9178,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 13624,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7575,6 +9195,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(24),
         shared: 28288,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7589,6 +9212,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 13632,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7603,6 +9229,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(24),
         shared: 28352,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7617,6 +9246,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(24),
         shared: 13640,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7631,6 +9263,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(24),
         shared: 28416,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7645,6 +9280,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 13648,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7659,6 +9297,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(28),
         shared: 28480,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7673,6 +9314,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 13664,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7687,6 +9331,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(28),
         shared: 28608,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7701,6 +9348,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 13672,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7715,6 +9365,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(28),
         shared: 28672,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7729,6 +9382,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(28),
         shared: 13680,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7743,6 +9399,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(28),
         shared: 28736,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7757,6 +9416,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 13688,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7771,6 +9433,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(32),
         shared: 28800,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7785,6 +9450,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 13448,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7799,6 +9467,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26688,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7813,6 +9484,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26688,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7827,6 +9501,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 13696,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7841,6 +9518,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(32),
         shared: 28928,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7855,6 +9535,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 13704,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7869,6 +9552,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(32),
         shared: 28992,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7883,6 +9569,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(32),
         shared: 13712,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7897,6 +9586,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(32),
         shared: 29056,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7911,6 +9603,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 13720,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7925,6 +9620,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 13736,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7939,6 +9637,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 13744,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7953,6 +9654,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(36),
         shared: 13752,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7967,6 +9671,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 13760,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7981,6 +9688,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 13768,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -7995,6 +9705,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 13776,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8009,6 +9722,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 13456,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8023,6 +9739,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26752,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8037,6 +9756,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26752,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8051,6 +9773,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(40),
         shared: 13784,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8065,6 +9790,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 13792,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8079,6 +9807,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 13808,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8093,6 +9824,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 13816,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8107,6 +9841,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(44),
         shared: 13824,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8121,6 +9858,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 13832,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8135,6 +9875,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 13840,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8149,6 +9892,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 13848,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8163,6 +9909,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(48),
         shared: 13856,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8177,6 +9926,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 13864,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8191,6 +9943,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(4),
         shared: 13464,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8205,6 +9960,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26816,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8219,6 +9977,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(4),
         shared: 26816,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8233,6 +9994,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 13880,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8247,6 +10011,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 13888,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8261,6 +10028,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(52),
         shared: 13896,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8275,6 +10045,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 13904,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8289,6 +10062,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 13912,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8303,6 +10079,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 13920,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8317,6 +10096,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(56),
         shared: 13928,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8331,6 +10113,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 13936,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8345,6 +10130,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 13952,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8359,6 +10147,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 13960,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8373,6 +10164,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 13472,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8387,6 +10181,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 26880,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8401,6 +10198,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 26880,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8415,6 +10215,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(60),
         shared: 13968,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8429,6 +10232,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 13976,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8443,6 +10249,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 13984,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8457,6 +10266,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 13992,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8471,6 +10283,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(64),
         shared: 14000,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8485,6 +10300,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 13480,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8499,6 +10317,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27008,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8513,6 +10334,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27008,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8527,6 +10351,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 13488,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8541,6 +10368,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27072,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8555,6 +10385,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27072,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8569,6 +10402,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(8),
         shared: 13496,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8583,6 +10419,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27136,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8597,6 +10436,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(8),
         shared: 27136,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8611,6 +10453,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [1, 128],
         taps_stride: Some(12),
         shared: 13504,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
     Entry {
@@ -8625,6 +10470,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         taps_stride: Some(12),
         shared: 27200,
+        run: 0,
+        rows: 0,
+        planes: false,
         chunk: None,
     },
 ];

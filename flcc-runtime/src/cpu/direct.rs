@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use flcc_core::blocks::{self, Blocks};
 use flcc_core::dtype::DType;
+use flcc_core::runs;
 
 use super::doubt::{Figures, Rounding};
 use super::isa::{Isa, IsaSet};
@@ -34,37 +35,13 @@ struct Order {
 
 impl Order {
     fn new(shape: [usize; 3], blocks: Blocks) -> Order {
-        Order { blocks, roundings: blocks.roundings(shape).map(|roundings| roundings as f32).collect() }
+        Order { blocks, roundings: blocks.roundings(shape).into_iter().map(|roundings| roundings as f32).collect() }
     }
 
     /// The square of the norm of taps, each times the roundings of its product.
     fn rounded(&self, taps: &[f64]) -> f64 {
         let pairs = taps.iter().zip(&self.roundings);
         pairs.map(|(tap, roundings)| (tap * f64::from(*roundings)).powi(2)).sum()
-    }
-
-    /// The sum of the magnitudes of all partial sums of taps that are rounded: of blocks, of subtotals and of the sum.
-    fn partial_sums(&self, shape: [usize; 3], mut taps: &[f64]) -> f64 {
-        let (mut all, mut subtotal, mut total) = (0.0, 0.0f64, 0.0f64);
-        let last = self.blocks.count(shape) - 1;
-        for (number, length) in self.blocks.lengths(shape).enumerate() {
-            let (block, rest) = taps.split_at(length);
-            taps = rest;
-            let mut sum = 0.0f64;
-            for tap in block {
-                sum += tap;
-                all += sum.abs();
-            }
-            let place = number % self.blocks.blocks();
-            subtotal = if place == 0 { sum } else { subtotal + sum };
-            all += if place == 0 { 0.0 } else { subtotal.abs() };
-            if place + 1 == self.blocks.blocks() || number == last {
-                let first = number < self.blocks.blocks();
-                total = if first { subtotal } else { total + subtotal };
-                all += if first { 0.0 } else { total.abs() };
-            }
-        }
-        all
     }
 }
 
@@ -129,7 +106,7 @@ impl<T: Real> Direct<T> {
 
     /// How its sums are rounded, of templates that [`Direct::prepare`] gave.
     pub fn rounding(&self) -> Rounding {
-        Rounding::Blocks { fused: self.kernel.kernel().isa != Isa::Portable }
+        Rounding::Direct { fused: self.kernel.kernel().isa != Isa::Portable }
     }
 
     /// A template of these values; a kernel of absolute differences takes them with weights.
@@ -160,12 +137,12 @@ impl<T: Real> Direct<T> {
 
     /// What the rounding of a cross term with these channels of a template depends on.
     pub fn figures<'a>(&self, channels: impl Iterator<Item = Cow<'a, [f64]>> + Clone) -> Figures {
-        let mut figures = Figures::without_drift(channels.clone());
+        let mut figures = Figures::of(channels.clone());
         let (mut varying, mut constant) = (0.0, 0.0);
         for taps in channels.map(|values| self.ordered(values)) {
             let order = self.order(&taps);
             varying += order.rounded(&taps);
-            constant += order.partial_sums(self.shape, &taps).powi(2) / taps.len() as f64;
+            constant += runs::partial_sums(order.blocks.runs(self.shape), &taps).powi(2) / taps.len() as f64;
         }
         (figures.varying, figures.constant) = (varying.sqrt(), constant.sqrt());
         figures

@@ -20,35 +20,19 @@ pub struct Promise {
 pub struct Figures {
     /// Norm of the values over all channels.
     pub norm: f64,
-    /// Root mean square of the partial sums of the values: how a constant part of a panel adds up before it cancels.
-    pub drift: f64,
     /// Largest magnitude of the values.
     pub largest: f64,
-    /// Of a sum in blocks: the norm of the values, each times the roundings that its product goes through.
+    /// Of a direct sum: the norm of the values, each times the roundings that its product goes through.
     pub varying: f64,
-    /// Of a sum in blocks: the sum of the magnitudes of the values' partial sums, over the root of their number.
+    /// Of a direct sum: the sum of the magnitudes of the values' partial sums, over the root of their number.
     pub constant: f64,
     /// Of transforms by a library and of pairs: the largest magnitude of the values' spectrum, which is what a wave of amplitude 1 comes to at most.
     pub wave: f64,
 }
 
 impl Figures {
-    /// The figures of a template's values, channel by channel.
-    pub fn of(channels: impl Iterator<Item = impl AsRef<[f64]>> + Clone) -> Figures {
-        let mut drift = 0.0;
-        for values in channels.clone() {
-            let mut partial = 0.0;
-            let partials = values.as_ref().iter().map(|value| {
-                partial += value;
-                partial * partial
-            });
-            drift += partials.sum::<f64>() / values.as_ref().len() as f64;
-        }
-        Figures { drift: drift.sqrt(), ..Figures::without_drift(channels) }
-    }
-
-    /// The same for a cross term that does not depend on the drift, which takes longest.
-    pub fn without_drift(channels: impl Iterator<Item = impl AsRef<[f64]>>) -> Figures {
+    /// The figures of a template's values, channel by channel, but for what a direct sum depends on.
+    pub fn of(channels: impl Iterator<Item = impl AsRef<[f64]>>) -> Figures {
         let (mut squares, mut most) = (0.0, 0.0f64);
         isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
             for values in channels {
@@ -63,15 +47,8 @@ impl Figures {
 /// How a cross term is rounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rounding {
-    /// One product after the other.
+    /// Directly, in runs of products (`flcc_core::runs`), of taps that were rounded so that their sum stayed what it was (`direct::rounded`).
     Direct {
-        /// The template's values were rounded so that their sum stayed what it was (`direct::rounded`).
-        balanced: bool,
-        /// Products are added as they are, not rounded before.
-        fused: bool,
-    },
-    /// In blocks of products (`flcc_core::blocks`), of taps that were rounded so that their sum stayed what it was (`direct::rounded`).
-    Blocks {
         /// Products are added as they are, not rounded before.
         fused: bool,
     },
@@ -126,7 +103,7 @@ impl Rounding {
     /// the smallest that the type has: for values of norm 1, in units of such a number.
     fn faint(&self, taps: f64) -> f64 {
         match *self {
-            Rounding::Direct { .. } | Rounding::Blocks { .. } => taps,
+            Rounding::Direct { .. } => taps,
             // What the first line of a term loses is spread by the others.
             Rounding::Separable { terms, lines, .. } => terms * lines * taps.sqrt(),
             // Four at each butterfly: there, in the product with a spectrum that is nowhere above the sum of the values, and back.
@@ -177,14 +154,16 @@ pub struct Library {
     pub noise: f64,
     /// Roundoffs that faint copies have of the largest result, those of the template's spectrum included.
     pub ghosts: f64,
+    /// Roundoffs that equal taps have of their sum, where the template is transformed in the type of the tile.
+    pub alike: f64,
 }
 
 impl Library {
     /// rustfft, which `cpu/fourier.rs` measures.
-    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 8.0 };
+    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 8.0, alike: 0.0 };
     /// cuFFT, which the test `cufft_errs_by_less_than_it_is_granted` measures on a GPU. Its copies were 1.7 roundoffs where they broke the promise;
     /// until more is known they are granted about ten times that, and its noise twice that of rustfft.
-    pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0 };
+    pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0, alike: ALIKE };
 }
 
 /// What the thresholds are made of.
@@ -217,30 +196,19 @@ impl Model<'_> {
         let (rest, worst) = (0.2 * promise.error, promise.deviations.is_none());
         let sigma = promise.deviations.unwrap_or(1.0) * SPREAD;
         let sums_share = if worst { 64.0 * half / rest } else { 16.0 * half / rest };
-        // A wave that a template takes away leaves a faint copy where the template's spectrum may be largest. Its amplitude is at most the root of
-        // twice the tile's mean square.
+        // Equal taps are rounded alike on the way to their transform, which equal samples add up. A wave that a template takes away leaves a faint
+        // copy where the template's spectrum may be largest; its amplitude is at most the root of twice the tile's mean square.
+        let alike = |alike: f64, len: f64| alike * u * template.norm * (self.taps / len).sqrt();
         let copies = |ghosts: f64, len: f64| ghosts * u * template.wave * (2.0 / len).sqrt();
         // Error of the cross term: `of_square * sqrt(ii) + of_energy * sqrt(energy)`, and what depends on the tile.
         let (mut of_tile, mut of_result, mut of_peak, mut of_energy) = (0.0, 0.0, 0.0, 0.0);
         let of_square = match self.rounding {
-            Rounding::Blocks { fused } => {
+            Rounding::Direct { fused } => {
                 // The worst case, of whatever samples: a sample is rounded once, a tap by at most two roundoffs of its neighbours.
                 let products = if fused { 0.0 } else { template.norm };
                 of_energy = u * (template.varying + 2.0 * template.norm + products);
                 let centred = u * (template.constant + template.norm + template.largest / self.taps.sqrt() + products);
                 if self.measure == Measure::Zncc { centred } else { u * template.norm }
-            }
-            Rounding::Direct { .. } if worst => self.taps * u * template.norm,
-            // Taps are rounded, and products where they are not fused.
-            Rounding::Direct { balanced: false, .. } => {
-                of_energy = sigma * u * template.norm * (self.taps / 3.0).sqrt();
-                sigma * u * template.drift.hypot(2f64.sqrt() * template.largest)
-            }
-            Rounding::Direct { balanced: true, fused } => {
-                // The constant part meets the sum of what taps were rounded by, at most half a unit of one tap, and products of its size.
-                of_energy = sigma * u * template.norm * (self.taps / 3.0 + 3.0).sqrt();
-                let products = if fused { 0.0 } else { template.norm / self.taps.sqrt() };
-                sigma * u * template.drift.hypot(products) + u * template.largest / self.taps.sqrt()
             }
             Rounding::Separable { terms, chain, .. } => {
                 // The worst case: the norms of the terms add up to the root of their number times the template's at most.
@@ -253,7 +221,7 @@ impl Model<'_> {
             }
             Rounding::Fourier { len, by } => {
                 let epsilon = by.noise * sigma * u * len.log2().max(1.0).sqrt();
-                of_tile = (epsilon * 2.0 * template.norm / len.sqrt()).hypot(copies(by.ghosts, len));
+                of_tile = (epsilon * 2.0 * template.norm / len.sqrt()).hypot(copies(by.ghosts, len)).hypot(alike(by.alike, len));
                 of_result = epsilon;
                 of_peak = by.ghosts * u;
                 sigma * u * template.largest
@@ -291,8 +259,7 @@ impl Model<'_> {
                 // The tile's spectrum and the template's are as wrong as each other, and so are their faint copies. Of equal samples and equal taps
                 // both errors are of one frequency, where they agree.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt();
-                let alike = ALIKE * u * (self.taps / len).sqrt();
-                of_tile = (2f64.sqrt() * epsilon / len.sqrt()).hypot(alike) * template.norm;
+                of_tile = (2f64.sqrt() * epsilon * template.norm / len.sqrt()).hypot(alike(ALIKE, len));
                 of_result = epsilon;
                 of_peak = 2.0 * GHOSTS * u;
                 // Taps are rounded, and the last of each sixteen by what the others were as well; their sum is what it was.

@@ -185,7 +185,7 @@ mod tests {
                 let taps = hard::template(template.iter().product(), smooth, noise(seed + kind as u64 + 50));
                 let (out, all, wave) = correlate::<f32>(shape, template, &input, &taps);
                 let (expected, ..) = correlate::<f64>(shape, template, &input, &taps);
-                let figures = Figures { wave, ..Figures::without_drift([&taps].into_iter()) };
+                let figures = Figures { wave, ..Figures::of([&taps].into_iter()) };
                 let doubt = hard::doubt_of(taps.len(), &figures, Rounding::Fourier { len: len as f64, by: Library::RUSTFFT });
                 let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
                 let places = || {

@@ -990,7 +990,7 @@ mod tests {
                 let expected = expected(layout, &input, &template);
                 let spectrum = planar.prepare(&template);
                 planar.run(ground(layout, &input, &mut out), &spectrum, &mut scratch, layout.tile());
-                let figures = Figures { wave: planar.wave(&spectrum), ..Figures::without_drift([&template].into_iter()) };
+                let figures = Figures { wave: planar.wave(&spectrum), ..Figures::of([&template].into_iter()) };
                 let rounding = Rounding::Planar { len: (layout.length * layout.length) as f64 };
                 let doubt = hard::doubt_of(template.len(), &figures, rounding);
                 let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));

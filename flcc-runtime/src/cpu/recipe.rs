@@ -149,8 +149,9 @@ const LARGE: usize = 600;
 /// Samples of a template up to which parts in doubt are tried by multiply-adds in f32 first: of larger ones transforms in f64 take less time.
 const NEAR: usize = 1200;
 
-/// Whether direct sums in f32 keep promised scores of templates of this size: in the worst case they take half of what a cross term may.
-fn serves_in_single(spec: &Spec) -> bool {
+/// Whether direct sums in f32, on CPUs and GPUs, keep promised scores of templates of this size: in the worst case they take half of what a
+/// cross term may.
+pub(crate) fn serves_in_single(spec: &Spec) -> bool {
     let counted = if spec.op().measure() == Measure::Nssd { 2.0 } else { 1.0 };
     counted * f64::from(f32::EPSILON) / 2.0 * blocks::granted(spec.template().len()) as f64 <= 0.4e-5
 }

@@ -677,7 +677,7 @@ impl<T: Real> TileContext<T> {
             rounding: match &self.engine {
                 Engine::Direct(direct) => direct.rounding(),
                 // Exact integers: no panel's energy is in doubt.
-                Engine::Bytes(_) => Rounding::Blocks { fused: true },
+                Engine::Bytes(_) => Rounding::Direct { fused: true },
                 Engine::Separable(separable) => {
                     let lines = self.spec.template().padded().iter().map(|&k| k as f64).sum();
                     Rounding::Separable { terms, lines, chain: separable.chain() as f64 }
@@ -702,9 +702,9 @@ impl<T: Real> TileContext<T> {
                     _ => 0.0,
                 };
                 let wave = prepared.iter().map(|prepared| wave(prepared).powi(2)).sum::<f64>().sqrt();
-                Figures { wave, ..Figures::without_drift(channels) }
+                Figures { wave, ..Figures::of(channels) }
             }
-            _ => Figures::without_drift(channels),
+            _ => Figures::of(channels),
         };
         let floor = model.floor(&figures, T::SMALLEST, matches!(self.fused, Some(Fused::Normalised(_))));
         Judged { doubt: model.doubt(&figures).above(floor), largest: figures.largest }

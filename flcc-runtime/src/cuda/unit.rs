@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
+use flcc_core::runs::{self, Run, Steps as Chunks, Together};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 use flcc_generated::Entry;
@@ -24,6 +25,7 @@ use super::steps::{
     self, Batch, Cross, FIGURES_OF_A_LANE, FIGURES_OF_A_TILE, Finishing, Gathering, Part, Places, Repair, Steps, Types, options,
 };
 use crate::cpu::bind::{Checked, Weights};
+use crate::cpu::direct::rounded;
 use crate::cpu::doubt::{Doubt, Figures, Library, Model, Rounding};
 use crate::cpu::tile::{Scheme, Statistics, weighted};
 use crate::exec::Copies;
@@ -55,6 +57,37 @@ impl Engine {
             }
             Engine::Fourier(_) => None,
         }
+    }
+
+    /// The runs in which its kernel adds up products, and the places of taps in that order.
+    fn runs(self, template: [usize; 3]) -> (Vec<Run>, Vec<usize>) {
+        let Some(entry) = self.entry() else { return (Vec::new(), Vec::new()) };
+        let Entry { run, rows, planes, chunk, tile, block, .. } = *entry;
+        match chunk {
+            Some(chunk) => {
+                let chunks = Chunks { chunk, step: tile[1] / block[1], run };
+                (chunks.runs(template), chunks.order(template).collect())
+            }
+            None => (Together { run, rows, planes }.runs(template), (0..template.iter().product()).collect()),
+        }
+    }
+
+    /// What the rounding of a cross term with these channels of a template depends on.
+    fn figures(self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures {
+        let mut figures = Figures::of(channels.iter());
+        if self.entry().is_none() {
+            return figures;
+        }
+        let (runs, order) = self.runs(template);
+        let roundings = runs::roundings(&runs);
+        let (mut varying, mut constant) = (0.0, 0.0);
+        for values in channels {
+            let taps: Vec<f64> = order.iter().filter_map(|&at| values.get(at).copied()).collect();
+            varying += taps.iter().zip(&roundings).map(|(tap, &roundings)| (tap * f64::from(roundings)).powi(2)).sum::<f64>();
+            constant += runs::partial_sums(runs.iter().copied(), &taps).powi(2) / taps.len() as f64;
+        }
+        (figures.varying, figures.constant) = (varying.sqrt(), constant.sqrt());
+        figures
     }
 
     /// The options that its kernel is compiled with. `pipeline` are those of the kernels around it.
@@ -114,7 +147,7 @@ impl Decisions {
         // NVRTC keeps what is below the normal numbers; cuFFT may take it for 0.
         let (rounding, smallest) = match self.engine {
             Engine::Fourier(shape) => (Rounding::Fourier { len: shape.iter().product::<usize>() as f64, by: Library::CUFFT }, normal),
-            _ => (Rounding::Direct { balanced: false, fused: true }, least),
+            _ => (Rounding::Direct { fused: true }, least),
         };
         let Scheme { measure, promise, .. } = self.scheme;
         let model = Model { measure, promise, roundoff, taps: taps as f64, rounding, weights };
@@ -370,11 +403,14 @@ impl Unit {
         let len = depth * height * width;
         let mut padded = vec![0.0f64; len * channels.len()];
         for (channel, values) in channels.iter().enumerate() {
-            for (k, &value) in values.iter().enumerate() {
+            let scaled: Vec<f64> = values.iter().map(|value| value / len as f64).collect();
+            // In f32 their sum stays what it is: a constant image would add up what equal ones are rounded by.
+            let scaled = if double { scaled } else { rounded::<f32>(&scaled).map(f64::from).collect() };
+            for (k, value) in scaled.into_iter().enumerate() {
                 let [z, y, x] = [k / (kh * kw), k / kw % kh, k % kw];
                 debug_assert!(z < kd);
                 let at = [(depth - z) % depth, (height - y) % height, (width - x) % width];
-                padded[channel * len + (at[0] * height + at[1]) * width + at[2]] = value / len as f64;
+                padded[channel * len + (at[0] * height + at[1]) * width + at[2]] = value;
             }
         }
         let size = if double { 8 } else { 4 };
@@ -401,11 +437,12 @@ impl Unit {
                 Taps::Constant(channels.iter().map(|values| self.listed(stream, entry, values)).collect::<Result<_, _>>()?)
             }
             Engine::Any(_) | Engine::Masked(_) | Engine::Differences(_) => {
-                Taps::Global(Buffer::of(stream, &as_real(self.decisions.types.real, &channels.concat()))?)
+                let taps: Vec<u8> = channels.iter().flat_map(|values| as_real(self.decisions.types.real, values)).collect();
+                Taps::Global(Buffer::of(stream, &taps)?)
             }
             Engine::Fourier(shape) => Taps::Spectrum(self.template_spectrum(stream, shape, &channels)?),
         };
-        let figures = Figures::of(channels.iter().map(Vec::as_slice));
+        let figures = self.decisions.engine.figures(self.spec.template().padded(), &channels);
         let doubt = self.decisions.doubt(&figures, self.spec.template().len() * self.channels(), weights.values.as_deref());
         let constant = doubt.at(0.0, 0.0);
         let wide = |value: i128| [value as i64, (value >> 64) as i64];
@@ -432,11 +469,13 @@ impl Unit {
         let module = self.gpu.module(&code.cubin, None)?;
         let width = self.spec.template().padded()[2];
         let pitch = entry.taps_stride.unwrap_or(width);
-        let mut rows = vec![0.0; values.len() / width * pitch];
-        for (from, to) in values.chunks(width).zip(rows.chunks_mut(pitch)) {
-            to[..width].copy_from_slice(from);
+        let real = self.decisions.types.real;
+        let size = real.row().size;
+        let mut rows = vec![0; values.len() / width * pitch * size];
+        for (from, to) in as_real(real, values).chunks(width * size).zip(rows.chunks_mut(pitch * size)) {
+            to[..width * size].copy_from_slice(from);
         }
-        module.write_constant("flcc_taps", &as_real(self.decisions.types.real, &rows), stream)?;
+        module.write_constant("flcc_taps", &rows, stream)?;
         let function = module.function(entry.function)?;
         if entry.shared > 0 { function.with_shared(entry.shared) } else { Ok(function) }
     }
@@ -753,11 +792,11 @@ impl Unit {
     }
 }
 
-/// Values in the bytes of a type that kernels compute in.
+/// One channel's values in the bytes of a type that kernels compute in.
 fn as_real(dtype: DType, values: &[f64]) -> Vec<u8> {
     match dtype {
         DType::U8 => values.iter().map(|&value| value as u8).collect(),
-        DType::F32 => bytes_of(&values.iter().map(|&value| value as f32).collect::<Vec<f32>>()).to_vec(),
+        DType::F32 => bytes_of(&rounded(values).collect::<Vec<f32>>()).to_vec(),
         _ => bytes_of(values).to_vec(),
     }
 }
@@ -968,8 +1007,13 @@ impl Slot {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
+    use crate::cpu::direct::{self, Direct};
     use crate::cpu::hard;
+    use crate::cpu::isa::IsaSet;
+    use crate::cpu::kernel::KernelOp;
     use crate::machine::Device;
 
     fn decisions(spec: &Spec, engine: Engine, real: DType) -> Decisions {
@@ -992,8 +1036,9 @@ mod tests {
             let single = real == DType::F32;
             let mut noise = hard::noise(7);
             let values: Vec<f64> = hard::template(taps, false, &mut noise);
-            let figures = Figures::of([&values[..]].into_iter());
-            let (low, share) = decisions(&spec, any(real.name()), real).doubt(&figures, taps, None).at(0.0, 0.0);
+            let engine = any(real.name());
+            let figures = engine.figures(spec.template().padded(), std::slice::from_ref(&values));
+            let (low, share) = decisions(&spec, engine, real).doubt(&figures, taps, None).at(0.0, 0.0);
             let (mut broken, mut certain, mut missed) = (0, 0, 0);
             for exponent in exponents.clone().flat_map(|exponent| [exponent; 20]) {
                 let size = 10f64.powi(-exponent);
@@ -1024,12 +1069,112 @@ mod tests {
         }
     }
 
+    /// The products of two vectors in the runs of a kernel, as its emulation adds them up bit by bit.
+    fn in_runs(runs: &[Run], products: impl Iterator<Item = (f32, f32)>) -> f32 {
+        let mut products = products;
+        let mut of_run = |run: &Run| products.by_ref().take(run.products).fold(0.0f32, |sum, (p, t)| p.mul_add(t, sum));
+        runs.split_inclusive(|run| run.ends).map(|subtotal| subtotal.iter().fold(0.0, |sum, run| sum + of_run(run))).fold(0.0, |a, b| a + b)
+    }
+
+    /// Images of two values, equal samples and one bright sample on an even ground, of which the roundings agree, at amplitudes that are searched
+    /// for the worst.
+    #[test]
+    fn agreeing_errors_stay_within_the_worst_case() {
+        let listed = |op, size| flcc_generated::listed(op, "f32", size).unwrap();
+        let any = |flat| Engine::Any(flcc_generated::generic("corr", "f32", flat).unwrap());
+        let cases = [
+            (Engine::Listed(listed("corr", [1, 8, 8])), [1, 8, 8]),
+            (Engine::Fused(listed("zncc", [1, 16, 16])), [1, 16, 16]),
+            (Engine::Fused(listed("zncc", [1, 32, 32])), [1, 32, 32]),
+            (Engine::Fused(listed("zncc", [1, 1, 64])), [1, 1, 64]),
+            (Engine::Fused(listed("zncc", [8, 8, 8])), [8, 8, 8]),
+            (any(false), [1, 37, 41]),
+            (any(true), [1, 1, 1200]),
+        ];
+        let mut worst = (0.0, String::new());
+        for ((engine, shape), round) in cases.into_iter().flat_map(|case| (0..40u64).map(move |round| (case, round))) {
+            let (n, mut random) = (shape.iter().product::<usize>(), hard::noise(7 + 31 * round));
+            let signs: Vec<f64> = (0..n).map(|_| if random() > 0.0 { 1.0 } else { -1.0 }).collect();
+            let lone: Vec<f64> = (0..n).map(|k| if k == round as usize % n { 4096.0 } else { 1.0 }).collect();
+            for (name, values) in [("signs", signs), ("equal", vec![1.0; n]), ("lone", lone)] {
+                let mean = if name == "signs" { values.iter().sum::<f64>() / n as f64 } else { 0.0 };
+                let norm = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt();
+                let taps: Vec<f64> = values.iter().map(|value| (value - mean) / norm).collect();
+                let single: Vec<f32> = rounded(&taps).collect();
+                let (runs, places) = engine.runs(shape);
+                let figures = engine.figures(shape, std::slice::from_ref(&taps));
+                for _ in 0..8 {
+                    let amplitude = 1.5 + random();
+                    let samples: Vec<f32> = values.iter().map(|value| *value as f32 * amplitude).collect();
+                    let got = in_runs(&runs, places.iter().map(|&at| (samples[at], single[at])));
+                    let exact: f64 = samples.iter().zip(&single).map(|(p, t)| f64::from(*p) * f64::from(*t)).sum();
+                    let (sum, square) =
+                        samples.iter().fold((0.0, 0.0), |(sum, square), &p| (sum + f64::from(p), square + f64::from(p).powi(2)));
+                    let constant = sum * sum / n as f64;
+                    let granted = figures.varying * (square - constant).max(0.0).sqrt() + figures.constant * constant.sqrt();
+                    let ratio = (f64::from(got) - exact).abs() / (f64::from(f32::EPSILON) / 2.0 * granted);
+                    if ratio > worst.0 {
+                        worst = (ratio, format!("{name} {shape:?}, {amplitude}"));
+                    }
+                }
+            }
+        }
+        println!("direct sums of agreeing roundings on a GPU: {:.3} of the worst case, {}", worst.0, worst.1);
+        assert!(worst.0 <= 1.0 && worst.0 > 0.2, "{worst:?}");
+    }
+
+    /// They lack the registers for subtotals, so that 512 roundings may follow each other: all of them count.
+    #[test]
+    fn scores_in_f64_are_in_doubt_for_the_longest_sums() {
+        for (size, [scores, alone]) in [([8, 8, 8], [512.0, 22.0]), ([1, 32, 32], [63.0, 42.0]), ([1, 15, 15], [29.0, 29.0])] {
+            let spec: Spec = format!("zncc:f64:40x50x60*{}x{}x{}:valid", size[0], size[1], size[2]).parse().unwrap();
+            let taps = size.iter().product();
+            // All of the template is the first tap, whose product goes through the most roundings.
+            let mut values = vec![0.0; taps];
+            values[0] = 1.0;
+            let [of_scores, of_sums] = [("zncc", true), ("corr", false)].map(|(op, fused)| {
+                let entry = flcc_generated::listed(op, "f64", size).unwrap();
+                let engine = if fused { Engine::Fused(entry) } else { Engine::Listed(entry) };
+                let figures = engine.figures(size, std::slice::from_ref(&values));
+                (figures.varying, decisions(&spec, engine, DType::F64).doubt(&figures, taps, None).at(0.0, 0.0).1)
+            });
+            assert_eq!([of_scores.0, of_sums.0], [scores, alone], "{size:?}");
+            assert!(of_scores.1 < 1e-3, "{size:?}: {of_scores:?}");
+            assert_eq!(of_scores.1 > of_sums.1, scores > alone, "{size:?}: {of_scores:?} {of_sums:?}");
+        }
+    }
+
+    /// What a template leaves in doubt of ordinary images is about what the CPU's sums do.
+    #[test]
+    fn as_little_is_in_doubt_as_on_a_cpu() {
+        for size in [[1, 7, 7], [1, 16, 16], [1, 32, 32], [5, 5, 5], [1, 1, 64], [1, 9, 30]] {
+            let taps = size.iter().product();
+            let flat = size[1] == 1;
+            let engine = flcc_generated::listed("zncc", "f32", size)
+                .map_or_else(|| Engine::Any(flcc_generated::generic("corr", "f32", flat).unwrap()), Engine::Fused);
+            let spec: Spec = format!("zncc:f32:80x90x100*{}x{}x{}:valid", size[0], size[1], size[2]).parse().unwrap();
+            for (smooth, seed) in [(true, 5), (false, 6), (false, 9)] {
+                let values = hard::template(taps, smooth, hard::noise(seed));
+                let figures = engine.figures(size, std::slice::from_ref(&values));
+                let share = decisions(&spec, engine, DType::F32).doubt(&figures, taps, None).at(0.0, 0.0).1;
+                let isas = IsaSet::detect();
+                let kernel = direct::choose(KernelOp::Correlate, DType::F32, size, [8; 3], &isas);
+                let cpu = Direct::<f32>::new(kernel, size, &isas).unwrap();
+                let of_cpu = hard::doubt_of(taps, &cpu.figures([Cow::Borrowed(&values[..])].into_iter()), cpu.rounding()).at(0.0, 0.0).1;
+                assert!(share < 2.0 * of_cpu && share < 0.1, "{size:?}, smooth {smooth}: {share:.2e}, on a CPU {of_cpu:.2e}");
+            }
+        }
+    }
+
     #[test]
     fn energies_that_become_single_are_normal_numbers() {
         let spec: Spec = "zncc:f32:200x200*7x7:valid".parse().unwrap();
-        let figures = Figures::of([&hard::template(49, false, hard::noise(3))[..]].into_iter());
+        let values = [hard::template(49, false, hard::noise(3))];
         let listed = |op| flcc_generated::listed(op, "f32", [1, 7, 7]).unwrap();
-        let low = |engine| decisions(&spec, engine, DType::F32).doubt(&figures, 49, None).at(0.0, 0.0).0;
+        let low = |engine: Engine| {
+            let figures = engine.figures([1, 7, 7], &values);
+            decisions(&spec, engine, DType::F32).doubt(&figures, 49, None).at(0.0, 0.0).0
+        };
         assert!(low(Engine::Fused(listed("zncc"))) > f64::from(f32::MIN_POSITIVE));
         let plain = low(Engine::Listed(listed("corr")));
         assert!(plain > 0.0 && plain < 1e-60, "{plain:e}");

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
+use flcc_codegen::Kernel;
 use flcc_codegen::matrix::{Matrix, cubes, lines, squares};
-use flcc_codegen::{Kernel, Op};
 
 use super::{Log, Outcome, cold_bench, ended, field, forget, kernel_of};
 
@@ -31,10 +31,7 @@ impl Listed {
         let image = ["2000", "150x161", "20x41x52"].get(kernel.sides.len().checked_sub(1)?)?;
         let (op, dtype) = (kernel.op.name(), kernel.dtype.name());
         let sides: Vec<String> = kernel.sides.iter().map(usize::to_string).collect();
-        // Sums of more than 400 terms are taken in f32 where accuracy may be less.
-        let long = kernel.op == Op::Zncc && dtype == "f32" && kernel.sides.iter().product::<usize>() > 400;
-        let fast = if long { ",acc=fast" } else { "" };
-        Some(Listed { kernel: kernel.name(), spec: format!("{op}:{dtype}:{image}*{}:valid{fast}", sides.join("x")) })
+        Some(Listed { kernel: kernel.name(), spec: format!("{op}:{dtype}:{image}*{}:valid", sides.join("x")) })
     }
 
     /// Plans it from nothing and again.
@@ -126,7 +123,7 @@ mod tests {
         assert!(kernels.iter().filter(|kernel| kernel.sides.is_empty()).all(|kernel| Listed::new(kernel).is_none()));
         let spec = |name: &str| listed.iter().find(|(_, listed)| listed.kernel == name).map(|(_, listed)| listed.spec.as_str());
         assert_eq!(spec("zncc_f32_20x20_b16x8"), Some("zncc:f32:150x161*20x20:valid"));
-        assert_eq!(spec("zncc_f32_8x8x8_b32x8"), Some("zncc:f32:20x41x52*8x8x8:valid,acc=fast"));
+        assert_eq!(spec("zncc_f32_8x8x8_b32x8"), Some("zncc:f32:20x41x52*8x8x8:valid"));
         assert_eq!(spec("corr_u8_64_b128x1"), Some("corr:u8:2000*64:valid"));
     }
 
