@@ -28,6 +28,8 @@ pub struct Figures {
     pub constant: f64,
     /// Of transforms by a library and of pairs: the largest magnitude of the values' spectrum, which is what a wave of amplitude 1 comes to at most.
     pub wave: f64,
+    /// Of transforms of one tile: what that of the values is off by at frequency 0 (`Halved::off`).
+    pub off: f64,
 }
 
 impl Figures {
@@ -41,6 +43,17 @@ impl Figures {
             }
         });
         Figures { norm: squares.sqrt(), largest: most, ..Figures::default() }
+    }
+}
+
+impl Figures {
+    /// What a sample of 1 comes to at most where no result was computed, for `Doubt::at_peak`: the largest value, or what equal samples err by
+    /// where the template's transform does, in terms of what is granted to copies.
+    pub fn of_sample(&self, rounding: &Rounding, roundoff: f64) -> f64 {
+        match rounding {
+            Rounding::Halved { .. } => self.largest.max(2.0 * self.off / (2.0 * GHOSTS * roundoff)),
+            _ => self.largest,
+        }
     }
 }
 
@@ -154,16 +167,14 @@ pub struct Library {
     pub noise: f64,
     /// Roundoffs that faint copies have of the largest result, those of the template's spectrum included.
     pub ghosts: f64,
-    /// Roundoffs that equal taps have of their sum, where the template is transformed in the type of the tile.
-    pub alike: f64,
 }
 
 impl Library {
     /// rustfft, which `cpu/fourier.rs` measures.
-    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 8.0, alike: 0.0 };
+    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 8.0 };
     /// cuFFT, which the test `cufft_errs_by_less_than_it_is_granted` measures on a GPU. Its copies were 1.7 roundoffs where they broke the promise;
     /// until more is known they are granted about ten times that, and its noise twice that of rustfft.
-    pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0, alike: ALIKE };
+    pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0 };
 }
 
 /// What the thresholds are made of.
@@ -196,9 +207,8 @@ impl Model<'_> {
         let (rest, worst) = (0.2 * promise.error, promise.deviations.is_none());
         let sigma = promise.deviations.unwrap_or(1.0) * SPREAD;
         let sums_share = if worst { 64.0 * half / rest } else { 16.0 * half / rest };
-        // Equal taps are rounded alike on the way to their transform, which equal samples add up. A wave that a template takes away leaves a faint
-        // copy where the template's spectrum may be largest; its amplitude is at most the root of twice the tile's mean square.
-        let alike = |alike: f64, len: f64| alike * u * template.norm * (self.taps / len).sqrt();
+        // A wave that a template takes away leaves a faint copy where the template's spectrum may be largest. Its amplitude is at most the root of
+        // twice the tile's mean square.
         let copies = |ghosts: f64, len: f64| ghosts * u * template.wave * (2.0 / len).sqrt();
         // Error of the cross term: `of_square * sqrt(ii) + of_energy * sqrt(energy)`, and what depends on the tile.
         let (mut of_tile, mut of_result, mut of_peak, mut of_energy) = (0.0, 0.0, 0.0, 0.0);
@@ -221,7 +231,7 @@ impl Model<'_> {
             }
             Rounding::Fourier { len, by } => {
                 let epsilon = by.noise * sigma * u * len.log2().max(1.0).sqrt();
-                of_tile = (epsilon * 2.0 * template.norm / len.sqrt()).hypot(copies(by.ghosts, len)).hypot(alike(by.alike, len));
+                of_tile = (epsilon * 2.0 * template.norm / len.sqrt()).hypot(copies(by.ghosts, len));
                 of_result = epsilon;
                 of_peak = by.ghosts * u;
                 sigma * u * template.largest
@@ -259,7 +269,7 @@ impl Model<'_> {
                 // The tile's spectrum and the template's are as wrong as each other, and so are their faint copies. Of equal samples and equal taps
                 // both errors are of one frequency, where they agree.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt();
-                of_tile = (2f64.sqrt() * epsilon * template.norm / len.sqrt()).hypot(alike(ALIKE, len));
+                of_tile = (2f64.sqrt() * epsilon * template.norm / len.sqrt()).hypot(ALIKE * u * template.norm * (self.taps / len).sqrt());
                 of_result = epsilon;
                 of_peak = 2.0 * GHOSTS * u;
                 // Taps are rounded, and the last of each sixteen by what the others were as well; their sum is what it was.

@@ -151,6 +151,15 @@ impl Halved {
         }
     }
 
+    /// What the transform of a prepared template is off by at frequency 0, where it is the sum of the template's values: what equal samples of 1
+    /// err by.
+    pub fn off(&self, spectrum: &Planes, sum: f64) -> f64 {
+        let samples = (self.layout.length * self.layout.length) as f64;
+        // Twice the even part of `U` and `V`, see `prepare`.
+        let found = 2.0 * samples * (f64::from(spectrum.re[0]) + f64::from(spectrum.re[self.plane_len()]));
+        (found - sum).abs()
+    }
+
     /// The cross term of the first `outputs` (height and width) of a tile, and its figure. Rows of `out` are written up to the next
     /// 32 past `outputs`.
     pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut HalvedScratch, outputs: [usize; 2]) {
@@ -479,7 +488,7 @@ fn add_opposite(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::doubt::Rounding;
+    use crate::cpu::doubt::{Figures, Rounding};
     use crate::cpu::hard::{self, Ratios, noise};
     use crate::cpu::isa::{ISAS, Isa};
 
@@ -565,6 +574,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_sum_of_a_template_is_found_again() {
+        for isas in sets() {
+            for layout in layouts() {
+                let halved = Halved::new(layout, &isas).unwrap();
+                let (mut scratch, mut spectrum) = (halved.scratch(), halved.room());
+                let template: Vec<f64> = (0..layout.template[0] * layout.template[1]).map(|k| (k % 7) as f64 - 1.0).collect();
+                halved.prepare(&template, &mut scratch, &mut spectrum);
+                let sum: f64 = template.iter().sum();
+                assert!(halved.off(&spectrum, sum) < 1e-4 * sum, "{isas} {layout:?}: {}, {sum}", halved.off(&spectrum, sum));
+                assert!((halved.off(&spectrum, 3.0 * sum) - 2.0 * sum).abs() < 1e-4 * sum);
+            }
+        }
+    }
+
     /// The largest error of a result over what the model of `doubt.rs` grants it at 8 standard deviations: below 1, and not so
     /// far below that panels are recomputed for nothing.
     #[test]
@@ -606,9 +630,10 @@ mod tests {
                 halved.prepare(&template, &mut scratch, &mut spectrum);
                 let ground = Ground { input: &input, in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
                 halved.run(ground, &spectrum, &mut scratch, layout.outputs);
-                let doubt = hard::doubt(&template, Rounding::Halved { len: (layout.length * layout.length) as f64 });
-                let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
-                let figure = scratch.figure;
+                let rounding = Rounding::Halved { len: (layout.length * layout.length) as f64 };
+                let figures = Figures { off: halved.off(&spectrum, template.iter().sum()), ..Figures::of([&template].into_iter()) };
+                let doubt = hard::doubt_of(template.len(), &figures, rounding);
+                let (largest_tap, figure) = (figures.of_sample(&rounding, f64::from(f32::EPSILON) / 2.0), scratch.figure);
                 let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
                 for (y, x) in places(layout).step_by(if layout.length > 128 { 10 } else { 1 }) {
                     let error = (f64::from(out[y * pitch.row + x]) - expected(layout, &input, &template, y, x)).abs();

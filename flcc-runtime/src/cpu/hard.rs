@@ -30,7 +30,7 @@ pub fn noise(seed: u64) -> impl FnMut() -> f32 {
 type Image = fn(usize, usize, f32) -> f32;
 
 /// Images by name; the first is nothing but noise.
-pub const IMAGES: [(&str, Image); 26] = [
+pub const IMAGES: [(&str, Image); 27] = [
     ("noise", |_, _, noise| noise),
     ("bytes", |_, _, noise| (noise * 255.0).floor()),
     ("a step", |_, x, noise| noise + if x > 70 { 50_000.0 } else { 0.0 }),
@@ -44,6 +44,7 @@ pub const IMAGES: [(&str, Image); 26] = [
     ("a pixel of 3e4", |y, x, noise| if (y, x) == (39, 43) { 3e4 } else { noise }),
     ("a bright row", |y, _, noise| if y == 37 { 1e4 } else { noise }),
     ("a bright column", |_, x, noise| if x == 41 { 1e4 } else { noise }),
+    ("a bright square", |y, x, noise| if (20..60).contains(&y) && (20..60).contains(&x) { 1e3 } else { noise }),
     ("specks", |y, x, noise| if (y * 7919 + x * 104_729) % 1009 == 0 { 1e4 } else { noise }),
     ("a wave of period 2", |y, x, noise| noise + 1e3 * wave(x + y, 2)),
     ("a wave of period 2 along rows", |_, x, noise| noise + 1e3 * wave(x, 2)),

@@ -25,6 +25,7 @@ use super::fused::{self, FusedScratch, Steps};
 use super::halved::{Halved, HalvedScratch};
 use super::hybrid::{self, Hybrid, HybridScratch};
 use super::isa::{self, IsaSet, Vectors};
+use super::lanes;
 use super::layered::{self, Layered, LayeredScratch, Spectra};
 use super::planar::{Coming, Figure, Ground, Planar, PlanarScratch, Planes};
 use super::real::{Real, joined};
@@ -704,10 +705,17 @@ impl<T: Real> TileContext<T> {
                 let wave = prepared.iter().map(|prepared| wave(prepared).powi(2)).sum::<f64>().sqrt();
                 Figures { wave, ..Figures::of(channels) }
             }
+            Engine::Halved(halved) => {
+                let off = channels.clone().zip(prepared).map(|(values, prepared)| match prepared {
+                    Prepared::Planes(spectrum) => halved.off(spectrum, lanes::sum(&values, |value| value)),
+                    _ => 0.0,
+                });
+                Figures { off: off.sum(), ..Figures::of(channels) }
+            }
             _ => Figures::of(channels),
         };
         let floor = model.floor(&figures, T::SMALLEST, matches!(self.fused, Some(Fused::Normalised(_))));
-        Judged { doubt: model.doubt(&figures).above(floor), largest: figures.largest }
+        Judged { doubt: model.doubt(&figures).above(floor), largest: figures.of_sample(&model.rounding, model.roundoff) }
     }
 
     fn prepare(&self, values: &[f64], weights: &Weights) -> Result<Prepared<T>, factor::FactorError> {

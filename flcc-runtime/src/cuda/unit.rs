@@ -395,35 +395,33 @@ impl Unit {
         })
     }
 
-    /// The spectrum of values laid at the origin and turned, so that a product with it correlates.
+    /// The spectrum of values laid at the origin and turned, so that a product with it correlates: computed in f64, and rounded once where
+    /// transforms are in f32. Equal values that were rounded before or on the way would be wrong alike, which equal samples add up.
     fn template_spectrum(&self, stream: &Stream, shape: [usize; 3], channels: &[Vec<f64>]) -> Result<Buffer, Fault> {
-        let double = self.decisions.types.cross == Cross::F64;
         let [depth, height, width] = shape;
         let [kd, kh, kw] = self.spec.template().padded();
         let len = depth * height * width;
         let mut padded = vec![0.0f64; len * channels.len()];
         for (channel, values) in channels.iter().enumerate() {
-            let scaled: Vec<f64> = values.iter().map(|value| value / len as f64).collect();
-            // In f32 their sum stays what it is: a constant image would add up what equal ones are rounded by.
-            let scaled = if double { scaled } else { rounded::<f32>(&scaled).map(f64::from).collect() };
-            for (k, value) in scaled.into_iter().enumerate() {
+            for (k, &value) in values.iter().enumerate() {
                 let [z, y, x] = [k / (kh * kw), k / kw % kh, k % kw];
                 debug_assert!(z < kd);
                 let at = [(depth - z) % depth, (height - y) % height, (width - x) % width];
-                padded[channel * len + (at[0] * height + at[1]) * width + at[2]] = value;
+                padded[channel * len + (at[0] * height + at[1]) * width + at[2]] = value / len as f64;
             }
         }
-        let size = if double { 8 } else { 4 };
-        let transforms = Transforms::new(stream, shape, channels.len(), double)?;
-        let samples = if double {
-            Buffer::of(stream, &padded)?
-        } else {
-            Buffer::of(stream, &padded.iter().map(|&value| value as f32).collect::<Vec<f32>>())?
-        };
-        let spectrum = Buffer::new(stream, fourier::spectrum(shape) * channels.len() * 2 * size)?;
+        let transforms = Transforms::new(stream, shape, channels.len(), true)?;
+        let samples = Buffer::of(stream, &padded)?;
+        let mut values = vec![0.0f64; fourier::spectrum(shape) * channels.len() * 2];
+        let spectrum = Buffer::new(stream, size_of_val(&values[..]))?;
         transforms.there(samples.address(stream), spectrum.address(stream))?;
         stream.wait()?;
-        Ok(spectrum)
+        if self.decisions.types.cross == Cross::F64 {
+            return Ok(spectrum);
+        }
+        spectrum.download(stream, 0, bytes_of_mut(&mut values))?;
+        stream.wait()?;
+        Buffer::of(stream, &values.iter().map(|&value| value as f32).collect::<Vec<f32>>())
     }
 
     fn bind_one(&self, stream: &Stream, checked: &Checked, weights: &Weights) -> Result<BoundTemplate, Fault> {
