@@ -243,6 +243,8 @@ pub struct CpuExecute<T: Real> {
     closer: Option<TileContext<f32>>,
     /// In f64: for parts that are in doubt still.
     careful: Option<TileContext<f64>>,
+    /// Directly in f64, for parts that transforms leave in doubt.
+    last: Option<TileContext<f64>>,
 }
 
 /// Templates bound to all ways.
@@ -251,6 +253,13 @@ struct CpuBound<T: Real> {
     /// Made when a tile asks for it, unless it was made before, as is the next.
     closer: OnceLock<BoundTemplates<f32>>,
     careful: OnceLock<BoundTemplates<f64>>,
+    last: OnceLock<BoundTemplates<f64>>,
+}
+
+impl<T: Real> CpuBound<T> {
+    fn new(plain: BoundTemplates<T>) -> CpuBound<T> {
+        CpuBound { plain, closer: OnceLock::new(), careful: OnceLock::new(), last: OnceLock::new() }
+    }
 }
 
 /// Buffers of one worker for all ways.
@@ -258,13 +267,19 @@ struct CpuWorker<T: Real> {
     plain: TileScratch<T>,
     closer: Option<TileScratch<f32>>,
     careful: Option<TileScratch<f64>>,
+    last: Option<TileScratch<f64>>,
     /// Of pairs: the template of the last one.
     pair: Option<CpuBound<T>>,
 }
 
 impl<T: Real> CpuExecute<T> {
-    /// Executes tiles by `context`, and parts that it gives up by `closer`, then by `careful`.
-    pub fn new(mut context: TileContext<T>, mut closer: Option<TileContext<f32>>, careful: Option<TileContext<f64>>) -> CpuExecute<T> {
+    /// Executes tiles by `context`, and parts that it gives up by `closer`, then by `careful`, then by `last`.
+    pub fn new(
+        mut context: TileContext<T>,
+        mut closer: Option<TileContext<f32>>,
+        mut careful: Option<TileContext<f64>>,
+        last: Option<TileContext<f64>>,
+    ) -> CpuExecute<T> {
         if let Some(careful) = &careful {
             // The same for a region as for the whole result, of which the careful way alone knows nothing.
             (context.parts, context.patience) = (careful.capacity, patience(careful));
@@ -272,7 +287,10 @@ impl<T: Real> CpuExecute<T> {
         if let (Some(closer), Some(careful)) = (&mut closer, &careful) {
             (closer.parts, closer.patience) = (careful.capacity, patience(careful));
         }
-        CpuExecute { owner: Owner::new(), context, closer, careful }
+        if let (Some(careful), Some(last)) = (&mut careful, &last) {
+            (careful.parts, careful.patience) = (last.capacity, patience(last));
+        }
+        CpuExecute { owner: Owner::new(), context, closer, careful, last }
     }
 
     /// One tile of an image to its place in the results from number `first` on.
@@ -314,9 +332,9 @@ impl<T: Real> CpuExecute<T> {
             let mut plain = self.context.bind(vec![checked], pairs.weights.clone()).map_err(failed)?;
             // As those that are bound in its place.
             plain.keep_whole();
-            return Ok(CpuBound { plain, closer: OnceLock::new(), careful: OnceLock::new() });
+            return Ok(CpuBound::new(plain));
         };
-        (bound.closer, bound.careful) = (OnceLock::new(), OnceLock::new());
+        (bound.closer, bound.careful, bound.last) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         pairs.check(number, &mut bound.plain.templates[0].checked)?;
         self.context.rebind(&mut bound.plain, &mut worker.plain).map_err(failed)?;
         Ok(bound)
@@ -330,30 +348,25 @@ impl<T: Real> CpuExecute<T> {
         worker: &mut CpuWorker<T>,
         store: &mut Store<'_>,
     ) -> Statistics {
-        let CpuWorker { plain, closer, careful, .. } = worker;
+        let CpuWorker { plain, closer, careful, last, .. } = worker;
+        let mut ways = (closer, careful, last);
         if let Some(mut statistics) = self.context.run(image, tile, &bound.plain, plain, store) {
             for part in plain.again() {
-                let Statistics { repaired, tiles, .. } = self.part(image, part, bound, (&mut *closer, &mut *careful), store);
+                let Statistics { repaired, tiles, .. } = self.part(image, part, bound, &mut ways, store);
                 statistics.add(Statistics { panels: 0, repaired, tiles });
             }
             return statistics;
         }
         let mut statistics = Statistics::default();
         for part in tile.parts(self.context.parts) {
-            statistics.add(self.part(image, &part, bound, (&mut *closer, &mut *careful), store));
+            statistics.add(self.part(image, &part, bound, &mut ways, store));
         }
         statistics
     }
 
     /// A part of a tile that the context gave up.
-    fn part(
-        &self,
-        image: &AnyView<'_>,
-        part: &TileBox,
-        bound: &CpuBound<T>,
-        (near, exact): (&mut Option<TileScratch<f32>>, &mut Option<TileScratch<f64>>),
-        store: &mut Store<'_>,
-    ) -> Statistics {
+    fn part(&self, image: &AnyView<'_>, part: &TileBox, bound: &CpuBound<T>, ways: &mut Ways<'_>, store: &mut Store<'_>) -> Statistics {
+        let (near, exact, last) = ways;
         if let (Some(closer), Some(scratch)) = (&self.closer, near) {
             let bound = bound.closer.get_or_init(|| closer.bind_again(&bound.plain));
             if let Some(statistics) = closer.run(image, part, bound, scratch, store).filter(|_| scratch.again().is_empty()) {
@@ -361,21 +374,38 @@ impl<T: Real> CpuExecute<T> {
             }
         }
         let (Some(careful), Some(scratch)) = (&self.careful, exact) else { return Statistics::default() };
-        let bound = bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
-        careful.run(image, part, bound, scratch, store).unwrap_or_default()
+        let again = bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
+        let done = careful.run(image, part, again, scratch, store);
+        let (Some(direct), Some(room)) = (&self.last, last) else { return done.unwrap_or_default() };
+        let left: Vec<TileBox> = if done.is_some() { scratch.again().to_vec() } else { part.parts(direct.capacity).collect() };
+        // What is computed again was counted, but for a part that was given up whole.
+        let whole = done.is_none();
+        let mut statistics = done.unwrap_or_default();
+        for part in &left {
+            let again = bound.last.get_or_init(|| direct.bind_again(&bound.plain));
+            let Statistics { panels, repaired, tiles } = direct.run(image, part, again, room, store).unwrap_or_default();
+            statistics.add(Statistics { panels: if whole { panels } else { 0 }, repaired, tiles });
+        }
+        statistics
     }
 }
+
+/// Buffers for what a context gave up: of `closer`, `careful` and `last`.
+type Ways<'a> = (&'a mut Option<TileScratch<f32>>, &'a mut Option<TileScratch<f64>>, &'a mut Option<TileScratch<f64>>);
 
 impl<T: Real> Execute for CpuExecute<T> {
     fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
         let failed = |error| SpecError::new("template", "one that decomposes", error);
         let plain = self.context.bind(checked, weights).map_err(failed)?;
-        let bound = CpuBound { plain, closer: OnceLock::new(), careful: OnceLock::new() };
+        let bound = CpuBound::new(plain);
         if let Some(closer) = &self.closer {
             bound.closer.get_or_init(|| closer.bind_again(&bound.plain));
         }
         if let Some(careful) = &self.careful {
             bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
+        }
+        if let Some(last) = &self.last {
+            bound.last.get_or_init(|| last.bind_again(&bound.plain));
         }
         Ok(Arc::new(bound))
     }
@@ -388,16 +418,17 @@ impl<T: Real> Execute for CpuExecute<T> {
         // Of the worker itself the contexts count their own part.
         let careful = self.careful.as_ref().map_or(size_of::<TileScratch<f64>>(), TileContext::scratch_bytes);
         let closer = self.closer.as_ref().map_or(size_of::<TileScratch<f32>>(), TileContext::scratch_bytes);
-        let counted = size_of::<TileScratch<T>>() + size_of::<TileScratch<f32>>() + size_of::<TileScratch<f64>>();
+        let last = self.last.as_ref().map_or(size_of::<TileScratch<f64>>(), TileContext::scratch_bytes);
+        let counted = size_of::<TileScratch<T>>() + size_of::<TileScratch<f32>>() + 2 * size_of::<TileScratch<f64>>();
         let worker = size_of::<CpuWorker<T>>().saturating_sub(counted);
-        let all = self.context.scratch_bytes().saturating_add(closer).saturating_add(careful).saturating_add(worker);
+        let all = self.context.scratch_bytes().saturating_add(closer).saturating_add(careful).saturating_add(last).saturating_add(worker);
         all.saturating_mul(workers)
     }
 
     fn template_bytes(&self) -> usize {
-        let [closer, careful] =
-            [self.closer.as_ref().map_or(0, TileContext::template_bytes), self.careful.as_ref().map_or(0, TileContext::template_bytes)];
-        self.context.template_bytes() + closer + careful
+        let closer = self.closer.as_ref().map_or(0, TileContext::template_bytes);
+        let others = [&self.careful, &self.last].into_iter().flatten().map(TileContext::template_bytes).sum::<usize>();
+        self.context.template_bytes() + closer + others
     }
 
     fn tiles(&self) -> usize {
@@ -409,6 +440,7 @@ impl<T: Real> Execute for CpuExecute<T> {
             plain: self.context.scratch(),
             closer: self.closer.as_ref().map(TileContext::scratch),
             careful: self.careful.as_ref().map(TileContext::scratch),
+            last: self.last.as_ref().map(TileContext::scratch),
             pair: None,
         };
         let all: Vec<CpuWorker<T>> = (0..workers).map(|_| worker()).collect();

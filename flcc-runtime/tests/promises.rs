@@ -400,6 +400,27 @@ fn tiles_in_doubt_are_computed_again() {
     assert!(statistics.repaired * 4 < statistics.panels, "{statistics:?}");
 }
 
+/// A huge pixel leaves what transforms make of a large template under a mask in doubt, in f64 too: that is computed directly, not panel by panel.
+#[test]
+fn large_masked_templates_beside_a_huge_pixel_are_computed_directly() {
+    let mut seed = Seed(27);
+    let values: Vec<f64> = (0..150 * 160).map(|i| if i == 40 * 160 + 50 { 1e14 } else { seed.normal() }).collect();
+    let image = Pixels::F64(values).cast(DType::F32);
+    let template = cut(&image, shape(&[150, 160]), [0, 100, 90], shape(&[30, 24]));
+    let mask = Pixels::F64((0..30 * 24).map(|_| f64::from(u8::from(seed.below(3) > 0))).collect());
+    let spec = "zncc:f32:150x160*30x24:valid,mask01";
+    let expected = expected_under(spec, &image, &template, Some(&mask));
+    every_way_under(spec, &image, &template, Some(&mask), |way, map| {
+        check(way, map, &expected, 1e-5);
+    });
+    let parsed: Spec = spec.parse().unwrap();
+    let plan = planner(1).method(Method::Fourier).plan(&parsed).unwrap();
+    let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+    let matcher = plan.bind(&[view(&template, parsed.template())], Some(&view(&mask, parsed.template()))).unwrap();
+    let (_, statistics) = matcher.execute_with(&[view(&image, parsed.image())], &flcc_runtime::Control::default()).unwrap();
+    assert!(statistics.repaired * 10 < statistics.panels, "{statistics:?}");
+}
+
 #[test]
 fn gain_and_offset_change_nothing_and_scores_stay_in_range() {
     let image = Pixels::F64((0..70 * 60).scan(Seed(13), |seed, _| Some(seed.normal())).collect());

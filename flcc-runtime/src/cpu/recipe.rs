@@ -91,11 +91,18 @@ impl Recipe {
         } else {
             (None, None)
         };
+        // A bright sample leaves in doubt what transforms make of the samples around it, whatever their type.
+        let by_transforms = careful.is_some() && spec.template().len() > LARGE && !short;
+        let last = if by_transforms {
+            Some(self.directly(spec, Scheme { rounds: false, ..scheme }, parts(spec)).ok_or_else(lacking)?)
+        } else {
+            None
+        };
         let tiling = Tiling::new(spec, self.tile);
         let capacity = tiling.largest();
         let context = TileContext::new(spec.clone(), tiling, capacity, engine, scheme, self.isas);
         let context = if short { context } else { context.in_parts(false) };
-        Ok(Box::new(CpuExecute::new(context, closer, careful)))
+        Ok(Box::new(CpuExecute::new(context, closer, careful, last)))
     }
 
     /// A method in f64, by small tiles, for parts of other tiles: direct, or by transforms where a template is large and memory is not short.
@@ -113,12 +120,7 @@ impl Recipe {
             let engine = Engine::Fourier(Fourier::new(shape, template));
             return Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, scheme, self.isas));
         }
-        let tile: [usize; 3] = match spec.image().axes() {
-            1 => [1, 1, 512],
-            2 => [1, 16, 128],
-            _ => [4, 8, 32],
-        };
-        self.directly(spec, scheme, [0, 1, 2].map(|axis| tile[axis].min(whole[axis])))
+        self.directly(spec, scheme, parts(spec))
     }
 
     /// The direct method in f32, by the tiles of the careful one: each is centred for itself and taken in two parts, so that fewer panels are
@@ -134,6 +136,17 @@ impl Recipe {
         let engine = Engine::Direct(Direct::new(kernel, template, &self.isas)?);
         Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, scheme, self.isas))
     }
+}
+
+/// Outputs an axis of the parts that direct methods compute again.
+fn parts(spec: &Spec) -> [usize; 3] {
+    let whole = spec.mode_region().shape.padded();
+    let tile: [usize; 3] = match spec.image().axes() {
+        1 => [1, 1, 512],
+        2 => [1, 16, 128],
+        _ => [4, 8, 32],
+    };
+    [0, 1, 2].map(|axis| tile[axis].min(whole[axis]))
 }
 
 /// What transforms of this length cost with what is to be done again, over what they cost: the larger a tile is, the more of its panels
