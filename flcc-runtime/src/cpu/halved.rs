@@ -13,6 +13,7 @@
 use super::aligned::Aligned;
 use super::butterfly::{self, last};
 use super::isa::{IsaSet, Vectors};
+use super::lanes;
 use super::planar::{Figure, Ground, Planes, Samples, Wanted, after_first, before_last, first_back, from_last, product, stride, to_last};
 use super::simd::{Job, Simd};
 use crate::pad::Pitch;
@@ -211,9 +212,8 @@ impl OfLength for Prepare<'_> {
     #[inline(always)]
     fn run<S: Simd, const N: usize>(mut self, s: S) {
         let width = self.columns.halved.layout.template[1];
-        let mut left = 0.0;
         for (row, values) in self.samples.chunks_exact_mut(self.row).zip(self.template.chunks_exact(width)) {
-            left = balanced(values, &mut row[..values.len()], left);
+            balanced(values, &mut row[..values.len()]);
         }
         self.columns.forward::<S, N>(s, self.samples, self.row, self.row);
         // Either transform has left everything doubled.
@@ -233,24 +233,28 @@ impl OfLength for Prepare<'_> {
 /// Values that are rounded together, so that their sum stays what it was.
 const BALANCED: usize = 16;
 
-/// Rounds values so that their sum and what was left before stay what they are, but for what is returned. Of each sixteen the last takes what the
-/// others were rounded by: what equal values are rounded by is equal, and a constant image would add it up.
+/// Rounds values, each sixteen so that their sum stays what it was to within one rounding: the last takes what the others were rounded by. What
+/// equal values are rounded by is equal, and a constant image would add it up.
 #[inline(always)]
-fn balanced(values: &[f64], rounded: &mut [f32], mut left: f64) -> f64 {
-    for (values, rounded) in values.chunks(BALANCED).zip(rounded.chunks_mut(BALANCED)) {
-        let mut rest = 0.0;
-        for (to, &value) in rounded.iter_mut().zip(values) {
+fn balanced(values: &[f64], rounded: &mut [f32]) {
+    let (whole, rest) = values.as_chunks::<BALANCED>();
+    let (to_whole, to_rest) = rounded.as_chunks_mut::<BALANCED>();
+    for (values, rounded) in whole.iter().zip(to_whole) {
+        let mut left = [0.0; BALANCED];
+        for ((left, to), &value) in left.iter_mut().zip(rounded.iter_mut()).zip(values) {
             *to = value as f32;
-            rest += value - f64::from(*to);
+            *left = value - f64::from(*to);
         }
-        let Some(last) = rounded.last_mut() else { continue };
-        let whole = f64::from(*last) + (rest + left);
-        *last = whole as f32;
-        left = whole - f64::from(*last);
-        // What is not finite has no rest.
-        left = if left.is_finite() { left } else { 0.0 };
+        rounded[BALANCED - 1] = (f64::from(rounded[BALANCED - 1]) + lanes::folded(left, |a, b| a + b)) as f32;
     }
-    left
+    let mut left = 0.0;
+    for (to, &value) in to_rest.iter_mut().zip(rest) {
+        *to = value as f32;
+        left += value - f64::from(*to);
+    }
+    if let Some(last) = to_rest.last_mut() {
+        *last = (f64::from(*last) + left) as f32;
+    }
 }
 
 /// The transform of a tile, times a template's, and back.

@@ -52,10 +52,10 @@ pub fn largest(values: &[f64]) -> f64 {
     rest.iter().fold(folded(lanes, larger), |largest, &value| larger(largest, value))
 }
 
-/// All lanes as one: the upper half to the lower, again and again.
+/// All lanes as one, of a power of two of them: the upper half to the lower, again and again.
 #[inline(always)]
-fn folded(mut lanes: [f64; LANES], join: impl Fn(f64, f64) -> f64) -> f64 {
-    let mut half = LANES / 2;
+pub fn folded<const N: usize>(mut lanes: [f64; N], join: impl Fn(f64, f64) -> f64) -> f64 {
+    let mut half = N / 2;
     while half > 0 {
         let (low, high) = lanes.split_at_mut(half);
         low.iter_mut().zip(high).for_each(|(low, high)| *low = join(*low, *high));

@@ -707,7 +707,7 @@ impl<T: Real> TileContext<T> {
             }
             Engine::Halved(halved) => {
                 let off = channels.clone().zip(prepared).map(|(values, prepared)| match prepared {
-                    Prepared::Planes(spectrum) => halved.off(spectrum, lanes::sum(&values, |value| value)),
+                    Prepared::Planes(spectrum) => halved.off(spectrum, isa::vectorized(&self.isas, || lanes::sum(&values, |value| value))),
                     _ => 0.0,
                 });
                 Figures { off: off.sum(), ..Figures::of(channels) }
