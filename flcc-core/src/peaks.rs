@@ -6,6 +6,10 @@
 //! **Sub-pixel.** On each axis the vertex of the parabola through the peak and its two neighbours, at most half a pixel
 //! away; an axis without two finite neighbours is not refined.
 
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::dtype::{Pixel, Pixels};
 use crate::score::ScoreMap;
 
 /// What is looked for.
@@ -45,20 +49,15 @@ pub struct Peak {
 
 /// The peaks of a map, best first.
 pub fn find_peaks(map: &ScoreMap, options: &PeakOptions) -> Vec<Peak> {
-    let search = Search::new(map, options);
-    let mut found: Vec<usize> = (0..map.shape().len()).filter(|&index| search.is_peak(index)).collect();
-    let better = |a: &usize, b: &usize| search.value(*b).total_cmp(&search.value(*a)).then(a.cmp(b));
-    if let Some(top) = options.top {
-        if top == 0 {
-            return Vec::new();
-        }
-        if found.len() > top {
-            found.select_nth_unstable_by(top - 1, better);
-            found.truncate(top);
-        }
-    }
-    found.sort_unstable_by(better);
-    found.into_iter().map(|index| search.peak(index)).collect()
+    let mut found = match (map.data(), options.minimum) {
+        (Pixels::F32(scores), false) => Search::<f32, false>::new(map, scores, options).found(),
+        (Pixels::F32(scores), true) => Search::<f32, true>::new(map, scores, options).found(),
+        (Pixels::F64(scores), false) => Search::<f64, false>::new(map, scores, options).found(),
+        (Pixels::F64(scores), true) => Search::<f64, true>::new(map, scores, options).found(),
+        (Pixels::U8(_) | Pixels::U16(_), _) => unreachable!("a map holds floats, checked when it was made"),
+    };
+    found.sort_unstable_by(|a, b| turned(map, *b, options.minimum).total_cmp(&turned(map, *a, options.minimum)).then(a.cmp(b)));
+    found.into_iter().map(|index| peak(map, options, index)).collect()
 }
 
 /// How many positions attain the best score exactly, and that score; `None` for a map with no number in it.
@@ -68,94 +67,218 @@ pub fn count_optimum(map: &ScoreMap, minimum: bool) -> Option<(f64, usize)> {
 
 /// As [`count_optimum`], of the positions that [`PeakOptions::exclude_border`] leaves.
 pub fn count_optimum_inside(map: &ScoreMap, minimum: bool, exclude_border: usize) -> Option<(f64, usize)> {
-    let (shape, lengths) = (map.shape(), map.shape().padded());
-    let inside = |index: &usize| exclude_border == 0 || !in_border(shape.position(*index), lengths, exclude_border);
-    let mut best: Option<(f64, usize)> = None;
-    for score in (0..shape.len()).filter(inside).map(|index| map.get(index)).filter(|score| !score.is_nan()) {
-        best = match best {
-            Some((top, count)) if score == top => Some((top, count + 1)),
-            Some((top, count)) if (score < top) != minimum => Some((top, count)),
-            _ => Some((score, 1)),
+    let lengths = map.shape().padded();
+    match (map.data(), minimum) {
+        (Pixels::F32(scores), false) => count_best::<f32, false>(scores, lengths, exclude_border),
+        (Pixels::F32(scores), true) => count_best::<f32, true>(scores, lengths, exclude_border),
+        (Pixels::F64(scores), false) => count_best::<f64, false>(scores, lengths, exclude_border),
+        (Pixels::F64(scores), true) => count_best::<f64, true>(scores, lengths, exclude_border),
+        (Pixels::U8(_) | Pixels::U16(_), _) => unreachable!("a map holds floats, checked when it was made"),
+    }
+}
+
+fn count_best<T: Pixel, const MINIMUM: bool>(scores: &[T], lengths: [usize; 3], border: usize) -> Option<(f64, usize)> {
+    let mut best: Option<T> = None;
+    for row in rows(lengths, border) {
+        let of_row = best_of::<T, MINIMUM>(&scores[row]);
+        best = match (best, of_row) {
+            (Some(best), Some(of_row)) if !over::<T, MINIMUM>(of_row, best) => Some(best),
+            (best, of_row) => of_row.or(best),
         };
     }
-    best
+    let best = best?;
+    // A zero is 0, whatever its sign.
+    let count = |row: Range<usize>| scores[row].iter().filter(|score| **score == best).count();
+    Some((best.to_f64() + 0.0, rows(lengths, border).map(count).sum()))
 }
 
-/// Whether a position is among the first or last `border` of an axis that has ends.
-fn in_border(position: [usize; 3], lengths: [usize; 3], border: usize) -> bool {
-    (0..3).any(|axis| lengths[axis] > 1 && (position[axis] < border || lengths[axis] - 1 - position[axis] < border))
+/// Whether a score is better than another; NaN is neither better nor worse.
+#[inline(always)]
+fn over<T: Pixel, const MINIMUM: bool>(score: T, other: T) -> bool {
+    if MINIMUM { score < other } else { score > other }
 }
 
-struct Search<'a> {
-    map: &'a ScoreMap,
+/// Scores that are looked at together, in vectors.
+const TOGETHER: usize = 32;
+
+/// The best of some scores; `None` if there is no number among them.
+fn best_of<T: Pixel, const MINIMUM: bool>(scores: &[T]) -> Option<T> {
+    let first = *scores.iter().find(|score| score.partial_cmp(score).is_some())?;
+    let mut lanes = [first; TOGETHER];
+    let (chunks, rest) = scores.as_chunks::<TOGETHER>();
+    for chunk in chunks {
+        for (lane, &score) in lanes.iter_mut().zip(chunk) {
+            *lane = if over::<T, MINIMUM>(score, *lane) { score } else { *lane };
+        }
+    }
+    let better = |best: T, &score: &T| if over::<T, MINIMUM>(score, best) { score } else { best };
+    Some(rest.iter().fold(lanes.iter().fold(first, better), better))
+}
+
+/// Where a score is first.
+fn first_of<T: Pixel>(scores: &[T], wanted: T) -> Option<usize> {
+    let holds = |chunk: &[T]| chunk.iter().fold(false, |some, &score| some | (score == wanted));
+    let chunk = scores.chunks(TOGETHER).position(holds)?;
+    let begin = chunk * TOGETHER;
+    Some(begin + scores[begin..].iter().position(|score| *score == wanted)?)
+}
+
+/// The positions that a border leaves, as ranges of indices, row by row.
+fn rows([depth, height, width]: [usize; 3], border: usize) -> impl Iterator<Item = Range<usize>> {
+    // An axis of one position has no ends.
+    let inside =
+        move |length: usize| if length > 1 { border.min(length)..length.saturating_sub(border).max(border.min(length)) } else { 0..length };
+    let along = inside(width);
+    inside(depth).flat_map(move |z| {
+        let along = along.clone();
+        inside(height).map(move |y| {
+            let row = (z * height + y) * width;
+            row + along.start..row + along.end
+        })
+    })
+}
+
+/// What a score has to reach.
+#[derive(Clone, Copy)]
+enum Bar<T> {
+    /// Any number does.
+    None,
+    /// At least as good.
+    From(T),
+    /// Better.
+    Over(T),
+}
+
+struct Search<'a, T, const MINIMUM: bool> {
+    scores: &'a [T],
     options: &'a PeakOptions,
     lengths: [usize; 3],
 }
 
-impl<'a> Search<'a> {
-    fn new(map: &'a ScoreMap, options: &'a PeakOptions) -> Search<'a> {
-        Search { map, options, lengths: map.shape().padded() }
+impl<'a, T: Pixel, const MINIMUM: bool> Search<'a, T, MINIMUM> {
+    fn new(map: &ScoreMap, scores: &'a [T], options: &'a PeakOptions) -> Self {
+        Search { scores, options, lengths: map.shape().padded() }
     }
 
-    /// The score, turned so that larger is better.
-    fn value(&self, index: usize) -> f64 {
-        let score = self.map.get(index) + 0.0;
-        if self.options.minimum { 0.0 - score } else { score }
-    }
-
-    fn is_peak(&self, index: usize) -> bool {
-        let value = self.value(index);
-        if value.is_nan() {
-            return false;
+    /// The indices of the peaks that are asked for, in any order.
+    fn found(&self) -> Vec<usize> {
+        let PeakOptions { top, min_distance, exclude_border, .. } = *self.options;
+        if top == Some(0) {
+            return Vec::new();
         }
-        if let Some(threshold) = self.options.threshold {
-            let score = self.map.get(index);
-            if (self.options.minimum && score > threshold) || (!self.options.minimum && score < threshold) {
-                return false;
+        let mut bar = self.threshold();
+        // The best of all is a peak, and the first of its equals: nothing suppresses it.
+        if top == Some(1) && exclude_border == 0 {
+            let best = best_of::<T, MINIMUM>(self.scores).filter(|best| passes::<T, MINIMUM>(*best, bar));
+            return best.and_then(|best| first_of(self.scores, best)).into_iter().collect();
+        }
+        let mut found: Vec<usize> = Vec::new();
+        for row in rows(self.lengths, exclude_border) {
+            let end = row.end;
+            for begin in row.step_by(TOGETHER) {
+                let chunk = &self.scores[begin..end.min(begin + TOGETHER)];
+                if !chunk.iter().fold(false, |some, &score| some | passes::<T, MINIMUM>(score, bar)) {
+                    continue;
+                }
+                for (place, &score) in chunk.iter().enumerate() {
+                    if !passes::<T, MINIMUM>(score, bar) || !self.is_peak(begin + place, min_distance) {
+                        continue;
+                    }
+                    found.push(begin + place);
+                    if let Some(top) = top.filter(|top| found.len() >= top.saturating_mul(2)) {
+                        // Those to come are later, so they have to be better.
+                        self.keep_best(&mut found, top);
+                        bar = Bar::Over(self.scores[found[top - 1]]);
+                    }
+                }
             }
         }
-        let position = self.map.shape().position(index);
-        if in_border(position, self.lengths, self.options.exclude_border) {
-            return false;
+        if let Some(top) = top {
+            self.keep_best(&mut found, top);
         }
-        // A wide window is looked at only where the nearest neighbours do not decide.
-        let distance = self.options.min_distance;
-        distance == 0
-            || (self.stands_out(index, position, value, 1) && (distance == 1 || self.stands_out(index, position, value, distance)))
+        found
     }
 
-    fn stands_out(&self, index: usize, position: [usize; 3], value: f64, distance: usize) -> bool {
+    /// Leaves the best so many, the last of which is the worst of them.
+    fn keep_best(&self, found: &mut Vec<usize>, top: usize) {
+        if found.len() <= top {
+            return;
+        }
+        let order = |a: &usize, b: &usize| {
+            let (of_a, of_b) = (self.scores[*a], self.scores[*b]);
+            // No peak is NaN.
+            let order = if MINIMUM { of_a.partial_cmp(&of_b) } else { of_b.partial_cmp(&of_a) };
+            order.unwrap_or(Ordering::Equal).then(a.cmp(b))
+        };
+        found.select_nth_unstable_by(top - 1, order);
+        found.truncate(top);
+    }
+
+    /// The threshold in the type of the scores.
+    fn threshold(&self) -> Bar<T> {
+        let Some(threshold) = self.options.threshold.filter(|threshold| !threshold.is_nan()) else { return Bar::None };
+        let nearest = T::from_f64(threshold);
+        let worse = if MINIMUM { nearest.to_f64() > threshold } else { nearest.to_f64() < threshold };
+        if worse { Bar::Over(nearest) } else { Bar::From(nearest) }
+    }
+
+    fn is_peak(&self, index: usize, distance: usize) -> bool {
+        // A wide window is looked at only where the nearest neighbours do not decide.
+        distance == 0 || (self.stands_out(index, 1) && (distance == 1 || self.stands_out(index, distance)))
+    }
+
+    fn stands_out(&self, index: usize, distance: usize) -> bool {
+        let [_, h, w] = self.lengths;
+        let (position, score) = ([index / (h * w), index / w % h, index % w], self.scores[index]);
         let range = |axis: usize| {
             position[axis].saturating_sub(distance)..position[axis].saturating_add(distance).saturating_add(1).min(self.lengths[axis])
         };
-        let [_, h, w] = self.lengths;
+        let along = range(2);
         range(0).all(|z| {
             range(1).all(|y| {
-                range(2).all(|x| {
-                    let other = (z * h + y) * w + x;
-                    let theirs = self.value(other);
-                    !(theirs > value || (theirs == value && other < index))
-                })
+                let row = (z * h + y) * w;
+                let (begin, end) = (row + along.start, row + along.end);
+                // Of equal scores the earlier is better.
+                let middle = index.clamp(begin, end);
+                let (earlier, later) = (&self.scores[begin..middle], &self.scores[middle..end]);
+                !earlier.iter().any(|&other| over::<T, MINIMUM>(other, score) || other == score)
+                    && !later.iter().any(|&other| over::<T, MINIMUM>(other, score))
             })
         })
     }
+}
 
-    fn peak(&self, index: usize) -> Peak {
-        let shape = self.map.shape();
-        let position = shape.position(index);
-        let refined = self.options.subpixel.then(|| {
-            let [_, h, w] = self.lengths;
-            let steps = [h * w, w, 1];
-            let refined: [f64; 3] = std::array::from_fn(|axis| {
-                let inside = position[axis] > 0 && position[axis] + 1 < self.lengths[axis];
-                let shift =
-                    if inside { vertex(self.value(index - steps[axis]), self.value(index), self.value(index + steps[axis])) } else { 0.0 };
-                position[axis] as f64 + shift
-            });
-            shape.unpad(&refined)
-        });
-        Peak { position: shape.unpad(&position), score: self.map.get(index), refined }
+/// Whether a score reaches a bar; NaN reaches none.
+#[inline(always)]
+fn passes<T: Pixel, const MINIMUM: bool>(score: T, bar: Bar<T>) -> bool {
+    match bar {
+        Bar::None => score.partial_cmp(&score).is_some(),
+        Bar::From(bar) => over::<T, MINIMUM>(score, bar) || score == bar,
+        Bar::Over(bar) => over::<T, MINIMUM>(score, bar),
     }
+}
+
+/// The score, turned so that larger is better.
+fn turned(map: &ScoreMap, index: usize, minimum: bool) -> f64 {
+    let score = map.get(index) + 0.0;
+    if minimum { 0.0 - score } else { score }
+}
+
+fn peak(map: &ScoreMap, options: &PeakOptions, index: usize) -> Peak {
+    let (shape, lengths) = (map.shape(), map.shape().padded());
+    let position = shape.position(index);
+    let value = |index: usize| turned(map, index, options.minimum);
+    let refined = options.subpixel.then(|| {
+        let [_, h, w] = lengths;
+        let steps = [h * w, w, 1];
+        let refined: [f64; 3] = std::array::from_fn(|axis| {
+            let inside = position[axis] > 0 && position[axis] + 1 < lengths[axis];
+            let shift = if inside { vertex(value(index - steps[axis]), value(index), value(index + steps[axis])) } else { 0.0 };
+            position[axis] as f64 + shift
+        });
+        shape.unpad(&refined)
+    });
+    Peak { position: shape.unpad(&position), score: map.get(index), refined }
 }
 
 /// Where the parabola through `(-1, left), (0, centre), (1, right)` has its maximum, at most half away.
@@ -168,13 +291,80 @@ fn vertex(left: f64, centre: f64, right: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::Pixels;
     use crate::extent::Region;
     use crate::shape::Shape;
+    use proptest::prelude::*;
 
     fn map(lengths: &[usize], data: &[f64]) -> ScoreMap {
         let region = Region { origin: [0; 3], shape: Shape::new(lengths).unwrap() };
         ScoreMap::new(region, Pixels::F64(data.to_vec())).unwrap()
+    }
+
+    /// The definition of this file, position by position.
+    fn by_definition(map: &ScoreMap, options: &PeakOptions) -> Vec<usize> {
+        let (shape, lengths) = (map.shape(), map.shape().padded());
+        let value = |index: usize| turned(map, index, options.minimum);
+        let apart = |a: [usize; 3], b: [usize; 3]| (0..3).map(|axis| a[axis].abs_diff(b[axis])).max().unwrap_or(0);
+        let in_border = |position: [usize; 3]| {
+            let border = options.exclude_border;
+            (0..3).any(|axis| lengths[axis] > 1 && (position[axis] < border || lengths[axis] - 1 - position[axis] < border))
+        };
+        let is_peak = |&index: &usize| {
+            let (position, own) = (shape.position(index), value(index));
+            let reached = options.threshold.is_none_or(|bar| if options.minimum { map.get(index) <= bar } else { map.get(index) >= bar });
+            let beaten = |other: usize| value(other) > own || (value(other) == own && other < index);
+            let near = |other: &usize| *other != index && apart(position, shape.position(*other)) <= options.min_distance;
+            !own.is_nan() && reached && !in_border(position) && !(0..shape.len()).filter(near).any(beaten)
+        };
+        let mut found: Vec<usize> = (0..shape.len()).filter(is_peak).collect();
+        found.sort_by(|a, b| value(*b).total_cmp(&value(*a)).then(a.cmp(b)));
+        found.truncate(options.top.unwrap_or(usize::MAX));
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn peaks_are_those_of_the_definition(
+            lengths in prop::array::uniform3(1usize..7),
+            wide in 0usize..80,
+            levels in 1i32..9,
+            seed in 0u64..1000,
+            top in prop::option::of(0usize..6),
+            threshold in prop::option::of(-5.0f64..5.0),
+            min_distance in 0usize..4,
+            exclude_border in 0usize..3,
+            (minimum, single) in (any::<bool>(), any::<bool>()),
+        ) {
+            let lengths = [lengths[0], lengths[1], lengths[2] + wide];
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            let mut draw = || {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                match state >> 58 {
+                    0 => f64::NAN,
+                    1 => f64::INFINITY,
+                    2 => f64::NEG_INFINITY,
+                    3 => -0.0,
+                    number => f64::from((number as i32) % levels - levels / 2) * 0.7,
+                }
+            };
+            let data: Vec<f64> = (0..lengths.iter().product()).map(|_| draw()).collect();
+            let region = Region { origin: [0; 3], shape: Shape::new(&lengths).unwrap() };
+            let pixels = if single { Pixels::F32(data.iter().map(|&value| value as f32).collect()) } else { Pixels::F64(data) };
+            let map = ScoreMap::new(region, pixels).unwrap();
+            let options = PeakOptions { top, threshold, min_distance, exclude_border, subpixel: false, minimum };
+            let found: Vec<usize> =
+                find_peaks(&map, &options).iter().map(|peak| (peak.position[0] * lengths[1] + peak.position[1]) * lengths[2] + peak.position[2]).collect();
+            prop_assert_eq!(found, by_definition(&map, &options));
+            let all = PeakOptions { top: None, threshold: None, min_distance: 0, ..options };
+            let scores = by_definition(&map, &all);
+            let best = scores.first().map(|&index| {
+                let best = map.get(index) + 0.0;
+                (best, scores.iter().filter(|index| map.get(**index) + 0.0 == best).count())
+            });
+            prop_assert_eq!(count_optimum_inside(&map, minimum, exclude_border), best);
+        }
     }
 
     fn positions(map: &ScoreMap, options: &PeakOptions) -> Vec<Vec<usize>> {
