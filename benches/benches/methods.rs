@@ -12,9 +12,11 @@ fn methods(criterion: &mut Criterion) {
         let planner = Planner::new().expect("FLCC_ISA is unset or right");
         let mut run = Run::new(&case, &planner);
         println!("{text}: {} largest error {:.1e}", run.matcher().kernel(), run.error());
-        criterion.bench_function(&format!("plan/{text}"), |bencher| bencher.iter(|| black_box(planner.plan(&case.spec))));
+        criterion
+            .bench_function(&format!("plan/{text}"), |bencher| bencher.iter(|| black_box(planner.plan(&case.spec))));
         criterion.bench_function(&format!("one-shot/{text}"), |bencher| {
-            let one_shot = || case.bind(&planner.plan(&case.spec).expect("auto serves every case")).execute(&[case.image()]);
+            let one_shot =
+                || case.bind(&planner.plan(&case.spec).expect("auto serves every case")).execute(&[case.image()]);
             bencher.iter(|| black_box(one_shot()));
         });
         criterion.bench_function(&format!("bound/{text}"), |bencher| bencher.iter(|| run.execute()));

@@ -1,5 +1,5 @@
-//! What the error promise costs on real images: zncc at the default accuracy beside accuracy fast, in turns on one thread, and how
-//! many panels it computes again.
+//! What the error promise costs on real images: zncc at the default accuracy beside accuracy fast, in turns on one
+//! thread, and how many panels it computes again.
 
 use flcc_benches::real::{FILES, Image};
 use flcc_benches::turns::{Turns, median};
@@ -16,7 +16,9 @@ const GOAL: f64 = 1.15;
 const METHODS: [Method; 3] = [Method::Direct, Method::Fourier, Method::Auto];
 
 fn main() {
-    println!("| image | template | method | kernel | promised ms | fast ms | ratio | panels | repaired | share | tiles | error | fast |");
+    println!(
+        "| image | template | method | kernel | promised ms | fast ms | ratio | panels | repaired | share | tiles | error | fast |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     // Rows whose file, template and method hold every word of the command line: `-- camera 16x16 auto`.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
@@ -24,7 +26,8 @@ fn main() {
     for file in FILES {
         let image = Image::read(file);
         for template in templates(image.shape) {
-            let wanted = |method: &Method| words.iter().all(|word| format!("{file} {template} {method}").contains(word));
+            let wanted =
+                |method: &Method| words.iter().all(|word| format!("{file} {template} {method}").contains(word));
             rows.extend(METHODS.into_iter().filter(wanted).map(|method| compare(file, &image, template, method)));
         }
     }
@@ -53,7 +56,8 @@ fn summarise(name: &str, rows: &[&Row]) {
     let ratios: Vec<f64> = rows.iter().map(|row| row.ratio).collect();
     let mut all = Statistics::default();
     rows.iter().for_each(|row| all.add(row.statistics));
-    let (within, again) = (ratios.iter().filter(|ratio| **ratio <= GOAL).count(), rows.iter().filter(|row| row.again).count());
+    let (within, again) =
+        (ratios.iter().filter(|ratio| **ratio <= GOAL).count(), rows.iter().filter(|row| row.again).count());
     let Some(worst) = rows.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio)) else { return };
     println!(
         "{name}: ratio median {:.3}, worst {:.3} ({}), at most {GOAL} in {within} of {}; repaired {} of {} panels, {}; tiles again in {again}",

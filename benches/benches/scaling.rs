@@ -1,4 +1,5 @@
-//! How much faster two threads are than one, beside what two threads gain where nothing but the processor or the memory is asked.
+//! How much faster two threads are than one, beside what two threads gain where nothing but the processor or the memory
+//! is asked.
 
 use std::cell::RefCell;
 
@@ -24,7 +25,8 @@ const SPECS: [&str; 12] = [
 ];
 /// How often each work has its turn.
 const ROUNDS: usize = 15;
-/// What one measurement lasts at least. For some milliseconds after threads were at rest, the system may keep two of them on one core.
+/// What one measurement lasts at least. For some milliseconds after threads were at rest, the system may keep two of
+/// them on one core.
 const LEAST_MS: f64 = 50.0;
 /// The part of the ceiling's gain that is to be reached: the goal.
 const GOAL: f64 = 0.93;
@@ -41,10 +43,14 @@ fn main() {
         return;
     }
     let (sums, memory) = (MultiplyAdds::new(&planner.machine().isas()), RefCell::new(Memory::new()));
-    println!("| spec | kernel | 1 thread ms | 2 threads ms | gain | single calls | multiply-adds | copy | quotient | GFLOP/s | GB/s |");
+    println!(
+        "| spec | kernel | 1 thread ms | 2 threads ms | gain | single calls | multiply-adds | copy | quotient | GFLOP/s | GB/s |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
-    let quotients: Vec<_> =
-        SPECS.iter().filter_map(|text| measure(text, &planner, &sums, &memory).map(|quotient| (quotient, text))).collect();
+    let quotients: Vec<_> = SPECS
+        .iter()
+        .filter_map(|text| measure(text, &planner, &sums, &memory).map(|quotient| (quotient, text)))
+        .collect();
     let reached = quotients.iter().filter(|(quotient, _)| *quotient >= GOAL).count();
     let worst = quotients.iter().min_by(|a, b| a.0.total_cmp(&b.0));
     println!("\nGFLOP/s and GB/s (read and written) are of the ceilings on one thread");

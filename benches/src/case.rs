@@ -56,7 +56,11 @@ impl Case {
     /// Data that are not the spec's.
     pub fn of(spec: Spec, image: Pixels, template: Pixels) -> Case {
         assert_eq!((image.len(), image.dtype()), (spec.image().len(), spec.image_type()), "the image of {spec}");
-        assert_eq!((template.len(), template.dtype()), (spec.template().len(), spec.template_type()), "the template of {spec}");
+        assert_eq!(
+            (template.len(), template.dtype()),
+            (spec.template().len(), spec.template_type()),
+            "the template of {spec}"
+        );
         Case { spec, image, template }
     }
 
@@ -78,8 +82,8 @@ impl Case {
         plan.bind(&[self.template()], None).unwrap_or_else(|error| panic!("{}: {error}", self.spec))
     }
 
-    /// Compares a result with the oracle at places spread over it, and returns the largest error: absolute for normalised
-    /// measures, else over the largest value.
+    /// Compares a result with the oracle at places spread over it, and returns the largest error: absolute for
+    /// normalised measures, else over the largest value.
     ///
     /// # Panics
     /// An error of 1e-5 or more, or of 1e-3 at accuracy fast, which promises less: what is wrong is not timed.

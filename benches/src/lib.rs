@@ -1,4 +1,5 @@
-//! What benches time: cases with data, each checked against the oracle before any timing; works timed in turns; and what bounds them.
+//! What benches time: cases with data, each checked against the oracle before any timing; works timed in turns; and
+//! what bounds them.
 #![forbid(unsafe_code)]
 
 mod case;

@@ -6,7 +6,8 @@ use std::path::Path;
 use flcc_runtime::{AnyView, DType, Pixels, Shape};
 
 /// The images: photographs, an ECG and a brain.
-pub const FILES: [&str; 6] = ["brick.png", "camera.png", "coins.png", "text.png", "ecg_mitdb208_360hz.npy", "mni152_t1_65x77x63.npy"];
+pub const FILES: [&str; 6] =
+    ["brick.png", "camera.png", "coins.png", "text.png", "ecg_mitdb208_360hz.npy", "mni152_t1_65x77x63.npy"];
 
 /// An image of f32.
 pub struct Image {
@@ -25,7 +26,8 @@ impl Image {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/real").join(file);
         let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let decoded = if file.ends_with(".npy") { npy(&bytes) } else { png(&bytes) };
-        let (lengths, pixels) = decoded.unwrap_or_else(|| panic!("{}: expected a grey image or an array of u1 or u2", path.display()));
+        let (lengths, pixels) =
+            decoded.unwrap_or_else(|| panic!("{}: expected a grey image or an array of u1 or u2", path.display()));
         let shape = Shape::new(&lengths).expect("1 to 3 axes");
         assert_eq!(pixels.len(), shape.len(), "samples of {file}");
         Image { shape, pixels: pixels.cast(DType::F32) }
@@ -81,7 +83,8 @@ mod tests {
 
     #[test]
     fn a_template_is_the_middle() {
-        let image = Image { shape: Shape::new(&[3, 4]).unwrap(), pixels: Pixels::F32((0..12u8).map(f32::from).collect()) };
+        let image =
+            Image { shape: Shape::new(&[3, 4]).unwrap(), pixels: Pixels::F32((0..12u8).map(f32::from).collect()) };
         assert_eq!(image.cut(Shape::new(&[1, 2]).unwrap()), Pixels::F32(vec![5.0, 6.0]));
     }
 

@@ -38,7 +38,9 @@ impl<'a> Run<'a> {
     /// Never: everything was made for the spec, and nothing cancels.
     pub fn execute(&mut self) {
         let Run { case, matcher, map, scratch, statistics, .. } = self;
-        *statistics = matcher.execute_into(&[case.image()], &mut [map.view_mut()], scratch, &Control::default()).expect("made for the spec")
+        *statistics = matcher
+            .execute_into(&[case.image()], &mut [map.view_mut()], scratch, &Control::default())
+            .expect("made for the spec")
     }
 
     /// What runs.

@@ -9,10 +9,11 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Times every work once a round, always in the same order, after a run of each that warms up. One measurement lasts `least`
-    /// milliseconds or more: works that are shorter are repeated within it.
+    /// Times every work once a round, always in the same order, after a run of each that warms up. One measurement
+    /// lasts `least` milliseconds or more: works that are shorter are repeated within it.
     pub fn take(rounds: usize, least: f64, works: &mut [&mut dyn FnMut()]) -> Turns {
-        let repeats: Vec<usize> = works.iter_mut().map(|work| (least / once(work, 1)).ceil().max(1.0) as usize).collect();
+        let repeats: Vec<usize> =
+            works.iter_mut().map(|work| (least / once(work, 1)).ceil().max(1.0) as usize).collect();
         let mut times = vec![Vec::with_capacity(rounds); works.len()];
         for _ in 0..rounds {
             for (number, work) in works.iter_mut().enumerate() {

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
-use flcc_runtime::{Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat};
+use flcc_runtime::{
+    Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat,
+};
 
 /// The measures, as the help shows them.
 const MEASURES: &str = "cc|ncc|zncc|ssd|nssd|sad";
@@ -37,10 +39,14 @@ pub enum Command {
     #[command(mut_arg("measure", |arg| arg.hide(true)), mut_arg("mask", |arg| arg.hide(true)))]
     Conv(Correlate),
     /// Cross-correlate an image with a template (nothing is flipped)
-    #[command(mut_arg("measure", |arg| arg.value_name("cc").help("The measure: cc, which it is without this; match takes all")))]
+    #[command(mut_arg("measure", |arg| {
+        arg.value_name("cc").help("The measure: cc, which it is without this; match takes all")
+    }))]
     Corr(Correlate),
     /// Local correlation coefficients of an image and a template (the same as match --measure zncc)
-    #[command(mut_arg("measure", |arg| arg.value_name("zncc").help("The measure: zncc, which it is without this; match takes all")))]
+    #[command(mut_arg("measure", |arg| {
+        arg.value_name("zncc").help("The measure: zncc, which it is without this; match takes all")
+    }))]
     Lcc(Correlate),
     /// Find templates in an image: prints `rank position score` lines, the best first
     ///
@@ -50,32 +56,35 @@ pub enum Command {
     Match(Match),
     /// Find templates in frames as they come: prints one JSON line a frame
     ///
-    /// On a CPU one frame is held at a time. On GPUs the frames that have come, as many as keep the devices busy, are taken at a time;
-    /// those of one type and size that follow each other are computed together, and as many more are read meanwhile, as long as
-    /// frames and results take at most 1 GiB and half of the free memory. Fields: frame, shape, peaks, optimum (with --count) and
-    /// ns, the time to plan, compute and search the frame, of frames computed together an equal share; or frame and error.
+    /// On a CPU one frame is held at a time. On GPUs the frames that have come, as many as keep the devices busy, are
+    /// taken at a time; those of one type and size that follow each other are computed together, and as many more are
+    /// read meanwhile, as long as frames and results take at most 1 GiB and half of the free memory. Fields: frame,
+    /// shape, peaks, optimum (with --count) and ns, the time to plan, compute and search the frame, of frames computed
+    /// together an equal share; or frame and error.
     Stream(Stream),
     /// Statistics of every window of an image
     ///
-    /// Sums run in f64: of 8- and 16-bit pixels they are exact at every --accuracy (exact refuses what f64 would not hold). There
-    /// is one kernel, on the CPU: other methods and platforms refuse, --effort and --wisdom are wrong calls.
+    /// Sums run in f64: of 8- and 16-bit pixels they are exact at every --accuracy (exact refuses what f64 would not
+    /// hold). There is one kernel, on the CPU: other methods and platforms refuse, --effort and --wisdom are wrong
+    /// calls.
     Local(Local),
     /// Judge a folder of vectors (an index.json) in this process
     ///
-    /// A case of the index may say for itself how it is computed: method, kernel (as flcc plan prints it), threads, memory_limit,
-    /// precision, accuracy and roi, in the words of the options. One that has neither an expected result nor an error is computed and
-    /// counted as a skip. With --json each result tells, besides, kernels (those that serve the case) and status (the exit status
-    /// of a command that computes it).
+    /// A case of the index may say for itself how it is computed: method, kernel (as flcc plan prints it), threads,
+    /// memory_limit, precision, accuracy and roi, in the words of the options. One that has neither an expected result
+    /// nor an error is computed and counted as a skip. With --json each result tells, besides, kernels (those that
+    /// serve the case) and status (the exit status of a command that computes it).
     Conformance(Conformance),
     /// Show which kernel a spec is computed with
     Plan(Plan),
     /// Check specs against the f64 oracle, then time them: prints one JSON line a spec
     ///
     /// Data are noise of a fixed seed. Fields: spec, method, kernel, threads; plan_ns, the time to make the plan;
-    /// warm_plan_ns, that of making it again, when devices are open, code is compiled and what was measured is known; median_ns, min_ns and runs, of one call for all images and templates of the spec into results and scratch that are
-    /// there; gflops, 2 operations for each multiply-add of the direct method, by the median; max_error over the checked
-    /// positions, absolute for ncc, zncc and nssd, divided by the largest magnitude otherwise; checked, the number of
-    /// positions: all of them up to 1e9 multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
+    /// warm_plan_ns, that of making it again, when devices are open, code is compiled and what was measured is known;
+    /// median_ns, min_ns and runs, of one call for all images and templates of the spec into results and scratch that
+    /// are there; gflops, 2 operations for each multiply-add of the direct method, by the median; max_error over the
+    /// checked positions, absolute for ncc, zncc and nssd, divided by the largest magnitude otherwise; checked, the
+    /// number of positions: all of them up to 1e9 multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
     Bench(Bench),
     /// Show the processor, its instruction sets and caches, and the GPUs
     Devices,
@@ -94,7 +103,8 @@ pub struct Planning {
     /// auto (or any), cpu or cuda; auto looks for a GPU where plans are measured (--effort measure, patient)
     #[arg(long, global = true, default_value = "auto", value_name = "PLATFORM", value_parser = platform)]
     pub platform: Platform,
-    /// GPUs by their numbers, as 0 or 0,1; images of a stream are spread over them [default: the first, with --platform cuda]
+    /// GPUs by their numbers, as 0 or 0,1; images of a stream are spread over them [default: the first, with --platform
+    /// cuda]
     #[arg(long, global = true, value_name = "NUMBERS", value_delimiter = ',', value_parser = count, allow_hyphen_values = true)]
     pub devices: Vec<usize>,
     /// Threads to compute with; 0 for one a core
@@ -106,7 +116,8 @@ pub struct Planning {
     /// Bytes that scratch and bound templates may take (K, M and G count in powers of 1024)
     #[arg(long, global = true, value_name = "BYTES", allow_hyphen_values = true)]
     pub memory_limit: Option<Bytes>,
-    /// Wisdom file, read if it is there, added to after measuring; processes may share it [default: FLCC_WISDOM, if it is set]
+    /// Wisdom file, read if it is there, added to after measuring; processes may share it [default: FLCC_WISDOM, if it
+    /// is set]
     #[arg(long, global = true, value_name = "FILE")]
     pub wisdom: Option<PathBuf>,
     /// Type of the results, f32 or f64 [default: f32, f64 for f64 input]
@@ -171,7 +182,10 @@ fn count(text: &str) -> Result<usize, SpecError> {
 
 /// Any number, not NaN.
 fn number(text: &str) -> Result<f64, SpecError> {
-    text.parse().ok().filter(|value: &f64| !value.is_nan()).ok_or_else(|| SpecError::new("number", "a number, as 0.8 or -1e3", text))
+    text.parse()
+        .ok()
+        .filter(|value: &f64| !value.is_nan())
+        .ok_or_else(|| SpecError::new("number", "a number, as 0.8 or -1e3", text))
 }
 
 /// The extent of a result.
@@ -202,7 +216,9 @@ impl Extent {
             (Err(_), None) => self.boundary.parse(),
             (Ok(Boundary::Constant(value)), _) => Ok(Boundary::Constant(value)),
             (Ok(other), None) => Ok(other),
-            (Ok(_), Some(_)) => Err(SpecError::new("--cval", "--boundary constant with it", format!("--boundary {}", self.boundary))),
+            (Ok(_), Some(_)) => {
+                Err(SpecError::new("--cval", "--boundary constant with it", format!("--boundary {}", self.boundary)))
+            }
             (Err(error), Some(_)) => Err(error),
         }
     }
@@ -271,12 +287,12 @@ pub struct Peaks {
     /// How far from a peak, on every axis, there is no other [default: half the template's smallest side, at least 1]
     #[arg(long, value_name = "D", value_parser = count, allow_hyphen_values = true)]
     pub min_distance: Option<usize>,
-    /// Leave out so many positions at each end of every axis that has more than one; nothing is left of an axis of up to
-    /// twice as many
+    /// Leave out so many positions at each end of every axis that has more than one; nothing is left of an axis of up
+    /// to twice as many
     #[arg(long, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub exclude_border: usize,
-    /// Tell how many positions attain the best score exactly, of all that --exclude-border leaves; --threshold, --top and
-    /// --min-distance do not matter to it
+    /// Tell how many positions attain the best score exactly, of all that --exclude-border leaves; --threshold, --top
+    /// and --min-distance do not matter to it
     #[arg(long)]
     pub count: bool,
     /// Refine positions below a pixel
@@ -414,7 +430,9 @@ mod tests {
 
     #[test]
     fn a_constant_has_its_value() {
-        let extent = |boundary: &str, cval: Option<f64>| Extent { mode: None, boundary: boundary.into(), cval, gray: false }.boundary();
+        let extent = |boundary: &str, cval: Option<f64>| {
+            Extent { mode: None, boundary: boundary.into(), cval, gray: false }.boundary()
+        };
         assert_eq!(extent("constant", Some(-2.5)).unwrap(), Boundary::Constant(-2.5));
         assert_eq!(extent("constant(3)", None).unwrap(), Boundary::Constant(3.0));
         assert_eq!(extent("symmetric", None).unwrap(), Boundary::Reflect);

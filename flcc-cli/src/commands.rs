@@ -24,7 +24,9 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Command::Conv(args) => correlate::run(correlate::Name::Conv, args, None, planning, out).map(|()| 0),
         Command::Corr(args) => correlate::run(correlate::Name::Corr, args, None, planning, out).map(|()| 0),
         Command::Lcc(args) => correlate::run(correlate::Name::Lcc, args, None, planning, out).map(|()| 0),
-        Command::Match(args) => correlate::run(correlate::Name::Match, &args.correlate, Some(args), planning, out).map(|()| 0),
+        Command::Match(args) => {
+            correlate::run(correlate::Name::Match, &args.correlate, Some(args), planning, out).map(|()| 0)
+        }
         Command::Stream(args) => stream::run(args, planning, out),
         Command::Local(args) => local::run(args, planning, out).map(|()| 0),
         Command::Conformance(args) => conformance::run(args, planning, out),

@@ -1,17 +1,20 @@
 //! The conformance vectors, judged as `run_vectors.py` judges them: a folder with an index.json, in this process.
 //!
 //! A case passes if `abs(got - expected) <= atol * cond^power` everywhere, by the tolerance of the output's type;
-//! non-finite positions must agree, nssd is compared after `min(1, .)`, and a case that names an error must give that one. A
-//! refusal by a forced method or platform is a skip, and so is a case that expects neither a result nor an error: with a folder for
-//! results another program judges it. A case may say for itself how it is computed: `method`, `kernel`, `threads`, `memory_limit`,
-//! `precision`, `accuracy` and `roi`, in the words of the command line; what it does not say holds for the whole folder.
+//! non-finite positions must agree, nssd is compared after `min(1, .)`, and a case that names an error must give that
+//! one. A refusal by a forced method or platform is a skip, and so is a case that expects neither a result nor an
+//! error: with a folder for results another program judges it. A case may say for itself how it is computed: `method`,
+//! `kernel`, `threads`, `memory_limit`, `precision`, `accuracy` and `roi`, in the words of the command line; what it
+//! does not say holds for the whole folder.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use flcc_runtime::{Accuracy, DType, KernelKey, Kind, Measure, Method, Mode, Op, Outcome, Planner, Region, ScoreMap, SpecError, files};
+use flcc_runtime::{
+    Accuracy, DType, KernelKey, Kind, Measure, Method, Mode, Op, Outcome, Planner, Region, ScoreMap, SpecError, files,
+};
 use serde_json::Value;
 
 use crate::args::{Bytes, Extent, Precision};
@@ -87,7 +90,9 @@ impl Report {
 
     /// The cases that were skipped, with the reason.
     pub fn skips(&self) -> impl Iterator<Item = (&CaseResult, &str)> {
-        self.cases.iter().filter_map(|case| if let State::Skip(reason) = &case.state { Some((case, reason.as_str())) } else { None })
+        self.cases
+            .iter()
+            .filter_map(|case| if let State::Skip(reason) = &case.state { Some((case, reason.as_str())) } else { None })
     }
 
     /// The groups with their counts and worst ratio.
@@ -102,7 +107,10 @@ impl Report {
 
     /// The case with the largest error over its tolerance.
     pub fn worst(&self) -> Option<&CaseResult> {
-        self.cases.iter().filter(|case| case.ratio.is_some()).max_by(|a, b| a.ratio.unwrap_or(0.0).total_cmp(&b.ratio.unwrap_or(0.0)))
+        self.cases
+            .iter()
+            .filter(|case| case.ratio.is_some())
+            .max_by(|a, b| a.ratio.unwrap_or(0.0).total_cmp(&b.ratio.unwrap_or(0.0)))
     }
 }
 
@@ -144,14 +152,16 @@ impl fmt::Display for Report {
 /// An index that is not read or not understood. A case that fails is a result, not an error.
 pub fn run(folder: &Path, options: &Options, mut each: impl FnMut(&CaseResult, usize)) -> Result<Report, Error> {
     let path = folder.join("index.json");
-    let wrong = |got: &str| Error::Failed(format!("index {path:?}: expected an object with a list of cases, got {got}"));
-    let text = read_text(&path).map_err(|error| Error::Failed(format!("index {path:?}: expected a readable file, got: {error}")))?;
+    let wrong =
+        |got: &str| Error::Failed(format!("index {path:?}: expected an object with a list of cases, got {got}"));
+    let text = read_text(&path)
+        .map_err(|error| Error::Failed(format!("index {path:?}: expected a readable file, got: {error}")))?;
     let index: Value = serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
     let cases = index.get("cases").and_then(Value::as_array).ok_or_else(|| wrong("no list named cases"))?;
     let mut report = Report::default();
     for (case, number) in cases.iter().zip(0..) {
-        let case =
-            Case::new(case).ok_or_else(|| wrong(&format!("case {number} without id, op, dims, mode, boundary, image or template")))?;
+        let case = Case::new(case)
+            .ok_or_else(|| wrong(&format!("case {number} without id, op, dims, mode, boundary, image or template")))?;
         let result = case.run(folder, options);
         each(&result, cases.len());
         report.cases.push(result);
@@ -182,7 +192,8 @@ fn name_of(kind: Kind) -> Option<&'static str> {
 
 /// A kernel by its name.
 fn kernel_named(name: &str) -> Result<KernelKey, Error> {
-    name.parse().map_err(|_| Error::from(SpecError::new("kernel", "the name of a kernel, as flcc plan prints it", name)))
+    name.parse()
+        .map_err(|_| Error::from(SpecError::new("kernel", "the name of a kernel, as flcc plan prints it", name)))
 }
 
 /// A case as the index has it.
@@ -223,15 +234,24 @@ impl<'a> Case<'a> {
 
     /// `match-zncc 2d`.
     fn group(&self) -> String {
-        let measure = self.text("measure").filter(|_| self.op == "match").map_or(String::new(), |measure| format!("-{measure}"));
+        let measure =
+            self.text("measure").filter(|_| self.op == "match").map_or(String::new(), |measure| format!("-{measure}"));
         let dims = self.fields.get("dims").and_then(Value::as_u64).unwrap_or(0);
         format!("{}{measure} {dims}d", self.op)
     }
 
     fn run(&self, folder: &Path, options: &Options) -> CaseResult {
         let (ratio, error, kernel, kernels) = (None, None, None, Vec::new());
-        let mut result =
-            CaseResult { id: self.id.into(), group: self.group(), state: State::Pass, ratio, error, kernel, kernels, status: 0 };
+        let mut result = CaseResult {
+            id: self.id.into(),
+            group: self.group(),
+            state: State::Pass,
+            ratio,
+            error,
+            kernel,
+            kernels,
+            status: 0,
+        };
         let due = self.text("error");
         let computed = self.compute(folder, options).and_then(|computed| self.save(computed, options));
         result.status = computed.as_ref().map_or_else(Error::status, |_| 0);
@@ -247,7 +267,8 @@ impl<'a> Case<'a> {
                 }
             }
             (Ok(computed), Some(due)) => {
-                result.state = State::Fail(format!("a result of shape {}, an error was due: {due}", computed.map.shape()))
+                result.state =
+                    State::Fail(format!("a result of shape {}, an error was due: {due}", computed.map.shape()))
             }
             (Err(error), Some(due)) if error.spec().and_then(|error| name_of(error.kind)) == Some(due) => {}
             (Err(error), _) if error.is_refusal() => result.state = State::Skip(format!("refused: {error}")),
@@ -314,7 +335,10 @@ impl<'a> Case<'a> {
             Some(name) => planner.plan_with_kernel(&spec, &kernel_named(name)?)?,
             None => planner.plan(&spec)?,
         };
-        let served = plan.candidates().iter().filter(|candidate| !matches!(candidate.outcome, Outcome::Refused(_) | Outcome::Failed(_)));
+        let served = plan
+            .candidates()
+            .iter()
+            .filter(|candidate| !matches!(candidate.outcome, Outcome::Refused(_) | Outcome::Failed(_)));
         let kernels = served.map(|candidate| candidate.kernel.clone()).collect();
         let matcher = plan.bind(&[template], mask.as_ref())?;
         let kernel = matcher.kernel().to_string();
@@ -330,13 +354,20 @@ impl<'a> Case<'a> {
         };
         let expected = io::load(&folder.join(expected)).map_err(Error::io("expected"))?;
         if expected.shape != map.shape().lengths() {
-            return Ok(Judged::fail(f64::INFINITY, format!("shape {:?}, expected {:?}", map.shape().lengths(), expected.shape)));
+            return Ok(Judged::fail(
+                f64::INFINITY,
+                format!("shape {:?}, expected {:?}", map.shape().lengths(), expected.shape),
+            ));
         }
         let precision = map.data().dtype();
         let tolerance = self.fields.get("tol").and_then(|tolerances| tolerances.get(precision.name()));
         let number = |name: &str| tolerance.and_then(|tolerance| tolerance.get(name)).and_then(Value::as_f64);
         let (Some(atol), Some(power)) = (number("atol"), number("power")) else {
-            return Ok(Judged { state: State::Skip(format!("no {precision} claim for this case")), ratio: None, error: None });
+            return Ok(Judged {
+                state: State::Skip(format!("no {precision} claim for this case")),
+                ratio: None,
+                error: None,
+            });
         };
         let expected = expected.pixels.to_f64();
         let cond = match self.text("cond") {
@@ -344,7 +375,11 @@ impl<'a> Case<'a> {
             None => vec![1.0],
         };
         if cond.len() != 1 && cond.len() != expected.len() {
-            return Err(Error::Failed(format!("case: expected {} condition numbers, got {}", expected.len(), cond.len())));
+            return Err(Error::Failed(format!(
+                "case: expected {} condition numbers, got {}",
+                expected.len(),
+                cond.len()
+            )));
         }
         let nssd = self.op == "match" && self.text("measure") == Some("nssd");
         let (mut worst, mut largest, mut worst_at, mut outside) = (0.0f64, 0.0f64, 0, 0);
@@ -359,7 +394,9 @@ impl<'a> Case<'a> {
                         format!("the finite value {got} where a panel touches NaN or an infinity, at {:?}", place()),
                     ));
                 }
-                (false, true) => return Ok(Judged::fail(f64::INFINITY, format!("{got} instead of {wanted} at {:?}", place()))),
+                (false, true) => {
+                    return Ok(Judged::fail(f64::INFINITY, format!("{got} instead of {wanted} at {:?}", place())));
+                }
                 (false, false) => continue,
                 (true, true) => {}
             }

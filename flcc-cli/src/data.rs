@@ -54,7 +54,13 @@ impl Image {
         let bytes = part.shape.len() as f64 * self.channels as f64 * self.dtype().row().size as f64;
         crate::memory::check(argument, bytes)?;
         let pixels = flcc_runtime::core::each_type!(AnyView, &view, view => flcc_runtime::Pixel::pixels(view.to_vec()));
-        Ok(Image { argument: argument.into(), name: part.to_string(), shape: part.shape, channels: self.channels, pixels })
+        Ok(Image {
+            argument: argument.into(),
+            name: part.to_string(),
+            shape: part.shape,
+            channels: self.channels,
+            pixels,
+        })
     }
 
     /// The samples with their shape.
@@ -86,7 +92,8 @@ impl Image {
     }
 }
 
-/// Reads a mask. Of an image of 8 bits that holds only 0 and 255, 255 counts as 1; an array (`.npy`) is taken literally.
+/// Reads a mask. Of an image of 8 bits that holds only 0 and 255, 255 counts as 1; an array (`.npy`) is taken
+/// literally.
 ///
 /// # Errors
 /// A file that is not read.
@@ -150,7 +157,11 @@ impl Problem {
             let expected = format!("{channels} channels, as the image (--gray folds both to 1)");
             return Err(SpecError::of(flcc_runtime::Kind::DimsMismatch, "template", expected, template.channels()));
         }
-        let mut spec = spec.with_channels(channels)?.with_templates(templates)?.with_mask(mask_kind(mask))?.with_boundary(self.boundary)?;
+        let mut spec = spec
+            .with_channels(channels)?
+            .with_templates(templates)?
+            .with_mask(mask_kind(mask))?
+            .with_boundary(self.boundary)?;
         if let Some(precision) = self.precision {
             spec = spec.with_out_type(precision)?;
         }

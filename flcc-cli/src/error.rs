@@ -80,8 +80,8 @@ impl Error {
         }
     }
 
-    /// The same error with the library's names of arguments as a call spells them; `image` and `template` are the arguments
-    /// that these came from.
+    /// The same error with the library's names of arguments as a call spells them; `image` and `template` are the
+    /// arguments that these came from.
     pub fn named(self, image: &str, template: &str) -> Error {
         let Some(error) = self.spec() else {
             return self;
@@ -113,7 +113,9 @@ impl Error {
 /// The library's line; of a memory limit with the flag that set it.
 fn plan_text(error: &PlanError) -> String {
     match error {
-        PlanError::Memory { needed, limit } => format!("--memory-limit: expected at least {needed} bytes for this, got {limit}"),
+        PlanError::Memory { needed, limit } => {
+            format!("--memory-limit: expected at least {needed} bytes for this, got {limit}")
+        }
         other => other.to_string(),
     }
 }
@@ -131,7 +133,8 @@ pub fn one_line_of(error: &clap::Error) -> String {
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let listed = text.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
         // The names stand two columns in; what is further in goes on about the one before.
-        let names: Vec<&str> = listed.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next()).collect();
+        let names: Vec<&str> =
+            listed.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next()).collect();
         return format!("command: expected one of {} (--help tells more), got none", names.join(", "));
     }
     let mut parts: Vec<String> = Vec::new();
@@ -192,7 +195,12 @@ mod tests {
             assert!(!text.contains('\n') && !text.contains("error:"), "{text}");
         }
         assert!(line(&["flcc"]).starts_with("command: expected one of conv, corr, lcc, match,"));
-        assert_eq!(line(&["flcc", "wisdom"]), "command: expected one of show, merge, forget (--help tells more), got none");
-        assert!(line(&["flcc", "match", "--mode", "vaild", "a", "b"]).contains("expected full, same or valid, got vaild"));
+        assert_eq!(
+            line(&["flcc", "wisdom"]),
+            "command: expected one of show, merge, forget (--help tells more), got none"
+        );
+        assert!(
+            line(&["flcc", "match", "--mode", "vaild", "a", "b"]).contains("expected full, same or valid, got vaild")
+        );
     }
 }

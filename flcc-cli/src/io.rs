@@ -3,8 +3,8 @@
 //! A file is told by its first bytes; its extension only adds a note where it disagrees. Samples come out as they are
 //! stored, or as the smallest float type that holds them exactly; every other change is written in [`Loaded::notes`].
 //! Nothing is guessed, resized or normalised, and no file, however damaged, makes this module panic: a decoder that
-//! panics is reported as a damaged file. Decoded rasters are limited to [`MAX_DECODED_BYTES`]. Nothing is read that no format
-//! begins with, and no more than the memory holds, so that an input without end ends in an error.
+//! panics is reported as a damaged file. Decoded rasters are limited to [`MAX_DECODED_BYTES`]. Nothing is read that no
+//! format begins with, and no more than the memory holds, so that an input without end ends in an error.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -43,8 +43,8 @@ pub struct Loaded {
     pub notes: Vec<String>,
 }
 
-/// Why an image was not read or written: one line with the file, what was expected and what came. Which argument named the
-/// file is said by [`Error::Io`](crate::error::Error::Io).
+/// Why an image was not read or written: one line with the file, what was expected and what came. Which argument named
+/// the file is said by [`Error::Io`](crate::error::Error::Io).
 #[derive(Debug, Error)]
 pub enum IoError {
     /// The system did not give the bytes.
@@ -149,10 +149,13 @@ pub fn load_telling(path: &Path) -> Result<(Loaded, bool), IoError> {
     let (most, limit) = match meta.is_file() {
         true => (free, "the free memory"),
         // What grows is copied, and what comes of it has to be held as well.
-        false if free / 2.0 < MAX_DECODED_BYTES as f64 => (free / 2.0, "half of the free memory, from a pipe or device"),
+        false if free / 2.0 < MAX_DECODED_BYTES as f64 => {
+            (free / 2.0, "half of the free memory, from a pipe or device")
+        }
         false => (MAX_DECODED_BYTES as f64, "4 GiB, from a pipe or device"),
     };
-    let too_large = |got: String| IoError::TooLarge { name: name.clone(), limit: format!("{most:.0} bytes ({limit})"), got };
+    let too_large =
+        |got: String| IoError::TooLarge { name: name.clone(), limit: format!("{most:.0} bytes ({limit})"), got };
     if meta.is_file() && meta.len() as f64 > most {
         return Err(too_large(format!("{}", meta.len())));
     }
@@ -279,21 +282,30 @@ fn describe(bytes: &[u8], size: Option<u64>) -> String {
     }
 }
 
-/// Runs a decoder that others wrote. A panic in it is a damaged file, whose line says so; the panic's own line still goes
-/// to standard error, so that it can be reported to those who wrote it.
+/// Runs a decoder that others wrote. A panic in it is a damaged file, whose line says so; the panic's own line still
+/// goes to standard error, so that it can be reported to those who wrote it.
 fn guarded(name: &str, format: &str, decode: impl FnOnce() -> Result<Loaded, IoError>) -> Result<Loaded, IoError> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).unwrap_or_else(|_| {
-        Err(IoError::Damaged { name: name.into(), expected: format!("sound {format} data"), got: "data that its decoder panics on".into() })
+        Err(IoError::Damaged {
+            name: name.into(),
+            expected: format!("sound {format} data"),
+            got: "data that its decoder panics on".into(),
+        })
     })
 }
 
 /// Refuses what would not fit before anything of that size is allocated: `count` samples of `size` bytes.
 fn check_memory(name: &str, count: usize, size: usize) -> Result<(), IoError> {
-    let available = |bytes: usize| bytes as f64 <= crate::memory::available() && Vec::<u8>::new().try_reserve_exact(bytes).is_ok();
+    let available =
+        |bytes: usize| bytes as f64 <= crate::memory::available() && Vec::<u8>::new().try_reserve_exact(bytes).is_ok();
     let fits = count.checked_mul(size).is_some_and(available);
     match fits {
         true => Ok(()),
-        false => Err(IoError::TooLarge { name: name.into(), limit: "the memory".into(), got: format!("{count} samples of {size} bytes") }),
+        false => Err(IoError::TooLarge {
+            name: name.into(),
+            limit: "the memory".into(),
+            got: format!("{count} samples of {size} bytes"),
+        }),
     }
 }
 
@@ -306,7 +318,8 @@ fn shape_text(shape: &[usize]) -> String {
 /// A foreign message on one line, of bounded length.
 fn one_line(message: impl std::fmt::Display) -> String {
     let text = message.to_string();
-    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
     words.join(" ").chars().take(200).collect()
 }
 
@@ -330,7 +343,10 @@ mod tests {
     fn luma_is_rounded_once_and_keeps_the_type() {
         let gray = |pixels| to_gray(colour(pixels)).pixels;
         // 0.299 * 255 = 76.245, 0.587 * 255 = 149.685, 0.114 * 255 = 29.07.
-        assert_eq!(gray(Pixels::U8(vec![255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255])), Pixels::U8(vec![76, 150, 29, 255]));
+        assert_eq!(
+            gray(Pixels::U8(vec![255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255])),
+            Pixels::U8(vec![76, 150, 29, 255])
+        );
         // 0.299 * 65535 = 19594.965.
         assert_eq!(gray(Pixels::U16(vec![65535, 0, 0, 65535, 65535, 65535])), Pixels::U16(vec![19595, 65535]));
         assert_eq!(gray(Pixels::F32(vec![0.1, 0.1, 0.1, 1.0, 0.0, 0.0])), Pixels::F32(vec![0.1, 0.299]));
@@ -371,9 +387,10 @@ mod tests {
         assert!(load(Path::new("/dev/null")).unwrap_err().to_string().ends_with("got an empty file"));
         // A file of a format that is larger than any memory, and of no format.
         let path = std::env::temp_dir().join(format!("flcc-io-sparse-{}", std::process::id()));
-        for (start, words) in
-            [(&b"\x93NUMPY"[..], "bytes (the free memory), got 1000000000000"), (b"rubbish", "(1000000000000 bytes, the first")]
-        {
+        for (start, words) in [
+            (&b"\x93NUMPY"[..], "bytes (the free memory), got 1000000000000"),
+            (b"rubbish", "(1000000000000 bytes, the first"),
+        ] {
             fs::write(&path, start).unwrap();
             File::options().write(true).open(&path).unwrap().set_len(1_000_000_000_000).unwrap();
             let error = load(&path).unwrap_err().to_string();
@@ -431,7 +448,12 @@ mod tests {
             for end in 0..bytes.len() {
                 if let Ok(loaded) = load_bytes("cut", &bytes[..end]) {
                     // The text form of PGM may lose its last digit or newline unseen.
-                    assert!(bytes.starts_with(b"P2") && end >= bytes.len() - 2, "{end} of {}: {:?}", bytes.len(), &bytes[..8]);
+                    assert!(
+                        bytes.starts_with(b"P2") && end >= bytes.len() - 2,
+                        "{end} of {}: {:?}",
+                        bytes.len(),
+                        &bytes[..8]
+                    );
                     consistent(&loaded);
                 }
             }

@@ -1,5 +1,5 @@
-//! Refusals of what the memory does not hold, before anything of that size is asked for: an allocation that fails ends the
-//! process, and one that the system has promised but cannot keep ends others too.
+//! Refusals of what the memory does not hold, before anything of that size is asked for: an allocation that fails ends
+//! the process, and one that the system has promised but cannot keep ends others too.
 
 use flcc_runtime::{Plan, Platform, Spec};
 
@@ -8,13 +8,15 @@ use crate::error::Error;
 /// Kept back of a limited address space, for stacks of threads and the allocator's own books.
 const RESERVE: f64 = 64.0 * 1024.0 * 1024.0;
 
-/// Bytes that can still be had: what is free, as Linux tells it (a guess elsewhere), and what a limit of the address space
-/// (`ulimit -v`) leaves.
+/// Bytes that can still be had: what is free, as Linux tells it (a guess elsewhere), and what a limit of the address
+/// space (`ulimit -v`) leaves.
 pub fn available() -> f64 {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let free = kilobytes(&read("/proc/meminfo"), "MemAvailable:").unwrap_or(16e9);
     match address_space(&read("/proc/self/limits")) {
-        Some(limit) => free.min((limit - kilobytes(&read("/proc/self/status"), "VmSize:").unwrap_or(0.0) - RESERVE).max(0.0)),
+        Some(limit) => {
+            free.min((limit - kilobytes(&read("/proc/self/status"), "VmSize:").unwrap_or(0.0) - RESERVE).max(0.0))
+        }
         None => free,
     }
 }

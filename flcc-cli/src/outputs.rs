@@ -1,5 +1,5 @@
-//! The files that a call is to write, judged by their names before anything is computed: what a name says must be the format that
-//! is written, no output may take the place of an input or of another output, and each must be writable.
+//! The files that a call is to write, judged by their names before anything is computed: what a name says must be the
+//! format that is written, no output may take the place of an input or of another output, and each must be writable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,8 +67,8 @@ impl Place {
 /// Refuses outputs that would be no more what they were called, or would destroy something that the call names.
 ///
 /// # Errors
-/// The first that is wrong, by its argument: an extension of another format, a file that is read, a file that is written twice; a
-/// file that cannot be written.
+/// The first that is wrong, by its argument: an extension of another format, a file that is read, a file that is
+/// written twice; a file that cannot be written.
 pub fn check(inputs: &[(&str, &Path)], outputs: &[Output<'_>]) -> Result<(), Error> {
     for Output { argument, path, format } in outputs {
         let Some((extension, what)) = format.extension() else { continue };
@@ -107,7 +107,9 @@ mod tests {
     #[test]
     fn an_extension_says_the_format() {
         let folder = std::env::temp_dir();
-        let told = |name: &str, format| check(&[], &[output("-o", &folder.join(name), format)]).map_err(|error| error.to_string());
+        let told = |name: &str, format| {
+            check(&[], &[output("-o", &folder.join(name), format)]).map_err(|error| error.to_string())
+        };
         for (name, format) in [
             ("x.npy", Format::Npy),
             ("x", Format::Npy),
@@ -120,7 +122,10 @@ mod tests {
         }
         for name in ["x.txt", "x.png", "x.npy.gz", "x.", "x.npz", "x.tif"] {
             let line = told(name, Format::Npy).unwrap_err();
-            assert!(line.starts_with("-o: expected a name that ends in .npy, as which results are written, got "), "{line}");
+            assert!(
+                line.starts_with("-o: expected a name that ends in .npy, as which results are written, got "),
+                "{line}"
+            );
         }
         assert!(told("x.jpg", Format::Png).unwrap_err().contains("ends in .png, as which pictures are written"));
     }
@@ -139,13 +144,20 @@ mod tests {
         symlink(".", at("here")).unwrap();
         let both = |a: &str, b: &str| {
             let as_input = check(&[("IMAGE", &at(a))], &[output("--annotate", &at(b), Format::Png)]);
-            let as_output = check(&[], &[output("--heatmap", &at(a), Format::Png), output("--annotate", &at(b), Format::Png)]);
+            let as_output =
+                check(&[], &[output("--heatmap", &at(a), Format::Png), output("--annotate", &at(b), Format::Png)]);
             [as_input, as_output].map(|told| told.map_err(|error| error.to_string()))
         };
         for name in ["a.png", "./a.png", "sub/../a.png", "hard.png", "soft.png", "here/a.png"] {
             let [as_input, as_output] = both("a.png", name);
-            assert!(as_input.unwrap_err().starts_with("--annotate: expected another file than IMAGE names, got "), "{name}");
-            assert!(as_output.unwrap_err().starts_with("--annotate: expected another file than --heatmap names, got "), "{name}");
+            assert!(
+                as_input.unwrap_err().starts_with("--annotate: expected another file than IMAGE names, got "),
+                "{name}"
+            );
+            assert!(
+                as_output.unwrap_err().starts_with("--annotate: expected another file than --heatmap names, got "),
+                "{name}"
+            );
         }
         // What is not there yet is no input, but may be written twice.
         for name in ["new.png", "dangling.png", "here/new.png"] {
@@ -158,7 +170,10 @@ mod tests {
         let null = Path::new("/dev/null");
         assert!(check(&[("IMAGE", null)], &[output("-o", null, Format::Npy)]).is_ok());
         assert!(check(&[], &[output("-o", null, Format::Npy), output("--heatmap", null, Format::Png)]).is_err());
-        assert!(check(&[], &[output("-o", Path::new("-"), Format::Npy), output("--heatmap", Path::new("-"), Format::Png)]).is_err());
+        assert!(
+            check(&[], &[output("-o", Path::new("-"), Format::Npy), output("--heatmap", Path::new("-"), Format::Png)])
+                .is_err()
+        );
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -32,16 +32,18 @@ const INK: Color = [32, 32, 32];
 /// What is no number.
 const MISSING: Color = [150, 150, 150];
 
-/// Colours of the marks, told apart by most eyes and bright on photographs; after Okabe and Ito, "Color Universal Design".
-const MARKS: [Color; 6] = [[255, 196, 0], [86, 200, 255], [240, 120, 220], [60, 220, 140], [255, 120, 60], [240, 240, 90]];
+/// Colours of the marks, told apart by most eyes and bright on photographs; after Okabe and Ito, "Color Universal
+/// Design".
+const MARKS: [Color; 6] =
+    [[255, 196, 0], [86, 200, 255], [240, 120, 220], [60, 220, 140], [255, 120, 60], [240, 240, 90]];
 
 /// The length that the longer side of a small image is enlarged to, about.
 const COMFORTABLE: usize = 720;
 /// The largest enlargement of a pixel.
 const LARGEST_FACTOR: usize = 16;
 
-/// Writes the image with a numbered rectangle around each mark: of a volume the slice through the middle of the best peak
-/// with the marks that it cuts, of a line a plot with bands.
+/// Writes the image with a numbered rectangle around each mark: of a volume the slice through the middle of the best
+/// peak with the marks that it cuts, of a line a plot with bands.
 ///
 /// # Errors
 /// A file that is not written.
@@ -50,8 +52,8 @@ pub fn save_annotated(path: &Path, image: &Image, marks: &[Mark]) -> Result<(), 
     canvas.save("--annotate", path)
 }
 
-/// Writes a map in colours from its smallest to its largest finite value, the better the brighter, with a bar that tells
-/// the values; what is no number is grey. Of a volume the slice of the best position.
+/// Writes a map in colours from its smallest to its largest finite value, the better the brighter, with a bar that
+/// tells the values; what is no number is grey. Of a volume the slice of the best position.
 ///
 /// # Errors
 /// A file that is not written.
@@ -72,7 +74,9 @@ pub fn save_heatmap(path: &Path, map: &ScoreMap, minimum: bool) -> Result<(), Er
     }
     let slice = best.map_or(0, |(index, _)| index / (h * w)) * h * w;
     let tone = |score: f64| if high > low { ((score - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 };
-    let paint = |score: f64| if score.is_finite() { perceptual(if minimum { 1.0 - tone(score) } else { tone(score) }) } else { MISSING };
+    let paint = |score: f64| {
+        if score.is_finite() { perceptual(if minimum { 1.0 - tone(score) } else { tone(score) }) } else { MISSING }
+    };
     let canvas = if map.shape().axes() == 1 {
         let mut canvas = plot(w, value, low, high);
         canvas.strip(w, |x| paint(value(x)));
@@ -96,8 +100,8 @@ fn factor(height: usize, width: usize) -> usize {
     ((COMFORTABLE + side / 2) / side).clamp(1, LARGEST_FACTOR)
 }
 
-/// The colour of a value from 0 to 1: dark blue over green to yellow, evenly for the eye and in order for grey printers.
-/// A polynomial for matplotlib's viridis, by Matt Zucker (public domain).
+/// The colour of a value from 0 to 1: dark blue over green to yellow, evenly for the eye and in order for grey
+/// printers. A polynomial for matplotlib's viridis, by Matt Zucker (public domain).
 fn perceptual(t: f64) -> Color {
     const TERMS: [[f64; 3]; 7] = [
         [0.277_727_327_223_417_7, 0.005_407_344_544_966_578, 0.334_099_805_335_306_1],
@@ -127,7 +131,9 @@ impl Tones<'_> {
         let (low, high) = if let Pixels::U8(_) = image.pixels() {
             (0.0, 255.0)
         } else {
-            let finite = |low: f64, high: f64, value: f64| if value.is_finite() { (low.min(value), high.max(value)) } else { (low, high) };
+            let finite = |low: f64, high: f64, value: f64| {
+                if value.is_finite() { (low.min(value), high.max(value)) } else { (low, high) }
+            };
             each_type!(Pixels, image.pixels(), data => data.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| finite(low, high, Pixel::to_f64(value))))
         };
         Tones { image, low, high }
@@ -157,7 +163,9 @@ fn annotated_plane(image: &Image, marks: &[Mark]) -> Canvas {
     let [d, h, w] = image.shape().padded();
     let volume = image.shape().axes() == 3;
     // The slice through the middle of the best peak.
-    let depth = |mark: &Mark| if volume { (mark.origin.first().copied().unwrap_or(0), mark.shape.padded()[0] as i64) } else { (0, 1) };
+    let depth = |mark: &Mark| {
+        if volume { (mark.origin.first().copied().unwrap_or(0), mark.shape.padded()[0] as i64) } else { (0, 1) }
+    };
     let best = marks.iter().min_by_key(|mark| mark.rank);
     let slice = best.map_or(d as i64 / 2, |mark| depth(mark).0 + depth(mark).1 / 2).clamp(0, d as i64 - 1);
     let tones = Tones::new(image);
@@ -170,7 +178,8 @@ fn annotated_plane(image: &Image, marks: &[Mark]) -> Canvas {
         }
     }
     // The best are drawn last, so that nothing covers them.
-    let mut drawn: Vec<&Mark> = marks.iter().filter(|mark| (depth(mark).0..depth(mark).0 + depth(mark).1).contains(&slice)).collect();
+    let mut drawn: Vec<&Mark> =
+        marks.iter().filter(|mark| (depth(mark).0..depth(mark).0 + depth(mark).1).contains(&slice)).collect();
     drawn.sort_by_key(|mark| std::cmp::Reverse(mark.rank));
     for mark in drawn {
         let [.., y, x] = mark.origin[..] else { continue };
@@ -186,7 +195,9 @@ fn annotated_line(image: &Image, marks: &[Mark]) -> Canvas {
     let tones = Tones::new(image);
     let channels = image.channels();
     let (low, high) = if let Pixels::U8(data) = image.pixels() {
-        data.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| (low.min(value.into()), high.max(value.into())))
+        data.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| {
+            (low.min(value.into()), high.max(value.into()))
+        })
     } else {
         (tones.low, tones.high)
     };
@@ -263,7 +274,8 @@ impl Canvas {
 
     /// Calls `change` on every pixel of a rectangle (x, y, width, height) that lies on the canvas.
     fn each(&mut self, [x, y, width, height]: [i64; 4], mut change: impl FnMut(&mut [u8])) {
-        let (right, bottom) = (x.saturating_add(width).min(self.width as i64), y.saturating_add(height).min(self.height as i64));
+        let (right, bottom) =
+            (x.saturating_add(width).min(self.width as i64), y.saturating_add(height).min(self.height as i64));
         for y in y.max(0)..bottom {
             for x in x.max(0)..right {
                 if let Some(at) = self.at(x, y) {
@@ -279,12 +291,15 @@ impl Canvas {
 
     /// Mixes a third of a colour in.
     fn tint(&mut self, area: [i64; 4], color: Color) {
-        self.each(area, |pixel| pixel.iter_mut().zip(color).for_each(|(p, c)| *p = ((2 * u16::from(*p) + u16::from(c)) / 3) as u8));
+        self.each(area, |pixel| {
+            pixel.iter_mut().zip(color).for_each(|(p, c)| *p = ((2 * u16::from(*p) + u16::from(c)) / 3) as u8)
+        });
     }
 
     /// The outline of a rectangle, `thick` pixels wide, outside of it.
     fn outline(&mut self, [x, y, width, height]: [i64; 4], gap: i64, thick: i64, color: Color) {
-        let (x, y, width, height) = (x - gap - thick, y - gap - thick, width + 2 * (gap + thick), height + 2 * (gap + thick));
+        let (x, y, width, height) =
+            (x - gap - thick, y - gap - thick, width + 2 * (gap + thick), height + 2 * (gap + thick));
         self.fill([x, y, width, thick], color);
         self.fill([x, y + height - thick, width, thick], color);
         self.fill([x, y, thick, height], color);
@@ -369,7 +384,9 @@ impl Canvas {
 fn tick_text(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),
-        magnitude if (1e-2..1e4).contains(&magnitude) => format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').into(),
+        magnitude if (1e-2..1e4).contains(&magnitude) => {
+            format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').into()
+        }
         _ => format!("{value:.2e}"),
     }
 }
@@ -414,13 +431,17 @@ mod tests {
             let got = perceptual(t);
             assert!(got.iter().zip(expected).all(|(&a, b): (&u8, u8)| a.abs_diff(b) <= 6), "{t}: {got:?}");
         }
-        let brightness = |t: f64| perceptual(t).iter().zip([0.299, 0.587, 0.114]).map(|(&c, w)| f64::from(c) * w).sum::<f64>();
+        let brightness =
+            |t: f64| perceptual(t).iter().zip([0.299, 0.587, 0.114]).map(|(&c, w)| f64::from(c) * w).sum::<f64>();
         assert!((0..20).all(|k| brightness(f64::from(k) / 20.0) < brightness(f64::from(k + 1) / 20.0)));
     }
 
     #[test]
     fn ticks_are_short() {
-        assert_eq!([1.0, -0.25, 0.0, 123.456, 1e-6, 2.5e7].map(tick_text), ["1", "-0.25", "0", "123.456", "1.00e-6", "2.50e7"]);
+        assert_eq!(
+            [1.0, -0.25, 0.0, 123.456, 1e-6, 2.5e7].map(tick_text),
+            ["1", "-0.25", "0", "123.456", "1.00e-6", "2.50e7"]
+        );
     }
 
     #[test]

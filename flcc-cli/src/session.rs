@@ -28,8 +28,8 @@ pub struct Session {
     told: Mutex<BTreeSet<String>>,
 }
 
-/// The wisdom file that the options or the environment name, behind the name of that which does. No folder is made for it: a name
-/// mistyped is told.
+/// The wisdom file that the options or the environment name, behind the name of that which does. No folder is made for
+/// it: a name mistyped is told.
 ///
 /// # Errors
 /// A file in a folder that is not there.
@@ -43,7 +43,9 @@ pub fn wisdom_file(planning: &Planning) -> Result<Option<(&'static str, PathBuf)
         && let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty())
         && !folder.is_dir()
     {
-        return Err(Error::Failed(format!("{argument} {file:?}: expected a file in a folder that is there, got no folder {folder:?}")));
+        return Err(Error::Failed(format!(
+            "{argument} {file:?}: expected a file in a folder that is there, got no folder {folder:?}"
+        )));
     }
     Ok(file)
 }
@@ -130,7 +132,8 @@ impl Session {
         self.effort != Effort::Estimate
     }
 
-    /// Adds what was learnt by measuring to the file that is named for it, if one is, and to what others added to it meanwhile.
+    /// Adds what was learnt by measuring to the file that is named for it, if one is, and to what others added to it
+    /// meanwhile.
     ///
     /// # Errors
     /// A file that is not written.

@@ -96,7 +96,10 @@ impl Said {
     }
 
     fn json(&self) -> Vec<Value> {
-        self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+        self.out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
     }
 }
 
@@ -118,7 +121,8 @@ fn match_prints_rank_position_and_score() {
     let folder = Folder::new();
     photo(&folder);
     assert_eq!(flcc(&folder, "match image.png template.png --accuracy exact").fine().out, "1 12,20 1\n");
-    let said = flcc(&folder, "match image.png --template-at 12,20:7x9 --top 3 --count --subpixel --accuracy exact").fine();
+    let said =
+        flcc(&folder, "match image.png --template-at 12,20:7x9 --top 3 --count --subpixel --accuracy exact").fine();
     let lines: Vec<Vec<&str>> = said.out.lines().map(|line| line.split(' ').collect()).collect();
     assert_eq!(lines.len(), 4);
     assert!(lines[0][1].starts_with("12.0") || lines[0][1].starts_with("11.9"), "{said:?}");
@@ -131,9 +135,13 @@ fn a_minimum_is_found_as_a_maximum_is() {
     let folder = Folder::new();
     photo(&folder);
     for measure in ["ssd", "sad", "nssd"] {
-        let said =
-            flcc(&folder, &format!("match image.png template.png --measure {measure} --accuracy exact --threshold 0 --min-distance 1"))
-                .fine();
+        let said = flcc(
+            &folder,
+            &format!(
+                "match image.png template.png --measure {measure} --accuracy exact --threshold 0 --min-distance 1"
+            ),
+        )
+        .fine();
         assert_eq!(said.out, "1 12,20 0\n", "{measure}");
     }
     assert_eq!(flcc(&folder, "match image.png template.png --threshold 2").fine().out, "");
@@ -144,7 +152,10 @@ fn a_region_keeps_positions_and_values() {
     let folder = Folder::new();
     photo(&folder);
     // In mode valid the result begins at 6,8 of the full one.
-    assert_eq!(flcc(&folder, "match image.png template.png --roi 16,26:5x6 -o part.npy --accuracy exact").fine().out, "1 12,20 1\n");
+    assert_eq!(
+        flcc(&folder, "match image.png template.png --roi 16,26:5x6 -o part.npy --accuracy exact").fine().out,
+        "1 12,20 1\n"
+    );
     flcc(&folder, "match image.png template.png -o whole.npy --accuracy exact").fine();
     let (part, whole) = (load(&folder.at("part.npy")).unwrap(), load(&folder.at("whole.npy")).unwrap());
     assert_eq!((part.shape, whole.shape), (vec![5, 6], vec![34, 42]));
@@ -168,7 +179,10 @@ fn conv_and_corr_write_literal_results() {
     assert_eq!(result("conv x.npy t.npy"), Pixels::F32(vec![0.0, 1.0, 2.5, 4.0, 1.5]));
     assert_eq!(result("corr x.npy t.npy"), Pixels::F32(vec![0.5, 2.0, 3.5, 3.0, 0.0]));
     assert_eq!(result("corr x.npy t.npy --mode valid --precision f64"), Pixels::F64(vec![3.5]));
-    assert_eq!(result("corr --mode same --boundary constant --cval -1 x.npy t.npy --method direct"), Pixels::F32(vec![2.0, 3.5, 2.5]));
+    assert_eq!(
+        result("corr --mode same --boundary constant --cval -1 x.npy t.npy --method direct"),
+        Pixels::F32(vec![2.0, 3.5, 2.5])
+    );
     assert_eq!(result("corr --mode same --boundary edge x.npy t.npy"), Pixels::F32(vec![2.0, 3.5, 4.5]));
     assert_eq!(result("lcc x.npy t.npy").len(), 1);
     assert_eq!(result("lcc --mode full --measure zncc x.npy t.npy").len(), 5);
@@ -204,7 +218,10 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("lcc image.png template.png --measure ssd -o x.npy", "--measure"),
         ("corr image.png template.png --boundary bounce -o x.npy", "replicate"),
         ("corr image.png template.png --boundary constant --cval inf -o x.npy", "finite"),
-        ("corr image.png template.png --boundary constant --cval nan -o x.npy", "'--cval <C>': number: expected a number"),
+        (
+            "corr image.png template.png --boundary constant --cval nan -o x.npy",
+            "'--cval <C>': number: expected a number",
+        ),
         ("corr image.png template.png --cval 2 -o x.npy", "--cval"),
         ("stream template.png", "--frame"),
         ("stream template.png --frame u8:0x3", "--frame \"u8:0x3\""),
@@ -287,7 +304,8 @@ fn several_templates_of_several_shapes() {
     // As each alone.
     flcc(&folder, "match image.png other.png --accuracy exact -o alone.npy").fine();
     assert_eq!(load(&folder.at("alone.npy")).unwrap(), load(&folder.at("out-3.npy")).unwrap());
-    let lines = flcc(&folder, "match image.png --template other.png --template small.png --json --top 2 --count").fine().json();
+    let lines =
+        flcc(&folder, "match image.png --template other.png --template small.png --json --top 2 --count").fine().json();
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[0]["spec"], "zncc:u8:40x50*7x9:valid");
     assert_eq!(lines[0]["peaks"][0]["position"], serde_json::json!([3, 4]));
@@ -340,9 +358,15 @@ fn pictures_of_planes_lines_and_volumes() {
     folder.array("line.npy", &[500], |k| f64::from(noise(k)));
     folder.array("volume.npy", &[9, 20, 24], |k| f64::from(noise(k)));
     folder.array("bad.npy", &[20, 20], |k| if k == 7 { f64::NAN } else { f64::from(noise(k)) });
-    for (image, part) in [("image.png", "12,20:7x9"), ("line.npy", "100:30"), ("volume.npy", "2,3,4:4x5x6"), ("bad.npy", "10,10:4x4")] {
+    for (image, part) in
+        [("image.png", "12,20:7x9"), ("line.npy", "100:30"), ("volume.npy", "2,3,4:4x5x6"), ("bad.npy", "10,10:4x4")]
+    {
         for mode in ["valid", "full"] {
-            flcc(&folder, &format!("match {image} --template-at {part} --top 4 --mode {mode} --annotate a.png --heatmap h.png")).fine();
+            flcc(
+                &folder,
+                &format!("match {image} --template-at {part} --top 4 --mode {mode} --annotate a.png --heatmap h.png"),
+            )
+            .fine();
             for name in ["a.png", "h.png"] {
                 let picture = load(&folder.at(name)).unwrap();
                 assert!(picture.channels == 3 && picture.shape[1] >= 300, "{image} {name} {:?}", picture.shape);
@@ -350,7 +374,8 @@ fn pictures_of_planes_lines_and_volumes() {
             }
         }
     }
-    flcc(&folder, "match image.png template.png --template-at 1,1:4x4 --measure ssd --heatmap h.png --annotate a.png").fine();
+    flcc(&folder, "match image.png template.png --template-at 1,1:4x4 --measure ssd --heatmap h.png --annotate a.png")
+        .fine();
     assert!(folder.at("h-1.png").exists() && folder.at("h-2.png").exists() && folder.at("a.png").exists());
     flcc(&folder, "conv image.png template.png --heatmap c.png").fine();
 }
@@ -392,7 +417,10 @@ fn a_stream_of_raw_frames() {
         assert_eq!(said.json()[1]["peaks"][0]["position"], serde_json::json!([12, 20]));
     }
     let said = flcc_with(&folder, "stream template.png --frame u8:40x50", &two[..3000], None);
-    assert!(said.status == 1 && said.json().len() == 2 && said.json()[1]["error"].as_str().unwrap().contains("1000 bytes"), "{said:?}");
+    assert!(
+        said.status == 1 && said.json().len() == 2 && said.json()[1]["error"].as_str().unwrap().contains("1000 bytes"),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -407,7 +435,10 @@ fn local_statistics() {
     assert_eq!(result("mean --window 2x3 --mode valid --precision f64").pixels, Pixels::F64(vec![2.5]));
     assert_eq!(result("max --window 1x3 --boundary replicate").pixels, Pixels::F32(vec![1.0, 2.0, 2.0, 4.0, 5.0, 5.0]));
     assert_eq!(result("min --window 2x2 --mode full").shape, [3, 4]);
-    assert_eq!(result("var --window 1x3 --mode valid").pixels.to_f64().iter().map(|v| (v * 3.0).round()).collect::<Vec<_>>(), [2.0, 2.0]);
+    assert_eq!(
+        result("var --window 1x3 --mode valid").pixels.to_f64().iter().map(|v| (v * 3.0).round()).collect::<Vec<_>>(),
+        [2.0, 2.0]
+    );
     let said = flcc(&folder, "local var --window 1x3 x.npy -o out.npy --json").fine();
     assert_eq!(said.json()[0]["shape"], serde_json::json!([2, 3]));
 }
@@ -419,7 +450,8 @@ fn plans_devices_and_help() {
     let kernel = flcc(&folder, &format!("plan {spec}")).fine().out;
     let explained = flcc(&folder, &format!("plan {spec} --explain")).fine().out;
     assert!(explained.contains(kernel.trim()) && explained.contains("cuda"), "{explained}");
-    let json = flcc(&folder, &format!("plan {spec} --json --precision f64 --threads 1 --memory-limit 64M")).fine().json();
+    let json =
+        flcc(&folder, &format!("plan {spec} --json --precision f64 --threads 1 --memory-limit 64M")).fine().json();
     assert_eq!((&json[0]["spec"], &json[0]["threads"]), (&"zncc:f32>f64:200x200*16x16:valid".into(), &1.into()));
     assert!(json[0]["candidates"].as_array().unwrap().len() > 2);
     assert!(flcc(&folder, "devices").fine().out.contains("instruction sets"));
@@ -499,10 +531,15 @@ fn conformance_of_a_folder() {
             "mask":null,"expected":"{expected}","error":{error},"cond":null,"tol":{{"f32":{{"atol":1e-6,"power":0}},"f64":null}}}}"#
         )
     };
-    let index = |cases: &[String]| std::fs::write(folder.at("index.json"), format!(r#"{{"cases":[{}]}}"#, cases.join(","))).unwrap();
+    let index = |cases: &[String]| {
+        std::fs::write(folder.at("index.json"), format!(r#"{{"cases":[{}]}}"#, cases.join(","))).unwrap()
+    };
     index(&[case("a", "good.npy", "null")]);
     let said = flcc(&folder, "conformance .").fine();
-    assert!(said.out.lines().last().unwrap().starts_with("RESULT cases 1 pass 1 fail 0 skip 0; worst error 0"), "{said:?}");
+    assert!(
+        said.out.lines().last().unwrap().starts_with("RESULT cases 1 pass 1 fail 0 skip 0; worst error 0"),
+        "{said:?}"
+    );
     let said = flcc(&folder, "conformance . --precision f64").fine();
     assert!(said.out.lines().last().unwrap().starts_with("RESULT cases 1 pass 0 fail 0 skip 1"), "{said:?}");
     index(&[case("a", "good.npy", "null"), case("b", "bad.npy", "null"), case("c", "good.npy", "\"empty_input\"")]);
@@ -527,7 +564,9 @@ fn a_case_says_how_it_is_computed() {
     folder.array("t.npy", &[2], |k| [1.0, 2.0][k]);
     std::fs::create_dir(folder.at("out")).unwrap();
     let run = |own: &str| {
-        let case = format!(r#"{{"id":"a","op":"corr","dims":1,"mode":"full","boundary":"zero","image":"x.npy","template":"t.npy"{own}}}"#);
+        let case = format!(
+            r#"{{"id":"a","op":"corr","dims":1,"mode":"full","boundary":"zero","image":"x.npy","template":"t.npy"{own}}}"#
+        );
         std::fs::write(folder.at("index.json"), format!(r#"{{"cases":[{case}]}}"#)).unwrap();
         let said = flcc(&folder, "conformance . --results out --json");
         (said.json()[0]["results"][0].clone(), said.status)
@@ -563,7 +602,11 @@ fn an_output_that_is_closed_is_no_panic() {
     let folder = Folder::new();
     photo(&folder);
     let mut command = Command::new(env!("CARGO_BIN_EXE_flcc"));
-    command.args(["match", "image.png", "template.png"]).current_dir(&folder.0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(["match", "image.png", "template.png"])
+        .current_dir(&folder.0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
@@ -588,10 +631,18 @@ fn errors_name_the_argument() {
         ("match image.png template.png --mask none.png", 1, "--mask \"none.png\": expected"),
         ("conv image.png template.png -o none/x.npy", 1, "-o \"none/x.npy\": expected a writable file"),
         ("match image.png template.png --heatmap none/x.png", 1, "--heatmap \"none/x.png\": expected a writable file"),
-        ("match image.png template.png --annotate none/x.png", 1, "--annotate \"none/x.png\": expected a writable file"),
+        (
+            "match image.png template.png --annotate none/x.png",
+            1,
+            "--annotate \"none/x.png\": expected a writable file",
+        ),
         ("local sum --window 3x3 image.png -o none/x.npy", 1, "-o \"none/x.npy\": expected a writable file"),
         ("stream none.png image.png", 1, "TEMPLATE \"none.png\": expected a readable file"),
-        ("match image.png template.png --wisdom none/w", 1, "--wisdom \"none/w\": expected a file in a folder that is there"),
+        (
+            "match image.png template.png --wisdom none/w",
+            1,
+            "--wisdom \"none/w\": expected a file in a folder that is there",
+        ),
         ("match image.png flat.npy", 2, "TEMPLATE: expected"),
         ("match image.png --template flat.npy", 2, "--template: expected"),
         ("match image.png template.png --mask flat.npy", 2, "--mask: expected"),
@@ -623,8 +674,13 @@ fn local_refuses_what_it_does_not_have() {
         assert!(line.contains(words), "{option}: {line}");
     }
     for threads in [1, 2, 3] {
-        flcc(&folder, &format!("local var --window 9x8 image.png -o {threads}.npy --threads {threads} --accuracy exact --platform any"))
-            .fine();
+        flcc(
+            &folder,
+            &format!(
+                "local var --window 9x8 image.png -o {threads}.npy --threads {threads} --accuracy exact --platform any"
+            ),
+        )
+        .fine();
     }
     assert_eq!(load(&folder.at("1.npy")).unwrap(), load(&folder.at("2.npy")).unwrap());
     assert_eq!(load(&folder.at("1.npy")).unwrap(), load(&folder.at("3.npy")).unwrap());
@@ -635,7 +691,9 @@ fn a_template_that_fits_no_frame_is_told_once() {
     let folder = Folder::new();
     photo(&folder);
     folder.array("line.npy", &[3], |k| k as f64);
-    for args in ["stream line.npy image.png image.png", "stream line.npy --frame u8:4x4", "stream template.png --frame u8:4x4"] {
+    for args in
+        ["stream line.npy image.png image.png", "stream line.npy --frame u8:4x4", "stream template.png --frame u8:4x4"]
+    {
         let said = flcc_with(&folder, args, &[7; 64], None);
         assert_eq!(said.out, "", "{args}");
         assert!(said.fails(2).starts_with("error: TEMPLATE: expected"), "{args}");
@@ -647,7 +705,8 @@ fn a_count_knows_the_border() {
     let folder = Folder::new();
     folder.array("x.npy", &[6], |k| [9.0, 1.0, 5.0, 5.0, 2.0, 9.0][k]);
     folder.array("t.npy", &[1], |_| 1.0);
-    let count = |options: &str| flcc(&folder, &format!("match x.npy t.npy --measure cc --count --top 0 {options}")).fine().out;
+    let count =
+        |options: &str| flcc(&folder, &format!("match x.npy t.npy --measure cc --count --top 0 {options}")).fine().out;
     assert_eq!(count(""), "count 2 9\n");
     assert_eq!(count("--exclude-border 1 --threshold 100"), "count 2 5\n");
     assert_eq!(count("--exclude-border 3"), "count 0 nan\n");
@@ -657,7 +716,9 @@ fn a_count_knows_the_border() {
 #[test]
 fn what_the_memory_does_not_hold_is_one_line() {
     let folder = Folder::new();
-    let zeros = |name: &str, shape: &[usize]| save_npy(&folder.at(name), shape, &Pixels::U8(vec![1; shape.iter().product()])).unwrap();
+    let zeros = |name: &str, shape: &[usize]| {
+        save_npy(&folder.at(name), shape, &Pixels::U8(vec![1; shape.iter().product()])).unwrap()
+    };
     zeros("row.npy", &[1, 30_000]);
     zeros("column.npy", &[30_000, 1]);
     for args in [
@@ -681,7 +742,8 @@ fn what_the_memory_does_not_hold_is_one_line() {
 #[cfg(target_os = "linux")]
 fn limited(folder: &Folder, kilobytes: usize, line: &str) -> Said {
     let line = format!("ulimit -v {kilobytes}; {}", line.replace("flcc ", concat!(env!("CARGO_BIN_EXE_flcc"), " ")));
-    let output = Command::new("sh").args(["-c", &line]).current_dir(&folder.0).env_remove("FLCC_WISDOM").output().unwrap();
+    let output =
+        Command::new("sh").args(["-c", &line]).current_dir(&folder.0).env_remove("FLCC_WISDOM").output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Said { status: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
 }
@@ -700,25 +762,43 @@ fn what_has_no_end_is_an_error_that_names_the_argument() {
         ("match image.png /dev/full", "TEMPLATE \"/dev/full\": expected PNG"),
         ("match image.png --template /dev/zero", "--template \"/dev/zero\": expected PNG"),
         ("match image.png template.png --mask /dev/zero", "--mask \"/dev/zero\": expected PNG"),
-        ("match image.png template.png --wisdom /dev/zero", "--wisdom \"/dev/zero\": expected a file, or none yet, got a device or a pipe"),
-        ("plan zncc:f32:9*3:valid --wisdom /dev/full", "--wisdom \"/dev/full\": expected a file, or none yet, got a device"),
+        (
+            "match image.png template.png --wisdom /dev/zero",
+            "--wisdom \"/dev/zero\": expected a file, or none yet, got a device or a pipe",
+        ),
+        (
+            "plan zncc:f32:9*3:valid --wisdom /dev/full",
+            "--wisdom \"/dev/full\": expected a file, or none yet, got a device",
+        ),
         ("plan zncc:f32:9*3:valid --wisdom .", "--wisdom \".\": expected a file, or none yet, got a folder"),
         ("wisdom forget --wisdom /dev/full", "--wisdom \"/dev/full\": expected a file, or none yet, got a device"),
-        ("wisdom show --wisdom /dev/zero", "--wisdom /dev/zero: cannot read wisdom: expected at most 67108864 bytes, got more"),
-        ("wisdom merge /dev/full --wisdom w", "FILES /dev/full: cannot read wisdom: expected at most 67108864 bytes, got more"),
+        (
+            "wisdom show --wisdom /dev/zero",
+            "--wisdom /dev/zero: cannot read wisdom: expected at most 67108864 bytes, got more",
+        ),
+        (
+            "wisdom merge /dev/full --wisdom w",
+            "FILES /dev/full: cannot read wisdom: expected at most 67108864 bytes, got more",
+        ),
     ] {
         let line = limited(&folder, 1_000_000, &format!("flcc {args}")).fails(1);
         assert!(line.starts_with(&format!("error: {start}")), "{args}: {line}");
     }
     // What begins as an image does, and goes on for ever.
     for head in ["head.npy", "image.png"] {
-        let line = limited(&folder, 800_000, &format!("cat {head} /dev/zero | flcc match /dev/stdin template.png")).fails(1);
+        let line =
+            limited(&folder, 800_000, &format!("cat {head} /dev/zero | flcc match /dev/stdin template.png")).fails(1);
         let words = "bytes (half of the free memory, from a pipe or device), got more";
         assert!(line.starts_with("error: IMAGE \"/dev/stdin\": expected at most ") && line.ends_with(words), "{line}");
     }
     let said = limited(&folder, 800_000, "flcc stream template.png --frame u8:99999x9999 < /dev/zero");
     let line = &said.json()[0]["error"].as_str().unwrap().to_string();
-    assert!(said.status == 1 && line.starts_with("FRAMES \"standard input\": expected at most ") && line.contains("in frame 0"), "{line}");
+    assert!(
+        said.status == 1
+            && line.starts_with("FRAMES \"standard input\": expected at most ")
+            && line.contains("in frame 0"),
+        "{line}"
+    );
     std::os::unix::fs::symlink("/dev/zero", folder.at("index.json")).unwrap();
     let line = limited(&folder, 800_000, "flcc conformance .").fails(1);
     assert!(line.contains("index.json\": ") && line.ends_with("expected at most 67108864 bytes, got more"), "{line}");
@@ -733,7 +813,10 @@ fn pipes_are_read_as_files_are() {
     let pipe = folder.at("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let image = std::fs::read(folder.at("image.png")).unwrap();
-    assert_eq!(flcc_with(&folder, "match /dev/stdin template.png --accuracy exact", &image, None).fine().out, "1 12,20 1\n");
+    assert_eq!(
+        flcc_with(&folder, "match /dev/stdin template.png --accuracy exact", &image, None).fine().out,
+        "1 12,20 1\n"
+    );
     let through = |args: &str, bytes: &[u8]| {
         std::thread::scope(|scope| {
             scope.spawn(|| std::fs::write(&pipe, bytes).unwrap());
@@ -743,7 +826,8 @@ fn pipes_are_read_as_files_are() {
     assert_eq!(through("match pipe template.png --accuracy exact", &image).out, "1 12,20 1\n");
     let frame = through("stream template.png image.png pipe", &image).json();
     assert_eq!((&frame[1]["frame"], &frame[1]["peaks"][0]["position"]), (&"pipe".into(), &serde_json::json!([12, 20])));
-    let wisdom = b"flcc-wisdom 1\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tmedian_ns=5\nend 1\n";
+    let wisdom =
+        b"flcc-wisdom 1\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tmedian_ns=5\nend 1\n";
     assert_eq!(through("wisdom merge pipe --wisdom w", wisdom).out, "1 entries in w\n");
     assert_eq!(through("wisdom show --wisdom pipe", wisdom).out.as_bytes(), wisdom);
     // A mask is an array or a raster by what it holds, not by where it comes from.
@@ -751,11 +835,23 @@ fn pipes_are_read_as_files_are() {
     save_npy(&folder.at("mask.npy"), &[7, 9], &weights).unwrap();
     let array = std::fs::read(folder.at("mask.npy")).unwrap();
     let spec = |said: Said| said.json()[0]["spec"].as_str().unwrap().to_string();
-    assert_eq!(spec(through("match image.png template.png --mask pipe --json", &array)), "zncc:u8:40x50*7x9:valid,maskw");
-    assert_eq!(spec(flcc(&folder, "match image.png template.png --mask mask.npy --json").fine()), "zncc:u8:40x50*7x9:valid,maskw");
+    assert_eq!(
+        spec(through("match image.png template.png --mask pipe --json", &array)),
+        "zncc:u8:40x50*7x9:valid,maskw"
+    );
+    assert_eq!(
+        spec(flcc(&folder, "match image.png template.png --mask mask.npy --json").fine()),
+        "zncc:u8:40x50*7x9:valid,maskw"
+    );
     // What would be replaced is no pipe, and nobody waits for what comes out of it.
-    for args in ["plan zncc:f32:9*3:valid --wisdom pipe", "wisdom forget --wisdom pipe", "wisdom merge w --wisdom pipe"] {
-        assert!(flcc(&folder, args).fails(1).contains("--wisdom \"pipe\": expected a file, or none yet, got a device or a pipe"), "{args}");
+    for args in ["plan zncc:f32:9*3:valid --wisdom pipe", "wisdom forget --wisdom pipe", "wisdom merge w --wisdom pipe"]
+    {
+        assert!(
+            flcc(&folder, args)
+                .fails(1)
+                .contains("--wisdom \"pipe\": expected a file, or none yet, got a device or a pipe"),
+            "{args}"
+        );
     }
 }
 
@@ -781,22 +877,38 @@ fn an_image_that_contradicts_itself_is_an_error_that_names_the_file() {
         let data = [&[0x78, 0x01, 0x01, 3, 0, 0xfc, 0xff][..], &row, &adler(&row).to_be_bytes()].concat();
         let header = [&2u32.to_be_bytes()[..], &1u32.to_be_bytes(), &[8, 3, 0, 0, 0]].concat();
         let palette = [10, 20, 30, 40, 50, 60];
-        [b"\x89PNG\r\n\x1a\n".to_vec(), chunk(b"IHDR", &header), chunk(b"PLTE", &palette), chunk(b"IDAT", &data), chunk(b"IEND", &[])]
-            .concat()
+        [
+            b"\x89PNG\r\n\x1a\n".to_vec(),
+            chunk(b"IHDR", &header),
+            chunk(b"PLTE", &palette),
+            chunk(b"IDAT", &data),
+            chunk(b"IEND", &[]),
+        ]
+        .concat()
     };
     std::fs::write(folder.at("good.png"), png([1, 0])).unwrap();
     assert_eq!(load(&folder.at("good.png")).unwrap().pixels, Pixels::U8(vec![40, 50, 60, 10, 20, 30]));
     std::fs::write(folder.at("bad.png"), png([1, 2])).unwrap();
     std::fs::write(folder.at("bad.pgm"), b"P5 2 1 100\n\x05\xff").unwrap();
     for (args, expected) in [
-        ("match bad.png good.png", "IMAGE \"bad.png\": expected palette indices below 2, the colours of its palette, got 2"),
-        ("match good.png bad.png", "TEMPLATE \"bad.png\": expected palette indices below 2, the colours of its palette, got 2"),
+        (
+            "match bad.png good.png",
+            "IMAGE \"bad.png\": expected palette indices below 2, the colours of its palette, got 2",
+        ),
+        (
+            "match good.png bad.png",
+            "TEMPLATE \"bad.png\": expected palette indices below 2, the colours of its palette, got 2",
+        ),
         ("match bad.pgm good.png", "IMAGE \"bad.pgm\": expected samples of at most 100, as its header says, got 255"),
     ] {
         assert_eq!(flcc(&folder, args).fails(1), format!("error: {expected}"), "{args}");
     }
     let said = flcc(&folder, "stream template.png bad.png");
-    assert!(said.status == 1 && said.json()[0]["error"].as_str().unwrap().starts_with("FRAMES \"bad.png\": expected palette"), "{said:?}");
+    assert!(
+        said.status == 1
+            && said.json()[0]["error"].as_str().unwrap().starts_with("FRAMES \"bad.png\": expected palette"),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -843,7 +955,16 @@ fn what_killed_processes_left_is_removed_and_blocks_nobody() {
     for round in 0..20u64 {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flcc"));
         let specs = (0..20).map(|n| format!("corr:f32:{}*3:valid", 100 + 100 * round + n));
-        command.arg("bench").args(specs).args(["--seconds", "0", "--threads", "1", "--effort", "patient", "--wisdom", "w"]);
+        command.arg("bench").args(specs).args([
+            "--seconds",
+            "0",
+            "--threads",
+            "1",
+            "--effort",
+            "patient",
+            "--wisdom",
+            "w",
+        ]);
         let mut child = command.current_dir(&folder.0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(10 + 3 * round));
         child.kill().unwrap();
@@ -861,7 +982,8 @@ fn a_writer_of_wisdom_waits_for_the_one_before() {
     let held = std::fs::File::create(folder.at(".w.lock")).unwrap();
     held.lock().unwrap();
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| flcc(&folder, "plan corr:f32:99*3:valid --effort patient --threads 1 --wisdom w").fine());
+        let waiting =
+            scope.spawn(|| flcc(&folder, "plan corr:f32:99*3:valid --effort patient --threads 1 --wisdom w").fine());
         std::thread::sleep(std::time::Duration::from_millis(500));
         assert!(!waiting.is_finished() && !folder.at("w").exists());
         // As the end of its process would.
@@ -914,7 +1036,12 @@ fn no_output_takes_the_place_of_what_the_call_names() {
     std::os::unix::fs::symlink("image.png", folder.at("soft.png")).unwrap();
     std::os::unix::fs::symlink("new.png", folder.at("dangling.png")).unwrap();
     let all = || {
-        folder.names().into_iter().filter(|name| name != "sub").map(|name| (std::fs::read(folder.at(&name)).ok(), name)).collect::<Vec<_>>()
+        folder
+            .names()
+            .into_iter()
+            .filter(|name| name != "sub")
+            .map(|name| (std::fs::read(folder.at(&name)).ok(), name))
+            .collect::<Vec<_>>()
     };
     let before = all();
     let call = "match image.png template.png";
@@ -928,7 +1055,11 @@ fn no_output_takes_the_place_of_what_the_call_names() {
         ("match soft.png template.png --heatmap hard.png".into(), "--heatmap", "IMAGE"),
         (format!("{call} --heatmap template.png"), "--heatmap", "TEMPLATE"),
         ("match image.png --template template.png --heatmap template.png".into(), "--heatmap", "--template"),
-        ("match image.png --template-at 1,1:7x9 --mask template.png --heatmap template.png".into(), "--heatmap", "--mask"),
+        (
+            "match image.png --template-at 1,1:7x9 --mask template.png --heatmap template.png".into(),
+            "--heatmap",
+            "--mask",
+        ),
         ("conv x.npy template.png -o x.npy".into(), "-o", "IMAGE"),
         ("corr x.npy template.png -o ./x.npy".into(), "-o", "IMAGE"),
         ("lcc x.npy template.png -o x.npy".into(), "-o", "IMAGE"),
@@ -945,14 +1076,19 @@ fn no_output_takes_the_place_of_what_the_call_names() {
         (format!("{call} --wisdom image.png"), "--wisdom", "IMAGE"),
     ] {
         let line = flcc(&folder, &args).fails(2);
-        assert!(line.starts_with(&format!("error: {argument}: expected another file than {other} names, got ")), "{args}: {line}");
+        assert!(
+            line.starts_with(&format!("error: {argument}: expected another file than {other} names, got ")),
+            "{args}: {line}"
+        );
         assert_eq!(all(), before, "{args}");
     }
     // One file may be read twice, and what is no file be read and written.
     flcc(&folder, "match image.png image.png --mode full --heatmap h.png --annotate a.png -o r.npy").fine();
     let image = std::fs::read(folder.at("image.png")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_flcc"));
-    let child = command.args(["conv", "/dev/stdin", "template.png", "-o", "/dev/stdout", "--heatmap", "h.png"]).current_dir(&folder.0);
+    let child = command
+        .args(["conv", "/dev/stdin", "template.png", "-o", "/dev/stdout", "--heatmap", "h.png"])
+        .current_dir(&folder.0);
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(&image).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -977,7 +1113,10 @@ fn an_output_is_what_its_name_says() {
         (format!("{call} -o o.npy --heatmap h.png --annotate x.jpg"), "--annotate", ".png"),
     ] {
         let line = flcc(&folder, &args).fails(2);
-        assert!(line.starts_with(&format!("error: {argument}: expected a name that ends in {extension}, as which ")), "{args}: {line}");
+        assert!(
+            line.starts_with(&format!("error: {argument}: expected a name that ends in {extension}, as which ")),
+            "{args}: {line}"
+        );
         assert_eq!(folder.names(), ["image.png", "template.png"], "{args}");
     }
     // What an output cannot be is told before another is written.
@@ -1028,7 +1167,10 @@ fn help_offers_what_is_accepted() {
     for (command, offered) in [("conv", &all[..0]), ("corr", &all[..1]), ("lcc", &all[2..3]), ("match", &all[..])] {
         let help = flcc(&folder, &format!("{command} --help")).fine().out;
         let values = format!("--measure <{}>", offered.join("|"));
-        assert!(help.contains(&values) != offered.is_empty() && help.contains("--measure <") != offered.is_empty(), "{command}: {help}");
+        assert!(
+            help.contains(&values) != offered.is_empty() && help.contains("--measure <") != offered.is_empty(),
+            "{command}: {help}"
+        );
         for measure in all {
             let said = flcc(&folder, &format!("{command} image.png template.png --measure {measure} -o x.npy"));
             match offered.contains(&measure) {
@@ -1037,7 +1179,11 @@ fn help_offers_what_is_accepted() {
             }
         }
         let said = flcc(&folder, &format!("{command} image.png template.png --mask mask.png -o x.npy"));
-        assert_eq!((help.contains("--mask <MASK>"), said.status), if command == "conv" { (false, 2) } else { (true, 0) }, "{command}");
+        assert_eq!(
+            (help.contains("--mask <MASK>"), said.status),
+            if command == "conv" { (false, 2) } else { (true, 0) },
+            "{command}"
+        );
     }
     let help = flcc(&folder, "stream --help").fine().out;
     assert!(help.contains(&format!("--measure <{}>", all.join("|"))), "{help}");
@@ -1046,7 +1192,9 @@ fn help_offers_what_is_accepted() {
 #[test]
 fn sums_are_exact_by_every_method_that_is_chosen() {
     let folder = Folder::new();
-    let ramp = |count: usize, seed: usize| (0..count).map(|k| u16::from(noise(k + seed)) << 8 | u16::from(noise(k + seed + 7))).collect();
+    let ramp = |count: usize, seed: usize| {
+        (0..count).map(|k| u16::from(noise(k + seed)) << 8 | u16::from(noise(k + seed + 7))).collect()
+    };
     save_npy(&folder.at("x.npy"), &[200, 200], &Pixels::U16(ramp(200 * 200, 0))).unwrap();
     save_npy(&folder.at("t.npy"), &[60, 60], &Pixels::U16(ramp(60 * 60, 99))).unwrap();
     let sums = |options: &str| {
@@ -1061,9 +1209,15 @@ fn sums_are_exact_by_every_method_that_is_chosen() {
     for method in ["fourier", "separable"] {
         let explained = flcc(&folder, "plan corr:u16:200x200*60x60:valid --explain").fine().out;
         let reason = "its sums would not be the exact integers that other methods give; it can be forced";
-        assert!(explained.lines().any(|line| line.trim_start().starts_with(method) && line.contains(reason)), "{explained}");
+        assert!(
+            explained.lines().any(|line| line.trim_start().starts_with(method) && line.contains(reason)),
+            "{explained}"
+        );
         let forced = sums(&format!("--method {method}"));
-        assert!(forced.iter().any(|sum| sum.fract() != 0.0), "{method} has become exact: docs/numerics.md says otherwise");
+        assert!(
+            forced.iter().any(|sum| sum.fract() != 0.0),
+            "{method} has become exact: docs/numerics.md says otherwise"
+        );
         assert!(forced.iter().zip(&exact).all(|(forced, exact)| (forced - exact).abs() < 1e-9 * exact), "{method}");
     }
     // Of bytes the same problem is within the bound.

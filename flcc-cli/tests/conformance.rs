@@ -1,4 +1,5 @@
-//! The conformance vectors in process: every method, precision, number of threads, and a memory limit that forces tiles.
+//! The conformance vectors in process: every method, precision, number of threads, and a memory limit that forces
+//! tiles.
 
 use std::path::{Path, PathBuf};
 
@@ -69,9 +70,17 @@ fn separable_refuses_only_lines_sad_and_exact_integers() {
             [(None, Accuracy::Promised, 175), (Some(DType::F64), Accuracy::Promised, 100), (None, Accuracy::Exact, 130)]
         {
             let planner = Planner::new().unwrap().method(Method::Separable).threads(threads);
-            let report = judge_at(accuracy, "vectors", planner, precision, &format!("separable, {threads} threads, {accuracy:?}"));
+            let report = judge_at(
+                accuracy,
+                "vectors",
+                planner,
+                precision,
+                &format!("separable, {threads} threads, {accuracy:?}"),
+            );
             for (case, reason) in report.skips().filter(|(_, reason)| reason.starts_with("refused")) {
-                let allowed = |known: &str| reason.contains(known) && (accuracy == Accuracy::Exact || known != SEPARABLE_REFUSES[2]);
+                let allowed = |known: &str| {
+                    reason.contains(known) && (accuracy == Accuracy::Exact || known != SEPARABLE_REFUSES[2])
+                };
                 assert!(SEPARABLE_REFUSES.iter().any(|known| allowed(known)), "{} {reason}", case.id);
             }
             let [pass, ..] = report.counts();
@@ -109,7 +118,8 @@ fn the_natural_precision() {
 
 #[test]
 fn a_folder_without_an_index_is_an_error() {
-    let options = Options { planner: Planner::new().unwrap(), precision: None, accuracy: Accuracy::Promised, results: None };
+    let options =
+        Options { planner: Planner::new().unwrap(), precision: None, accuracy: Accuracy::Promised, results: None };
     let error = run(&folder("nowhere"), &options, |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("index.json") && !error.contains('\n'), "{error}");
 }

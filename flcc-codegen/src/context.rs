@@ -96,7 +96,9 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
 
 /// Bytes of shared memory that a kernel of scores is launched with, as its text counts them; 0 for the others.
 pub(crate) fn shared(kernel: &Kernel) -> usize {
-    let (Op::Zncc, Some([_, height, width]), Some(words)) = (kernel.op, kernel.size(), Words::of(kernel.dtype)) else { return 0 };
+    let (Op::Zncc, Some([_, height, width]), Some(words)) = (kernel.op, kernel.size(), Words::of(kernel.dtype)) else {
+        return 0;
+    };
     let ([block_h, block_w], [_, patch_w], [tile_h, tile_w]) = (kernel.block, kernel.patch, kernel.tile());
     let groups = patch_w / words.piece;
     let step = groups * words.copy(patch_w);
@@ -150,13 +152,16 @@ fn formula(op: Op, axes: usize) -> String {
         2 => ("y, x", "i, j"),
         _ => ("z, y, x", "d, i, j"),
     };
-    let shifted: Vec<String> = place.split(", ").zip(tap.split(", ")).map(|(place, tap)| format!("{place} + {tap}")).collect();
+    let shifted: Vec<String> =
+        place.split(", ").zip(tap.split(", ")).map(|(place, tap)| format!("{place} + {tap}")).collect();
     let (p, t) = (format!("samples({})", shifted.join(", ")), format!("taps({tap})"));
     let w = format!("weights({tap})");
     match op {
         Op::Corr | Op::Zncc => format!("cross({place}) = sum of {p} * {t}"),
         Op::Sad => format!("cross({place}) = sum of {w} * |{p} - {t}|"),
-        Op::Masked => format!("with P = {p},\n// cross = sum of P * {t}, sum = sum of P * {w}, square = sum of P * P * {w}"),
+        Op::Masked => {
+            format!("with P = {p},\n// cross = sum of P * {t}, sum = sum of P * {w}, square = sum of P * P * {w}")
+        }
     }
 }
 
@@ -181,7 +186,9 @@ fn parts(height: usize, rows: usize, patch_h: usize) -> Vec<Part> {
 
 fn lines(rows: usize, patch_h: usize) -> Vec<Line> {
     let pairs = |row: usize| {
-        (0..patch_h).filter(move |patch| (*patch..patch + rows).contains(&row)).map(move |patch| Pair { patch, tap: row - patch })
+        (0..patch_h)
+            .filter(move |patch| (*patch..patch + rows).contains(&row))
+            .map(move |patch| Pair { patch, tap: row - patch })
     };
     (0..rows + patch_h - 1).map(|row| Line { row, pairs: pairs(row).collect() }).collect()
 }
@@ -191,7 +198,9 @@ fn unroll_note([depth, height]: [usize; 2], rows: usize) -> String {
     if rows == height {
         format!("{planes}All template rows{} are unrolled.", if depth > 1 { " of a plane" } else { "" })
     } else {
-        format!("{planes}Template rows are taken in a loop, {rows} unrolled at a time, so that the loop stays in the instruction cache.")
+        format!(
+            "{planes}Template rows are taken in a loop, {rows} unrolled at a time, so that the loop stays in the instruction cache."
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! Renders FLCC's CUDA sources: [`render`] turns a [`Matrix`] of kernels into the text of files.
 //!
-//! It is pure. It never reads or writes a disk, never calls CUDA, and knows nothing of the runtime: the templates are part
-//! of this crate, `cargo xtask gen` writes what comes out. Logic stands here, shape stands in `templates/cuda`.
+//! It is pure. It never reads or writes a disk, never calls CUDA, and knows nothing of the runtime: the templates are
+//! part of this crate, `cargo xtask gen` writes what comes out. Logic stands here, shape stands in `templates/cuda`.
 #![forbid(unsafe_code)]
 
 pub mod banner;
@@ -77,10 +77,12 @@ pub const TEMPLATES: [Template; 27] = [
     template!("measure/sad.tera"),
 ];
 
-/// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel to make scores.
+/// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel
+/// to make scores.
 const WHOLE: [&str; 2] = ["pipeline.cu.tera", "zncc.cu.tera"];
 
-/// The files of all kernels of `matrix`, those that are the same for every matrix, and the registry, sorted by path. The same matrix gives the same bytes.
+/// The files of all kernels of `matrix`, those that are the same for every matrix, and the registry, sorted by path.
+/// The same matrix gives the same bytes.
 ///
 /// # Errors
 ///
@@ -104,7 +106,10 @@ pub fn render(matrix: &Matrix) -> Result<Vec<File>, RenderError> {
     for name in WHOLE {
         let mut context = tera::Context::new();
         context.insert("banner", &banner::of(name));
-        files.push(File { path: format!("cuda/{}", name.trim_end_matches(".tera")), text: tidy(&engine.render(name, &context)?) });
+        files.push(File {
+            path: format!("cuda/{}", name.trim_end_matches(".tera")),
+            text: tidy(&engine.render(name, &context)?),
+        });
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files.push(File { path: "src/registry.rs".into(), text: registry::text(&kernels) });
@@ -140,7 +145,10 @@ mod tests {
         for kernel in &matrix.kernels {
             let name = kernel.name();
             let text = |file: &String| &files.iter().find(|other| other.path == format!("cuda/{file}")).unwrap().text;
-            assert!(kernel.files().iter().any(|file| text(file).contains(&format!(" {}(", kernel.function()))), "{name}");
+            assert!(
+                kernel.files().iter().any(|file| text(file).contains(&format!(" {}(", kernel.function()))),
+                "{name}"
+            );
             assert!(registry.contains(&format!("name: {name:?}")), "{name}");
         }
     }

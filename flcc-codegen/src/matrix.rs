@@ -5,8 +5,9 @@ use flcc_core::key::KernelKey;
 use flcc_core::runs::{self, Run, Steps, Together};
 use flcc_core::sizes;
 
-/// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16 bytes, so
-/// this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a quarter slower.
+/// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16
+/// bytes, so this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a
+/// quarter slower.
 pub const MAX_UNROLLED: usize = 1024;
 
 /// The types of samples that kernels compute in. Others are converted when samples are loaded.
@@ -63,9 +64,9 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// What the repository holds: direct correlation and zncc in each of [`TYPES`] for the [`lines`], [`squares`] and [`cubes`];
-    /// direct correlation for any size, with tiles of one row too; absolute differences and masked sums for any size, in f64, which
-    /// holds their integers exactly.
+    /// What the repository holds: direct correlation and zncc in each of [`TYPES`] for the [`lines`], [`squares`] and
+    /// [`cubes`]; direct correlation for any size, with tiles of one row too; absolute differences and masked sums for
+    /// any size, in f64, which holds their integers exactly.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
         for dtype in TYPES {
@@ -91,8 +92,9 @@ pub fn lines() -> impl Iterator<Item = usize> {
     sizes::LINE
 }
 
-/// The sides of [`sizes::SQUARE`], all of them: even where rows are rolled (see [`MAX_UNROLLED`]), a kernel for the size takes 0.4 of
-/// the time of the one for any (H200, 2000x2000, us: f32 17x17 59 and 147, 28x28 132 and 324; u8 31 and 63, 65 and 114).
+/// The sides of [`sizes::SQUARE`], all of them: even where rows are rolled (see [`MAX_UNROLLED`]), a kernel for the
+/// size takes 0.4 of the time of the one for any (H200, 2000x2000, us: f32 17x17 59 and 147, 28x28 132 and 324; u8 31
+/// and 63, 65 and 114).
 pub fn squares() -> impl Iterator<Item = usize> {
     sizes::SQUARE
 }
@@ -105,9 +107,9 @@ pub fn cubes() -> impl Iterator<Item = usize> {
 /// The direct correlation of a type and size, with the block and the patch that measurements favour.
 fn direct(dtype: DType, sides: Vec<usize>) -> Kernel {
     let large = sides.last().is_some_and(|width| *width >= 12);
-    // 4x4 outputs a thread are enough for small templates. From 12 on an f32 thread takes 4x8: a row read from shared memory then
-    // serves twice as many multiply-adds, which shared memory would else hold back. 16 threads a row keep the tile under 48 KB;
-    // so they do for f64, whose instructions take twice as long and wait for shared memory less.
+    // 4x4 outputs a thread are enough for small templates. From 12 on an f32 thread takes 4x8: a row read from shared
+    // memory then serves twice as many multiply-adds, which shared memory would else hold back. 16 threads a row keep
+    // the tile under 48 KB; so they do for f64, whose instructions take twice as long and wait for shared memory less.
     let (patch, columns) = match dtype {
         DType::F32 if large => ([4, 8], 16),
         DType::F64 => ([4, 4], 16),
@@ -139,7 +141,8 @@ impl Kernel {
         self.key().to_string()
     }
 
-    /// The template it is rendered from; `None`: its text is that of the direct correlation of its size, followed by what makes scores.
+    /// The template it is rendered from; `None`: its text is that of the direct correlation of its size, followed by
+    /// what makes scores.
     pub fn template(&self) -> Option<&'static str> {
         match (self.op, &self.sides[..]) {
             (Op::Zncc, _) => None,
@@ -183,7 +186,8 @@ impl Kernel {
         [self.block[0] * self.patch[0], self.block[1] * self.patch[1]]
     }
 
-    /// Rows and columns of taps that a kernel of any size holds in shared memory. A sum of that many products of bytes fits 32 bits.
+    /// Rows and columns of taps that a kernel of any size holds in shared memory. A sum of that many products of bytes
+    /// fits 32 bits.
     pub fn chunk(&self) -> [usize; 2] {
         if self.tile()[0] == 1 { [1, 256] } else { [16, 16] }
     }
@@ -238,12 +242,14 @@ impl Kernel {
         self.together().map_or_else(|| steps.runs(template), |together| together.runs(template))
     }
 
-    /// The most roundings that a product goes through on its way into a sum over a template, its own included. Bytes are exact.
+    /// The most roundings that a product goes through on its way into a sum over a template, its own included. Bytes
+    /// are exact.
     pub fn chain(&self, template: [usize; 3]) -> usize {
         runs::roundings(&self.runs(template)).into_iter().max().unwrap_or(0) as usize
     }
 
-    /// Elements between the rows of the template that is copied to the kernel's constant memory; bytes fill whole words.
+    /// Elements between the rows of the template that is copied to the kernel's constant memory; bytes fill whole
+    /// words.
     pub fn taps_stride(&self) -> Option<usize> {
         let [_, _, width] = self.size()?;
         Some(if self.dtype == DType::U8 { width.next_multiple_of(4) } else { width })
@@ -277,7 +283,9 @@ mod tests {
         assert_eq!(kernel("corr_u8_16x16_b32x8").unrolled_rows(), Some(16));
         assert_eq!(kernel("corr_f64_64_b128x1").unrolled_rows(), Some(1));
         assert_eq!(kernel("corr_f32_any_b32x8").unrolled_rows(), None);
-        assert!(cubes().all(|side| kernel(&format!("corr_f32_{side}x{side}x{side}_b32x8")).unrolled_rows() == Some(side)));
+        assert!(
+            cubes().all(|side| kernel(&format!("corr_f32_{side}x{side}x{side}_b32x8")).unrolled_rows() == Some(side))
+        );
     }
 
     #[test]
@@ -286,18 +294,22 @@ mod tests {
         assert!(Matrix::committed().kernels.into_iter().all(|kernel| taps(kernel) * 255 * 255 <= u64::from(u32::MAX)));
     }
 
-    /// Section 7 of the conventions grants `16 + sqrt(taps)` roundoffs, one of them for a sample and one for a tap that were rounded. No sum is
-    /// shown of those that scores in f64 are made of in one kernel: there the doubt counts on what they go through.
+    /// Section 7 of the conventions grants `16 + sqrt(taps)` roundoffs, one of them for a sample and one for a tap that
+    /// were rounded. No sum is shown of those that scores in f64 are made of in one kernel: there the doubt counts on
+    /// what they go through.
     #[test]
     fn no_product_goes_through_more_roundings_than_are_granted() {
         let granted = |template: [usize; 3]| flcc_core::blocks::granted(template.iter().product());
         let scores = |kernel: &Kernel| kernel.op == Op::Zncc && kernel.dtype == DType::F64;
-        for kernel in Matrix::committed().kernels.into_iter().filter(|kernel| kernel.dtype != DType::U8 && !scores(kernel)) {
+        for kernel in
+            Matrix::committed().kernels.into_iter().filter(|kernel| kernel.dtype != DType::U8 && !scores(kernel))
+        {
             let sizes: Vec<[usize; 3]> = match kernel.size() {
                 Some(size) => vec![size],
-                None if kernel.chunk()[0] == 1 => {
-                    (1..=3000).map(|width| [1, 1, width]).chain([[1, 1, 123_456], [30, 1, 7], [40, 1, 300], [300, 1, 1]]).collect()
-                }
+                None if kernel.chunk()[0] == 1 => (1..=3000)
+                    .map(|width| [1, 1, width])
+                    .chain([[1, 1, 123_456], [30, 1, 7], [40, 1, 300], [300, 1, 1]])
+                    .collect(),
                 None => {
                     let few = (1..=5).flat_map(|d| (1..=36).flat_map(move |h| (1..=36).map(move |w| [d, h, w])));
                     few.chain([

@@ -1,6 +1,6 @@
 // Compares a kernel with a plain loop that adds the same products in the same order: every bit must agree.
-// Included after the kernel's source; the test defines KERNEL, OP, DEPTH, HEIGHT, WIDTH (0: any size), TAPS_STRIDE, CHUNK_H, CHUNK_W,
-// RUN_OF_ANY, MOST_ROUNDINGS, and of a listed size TOGETHER_RUN, TOGETHER_ROWS, TOGETHER_PLANES.
+// Included after the kernel's source; the test defines KERNEL, OP, DEPTH, HEIGHT, WIDTH (0: any size), TAPS_STRIDE,
+// CHUNK_H, CHUNK_W, RUN_OF_ANY, MOST_ROUNDINGS, and of a listed size TOGETHER_RUN, TOGETHER_ROWS, TOGETHER_PLANES.
 #include "samples.h"
 
 #define CORR 0

@@ -1,7 +1,7 @@
 //! Runs the pipeline's kernels on the CPU, through shim.h and the system's C++ compiler, against plain loops.
 //!
-//! Each row is one set of options; together they name every pixel type, boundary and measure. Without a compiler the tests say so
-//! and pass, unless FLCC_REQUIRE names `cxx`.
+//! Each row is one set of options; together they name every pixel type, boundary and measure. Without a compiler the
+//! tests say so and pass, unless FLCC_REQUIRE names `cxx`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ type Options<'a> = &'a [(&'a str, &'a str)];
 
 /// Whether there is a compiler. Absence is printed; FLCC_REQUIRE=cxx makes it a failure.
 fn compiler_present() -> bool {
-    let present = cfg!(target_os = "linux") && Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success());
+    let present = cfg!(target_os = "linux")
+        && Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success());
     let required = std::env::var("FLCC_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word.trim() == "cxx"));
     assert!(present || !required, "FLCC_REQUIRE names cxx, and g++ on Linux is absent");
     if !present {
@@ -36,7 +37,17 @@ fn run(source: &str, options: Options<'_>, case: &str) -> Output {
     let (text, binary) = (folder.join("run.cpp"), folder.join("run"));
     fs::write(&text, program).unwrap();
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-    let flags = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function", "-I", tests, "-o"];
+    let flags = [
+        "-std=c++17",
+        "-O1",
+        "-fno-strict-aliasing",
+        "-Wall",
+        "-Wno-unknown-pragmas",
+        "-Wno-unused-function",
+        "-I",
+        tests,
+        "-o",
+    ];
     let compiled = Command::new("g++").args(flags).arg(&binary).arg(&text).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     Command::new(&binary).output().unwrap()
@@ -110,12 +121,18 @@ fn a_wrong_decision_is_found() {
     check_broken("doubt", ZNCC_F32, "energy > low + share * all_squares", "energy > 0");
     check_broken("faint", ZNCC_F32, "energy > low + share * all_squares", "energy > share * all_squares");
     check_broken("peak", ZNCC_F32, "added ? all.largest + largest", "false ? all.largest + largest");
-    check_broken("channels", ZNCC_F32, "(tile * channels + channel) * SLICES + blockIdx.x", "tile * channels * SLICES + blockIdx.x");
+    check_broken(
+        "channels",
+        ZNCC_F32,
+        "(tile * channels + channel) * SLICES + blockIdx.x",
+        "tile * channels * SLICES + blockIdx.x",
+    );
     check_broken("hit", ZNCC_F32, "d < j + window) hit", "d < j + window - 1) hit");
 }
 
 #[test]
 fn a_wrong_rounding_is_found() {
-    const WIDE: Options<'static> = &[("PIXEL", "FLCC_U16"), ("REAL", "FLCC_F64"), ("CROSS", "FLCC_CROSS_F64"), ("INTEGERS", "2")];
+    const WIDE: Options<'static> =
+        &[("PIXEL", "FLCC_U16"), ("REAL", "FLCC_F64"), ("CROSS", "FLCC_CROSS_F64"), ("INTEGERS", "2")];
     check_broken("rounding", WIDE, "low << shift != 0 ? 1 : 0", "0");
 }

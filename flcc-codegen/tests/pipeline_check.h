@@ -1,4 +1,5 @@
-// Compares each kernel of the pipeline, and all of them in a row, with plain loops over random images. Included after the source.
+// Compares each kernel of the pipeline, and all of them in a row, with plain loops over random images. Included after
+// the source.
 #include <algorithm>
 
 typedef long double Wide;

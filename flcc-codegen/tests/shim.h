@@ -1,7 +1,8 @@
 // Runs rendered CUDA sources on a CPU: blocks one after another, the threads of a block as fibres, for tests only.
 //
-// A fibre runs until its next barrier or its end, then the next one does. Odd blocks run their threads in reverse order, so
-// that a barrier too few shows. Shared memory is all ones (as floats NaN) before each block. Each function of parts/ptx has its twin here.
+// A fibre runs until its next barrier or its end, then the next one does. Odd blocks run their threads in reverse
+// order, so that a barrier too few shows. Shared memory is all ones (as floats NaN) before each block. Each function of
+// parts/ptx has its twin here.
 #pragma once
 #define FLCC_HOST 1
 #include <algorithm>
@@ -46,7 +47,8 @@ static inline T rsqrt(T value) {
 // ---- fibres
 namespace fibres {
 constexpr size_t STACK = 64 * 1024;
-// A fibre is made once, by ucontext; from then on jumps change stacks, which unlike swapcontext ask nothing of the system.
+// A fibre is made once, by ucontext; from then on jumps change stacks, which unlike swapcontext ask nothing of the
+// system.
 struct Fibre {
   ucontext_t context;
   jmp_buf place;

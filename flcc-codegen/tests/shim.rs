@@ -1,7 +1,7 @@
 //! Runs rendered kernels on the CPU, through shim.h and the system's C++ compiler, against a plain loop.
 //!
-//! Of each template, type and number of axes the smallest, the median and the largest size, and the kernels of any size.
-//! Without a compiler the tests say so and pass, unless FLCC_REQUIRE names `cxx`.
+//! Of each template, type and number of axes the smallest, the median and the largest size, and the kernels of any
+//! size. Without a compiler the tests say so and pass, unless FLCC_REQUIRE names `cxx`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use flcc_core::runs::Together;
 
 /// Whether there is a compiler. Absence is printed; FLCC_REQUIRE=cxx makes it a failure.
 fn compiler_present() -> bool {
-    let present = cfg!(target_os = "linux") && Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success());
+    let present = cfg!(target_os = "linux")
+        && Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success());
     let required = std::env::var("FLCC_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word.trim() == "cxx"));
     assert!(present || !required, "FLCC_REQUIRE names cxx, and g++ on Linux is absent");
     if !present {
@@ -25,9 +26,16 @@ fn compiler_present() -> bool {
 
 fn kernel(name: &str) -> (Kernel, String) {
     let matrix = Matrix::committed();
-    let kernel = matrix.kernels.iter().find(|kernel| kernel.name() == name).unwrap_or_else(|| panic!("no kernel {name}")).clone();
+    let kernel = matrix
+        .kernels
+        .iter()
+        .find(|kernel| kernel.name() == name)
+        .unwrap_or_else(|| panic!("no kernel {name}"))
+        .clone();
     let files = render(&matrix).expect("the matrix renders");
-    let text = |file: &String| &*files.iter().find(|other| other.path == format!("cuda/{file}")).expect("a kernel has its files").text;
+    let text = |file: &String| {
+        &*files.iter().find(|other| other.path == format!("cuda/{file}")).expect("a kernel has its files").text
+    };
     let source = kernel.files().iter().map(text).collect();
     (kernel, source)
 }
@@ -57,13 +65,18 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     compile_and_run(&folder, &sums(kernel, source, kernel))
 }
 
-/// A program that checks the sums of `source`, a cross term of the kernel `corr`, which are to be taken together as `as_kernel` takes them.
+/// A program that checks the sums of `source`, a cross term of the kernel `corr`, which are to be taken together as
+/// `as_kernel` takes them.
 fn sums(corr: &Kernel, source: &str, as_kernel: &Kernel) -> String {
     let [depth, height, width] = corr.size().unwrap_or([0; 3]);
     let Together { run, rows, planes } = as_kernel.together().unwrap_or_default();
     // Of a kernel for any size: what the conventions grant, less one rounding for a sample and one for a tap.
-    let most = as_kernel.size().map_or("14 + (int)std::sqrt((double)all)".into(), |size| as_kernel.chain(size).to_string());
-    let together = format!("#define TOGETHER_RUN {run}\n#define TOGETHER_ROWS {rows}\n#define TOGETHER_PLANES {}\n", u8::from(planes));
+    let most =
+        as_kernel.size().map_or("14 + (int)std::sqrt((double)all)".into(), |size| as_kernel.chain(size).to_string());
+    let together = format!(
+        "#define TOGETHER_RUN {run}\n#define TOGETHER_ROWS {rows}\n#define TOGETHER_PLANES {}\n",
+        u8::from(planes)
+    );
     let together = format!("{together}#define MOST_ROUNDINGS {most}\n");
     format!(
         "#include \"shim.h\"\n{source}\n{together}#define RUN_OF_ANY {RUN}\n#define KERNEL {}\n#define OP {}\n#define DEPTH {depth}\n#define HEIGHT {height}\n\
@@ -80,7 +93,15 @@ fn compile_and_run(folder: &Path, program: &str) -> Output {
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     let (text, binary) = (folder.join("run.cpp"), folder.join("run"));
     fs::write(&text, program).unwrap();
-    let flags = ["-std=c++17", "-O1", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function"];
+    let flags = [
+        "-std=c++17",
+        "-O1",
+        "-fno-strict-aliasing",
+        "-ffp-contract=off",
+        "-Wall",
+        "-Wno-unknown-pragmas",
+        "-Wno-unused-function",
+    ];
     let compiled = Command::new("g++").args(flags).args(["-I", tests, "-o"]).arg(&binary).arg(&text).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     Command::new(&binary).output().unwrap()
@@ -211,7 +232,8 @@ kernels! {
 fn sides_can_be_constants_of_the_compilation() {
     if compiler_present() {
         let (kernel, source) = kernel("corr_f32_any_b32x8");
-        let output = run(&kernel, &format!("#define FLCC_TD 1\n#define FLCC_TH 7\n#define FLCC_TW 19\n{source}"), "constant");
+        let output =
+            run(&kernel, &format!("#define FLCC_TD 1\n#define FLCC_TH 7\n#define FLCC_TW 19\n{source}"), "constant");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
 }
@@ -248,7 +270,12 @@ fn a_wrong_score_is_found() {
     check_broken(name, "faint", "low(k.doubt[0])", "low(0)");
     check_broken(name, "scaled", "!scaled && sums.square == 0", "sums.square == 0");
     check_broken("zncc_f32_2_b128x1", "clamp", "score < -1 ? -1 : score > 1 ? 1 : score;", "score;");
-    check_broken("zncc_u8_2x2_b32x8", "energy", "energy == 0 ? Formula::DEGENERATE", "energy == 1 ? Formula::DEGENERATE");
+    check_broken(
+        "zncc_u8_2x2_b32x8",
+        "energy",
+        "energy == 0 ? Formula::DEGENERATE",
+        "energy == 1 ? Formula::DEGENERATE",
+    );
 }
 
 #[test]
@@ -260,12 +287,14 @@ fn a_longer_sum_is_found() {
     check_broken("sad_f64_any_b16x8", "side", "++runs == side", "++runs == side + 1");
 }
 
-/// The cross term's source for scores in f64, with its own kernel in spite of `FLCC_FUSED`, adds up as `Kernel::chain` says.
+/// The cross term's source for scores in f64, with its own kernel in spite of `FLCC_FUSED`, adds up as `Kernel::chain`
+/// says.
 #[test]
 fn scores_in_f64_add_up_as_they_are_said_to() {
     if compiler_present() {
         for size in ["33_b128x1", "11x11_b16x8", "17x17_b16x8", "32x32_b16x8", "4x4x4_b16x8", "5x5x5_b16x8"] {
-            let ((corr, source), (scores, _)) = (kernel(&format!("corr_f64_{size}")), kernel(&format!("zncc_f64_{size}")));
+            let ((corr, source), (scores, _)) =
+                (kernel(&format!("corr_f64_{size}")), kernel(&format!("zncc_f64_{size}")));
             let own = "#ifndef FLCC_FUSED  // else the kernel";
             assert!(source.contains(own));
             let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-sums", scores.name()));
@@ -285,7 +314,12 @@ fn scores_in_f64_add_up_as_they_are_said_to() {
 fn a_read_beyond_the_samples_is_found() {
     check_broken("corr_f32_2x2_b32x8", "rows", "INPUT_H = TILE_H + 2 - 1;", "INPUT_H = TILE_H + 2;");
     check_broken("corr_f64_any_b16x8", "columns", "(columns - 1 + PIECE - 1)", "(columns + 7 + PIECE - 1)");
-    check_broken("corr_f32_2_b128x1", "pieces", "INPUT_PIECES = BLOCK_W * GROUPS + 1", "INPUT_PIECES = BLOCK_W * GROUPS + 3");
+    check_broken(
+        "corr_f32_2_b128x1",
+        "pieces",
+        "INPUT_PIECES = BLOCK_W * GROUPS + 1",
+        "INPUT_PIECES = BLOCK_W * GROUPS + 3",
+    );
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Blocks of a direct sum: how many products are added up before their sum goes to a total.
 //!
-//! A sum of `n` products taken one after the other is rounded `n` times, and where the roundings agree instead of averaging out (binary
-//! images, constant patches, one bright pixel on an even ground) it is off by `n` roundoffs. Sums are taken in blocks instead, blocks add up
-//! to subtotals and these to the sum. If product `j` goes through `m_j` roundings, the sum `Σ P_j t_j` is off by at most
-//! `u Σ m_j |P_j t_j| <= u |P| √(Σ (m_j t_j)²)`, whatever the samples; that is to be within what the conventions grant, `(16 + √n) u |P| |t|`.
+//! A sum of `n` products taken one after the other is rounded `n` times, and where the roundings agree instead of
+//! averaging out (binary images, constant patches, one bright pixel on an even ground) it is off by `n` roundoffs. Sums
+//! are taken in blocks instead, blocks add up to subtotals and these to the sum. If product `j` goes through `m_j`
+//! roundings, the sum `Σ P_j t_j` is off by at most `u Σ m_j |P_j t_j| <= u |P| √(Σ (m_j t_j)²)`, whatever the samples;
+//! that is to be within what the conventions grant, `(16 + √n) u |P| |t|`.
 //!
-//! [`Blocks::strict`] keeps every `m_j` below that, so it serves every template. [`Blocks::even`] has fewer blocks and serves templates whose
-//! taps are spread about evenly, which is asked of each of them ([`Blocks::serve`]). Kernels on CPUs follow both; those on GPUs have runs of
-//! their own (`runs.rs`), and the error model takes either.
+//! [`Blocks::strict`] keeps every `m_j` below that, so it serves every template. [`Blocks::even`] has fewer blocks and
+//! serves templates whose taps are spread about evenly, which is asked of each of them ([`Blocks::serve`]). Kernels on
+//! CPUs follow both; those on GPUs have runs of their own (`runs.rs`), and the error model takes either.
 
 use crate::runs::{self, Run};
 
@@ -18,8 +19,8 @@ const MOST: usize = 64;
 /// Blocks that a row is cut into, the longer ones preferred: they divide what kernels of lines take together.
 const CUTS: [usize; 2] = [LONGEST, LONGEST / 2];
 
-/// Roundings that are granted to each product of a sum of so many: `16 + √n`, less one for rounding a sample and one for a tap to the type of
-/// the sum.
+/// Roundings that are granted to each product of a sum of so many: `16 + √n`, less one for rounding a sample and one
+/// for a tap to the type of the sum.
 pub fn granted(taps: usize) -> usize {
     14 + taps.isqrt()
 }
@@ -29,7 +30,8 @@ const EVEN: f64 = 0.9;
 
 /// How the products of a template are taken together, in the order of its samples.
 ///
-/// A block is some taps of a row, or some rows of a plane, or some planes; it ends with its row, its plane or the template.
+/// A block is some taps of a row, or some rows of a plane, or some planes; it ends with its row, its plane or the
+/// template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Blocks {
     taps: usize,
@@ -39,17 +41,20 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Those that serve every template of this depth, height and width: as few blocks as keep every product within [`granted`].
+    /// Those that serve every template of this depth, height and width: as few blocks as keep every product within
+    /// [`granted`].
     pub fn strict(template: [usize; 3]) -> Blocks {
         Blocks::of(template, &|blocks, template| blocks.chain(template) as f64)
     }
 
-    /// Those that serve templates of even taps: as few blocks as keep the root mean square of roundings well within [`granted`].
+    /// Those that serve templates of even taps: as few blocks as keep the root mean square of roundings well within
+    /// [`granted`].
     pub fn even(template: [usize; 3]) -> Blocks {
         Blocks::of(template, &|blocks, template| blocks.mean_square(template).sqrt() / EVEN)
     }
 
-    /// Of the strict and the even ones those that serve these taps, in the order in which they are added up, with few blocks.
+    /// Of the strict and the even ones those that serve these taps, in the order in which they are added up, with few
+    /// blocks.
     pub fn serving(template: [usize; 3], taps: &[f64]) -> Blocks {
         let even = Blocks::even(template);
         if even.serve(template, taps) { even } else { Blocks::strict(template) }
@@ -75,7 +80,8 @@ impl Blocks {
         // As in a plane alone, so that one body serves both; where that does not do, as it may be.
         let template = [depth, height, width];
         let stacked = |cut: Blocks| {
-            let most = if cut.rows >= height && cut.taps >= width { (MOST / (height * width)).clamp(1, depth) } else { 1 };
+            let most =
+                if cut.rows >= height && cut.taps >= width { (MOST / (height * width)).clamp(1, depth) } else { 1 };
             (1..=most).map(move |planes| Blocks { planes, ..cut })
         };
         let found = best(&stacked(plane).collect::<Vec<_>>(), template, roundings);
@@ -127,7 +133,8 @@ impl Blocks {
         }
     }
 
-    /// The most roundings that a product goes through, that of the product included: those of its block, of its subtotal and of the sum.
+    /// The most roundings that a product goes through, that of the product included: those of its block, of its
+    /// subtotal and of the sum.
     pub fn chain(&self, template: [usize; 3]) -> usize {
         let [block, subtotal, sum] = self.levels(template);
         block + subtotal + sum - 2
@@ -136,7 +143,9 @@ impl Blocks {
     /// The same as runs.
     pub fn runs(&self, template: [usize; 3]) -> impl Iterator<Item = Run> + use<> {
         let blocks = self.blocks;
-        self.lengths(template).enumerate().map(move |(number, products)| Run { products, ends: (number + 1).is_multiple_of(blocks) })
+        self.lengths(template)
+            .enumerate()
+            .map(move |(number, products)| Run { products, ends: (number + 1).is_multiple_of(blocks) })
     }
 
     /// How many roundings each product goes through, in order, that of the product included.
@@ -151,14 +160,16 @@ impl Blocks {
         [longest, self.blocks.min(count), count.div_ceil(self.blocks)]
     }
 
-    /// The mean square of the roundings that products go through, about: as if all blocks and subtotals were as long as the longest.
+    /// The mean square of the roundings that products go through, about: as if all blocks and subtotals were as long as
+    /// the longest.
     fn mean_square(&self, template: [usize; 3]) -> f64 {
         let levels = self.levels(template).map(|length| length as f64);
         let mean = levels.iter().map(|length| (length - 1.0) / 2.0).sum::<f64>() + 1.0;
         mean * mean + levels.iter().map(|length| (length * length - 1.0) / 12.0).sum::<f64>()
     }
 
-    /// The same with one subtotal where `roundings` are within what is granted, else with as many as have the fewest roundings.
+    /// The same with one subtotal where `roundings` are within what is granted, else with as many as have the fewest
+    /// roundings.
     fn in_subtotals(self, template: [usize; 3], roundings: &dyn Fn(&Blocks, [usize; 3]) -> f64) -> Blocks {
         let count = self.count(template);
         let with = |blocks: usize| roundings(&Blocks { blocks, ..self }, template);
@@ -174,17 +185,21 @@ impl Blocks {
 fn cuts(height: usize, width: usize) -> Vec<Blocks> {
     let most = if width <= LONGEST { (MOST / width).min(height) } else { 0 };
     let whole = (1..=most).map(|rows| Blocks { taps: width, rows, planes: 1, blocks: 1 });
-    whole.chain(CUTS.into_iter().filter(|&taps| taps < width).map(|taps| Blocks { taps, rows: 1, planes: 1, blocks: 1 })).collect()
+    whole
+        .chain(CUTS.into_iter().filter(|&taps| taps < width).map(|taps| Blocks { taps, rows: 1, planes: 1, blocks: 1 }))
+        .collect()
 }
 
-/// The fewest blocks whose roundings are granted, and of those the fewest subtotals; where none is, the fewest roundings.
+/// The fewest blocks whose roundings are granted, and of those the fewest subtotals; where none is, the fewest
+/// roundings.
 fn best(candidates: &[Blocks], template: [usize; 3], roundings: &dyn Fn(&Blocks, [usize; 3]) -> f64) -> Blocks {
     let granted = granted(template.iter().product()) as f64;
     let rank = |blocks: &Blocks| {
         let count = blocks.count(template);
         ((roundings(blocks, template) - granted).max(0.0), count, count.div_ceil(blocks.blocks))
     };
-    let better = |a: &(f64, usize, usize), b: &(f64, usize, usize)| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2)));
+    let better =
+        |a: &(f64, usize, usize), b: &(f64, usize, usize)| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2)));
     candidates
         .iter()
         .map(|blocks| blocks.in_subtotals(template, roundings))
@@ -197,8 +212,16 @@ mod tests {
     use super::*;
 
     fn shapes() -> impl Iterator<Item = [usize; 3]> {
-        let large =
-            [[1, 1, 5000], [1, 1, 123_456], [1, 100, 100], [1, 1024, 1024], [100, 100, 100], [2, 300, 7], [1, 2000, 3], [3000, 1, 1]];
+        let large = [
+            [1, 1, 5000],
+            [1, 1, 123_456],
+            [1, 100, 100],
+            [1, 1024, 1024],
+            [100, 100, 100],
+            [2, 300, 7],
+            [1, 2000, 3],
+            [3000, 1, 1],
+        ];
         let small = (1..=12).flat_map(|d| (1..=40).flat_map(move |h| (1..=70).map(move |w| [d, h, w])));
         small.chain(large)
     }
@@ -215,7 +238,9 @@ mod tests {
 
     #[test]
     fn blocks_hold_every_product_once() {
-        for (template, blocks) in shapes().flat_map(|template| [Blocks::strict, Blocks::even].map(|of| (template, of(template)))) {
+        for (template, blocks) in
+            shapes().flat_map(|template| [Blocks::strict, Blocks::even].map(|of| (template, of(template))))
+        {
             let n = template.iter().product::<usize>();
             assert_eq!(blocks.lengths(template).sum::<usize>(), n, "{blocks:?} of {template:?}");
             assert_eq!(blocks.lengths(template).count(), blocks.count(template), "{blocks:?} of {template:?}");
@@ -231,7 +256,8 @@ mod tests {
             assert!(even.serve(template, &ones), "{even:?} of {template:?}");
             assert!(even.count(template) <= strict.count(template), "{even:?} {strict:?} of {template:?}");
         }
-        let count = |template: [usize; 3]| [Blocks::even(template).count(template), Blocks::strict(template).count(template)];
+        let count =
+            |template: [usize; 3]| [Blocks::even(template).count(template), Blocks::strict(template).count(template)];
         assert_eq!(
             [[1, 4, 4], [1, 5, 5], [1, 8, 8], [3, 3, 3], [5, 5, 5], [1, 1, 64]].map(count),
             [[1, 1], [1, 2], [2, 4], [1, 2], [5, 10], [2, 4]]
@@ -247,7 +273,8 @@ mod tests {
         assert_eq!(Blocks::serving([1, 5, 5], &taps), Blocks::even([1, 5, 5]));
     }
 
-    /// A body with the rows of a square written out serves volumes too: these cut their planes in the same way, and have no subtotals.
+    /// A body with the rows of a square written out serves volumes too: these cut their planes in the same way, and
+    /// have no subtotals.
     #[test]
     fn planes_of_volumes_are_cut_as_planes_are() {
         for (side, depth) in (2..=8).flat_map(|side| (1..=side).map(move |depth| (side, depth))) {

@@ -117,7 +117,9 @@ impl Boundary {
     pub fn named(name: &str, value: f64) -> Result<Boundary, SpecError> {
         let wanted = name.trim().to_ascii_lowercase();
         match NAMES.iter().find(|(known, _)| *known == wanted) {
-            Some((_, Boundary::Constant(_))) if !value.is_finite() => Err(SpecError::new("cval", "a finite number", value)),
+            Some((_, Boundary::Constant(_))) if !value.is_finite() => {
+                Err(SpecError::new("cval", "a finite number", value))
+            }
             Some((_, Boundary::Constant(_))) => Ok(Boundary::Constant(value)),
             Some((_, rule)) => Ok(*rule),
             None => Err(SpecError::new(

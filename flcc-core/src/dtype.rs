@@ -41,8 +41,22 @@ pub struct Row {
 pub const TYPES: [Row; 4] = [
     Row { dtype: DType::U8, name: "u8", c_name: "unsigned char", size: 1, max: Some(255), unit_roundoff: None },
     Row { dtype: DType::U16, name: "u16", c_name: "unsigned short", size: 2, max: Some(65535), unit_roundoff: None },
-    Row { dtype: DType::F32, name: "f32", c_name: "float", size: 4, max: None, unit_roundoff: Some(f32::EPSILON as f64 / 2.0) },
-    Row { dtype: DType::F64, name: "f64", c_name: "double", size: 8, max: None, unit_roundoff: Some(f64::EPSILON / 2.0) },
+    Row {
+        dtype: DType::F32,
+        name: "f32",
+        c_name: "float",
+        size: 4,
+        max: None,
+        unit_roundoff: Some(f32::EPSILON as f64 / 2.0),
+    },
+    Row {
+        dtype: DType::F64,
+        name: "f64",
+        c_name: "double",
+        size: 8,
+        max: None,
+        unit_roundoff: Some(f64::EPSILON / 2.0),
+    },
 ];
 
 impl DType {

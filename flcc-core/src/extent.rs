@@ -1,7 +1,7 @@
 //! Which part of the full result is wanted, and where its panels begin.
 //!
-//! Output index `i` of the full result belongs to the panel that begins at image index `i - (T - 1)`. Every other extent
-//! is a region of that: same begins at `floor((T - 1) / 2)`, valid at `T - 1`.
+//! Output index `i` of the full result belongs to the panel that begins at image index `i - (T - 1)`. Every other
+//! extent is a region of that: same begins at `floor((T - 1) / 2)`, valid at `T - 1`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -73,7 +73,8 @@ impl Region {
         let (outer_shape, inner_shape) = (self.shape.padded(), inner.shape.padded());
         (0..3).all(|axis| {
             inner.origin[axis] >= self.origin[axis]
-                && inner.origin[axis].saturating_add(inner_shape[axis]) <= self.origin[axis].saturating_add(outer_shape[axis])
+                && inner.origin[axis].saturating_add(inner_shape[axis])
+                    <= self.origin[axis].saturating_add(outer_shape[axis])
         })
     }
 }

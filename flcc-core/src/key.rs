@@ -1,7 +1,8 @@
 //! The one name of a kernel, and its parts.
 //!
-//! `corr_f32_7x7_avx512_t62x250` is what the log, the bench, wisdom and `explain()` say: operation, pixel type, template
-//! size, target and tile. A kernel body serves many sizes, so its own name says which rows it unrolls (`corr_f32_w7_avx512`).
+//! `corr_f32_7x7_avx512_t62x250` is what the log, the bench, wisdom and `explain()` say: operation, pixel type,
+//! template size, target and tile. A kernel body serves many sizes, so its own name says which rows it unrolls
+//! (`corr_f32_w7_avx512`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -37,14 +38,24 @@ impl FromStr for KernelKey {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<KernelKey, SpecError> {
-        let wrong = || SpecError::new("kernel name", "OP_TYPE_SIZE_TARGET[_ARCH][_TILE] of lower-case letters and digits", text);
+        let wrong = || {
+            SpecError::new("kernel name", "OP_TYPE_SIZE_TARGET[_ARCH][_TILE] of lower-case letters and digits", text)
+        };
         let parts: Vec<&str> = text.split('_').collect();
-        let well_formed = parts.iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()));
+        let well_formed = parts
+            .iter()
+            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()));
         if !well_formed || !(4..=6).contains(&parts.len()) {
             return Err(wrong());
         }
         let part = |i: usize| parts.get(i).map_or(String::new(), |part| (*part).to_string());
-        Ok(KernelKey { op: part(0), dtype: part(1), size: part(2), target: part(3), tile: parts[4.min(parts.len())..].join("_") })
+        Ok(KernelKey {
+            op: part(0),
+            dtype: part(1),
+            size: part(2),
+            target: part(3),
+            tile: parts[4.min(parts.len())..].join("_"),
+        })
     }
 }
 
@@ -54,7 +65,12 @@ mod tests {
 
     #[test]
     fn text_and_back() {
-        for name in ["corr_f32_7x7_avx512_t62x250", "corr_f32_w7_avx512", "zncc_u8_16x16_b32x8", "zncc_u8_any_b32x8_sm80_t64x64"] {
+        for name in [
+            "corr_f32_7x7_avx512_t62x250",
+            "corr_f32_w7_avx512",
+            "zncc_u8_16x16_b32x8",
+            "zncc_u8_any_b32x8_sm80_t64x64",
+        ] {
             assert_eq!(name.parse::<KernelKey>().unwrap().to_string(), name);
         }
         for wrong in ["corr_f32", "Corr_f32_a_b", "corr__f32_7", "a_b_c_d_e_f_g", ""] {

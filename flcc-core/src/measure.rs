@@ -41,7 +41,9 @@ pub enum Measure {
 }
 
 /// Integers wide enough for a problem: `i64` where the caller proved that nothing overflows, `i128` elsewhere.
-pub trait Integer: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + From<i32> + Send + Sync + 'static {
+pub trait Integer:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + From<i32> + Send + Sync + 'static
+{
     /// The integer that a float holds exactly.
     fn of(value: f64) -> Self;
     /// The nearest float.
@@ -213,7 +215,10 @@ mod tests {
         let r = (n * spt - sp * st) / ((n * spp - sp * sp).sqrt() * (n * stt - st * st).sqrt());
         let centred = spt - sp * st / n;
         assert!((Zncc::finish(centred, Zncc::energy(sp, spp, n), stt - st * st / n) - r).abs() < 1e-15);
-        assert_eq!(Zncc::exact_finish(Zncc::exact_cross(88i64, 16, 16, 4), Zncc::exact_energy(16, 102, 4), 4 * 84 - 256), r);
+        assert_eq!(
+            Zncc::exact_finish(Zncc::exact_cross(88i64, 16, 16, 4), Zncc::exact_energy(16, 102, 4), 4 * 84 - 256),
+            r
+        );
         assert_eq!(
             Ncc::exact_finish(Ncc::exact_cross(88i128, 16, 16, 4), Ncc::exact_energy(16, 102, 4), 84),
             88.0 / (spp.sqrt() * stt.sqrt())

@@ -52,7 +52,9 @@ impl Op {
 
     /// Every operation.
     pub fn all() -> impl Iterator<Item = Op> {
-        [Op::Convolve, Op::Correlate].into_iter().chain(MEASURES.iter().map(|row| Op::Match(row.measure)).filter(|op| op.matches()))
+        [Op::Convolve, Op::Correlate]
+            .into_iter()
+            .chain(MEASURES.iter().map(|row| Op::Match(row.measure)).filter(|op| op.matches()))
     }
 
     /// Whether smaller results are better matches.

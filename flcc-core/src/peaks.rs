@@ -21,8 +21,9 @@ pub struct PeakOptions {
     pub threshold: Option<f64>,
     /// How far from a peak, on every axis, no other may lie. 0 makes every position a peak.
     pub min_distance: usize,
-    /// How many positions at each end of every axis are left out; of an axis of 2 positions or more that is not longer than
-    /// twice that, all. An axis of 1 position has no ends: a template as high as its image is searched for as on a line.
+    /// How many positions at each end of every axis are left out; of an axis of 2 positions or more that is not longer
+    /// than twice that, all. An axis of 1 position has no ends: a template as high as its image is searched for as on a
+    /// line.
     pub exclude_border: usize,
     /// Whether positions are refined below a pixel.
     pub subpixel: bool,
@@ -56,7 +57,9 @@ pub fn find_peaks(map: &ScoreMap, options: &PeakOptions) -> Vec<Peak> {
         (Pixels::F64(scores), true) => Search::<f64, true>::new(map, scores, options).found(),
         (Pixels::U8(_) | Pixels::U16(_), _) => unreachable!("a map holds floats, checked when it was made"),
     };
-    found.sort_unstable_by(|a, b| turned(map, *b, options.minimum).total_cmp(&turned(map, *a, options.minimum)).then(a.cmp(b)));
+    found.sort_unstable_by(|a, b| {
+        turned(map, *b, options.minimum).total_cmp(&turned(map, *a, options.minimum)).then(a.cmp(b))
+    });
     found.into_iter().map(|index| peak(map, options, index)).collect()
 }
 
@@ -126,8 +129,9 @@ fn first_of<T: Pixel>(scores: &[T], wanted: T) -> Option<usize> {
 /// The positions that a border leaves, as ranges of indices, row by row.
 fn rows([depth, height, width]: [usize; 3], border: usize) -> impl Iterator<Item = Range<usize>> {
     // An axis of one position has no ends.
-    let inside =
-        move |length: usize| if length > 1 { border.min(length)..length.saturating_sub(border).max(border.min(length)) } else { 0..length };
+    let inside = move |length: usize| {
+        if length > 1 { border.min(length)..length.saturating_sub(border).max(border.min(length)) } else { 0..length }
+    };
     let along = inside(width);
     inside(depth).flat_map(move |z| {
         let along = along.clone();
@@ -231,7 +235,8 @@ impl<'a, T: Pixel, const MINIMUM: bool> Search<'a, T, MINIMUM> {
         let [_, h, w] = self.lengths;
         let (position, score) = ([index / (h * w), index / w % h, index % w], self.scores[index]);
         let range = |axis: usize| {
-            position[axis].saturating_sub(distance)..position[axis].saturating_add(distance).saturating_add(1).min(self.lengths[axis])
+            position[axis].saturating_sub(distance)
+                ..position[axis].saturating_add(distance).saturating_add(1).min(self.lengths[axis])
         };
         let along = range(2);
         range(0).all(|z| {
@@ -273,7 +278,8 @@ fn peak(map: &ScoreMap, options: &PeakOptions, index: usize) -> Peak {
         let steps = [h * w, w, 1];
         let refined: [f64; 3] = std::array::from_fn(|axis| {
             let inside = position[axis] > 0 && position[axis] + 1 < lengths[axis];
-            let shift = if inside { vertex(value(index - steps[axis]), value(index), value(index + steps[axis])) } else { 0.0 };
+            let shift =
+                if inside { vertex(value(index - steps[axis]), value(index), value(index + steps[axis])) } else { 0.0 };
             position[axis] as f64 + shift
         });
         shape.unpad(&refined)
@@ -291,6 +297,7 @@ fn vertex(left: f64, centre: f64, right: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
     use crate::extent::Region;
     use crate::shape::Shape;
     use proptest::prelude::*;
@@ -307,13 +314,18 @@ mod tests {
         let apart = |a: [usize; 3], b: [usize; 3]| (0..3).map(|axis| a[axis].abs_diff(b[axis])).max().unwrap_or(0);
         let in_border = |position: [usize; 3]| {
             let border = options.exclude_border;
-            (0..3).any(|axis| lengths[axis] > 1 && (position[axis] < border || lengths[axis] - 1 - position[axis] < border))
+            (0..3).any(|axis| {
+                lengths[axis] > 1 && (position[axis] < border || lengths[axis] - 1 - position[axis] < border)
+            })
         };
         let is_peak = |&index: &usize| {
             let (position, own) = (shape.position(index), value(index));
-            let reached = options.threshold.is_none_or(|bar| if options.minimum { map.get(index) <= bar } else { map.get(index) >= bar });
+            let reached = options
+                .threshold
+                .is_none_or(|bar| if options.minimum { map.get(index) <= bar } else { map.get(index) >= bar });
             let beaten = |other: usize| value(other) > own || (value(other) == own && other < index);
-            let near = |other: &usize| *other != index && apart(position, shape.position(*other)) <= options.min_distance;
+            let near =
+                |other: &usize| *other != index && apart(position, shape.position(*other)) <= options.min_distance;
             !own.is_nan() && reached && !in_border(position) && !(0..shape.len()).filter(near).any(beaten)
         };
         let mut found: Vec<usize> = (0..shape.len()).filter(is_peak).collect();
@@ -351,11 +363,11 @@ mod tests {
             };
             let data: Vec<f64> = (0..lengths.iter().product()).map(|_| draw()).collect();
             let region = Region { origin: [0; 3], shape: Shape::new(&lengths).unwrap() };
-            let pixels = if single { Pixels::F32(data.iter().map(|&value| value as f32).collect()) } else { Pixels::F64(data) };
+            let pixels = Pixels::F64(data).cast(if single { DType::F32 } else { DType::F64 });
             let map = ScoreMap::new(region, pixels).unwrap();
             let options = PeakOptions { top, threshold, min_distance, exclude_border, subpixel: false, minimum };
-            let found: Vec<usize> =
-                find_peaks(&map, &options).iter().map(|peak| (peak.position[0] * lengths[1] + peak.position[1]) * lengths[2] + peak.position[2]).collect();
+            let index = |at: &[usize]| (at[0] * lengths[1] + at[1]) * lengths[2] + at[2];
+            let found: Vec<usize> = find_peaks(&map, &options).iter().map(|peak| index(&peak.position)).collect();
             prop_assert_eq!(found, by_definition(&map, &options));
             let all = PeakOptions { top: None, threshold: None, min_distance: 0, ..options };
             let scores = by_definition(&map, &all);
@@ -378,14 +390,20 @@ mod tests {
         assert_eq!(positions(&line, &options), [vec![8], vec![3], vec![5]]);
         assert_eq!(positions(&line, &PeakOptions { threshold: Some(7.0), ..PeakOptions::default() }).len(), 3);
         assert_eq!(positions(&line, &PeakOptions { min_distance: 2, ..PeakOptions::default() }), [vec![8], vec![3]]);
-        assert_eq!(positions(&line, &PeakOptions { min_distance: 0, top: Some(2), ..PeakOptions::default() }), [vec![8], vec![3]]);
+        assert_eq!(
+            positions(&line, &PeakOptions { min_distance: 0, top: Some(2), ..PeakOptions::default() }),
+            [vec![8], vec![3]]
+        );
         assert_eq!(positions(&line, &PeakOptions { exclude_border: 2, ..PeakOptions::default() }), [vec![3], vec![5]]);
     }
 
     #[test]
     fn a_plateau_is_one_peak() {
         assert_eq!(positions(&map(&[3, 4], &[1.0; 12]), &PeakOptions::default()), [vec![0, 0]]);
-        assert_eq!(positions(&map(&[2, 3, 3], &[-0.0; 18]), &PeakOptions { minimum: true, ..PeakOptions::default() }), [vec![0, 0, 0]]);
+        assert_eq!(
+            positions(&map(&[2, 3, 3], &[-0.0; 18]), &PeakOptions { minimum: true, ..PeakOptions::default() }),
+            [vec![0, 0, 0]]
+        );
     }
 
     #[test]
@@ -402,10 +420,14 @@ mod tests {
     #[test]
     fn a_border_is_left_out_of_peaks_and_counts() {
         let inner = |map: &ScoreMap, border: usize| {
-            let peaks = find_peaks(map, &PeakOptions { exclude_border: border, min_distance: 0, ..PeakOptions::default() });
+            let peaks =
+                find_peaks(map, &PeakOptions { exclude_border: border, min_distance: 0, ..PeakOptions::default() });
             (peaks.len(), count_optimum_inside(map, false, border))
         };
-        let plane = map(&[4, 5], &[9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 3.0, 2.0, 3.0, 9.0, 9.0, 1.0, 3.0, 0.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0]);
+        let plane = map(
+            &[4, 5],
+            &[9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 3.0, 2.0, 3.0, 9.0, 9.0, 1.0, 3.0, 0.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0],
+        );
         assert_eq!(inner(&plane, 0), (20, Some((9.0, 14))));
         assert_eq!(inner(&plane, 1), (6, Some((3.0, 3))));
         // An axis of 4 is not longer than twice 2: nothing remains, however long the other one is.
@@ -420,9 +442,12 @@ mod tests {
     #[test]
     fn a_parabola_is_refined_exactly() {
         // -(x - 2.25)^2 - (y - 1.75)^2 on a 4 x 5 grid.
-        let data: Vec<f64> =
-            (0..20).map(|i| ((i / 5) as f64, (i % 5) as f64)).map(|(y, x)| -(x - 2.25f64).powi(2) - (y - 1.75f64).powi(2)).collect();
-        let peaks = find_peaks(&map(&[4, 5], &data), &PeakOptions { top: Some(1), subpixel: true, ..PeakOptions::default() });
+        let data: Vec<f64> = (0..20)
+            .map(|i| ((i / 5) as f64, (i % 5) as f64))
+            .map(|(y, x)| -(x - 2.25f64).powi(2) - (y - 1.75f64).powi(2))
+            .collect();
+        let peaks =
+            find_peaks(&map(&[4, 5], &data), &PeakOptions { top: Some(1), subpixel: true, ..PeakOptions::default() });
         let refined = peaks[0].refined.as_ref().unwrap();
         assert!((refined[0] - 1.75).abs() < 1e-12 && (refined[1] - 2.25).abs() < 1e-12, "{refined:?}");
     }

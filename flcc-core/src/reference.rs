@@ -36,7 +36,12 @@ impl Oracle {
     ///
     /// # Errors
     /// Arrays that are not of the spec's shapes.
-    pub fn new(spec: &Spec, image: &AnyView<'_>, template: &AnyView<'_>, mask: Option<&AnyView<'_>>) -> Result<Oracle, SpecError> {
+    pub fn new(
+        spec: &Spec,
+        image: &AnyView<'_>,
+        template: &AnyView<'_>,
+        mask: Option<&AnyView<'_>>,
+    ) -> Result<Oracle, SpecError> {
         for (name, view, shape) in [("image", image, spec.image()), ("template", template, spec.template())] {
             if view.shape() != shape || view.channels() != spec.channels() {
                 return Err(SpecError::new(
@@ -47,13 +52,17 @@ impl Oracle {
             }
         }
         let weights = match mask {
-            Some(mask) if mask.shape() != spec.template() => return Err(SpecError::new("mask", spec.template().to_string(), mask.shape())),
+            Some(mask) if mask.shape() != spec.template() => {
+                return Err(SpecError::new("mask", spec.template().to_string(), mask.shape()));
+            }
             Some(mask) => mask.channel(0).to_f64(),
             None => vec![1.0; spec.template().len()],
         };
         let channels = spec.channels();
         let weights: Vec<f64> = weights.iter().flat_map(|&weight| std::iter::repeat_n(weight, channels)).collect();
-        let used = (0..channels).map(|c| (c..weights.len()).step_by(channels).filter(|&k| weights[k] > 0.0).collect()).collect();
+        let used = (0..channels)
+            .map(|c| (c..weights.len()).step_by(channels).filter(|&k| weights[k] > 0.0).collect())
+            .collect();
         let mut template = template.to_f64();
         if spec.op().flips() {
             let pixels: Vec<&[f64]> = template.chunks(spec.channels()).rev().collect();
@@ -85,8 +94,9 @@ impl Oracle {
     /// One value of the result, by flat index.
     pub fn at(&self, index: usize) -> f64 {
         let position = self.out.position(index);
-        let begin: [isize; 3] =
-            std::array::from_fn(|axis| (self.origin[axis] + position[axis]) as isize - (self.template_shape[axis] as isize - 1));
+        let begin: [isize; 3] = std::array::from_fn(|axis| {
+            (self.origin[axis] + position[axis]) as isize - (self.template_shape[axis] as isize - 1)
+        });
         let panel = self.panel(begin);
         if self.all_used().any(|k| !panel[k].is_finite()) {
             return f64::NAN;
@@ -105,7 +115,9 @@ impl Oracle {
         for dz in 0..kd {
             for dy in 0..kh {
                 for dx in 0..kw {
-                    let fold = |axis: usize, step: usize| self.boundary.fold(begin[axis] + step as isize, self.image_shape[axis]);
+                    let fold = |axis: usize, step: usize| {
+                        self.boundary.fold(begin[axis] + step as isize, self.image_shape[axis])
+                    };
                     match (fold(0, dz), fold(1, dy), fold(2, dx)) {
                         (Some(z), Some(y), Some(x)) => {
                             let first = ((z * h + y) * w + x) * self.channels;

@@ -1,9 +1,10 @@
 //! Runs of a sum: the order in which its products are added up, and what its worst case depends on.
 //!
-//! Products are added up one after the other to the sum of a run, runs to a subtotal, and subtotals to the sum. The first of several is taken as
-//! it is, the others are added to it. Product `j` so goes through `m_j` roundings ([`roundings`]), and a sum `Σ P_j t_j` is off by at most
-//! `u Σ m_j |P_j t_j|`; where all `P_j` are equal, by `u |P_0|` times the sum of the magnitudes of all partial sums of taps
-//! ([`partial_sums`]). Blocks on CPUs ([`Blocks`](crate::blocks::Blocks)) and generated kernels ([`Together`], [`Steps`]) say what their runs are.
+//! Products are added up one after the other to the sum of a run, runs to a subtotal, and subtotals to the sum. The
+//! first of several is taken as it is, the others are added to it. Product `j` so goes through `m_j` roundings
+//! ([`roundings`]), and a sum `Σ P_j t_j` is off by at most `u Σ m_j |P_j t_j|`; where all `P_j` are equal, by
+//! `u |P_0|` times the sum of the magnitudes of all partial sums of taps ([`partial_sums`]). Blocks on CPUs
+//! ([`Blocks`](crate::blocks::Blocks)) and generated kernels ([`Together`], [`Steps`]) say what their runs are.
 
 /// Products that are added up one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +89,8 @@ impl Together {
     }
 }
 
-/// How a generated kernel for any template size takes products together: chunk after chunk, row after row, some taps of a row at once.
+/// How a generated kernel for any template size takes products together: chunk after chunk, row after row, some taps of
+/// a row at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
     /// Rows and columns of a chunk of the template.
@@ -106,7 +108,9 @@ impl Steps {
         let side = (1..).find(|side| side * side * (self.run / 2).max(1) >= depth * height * width).unwrap_or(1);
         let mut runs: Vec<Run> = Vec::new();
         let mut taken = 0;
-        let chunks = (0..height).step_by(chunk_rows).flat_map(|top| (0..width).step_by(chunk_columns).map(move |left| (top, left)));
+        let chunks = (0..height)
+            .step_by(chunk_rows)
+            .flat_map(|top| (0..width).step_by(chunk_columns).map(move |left| (top, left)));
         for (top, left) in (0..depth).flat_map(|_| chunks.clone()) {
             let (rows, columns) = (chunk_rows.min(height - top), chunk_columns.min(width - left));
             for begin in (0..rows).flat_map(|_| (0..columns).step_by(self.step)) {
@@ -176,10 +180,13 @@ mod tests {
             let rows = Together { run: template[2].min(16), rows: 8, planes: false };
             let planes = Together { run: template[2], rows: 0, planes: true };
             let steps = Steps { chunk: [16, 16], step: 4, run: 16 };
-            for runs in [rows.runs(template), planes.runs(template), Together::default().runs(template), steps.runs(template)] {
+            for runs in
+                [rows.runs(template), planes.runs(template), Together::default().runs(template), steps.runs(template)]
+            {
                 assert_eq!(runs.iter().map(|run| run.products).sum::<usize>(), count, "{template:?}");
                 let taps: Vec<f64> = (0..count).map(|k| ((k * 37 % 11) as f64) - 5.0).collect();
-                let most: f64 = taps.iter().zip(roundings(&runs)).map(|(tap, roundings)| tap.abs() * f64::from(roundings)).sum();
+                let most: f64 =
+                    taps.iter().zip(roundings(&runs)).map(|(tap, roundings)| tap.abs() * f64::from(roundings)).sum();
                 assert!(partial_sums(runs.iter().copied(), &taps) <= most, "{template:?}");
             }
             let mut order: Vec<usize> = steps.order(template).collect();

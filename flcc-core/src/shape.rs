@@ -28,7 +28,10 @@ impl Shape {
         let mut padded = [1; 3];
         padded[3 - lengths.len()..].copy_from_slice(lengths);
         let limit = isize::MAX as usize / 16;
-        let product = lengths.iter().try_fold(1usize, |product, &n| product.checked_mul(n.max(1))).filter(|&product| product <= limit);
+        let product = lengths
+            .iter()
+            .try_fold(1usize, |product, &n| product.checked_mul(n.max(1)))
+            .filter(|&product| product <= limit);
         if product.is_none() {
             return Err(SpecError::new("shape", format!("at most {limit} samples"), join(lengths, "x")));
         }
@@ -73,7 +76,11 @@ impl Shape {
     /// # Errors
     /// `empty_input`, naming `argument`.
     pub fn nonempty(self, argument: &str) -> Result<Shape, SpecError> {
-        if self.is_empty() { Err(SpecError::of(Kind::EmptyInput, argument, "at least one sample on every axis", self)) } else { Ok(self) }
+        if self.is_empty() {
+            Err(SpecError::of(Kind::EmptyInput, argument, "at least one sample on every axis", self))
+        } else {
+            Ok(self)
+        }
     }
 
     /// Row-major position of a flat index, padded to three axes.
@@ -114,7 +121,11 @@ impl FromStr for Shape {
 pub fn numbers(text: &str, separator: char, argument: &str) -> Result<Vec<usize>, SpecError> {
     let wrong = || SpecError::new(argument, format!("numbers with '{separator}' between them"), text);
     text.split(separator)
-        .map(|part| if part.bytes().all(|b| b.is_ascii_digit()) { part.parse().map_err(|_| wrong()) } else { Err(wrong()) })
+        .map(
+            |part| {
+                if part.bytes().all(|b| b.is_ascii_digit()) { part.parse().map_err(|_| wrong()) } else { Err(wrong()) }
+            },
+        )
         .collect()
 }
 

@@ -12,8 +12,8 @@ pub const CUBE: RangeInclusive<usize> = 2..=10;
 /// Lengths of the specialised 1D templates.
 pub const LINE: RangeInclusive<usize> = 2..=64;
 
-/// Innermost template widths of the CPU bodies that serve 2D and 3D: squares, cubes and every rectangle or box whose row is in the
-/// list.
+/// Innermost template widths of the CPU bodies that serve 2D and 3D: squares, cubes and every rectangle or box whose
+/// row is in the list.
 pub fn row_widths() -> impl Iterator<Item = usize> {
     let low = *SQUARE.start().min(CUBE.start());
     let high = *SQUARE.end().max(CUBE.end());

@@ -10,8 +10,8 @@
 //! zncc:u8/f32>f64:0@480x640*12@32x32:valid,mask01,acc=exact
 //! ```
 //!
-//! OP is conv, corr, ncc, zncc, ssd, nssd or sad. Sizes stand slowest axis first. `N@` says how many images or templates
-//! there are; `0@` is a stream of images. OPTION is a boundary (`zero` is the default), `mask01` or `maskw`,
+//! OP is conv, corr, ncc, zncc, ssd, nssd or sad. Sizes stand slowest axis first. `N@` says how many images or
+//! templates there are; `0@` is a stream of images. OPTION is a boundary (`zero` is the default), `mask01` or `maskw`,
 //! `roi=ORIGIN:SHAPE` in coordinates of the full result, `acc=fast` or `acc=exact`, `rank=R` (a known separable rank),
 //! `channels=C`.
 
@@ -75,7 +75,14 @@ impl Spec {
     ///
     /// # Errors
     /// `empty_input`, `dims_mismatch`, or `template_larger_than_image` for mode valid.
-    pub fn new(op: Op, image_type: DType, image: Shape, template_type: DType, template: Shape, mode: Mode) -> Result<Spec, SpecError> {
+    pub fn new(
+        op: Op,
+        image_type: DType,
+        image: Shape,
+        template_type: DType,
+        template: Shape,
+        mode: Mode,
+    ) -> Result<Spec, SpecError> {
         let region = mode.region(image, template)?;
         Mode::Full.region(image, template)?;
         Ok(Spec {
@@ -194,13 +201,21 @@ impl Spec {
             None => whole,
             Some(part) => {
                 if part.shape.axes() != self.image.axes() {
-                    return Err(SpecError::of(Kind::DimsMismatch, "roi", format!("{} axes, as the image", self.image.axes()), part));
+                    return Err(SpecError::of(
+                        Kind::DimsMismatch,
+                        "roi",
+                        format!("{} axes, as the image", self.image.axes()),
+                        part,
+                    ));
                 }
                 part.shape.nonempty("roi")?;
                 if !whole.contains(&part) {
                     return Err(SpecError::new(
                         "roi",
-                        format!("a part of {whole}, what mode {} computes, in coordinates of the full result", self.mode),
+                        format!(
+                            "a part of {whole}, what mode {} computes, in coordinates of the full result",
+                            self.mode
+                        ),
                         part,
                     ));
                 }
@@ -218,7 +233,12 @@ impl Spec {
         }
         if self.accuracy == Accuracy::Exact && self.is_integer() {
             if self.mask == MaskKind::Weights {
-                return Err(SpecError::of(Kind::NotExact, "mask", "weights 0 and 1 at accuracy exact for integers", "other weights"));
+                return Err(SpecError::of(
+                    Kind::NotExact,
+                    "mask",
+                    "weights 0 and 1 at accuracy exact for integers",
+                    "other weights",
+                ));
             }
             if let Boundary::Constant(value) = self.boundary {
                 let max = self.work_type().row().max.map_or(0.0, f64::from);
@@ -411,7 +431,8 @@ impl FromStr for Spec {
         const FORM: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...]";
         let wrong = || SpecError::new("spec", FORM, text);
         let mut parts = text.splitn(4, ':');
-        let (Some(op), Some(types), Some(sizes), Some(rest)) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        let (Some(op), Some(types), Some(sizes), Some(rest)) = (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
             return Err(wrong());
         };
         let op: Op = op.parse()?;
@@ -427,8 +448,9 @@ impl FromStr for Spec {
         let (images, image) = counted(image)?;
         let (templates, template) = counted(template)?;
         let (mode, options) = rest.split_once(',').map_or((rest, None), |(mode, options)| (mode, Some(options)));
-        let mut spec =
-            Spec::new(op, image_type, image, template_type, template, mode.parse()?)?.with_images(images)?.with_templates(templates)?;
+        let mut spec = Spec::new(op, image_type, image, template_type, template, mode.parse()?)?
+            .with_images(images)?
+            .with_templates(templates)?;
         if let Some(out_type) = out_type {
             spec = spec.with_out_type(out_type)?;
         }

@@ -41,7 +41,11 @@ impl Layout {
         len: usize,
     ) -> Result<Layout, SpecError> {
         if strides.len() != shape.axes() {
-            return Err(SpecError::new("strides", format!("{} strides, one for each axis", shape.axes()), strides.len()));
+            return Err(SpecError::new(
+                "strides",
+                format!("{} strides, one for each axis", shape.axes()),
+                strides.len(),
+            ));
         }
         if channels == 0 {
             return Err(SpecError::of(Kind::EmptyInput, "channels", "at least 1", 0));
@@ -50,10 +54,15 @@ impl Layout {
         padded[3 - strides.len()..].copy_from_slice(strides);
         let layout = Layout { shape, offset, strides: padded, channels, channel_stride };
         if !shape.is_empty() {
-            let (low, high) =
-                layout.reach().ok_or_else(|| SpecError::new("strides", "offsets that fit in memory", format!("{strides:?}")))?;
+            let (low, high) = layout
+                .reach()
+                .ok_or_else(|| SpecError::new("strides", "offsets that fit in memory", format!("{strides:?}")))?;
             if low < 0 || high >= len as i128 {
-                return Err(SpecError::new("strides", format!("every position within {len} elements"), format!("offsets {low} to {high}")));
+                return Err(SpecError::new(
+                    "strides",
+                    format!("every position within {len} elements"),
+                    format!("offsets {low} to {high}"),
+                ));
             }
         }
         Ok(layout)
@@ -142,7 +151,8 @@ impl Layout {
     /// A part of it.
     fn part(&self, origin: [usize; 3], shape: Shape) -> Result<Layout, SpecError> {
         let (whole, inner) = (self.shape.padded(), shape.padded());
-        if shape.axes() != self.shape.axes() || (0..3).any(|axis| origin[axis].checked_add(inner[axis]).is_none_or(|end| end > whole[axis]))
+        if shape.axes() != self.shape.axes()
+            || (0..3).any(|axis| origin[axis].checked_add(inner[axis]).is_none_or(|end| end > whole[axis]))
         {
             return Err(SpecError::new("part", format!("a part of {}", self.shape), format!("{shape} at {origin:?}")));
         }
@@ -301,7 +311,9 @@ impl<P: Copy> Row<'_, P> {
     pub fn for_each(&self, mut f: impl FnMut(usize, P)) {
         match *self {
             Row::Slice(samples) => samples.iter().enumerate().for_each(|(i, &value)| f(i, value)),
-            Row::Strided { data, first, step, count } => (0..count).for_each(|i| f(i, data[(first as isize + i as isize * step) as usize])),
+            Row::Strided { data, first, step, count } => {
+                (0..count).for_each(|i| f(i, data[(first as isize + i as isize * step) as usize]))
+            }
         }
     }
 
@@ -311,7 +323,10 @@ impl<P: Copy> Row<'_, P> {
         match *self {
             Row::Slice(samples) => out.iter_mut().zip(samples).for_each(|(out, &value)| *out = map(value)),
             Row::Strided { data, first, step, count } => {
-                out[..count].iter_mut().enumerate().for_each(|(i, out)| *out = map(data[(first as isize + i as isize * step) as usize]));
+                out[..count]
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(i, out)| *out = map(data[(first as isize + i as isize * step) as usize]));
             }
         }
     }
@@ -416,10 +431,19 @@ impl<'a, T> ViewMut<'a, T> {
     ///
     /// # Errors
     /// As [`Layout::new`], or positions that share an element.
-    pub fn strided(data: &'a mut [T], offset: usize, shape: Shape, strides: &[isize]) -> Result<ViewMut<'a, T>, SpecError> {
+    pub fn strided(
+        data: &'a mut [T],
+        offset: usize,
+        shape: Shape,
+        strides: &[isize],
+    ) -> Result<ViewMut<'a, T>, SpecError> {
         let layout = Layout::new(shape, offset, strides, 1, 0, data.len())?;
         if layout.overlaps() {
-            return Err(SpecError::new("output strides", "positions that share no element", format!("{strides:?} for {shape}")));
+            return Err(SpecError::new(
+                "output strides",
+                "positions that share no element",
+                format!("{strides:?} for {shape}"),
+            ));
         }
         Ok(ViewMut { data, layout })
     }

@@ -1,9 +1,11 @@
-//! The bodies of bytes: sums of four products at once, four taps of a template row with four neighbours of an image row.
+//! The bodies of bytes: sums of four products at once, four taps of a template row with four neighbours of an image
+//! row.
 //!
-//! `out[z, y, x] = bias + sum_{dz, i, j} in[z + dz, y + i, x + j] · t[dz, i, j]`, with signed samples and unsigned taps, in integers
-//! of 32 bits. A lane takes four neighbouring samples, so the lanes of a vector are outputs four columns apart, and four
-//! vectors, loaded one byte apart, are 64 neighbouring outputs: the phases. A block has `rows x vectors` times four phases
-//! of accumulators and walks the input rows as the bodies of floats do (`unroll`). At its end the phases are interleaved.
+//! `out[z, y, x] = bias + sum_{dz, i, j} in[z + dz, y + i, x + j] · t[dz, i, j]`, with signed samples and unsigned
+//! taps, in integers of 32 bits. A lane takes four neighbouring samples, so the lanes of a vector are outputs four
+//! columns apart, and four vectors, loaded one byte apart, are 64 neighbouring outputs: the phases. A block has
+//! `rows x vectors` times four phases of accumulators and walks the input rows as the bodies of floats do (`unroll`).
+//! At its end the phases are interleaved.
 //!
 //! Integers: neither the block nor the order of the sums can be seen in an output.
 

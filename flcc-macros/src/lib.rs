@@ -30,12 +30,13 @@ mod unroll;
 /// - `isa`: `avx512`, `avx2` or `portable`; `dtype`: `f32` or `f64`
 /// - `rows`, `vectors`: the register block of the correlation bodies; `line_vectors`: the width of the one-row bodies
 /// - `sad_rows`, `sad_vectors`: the register block of the sums of absolute differences
-/// - `unroll`: the widest square whose rows and taps are written out. Kernels of wider rows, and of one row, share a function
-///   that loops over the taps around the written-out register block, as do templates that are no squares
+/// - `unroll`: the widest square whose rows and taps are written out. Kernels of wider rows, and of one row, share a
+///   function that loops over the taps around the written-out register block, as do templates that are no squares
 ///
-/// Bytes (`dtype = u8`) have their products from `avx512vnni` and two bodies, `corr_u8_any_ISA` and `corr_u8_anyline_ISA`, of
-/// `rows` rows and of one row of `line_vectors` times 64 outputs. A row with a `body` emits nothing but its line of the table and its
-/// test, `corr_u8_any_ISA`: that function of the invoking module serves every template and rounds widths up to `lanes`.
+/// Bytes (`dtype = u8`) have their products from `avx512vnni` and two bodies, `corr_u8_any_ISA` and
+/// `corr_u8_anyline_ISA`, of `rows` rows and of one row of `line_vectors` times 64 outputs. A row with a `body` emits
+/// nothing but its line of the table and its test, `corr_u8_any_ISA`: that function of the invoking module serves every
+/// template and rounds widths up to `lanes`.
 ///
 /// Emitted for each: `corr_T_wN_ISA` for the widths of [`flcc_core::sizes::row_widths`], `corr_T_nN_ISA` for those of
 /// [`flcc_core::sizes::line_widths`], and `corr_T_any_ISA`, `corr_T_anyline_ISA`, `sad_T_any_ISA`, `sad_T_anyline_ISA`.

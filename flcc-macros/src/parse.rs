@@ -184,7 +184,10 @@ impl Parse for Row {
                 }
                 numbers[at].replace(value).is_some()
             } else {
-                return Err(syn::Error::new(key.span(), format!("expected isa, dtype, body, {}; got {key}", NUMBERS.join(", "))));
+                return Err(syn::Error::new(
+                    key.span(),
+                    format!("expected isa, dtype, body, {}; got {key}", NUMBERS.join(", ")),
+                ));
             };
             if again {
                 return Err(syn::Error::new(key.span(), format!("{key} is given twice")));
@@ -195,11 +198,18 @@ impl Parse for Row {
         }
         let error = |text: String| syn::Error::new(brace.span.join(), text);
         let missing = |name: &str| error(format!("{name} is missing"));
-        let number = |name: &str| NUMBERS.iter().zip(numbers).find(|(known, _)| **known == name).and_then(|(_, number)| number);
+        let number =
+            |name: &str| NUMBERS.iter().zip(numbers).find(|(known, _)| **known == name).and_then(|(_, number)| number);
         let needed = |name: &str| number(name).ok_or_else(|| missing(name));
         // Every number that a row of the kind does not have is an error.
-        let only = |known: &[&str], row: Row| match NUMBERS.into_iter().find(|name| number(name).is_some() && !known.contains(name)) {
-            Some(name) => Err(error(format!("{} have no {name}", if body.is_some() { "written bodies" } else { "kernels of u8" }))),
+        let only = |known: &[&str], row: Row| match NUMBERS
+            .into_iter()
+            .find(|name| number(name).is_some() && !known.contains(name))
+        {
+            Some(name) => Err(error(format!(
+                "{} have no {name}",
+                if body.is_some() { "written bodies" } else { "kernels of u8" }
+            ))),
             None => Ok(row),
         };
         let isa = isa.ok_or_else(|| missing("isa"))?;
@@ -212,9 +222,15 @@ impl Parse for Row {
         }
         let (rows, line_vectors) = (needed("rows")?, needed("line_vectors")?);
         match dtype.ok_or_else(|| missing("dtype"))? {
-            Operand::Byte if isa == Isa::Avx512Vnni => only(&["rows", "line_vectors"], Row::Bytes(ByteFamily { isa, rows, line_vectors })),
-            Operand::Byte => Err(error(format!("kernels of u8 need the products of avx512vnni, or a body; got {}", isa.name()))),
-            Operand::Float(_) if matches!(isa, Isa::Amx | Isa::Avx512Vnni) => Err(error(format!("kernels of {} are of u8", isa.name()))),
+            Operand::Byte if isa == Isa::Avx512Vnni => {
+                only(&["rows", "line_vectors"], Row::Bytes(ByteFamily { isa, rows, line_vectors }))
+            }
+            Operand::Byte => {
+                Err(error(format!("kernels of u8 need the products of avx512vnni, or a body; got {}", isa.name())))
+            }
+            Operand::Float(_) if matches!(isa, Isa::Amx | Isa::Avx512Vnni) => {
+                Err(error(format!("kernels of {} are of u8", isa.name())))
+            }
             Operand::Float(dtype) => Ok(Row::Floats(Family {
                 isa,
                 dtype,
@@ -279,7 +295,8 @@ mod tests {
 
     #[test]
     fn a_row_of_bytes_is_read() {
-        let families = syn::parse_str::<Families>("{ isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }").unwrap();
+        let families =
+            syn::parse_str::<Families>("{ isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }").unwrap();
         assert!(families.floats.is_empty());
         assert_eq!((families.bytes[0].rows, families.bytes[0].line_vectors), (6, 4));
     }
@@ -294,16 +311,26 @@ mod tests {
             error("{ isa = avx2, dtype = u8, rows = 6, line_vectors = 4 }"),
             "kernels of u8 need the products of avx512vnni, or a body; got avx2"
         );
-        assert_eq!(error("{ isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4, unroll = 2 }"), "kernels of u8 have no unroll");
-        assert_eq!(error("{ isa = avx512vnni, dtype = f32, rows = 6, line_vectors = 4 }"), "kernels of avx512vnni are of u8");
+        assert_eq!(
+            error("{ isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4, unroll = 2 }"),
+            "kernels of u8 have no unroll"
+        );
+        assert_eq!(
+            error("{ isa = avx512vnni, dtype = f32, rows = 6, line_vectors = 4 }"),
+            "kernels of avx512vnni are of u8"
+        );
         assert_eq!(error("{ isa = amx, dtype = u8, body = correlate_tiles }"), "lanes is missing");
         assert_eq!(error("{ isa = amx, dtype = f32, body = correlate_tiles, lanes = 16 }"), "written bodies are of u8");
-        assert_eq!(error("{ isa = amx, dtype = u8, body = correlate_tiles, lanes = 16, rows = 6 }"), "written bodies have no rows");
+        assert_eq!(
+            error("{ isa = amx, dtype = u8, body = correlate_tiles, lanes = 16, rows = 6 }"),
+            "written bodies have no rows"
+        );
     }
 
     #[test]
     fn a_row_with_a_body_is_read() {
-        let families = syn::parse_str::<Families>("{ isa = amx, dtype = u8, body = correlate_tiles, lanes = 16 }").unwrap();
+        let families =
+            syn::parse_str::<Families>("{ isa = amx, dtype = u8, body = correlate_tiles, lanes = 16 }").unwrap();
         assert_eq!((families.written[0].isa, families.written[0].lanes), (Isa::Amx, 16));
     }
 }

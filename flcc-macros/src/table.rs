@@ -28,7 +28,8 @@ pub fn table(families: &Families) -> TokenStream {
         let shared = Shared::new(family);
         let entries = entries(family, &shared);
         modules.extend(module(family, &shared, &entries));
-        let of = Of { isa: family.isa, dtype: family.dtype.name(), variant: family.dtype.variant(), lanes: family.lanes() };
+        let of =
+            Of { isa: family.isa, dtype: family.dtype.name(), variant: family.dtype.variant(), lanes: family.lanes() };
         rows.extend(entries.iter().map(|entry| row(&of, entry)));
         tests.extend(entries.iter().map(|entry| test(&of, entry)));
     }
@@ -160,7 +161,8 @@ fn module(family: &Family, shared: &Shared, entries: &[Entry]) -> TokenStream {
     let cfg = cfg(family.isa);
     let name = module_name(family.isa, family.dtype.name());
     let Shared { rows, line, sad, sad_line } = shared;
-    let mut bodies: TokenStream = [rows, line, sad, sad_line].into_iter().map(|body| unroll::kernel(body, None)).collect();
+    let mut bodies: TokenStream =
+        [rows, line, sad, sad_line].into_iter().map(|body| unroll::kernel(body, None)).collect();
     bodies.extend(entries.iter().map(|entry| entry.code.clone()));
     quote! {
         #cfg

@@ -1,16 +1,17 @@
 //! The bodies in floats: a register block of accumulators, and the taps of one template row, written out or in a loop.
 //!
 //! `out[z, y, x] = sum_{dz, i, j} in[z + dz, y + i, x + j] · t[dz, i, j]`. A block computes `rows x vectors` vectors of
-//! outputs. It walks the input rows under its outputs; input row `i` feeds accumulator row `r` with template row `i - r`, so
-//! all of them only where `rows - 1 <= i < height`, the steady rows. The others feed `first..=last`, and each such span has
-//! code of its own. For squares of a written-out width the rows follow each other straight. Other templates of at least as many
-//! rows as the block go straight up to the steady rows, around a loop of these, and down again; lower ones loop over all
-//! input rows, with a `match` on the span.
+//! outputs. It walks the input rows under its outputs; input row `i` feeds accumulator row `r` with template row
+//! `i - r`, so all of them only where `rows - 1 <= i < height`, the steady rows. The others feed `first..=last`, and
+//! each such span has code of its own. For squares of a written-out width the rows follow each other straight. Other
+//! templates of at least as many rows as the block go straight up to the steady rows, around a loop of these, and down
+//! again; lower ones loop over all input rows, with a `match` on the span.
 //!
-//! Whatever the span, the register block and the loop, one output adds its products in one order (dz, then i, then j, ascending; bodies of
-//! one row take taps a vector apart together), so its bits do not depend on where it lies. It does so in blocks of products
-//! (`flcc_core::blocks`): after each, an accumulator goes to its subtotal and begins again with zero, and full subtotals go to the total. Where
-//! a block ends depends on the template row, not on the input row: accumulator rows of one register block end theirs at different times.
+//! Whatever the span, the register block and the loop, one output adds its products in one order (dz, then i, then j,
+//! ascending; bodies of one row take taps a vector apart together), so its bits do not depend on where it lies. It does
+//! so in blocks of products (`flcc_core::blocks`): after each, an accumulator goes to its subtotal and begins again
+//! with zero, and full subtotals go to the total. Where a block ends depends on the template row, not on the input row:
+//! accumulator rows of one register block end theirs at different times.
 
 use flcc_core::blocks::Blocks;
 use proc_macro2::{Ident, Literal, TokenStream};
@@ -67,13 +68,14 @@ pub fn instance(name: &str, of: &Body) -> TokenStream {
     }
 }
 
-/// The function of a body: walks the tile in blocks of `rows x vectors`, then of half as many and of one vector. A body of written-out taps
-/// leaves templates that are not square, or whose products are not added up in the blocks of even taps, to `of`, the function that all widths share. Planes come last: a block needs one new plane of
-/// samples where the block before was the same of the plane before, and the others are in the cache.
+/// The function of a body: walks the tile in blocks of `rows x vectors`, then of half as many and of one vector. A body
+/// of written-out taps leaves templates that are not square, or whose products are not added up in the blocks of even
+/// taps, to `of`, the function that all widths share. Planes come last: a block needs one new plane of samples where
+/// the block before was the same of the plane before, and the others are in the cache.
 ///
-/// A block of one vector takes more than half the time of one of four: its loads and its few sums keep the multipliers waiting. So
-/// where more is left over than the next smaller block has, a block ends with it and computes some outputs again, the same bits. A tile that
-/// must stay within its outputs ends so in all directions.
+/// A block of one vector takes more than half the time of one of four: its loads and its few sums keep the multipliers
+/// waiting. So where more is left over than the next smaller block has, a block ends with it and computes some outputs
+/// again, the same bits. A tile that must stay within its outputs ends so in all directions.
 pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
     let name = format_ident!("{}", body.name);
     let others = match (body.taps, of) {
@@ -110,14 +112,18 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
     let mut blocks = vec![("wide", body.vectors), ("half", body.vectors / 2)];
     blocks.retain(|(_, vectors)| *vectors > 1);
     let room = number(2 * body.rows * body.lanes() * body.vectors);
-    let functions: TokenStream =
-        blocks.iter().chain(&[("narrow", 1)]).map(|(name, vectors)| block(body, &format_ident!("{name}"), *vectors)).collect();
+    let functions: TokenStream = blocks
+        .iter()
+        .chain(&[("narrow", 1)])
+        .map(|(name, vectors)| block(body, &format_ident!("{name}"), *vectors))
+        .collect();
     let nexts = blocks.iter().skip(1).map(|(_, vectors)| *vectors).chain([1]);
     let loops: TokenStream = blocks
         .iter()
         .zip(nexts)
         .map(|((name, vectors), next)| {
-            let (name, span, less) = (format_ident!("{name}"), number(body.lanes() * vectors), number(body.lanes() * next));
+            let (name, span, less) =
+                (format_ident!("{name}"), number(body.lanes() * vectors), number(body.lanes() * next));
             quote! {
                 while x + #span <= columns {
                     for z in 0..depth {
@@ -178,8 +184,10 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
             quote!(#width)
         }
     };
-    let zero: TokenStream =
-        (0..rows).flat_map(|r| (0..vectors).map(move |c| acc(r, c))).map(|acc| quote!(let mut #acc = isa::zero();)).collect();
+    let zero: TokenStream = (0..rows)
+        .flat_map(|r| (0..vectors).map(move |c| acc(r, c)))
+        .map(|acc| quote!(let mut #acc = isa::zero();))
+        .collect();
     let finish: TokenStream = (0..rows)
         .map(|r| {
             let at = number(r);
@@ -230,8 +238,9 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     });
     let bytes = number(lanes * vectors * body.dtype.size());
     let vector = if body.op == Op::Correlate { quote!(isa::Vector) } else { quote!(()) };
-    // Asked for with the first rows of samples, a few at a time: results and new samples of the next plane, or of the blocks below, which
-    // come when the whole row of blocks is done, late enough for lines from memory. Lines go on to the right instead.
+    // Asked for with the first rows of samples, a few at a time: results and new samples of the next plane, or of the
+    // blocks below, which come when the whole row of blocks is done, late enough for lines from memory. Lines go on to
+    // the right instead.
     let row_count = number(rows);
     let line = if rows == 1 {
         quote! {
@@ -322,7 +331,8 @@ fn square(body: &Body, vectors: usize, height: usize, line: &TokenStream) -> Tok
             let arm = span_arm(body, vectors, first, last);
             let ends = |r: &usize| (i + 1 - r).is_multiple_of(together) && i + 1 - r < height;
             let begins = |r: usize| if i + 1 - r == together { Begins::If(quote!(dz == 0)) } else { Begins::Never };
-            let ended: TokenStream = (first..=last).filter(ends).map(|r| end_block(body, vectors, r, &begins(r))).collect();
+            let ended: TokenStream =
+                (first..=last).filter(ends).map(|r| end_block(body, vectors, r, &begins(r))).collect();
             let i = number(i);
             quote! {
                 {
@@ -497,12 +507,13 @@ fn walk(body: &Body, vectors: usize, line: &TokenStream) -> TokenStream {
     }
 }
 
-/// The ends of blocks after some taps of an input row, up to `begin` of its `width`: of all rows that it feeds where a row of taps is cut, else of those
-/// that have `left` no template row of their block.
+/// The ends of blocks after some taps of an input row, up to `begin` of its `width`: of all rows that it feeds where a
+/// row of taps is cut, else of those that have `left` no template row of their block.
 fn ends(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStream {
     (first..=last)
         .map(|r| {
-            let (left, back, ended) = (format_ident!("left_{r}"), number(r), end_block(body, vectors, r, &Begins::Counted));
+            let (left, back, ended) =
+                (format_ident!("left_{r}"), number(r), end_block(body, vectors, r, &Begins::Counted));
             quote! {
                 let ends = begin < width || {
                     #left -= 1;
@@ -548,7 +559,8 @@ fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStre
                 .collect();
             quote! {
                 let line: &[#float; #reach] = head(line);
-                // Told anew for every input row: the compiler keeps taps that it knows again, more of them than there are registers.
+                // Told anew for every input row: the compiler keeps taps that it knows again, more of them than there
+                // are registers.
                 let rows: &[#float; #values] = head(&black_box(template)[(i - #back) * #width_token..]);
                 #template_rows
                 #taps
@@ -570,7 +582,8 @@ fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStre
                 })
                 .collect();
             let (tap, ends) = (tap(body, vectors, first, last, &quote!(j), 0), ends(body, vectors, first, last));
-            let apart = if shares_vectors(body) { apart(body, vectors) } else { quote!(let (mut begin, mut taken) = (0, 0);) };
+            let apart =
+                if shares_vectors(body) { apart(body, vectors) } else { quote!(let (mut begin, mut taken) = (0, 0);) };
             quote! {
                 #template_rows
                 #apart
@@ -594,8 +607,9 @@ fn span_arm(body: &Body, vectors: usize, first: usize, last: usize) -> TokenStre
 /// Taps a vector apart that share their loads.
 const APART: usize = 4;
 
-/// Whether taps that lie a vector apart share their loads: in a block of one row, where nothing else does. Such a body adds the products of
-/// the first taps of [`APART`] vectors, then those of the second taps, and so on, and what is left at a row's end tap by tap.
+/// Whether taps that lie a vector apart share their loads: in a block of one row, where nothing else does. Such a body
+/// adds the products of the first taps of [`APART`] vectors, then those of the second taps, and so on, and what is left
+/// at a row's end tap by tap.
 fn shares_vectors(body: &Body) -> bool {
     body.rows == 1 && body.op == Op::Correlate && body.isa != Isa::Portable
 }
@@ -630,7 +644,8 @@ fn apart(body: &Body, vectors: usize) -> TokenStream {
     let (apart, ended) = (number(APART), end_block(body, vectors, 0, &Begins::Counted));
     quote! {
         let (mut begin, mut taken) = (0, 0);
-        // Columns of taps in a block: all of them, or a part, for a row is cut into pieces that these divide or that divide these.
+        // Columns of taps in a block: all of them, or a part, for a row is cut into pieces that these divide or that
+        // divide these.
         let columns = cut.min(#all) / #apart;
         while begin + #all <= width {
             let taps: &[#float; #all] = head(&t_0[begin..]);
@@ -731,7 +746,10 @@ mod tests {
 
     #[test]
     fn a_loop_over_taps() {
-        insta::assert_snapshot!(lines(kernel(&body("sad_f32_rows_portable", Isa::Portable, Op::AbsDiff, Taps::Rolled, 2, 1), None)));
+        insta::assert_snapshot!(lines(kernel(
+            &body("sad_f32_rows_portable", Isa::Portable, Op::AbsDiff, Taps::Rolled, 2, 1),
+            None
+        )));
     }
 
     #[test]

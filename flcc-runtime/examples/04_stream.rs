@@ -11,7 +11,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Pixels::U8((0..count as u32).map(next).collect())
     };
     let templates = [noise(1, 81), noise(2, 81)];
-    let views: Vec<AnyView<'_>> = templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1)).collect::<Result<_, _>>()?;
+    let views: Vec<AnyView<'_>> =
+        templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1)).collect::<Result<_, _>>()?;
     let mut stream = Planner::new()?.plan(&spec)?.bind(&views, None)?.stream();
 
     for (frame, size) in [[90, 120], [90, 120], [60, 200], [90, 120]].into_iter().enumerate() {

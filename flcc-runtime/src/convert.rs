@@ -39,7 +39,11 @@ pub fn view_mut_of<P: Pixel, D: Dimension>(array: &mut ArrayRef<P, D>) -> Result
 
 /// Where the first position lies among the elements in the order of memory: behind those of axes that run backwards.
 fn first_offset(shape: &[usize], strides: &[isize]) -> usize {
-    shape.iter().zip(strides).map(|(&n, &stride)| if stride < 0 { n.saturating_sub(1) * stride.unsigned_abs() } else { 0 }).sum()
+    shape
+        .iter()
+        .zip(strides)
+        .map(|(&n, &stride)| if stride < 0 { n.saturating_sub(1) * stride.unsigned_abs() } else { 0 })
+        .sum()
 }
 
 /// A view of an image buffer: colour as channels.

@@ -1,7 +1,7 @@
 //! NVIDIA GPUs: generated kernels, compiled by NVRTC for the device when a plan is made.
 //!
-//! Everything needs the feature `cuda`, and nothing links to CUDA: libraries are looked for when a GPU is asked for, and what
-//! is missing is a [`Refusal`] that says so.
+//! Everything needs the feature `cuda`, and nothing links to CUDA: libraries are looked for when a GPU is asked for,
+//! and what is missing is a [`Refusal`] that says so.
 
 use flcc_core::error::Refusal;
 use flcc_core::spec::Spec;
@@ -82,8 +82,8 @@ impl From<cudarc::cufft::result::CufftError> for Fault {
     }
 }
 
-/// The machine with the GPUs that it has, or with the reason why there are none. [`Machine::with_devices`] then chooses among
-/// them; a stream of images is spread over all that a machine has.
+/// The machine with the GPUs that it has, or with the reason why there are none. [`Machine::with_devices`] then chooses
+/// among them; a stream of images is spread over all that a machine has.
 pub fn with_devices(machine: Machine) -> Machine {
     #[cfg(feature = "cuda")]
     {

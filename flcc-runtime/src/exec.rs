@@ -43,8 +43,8 @@ impl CancelToken {
 /// How images and results in memory that is not pinned come to a GPU and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Copies {
-    /// By pinned memory of the library, filled and emptied by several threads, while kernels run; from the second group of a
-    /// slot on. It takes as many bytes of the host as the groups of all slots and their results.
+    /// By pinned memory of the library, filled and emptied by several threads, while kernels run; from the second group
+    /// of a slot on. It takes as many bytes of the host as the groups of all slots and their results.
     #[default]
     Staged,
     /// By the driver, which holds the calling thread meanwhile.
@@ -54,14 +54,14 @@ pub enum Copies {
 /// What a caller watches a run with, and what it decides about one.
 #[derive(Clone, Copy, Default)]
 pub struct Control<'a> {
-    /// Called after every tile, from any worker, with the tiles done and all tiles; on GPUs after every group of images. Where the
-    /// CPU takes over it goes on in tiles of the CPU's plan, so both numbers may change.
+    /// Called after every tile, from any worker, with the tiles done and all tiles; on GPUs after every group of
+    /// images. Where the CPU takes over it goes on in tiles of the CPU's plan, so both numbers may change.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
     /// Asked before every tile; on GPUs before every batch of tiles.
     pub cancel: Option<&'a CancelToken>,
-    /// Called when one of several devices fails, with its words: the others then compute what it had. Without it, that is the
-    /// run's error. Where the CPU takes over from the last one ([`Planner::fall_back`](crate::Planner::fall_back)), that one is
-    /// told too.
+    /// Called when one of several devices fails, with its words: the others then compute what it had. Without it, that
+    /// is the run's error. Where the CPU takes over from the last one
+    /// ([`Planner::fall_back`](crate::Planner::fall_back)), that one is told too.
     pub failed: Option<&'a (dyn Fn(&str) + Sync)>,
     /// How memory that is not pinned comes to GPUs.
     pub copies: Copies,
@@ -140,7 +140,12 @@ pub trait Execute: Send + Sync {
         scratch: &mut Scratch,
     ) -> Result<Statistics, ExecError> {
         let _ = (bound, images, outs, scratch);
-        Err(SpecError::new("images", "images in the memory of the host, since the plan is one for the CPU", "images on a device").into())
+        Err(SpecError::new(
+            "images",
+            "images in the memory of the host, since the plan is one for the CPU",
+            "images on a device",
+        )
+        .into())
     }
     /// How many images at a time keep everything busy.
     fn appetite(&self) -> usize {
@@ -155,7 +160,8 @@ pub trait Execute: Send + Sync {
     /// Where there is nothing better, templates are bound one after the other.
     ///
     /// # Errors
-    /// As [`Execute::bind`] and [`Execute::execute`], and a template that cannot be matched; its number is in the error.
+    /// As [`Execute::bind`] and [`Execute::execute`], and a template that cannot be matched; its number is in the
+    /// error.
     fn execute_pairs(
         &self,
         pairs: &Pairs<'_>,
@@ -173,7 +179,13 @@ pub trait Execute: Send + Sync {
             pairs.check(number, &mut checked)?;
             let bound = self.bind(vec![checked], pairs.weights.clone())?;
             let alone = Control { progress: None, ..*control };
-            let run = self.execute(bound.as_ref(), &pairs.images[number..=number], std::slice::from_mut(out), scratch, &alone);
+            let run = self.execute(
+                bound.as_ref(),
+                &pairs.images[number..=number],
+                std::slice::from_mut(out),
+                scratch,
+                &alone,
+            );
             statistics.add(run.map_err(|unfinished| match unfinished.error {
                 ExecError::Cancelled { .. } => ExecError::Cancelled { done: number, total },
                 error => error,
@@ -296,7 +308,8 @@ impl<T: Real> CpuExecute<T> {
     /// One tile of an image to its place in the results from number `first` on.
     ///
     /// # Safety
-    /// The results' elements are borrowed exclusively by the running call, and no other thread writes what this tile keeps of these.
+    /// The results' elements are borrowed exclusively by the running call, and no other thread writes what this tile
+    /// keeps of these.
     unsafe fn tile_to(
         &self,
         image: &AnyView<'_>,
@@ -308,11 +321,12 @@ impl<T: Real> CpuExecute<T> {
     ) -> Statistics {
         let [_, rows, columns] = tile.keep.map(|(from, to)| to - from);
         let mut whole_rows = |template: usize, place: [usize; 3], planes: usize| {
-            // SAFETY: as promised to this function; these rows are all of the tile's place in the result, and nothing of other tiles'
-            // places.
+            // SAFETY: as promised to this function; these rows are all of the tile's place in the result, and nothing
+            // of other tiles' places.
             unsafe { outputs.rows(first + template, place, [planes, rows, columns]) }
         };
-        if let Some(statistics) = self.context.run_strip(image, tile, &bound.plain, &mut worker.plain, &mut whole_rows) {
+        if let Some(statistics) = self.context.run_strip(image, tile, &bound.plain, &mut worker.plain, &mut whole_rows)
+        {
             return statistics;
         }
         let mut write = |template, place, scores: Scores<'_>| {
@@ -365,11 +379,20 @@ impl<T: Real> CpuExecute<T> {
     }
 
     /// A part of a tile that the context gave up.
-    fn part(&self, image: &AnyView<'_>, part: &TileBox, bound: &CpuBound<T>, ways: &mut Ways<'_>, store: &mut Store<'_>) -> Statistics {
+    fn part(
+        &self,
+        image: &AnyView<'_>,
+        part: &TileBox,
+        bound: &CpuBound<T>,
+        ways: &mut Ways<'_>,
+        store: &mut Store<'_>,
+    ) -> Statistics {
         let (near, exact, last) = ways;
         if let (Some(closer), Some(scratch)) = (&self.closer, near) {
             let bound = bound.closer.get_or_init(|| closer.bind_again(&bound.plain));
-            if let Some(statistics) = closer.run(image, part, bound, scratch, store).filter(|_| scratch.again().is_empty()) {
+            if let Some(statistics) =
+                closer.run(image, part, bound, scratch, store).filter(|_| scratch.again().is_empty())
+            {
                 return statistics;
             }
         }
@@ -377,13 +400,15 @@ impl<T: Real> CpuExecute<T> {
         let again = bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
         let done = careful.run(image, part, again, scratch, store);
         let (Some(direct), Some(room)) = (&self.last, last) else { return done.unwrap_or_default() };
-        let left: Vec<TileBox> = if done.is_some() { scratch.again().to_vec() } else { part.parts(direct.capacity).collect() };
+        let left: Vec<TileBox> =
+            if done.is_some() { scratch.again().to_vec() } else { part.parts(direct.capacity).collect() };
         // What is computed again was counted, but for a part that was given up whole.
         let whole = done.is_none();
         let mut statistics = done.unwrap_or_default();
         for part in &left {
             let again = bound.last.get_or_init(|| direct.bind_again(&bound.plain));
-            let Statistics { panels, repaired, tiles } = direct.run(image, part, again, room, store).unwrap_or_default();
+            let Statistics { panels, repaired, tiles } =
+                direct.run(image, part, again, room, store).unwrap_or_default();
             statistics.add(Statistics { panels: if whole { panels } else { 0 }, repaired, tiles });
         }
         statistics
@@ -421,7 +446,13 @@ impl<T: Real> Execute for CpuExecute<T> {
         let last = self.last.as_ref().map_or(size_of::<TileScratch<f64>>(), TileContext::scratch_bytes);
         let counted = size_of::<TileScratch<T>>() + size_of::<TileScratch<f32>>() + 2 * size_of::<TileScratch<f64>>();
         let worker = size_of::<CpuWorker<T>>().saturating_sub(counted);
-        let all = self.context.scratch_bytes().saturating_add(closer).saturating_add(careful).saturating_add(last).saturating_add(worker);
+        let all = self
+            .context
+            .scratch_bytes()
+            .saturating_add(closer)
+            .saturating_add(careful)
+            .saturating_add(last)
+            .saturating_add(worker);
         all.saturating_mul(workers)
     }
 
@@ -456,8 +487,9 @@ impl<T: Real> Execute for CpuExecute<T> {
         control: &Control<'_>,
     ) -> Result<Statistics, Box<Unfinished>> {
         let (workers, outputs) = scratch.parts::<CpuWorker<T>>(self.owner)?;
-        let bound: &CpuBound<T> =
-            bound.downcast_ref().ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        let bound: &CpuBound<T> = bound
+            .downcast_ref()
+            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
         outputs.clear();
         outputs.extend(outs.iter_mut().map(Output::new));
         let outputs = Outputs(outputs);
@@ -465,9 +497,9 @@ impl<T: Real> Execute for CpuExecute<T> {
         let total = tiles * images.len();
         run(workers, total, control, |index, worker| {
             let (image, tile) = (index / tiles, self.context.tiling.get(index % tiles));
-            // SAFETY: `outs` is borrowed mutably for the whole call, so nothing else touches its elements; each index is handed to
-            // one worker once, and the parts of a result that different tiles keep do not overlap (`Tiling`'s property test), so
-            // no element is written by two workers.
+            // SAFETY: `outs` is borrowed mutably for the whole call, so nothing else touches its elements; each index
+            // is handed to one worker once, and the parts of a result that different tiles keep do not overlap
+            // (`Tiling`'s property test), so no element is written by two workers.
             unsafe { self.tile_to(&images[image], &tile, bound, worker, outputs, image * templates) }
         })
         .map_err(Box::from)
@@ -506,8 +538,8 @@ impl<T: Real> Execute for CpuExecute<T> {
             };
             let mut statistics = Statistics::default();
             for tile in (0..tiling.count()).map(|index| tiling.get(index)) {
-                // SAFETY: `outs` is borrowed mutably for the whole call; a pair has a result of its own, and each number is handed to one
-                // worker once.
+                // SAFETY: `outs` is borrowed mutably for the whole call; a pair has a result of its own, and each
+                // number is handed to one worker once.
                 statistics.add(unsafe { self.tile_to(&pairs.images[number], &tile, &bound, worker, outputs, number) });
             }
             worker.pair = Some(bound);
@@ -522,13 +554,14 @@ impl<T: Real> Execute for CpuExecute<T> {
 
 /// How many panels of a part are rather recomputed one by one than all of it by a careful context.
 fn patience(careful: &TileContext<f64>) -> u64 {
-    // A panel of a part takes some 30 ns by the direct kernels and 50 by transforms, one alone about 1 ns for each sample.
+    // A panel of a part takes some 30 ns by the direct kernels and 50 by transforms, one alone about 1 ns for each
+    // sample.
     let (outputs, samples) = (careful.capacity.iter().product::<usize>() as u64, careful.spec.template().len() as u64);
     (outputs / 32).min(40 * outputs / samples.max(1)).max(16)
 }
 
-/// Hands out `total` indices to the workers until all are done: neighbours together, which share samples and lines of results, and fewer
-/// at a time towards the end, so that all workers end together.
+/// Hands out `total` indices to the workers until all are done: neighbours together, which share samples and lines of
+/// results, and fewer at a time towards the end, so that all workers end together.
 pub(crate) fn run<S: Send>(
     workers: &mut [S],
     total: usize,
@@ -541,7 +574,9 @@ pub(crate) fn run<S: Send>(
     let after = |next: usize| next + ((total - next) / (2 * busy)).max(1);
     let share = |worker: &mut S| {
         let mut statistics = Statistics::default();
-        while let Ok(begin) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| (next < total).then(|| after(next))) {
+        while let Ok(begin) =
+            next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| (next < total).then(|| after(next)))
+        {
             for index in begin..after(begin) {
                 if cancelled() {
                     return statistics;
@@ -599,7 +634,9 @@ pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
 fn pool(threads: usize) -> Arc<rayon::ThreadPool> {
     static POOLS: OnceLock<Mutex<HashMap<usize, Arc<rayon::ThreadPool>>>> = OnceLock::new();
     let mut pools = POOLS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    let build = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("flcc-{index}")).build();
+    let build = |threads: usize| {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("flcc-{index}")).build()
+    };
     // A system that is out of threads still has the one that asks.
     let made = pools.entry(threads).or_insert_with(|| {
         Arc::new(
@@ -618,8 +655,9 @@ pub(crate) enum Output {
     F64(*mut f64, Layout),
 }
 
-// SAFETY: an `Output` is an address and a layout; it is dereferenced only in `Outputs::write` and `Outputs::rows`, whose callers
-// answer for exclusive access. Between runs the addresses in a scratch are not used: `execute` replaces them first.
+// SAFETY: an `Output` is an address and a layout; it is dereferenced only in `Outputs::write` and `Outputs::rows`,
+// whose callers answer for exclusive access. Between runs the addresses in a scratch are not used: `execute` replaces
+// them first.
 unsafe impl Send for Output {}
 
 impl Output {
@@ -645,12 +683,17 @@ struct Outputs<'a>(&'a [Output]);
 unsafe impl Sync for Outputs<'_> {}
 
 impl Outputs<'_> {
-    /// Rows of one result of f32 from a place of it, if nothing else lies between the first and the last of their elements: one
-    /// row or a part of it, whole rows of a plane, or whole planes.
+    /// Rows of one result of f32 from a place of it, if nothing else lies between the first and the last of their
+    /// elements: one row or a part of it, whole rows of a plane, or whole planes.
     ///
     /// # Safety
     /// The result's elements are borrowed exclusively by the running call, and nothing else uses these rows meanwhile.
-    unsafe fn rows(&self, result: usize, [z, y, x]: [usize; 3], [planes, count, columns]: [usize; 3]) -> Option<strip::Rows<'_>> {
+    unsafe fn rows(
+        &self,
+        result: usize,
+        [z, y, x]: [usize; 3],
+        [planes, count, columns]: [usize; 3],
+    ) -> Option<strip::Rows<'_>> {
         let &Output::F32(data, ref layout) = &self.0[result] else { return None };
         let [depth, height, width] = layout.shape().padded();
         let ([step, pitch, column], _) = layout.strides();
@@ -669,10 +712,10 @@ impl Outputs<'_> {
             _ => return None,
         };
         let len = (planes - 1) * plane + (count - 1) * pitch + columns;
-        // SAFETY: the first and the last element are positions of the layout (just checked), so all between them lie in the
-        // slice of its view. What lies between rows is no position's: rows are no longer than their pitch and planes no longer
-        // than theirs, and several rows are whole ones, several planes whole ones. So the slice has these rows' positions and no
-        // others; exclusive access is the caller's promise.
+        // SAFETY: the first and the last element are positions of the layout (just checked), so all between them lie in
+        // the slice of its view. What lies between rows is no position's: rows are no longer than their pitch and
+        // planes no longer than theirs, and several rows are whole ones, several planes whole ones. So the slice has
+        // these rows' positions and no others; exclusive access is the caller's promise.
         let out = unsafe { std::slice::from_raw_parts_mut(data.add(layout.offset([z, y, x], 0)), len) };
         Some(strip::Rows { out, pitch, plane })
     }
@@ -694,10 +737,16 @@ impl Outputs<'_> {
         // SAFETY: as promised to this function.
         unsafe {
             match (&self.0[result], scores) {
-                (&Output::F32(data, ref layout), Scores::Single(row)) => write_row(data, layout, place, row, |score| score),
-                (&Output::F32(data, ref layout), Scores::Double(row)) => write_row(data, layout, place, row, |score| score as f32),
+                (&Output::F32(data, ref layout), Scores::Single(row)) => {
+                    write_row(data, layout, place, row, |score| score)
+                }
+                (&Output::F32(data, ref layout), Scores::Double(row)) => {
+                    write_row(data, layout, place, row, |score| score as f32)
+                }
                 (&Output::F64(data, ref layout), Scores::Single(row)) => write_row(data, layout, place, row, f64::from),
-                (&Output::F64(data, ref layout), Scores::Double(row)) => write_row(data, layout, place, row, |score| score),
+                (&Output::F64(data, ref layout), Scores::Double(row)) => {
+                    write_row(data, layout, place, row, |score| score)
+                }
             }
         }
     }
@@ -707,15 +756,26 @@ impl Outputs<'_> {
 ///
 /// # Safety
 /// `data` and `layout` are of a `ViewMut`; its elements are borrowed exclusively, and no other thread writes this row.
-unsafe fn write_row<S: Copy, T>(data: *mut T, layout: &Layout, [z, y, x]: [usize; 3], row: &[S], round: impl Fn(S) -> T) {
+unsafe fn write_row<S: Copy, T>(
+    data: *mut T,
+    layout: &Layout,
+    [z, y, x]: [usize; 3],
+    row: &[S],
+    round: impl Fn(S) -> T,
+) {
     let [depth, height, width] = layout.shape().padded();
-    assert!(z < depth && y < height && x + row.len() <= width, "a row of {} at {z},{y},{x} of {}", row.len(), layout.shape());
+    assert!(
+        z < depth && y < height && x + row.len() <= width,
+        "a row of {} at {z},{y},{x} of {}",
+        row.len(),
+        layout.shape()
+    );
     if row.is_empty() {
         return;
     }
     if layout.row_step() == 1 {
-        // SAFETY: every position of the row lies in the layout's shape (asserted above), so in the slice of the view; they lie
-        // side by side; exclusive access is the caller's promise.
+        // SAFETY: every position of the row lies in the layout's shape (asserted above), so in the slice of the view;
+        // they lie side by side; exclusive access is the caller's promise.
         let out = unsafe { std::slice::from_raw_parts_mut(data.add(layout.offset([z, y, x], 0)), row.len()) };
         out.iter_mut().zip(row).for_each(|(out, &score)| *out = round(score));
         return;

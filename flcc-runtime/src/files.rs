@@ -1,8 +1,8 @@
 //! Files read within bounds, and written whole or not at all, whoever else reads, writes or is killed meanwhile.
 //!
-//! A file is written beside its name, as `.NAME.PID-N.tmp`, and renamed. Who writes holds a lock on that file, so the next
-//! writer of the same name tells what a killed one left behind, and removes it. The system lets go of a lock when its
-//! process ends, however that ends.
+//! A file is written beside its name, as `.NAME.PID-N.tmp`, and renamed. Who writes holds a lock on that file, so the
+//! next writer of the same name tells what a killed one left behind, and removes it. The system lets go of a lock when
+//! its process ends, however that ends.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -39,7 +39,8 @@ pub fn kind(meta: &Metadata) -> &'static str {
     }
 }
 
-/// The file that is written under a name: links are followed, also one whose file is not there yet. The path is canonical.
+/// The file that is written under a name: links are followed, also one whose file is not there yet. The path is
+/// canonical.
 ///
 /// # Errors
 /// A folder that is not there, a path that names no file, links in a circle.
@@ -65,7 +66,9 @@ pub fn target(path: &Path) -> io::Result<PathBuf> {
 /// It is.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
-        Ok(meta) if meta.permissions().readonly() => Err(io::Error::new(ErrorKind::PermissionDenied, "the file is read-only")),
+        Ok(meta) if meta.permissions().readonly() => {
+            Err(io::Error::new(ErrorKind::PermissionDenied, "the file is read-only"))
+        }
         _ => Ok(()),
     }
 }
@@ -88,8 +91,8 @@ fn beside(target: &Path, end: &str) -> io::Result<PathBuf> {
     Ok(target.with_file_name(name))
 }
 
-/// Puts a new file in the place of `target`, whole or not at all, and removes what killed writers of it left behind. A link is
-/// replaced, not followed: [`target`] says where it leads.
+/// Puts a new file in the place of `target`, whole or not at all, and removes what killed writers of it left behind. A
+/// link is replaced, not followed: [`target`] says where it leads.
 ///
 /// # Errors
 /// What `write` or the operating system refuses, a file that is read-only. Then the old file is as it was.
@@ -122,8 +125,8 @@ fn unfinished(target: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Removes the unfinished files of writers that are no more: nobody holds their lock, and no other process has their number.
-/// What cannot be removed stays.
+/// Removes the unfinished files of writers that are no more: nobody holds their lock, and no other process has their
+/// number. What cannot be removed stays.
 fn sweep(target: &Path) -> io::Result<()> {
     let name = name_of(target)?.as_encoded_bytes();
     let Ok(entries) = fs::read_dir(folder_of(target)) else { return Ok(()) };
@@ -170,7 +173,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|open| identity(&open) == identity(&named))
 }
 
-/// The turn to change a file, which one writer has at a time: a lock on `.NAME.lock` beside it, of all processes and threads.
+/// The turn to change a file, which one writer has at a time: a lock on `.NAME.lock` beside it, of all processes and
+/// threads.
 pub(crate) struct Turn {
     path: PathBuf,
     /// Holds the lock.
@@ -194,7 +198,9 @@ impl Turn {
                 // The one before has removed it.
                 Ok(()) => continue,
                 // A system without locks: nothing is lost but the turn.
-                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => return Ok(Turn { path, _file: file }),
+                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+                    return Ok(Turn { path, _file: file });
+                }
                 Err(TryLockError::Error(error)) => return Err(error),
                 Err(TryLockError::WouldBlock) if begin.elapsed() < patience => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => {
@@ -208,7 +214,8 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // Who waits for this lock sees that its file is gone, and makes another. Elsewhere than on Unix that cannot be seen.
+        // Who waits for this lock sees that its file is gone, and makes another. Elsewhere than on Unix that cannot be
+        // seen.
         if cfg!(unix) {
             let _ = fs::remove_file(&self.path);
         }
@@ -235,7 +242,8 @@ mod tests {
         }
 
         fn names(&self) -> Vec<String> {
-            let mut names: Vec<_> = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            let mut names: Vec<_> =
+                fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
             names.sort();
             names
         }
@@ -379,7 +387,9 @@ mod tests {
         symlink("nothing", folder.at("dangling")).unwrap();
         symlink("dangling", folder.at("twice")).unwrap();
         symlink("circle", folder.at("circle")).unwrap();
-        for (name, leads) in [("link", "file"), ("./file", "file"), ("dangling", "nothing"), ("twice", "nothing"), ("new", "new")] {
+        for (name, leads) in
+            [("link", "file"), ("./file", "file"), ("dangling", "nothing"), ("twice", "nothing"), ("new", "new")]
+        {
             assert_eq!(target(&folder.at(name)).unwrap(), folder.at(leads), "{name}");
         }
         assert!(target(&folder.at("circle")).is_err());

@@ -1,8 +1,9 @@
 //! Convolution, cross-correlation and local correlation coefficients of 1D, 2D and 3D images with templates.
 //!
-//! Plan once, execute often: a [`Spec`] says what is computed, a [`Planner`] chooses how (direct, Fourier or separable, in
-//! tiles of which size), a [`Plan`] holds the choice, and a [`Matcher`] is a plan with its templates bound, to run on any
-//! number of images. For a single result there are [`convolve()`], [`correlate()`], [`lcc()`] and [`match_template()`].
+//! Plan once, execute often: a [`Spec`] says what is computed, a [`Planner`] chooses how (direct, Fourier or separable,
+//! in tiles of which size), a [`Plan`] holds the choice, and a [`Matcher`] is a plan with its templates bound, to run
+//! on any number of images. For a single result there are [`convolve()`], [`correlate()`], [`lcc()`] and
+//! [`match_template()`].
 //!
 //! ```
 //! use flcc_runtime::{AnyView, Pixels, Planner, Spec, find_peaks, PeakOptions};
@@ -20,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Every coefficient is within 1e-5 of the exact value (1e-11 for f64 results); integers can be exact. How that is kept is
-//! told in docs/numerics.md.
+//! Every coefficient is within 1e-5 of the exact value (1e-11 for f64 results); integers can be exact. How that is kept
+//! is told in docs/numerics.md.
 
 pub mod convert;
 pub mod cpu;

@@ -1,7 +1,7 @@
 //! Where a plan will run: instruction sets, cores, caches and devices, detected once or described in a test.
 //!
-//! A `Machine` is looked at while planning and never while executing. It opens no device and loads no library: what knows
-//! CUDA fills in [`Machine::with_devices`] or says why there are none.
+//! A `Machine` is looked at while planning and never while executing. It opens no device and loads no library: what
+//! knows CUDA fills in [`Machine::with_devices`] or says why there are none.
 
 use std::fmt;
 use std::fs;
@@ -10,11 +10,12 @@ use flcc_core::error::SpecError;
 
 use crate::cpu::isa::{ISAS, Isa, IsaSet};
 
-/// The environment variable that leaves out the instruction sets above the one it names: `amx`, `avx512vnni`, `avx512`, `avx2` or `portable`.
+/// The environment variable that leaves out the instruction sets above the one it names: `amx`, `avx512vnni`, `avx512`,
+/// `avx2` or `portable`.
 ///
-/// Where `amx` may be used and the processor has it, Linux is asked to keep the 8 KiB of tile registers for this process
-/// (`arch_prctl(ARCH_REQ_XCOMP_PERM)`), once and for good. From then on it refuses alternate signal stacks that have no room for
-/// them; a sandbox has to let the call pass. `avx512vnni` or less leaves the request out.
+/// Where `amx` may be used and the processor has it, Linux is asked to keep the 8 KiB of tile registers for this
+/// process (`arch_prctl(ARCH_REQ_XCOMP_PERM)`), once and for good. From then on it refuses alternate signal stacks that
+/// have no room for them; a sandbox has to let the call pass. `avx512vnni` or less leaves the request out.
 pub const ISA_VARIABLE: &str = "FLCC_ISA";
 
 /// The machine of a plan.
@@ -40,8 +41,8 @@ pub struct Caches {
     pub l3: usize,
 }
 
-/// What is assumed of a level that the operating system does not tell: the smallest that current 64-bit cores have, so that
-/// a tile chosen by it fits everywhere.
+/// What is assumed of a level that the operating system does not tell: the smallest that current 64-bit cores have, so
+/// that a tile chosen by it fits everywhere.
 impl Default for Caches {
     fn default() -> Caches {
         Caches { l1d: 32 << 10, l2: 256 << 10, l3: 4 << 20 }
@@ -67,8 +68,9 @@ impl Machine {
     /// The machine this runs on, without devices.
     ///
     /// Cores are those the process may use (affinity and cgroup quota included). Caches and model come from `/sys` and
-    /// `/proc` where these exist, else they are [`Caches::default`] and the architecture's name. [`ISA_VARIABLE`] leaves
-    /// out instruction sets; empty is as if it were not set, and one that the processor lacks leaves the lesser ones.
+    /// `/proc` where these exist, else they are [`Caches::default`] and the architecture's name. [`ISA_VARIABLE`]
+    /// leaves out instruction sets; empty is as if it were not set, and one that the processor lacks leaves the lesser
+    /// ones.
     ///
     /// # Errors
     /// [`ISA_VARIABLE`] holds something that is no instruction set.
@@ -84,8 +86,8 @@ impl Machine {
         Ok(machine)
     }
 
-    /// A machine that has these instruction sets (and the portable one) and so many cores, default caches, no devices and
-    /// this architecture's name for a model. For tests and for planning from afar.
+    /// A machine that has these instruction sets (and the portable one) and so many cores, default caches, no devices
+    /// and this architecture's name for a model. For tests and for planning from afar.
     pub fn described(isas: &[Isa], cores: usize) -> Machine {
         Machine {
             isas: IsaSet::of(isas),
@@ -94,7 +96,12 @@ impl Machine {
             cores: cores.max(1),
             caches: Caches::default(),
             devices: vec![],
-            cuda: if cfg!(feature = "cuda") { "GPUs were not looked for" } else { "CUDA is not in this build (feature cuda)" }.to_string(),
+            cuda: if cfg!(feature = "cuda") {
+                "GPUs were not looked for"
+            } else {
+                "CUDA is not in this build (feature cuda)"
+            }
+            .to_string(),
         }
     }
 
@@ -148,12 +155,13 @@ impl Machine {
         &self.cuda
     }
 
-    /// What timings hold for, as one word without spaces: architecture, model, instruction sets, cores, devices and FLCC's
-    /// version. Equal machines have equal fingerprints, today and after a restart.
+    /// What timings hold for, as one word without spaces: architecture, model, instruction sets, cores, devices and
+    /// FLCC's version. Equal machines have equal fingerprints, today and after a restart.
     ///
     /// `x86_64/intel-xeon-processor-2-50ghz/avx512+avx2+portable/2cores/flcc-0.1.0`
     pub fn fingerprint(&self) -> String {
-        let mut parts = vec![slug(&self.arch, '_'), slug(&self.model, '-'), names(&self.isas, "+"), format!("{}cores", self.cores)];
+        let mut parts =
+            vec![slug(&self.arch, '_'), slug(&self.model, '-'), names(&self.isas, "+"), format!("{}cores", self.cores)];
         parts.extend(self.devices.iter().map(|device| format!("{}-{}", slug(&device.name, '-'), device.target())));
         parts.push(concat!("flcc-", env!("CARGO_PKG_VERSION")).to_string());
         parts.join("/")
@@ -177,7 +185,12 @@ impl fmt::Display for Machine {
         write!(f, "cuda: {}", self.cuda)?;
         for device in &self.devices {
             let Device { index, name, multiprocessors, memory, .. } = device;
-            write!(f, "\ncuda {index}: {name}, {}, {multiprocessors} multiprocessors, {}", device.target(), bytes(*memory))?;
+            write!(
+                f,
+                "\ncuda {index}: {name}, {}, {multiprocessors} multiprocessors, {}",
+                device.target(),
+                bytes(*memory)
+            )?;
         }
         Ok(())
     }
@@ -190,7 +203,8 @@ fn allowed(variable: Option<&str>) -> Result<IsaSet, SpecError> {
         None | Some("") => Ok(all),
         Some(name) => {
             let known = || ISAS.map(Isa::name).join(", ");
-            Ok(all.restrict(name.parse().map_err(|_| SpecError::new(ISA_VARIABLE, format!("one of {}", known()), name))?))
+            Ok(all
+                .restrict(name.parse().map_err(|_| SpecError::new(ISA_VARIABLE, format!("one of {}", known()), name))?))
         }
     }
 }
@@ -200,7 +214,9 @@ fn caches(read: impl Fn(&str) -> Option<String>) -> Caches {
     let mut caches = Caches::default();
     for index in 0..8 {
         let entry = |name: &str| read(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));
-        let (Some(level), Some(kind), Some(size)) = (entry("level"), entry("type"), entry("size").and_then(|size| size_of(&size))) else {
+        let (Some(level), Some(kind), Some(size)) =
+            (entry("level"), entry("type"), entry("size").and_then(|size| size_of(&size)))
+        else {
             continue;
         };
         match (level.trim(), kind.trim()) {
@@ -262,7 +278,8 @@ mod tests {
     use super::*;
 
     fn xeon() -> Machine {
-        let machine = Machine::described(&[Isa::Avx512, Isa::Avx2], 2).with_model("Intel(R) Xeon(R) Processor @ 2.50GHz");
+        let machine =
+            Machine::described(&[Isa::Avx512, Isa::Avx2], 2).with_model("Intel(R) Xeon(R) Processor @ 2.50GHz");
         Machine { arch: "x86_64".into(), ..machine.with_caches(Caches { l1d: 32 << 10, l2: 1 << 20, l3: 36608 << 10 }) }
     }
 
@@ -282,7 +299,10 @@ mod tests {
     #[test]
     fn a_fingerprint_is_one_word() {
         let version = env!("CARGO_PKG_VERSION");
-        assert_eq!(xeon().fingerprint(), format!("x86_64/intel-xeon-processor-2-50ghz/avx512+avx2+portable/2cores/flcc-{version}"));
+        assert_eq!(
+            xeon().fingerprint(),
+            format!("x86_64/intel-xeon-processor-2-50ghz/avx512+avx2+portable/2cores/flcc-{version}")
+        );
         assert_eq!(
             xeon().with_isa(Isa::Avx2).with_devices(vec![h200()], "12.9").fingerprint(),
             format!("x86_64/intel-xeon-processor-2-50ghz/avx2+portable/2cores/nvidia-h200-sm_90/flcc-{version}")
@@ -318,7 +338,8 @@ cuda: ";
         assert_eq!(error.to_string(), "FLCC_ISA: expected one of amx, avx512vnni, avx512, avx2, portable, got sse9");
     }
 
-    /// One that the processor lacks leaves the lesser ones, and nothing is asked about what is left out: of AMX that would be a request.
+    /// One that the processor lacks leaves the lesser ones, and nothing is asked about what is left out: of AMX that
+    /// would be a request.
     #[test]
     fn what_the_variable_leaves_out_is_not_asked_for() {
         let asked = RefCell::new(vec![]);
@@ -346,7 +367,8 @@ cuda: ";
             ("index3/type", "Unified\n"),
             ("index3/size", "lots\n"),
         ];
-        let read = |path: &str| files.iter().find(|(name, _)| path.ends_with(name)).map(|(_, text)| (*text).to_string());
+        let read =
+            |path: &str| files.iter().find(|(name, _)| path.ends_with(name)).map(|(_, text)| (*text).to_string());
         assert_eq!(caches(read), Caches { l1d: 48 << 10, l2: 2 << 20, ..Caches::default() });
         assert_eq!(caches(|_| None), Caches::default());
         for wrong in ["", "K", "-1K", "99999999999999999999", "18446744073709551615G", "0K", "12 K", "ß"] {
@@ -357,7 +379,10 @@ cuda: ";
     #[test]
     fn models_as_linux_tells_them() {
         let read = |text: &'static str| move |_: &str| Some(text.to_string());
-        assert_eq!(model(read("processor\t: 0\nmodel name\t: AMD  EPYC 9654\nmodel name\t: other")), Some("AMD EPYC 9654".into()));
+        assert_eq!(
+            model(read("processor\t: 0\nmodel name\t: AMD  EPYC 9654\nmodel name\t: other")),
+            Some("AMD EPYC 9654".into())
+        );
         assert_eq!(model(read("processor : 0\nmodel name :  \n")), None);
         assert_eq!(model(|_| None), None);
     }

@@ -41,17 +41,31 @@ struct Inner {
 }
 
 /// Checks templates and mask against a spec.
-pub(crate) fn check(spec: &Spec, templates: &[AnyView<'_>], mask: Option<&AnyView<'_>>) -> Result<(Vec<Checked>, Weights), SpecError> {
+pub(crate) fn check(
+    spec: &Spec,
+    templates: &[AnyView<'_>],
+    mask: Option<&AnyView<'_>>,
+) -> Result<(Vec<Checked>, Weights), SpecError> {
     if templates.len() != spec.templates() {
-        return Err(SpecError::of(Kind::DimsMismatch, "templates", format!("{} templates", spec.templates()), templates.len()));
+        return Err(SpecError::of(
+            Kind::DimsMismatch,
+            "templates",
+            format!("{} templates", spec.templates()),
+            templates.len(),
+        ));
     }
     let weights = bind::check_mask(spec, mask)?;
-    let checked = templates.iter().map(|template| bind::check_template(spec, template, &weights)).collect::<Result<_, _>>()?;
+    let checked =
+        templates.iter().map(|template| bind::check_template(spec, template, &weights)).collect::<Result<_, _>>()?;
     Ok((checked, weights))
 }
 
 impl Matcher {
-    pub(crate) fn new(plan: &Plan, templates: &[AnyView<'_>], mask: Option<&AnyView<'_>>) -> Result<Matcher, ExecError> {
+    pub(crate) fn new(
+        plan: &Plan,
+        templates: &[AnyView<'_>],
+        mask: Option<&AnyView<'_>>,
+    ) -> Result<Matcher, ExecError> {
         let spec = plan.spec();
         let (checked, weights) = check(spec, templates, mask)?;
         let mut choice = plan.primary();
@@ -68,7 +82,9 @@ impl Matcher {
                     choice = runner_up;
                 }
                 None => {
-                    note = format!("the templates' separable rank is above {limit}, up to which the separable method would be faster\n")
+                    note = format!(
+                        "the templates' separable rank is above {limit}, up to which the separable method would be faster\n"
+                    )
                 }
             }
         }
@@ -77,7 +93,8 @@ impl Matcher {
             Err(failure @ ExecError::Device { .. }) if plan.planner().falls_back() => Err(failure),
             bound => Ok(bound?),
         };
-        let copy = |view: &AnyView<'_>| each_type!(AnyView, view, view => flcc_core::dtype::Pixel::pixels(view.to_vec()));
+        let copy =
+            |view: &AnyView<'_>| each_type!(AnyView, view, view => flcc_core::dtype::Pixel::pixels(view.to_vec()));
         Ok(Matcher(Arc::new(Inner {
             plan: plan.clone(),
             kernel: choice.kernel(),
@@ -140,7 +157,11 @@ impl Matcher {
     ///
     /// # Errors
     /// Images that are not the spec's, or cancelled.
-    pub fn execute_with(&self, images: &[AnyView<'_>], control: &Control<'_>) -> Result<(Vec<ScoreMap>, Statistics), ExecError> {
+    pub fn execute_with(
+        &self,
+        images: &[AnyView<'_>],
+        control: &Control<'_>,
+    ) -> Result<(Vec<ScoreMap>, Statistics), ExecError> {
         let spec = self.0.plan.spec();
         self.check_images(images)?;
         let mut maps: Vec<ScoreMap> =
@@ -152,7 +173,8 @@ impl Matcher {
         Ok((maps, statistics?))
     }
 
-    /// As [`Matcher::execute_with`], with a result or an error for each image: a device that fails takes only what it had with it.
+    /// As [`Matcher::execute_with`], with a result or an error for each image: a device that fails takes only what it
+    /// had with it.
     pub(crate) fn execute_each(
         &self,
         images: &[AnyView<'_>],
@@ -170,7 +192,9 @@ impl Matcher {
         let mut results: Vec<_> = images.iter().map(|_| Ok(maps.by_ref().take(spec.templates()).collect())).collect();
         if let Err(unfinished) = run {
             match unfinished.error {
-                ExecError::Device { .. } => unfinished.undone.iter().for_each(|&image| results[image] = Err(unfinished.error.clone())),
+                ExecError::Device { .. } => {
+                    unfinished.undone.iter().for_each(|&image| results[image] = Err(unfinished.error.clone()))
+                }
                 error => results.fill_with(|| Err(error.clone())),
             }
         }
@@ -250,10 +274,13 @@ impl Matcher {
         let mut statistics = unfinished.statistics;
         for &image in &unfinished.undone {
             let outs = &mut outs[image * templates..(image + 1) * templates];
-            let progress = |now: usize, _: usize| control.progress.iter().for_each(|progress| progress(done + now, total));
+            let progress =
+                |now: usize, _: usize| control.progress.iter().for_each(|progress| progress(done + now, total));
             let control = Control { progress: Some(&progress), ..*control };
             match matcher.execute_into(&images[image..=image], outs, &mut scratch, &control) {
-                Err(ExecError::Cancelled { done: now, .. }) => return Err(ExecError::Cancelled { done: done + now, total }),
+                Err(ExecError::Cancelled { done: now, .. }) => {
+                    return Err(ExecError::Cancelled { done: done + now, total });
+                }
                 counts => statistics.add(counts?),
             }
             done += tiles;
@@ -276,7 +303,8 @@ impl Matcher {
     /// As [`Matcher::execute_into`], of images that already lie on a device of the plan: they are not copied.
     ///
     /// # Errors
-    /// As there, a plan for the CPU, or an image on another device. The CPU takes nothing over: it does not see such images.
+    /// As there, a plan for the CPU, or an image on another device. The CPU takes nothing over: it does not see such
+    /// images.
     #[cfg(feature = "cuda")]
     pub fn execute_resident(
         &self,
@@ -287,7 +315,10 @@ impl Matcher {
         let spec = self.0.plan.spec();
         for image in images {
             let layout = image.layout();
-            if layout.shape() != spec.image() || image.dtype() != spec.image_type() || layout.channels() != spec.channels() {
+            if layout.shape() != spec.image()
+                || image.dtype() != spec.image_type()
+                || layout.channels() != spec.channels()
+            {
                 let describe = |dtype, shape, channels| format!("{dtype} {shape} with {channels} channels");
                 let expected = describe(spec.image_type(), spec.image(), spec.channels());
                 let got = describe(image.dtype(), layout.shape(), layout.channels());
@@ -308,13 +339,19 @@ impl Matcher {
         for out in outs {
             if out.shape() != spec.out_shape() || out.dtype() != spec.out_type() {
                 let expected = format!("{} {}", spec.out_type(), spec.out_shape());
-                return Err(SpecError::of(Kind::DimsMismatch, "outs", expected, format!("{} {}", out.dtype(), out.shape())));
+                return Err(SpecError::of(
+                    Kind::DimsMismatch,
+                    "outs",
+                    expected,
+                    format!("{} {}", out.dtype(), out.shape()),
+                ));
             }
         }
         Ok(())
     }
 
-    /// A stream of images that come one after another: of the plan's size, or of other sizes, which are planned once each.
+    /// A stream of images that come one after another: of the plan's size, or of other sizes, which are planned once
+    /// each.
     pub fn stream(&self) -> Stream {
         Stream::new(self.clone())
     }
@@ -324,7 +361,9 @@ impl Matcher {
         if spec.images() != 0 && images.len() != spec.images() {
             return Err(SpecError::of(Kind::DimsMismatch, "images", format!("{} images", spec.images()), images.len()));
         }
-        images.iter().try_for_each(|image| bind::check_view("image", image, spec.image(), spec.image_type(), spec.channels()))
+        images
+            .iter()
+            .try_for_each(|image| bind::check_view("image", image, spec.image(), spec.image_type(), spec.channels()))
     }
 
     /// The same templates for images of another shape.
@@ -426,7 +465,12 @@ mod tests {
     }
 
     /// A matcher on a device that fails, and how often it did.
-    fn failing(spec: &Spec, planner: &Planner, templates: &[AnyView<'_>], binds: bool) -> (Result<Matcher, ExecError>, Arc<AtomicUsize>) {
+    fn failing(
+        spec: &Spec,
+        planner: &Planner,
+        templates: &[AnyView<'_>],
+        binds: bool,
+    ) -> (Result<Matcher, ExecError>, Arc<AtomicUsize>) {
         let offer = SOLVERS[0].offers(spec, planner.machine()).unwrap().remove(0);
         let runs = Arc::new(AtomicUsize::new(0));
         let direct = offer.recipe.build(spec, None).unwrap();
@@ -436,18 +480,22 @@ mod tests {
     }
 
     fn pixels(count: usize, seed: u32) -> Pixels {
-        Pixels::U8((0..count as u32).map(|index| (index.wrapping_add(seed).wrapping_mul(2_654_435_761) >> 23) as u8).collect())
+        Pixels::U8(
+            (0..count as u32).map(|index| (index.wrapping_add(seed).wrapping_mul(2_654_435_761) >> 23) as u8).collect(),
+        )
     }
 
     #[test]
     fn the_cpu_takes_over_what_a_device_leaves_undone() {
         let spec: Spec = "zncc:u8:0@20x30*2@5x6:valid,acc=exact".parse().unwrap();
-        let (templates, images) = ([1, 2].map(|seed| pixels(30, seed)), [3, 4, 5, 6, 7, 8, 9].map(|seed| pixels(600, seed)));
+        let (templates, images) =
+            ([1, 2].map(|seed| pixels(30, seed)), [3, 4, 5, 6, 7, 8, 9].map(|seed| pixels(600, seed)));
         let templates = templates.each_ref().map(|template| AnyView::dense(template, spec.template(), 1).unwrap());
         let images = images.each_ref().map(|image| AnyView::dense(image, spec.image(), 1).unwrap());
         let planner = Planner::with_machine(Machine::detect().unwrap()).threads(2);
         let expected = planner.plan(&spec).unwrap().execute(&images, &templates, None).unwrap();
-        let same = |maps: &[ScoreMap]| maps.len() == 14 && maps.iter().zip(&expected).all(|(a, b)| a.data() == b.data());
+        let same =
+            |maps: &[ScoreMap]| maps.len() == 14 && maps.iter().zip(&expected).all(|(a, b)| a.data() == b.data());
 
         // By itself a failure is the run's error.
         let (matcher, runs) = failing(&spec, &planner, &templates, true);
@@ -496,7 +544,8 @@ mod tests {
     fn who_takes_over_can_be_cancelled() {
         let spec: Spec = "zncc:u8:0@20x30*5x6:valid".parse().unwrap();
         let (template, image) = (pixels(30, 1), pixels(600, 2));
-        let (template, image) = (AnyView::dense(&template, spec.template(), 1).unwrap(), AnyView::dense(&image, spec.image(), 1).unwrap());
+        let (template, image) =
+            (AnyView::dense(&template, spec.template(), 1).unwrap(), AnyView::dense(&image, spec.image(), 1).unwrap());
         let planner = Planner::with_machine(Machine::detect().unwrap()).threads(1).fall_back(true);
         let matcher = failing(&spec, &planner, &[template], false).0.unwrap();
         let token = crate::exec::CancelToken::new();

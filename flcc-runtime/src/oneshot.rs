@@ -1,13 +1,14 @@
 //! One call for one result: each function plans, binds and executes. For more than one image, make a plan.
 //!
-//! Shapes: image and template have the same number of axes, 1 to 3, slowest first, and the same number of channels, over
-//! which every sum goes. On an axis of `X` image and `T` template samples the result has `X + T - 1` values in mode full, `X` in
-//! same and `X - T + 1` in valid. `P_b[k]` is sample `b + k` of the image, extended without end by the boundary rule; the
-//! panel origin `b` of output `i` is `i - (T - 1)`, `i - floor(T / 2)` and `i` in these modes.
+//! Shapes: image and template have the same number of axes, 1 to 3, slowest first, and the same number of channels,
+//! over which every sum goes. On an axis of `X` image and `T` template samples the result has `X + T - 1` values in
+//! mode full, `X` in same and `X - T + 1` in valid. `P_b[k]` is sample `b + k` of the image, extended without end by
+//! the boundary rule; the panel origin `b` of output `i` is `i - (T - 1)`, `i - floor(T / 2)` and `i` in these modes.
 //!
-//! Type of the result: f64 if image or template is f64, else f32. Image and template may differ in type; both count as the
-//! smallest of u8, u16, f32 and f64 that holds them exactly. Every function computes on all cores, at accuracy promised.
-//! For another type or accuracy, for fewer threads, for a region, for several images or templates: [`Spec`] and [`Planner`].
+//! Type of the result: f64 if image or template is f64, else f32. Image and template may differ in type; both count as
+//! the smallest of u8, u16, f32 and f64 that holds them exactly. Every function computes on all cores, at accuracy
+//! promised. For another type or accuracy, for fewer threads, for a region, for several images or templates: [`Spec`]
+//! and [`Planner`].
 
 use flcc_core::boundary::Boundary;
 use flcc_core::error::ExecError;
@@ -24,10 +25,10 @@ use crate::planner::Planner;
 /// `y_b = sum_k P_b[k] t[T-1-k]`, the convolution of an image with a template. The template is flipped: scipy's
 /// `signal.convolve(image, template, mode)`.
 ///
-/// Unit: that of the image times that of the template. Error, `u` the unit roundoff of the result's type: of 8- and 16-bit
-/// pixels every sum below `2^53` is the exact integer, rounded once to the result; of floats at most
-/// `(16 + sqrt(n)) u max|P| |t|`, with `n` samples in the template and norms over a panel. NaN and infinities of the image
-/// reach exactly the panels that touch them; one in the template reaches every output.
+/// Unit: that of the image times that of the template. Error, `u` the unit roundoff of the result's type: of 8- and
+/// 16-bit pixels every sum below `2^53` is the exact integer, rounded once to the result; of floats at most
+/// `(16 + sqrt(n)) u max|P| |t|`, with `n` samples in the template and norms over a panel. NaN and infinities of the
+/// image reach exactly the panels that touch them; one in the template reaches every output.
 ///
 /// ```
 /// use flcc_runtime::{Boundary, Mode, Shape, View, convolve};
@@ -40,10 +41,15 @@ use crate::planner::Planner;
 /// ```
 ///
 /// # Errors
-/// [`ExecError::Spec`] with a [`Kind`](flcc_core::error::Kind) and the argument: an array without samples (`EmptyInput`), other
-/// axes or channels (`DimsMismatch`), mode valid and a template that is longer than the image (`TemplateLargerThanImage`), a
-/// boundary constant that is not finite (`Invalid`).
-pub fn convolve(image: &AnyView<'_>, template: &AnyView<'_>, mode: Mode, boundary: Boundary) -> Result<ScoreMap, ExecError> {
+/// [`ExecError::Spec`] with a [`Kind`](flcc_core::error::Kind) and the argument: an array without samples
+/// (`EmptyInput`), other axes or channels (`DimsMismatch`), mode valid and a template that is longer than the image
+/// (`TemplateLargerThanImage`), a boundary constant that is not finite (`Invalid`).
+pub fn convolve(
+    image: &AnyView<'_>,
+    template: &AnyView<'_>,
+    mode: Mode,
+    boundary: Boundary,
+) -> Result<ScoreMap, ExecError> {
     compute(Op::Convolve, image, template, None, mode, boundary)
 }
 
@@ -54,15 +60,20 @@ pub fn convolve(image: &AnyView<'_>, template: &AnyView<'_>, mode: Mode, boundar
 ///
 /// # Errors
 /// As [`convolve`].
-pub fn correlate(image: &AnyView<'_>, template: &AnyView<'_>, mode: Mode, boundary: Boundary) -> Result<ScoreMap, ExecError> {
+pub fn correlate(
+    image: &AnyView<'_>,
+    template: &AnyView<'_>,
+    mode: Mode,
+    boundary: Boundary,
+) -> Result<ScoreMap, ExecError> {
     compute(Op::Correlate, image, template, None, mode, boundary)
 }
 
-/// The score of every place of the image where the whole template lies inside it (mode valid): output position `b` is the
-/// template's first sample. OpenCV's `matchTemplate`, and skimage's `match_template(image, template)` for zncc.
+/// The score of every place of the image where the whole template lies inside it (mode valid): output position `b` is
+/// the template's first sample. OpenCV's `matchTemplate`, and skimage's `match_template(image, template)` for zncc.
 ///
-/// With weights `w >= 0` from the mask (1 without one; of the template's shape, 0 and 1 or any weights), all sums over the
-/// template:
+/// With weights `w >= 0` from the mask (1 without one; of the template's shape, 0 and 1 or any weights), all sums over
+/// the template:
 ///
 /// | measure | score | range, unit | best | degenerate panel |
 /// |---|---|---|---|---|
@@ -73,10 +84,10 @@ pub fn correlate(image: &AnyView<'_>, template: &AnyView<'_>, mode: Mode, bounda
 /// | nssd | `min(1, ssd / sqrt(sum w P^2 sum w t^2))` | `[0, 1]` | smallest | zero: 1 |
 /// | sad | `sum w abs(P - t)` | a sample | smallest | |
 ///
-/// Error: cc and ssd of 8- and 16-bit pixels (masks of 0 and 1) are exact integers, rounded once; ncc, zncc and nssd are
-/// within 1e-5 (f32 results) or 1e-11 (f64) of the exact value for every finite image; otherwise as for [`convolve`], with
-/// `(max|P| + |t|)^2` for ssd and `sqrt(n) (max|P| + |t|)` for sad in place of `max|P| |t|`. A panel that holds NaN or an
-/// infinity under a positive weight is NaN for normalised measures and not finite for the others.
+/// Error: cc and ssd of 8- and 16-bit pixels (masks of 0 and 1) are exact integers, rounded once; ncc, zncc and nssd
+/// are within 1e-5 (f32 results) or 1e-11 (f64) of the exact value for every finite image; otherwise as for
+/// [`convolve`], with `(max|P| + |t|)^2` for ssd and `sqrt(n) (max|P| + |t|)` for sad in place of `max|P| |t|`. A panel
+/// that holds NaN or an infinity under a positive weight is NaN for normalised measures and not finite for the others.
 ///
 /// Another mode or boundary, or a plan to keep: [`Planner::plan`] of a [`Spec`] (`with_mask`, `with_boundary`), then
 /// [`Plan::execute`](crate::plan::Plan::execute).
@@ -94,9 +105,9 @@ pub fn correlate(image: &AnyView<'_>, template: &AnyView<'_>, mode: Mode, bounda
 /// ```
 ///
 /// # Errors
-/// As [`convolve`]; a constant template for zncc (`ConstantTemplate`), a zero one for ncc and nssd (`ZeroTemplate`), one
-/// that is not finite (`NonfiniteTemplate`); a mask of another shape (`MaskShape`), with weights that are negative or not
-/// finite, or with none that is positive (`MaskInvalid`).
+/// As [`convolve`]; a constant template for zncc (`ConstantTemplate`), a zero one for ncc and nssd (`ZeroTemplate`),
+/// one that is not finite (`NonfiniteTemplate`); a mask of another shape (`MaskShape`), with weights that are negative
+/// or not finite, or with none that is positive (`MaskInvalid`).
 pub fn match_template(
     image: &AnyView<'_>,
     template: &AnyView<'_>,
@@ -108,9 +119,9 @@ pub fn match_template(
 
 /// The local correlation coefficients of an image and a template: zncc over any extent and boundary.
 ///
-/// `r_b = sum (P - mean P)(t - mean t) / sqrt(sum (P - mean P)^2 sum (t - mean t)^2)`, unitless, in `[-1, 1]`; exactly 0 where a
-/// panel, extended samples included, is constant. It does not change with the scale or the offset of image or template.
-/// Error and NaN are those of [`match_template`]. Source: Lewis, "Fast Normalized Cross-Correlation", 1995.
+/// `r_b = sum (P - mean P)(t - mean t) / sqrt(sum (P - mean P)^2 sum (t - mean t)^2)`, unitless, in `[-1, 1]`; exactly
+/// 0 where a panel, extended samples included, is constant. It does not change with the scale or the offset of image or
+/// template. Error and NaN are those of [`match_template`]. Source: Lewis, "Fast Normalized Cross-Correlation", 1995.
 ///
 /// # Errors
 /// As [`match_template`].

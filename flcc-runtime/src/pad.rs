@@ -1,7 +1,7 @@
 //! Where a boundary meets memory: the samples under a tile, gathered from an image into a dense padded buffer.
 //!
-//! Everything behind this file sees valid problems only. A gathered sample is `(sample - offset) * scale`: the offset is
-//! one sample of the tile (the median of a few), so that large means do not cost accuracy; the scale is 1 unless the
+//! Everything behind this file sees valid problems only. A gathered sample is `(sample - offset) * scale`: the offset
+//! is one sample of the tile (the median of a few), so that large means do not cost accuracy; the scale is 1 unless the
 //! tile's magnitudes are extraordinary. Samples that are NaN or infinite are replaced by 0 and marked.
 
 use flcc_core::boundary::Boundary;
@@ -66,8 +66,8 @@ pub struct Gathered {
 
 /// The offset of a tile: the median of up to 27 of its samples, 0 where none is finite.
 ///
-/// A sample, so that it and differences from it are exact in the image's own type; a median, so that one huge sample does
-/// not move it. It depends on the tile alone, never on threads or on the region asked for.
+/// A sample, so that it and differences from it are exact in the image's own type; a median, so that one huge sample
+/// does not move it. It depends on the tile alone, never on threads or on the region asked for.
 pub fn offset(image: &AnyView<'_>, boundary: Boundary, samples: Samples) -> f64 {
     let lengths = image.shape().padded();
     let mut values = [0.0; 27];
@@ -76,7 +76,8 @@ pub fn offset(image: &AnyView<'_>, boundary: Boundary, samples: Samples) -> f64 
     // On an axis of one sample three probes would be the same, and leave the median where it is.
     let probes = samples.len.map(|len| if len == 1 { 1 } else { 3 });
     for k in 0..probes.iter().product() {
-        let [z, y, x] = [probe(0, k / (probes[1] * probes[2])), probe(1, k / probes[2] % probes[1]), probe(2, k % probes[2])];
+        let [z, y, x] =
+            [probe(0, k / (probes[1] * probes[2])), probe(1, k / probes[2] % probes[1]), probe(2, k % probes[2])];
         let at = (boundary.fold(z, lengths[0]), boundary.fold(y, lengths[1]), boundary.fold(x, lengths[2]));
         if let (Some(z), Some(y), Some(x)) = at {
             let value = image.at([z, y, x]);
@@ -106,7 +107,8 @@ pub fn gather<T: Real>(
     target: Target<'_, T>,
 ) -> Gathered {
     if let (AnyView::F32(view), None | Some(1.0)) = (image, scale)
-        && let Some(largest) = inside(Source { view, boundary, samples }, offset, &mut *target.out, target.pitch, &target.isas)
+        && let Some(largest) =
+            inside(Source { view, boundary, samples }, offset, &mut *target.out, target.pitch, &target.isas)
         && (ordinary::<f32>(largest) || (scale.is_some() && largest < f32::INFINITY.to_bits()))
     {
         return Gathered { scale: 1.0, marked: false };
@@ -114,8 +116,8 @@ pub fn gather<T: Real>(
     each_type!(AnyView, image, view => typed(Source { view, boundary, samples }, offset, scale, target))
 }
 
-/// Gathers samples that lie inside an image of `f32`, side by side, for tiles of `f32`, in vectors and in one pass; returns the bits of the
-/// largest magnitude. With `None` nothing was done.
+/// Gathers samples that lie inside an image of `f32`, side by side, for tiles of `f32`, in vectors and in one pass;
+/// returns the bits of the largest magnitude. With `None` nothing was done.
 fn inside<T: Real>(source: Source<'_, f32>, offset: f64, out: &mut [T], pitch: Pitch, isas: &IsaSet) -> Option<u32> {
     let out = T::singles_mut(out)?;
     if !source.is_inside() || source.view.layout().row_step() != 1 {
@@ -147,7 +149,12 @@ impl Job for Centre<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> u32 {
-        let Centre { source: Source { view, samples: Samples { begin, len: [depth, height, width] }, .. }, offset, out, pitch } = self;
+        let Centre {
+            source: Source { view, samples: Samples { begin, len: [depth, height, width] }, .. },
+            offset,
+            out,
+            pitch,
+        } = self;
         let at = begin.map(|begin| begin as usize);
         let offsets = s.splat(offset);
         let (mut largest, mut most) = (s.splat(0.0), 0);
@@ -162,7 +169,8 @@ impl Job for Centre<'_> {
                     slack.fill(0.0);
                 }
                 let from = &view.from_position([at[0] + z, at[1] + y, at[2]])[..width];
-                // A row of a tile is too short for memory to foresee the next: a later one is asked for, vector by vector.
+                // A row of a tile is too short for memory to foresee the next: a later one is asked for, vector by
+                // vector.
                 let later = (y + AHEAD).min(height - 1);
                 let later = view.from_position([at[0] + z, at[1] + later, at[2]]).as_ptr();
                 for (number, (to, from)) in S::rows_mut(row).iter_mut().zip(S::rows(from)).enumerate() {
@@ -191,7 +199,8 @@ pub fn exact(image: &AnyView<'_>, boundary: Boundary, samples: Samples, out: &mu
     });
 }
 
-/// Gathers the samples of a tile as signed bytes: each less 128, which is its highest bit turned. What lies past them is 0.
+/// Gathers the samples of a tile as signed bytes: each less 128, which is its highest bit turned. What lies past them
+/// is 0.
 ///
 /// A constant outside the image has to be an integer from 0 to 255.
 pub fn bytes(view: &View<'_, u8>, boundary: Boundary, samples: Samples, out: &mut [i8], pitch: Pitch, isas: &IsaSet) {
@@ -219,7 +228,8 @@ fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f6
     let boundary = source.boundary;
     if scale.is_none_or(|scale| scale == 1.0) {
         let fill = T::of(boundary.value().unwrap_or(0.0) - offset);
-        let mut largest = if source.is_inside() || boundary.value().is_none() { T::Bits::default() } else { fill.magnitude() };
+        let mut largest =
+            if source.is_inside() || boundary.value().is_none() { T::Bits::default() } else { fill.magnitude() };
         isa::vectorized(&target.isas, || {
             let buffer = Buffer { out: &mut *target.out, pitch: target.pitch, fill };
             source.rows(
@@ -233,7 +243,8 @@ fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f6
             );
         });
         // What is nothing but zeros may be of numbers that the tile's type has none for.
-        let told = largest != T::Bits::default() || (size_of::<P>() <= size_of::<T>() && boundary.value().unwrap_or(0.0) == 0.0);
+        let told = largest != T::Bits::default()
+            || (size_of::<P>() <= size_of::<T>() && boundary.value().unwrap_or(0.0) == 0.0);
         if ordinary::<T>(largest) && told || (scale.is_some() && largest < T::INFINITY) {
             return Gathered { scale: 1.0, marked: false };
         }
@@ -242,7 +253,12 @@ fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f6
 }
 
 /// The rare way: samples that are not finite, or whose magnitudes need a scale.
-fn careful<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f64>, target: Target<'_, T>) -> Gathered {
+fn careful<P: Pixel, T: Real>(
+    source: Source<'_, P>,
+    offset: f64,
+    scale: Option<f64>,
+    target: Target<'_, T>,
+) -> Gathered {
     let fill = source.boundary.value().unwrap_or(0.0);
     let Target { out, marks, pitch, .. } = target;
     let mark = |pixel: P| if pixel.to_f64().is_finite() { T::of(0.0) } else { T::of(1.0) };
@@ -293,7 +309,12 @@ impl<P: Pixel> Source<'_, P> {
 
     /// Fills a buffer row by row; `check` sees each row of samples after it is written.
     #[inline(always)]
-    fn rows<T: Copy + Default>(&self, buffer: Buffer<'_, T>, change: impl Fn(P) -> T + Copy, mut check: impl FnMut(&[T])) {
+    fn rows<T: Copy + Default>(
+        &self,
+        buffer: Buffer<'_, T>,
+        change: impl Fn(P) -> T + Copy,
+        mut check: impl FnMut(&[T]),
+    ) {
         let Source { view, boundary, samples } = *self;
         let Buffer { out, pitch, fill } = buffer;
         let zero = T::default();
@@ -317,7 +338,8 @@ impl<P: Pixel> Source<'_, P> {
                         let inside = view.row(source_z, source_y, first, right - left);
                         inside.map_into(&mut row[left..right], change);
                         for x in (0..left).chain(right..width) {
-                            row[x] = fold(2, x).map_or(fill, |source_x| change(view.at([source_z, source_y, source_x])));
+                            row[x] =
+                                fold(2, x).map_or(fill, |source_x| change(view.at([source_z, source_y, source_x])));
                         }
                     }
                     _ => row.fill(fill),
@@ -334,8 +356,14 @@ mod tests {
     use flcc_core::shape::Shape;
     use proptest::prelude::*;
 
-    const RULES: [Boundary; 6] =
-        [Boundary::Zero, Boundary::Constant(7.0), Boundary::Replicate, Boundary::Reflect, Boundary::Mirror, Boundary::Wrap];
+    const RULES: [Boundary; 6] = [
+        Boundary::Zero,
+        Boundary::Constant(7.0),
+        Boundary::Replicate,
+        Boundary::Reflect,
+        Boundary::Mirror,
+        Boundary::Wrap,
+    ];
 
     proptest! {
         #[test]
@@ -375,7 +403,9 @@ mod tests {
     fn samples_inside_an_image_of_f32_are_gathered_at_any_width() {
         let frame = Shape::new(&[9, 90]).unwrap();
         let mut data: Vec<f32> = (0..frame.len()).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
-        for (width, bad) in (1..=70).flat_map(|width| [(width, None), (width, Some(f32::NAN)), (width, Some(f32::INFINITY))]) {
+        for (width, bad) in
+            (1..=70).flat_map(|width| [(width, None), (width, Some(f32::NAN)), (width, Some(f32::INFINITY))])
+        {
             let samples = Samples { begin: [0, 2, 11], len: [1, 5, width] };
             let pitch = Pitch { row: width + 3, plane: (width + 3) * 6, rows: 6, planes: 1 };
             let (mut out, mut marks) = (vec![f32::NAN; pitch.elements()], vec![9.0f32; pitch.elements()]);

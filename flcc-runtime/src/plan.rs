@@ -55,7 +55,12 @@ pub struct Candidate {
 
 impl Candidate {
     pub(crate) fn of(offer: &Offer, outcome: Outcome) -> Candidate {
-        Candidate { kernel: offer.kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) }
+        Candidate {
+            kernel: offer.kernel.to_string(),
+            method: offer.method,
+            outcome,
+            estimate_ns: Some(offer.estimate_ns),
+        }
     }
 
     pub(crate) fn refused(name: &str, method: Method, reason: &str) -> Candidate {
@@ -92,7 +97,13 @@ impl Plan {
         runner_up: Option<(Offer, Box<dyn Execute>, usize)>,
         candidates: Vec<Candidate>,
     ) -> Plan {
-        Plan(Arc::new(Inner { spec, planner, chosen: Chosen::new(chosen), runner_up: runner_up.map(Chosen::new), candidates }))
+        Plan(Arc::new(Inner {
+            spec,
+            planner,
+            chosen: Chosen::new(chosen),
+            runner_up: runner_up.map(Chosen::new),
+            candidates,
+        }))
     }
 
     /// What it computes.
@@ -145,13 +156,15 @@ impl Plan {
         &self.0.planner
     }
 
-    /// Binds templates (and a mask, if the spec has one): their sums and spectra are computed now, and used for every image.
+    /// Binds templates (and a mask, if the spec has one): their sums and spectra are computed now, and used for every
+    /// image.
     ///
     /// With method auto, templates whose separable rank is low enough to be faster by the plan's own estimates take the
     /// separable method.
     ///
     /// # Errors
-    /// Arrays that are not the spec's; `constant_template`, `zero_template`, `nonfinite_template`, `mask_shape`, `mask_invalid`.
+    /// Arrays that are not the spec's; `constant_template`, `zero_template`, `nonfinite_template`, `mask_shape`,
+    /// `mask_invalid`.
     pub fn bind(&self, templates: &[AnyView<'_>], mask: Option<&AnyView<'_>>) -> Result<Matcher, ExecError> {
         Matcher::new(self, templates, mask)
     }

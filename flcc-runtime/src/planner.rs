@@ -133,7 +133,8 @@ impl Planner {
         let mut chosen = Vec::new();
         for number in numbers {
             let device = known.iter().find(|device| device.index == *number).ok_or_else(|| {
-                let expected = if known.is_empty() { machine.cuda().to_string() } else { format!("0 to {}", known.len() - 1) };
+                let expected =
+                    if known.is_empty() { machine.cuda().to_string() } else { format!("0 to {}", known.len() - 1) };
                 SpecError::new("devices", expected, number)
             })?;
             chosen.push(device.clone());
@@ -142,9 +143,9 @@ impl Planner {
         Ok(Planner { machine: Arc::new(machine.with_devices(chosen, about)), ..self })
     }
 
-    /// Whether the CPU computes what GPUs fail at: images that have no results when no device is left, and plans that no device
-    /// takes because of its state. Each failure is told to [`Control::failed`] and in `explain()`. Without it, it is an error. A
-    /// platform that is absent, or does not serve a spec, is a refusal in both cases.
+    /// Whether the CPU computes what GPUs fail at: images that have no results when no device is left, and plans that
+    /// no device takes because of its state. Each failure is told to [`Control::failed`] and in `explain()`. Without
+    /// it, it is an error. A platform that is absent, or does not serve a spec, is a refusal in both cases.
     pub fn fall_back(self, fall_back: bool) -> Planner {
         Planner { fall_back, ..self }
     }
@@ -181,8 +182,8 @@ impl Planner {
     /// A plan for a spec.
     ///
     /// # Errors
-    /// A forced method or platform that does not serve the spec, with its reason; a memory limit that no offer meets, with
-    /// the least that one would.
+    /// A forced method or platform that does not serve the spec, with its reason; a memory limit that no offer meets,
+    /// with the least that one would.
     pub fn plan(&self, spec: &Spec) -> Result<Plan, PlanError> {
         self.search(spec, self, Vec::new())
     }
@@ -220,7 +221,8 @@ impl Planner {
         let mut least: Option<usize> = None;
         let mut failed = false;
         for (name, offer) in eligible {
-            // The best few of a solver stand for the rest, unless memory decides; without measuring the best of all does.
+            // The best few of a solver stand for the rest, unless memory decides; without measuring the best of all
+            // does.
             let kept = taken.entry(name).or_default();
             if *kept >= self.offers_of_a_solver() {
                 continue;
@@ -259,7 +261,9 @@ impl Planner {
                 return self.on_cpu().search(spec, owner, candidates);
             }
             let failure = candidates.iter().rev().find_map(|candidate| match &candidate.outcome {
-                Outcome::Failed(reason) => Some(Refusal::new(&candidate.kernel, format!("it failed while it was timed: {reason}"))),
+                Outcome::Failed(reason) => {
+                    Some(Refusal::new(&candidate.kernel, format!("it failed while it was timed: {reason}")))
+                }
                 _ => None,
             });
             return Err(PlanError::Refused(failure.unwrap_or_else(|| Refusal::new("planner", "no method ran"))));
@@ -277,7 +281,9 @@ impl Planner {
             } else {
                 let reason = "its sums would not be the exact integers that other methods give; it can be forced";
                 // Once a method; what another platform refuses is another matter.
-                let told = |other: &Candidate| other.method == offer.method && matches!(&other.outcome, Outcome::Refused(r) if r == reason);
+                let told = |other: &Candidate| {
+                    other.method == offer.method && matches!(&other.outcome, Outcome::Refused(r) if r == reason)
+                };
                 if !candidates.iter().any(told) {
                     candidates.push(Candidate::of(&offer, Outcome::Refused(reason.into())));
                 }
@@ -286,8 +292,8 @@ impl Planner {
         Ok(Plan::new(spec.clone(), owner.clone(), fitting.swap_remove(chosen), runner_up, candidates))
     }
 
-    /// The plan that uses a kernel by its name, tile included, whatever the others would cost: two regions of one problem
-    /// under one kernel have the same bits where they overlap.
+    /// The plan that uses a kernel by its name, tile included, whatever the others would cost: two regions of one
+    /// problem under one kernel have the same bits where they overlap.
     ///
     /// # Errors
     /// No method offers that kernel for the spec, or the memory limit.
@@ -300,8 +306,12 @@ impl Planner {
             Misfit::Refused(refusal) => PlanError::Refused(refusal),
         })?;
         let outcome = Outcome::Named;
-        let candidates =
-            vec![Candidate { kernel: kernel.to_string(), method: offer.method, outcome, estimate_ns: Some(offer.estimate_ns) }];
+        let candidates = vec![Candidate {
+            kernel: kernel.to_string(),
+            method: offer.method,
+            outcome,
+            estimate_ns: Some(offer.estimate_ns),
+        }];
         Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
     }
 
@@ -311,12 +321,21 @@ impl Planner {
             let wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
             wisdom.lookup(&self.machine.fingerprint(), SOURCE, spec, self.threads).cloned()?
         };
-        let offer = self.offer(spec, entry.kernel()).filter(|offer| offer.eligible == Eligible::ByCost || offer.method == self.method)?;
-        let candidate =
-            |kernel: &KernelKey, outcome| Candidate { kernel: kernel.to_string(), method: offer.method, outcome, estimate_ns: None };
+        let offer = self
+            .offer(spec, entry.kernel())
+            .filter(|offer| offer.eligible == Eligible::ByCost || offer.method == self.method)?;
+        let candidate = |kernel: &KernelKey, outcome| Candidate {
+            kernel: kernel.to_string(),
+            method: offer.method,
+            outcome,
+            estimate_ns: None,
+        };
         let mut candidates = vec![candidate(entry.kernel(), Outcome::Known(entry.median_ns()))];
         candidates.extend(
-            entry.others().iter().map(|(kernel, ns)| Candidate { method: method_of(kernel), ..candidate(kernel, Outcome::Measured(*ns)) }),
+            entry.others().iter().map(|(kernel, ns)| Candidate {
+                method: method_of(kernel),
+                ..candidate(kernel, Outcome::Measured(*ns))
+            }),
         );
         let (execute, workers) = self.fit(spec, &offer).ok()?;
         Some(Plan::new(spec.clone(), owner.clone(), (offer, execute, workers), None, candidates))
@@ -325,7 +344,10 @@ impl Planner {
     /// The offer of a kernel by name, from the solvers that are asked.
     fn offer(&self, spec: &Spec, kernel: &KernelKey) -> Option<Offer> {
         let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
-        asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten().find(|offer| offer.kernel == *kernel)
+        asked
+            .filter_map(|solver| solver.offers(spec, &self.machine).ok())
+            .flatten()
+            .find(|offer| offer.kernel == *kernel)
     }
 
     fn asks(&self, solver: &dyn Solver) -> bool {
@@ -362,8 +384,13 @@ impl Planner {
     /// Threads that share pairs of images and templates, as many as the memory limit allows: each has a template bound.
     pub(crate) fn pair_workers(&self, spec: &Spec, execute: &dyn Execute) -> usize {
         let most = if spec.images() == 0 { self.threads } else { self.threads.min(spec.images()) };
-        let bytes = |workers: usize| execute.scratch_bytes(workers).saturating_add(execute.template_bytes().saturating_mul(workers));
-        (1..=most.max(1)).rev().find(|&workers| self.memory_limit.is_none_or(|limit| bytes(workers) <= limit)).unwrap_or(1)
+        let bytes = |workers: usize| {
+            execute.scratch_bytes(workers).saturating_add(execute.template_bytes().saturating_mul(workers))
+        };
+        (1..=most.max(1))
+            .rev()
+            .find(|&workers| self.memory_limit.is_none_or(|limit| bytes(workers) <= limit))
+            .unwrap_or(1)
     }
 
     /// Which of the offers, sorted by estimate, to take; `None` if each failed when it ran.
@@ -375,8 +402,8 @@ impl Planner {
         let trial = Trial::new(spec);
         let mut best: Option<(usize, u64)> = None;
         let mut runs: Vec<Result<Vec<u64>, Outcome>> = offers.iter().map(|_| Ok(Vec::new())).collect();
-        // A machine's speed drifts from one moment to the next: those that come near the best meet it again, in turns, and the least of
-        // all runs decides.
+        // A machine's speed drifts from one moment to the next: those that come near the best meet it again, in turns,
+        // and the least of all runs decides.
         for round in 0..ROUNDS {
             for (index, ((offer, execute, workers), runs)) in offers.iter().zip(&mut runs).enumerate() {
                 let Ok(times) = runs else { continue };
@@ -384,7 +411,9 @@ impl Planner {
                 let hopeless = |(other, _): (usize, u64)| offer.estimate_ns > 4.0 * offers[other].0.estimate_ns;
                 if round == 0 && self.effort != Effort::Patient && best.is_some_and(hopeless) {
                     *runs = Err(Outcome::Slower);
-                } else if round == 0 || times.iter().min().zip(best).is_some_and(|(least, (_, best))| 2 * least <= 3 * best) {
+                } else if round == 0
+                    || times.iter().min().zip(best).is_some_and(|(least, (_, best))| 2 * least <= 3 * best)
+                {
                     match trial.time(execute.as_ref(), *workers, self.effort, best.map(|(_, ns)| ns)) {
                         Err(reason) => *runs = Err(Outcome::Failed(reason)),
                         Ok(more) => {
@@ -473,32 +502,49 @@ impl Trial {
             Pixels::F64(values).cast(dtype)
         };
         let image = noise(spec.image().len() * spec.channels(), spec.image_type());
-        let templates = (0..spec.templates()).map(|_| noise(spec.template().len() * spec.channels(), spec.template_type())).collect();
+        let templates = (0..spec.templates())
+            .map(|_| noise(spec.template().len() * spec.channels(), spec.template_type()))
+            .collect();
         let mask = (spec.mask() != MaskKind::None)
             .then(|| Pixels::F64((0..spec.template().len()).map(|k| f64::from(u8::from(k % 3 != 1))).collect()));
         Trial { spec: spec.clone(), image, templates, mask }
     }
 
     /// The times of a few runs, in nanoseconds; at least one.
-    fn time(&self, execute: &dyn Execute, workers: usize, effort: Effort, best: Option<u64>) -> Result<Vec<u64>, String> {
+    fn time(
+        &self,
+        execute: &dyn Execute,
+        workers: usize,
+        effort: Effort,
+        best: Option<u64>,
+    ) -> Result<Vec<u64>, String> {
         let failed = |error: &dyn fmt::Display| error.to_string();
         let view = |pixels, shape, channels| AnyView::dense(pixels, shape, channels).map_err(|error| failed(&error));
         let image = view(&self.image, self.spec.image(), self.spec.channels())?;
         let mask = self.mask.as_ref().map(|mask| view(mask, self.spec.template(), 1)).transpose()?;
-        let templates =
-            self.templates.iter().map(|t| view(t, self.spec.template(), self.spec.channels())).collect::<Result<Vec<_>, _>>()?;
-        let (checked, weights) = crate::matcher::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
+        let templates = self
+            .templates
+            .iter()
+            .map(|t| view(t, self.spec.template(), self.spec.channels()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let (checked, weights) =
+            crate::matcher::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
         let bound = execute.bind(checked, weights).map_err(|error| failed(&error))?;
-        let mut maps: Vec<_> =
-            templates.iter().map(|_| flcc_core::score::ScoreMap::zeros(self.spec.region(), self.spec.out_type())).collect();
+        let mut maps: Vec<_> = templates
+            .iter()
+            .map(|_| flcc_core::score::ScoreMap::zeros(self.spec.region(), self.spec.out_type()))
+            .collect();
         let mut scratch = execute.scratch(workers, maps.len());
-        let (most, budget) = if effort == Effort::Patient { (6, Duration::from_millis(200)) } else { (3, Duration::from_millis(60)) };
+        let (most, budget) =
+            if effort == Effort::Patient { (6, Duration::from_millis(200)) } else { (3, Duration::from_millis(60)) };
         let began = Instant::now();
         let mut times = Vec::new();
         for run in 0..=most {
             let mut outs: Vec<_> = maps.iter_mut().map(flcc_core::score::ScoreMap::view_mut).collect();
             let start = Instant::now();
-            execute.execute(bound.as_ref(), &[image], &mut outs, &mut scratch, &Control::default()).map_err(|run| failed(&run.error))?;
+            execute
+                .execute(bound.as_ref(), &[image], &mut outs, &mut scratch, &Control::default())
+                .map_err(|run| failed(&run.error))?;
             let ns = start.elapsed().as_nanos() as u64;
             // The first run warms caches and pages; it counts only where a second is not worth its time.
             let hopeless = best.is_some_and(|best| ns > 3 * best);
@@ -584,7 +630,9 @@ mod tests {
         assert_eq!(planner.choose(&spec, &[broken(1.0), working(1e6), working(1e9)], &mut candidates), Some(1));
         let failed = |candidate: &Candidate| matches!(&candidate.outcome, Outcome::Failed(reason) if reason.contains("out of memory"));
         assert!(failed(&candidates[0]), "{:?}", candidates[0]);
-        assert!(matches!(candidates[1].outcome, Outcome::Measured(_)) && matches!(candidates[2].outcome, Outcome::Slower));
+        assert!(
+            matches!(candidates[1].outcome, Outcome::Measured(_)) && matches!(candidates[2].outcome, Outcome::Slower)
+        );
         assert_eq!(planner.choose(&spec, &[broken(1.0), broken(2.0)], &mut candidates), None);
         assert!(candidates[3..].iter().all(failed) && candidates.len() == 5);
     }

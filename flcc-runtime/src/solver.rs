@@ -92,7 +92,8 @@ impl Recipe {
         match self {
             Recipe::Cpu(recipe) => {
                 let built = recipe.build(spec, false)?;
-                let needed = built.scratch_bytes(1).saturating_add(built.template_bytes().saturating_mul(spec.templates()));
+                let needed =
+                    built.scratch_bytes(1).saturating_add(built.template_bytes().saturating_mul(spec.templates()));
                 if memory_limit.is_some_and(|limit| needed > limit) { recipe.build(spec, true) } else { Ok(built) }
             }
             #[cfg(feature = "cuda")]

@@ -18,7 +18,8 @@ use crate::matcher::Matcher;
 const KEPT: usize = 4;
 
 /// What a run is watched with where nobody watches it.
-const NOTHING_WATCHED: Control<'static> = Control { progress: None, cancel: None, failed: None, copies: Copies::Staged };
+const NOTHING_WATCHED: Control<'static> =
+    Control { progress: None, cancel: None, failed: None, copies: Copies::Staged };
 
 /// A matcher on a stream of images.
 pub struct Stream {
@@ -35,8 +36,8 @@ impl Stream {
     /// The results of the next image, one for each template.
     ///
     /// # Errors
-    /// An image of another type or number of channels, or of a size that the problem has no answer for. The stream goes on
-    /// with the next image.
+    /// An image of another type or number of channels, or of a size that the problem has no answer for. The stream goes
+    /// on with the next image.
     pub fn push(&mut self, image: &AnyView<'_>) -> Result<Vec<ScoreMap>, ExecError> {
         self.push_with(image, &NOTHING_WATCHED)
     }
@@ -74,8 +75,8 @@ impl Stream {
 
     /// The results of every image of an iterator, in its order, computed as they are asked for.
     ///
-    /// Where the plan's spec leaves the number of images open (`0@`), as many images are taken at a time as keep the plan's
-    /// device busy ([`Matcher::appetite`]): one on a CPU, several on GPUs, which then copy and compute at once.
+    /// Where the plan's spec leaves the number of images open (`0@`), as many images are taken at a time as keep the
+    /// plan's device busy ([`Matcher::appetite`]): one on a CPU, several on GPUs, which then copy and compute at once.
     pub fn run<'s, I>(&'s mut self, images: I) -> impl Iterator<Item = Result<Vec<ScoreMap>, ExecError>> + use<'s, I>
     where
         I: IntoIterator,
@@ -106,14 +107,14 @@ impl Stream {
         })
     }
 
-    /// How many images in one call of [`Stream::push_all`] keep everything busy: 1 on a CPU, and where the plan's spec gives
-    /// the number of images.
+    /// How many images in one call of [`Stream::push_all`] keep everything busy: 1 on a CPU, and where the plan's spec
+    /// gives the number of images.
     pub fn appetite(&self) -> usize {
         if self.first.plan().spec().images() == 0 { self.first.appetite() } else { 1 }
     }
 
-    /// The results of the next images, in their order: those of one shape that follow each other are computed together. One
-    /// that fails takes no other with it.
+    /// The results of the next images, in their order: those of one shape that follow each other are computed together.
+    /// One that fails takes no other with it.
     pub fn push_all(&mut self, images: &[AnyView<'_>], control: &Control<'_>) -> Vec<Result<Vec<ScoreMap>, ExecError>> {
         images.chunk_by(|a, b| a.shape() == b.shape()).flat_map(|alike| self.together(alike, control)).collect()
     }
@@ -131,8 +132,8 @@ impl Stream {
     }
 }
 
-/// What can be looked at as an image: views of any pixel type, score maps (of f32 or f64), and references to these. A type
-/// of one's own that owns samples implements it in one line, by a [`View`] of them.
+/// What can be looked at as an image: views of any pixel type, score maps (of f32 or f64), and references to these. A
+/// type of one's own that owns samples implements it in one line, by a [`View`] of them.
 ///
 /// ```
 /// use flcc_runtime::{AnyView, AsImage, Shape, View};

@@ -1,4 +1,5 @@
-//! The grid of tiles: anchored at the first output of the mode, so that a tile is the same whatever region is asked for.
+//! The grid of tiles: anchored at the first output of the mode, so that a tile is the same whatever region is asked
+//! for.
 
 use flcc_core::spec::Spec;
 

@@ -1,6 +1,7 @@
 //! Statistics of every window of an image: sum, mean, variance, minimum and maximum, at a bounded cost per sample.
 //!
-//! Tiles grow with the window, so that a margin never costs more than the tile; they are shared by the threads asked for.
+//! Tiles grow with the window, so that a margin never costs more than the tile; they are shared by the threads asked
+//! for.
 
 use flcc_core::Pixels;
 use flcc_core::boundary::Boundary;
@@ -40,7 +41,8 @@ pub enum Stat {
     Max,
 }
 
-const STATS: [(&str, Stat); 5] = [("sum", Stat::Sum), ("mean", Stat::Mean), ("var", Stat::Var), ("min", Stat::Min), ("max", Stat::Max)];
+const STATS: [(&str, Stat); 5] =
+    [("sum", Stat::Sum), ("mean", Stat::Mean), ("var", Stat::Var), ("min", Stat::Min), ("max", Stat::Max)];
 
 impl fmt::Display for Stat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,13 +68,14 @@ const SIDES: [[usize; 3]; 2] = [[1, 1, 65536], [32, 256, 256]];
 /// The most samples under a tile that grows only to waste less on its margin: 128 MiB of f64.
 const LARGEST_GROWN: usize = 16 << 20;
 
-/// A statistic of every window of an image, over the same extents and boundaries as a correlation with a template of that
-/// shape. One channel; on all cores. [`WindowStats`] has threads, a memory limit, progress and a way to cancel.
+/// A statistic of every window of an image, over the same extents and boundaries as a correlation with a template of
+/// that shape. One channel; on all cores. [`WindowStats`] has threads, a memory limit, progress and a way to cancel.
 ///
-/// Output position `b` is the window that begins at sample `b` of the image (mode valid), see [`Mode`]; its value has the
-/// unit of a sample, that of its square for the variance. Sums run in f64 and are exact for 8- and 16-bit pixels while
-/// `sum P^2 < 2^53`; for floats samples are shifted near zero first for the variance. Results are rounded once to `out`, f32
-/// or f64. A window that touches NaN or an infinity is NaN. Cost: a bounded number of operations a sample, whatever the window.
+/// Output position `b` is the window that begins at sample `b` of the image (mode valid), see [`Mode`]; its value has
+/// the unit of a sample, that of its square for the variance. Sums run in f64 and are exact for 8- and 16-bit pixels
+/// while `sum P^2 < 2^53`; for floats samples are shifted near zero first for the variance. Results are rounded once to
+/// `out`, f32 or f64. A window that touches NaN or an infinity is NaN. Cost: a bounded number of operations a sample,
+/// whatever the window.
 ///
 /// ```
 /// use flcc_runtime::{Boundary, DType, Mode, Shape, Stat, View, window_stats};
@@ -98,8 +101,8 @@ pub fn window_stats(
 
 /// A statistic of every window of an image, about to be computed: with so many threads, within so much memory.
 ///
-/// The result does not depend on the threads. A memory limit may choose smaller tiles; then sums of floats may differ in
-/// their last bits, which is where they are rounded.
+/// The result does not depend on the threads. A memory limit may choose smaller tiles; then sums of floats may differ
+/// in their last bits, which is where they are rounded.
 #[derive(Clone, Debug)]
 pub struct WindowStats<'a> {
     image: AnyView<'a>,
@@ -128,11 +131,20 @@ impl<'a> WindowStats<'a> {
             return Err(SpecError::new("image", "1 channel", image.channels()));
         }
         let spec = Spec::new(Op::Correlate, image.dtype(), image.shape(), image.dtype(), window, mode)
-            .map_err(|error| if error.argument == "template" { SpecError { argument: "window".into(), ..error } } else { error })?
+            .map_err(|error| {
+                if error.argument == "template" { SpecError { argument: "window".into(), ..error } } else { error }
+            })?
             .with_boundary(boundary)?
             .with_out_type(out)?;
         let machine = Machine::detect()?;
-        Ok(WindowStats { image: *image, spec, stat, threads: machine.cores(), memory_limit: None, isas: machine.isas() })
+        Ok(WindowStats {
+            image: *image,
+            spec,
+            stat,
+            threads: machine.cores(),
+            memory_limit: None,
+            isas: machine.isas(),
+        })
     }
 
     /// Threads to compute with; 0 for one a core.
@@ -180,7 +192,14 @@ impl<'a> WindowStats<'a> {
         let map = Mutex::new(map);
         exec::run(&mut workers, tiling.count(), control, |index, buffers| {
             let tile = tiling.get(index);
-            buffers.tile(&self.image, self.spec.boundary(), tiling.samples(&tile), self.stat, self.spec.template().padded(), tile.keep);
+            buffers.tile(
+                &self.image,
+                self.spec.boundary(),
+                tiling.samples(&tile),
+                self.stat,
+                self.spec.template().padded(),
+                tile.keep,
+            );
             let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
             let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
             for z in z0..z1 {
@@ -213,7 +232,8 @@ impl<'a> WindowStats<'a> {
                 return Ok((tiling, workers));
             }
             let largest = tiling.largest();
-            let Some(axis) = (0..3).filter(|&axis| largest[axis] > least[axis]).max_by_key(|&axis| largest[axis]) else {
+            let Some(axis) = (0..3).filter(|&axis| largest[axis] > least[axis]).max_by_key(|&axis| largest[axis])
+            else {
                 return Err(PlanError::Memory { needed: bytes, limit });
             };
             side[axis] = (largest[axis] / 2).max(least[axis]);
@@ -230,7 +250,8 @@ impl<'a> WindowStats<'a> {
     /// Bytes of the buffers of one thread, `usize::MAX` where that many cannot be counted.
     fn tile_bytes(&self, tiling: &Tiling) -> usize {
         let (largest, window) = (tiling.largest(), self.spec.template().padded());
-        let samples = [0, 1, 2].iter().try_fold(1usize, |count, &axis| count.checked_mul(largest[axis] + window[axis] - 1));
+        let samples =
+            [0, 1, 2].iter().try_fold(1usize, |count, &axis| count.checked_mul(largest[axis] + window[axis] - 1));
         let Some(samples) = samples.filter(|&samples| samples <= isize::MAX as usize / 64) else {
             return usize::MAX;
         };
@@ -251,15 +272,16 @@ impl<'a> WindowStats<'a> {
     }
 }
 
-/// Outputs of a tile an axis: never fewer than the window has samples, so that the margin, which is computed again in the
-/// next tile, costs a bounded factor; more while that factor is above 2.5 and the buffers stay small.
+/// Outputs of a tile an axis: never fewer than the window has samples, so that the margin, which is computed again in
+/// the next tile, costs a bounded factor; more while that factor is above 2.5 and the buffers stay small.
 fn tile_sides(spec: &Spec) -> [usize; 3] {
     let (window, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
     let base = SIDES[usize::from(spec.image().axes() > 1)];
     let mut side = [0, 1, 2].map(|axis| base[axis].max(window[axis]));
     let outputs = |side: &[usize; 3], axis: usize| side[axis].min(whole[axis]) as f64;
     let waste = |side: &[usize; 3], axis: usize| 1.0 + (window[axis] - 1) as f64 / outputs(side, axis);
-    let samples = |side: &[usize; 3]| (0..3).map(|axis| outputs(side, axis) + (window[axis] - 1) as f64).product::<f64>();
+    let samples =
+        |side: &[usize; 3]| (0..3).map(|axis| outputs(side, axis) + (window[axis] - 1) as f64).product::<f64>();
     while (0..3).map(|axis| waste(&side, axis)).product::<f64>() > 2.5 {
         let growing = (0..3).filter(|&axis| side[axis] < whole[axis]);
         let Some(axis) = growing.max_by(|&a, &b| waste(&side, a).total_cmp(&waste(&side, b))) else { break };
@@ -328,7 +350,11 @@ impl Buffers {
                 }
             }
             if done.marked {
-                data[row.clone()].iter_mut().zip(&marks[row]).filter(|(_, mark)| **mark != 0.0).for_each(|(value, _)| *value = f64::NAN);
+                data[row.clone()]
+                    .iter_mut()
+                    .zip(&marks[row])
+                    .filter(|(_, mark)| **mark != 0.0)
+                    .for_each(|(value, _)| *value = f64::NAN);
             }
         }
     }

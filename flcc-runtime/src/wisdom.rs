@@ -1,8 +1,8 @@
-//! What measuring found out, kept as text: for a machine, a source hash, a spec and a number of threads, the *name* of the
-//! kernel that won and the times of all that took part.
+//! What measuring found out, kept as text: for a machine, a source hash, a spec and a number of threads, the *name* of
+//! the kernel that won and the times of all that took part.
 //!
-//! Never a pixel, never an index into a table, and nothing is taken on trust: every line is checked when it is read, and a
-//! file that is not whole is an error. Whether a name still is a kernel here is the planner's question.
+//! Never a pixel, never an index into a table, and nothing is taken on trust: every line is checked when it is read,
+//! and a file that is not whole is an error. Whether a name still is a kernel here is the planner's question.
 //!
 //! ```text
 //! flcc-wisdom 1
@@ -14,8 +14,8 @@
 //!
 //! The last line counts the entries, so that a file cut short is noticed.
 //!
-//! A file may have many writers, processes and threads. Each changes it in its turn ([`Wisdom::update`]), so that none loses
-//! what another wrote; readers need no turn, for a file is replaced whole.
+//! A file may have many writers, processes and threads. Each changes it in its turn ([`Wisdom::update`]), so that none
+//! loses what another wrote; readers need no turn, for a file is replaced whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -159,9 +159,9 @@ impl Wisdom {
     /// Reads a whole text.
     ///
     /// # Errors
-    /// The first line that is not as described above, by its number. Also: a spec that is not in canonical form, two entries
-    /// with one key, a machine that is begun twice, a number with a sign or leading zeros, an `end` that is missing or
-    /// counts otherwise.
+    /// The first line that is not as described above, by its number. Also: a spec that is not in canonical form, two
+    /// entries with one key, a machine that is begun twice, a number with a sign or leading zeros, an `end` that is
+    /// missing or counts otherwise.
     pub fn parse(text: &str) -> Result<Wisdom, WisdomError> {
         let mut wisdom = Wisdom::new();
         let mut sections = BTreeSet::new();
@@ -191,13 +191,22 @@ impl Wisdom {
                 section = Some(begun);
             } else if let Some(plan) = line.strip_prefix("plan\t") {
                 let (spec, threads, entry) = plan_line(plan).map_err(at(number))?;
-                let (machine, source) =
-                    section.clone().ok_or_else(|| at(number)(SpecError::new("line", "a 'machine' line before the first plan", line)))?;
+                let (machine, source) = section.clone().ok_or_else(|| {
+                    at(number)(SpecError::new("line", "a 'machine' line before the first plan", line))
+                })?;
                 if wisdom.entries.insert(Key { machine, source, spec, threads }, entry).is_some() {
-                    return Err(at(number)(SpecError::new("plan", "each spec and number of threads once in a machine", line)));
+                    return Err(at(number)(SpecError::new(
+                        "plan",
+                        "each spec and number of threads once in a machine",
+                        line,
+                    )));
                 }
             } else {
-                return Err(at(number)(SpecError::new("line", "'machine ', 'plan<TAB>', 'end ', '#' or nothing", line)));
+                return Err(at(number)(SpecError::new(
+                    "line",
+                    "'machine ', 'plan<TAB>', 'end ', '#' or nothing",
+                    line,
+                )));
             }
         }
         if !ended {
@@ -237,7 +246,11 @@ impl Wisdom {
     /// As [`Wisdom::parse`], a file that cannot be read, has more than 64 MiB or is not UTF-8; each names the file.
     pub fn load(path: &Path) -> Result<Wisdom, WisdomError> {
         let file = || path.to_path_buf();
-        let bytes = files::read_bounded(path, MOST_BYTES).map_err(|error| WisdomError::File { file: file(), action: "read", error })?;
+        let bytes = files::read_bounded(path, MOST_BYTES).map_err(|error| WisdomError::File {
+            file: file(),
+            action: "read",
+            error,
+        })?;
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
             let got = format!("byte 0x{:02x}", bytes[error.valid_up_to()]);
@@ -249,19 +262,19 @@ impl Wisdom {
         })
     }
 
-    /// Writes a file, whole or not at all, in the place of what it held: [`Wisdom::update`] keeps that. Makes the folder if there is
-    /// none.
+    /// Writes a file, whole or not at all, in the place of what it held: [`Wisdom::update`] keeps that. Makes the
+    /// folder if there is none.
     ///
     /// # Errors
-    /// What the operating system refuses, a name that stands for something else than a file, a file that is read-only; each
-    /// names the file.
+    /// What the operating system refuses, a name that stands for something else than a file, a file that is read-only;
+    /// each names the file.
     pub fn save(&self, path: &Path) -> Result<(), WisdomError> {
         Wisdom::turn(path).and_then(|(target, _turn)| self.replace(&target)).map_err(WisdomError::write(path))
     }
 
-    /// Changes what a file holds: reads it, changes it, and writes it as [`Wisdom::save`] does, while no other writer does. A file
-    /// that is not there holds nothing; one that is the same afterwards is not written. Returns what the file holds now, with
-    /// what `change` returned.
+    /// Changes what a file holds: reads it, changes it, and writes it as [`Wisdom::save`] does, while no other writer
+    /// does. A file that is not there holds nothing; one that is the same afterwards is not written. Returns what the
+    /// file holds now, with what `change` returned.
     ///
     /// # Errors
     /// As [`Wisdom::load`] and [`Wisdom::save`]; other writers that leave no turn for a minute.
@@ -302,12 +315,13 @@ impl Wisdom {
         })
     }
 
-    /// Takes over what changed from `before` to `after`, two states of one planner's wisdom. Where this has come to hold something
-    /// else than `before` had, of the two timings the faster stays.
+    /// Takes over what changed from `before` to `after`, two states of one planner's wisdom. Where this has come to
+    /// hold something else than `before` had, of the two timings the faster stays.
     pub fn follow(&mut self, before: &Wisdom, after: Wisdom) {
         let changed = after.entries.into_iter().filter(|(key, entry)| before.entries.get(key) != Some(entry));
         let changed = Wisdom { entries: changed.collect() };
-        self.entries.retain(|key, entry| !(changed.entries.contains_key(key) && before.entries.get(key) == Some(entry)));
+        self.entries
+            .retain(|key, entry| !(changed.entries.contains_key(key) && before.entries.get(key) == Some(entry)));
         self.merge(changed);
     }
 
@@ -343,13 +357,22 @@ impl Wisdom {
     ///
     /// # Errors
     /// A fingerprint or a source hash that is not one word, no threads.
-    pub fn insert(&mut self, machine: &str, source: &str, spec: &Spec, threads: usize, entry: Entry) -> Result<Option<Entry>, SpecError> {
+    pub fn insert(
+        &mut self,
+        machine: &str,
+        source: &str,
+        spec: &Spec,
+        threads: usize,
+        entry: Entry,
+    ) -> Result<Option<Entry>, SpecError> {
         word(machine, "machine")?;
         word(source, "source hash")?;
         if threads == 0 {
             return Err(SpecError::new("threads", "at least 1", threads));
         }
-        Ok(self.entries.insert(Key { machine: machine.into(), source: source.into(), spec: spec.to_string(), threads }, entry))
+        Ok(self
+            .entries
+            .insert(Key { machine: machine.into(), source: source.into(), spec: spec.to_string(), threads }, entry))
     }
 
     /// All entries in the order of the text.
@@ -370,7 +393,8 @@ impl Wisdom {
 
 /// `FINGERPRINT SOURCEHASH`.
 fn machine_line(text: &str) -> Result<(String, String), SpecError> {
-    let (machine, source) = text.split_once(' ').ok_or_else(|| SpecError::new("machine", "FINGERPRINT SOURCEHASH", text))?;
+    let (machine, source) =
+        text.split_once(' ').ok_or_else(|| SpecError::new("machine", "FINGERPRINT SOURCEHASH", text))?;
     Ok((word(machine, "machine")?, word(source, "source hash")?))
 }
 
@@ -385,7 +409,10 @@ fn plan_line(text: &str) -> Result<(String, usize, Entry), SpecError> {
         return Err(SpecError::new("spec", format!("the canonical form {canonical}"), spec));
     }
     let threads = number(after("threads=", threads)?, "threads")?;
-    let threads = usize::try_from(threads).ok().filter(|&n| n > 0).ok_or_else(|| SpecError::new("threads", "at least 1", threads))?;
+    let threads = usize::try_from(threads)
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| SpecError::new("threads", "at least 1", threads))?;
     let median_ns = number(after("median_ns=", median)?, "median_ns")?;
     let other = |field: &&str| {
         let (name, ns) = field.split_once('=').ok_or_else(|| SpecError::new("other kernel", "KERNEL=N", field))?;
@@ -454,7 +481,20 @@ end 4
     #[test]
     fn order_comments_and_blank_lines_do_not_matter() {
         let lines: Vec<&str> = TEXT.lines().collect();
-        let text = [lines[0], "", "# b first", lines[5], lines[6], lines[1], lines[4], "#", lines[3], lines[2], lines[7], "# done"];
+        let text = [
+            lines[0],
+            "",
+            "# b first",
+            lines[5],
+            lines[6],
+            lines[1],
+            lines[4],
+            "#",
+            lines[3],
+            lines[2],
+            lines[7],
+            "# done",
+        ];
         assert_eq!(Wisdom::parse(&text.join("\r\n")).unwrap().to_text(), TEXT);
     }
 
@@ -481,7 +521,9 @@ end 4
             assert!(message.starts_with("wisdom line 3: median_ns: expected a whole number"), "{message}");
         }
         assert!(change("sad_f32_w7_avx2=812", "sad_f32_w7_avx2").contains("line 4: other kernel: expected KERNEL=N"));
-        assert!(change("sad_f32_w7_avx2=", "corr_f32_7x7_avx2=").contains("line 4: kernel name: expected each kernel once"));
+        assert!(
+            change("sad_f32_w7_avx2=", "corr_f32_7x7_avx2=").contains("line 4: kernel name: expected each kernel once")
+        );
         assert!(change("machine x86_64/b", "machine x86_64/a").contains("line 6: machine: expected each machine"));
         assert!(change("cores 9f3c", "cores").contains("line 2: machine: expected FINGERPRINT SOURCEHASH"));
         assert!(change("cores 9f3c", "cores 9f3c x").contains("line 2: source hash: expected one word"));
@@ -561,9 +603,19 @@ end 4
             format!("{}: wisdom line 2: line: expected UTF-8 text, got byte 0xff", path.display())
         );
         fs::write(&path, "flcc-wisdom 1\nend 1").unwrap();
-        assert!(Wisdom::load(&path).unwrap_err().to_string().starts_with(&format!("{}: wisdom line 2: end:", path.display())));
+        assert!(
+            Wisdom::load(&path)
+                .unwrap_err()
+                .to_string()
+                .starts_with(&format!("{}: wisdom line 2: end:", path.display()))
+        );
         let missing = folder.join("none.txt");
-        assert!(Wisdom::load(&missing).unwrap_err().to_string().starts_with(&format!("{}: cannot read wisdom: ", missing.display())));
+        assert!(
+            Wisdom::load(&missing)
+                .unwrap_err()
+                .to_string()
+                .starts_with(&format!("{}: cannot read wisdom: ", missing.display()))
+        );
         let on_a_folder = wisdom.save(&folder).unwrap_err().to_string();
         assert!(on_a_folder.starts_with(&format!("{}: cannot write wisdom: ", folder.display())), "{on_a_folder}");
         assert!(on_a_folder.ends_with("expected a file, or none yet, got a folder"), "{on_a_folder}");
@@ -578,7 +630,9 @@ end 4
         let path = folder.join("w");
         let wisdom = |thread: usize, n: usize| {
             let mut wisdom = Wisdom::new();
-            wisdom.insert("m", "s", &spec(&format!("corr:f32:{n}*3:full")), 1 + thread, entry("corr_f32_3_avx2", 7)).unwrap();
+            wisdom
+                .insert("m", "s", &spec(&format!("corr:f32:{n}*3:full")), 1 + thread, entry("corr_f32_3_avx2", 7))
+                .unwrap();
             wisdom
         };
         std::thread::scope(|scope| {
@@ -648,7 +702,10 @@ end 4
             let read = Wisdom::load(Path::new(device)).unwrap_err().to_string();
             assert_eq!(read, format!("{device}: cannot read wisdom: expected at most 67108864 bytes, got more"));
             let written = Wisdom::new().save(Path::new(device)).unwrap_err().to_string();
-            assert_eq!(written, format!("{device}: cannot write wisdom: expected a file, or none yet, got a device or a pipe"));
+            assert_eq!(
+                written,
+                format!("{device}: cannot write wisdom: expected a file, or none yet, got a device or a pipe")
+            );
             assert!(Wisdom::update(Path::new(device), |_| ()).is_err());
             assert!(!fs::metadata(device).unwrap().is_file());
         }

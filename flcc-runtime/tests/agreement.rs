@@ -13,7 +13,8 @@ use flcc_runtime::{DType, Measure, Method, Pixels, PlanError};
 /// A random small spec of so many axes.
 fn random_spec(seed: &mut Seed, axes: usize) -> String {
     let op = seed.pick(&["conv", "corr", "ncc", "zncc", "ssd", "nssd", "sad"]);
-    let (image_type, template_type) = (seed.pick(&["u8", "u16", "f32", "f64"]), seed.pick(&["u8", "u16", "f32", "f64"]));
+    let (image_type, template_type) =
+        (seed.pick(&["u8", "u16", "f32", "f64"]), seed.pick(&["u8", "u16", "f32", "f64"]));
     let out = seed.pick(&["", ">f32", ">f64"]);
     let mode = seed.pick(&["full", "same", "valid"]);
     let (longest, most) = [(60, 20), (24, 9), (9, 5)][axes - 1];
@@ -29,7 +30,11 @@ fn random_spec(seed: &mut Seed, axes: usize) -> String {
     let mask = if op == "conv" { "" } else { seed.pick(&["", "", ",mask01", ",maskw"]) };
     let channels = seed.pick(&["", "", "", ",channels=3"]);
     let accuracy = seed.pick(&["", "", ",acc=fast", ",acc=exact"]);
-    format!("{op}:{image_type}/{template_type}{out}:{}*{}:{mode},{boundary}{mask}{channels}{accuracy}", join(&image), join(&template))
+    format!(
+        "{op}:{image_type}/{template_type}{out}:{}*{}:{mode},{boundary}{mask}{channels}{accuracy}",
+        join(&image),
+        join(&template)
+    )
 }
 
 fn sweep(axes: usize, cases: usize, method: Method) {
@@ -58,13 +63,17 @@ fn sweep(axes: usize, cases: usize, method: Method) {
                 check(&name, &maps.remove(0), &problem.expected(), problem.tolerance());
                 done += 1;
             }
-            Err(error) => assert!(error.to_string().contains("all equal") || error.to_string().contains("not 0"), "{name}: {error}"),
+            Err(error) => assert!(
+                error.to_string().contains("all equal") || error.to_string().contains("not 0"),
+                "{name}: {error}"
+            ),
         }
     }
     assert!(done > cases / 4, "{done} done, {refused} refused of {cases}");
 }
 
-/// Images of bytes large enough for whole blocks, by every boundary, extent and measure of the kernels of bytes: sums to the last bit.
+/// Images of bytes large enough for whole blocks, by every boundary, extent and measure of the kernels of bytes: sums
+/// to the last bit.
 #[test]
 fn bytes_by_their_own_kernels() {
     for (case, (spec, own)) in [
@@ -148,14 +157,19 @@ fn edges_by_direct_kernels() {
             let planner = planner(2).method(Method::Direct);
             for offer in DirectSolver.offers(&problem.spec, planner.machine()).unwrap() {
                 let plan = planner.plan_with_kernel(&problem.spec, &offer.kernel).unwrap();
-                check(&format!("{spec} by {}, bad {bad}", offer.kernel), &problem.run(&plan), &expected, problem.tolerance());
+                check(
+                    &format!("{spec} by {}, bad {bad}", offer.kernel),
+                    &problem.run(&plan),
+                    &expected,
+                    problem.tolerance(),
+                );
             }
         }
     }
 }
 
-/// Tiles that are read and written where they lie give the bits that gathered ones do, whatever their samples: those of a region that
-/// cuts them.
+/// Tiles that are read and written where they lie give the bits that gathered ones do, whatever their samples: those of
+/// a region that cuts them.
 #[test]
 fn a_region_by_columns_is_the_slice_of_the_whole() {
     for (case, spec) in ["corr:f32:230x400*17x19:valid", "zncc:f32:180x300*9x9:valid"].into_iter().enumerate() {
@@ -179,7 +193,12 @@ fn a_region_by_columns_is_the_slice_of_the_whole() {
                     let got = plan.execute(&[problem.image()], &[problem.template()], None).unwrap().remove(0);
                     for (y, x) in (0..height).flat_map(|y| (0..columns).map(move |x| (y, x))) {
                         let (got, whole) = (got.get(y * columns + x), all.get((top + y) * width + left + x));
-                        assert_eq!(got.to_bits(), whole.to_bits(), "{part} by {} with {special:?} at {y},{x}", offer.kernel);
+                        assert_eq!(
+                            got.to_bits(),
+                            whole.to_bits(),
+                            "{part} by {} with {special:?} at {y},{x}",
+                            offer.kernel
+                        );
                     }
                 }
             }
@@ -187,8 +206,8 @@ fn a_region_by_columns_is_the_slice_of_the_whole() {
     }
 }
 
-/// Every offer of transforms in f32, by every tile: pairs side by side and one behind the other, cut tiles and planes, regions, one sample
-/// that is no number.
+/// Every offer of transforms in f32, by every tile: pairs side by side and one behind the other, cut tiles and planes,
+/// regions, one sample that is no number.
 #[test]
 fn transforms_by_every_layout() {
     let mut kinds = BTreeSet::new();
@@ -221,14 +240,26 @@ fn transforms_by_every_layout() {
                 if offer.kernel.target == "rustfft" {
                     continue;
                 }
-                kinds.insert(offer.kernel.size.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == 'x').to_string());
+                kinds.insert(
+                    offer
+                        .kernel
+                        .size
+                        .trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == 'x')
+                        .to_string(),
+                );
                 let plan = planner.plan_with_kernel(&problem.spec, &offer.kernel).unwrap();
-                check(&format!("{spec} by {}, bad {bad}", offer.kernel), &problem.run(&plan), &expected, problem.tolerance());
+                check(
+                    &format!("{spec} by {}, bad {bad}", offer.kernel),
+                    &problem.run(&plan),
+                    &expected,
+                    problem.tolerance(),
+                );
             }
         }
     }
     let isas = planner(1).machine().isas();
-    let all = if isas.has(Isa::Avx512) || isas.has(Isa::Avx2) { vec!["", "columns", "half", "planes"] } else { Vec::new() };
+    let all =
+        if isas.has(Isa::Avx512) || isas.has(Isa::Avx2) { vec!["", "columns", "half", "planes"] } else { Vec::new() };
     assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), all);
 }
 

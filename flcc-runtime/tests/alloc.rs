@@ -1,5 +1,5 @@
-//! `execute_into` with one worker allocates nothing; with several, nothing that grows with the data. Scratch is what the
-//! plan says it is.
+//! `execute_into` with one worker allocates nothing; with several, nothing that grows with the data. Scratch is what
+//! the plan says it is.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -52,7 +52,8 @@ fn least<C: Ord + Default>(mut count: impl FnMut() -> C) -> C {
 fn problem(text: &str) -> (Spec, Pixels, Pixels) {
     let spec: Spec = text.parse().unwrap();
     let noise = |count: usize, dtype| Pixels::F64((0..count).map(|i| (i * i * 31 % 251) as f64).collect()).cast(dtype);
-    let (image, template) = (noise(spec.image().len(), spec.image_type()), noise(spec.template().len(), spec.template_type()));
+    let (image, template) =
+        (noise(spec.image().len(), spec.image_type()), noise(spec.template().len(), spec.template_type()));
     (spec, image, template)
 }
 
@@ -70,7 +71,8 @@ fn allocations(text: &str, method: Method, threads: usize) -> Option<(usize, usi
         Err(PlanError::Refused(_)) => return None,
         Err(error) => panic!("{text}: {error}"),
     };
-    let mask = (spec.mask() != MaskKind::None).then(|| Pixels::U8((0..spec.template().len()).map(|i| u8::from(i % 3 > 0)).collect()));
+    let mask = (spec.mask() != MaskKind::None)
+        .then(|| Pixels::U8((0..spec.template().len()).map(|i| u8::from(i % 3 > 0)).collect()));
     let mask = mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
     let templates = vec![AnyView::dense(&template, spec.template(), 1).unwrap(); spec.templates()];
     let matcher = plan.bind(&templates, mask.as_ref()).unwrap();
@@ -178,8 +180,12 @@ fn several_workers_allocate_nothing_that_grows() {
 #[test]
 fn scratch_is_what_the_plan_says() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    for text in ["zncc:f32:600x500*19x19:valid", "zncc:u8:600x500*9x9:full", "corr:f32:60x61x62*5x5x5:same", "nssd:f64:600x500*12x9:valid"]
-    {
+    for text in [
+        "zncc:f32:600x500*19x19:valid",
+        "zncc:u8:600x500*9x9:full",
+        "corr:f32:60x61x62*5x5x5:same",
+        "nssd:f64:600x500*12x9:valid",
+    ] {
         for method in METHODS {
             let (spec, _, template) = problem(text);
             let Ok(plan) = Planner::new().unwrap().threads(2).method(method).plan(&spec) else { continue };

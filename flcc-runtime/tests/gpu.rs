@@ -1,8 +1,9 @@
-//! Conformance on a GPU: every registered kernel against plain loops, the pipeline around them against the oracle, exact
-//! integers against the CPU, streams in order, and plans that leave no memory behind.
+//! Conformance on a GPU: every registered kernel against plain loops, the pipeline around them against the oracle,
+//! exact integers against the CPU, streams in order, and plans that leave no memory behind.
 //!
-//! Data are fresh in each run: the seed is printed, and `FLCC_SEED` repeats a run. Without a device the tests say so and pass,
-//! unless FLCC_REQUIRE names `cuda`. The hard images stand in promises.rs, which asks a GPU too where there is one.
+//! Data are fresh in each run: the seed is printed, and `FLCC_SEED` repeats a run. Without a device the tests say so
+//! and pass, unless FLCC_REQUIRE names `cuda`. The hard images stand in promises.rs, which asks a GPU too where there
+//! is one.
 #![cfg(feature = "cuda")]
 
 #[path = "gpu/adversaries.rs"]
@@ -23,7 +24,8 @@ use common::{Problem, Seed, absent, check, in_threads, planner};
 use flcc_generated::{Entry, kernels};
 use flcc_runtime::cuda::launch::{Gpu, probe};
 use flcc_runtime::{
-    AnyView, AnyViewMut, Control, DType, KernelKey, Method, Oracle, Pixels, PlanError, Planner, Platform, ScoreMap, Shape, Spec, ViewMut,
+    AnyView, AnyViewMut, Control, DType, KernelKey, Method, Oracle, Pixels, PlanError, Planner, Platform, ScoreMap,
+    Shape, Spec, ViewMut,
 };
 
 /// The seed of this run.
@@ -49,7 +51,8 @@ fn gpu(method: Method) -> Planner {
     planner(2).platform(Platform::Cuda).method(method)
 }
 
-/// Every position of mode valid by loops over its panel: the sum of products, of absolute differences, or zncc under a mask.
+/// Every position of mode valid by loops over its panel: the sum of products, of absolute differences, or zncc under a
+/// mask.
 fn plain(problem: &Problem, op: &str) -> Vec<f64> {
     let [depth, height, width] = problem.spec.out_shape().padded();
     let [_, rows, columns] = problem.spec.image().padded();
@@ -76,7 +79,11 @@ fn plain(problem: &Problem, op: &str) -> Vec<f64> {
                     pairs().zip(&weights).map(|((p, t), w)| w * term(p - of_panel, t - of_template)).sum::<f64>()
                 };
                 let energy = sum(|p, _| p * p);
-                if panel.iter().all(|value| *value == panel[0]) { 0.0 } else { sum(|p, t| p * t) / (energy * sum(|_, t| t * t)).sqrt() }
+                if panel.iter().all(|value| *value == panel[0]) {
+                    0.0
+                } else {
+                    sum(|p, t| p * t) / (energy * sum(|_, t| t * t)).sqrt()
+                }
             }
         });
     }
@@ -135,7 +142,8 @@ fn every_kernel_does_what_a_plain_loop_does() {
         let mut count = 0;
         for template in templates(entry) {
             for result in results(template.len()) {
-                let image: Vec<usize> = result.iter().zip(&template).map(|(outputs, taps)| outputs + taps - 1).collect();
+                let image: Vec<usize> =
+                    result.iter().zip(&template).map(|(outputs, taps)| outputs + taps - 1).collect();
                 let (op, mask) = if entry.op == "masked" { ("zncc", ",mask01") } else { (entry.op, "") };
                 let spec = format!("{op}:{}>f64:{}*{}:valid{mask}", entry.dtype, join(&image), join(&template));
                 // Scores of bytes come as f32.
@@ -157,9 +165,18 @@ fn every_kernel_does_what_a_plain_loop_does() {
                 // Sums of bytes are exact in f64.
                 let exact = entry.dtype == "u8" && entry.op != "zncc";
                 let tolerance = if exact { 0.0 } else { problem.tolerance() };
-                for candidate in plan.candidates().iter().filter(|candidate| candidate.kernel.starts_with(&format!("{}_", entry.name))) {
+                for candidate in plan
+                    .candidates()
+                    .iter()
+                    .filter(|candidate| candidate.kernel.starts_with(&format!("{}_", entry.name)))
+                {
                     let kernel = candidate.kernel.parse().unwrap();
-                    check(&format!("{spec} by {kernel}"), &poisoned(&problem, &other, &planner, &kernel), &expected, tolerance);
+                    check(
+                        &format!("{spec} by {kernel}"),
+                        &poisoned(&problem, &other, &planner, &kernel),
+                        &expected,
+                        tolerance,
+                    );
                     count += 1;
                 }
             }
@@ -173,19 +190,24 @@ fn every_kernel_does_what_a_plain_loop_does() {
 /// Images, templates and mask for a spec with several of each.
 fn data(spec: &Spec, seed: &mut Seed) -> (Vec<Pixels>, Vec<Pixels>, Option<Pixels>) {
     let channels = spec.channels();
-    let images = (0..spec.images().max(1)).map(|_| seed.pixels(spec.image().len() * channels, spec.image_type(), 3.0)).collect();
-    let templates = (0..spec.templates()).map(|_| seed.pixels(spec.template().len() * channels, spec.template_type(), 1.0)).collect();
+    let images =
+        (0..spec.images().max(1)).map(|_| seed.pixels(spec.image().len() * channels, spec.image_type(), 3.0)).collect();
+    let templates = (0..spec.templates())
+        .map(|_| seed.pixels(spec.template().len() * channels, spec.template_type(), 1.0))
+        .collect();
     let mask = Problem::new(&spec.to_string(), seed.bits()).mask;
     (images, templates, mask)
 }
 
-/// Every result of a plan against the oracle; `None` where the data has no answer (a template that is constant under its mask).
+/// Every result of a plan against the oracle; `None` where the data has no answer (a template that is constant under
+/// its mask).
 fn against_the_oracle(spec: &Spec, planner: &Planner, seed: &mut Seed) -> Result<Option<String>, PlanError> {
     let plan = planner.plan(spec)?;
     let (images, templates, mask) = data(spec, seed);
     let view = |pixels, shape, channels| AnyView::dense(pixels, shape, channels).unwrap();
     let images: Vec<AnyView<'_>> = images.iter().map(|pixels| view(pixels, spec.image(), spec.channels())).collect();
-    let templates: Vec<AnyView<'_>> = templates.iter().map(|pixels| view(pixels, spec.template(), spec.channels())).collect();
+    let templates: Vec<AnyView<'_>> =
+        templates.iter().map(|pixels| view(pixels, spec.template(), spec.channels())).collect();
     let mask = mask.as_ref().map(|pixels| view(pixels, spec.template(), 1));
     let name = format!("{spec} by {}", plan.kernel());
     let maps = match plan.execute(&images, &templates, mask.as_ref()) {
@@ -196,8 +218,9 @@ fn against_the_oracle(spec: &Spec, planner: &Planner, seed: &mut Seed) -> Result
         }
     };
     assert_eq!(maps.len(), images.len() * templates.len(), "{name}");
-    let tolerance =
-        Problem::new(&spec.to_string(), 1).tolerance().max(if spec.accuracy() == flcc_runtime::Accuracy::Fast { 1e-4 } else { 0.0 });
+    let tolerance = Problem::new(&spec.to_string(), 1)
+        .tolerance()
+        .max(if spec.accuracy() == flcc_runtime::Accuracy::Fast { 1e-4 } else { 0.0 });
     for (index, map) in maps.iter().enumerate() {
         let (image, template) = (&images[index / templates.len()], &templates[index % templates.len()]);
         check(&name, map, &Oracle::new(spec, image, template, mask.as_ref()).unwrap().all(), tolerance);
@@ -229,7 +252,8 @@ fn a_hard_image_is_computed_as_the_oracle_does() {
         samples[count / 2 + 40] = f64::INFINITY;
         samples[count / 4 * 3] = 1e30;
         problem.image = Pixels::F64(samples).cast(spec.image_type());
-        let expected = Oracle::new(&spec, &problem.image(), &problem.template(), problem.mask().as_ref()).unwrap().all();
+        let expected =
+            Oracle::new(&spec, &problem.image(), &problem.template(), problem.mask().as_ref()).unwrap().all();
         for method in [Method::Direct, Method::Fourier] {
             let plan = problem.plan(&gpu(method)).unwrap();
             let map = problem.run(&plan);
@@ -251,9 +275,11 @@ fn specs(seed: &mut Seed) -> Vec<String> {
             for mode in ["full", "same", "valid"] {
                 let axes = seed.pick(&[1, 2, 2, 3]);
                 let (longest, most) = [(90, 30), (30, 12), (12, 6)][axes - 1];
-                let template: Vec<usize> = (0..axes).map(|axis| 1 + usize::from(axis == 0) + seed.below(most)).collect();
+                let template: Vec<usize> =
+                    (0..axes).map(|axis| 1 + usize::from(axis == 0) + seed.below(most)).collect();
                 let image: Vec<usize> = template.iter().map(|taps| taps + seed.below(longest)).collect();
-                let (image_type, template_type) = (seed.pick(&["u8", "u16", "f32", "f64"]), seed.pick(&["u8", "u16", "f32", "f64"]));
+                let (image_type, template_type) =
+                    (seed.pick(&["u8", "u16", "f32", "f64"]), seed.pick(&["u8", "u16", "f32", "f64"]));
                 let out = seed.pick(&["", ">f32", ">f64"]);
                 let mask = if op == "conv" { "" } else { seed.pick(&["", "", ",mask01", ",maskw"]) };
                 let channels = seed.pick(&["", "", "", ",channels=3"]);
@@ -349,7 +375,8 @@ fn a_stream_keeps_its_order() {
     }
     // More at once than both slots hold.
     let images: Vec<Pixels> = (0..200).map(|_| seed.pixels(64 * 80, DType::U8, 0.0)).collect();
-    let views: Vec<AnyView<'_>> = images.iter().map(|pixels| AnyView::dense(pixels, spec.image(), 1).unwrap()).collect();
+    let views: Vec<AnyView<'_>> =
+        images.iter().map(|pixels| AnyView::dense(pixels, spec.image(), 1).unwrap()).collect();
     let maps = matcher.execute(&views).unwrap();
     assert_eq!(maps.len(), images.len());
     for (number, (map, pixels)) in maps.iter().zip(&images).enumerate() {
@@ -367,13 +394,17 @@ fn two_devices_are_as_one() {
         return;
     }
     let mut seed = Seed(seed());
-    for spec in ["zncc:u8:0@64x80*9x9:valid", "corr:f32:0@64x80*20x21:full,reflect", "nssd:f32:0@64x80*2@9x9:same,mask01"] {
+    for spec in
+        ["zncc:u8:0@64x80*9x9:valid", "corr:f32:0@64x80*20x21:full,reflect", "nssd:f32:0@64x80*2@9x9:same,mask01"]
+    {
         let spec: Spec = spec.parse().unwrap();
         let (_, templates, mask) = data(&spec, &mut seed);
-        let templates: Vec<AnyView<'_>> = templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap()).collect();
+        let templates: Vec<AnyView<'_>> =
+            templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap()).collect();
         let mask = mask.as_ref().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap());
         let images: Vec<Pixels> = (0..300).map(|_| seed.pixels(64 * 80, spec.image_type(), 3.0)).collect();
-        let images: Vec<AnyView<'_>> = images.iter().map(|pixels| AnyView::dense(pixels, spec.image(), 1).unwrap()).collect();
+        let images: Vec<AnyView<'_>> =
+            images.iter().map(|pixels| AnyView::dense(pixels, spec.image(), 1).unwrap()).collect();
         let run = |numbers: &[usize]| {
             let plan = gpu(Method::Auto).devices(numbers).unwrap().plan(&spec).unwrap();
             (plan.kernel().to_string(), plan.execute(&images, &templates, mask.as_ref()).unwrap())
@@ -390,8 +421,9 @@ fn two_devices_are_as_one() {
 #[test]
 fn plans_made_and_dropped_leave_no_memory_behind() {
     let Some(_device) = device() else { return };
-    let problems = ["zncc:f32:200x210*7x7:full", "zncc:u8:200x210*20x21:valid,acc=exact", "nssd:f32:200x210*9x9:same,mask01"]
-        .map(|spec| Problem::new(spec, 5));
+    let problems =
+        ["zncc:f32:200x210*7x7:full", "zncc:u8:200x210*20x21:valid,acc=exact", "nssd:f32:200x210*9x9:same,mask01"]
+            .map(|spec| Problem::new(spec, 5));
     let (rounds, methods) = (10_000usize, [Method::Direct, Method::Fourier]);
     let turn = |number: &usize| {
         let problem = &problems[number % problems.len()];
@@ -416,7 +448,9 @@ fn a_plan_that_does_not_fit_is_refused() {
     let spec: Spec = "zncc:f32:4000x4000*64x64:valid".parse().unwrap();
     for method in [Method::Direct, Method::Fourier] {
         match gpu(method).memory_limit(Some(1 << 20)).plan(&spec) {
-            Err(PlanError::Memory { needed, limit }) => assert!(needed > limit && limit == 1 << 20, "{needed} of {limit}"),
+            Err(PlanError::Memory { needed, limit }) => {
+                assert!(needed > limit && limit == 1 << 20, "{needed} of {limit}")
+            }
             other => panic!("{method}: {:?}", other.map(|plan| plan.kernel().to_string())),
         }
     }

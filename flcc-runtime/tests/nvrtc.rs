@@ -1,8 +1,8 @@
-//! Every CUDA source compiles to machine code for the architectures that are served, without spilling a register. Needs NVRTC
-//! and no GPU; where NVRTC is absent, that is said.
+//! Every CUDA source compiles to machine code for the architectures that are served, without spilling a register. Needs
+//! NVRTC and no GPU; where NVRTC is absent, that is said.
 //!
-//! With `FLCC_PROVE=FILE` it compiles every source for every architecture and writes a line each: name, hash of the source,
-//! architecture, registers, bytes spilled. `cargo xtask gen --prove` makes generated/PROVEN of that.
+//! With `FLCC_PROVE=FILE` it compiles every source for every architecture and writes a line each: name, hash of the
+//! source, architecture, registers, bytes spilled. `cargo xtask gen --prove` makes generated/PROVEN of that.
 #![cfg(feature = "cuda")]
 
 mod common;
@@ -31,12 +31,25 @@ const OTHERS: [u32; 6] = [75, 80, 86, 89, 100, 120];
 /// Spills that are accepted: source, architecture, bytes, and why.
 const ACCEPTED: &[(&str, u32, usize, &str)] = &[];
 
-const PARTS: [(Part, &str); 5] =
-    [(Part::Gather, "gather"), (Part::Sums, "sums"), (Part::Fourier, "fourier"), (Part::Finish, "finish"), (Part::Repair, "repair")];
+const PARTS: [(Part, &str); 5] = [
+    (Part::Gather, "gather"),
+    (Part::Sums, "sums"),
+    (Part::Fourier, "fourier"),
+    (Part::Finish, "finish"),
+    (Part::Repair, "repair"),
+];
 
 /// The options with their values, as templates/cuda/pipeline/words has them.
-const OPTIONS: [(&str, usize); 8] =
-    [("PIXEL", 4), ("REAL", 4), ("CROSS", 4), ("OUT", 4), ("BOUNDARY", 6), ("MEASURE", 6), ("INTEGERS", 3), ("ROUNDS", 2)];
+const OPTIONS: [(&str, usize); 8] = [
+    ("PIXEL", 4),
+    ("REAL", 4),
+    ("CROSS", 4),
+    ("OUT", 4),
+    ("BOUNDARY", 6),
+    ("MEASURE", 6),
+    ("INTEGERS", 3),
+    ("ROUNDS", 2),
+];
 
 /// The options that a part's code depends on; `the_other_options_change_nothing` holds it to that.
 fn matters(part: Part, option: &str) -> bool {
@@ -60,7 +73,12 @@ fn scores(entry: &Entry, others: &[(&str, usize)]) -> Vec<String> {
         "f32" => (2, 0),
         _ => (3, 0),
     };
-    let mut values = BTreeMap::from([("PIXEL", real), ("REAL", real), ("OUT", if real == 3 { 3 } else { 2 }), ("INTEGERS", integers)]);
+    let mut values = BTreeMap::from([
+        ("PIXEL", real),
+        ("REAL", real),
+        ("OUT", if real == 3 { 3 } else { 2 }),
+        ("INTEGERS", integers),
+    ]);
     values.extend(others.iter().copied());
     let mut options = vec!["-DFLCC_FUSED".to_string(), format!("-DFLCC_SHARED={}", entry.shared)];
     options.extend(values.iter().map(|(name, value)| format!("-DFLCC_{name}={value}")));
@@ -72,7 +90,9 @@ fn scores(entry: &Entry, others: &[(&str, usize)]) -> Vec<String> {
 
 /// The kernels of scores in f64 that integers are given to.
 fn integers() -> impl Iterator<Item = &'static Entry> {
-    kernels().iter().filter(|entry| entry.op == "zncc" && entry.dtype == "f64" && entry.size().is_some_and(holds_integers))
+    kernels()
+        .iter()
+        .filter(|entry| entry.op == "zncc" && entry.dtype == "f64" && entry.size().is_some_and(holds_integers))
 }
 
 /// One of them with integers of 16 bits.
@@ -105,13 +125,16 @@ impl Unit {
 
     fn compile(&self) -> Result<(Vec<u8>, String), String> {
         let target = format!("sm_{}", self.architecture);
-        compile_with_log(&self.name.replace('/', "_"), &self.source, &self.options, &target).map_err(|fault| fault.to_string())
+        compile_with_log(&self.name.replace('/', "_"), &self.source, &self.options, &target)
+            .map_err(|fault| fault.to_string())
     }
 }
 
 /// The instructions of a cubin: its sections `.text.*` by name. Beside them lie constants that nothing reads.
 fn instructions(cubin: &[u8]) -> BTreeMap<String, Vec<u8>> {
-    let number = |at: usize, bytes: usize| cubin[at..at + bytes].iter().rev().fold(0usize, |all, &byte| all << 8 | usize::from(byte));
+    let number = |at: usize, bytes: usize| {
+        cubin[at..at + bytes].iter().rev().fold(0usize, |all, &byte| all << 8 | usize::from(byte))
+    };
     let header = |index: usize| number(0x28, 8) + index * number(0x3a, 2);
     let body = |index: usize| &cubin[number(header(index) + 0x18, 8)..][..number(header(index) + 0x20, 8)];
     let names = body(number(0x3e, 2));
@@ -155,7 +178,8 @@ fn usage(log: &str) -> Option<Usage> {
     (kernels > 0 && spills >= kernels && used == kernels).then_some(most)
 }
 
-/// The number of this process and of all of them: NVRTC compiles one program at a time in a process, so several share the work.
+/// The number of this process and of all of them: NVRTC compiles one program at a time in a process, so several share
+/// the work.
 const SHARE: &str = "FLCC_NVRTC_SHARE";
 
 /// What every unit takes, compiled by as many processes as there are cores: this test again, each with its share.
@@ -176,13 +200,17 @@ fn compile_all(units: &[Unit]) -> Vec<Result<Usage, String>> {
     for line in told.iter().flat_map(|text| std::str::from_utf8(text).expect("text").lines()) {
         let Some((at, result)) = line.strip_prefix("unit ").and_then(|rest| rest.split_once(' ')) else { continue };
         let at: usize = at.parse().expect("a number");
-        let usage = result.split_once(' ').and_then(|(registers, spilled)| Some((registers.parse().ok()?, spilled.parse().ok()?)));
-        results[at] = usage.map(|(registers, spilled)| Usage { registers, spilled }).ok_or_else(|| result.replace("\\n", "\n"));
+        let usage = result
+            .split_once(' ')
+            .and_then(|(registers, spilled)| Some((registers.parse().ok()?, spilled.parse().ok()?)));
+        results[at] =
+            usage.map(|(registers, spilled)| Usage { registers, spilled }).ok_or_else(|| result.replace("\\n", "\n"));
     }
     results
 }
 
-/// Compiles this process's share and prints a line for each: its number, then registers and bytes spilled, or what went wrong.
+/// Compiles this process's share and prints a line for each: its number, then registers and bytes spilled, or what went
+/// wrong.
 fn compile_share(units: &[Unit], share: &str) {
     let (mine, all) = share.split_once('/').expect("two numbers");
     let (mine, all): (usize, usize) = (mine.parse().expect("a number"), all.parse().expect("a number"));
@@ -218,18 +246,23 @@ const UNTOLD: (i32, i32) = (13, 0);
 
 /// Every specialisation of the pipeline that a spec can lead to, by part, less the options that do not matter there.
 fn specialisations() -> Vec<(Part, BTreeSet<Vec<String>>)> {
-    let device = Device { index: 0, name: "described".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+    let device =
+        Device { index: 0, name: "described".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
     let machine = Machine::described(&[], 1).with_devices(vec![device], "described");
-    let mut found: Vec<(Part, BTreeSet<Vec<String>>)> = PARTS.iter().map(|(part, _)| (*part, BTreeSet::new())).collect();
+    let mut found: Vec<(Part, BTreeSet<Vec<String>>)> =
+        PARTS.iter().map(|(part, _)| (*part, BTreeSet::new())).collect();
     let mut see = |spec: &str| {
         let Ok(spec) = spec.parse::<Spec>() else { return };
-        let offers =
-            SOLVERS.iter().filter(|solver| solver.platform() == Platform::Cuda).filter_map(|solver| solver.offers(&spec, &machine).ok());
+        let offers = SOLVERS
+            .iter()
+            .filter(|solver| solver.platform() == Platform::Cuda)
+            .filter_map(|solver| solver.offers(&spec, &machine).ok());
         for offer in offers.flatten() {
             let Recipe::Cuda(recipe) = offer.recipe else { continue };
             let sources = recipe.sources(&spec);
             for (part, set) in found.iter_mut().filter(|(part, _)| sources.parts.contains(part)) {
-                let kept = sources.options.iter().filter(|option| define(option).is_none_or(|name| matters(*part, name)));
+                let kept =
+                    sources.options.iter().filter(|option| define(option).is_none_or(|name| matters(*part, name)));
                 set.insert(kept.cloned().collect());
             }
         }
@@ -240,11 +273,14 @@ fn specialisations() -> Vec<(Part, BTreeSet<Vec<String>>)> {
         for (image, template) in types.into_iter().flat_map(|image| types.map(|template| (image, template))) {
             for op in ["corr", "ncc", "zncc", "ssd", "nssd", "sad"] {
                 for boundary in ["zero", "constant(1.5)", "replicate", "reflect", "mirror", "wrap"] {
-                    for (mask, accuracy) in
-                        ["", ",mask01", ",maskw"].into_iter().flat_map(|mask| ["", ",acc=fast", ",acc=exact"].map(|a| (mask, a)))
+                    for (mask, accuracy) in ["", ",mask01", ",maskw"]
+                        .into_iter()
+                        .flat_map(|mask| ["", ",acc=fast", ",acc=exact"].map(|a| (mask, a)))
                     {
                         for out in ["f32", "f64"] {
-                            see(&format!("{op}:{image}/{template}>{out}:300x320*{size}:same,{boundary}{mask}{accuracy}"));
+                            see(&format!(
+                                "{op}:{image}/{template}>{out}:300x320*{size}:same,{boundary}{mask}{accuracy}"
+                            ));
                         }
                     }
                 }
@@ -292,7 +328,8 @@ fn samples() -> Vec<&'static Entry> {
     chosen
 }
 
-/// What every run compiles: all for [`MAIN`], samples and one specialisation for each value of each option for [`OTHERS`].
+/// What every run compiles: all for [`MAIN`], samples and one specialisation for each value of each option for
+/// [`OTHERS`].
 fn usual() -> Vec<Unit> {
     let parts = specialisations();
     let mut units: Vec<Unit> = kernels().iter().map(|entry| Unit::of(entry, MAIN)).collect();
@@ -307,18 +344,25 @@ fn usual() -> Vec<Unit> {
         units.extend(others.iter().map(|others| Unit { options: scores(entry, others), ..Unit::of(entry, MAIN) }));
     }
     units.extend(
-        integers().filter(|entry| entry.sides.iter().all(|side| [2, 16, 20, 24, 64].contains(side))).map(|entry| exact(entry, MAIN)),
+        integers()
+            .filter(|entry| entry.sides.iter().all(|side| [2, 16, 20, 24, 64].contains(side)))
+            .map(|entry| exact(entry, MAIN)),
     );
     // Sides that are constants: no side at all, all that a chunk holds, and several planes.
     for (entry, [rows, columns]) in kernels().iter().filter_map(|entry| Some((entry, entry.chunk?))) {
         for [depth, height, width] in [[1, 1, 1], [1, rows, columns], [if rows > 1 { 3 } else { 1 }, rows.min(5), 7]] {
-            let sides = [("TD", depth), ("TH", height), ("TW", width)].map(|(name, side)| format!("-DFLCC_{name}={side}"));
+            let sides =
+                [("TD", depth), ("TH", height), ("TW", width)].map(|(name, side)| format!("-DFLCC_{name}={side}"));
             units.push(Unit { options: sides.into(), ..Unit::of(entry, MAIN) });
         }
     }
     for architecture in OTHERS {
         units.extend(samples().into_iter().map(|entry| Unit::of(entry, architecture)));
-        units.extend(parts.iter().flat_map(|(part, all)| cover(all).into_iter().map(|options| pipeline(*part, &options, architecture))));
+        units.extend(
+            parts
+                .iter()
+                .flat_map(|(part, all)| cover(all).into_iter().map(|options| pipeline(*part, &options, architecture))),
+        );
     }
     units
 }
@@ -327,7 +371,9 @@ fn usual() -> Vec<Unit> {
 fn product() -> Vec<Unit> {
     let mut units = usual();
     units.extend(OTHERS.iter().flat_map(|architecture| kernels().iter().map(|entry| Unit::of(entry, *architecture))));
-    units.extend([MAIN].iter().chain(&OTHERS).flat_map(|architecture| integers().map(|entry| exact(entry, *architecture))));
+    units.extend(
+        [MAIN].iter().chain(&OTHERS).flat_map(|architecture| integers().map(|entry| exact(entry, *architecture))),
+    );
     units.sort();
     units.dedup();
     units
@@ -335,7 +381,8 @@ fn product() -> Vec<Unit> {
 
 /// 64-bit FNV-1a, as xtask computes it.
 fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |state, byte| (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |state, byte| (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 #[test]
@@ -361,7 +408,9 @@ fn every_source_compiles_and_spills_nothing() {
     for (unit, result) in units.iter().zip(compile_all(&units)) {
         match result {
             Ok(usage) => {
-                let accepted = ACCEPTED.iter().find(|(name, architecture, ..)| *name == unit.name && *architecture == unit.architecture);
+                let accepted = ACCEPTED
+                    .iter()
+                    .find(|(name, architecture, ..)| *name == unit.name && *architecture == unit.architecture);
                 if usage.spilled > accepted.map_or(0, |(_, _, bytes, _)| *bytes) {
                     failures.push(format!("{}: {} bytes spilled", unit.title(), usage.spilled));
                 }
@@ -396,11 +445,13 @@ fn the_other_options_change_nothing() {
         let others = OPTIONS.into_iter().filter(|(name, _)| !matters(part, name));
         let units: Vec<Unit> = std::iter::once(pipeline(part, options, MAIN))
             .chain(others.map(|(name, values)| {
-                let more: Vec<String> = options.iter().cloned().chain([format!("-DFLCC_{name}={}", values - 1)]).collect();
+                let more: Vec<String> =
+                    options.iter().cloned().chain([format!("-DFLCC_{name}={}", values - 1)]).collect();
                 pipeline(part, &more, MAIN)
             }))
             .collect();
-        let code = |unit: &Unit| instructions(&unit.compile().unwrap_or_else(|reason| panic!("{}: {reason}", unit.title())).0);
+        let code =
+            |unit: &Unit| instructions(&unit.compile().unwrap_or_else(|reason| panic!("{}: {reason}", unit.title())).0);
         let codes: Vec<_> = units.iter().map(code).collect();
         assert!(!codes[0].is_empty());
         for (unit, code) in units.iter().zip(&codes) {
@@ -411,7 +462,8 @@ fn the_other_options_change_nothing() {
 
 #[test]
 fn every_value_of_every_option_is_compiled() {
-    let found: BTreeSet<String> = specialisations().into_iter().flat_map(|(_, all)| all.into_iter().flatten()).collect();
+    let found: BTreeSet<String> =
+        specialisations().into_iter().flat_map(|(_, all)| all.into_iter().flatten()).collect();
     for (name, values) in OPTIONS {
         for value in 0..values {
             // There are no samples of 16 bits and no results of integers.

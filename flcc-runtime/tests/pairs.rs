@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Problem, Seed, check, planner};
 use flcc_runtime::{
-    AnyView, AnyViewMut, CancelToken, Control, DType, ExecError, Kind, Method, Oracle, Pairs, Pixels, PlanError, ScoreMap, Scratch, Shape,
-    Spec, View, ViewMut,
+    AnyView, AnyViewMut, CancelToken, Control, DType, ExecError, Kind, Method, Oracle, Pairs, Pixels, PlanError,
+    ScoreMap, Scratch, Shape, Spec, View, ViewMut,
 };
 
-/// So many images and templates of a spec: the second image is constant in part, the third holds NaN and infinities where it can, the
-/// fourth extraordinary magnitudes; templates of the sixth pair on are far apart in scale.
+/// So many images and templates of a spec: the second image is constant in part, the third holds NaN and infinities
+/// where it can, the fourth extraordinary magnitudes; templates of the sixth pair on are far apart in scale.
 fn data(spec: &Spec, count: usize, seed: u64) -> (Vec<Pixels>, Vec<Pixels>) {
     let mut seed = Seed(seed);
     let (images, templates) = (spec.image().len() * spec.channels(), spec.template().len() * spec.channels());
@@ -80,7 +80,8 @@ fn the_bits_are_those_of_binding_each_template() {
         let Ok(spec) = text.parse::<Spec>() else { panic!("{text}") };
         let open = spec.clone().with_images(0).unwrap();
         let (images, templates) = data(&spec, 9, 4);
-        let (images, templates) = (views(&images, spec.image(), spec.channels()), views(&templates, spec.template(), spec.channels()));
+        let (images, templates) =
+            (views(&images, spec.image(), spec.channels()), views(&templates, spec.template(), spec.channels()));
         let problem = Problem::new(text, 1);
         let mask = problem.mask();
         for (method, threads) in METHODS.into_iter().flat_map(|method| [(method, 1), (method, 3)]) {
@@ -90,7 +91,9 @@ fn the_bits_are_those_of_binding_each_template() {
                 Err(error) => panic!("{text}: {error}"),
             };
             let got = plan.pairs(mask.as_ref()).unwrap().execute(&images, &templates).unwrap();
-            let one = |number: usize| plan.execute(&images[number..=number], &templates[number..=number], mask.as_ref()).unwrap().remove(0);
+            let one = |number: usize| {
+                plan.execute(&images[number..=number], &templates[number..=number], mask.as_ref()).unwrap().remove(0)
+            };
             let want: Vec<u64> = (0..images.len()).flat_map(|number| bits(one(number).data())).collect();
             assert!(bits(&got) == want, "{text} by {} on {threads} threads", plan.kernel());
             compared += 1;
@@ -107,7 +110,8 @@ fn windows_are_cut_from_frames_and_scores_are_right() {
     let [after, before] = frames.each_ref().map(|pixels| AnyView::dense(pixels, frame, 1).unwrap());
     let corners: Vec<[usize; 3]> = (0..40).map(|_| [0, seed.below(300 - 64), seed.below(280 - 64)]).collect();
     let images: Vec<_> = corners.iter().map(|&at| after.part(at, spec.image()).unwrap()).collect();
-    let templates: Vec<_> = corners.iter().map(|&[_, y, x]| before.part([0, y + 20, x + 20], spec.template()).unwrap()).collect();
+    let templates: Vec<_> =
+        corners.iter().map(|&[_, y, x]| before.part([0, y + 20, x + 20], spec.template()).unwrap()).collect();
     let pairs = planner(2).plan(&spec).unwrap().pairs(None).unwrap();
     assert_eq!(pairs.workers(), 2, "pairs that are not counted yet are shared by all threads");
     // Results turned by a quarter, with room between them.
@@ -118,7 +122,10 @@ fn windows_are_cut_from_frames_and_scores_are_right() {
     let mut scratch = pairs.make_scratch();
     let statistics = pairs.execute_into(&images, &templates, &mut outs, &mut scratch, &Control::default()).unwrap();
     assert_eq!((statistics.tiles, statistics.panels), (40, 40 * 41 * 41));
-    assert!(out.chunks_exact(2000).all(|result| result[1681..].iter().all(|&value| value == -7.0)), "nothing else is written");
+    assert!(
+        out.chunks_exact(2000).all(|result| result[1681..].iter().all(|&value| value == -7.0)),
+        "nothing else is written"
+    );
     let one: Spec = "zncc:f32:64x64*24x24:valid".parse().unwrap();
     for (number, result) in out.chunks_exact(2000).enumerate() {
         let map = (0..1681).map(|i| result[i / 41 + 41 * (i % 41)]).collect();
@@ -138,10 +145,11 @@ fn errors_say_which_array() {
     for threads in [1, 2] {
         let plan = planner(threads).plan(&spec).unwrap();
         let pairs = plan.pairs(None).unwrap();
-        let told = |images: &[AnyView<'_>], templates: &[AnyView<'_>]| match pairs.execute(images, templates).unwrap_err() {
-            ExecError::Spec(error) => (error.kind, error.to_string()),
-            other => panic!("{other}"),
-        };
+        let told =
+            |images: &[AnyView<'_>], templates: &[AnyView<'_>]| match pairs.execute(images, templates).unwrap_err() {
+                ExecError::Spec(error) => (error.kind, error.to_string()),
+                other => panic!("{other}"),
+            };
         let (kind, text) = told(&images, &all);
         assert_eq!(
             (kind, text.as_str()),
@@ -168,7 +176,10 @@ fn errors_say_which_array() {
 #[test]
 fn no_pairs_have_no_results() {
     let spec: Spec = "zncc:f32:0@20x20*5x5:valid".parse().unwrap();
-    assert_eq!(planner(2).plan(&spec).unwrap().pairs(None).unwrap().execute(&[], &[]).unwrap(), Pixels::F32(Vec::new()));
+    assert_eq!(
+        planner(2).plan(&spec).unwrap().pairs(None).unwrap().execute(&[], &[]).unwrap(),
+        Pixels::F32(Vec::new())
+    );
 }
 
 #[test]
@@ -190,7 +201,12 @@ fn pairs_tell_their_progress_and_can_be_cancelled() {
 }
 
 /// The bits of all results of pairs by a scratch that is brought along.
-fn run(pairs: &Pairs, images: &[AnyView<'_>], templates: &[AnyView<'_>], scratch: &mut Scratch) -> Result<Vec<u64>, ExecError> {
+fn run(
+    pairs: &Pairs,
+    images: &[AnyView<'_>],
+    templates: &[AnyView<'_>],
+    scratch: &mut Scratch,
+) -> Result<Vec<u64>, ExecError> {
     run_under(pairs, images, templates, scratch, &Control::default())
 }
 
@@ -238,7 +254,9 @@ fn scratch_serves_again_after_an_error() {
             let want = run(pairs, &images, &templates, &mut pairs.make_scratch()).unwrap();
             let mut scratch = pairs.make_scratch();
             for _ in 0..2 {
-                let ExecError::Spec(error) = run(pairs, &images, &wrong, &mut scratch).unwrap_err() else { panic!("{text} by {method}") };
+                let ExecError::Spec(error) = run(pairs, &images, &wrong, &mut scratch).unwrap_err() else {
+                    panic!("{text} by {method}")
+                };
                 assert_eq!((error.kind, error.argument.as_str()), (Kind::ConstantTemplate, "template 2"));
                 assert!(run(pairs, &images, &templates, &mut scratch).unwrap() == want, "{text} by {method}");
             }
@@ -263,7 +281,8 @@ fn scratch_serves_again_after_a_cancelled_run() {
         let error = run_under(pairs, &images, &templates, &mut scratch, &control).unwrap_err();
         assert_eq!(error, ExecError::Cancelled { done: 3, total: 6 });
         // In another order: nothing of the run before may show.
-        let (late, early): (Vec<_>, Vec<_>) = (images.iter().rev().copied().collect(), templates.iter().rev().copied().collect());
+        let (late, early): (Vec<_>, Vec<_>) =
+            (images.iter().rev().copied().collect(), templates.iter().rev().copied().collect());
         let count = spec.out_shape().len();
         let want: Vec<u64> = want.chunks_exact(count).rev().flatten().copied().collect();
         assert!(run(pairs, &late, &early, &mut scratch).unwrap() == want, "by {method}");
@@ -284,7 +303,10 @@ fn scratch_serves_pairs_of_another_mask() {
         let mut scratch = pairs.make_scratch();
         for turn in 0..4 {
             let pairs = [pairs, &others][turn % 2];
-            assert!(run(pairs, &images, &templates, &mut scratch).unwrap() == want[turn % 2], "turn {turn} by {method}");
+            assert!(
+                run(pairs, &images, &templates, &mut scratch).unwrap() == want[turn % 2],
+                "turn {turn} by {method}"
+            );
         }
     });
 }
@@ -308,7 +330,10 @@ fn a_template_of_nan_leaves_nothing_to_the_next() {
             let got = run(pairs, &images, &templates, &mut scratch).unwrap();
             for (number, (got, want)) in got.chunks_exact(count).zip(want.chunks_exact(count)).enumerate() {
                 match number {
-                    0 | 2 => assert!(got.iter().all(|&bits| f64::from_bits(bits).is_nan()), "pair {number}, turn {turn}, by {method}"),
+                    0 | 2 => assert!(
+                        got.iter().all(|&bits| f64::from_bits(bits).is_nan()),
+                        "pair {number}, turn {turn}, by {method}"
+                    ),
                     _ => assert!(got == want, "pair {number}, turn {turn}, by {method}"),
                 }
             }

@@ -1,12 +1,12 @@
-//! The first promise, *never wrong*: where OpenCV and scikit-image fail, on every method, with one and two threads, and on a
-//! GPU where there is one.
+//! The first promise, *never wrong*: where OpenCV and scikit-image fail, on every method, with one and two threads, and
+//! on a GPU where there is one.
 
 mod common;
 
 use common::{Seed, check, planner, platforms};
 use flcc_runtime::{
-    AnyView, Control, DType, Machine, Method, Oracle, PeakOptions, Pixel, Pixels, PlanError, Planner, Platform, ScoreMap, Shape, Spec,
-    View, ViewMut, find_peaks,
+    AnyView, Control, DType, Machine, Method, Oracle, PeakOptions, Pixel, Pixels, PlanError, Planner, Platform,
+    ScoreMap, Shape, Spec, View, ViewMut, find_peaks,
 };
 
 const METHODS: [Method; 4] = [Method::Auto, Method::Direct, Method::Fourier, Method::Separable];
@@ -21,7 +21,13 @@ fn every_way(spec: &str, image: &Pixels, template: &Pixels, see: impl FnMut(&str
 }
 
 /// The same with a mask.
-fn every_way_under(spec: &str, image: &Pixels, template: &Pixels, mask: Option<&Pixels>, mut see: impl FnMut(&str, &ScoreMap)) {
+fn every_way_under(
+    spec: &str,
+    image: &Pixels,
+    template: &Pixels,
+    mask: Option<&Pixels>,
+    mut see: impl FnMut(&str, &ScoreMap),
+) {
     let spec: Spec = spec.parse().unwrap();
     let image = AnyView::dense(image, spec.image(), spec.channels()).unwrap();
     let template = AnyView::dense(template, spec.template(), spec.channels()).unwrap();
@@ -108,7 +114,8 @@ fn a_nan_pixel_changes_exactly_the_panels_that_touch_it() {
     }
 }
 
-/// Long enough that some tiles are computed from the image's samples to the result's, and some, at the ends and at a NaN, are not.
+/// Long enough that some tiles are computed from the image's samples to the result's, and some, at the ends and at a
+/// NaN, are not.
 #[test]
 fn long_lines_agree_with_the_oracle() {
     for (op, mean, tolerance) in [("corr", 0.0, 0.05), ("conv", 0.0, 0.05), ("zncc", 1000.0, 1e-5)] {
@@ -131,12 +138,15 @@ fn long_lines_agree_with_the_oracle() {
 
 #[test]
 fn constant_panels_are_zero() {
-    for (level, dtype) in [(0.1, DType::F32), (65535.0, DType::F32), (1e-30, DType::F32), (255.0, DType::U8), (1e6, DType::F64)] {
+    for (level, dtype) in
+        [(0.1, DType::F32), (65535.0, DType::F32), (1e-30, DType::F32), (255.0, DType::U8), (1e6, DType::F64)]
+    {
         let mut seed = Seed(9);
         let mut values = vec![level; 64 * 64];
         for y in 0..64 {
             for x in 32..64 {
-                values[y * 64 + x] = if dtype == DType::U8 { seed.below(256) as f64 } else { level * (1.0 + seed.unit()) };
+                values[y * 64 + x] =
+                    if dtype == DType::U8 { seed.below(256) as f64 } else { level * (1.0 + seed.unit()) };
             }
         }
         let image = Pixels::F64(values).cast(dtype);
@@ -162,12 +172,22 @@ fn saturated_bytes_have_exact_sums() {
         for out in ["f64", "f32"] {
             let spec: Spec = format!("corr:u8>{out}:{length}x{length}*{side}x{side}:valid").parse().unwrap();
             let methods = [Method::Auto, Method::Direct, Method::Fourier];
-            for (platform, method) in platforms().into_iter().flat_map(|platform| methods.map(|method| (platform, method))) {
+            for (platform, method) in
+                platforms().into_iter().flat_map(|platform| methods.map(|method| (platform, method)))
+            {
                 let plan = planner(2).platform(platform).method(method).plan(&spec).unwrap();
                 let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
-                let map = plan.execute(&[view(&image, spec.image())], &[view(&template, spec.template())], None).unwrap().remove(0);
+                let map = plan
+                    .execute(&[view(&image, spec.image())], &[view(&template, spec.template())], None)
+                    .unwrap()
+                    .remove(0);
                 let wanted = if out == "f32" { f64::from(exact as f32) } else { exact };
-                assert!((0..map.shape().len()).all(|index| map.get(index) == wanted), "{spec} by {}: {}", plan.kernel(), map.get(0));
+                assert!(
+                    (0..map.shape().len()).all(|index| map.get(index) == wanted),
+                    "{spec} by {}: {}",
+                    plan.kernel(),
+                    map.get(0)
+                );
             }
         }
     }
@@ -191,7 +211,8 @@ fn exact_integers_are_the_same_bits_by_every_method() {
             let plan = planner(2).platform(platform).method(method).plan(&problem.spec);
             problem.run(&plan.unwrap_or_else(|error| panic!("{spec}: {error}")))
         };
-        let maps: Vec<ScoreMap> = platforms().into_iter().flat_map(|platform| methods.map(|method| run((platform, method)))).collect();
+        let maps: Vec<ScoreMap> =
+            platforms().into_iter().flat_map(|platform| methods.map(|method| run((platform, method)))).collect();
         assert!(maps.iter().all(|map| map.data() == maps[0].data()), "{spec}");
         check(spec, &maps[0], &problem.expected(), problem.tolerance());
     }
@@ -218,7 +239,10 @@ fn adversarial_images_keep_the_promise() {
         image[40 * side + 50] = huge;
         images.push(("one huge pixel among sd 0.01", image));
     }
-    images.push(("half constant", noise(1.0).iter().enumerate().map(|(i, v)| if at(i).0 < side / 2 { 5.0 } else { 5.0 + v }).collect()));
+    images.push((
+        "half constant",
+        noise(1.0).iter().enumerate().map(|(i, v)| if at(i).0 < side / 2 { 5.0 } else { 5.0 + v }).collect(),
+    ));
     images.push(("amplitude 1e20", noise(1e20)));
     images.push(("amplitude 1e-20", noise(1e-20)));
     images.push(("denormals", noise(1e-41)));
@@ -228,15 +252,22 @@ fn adversarial_images_keep_the_promise() {
         noise(1.0)
             .iter()
             .enumerate()
-            .map(|(i, v)| if at(i).0 < 40 { 0.0 } else { 65535.0 + v.abs().floor() * if at(i).1 > 60 { 1.0 } else { 0.0 } })
+            .map(
+                |(i, v)| {
+                    if at(i).0 < 40 { 0.0 } else { 65535.0 + v.abs().floor() * if at(i).1 > 60 { 1.0 } else { 0.0 } }
+                },
+            )
             .collect(),
     ));
     for (name, values) in &images {
         let image = Pixels::F64(values.clone()).cast(DType::F32);
         let template = cut(&image, shape(&[side, side]), [0, 60, 70], shape(&[11, 13]));
-        for spec in
-            ["zncc:f32:96x96*11x13:valid", "zncc:f32:96x96*11x13:full", "ncc:f32:96x96*11x13:same,mirror", "nssd:f32:96x96*11x13:valid"]
-        {
+        for spec in [
+            "zncc:f32:96x96*11x13:valid",
+            "zncc:f32:96x96*11x13:full",
+            "ncc:f32:96x96*11x13:same,mirror",
+            "nssd:f32:96x96*11x13:valid",
+        ] {
             let expected = expected(spec, &image, &template);
             every_way(spec, &image, &template, |way, map| {
                 check(&format!("{name}: {way}"), map, &expected, 1e-5);
@@ -245,7 +276,8 @@ fn adversarial_images_keep_the_promise() {
     }
 }
 
-/// What lies outside may be far beyond what single precision holds, and panels with one sample of the image in a corner are in doubt.
+/// What lies outside may be far beyond what single precision holds, and panels with one sample of the image in a corner
+/// are in doubt.
 #[test]
 fn a_fill_beyond_single_precision_keeps_the_promise() {
     let mut seed = Seed(31);
@@ -266,10 +298,13 @@ fn adversarial_masks_keep_the_promise() {
     let mut seed = Seed(21);
     let texture: Vec<f64> = (0..64 * 60).map(|_| 2.0 + seed.normal()).collect();
     let huge = texture.iter().enumerate().map(|(i, v)| if i == 31 * 60 + 30 { 1e15 } else { *v }).collect::<Vec<_>>();
-    let spikes = (0..64 * 60).map(|i| if seed.below(20) == 0 { 1.0 + seed.unit() } else { f64::from(u8::from(i > 3000)) }).collect();
+    let spikes = (0..64 * 60)
+        .map(|i| if seed.below(20) == 0 { 1.0 + seed.unit() } else { f64::from(u8::from(i > 3000)) })
+        .collect();
     let patch = texture.iter().enumerate().map(|(i, v)| if i % 60 < 20 { 1e4 } else { 1e-3 * v }).collect();
     let mask = |seed: &mut Seed, weights: bool| -> Pixels {
-        let weight = |seed: &mut Seed| if seed.below(3) == 0 { 0.0 } else { if weights { seed.unit() + 0.1 } else { 1.0 } };
+        let weight =
+            |seed: &mut Seed| if seed.below(3) == 0 { 0.0 } else { if weights { seed.unit() + 0.1 } else { 1.0 } };
         Pixels::F64((0..9 * 11).map(|_| weight(seed)).collect())
     };
     for (name, values) in [("a huge pixel", huge), ("spikes", spikes), ("a bright patch", patch)] {
@@ -294,7 +329,8 @@ fn adversarial_masks_keep_the_promise() {
     }
 }
 
-/// A huge sample in one of two channels takes the digits of its neighbours in that channel, not of their panels' scores.
+/// A huge sample in one of two channels takes the digits of its neighbours in that channel, not of their panels'
+/// scores.
 #[test]
 fn a_huge_sample_in_one_channel_does_not_hide_the_channel() {
     let mut seed = Seed(25);
@@ -383,8 +419,9 @@ fn differences_of_extreme_magnitudes_are_not_lost() {
 #[test]
 fn tiles_in_doubt_are_computed_again() {
     let mut seed = Seed(24);
-    let values: Vec<f64> =
-        (0..200 * 220).map(|i| if i / 220 % 50 == 25 && i % 220 % 50 == 25 { 1e4 } else { 1e-4 * seed.normal() }).collect();
+    let values: Vec<f64> = (0..200 * 220)
+        .map(|i| if i / 220 % 50 == 25 && i % 220 % 50 == 25 { 1e4 } else { 1e-4 * seed.normal() })
+        .collect();
     let image = Pixels::F64(values).cast(DType::F32);
     let template = cut(&image, shape(&[200, 220]), [0, 60, 90], shape(&[20, 24]));
     let spec = "zncc:f32:200x220*20x24:full,reflect";
@@ -396,11 +433,13 @@ fn tiles_in_doubt_are_computed_again() {
     let plan = planner(1).method(Method::Fourier).plan(&parsed).unwrap();
     let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
     let matcher = plan.bind(&[view(&template, parsed.template())], None).unwrap();
-    let (_, statistics) = matcher.execute_with(&[view(&image, parsed.image())], &flcc_runtime::Control::default()).unwrap();
+    let (_, statistics) =
+        matcher.execute_with(&[view(&image, parsed.image())], &flcc_runtime::Control::default()).unwrap();
     assert!(statistics.repaired * 4 < statistics.panels, "{statistics:?}");
 }
 
-/// A huge pixel leaves what transforms make of a large template under a mask in doubt, in f64 too: that is computed directly, not panel by panel.
+/// A huge pixel leaves what transforms make of a large template under a mask in doubt, in f64 too: that is computed
+/// directly, not panel by panel.
 #[test]
 fn large_masked_templates_beside_a_huge_pixel_are_computed_directly() {
     let mut seed = Seed(27);
@@ -417,7 +456,8 @@ fn large_masked_templates_beside_a_huge_pixel_are_computed_directly() {
     let plan = planner(1).method(Method::Fourier).plan(&parsed).unwrap();
     let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
     let matcher = plan.bind(&[view(&template, parsed.template())], Some(&view(&mask, parsed.template()))).unwrap();
-    let (_, statistics) = matcher.execute_with(&[view(&image, parsed.image())], &flcc_runtime::Control::default()).unwrap();
+    let (_, statistics) =
+        matcher.execute_with(&[view(&image, parsed.image())], &flcc_runtime::Control::default()).unwrap();
     assert!(statistics.repaired * 10 < statistics.panels, "{statistics:?}");
 }
 
@@ -425,7 +465,9 @@ fn large_masked_templates_beside_a_huge_pixel_are_computed_directly() {
 fn gain_and_offset_change_nothing_and_scores_stay_in_range() {
     let image = Pixels::F64((0..70 * 60).scan(Seed(13), |seed, _| Some(seed.normal())).collect());
     let template = cut(&image, shape(&[70, 60]), [0, 5, 6], shape(&[12, 10]));
-    let changed = |gain: f64, offset: f64, pixels: &Pixels| Pixels::F64(pixels.to_f64().iter().map(|v| gain * v + offset).collect());
+    let changed = |gain: f64, offset: f64, pixels: &Pixels| {
+        Pixels::F64(pixels.to_f64().iter().map(|v| gain * v + offset).collect())
+    };
     let spec = "zncc:f64>f32:70x60*12x10:valid";
     let base = expected(spec, &image, &template);
     for (gain, offset) in [(1.0, 0.0), (3.5, -20.0), (1e-9, 1e-3), (1e12, 0.0), (-1.0, 4.0)] {
@@ -478,7 +520,10 @@ fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
         for (mode, boundary) in [("full", "reflect"), ("valid", "zero")] {
             let problem = common::Problem::new(&format!("{spec}:{mode},{boundary}"), 15);
             let inside = problem.spec.region();
-            let gpu = platforms().into_iter().skip(1).flat_map(|platform| [(platform, Method::Direct), (platform, Method::Fourier)]);
+            let gpu = platforms()
+                .into_iter()
+                .skip(1)
+                .flat_map(|platform| [(platform, Method::Direct), (platform, Method::Fourier)]);
             for (platform, method) in METHODS.map(|method| (Platform::Cpu, method)).into_iter().chain(gpu) {
                 let plan = planner(2).platform(platform).method(method).plan(&problem.spec).unwrap();
                 let all = problem.run(&plan);
@@ -487,7 +532,13 @@ fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
                     let size = [1 + seed.below(60), 1 + seed.below(90)];
                     let lengths = inside.shape.lengths();
                     let offset = [seed.below(lengths[0] - size[0]), seed.below(lengths[1] - size[1])];
-                    let roi = format!("{},{}:{}x{}", inside.origin[1] + offset[0], inside.origin[2] + offset[1], size[0], size[1]);
+                    let roi = format!(
+                        "{},{}:{}x{}",
+                        inside.origin[1] + offset[0],
+                        inside.origin[2] + offset[1],
+                        size[0],
+                        size[1]
+                    );
                     assert!(inside.origin[1] + offset[0] + size[0] <= whole[0]);
                     let part_spec = problem.spec.clone().with_roi(Some(roi.parse().unwrap())).unwrap();
                     // The same kernel, tile included, whatever the planner would take for the smaller problem.
@@ -496,7 +547,12 @@ fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
                     for y in 0..size[0] {
                         for x in 0..size[1] {
                             let whole = all.get((offset[0] + y) * lengths[1] + offset[1] + x);
-                            assert_eq!(got.get(y * size[1] + x).to_bits(), whole.to_bits(), "{part_spec} by {} at {y},{x}", plan.kernel());
+                            assert_eq!(
+                                got.get(y * size[1] + x).to_bits(),
+                                whole.to_bits(),
+                                "{part_spec} by {} at {y},{x}",
+                                plan.kernel()
+                            );
                         }
                     }
                 }
@@ -505,10 +561,13 @@ fn a_region_is_the_slice_of_the_whole_bit_for_bit() {
     }
 }
 
-/// So it is where panels are in doubt, which are computed again alone or by parts of their tile, also in the last tile, which is cut.
+/// So it is where panels are in doubt, which are computed again alone or by parts of their tile, also in the last tile,
+/// which is cut.
 #[test]
 fn a_region_in_doubt_is_the_slice_of_the_whole_bit_for_bit() {
-    for (spec, method) in [("zncc:f32:62x572*3x3:valid", Method::Direct), ("zncc:f32:162x572*30x30:valid", Method::Fourier)] {
+    for (spec, method) in
+        [("zncc:f32:62x572*3x3:valid", Method::Direct), ("zncc:f32:162x572*30x30:valid", Method::Fourier)]
+    {
         let mut problem = common::Problem::new(spec, 15);
         let Pixels::F32(samples) = &mut problem.image else { panic!("{spec} is of f32") };
         for (y, row) in samples.chunks_mut(572).enumerate() {
@@ -528,7 +587,12 @@ fn a_region_in_doubt_is_the_slice_of_the_whole_bit_for_bit() {
             let got = part.execute(&[problem.image()], &[problem.template()], None).unwrap().remove(0);
             for (y, x) in (0..height).flat_map(|y| (0..columns).map(move |x| (y, x))) {
                 let whole = all.get((top + y) * width + left + x);
-                assert_eq!(got.get(y * columns + x).to_bits(), whole.to_bits(), "{part_spec} by {} at {y},{x}", plan.kernel());
+                assert_eq!(
+                    got.get(y * columns + x).to_bits(),
+                    whole.to_bits(),
+                    "{part_spec} by {} at {y},{x}",
+                    plan.kernel()
+                );
             }
         }
     }
@@ -572,9 +636,11 @@ fn strides_change_no_bit() {
     }
 }
 
-/// An image side by side, and spread among samples that are not its own; results side by side, with room, and column by column.
+/// An image side by side, and spread among samples that are not its own; results side by side, with room, and column by
+/// column.
 fn check_strides<P: Pixel>(spec: &Spec, dense: &[P], other: P, seed: &mut Seed) {
-    let template = Pixels::F64((0..spec.template().len()).map(|_| seed.normal() * 60.0 + 100.0).collect()).cast(spec.template_type());
+    let template = Pixels::F64((0..spec.template().len()).map(|_| seed.normal() * 60.0 + 100.0).collect())
+        .cast(spec.template_type());
     let template = AnyView::dense(&template, spec.template(), 1).unwrap();
     // Every second element of rows with room at their end, and of planes with room at theirs.
     let [depth, height, width] = spec.image().padded();
@@ -585,12 +651,15 @@ fn check_strides<P: Pixel>(spec: &Spec, dense: &[P], other: P, seed: &mut Seed) 
         spread[index / (width * height) * plane + index / width % height * row + index % width * 2] = *value;
     }
     let strides = [plane as isize, row as isize, 2];
-    let images: [AnyView<'_>; 2] =
-        [View::new(dense, spec.image()).unwrap().into(), View::strided(&spread, 0, spec.image(), &strides[3 - axes..]).unwrap().into()];
+    let images: [AnyView<'_>; 2] = [
+        View::new(dense, spec.image()).unwrap().into(),
+        View::strided(&spread, 0, spec.image(), &strides[3 - axes..]).unwrap().into(),
+    ];
     let out = spec.out_shape();
     let [out_depth, out_height, out_width] = out.padded();
     for method in [Method::Auto, Method::Direct, Method::Fourier] {
-        let matcher = planner(2).platform(Platform::Cpu).method(method).plan(spec).unwrap().bind(&[template], None).unwrap();
+        let matcher =
+            planner(2).platform(Platform::Cpu).method(method).plan(spec).unwrap().bind(&[template], None).unwrap();
         let whole = matcher.execute(&[images[0]]).unwrap().remove(0);
         let bits = |values: Vec<f64>| -> Vec<u64> { values.into_iter().map(f64::to_bits).collect() };
         let expected = bits(whole.view().to_f64());
@@ -605,7 +674,9 @@ fn check_strides<P: Pixel>(spec: &Spec, dense: &[P], other: P, seed: &mut Seed) 
                 let mut results = vec![f32::NEG_INFINITY; out_depth * strides[0]];
                 let strides = strides.map(|stride| stride as isize);
                 let view = ViewMut::strided(&mut results, 0, out, &strides[3 - axes..]).unwrap();
-                matcher.execute_into(&[image], &mut [view.into()], &mut matcher.make_scratch(), &Control::default()).unwrap();
+                matcher
+                    .execute_into(&[image], &mut [view.into()], &mut matcher.make_scratch(), &Control::default())
+                    .unwrap();
                 let read = View::strided(&results, 0, out, &strides[3 - axes..]).unwrap();
                 assert!(bits(AnyView::from(read).to_f64()) == expected, "{spec} by {}, {strides:?}", matcher.kernel());
                 // What lies between rows and planes is not the result's.
@@ -618,9 +689,12 @@ fn check_strides<P: Pixel>(spec: &Spec, dense: &[P], other: P, seed: &mut Seed) 
 
 #[test]
 fn threads_change_no_bit() {
-    for spec in
-        ["zncc:f32:300x500*9x9:full", "zncc:u8:300x500*40x40:valid", "corr:f32:60x70x80*5x5x5:same,wrap", "zncc:f32:30000*100:valid"]
-    {
+    for spec in [
+        "zncc:f32:300x500*9x9:full",
+        "zncc:u8:300x500*40x40:valid",
+        "corr:f32:60x70x80*5x5x5:same,wrap",
+        "zncc:f32:30000*100:valid",
+    ] {
         let problem = common::Problem::new(spec, 17);
         for method in METHODS {
             let one = planner(1).method(method).plan(&problem.spec);
@@ -636,12 +710,21 @@ fn threads_change_no_bit() {
 fn lesser_instruction_sets_agree() {
     for isa in ["avx2", "portable"] {
         let machine = Machine::detect().unwrap().with_isa(isa.parse().unwrap());
-        for spec in ["zncc:f32:100x120*7x9:valid", "sad:u8:100x120*7x9:full", "corr:f64:20x21x22*3x4x5:full,mirror", "zncc:u16:800*31:same"]
-        {
+        for spec in [
+            "zncc:f32:100x120*7x9:valid",
+            "sad:u8:100x120*7x9:full",
+            "corr:f64:20x21x22*3x4x5:full,mirror",
+            "zncc:u16:800*31:same",
+        ] {
             let problem = common::Problem::new(spec, 18);
             let plan = Planner::with_machine(machine.clone()).method(Method::Direct).plan(&problem.spec).unwrap();
             assert!(plan.kernel().to_string().contains(isa), "{}", plan.kernel());
-            check(&format!("{spec} by {}", plan.kernel()), &problem.run(&plan), &problem.expected(), problem.tolerance());
+            check(
+                &format!("{spec} by {}", plan.kernel()),
+                &problem.run(&plan),
+                &problem.expected(),
+                problem.tolerance(),
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Magnitudes near either end of a type's range, beside ordinary ones: squares and products that are too small for the type that they are
-//! computed in, and samples that a tile's scale would make so.
+//! Magnitudes near either end of a type's range, beside ordinary ones: squares and products that are too small for the
+//! type that they are computed in, and samples that a tile's scale would make so.
 
 mod common;
 
@@ -9,10 +9,12 @@ use common::{Seed, in_threads};
 use flcc_runtime::core::shape::join;
 use flcc_runtime::cpu::isa::Isa;
 use flcc_runtime::solvers::SOLVERS;
-use flcc_runtime::{Accuracy, AnyView, Control, DType, KernelKey, Machine, Measure, Oracle, Pixels, Planner, Platform, Spec};
+use flcc_runtime::{
+    Accuracy, AnyView, Control, DType, KernelKey, Machine, Measure, Oracle, Pixels, Planner, Platform, Spec,
+};
 
-/// The scores of normalised measures, each panel scaled for itself: values by powers of two, channel by channel, before anything is
-/// squared or added, and sums compensated.
+/// The scores of normalised measures, each panel scaled for itself: values by powers of two, channel by channel, before
+/// anything is squared or added, and sums compensated.
 struct Judge<'a> {
     spec: &'a Spec,
     image: Vec<f64>,
@@ -63,7 +65,9 @@ impl Scaled {
     /// The vectors one after the other.
     fn joined(parts: Vec<Scaled>) -> Scaled {
         let exponent = parts.iter().map(|part| part.exponent).max().unwrap_or(0);
-        let all = parts.into_iter().flat_map(|part| part.mantissas.into_iter().map(move |value| times(value, part.exponent - exponent)));
+        let all = parts
+            .into_iter()
+            .flat_map(|part| part.mantissas.into_iter().map(move |value| times(value, part.exponent - exponent)));
         Scaled { mantissas: all.collect(), exponent }.near_one()
     }
 
@@ -142,7 +146,8 @@ impl Judge<'_> {
         let largest = used.iter().fold(0.0f64, |most, weight| most.max(*weight));
         let shares: Vec<f64> = used.iter().map(|&weight| times(weight, -(largest.log2().floor() as i32))).collect();
         let parts = (0..channels).map(|channel| {
-            let values = samples.iter().skip(channel).step_by(channels).zip(&self.weights).filter(|(_, weight)| **weight > 0.0);
+            let values =
+                samples.iter().skip(channel).step_by(channels).zip(&self.weights).filter(|(_, weight)| **weight > 0.0);
             let mut part = Scaled::new(values.map(|(value, _)| *value));
             if centred {
                 if part.mantissas.iter().all(|value| *value == part.mantissas[0]) {
@@ -155,8 +160,11 @@ impl Judge<'_> {
                 }
             }
             let part = part.near_one();
-            Scaled { mantissas: part.mantissas.iter().zip(&shares).map(|(value, weight)| value * weight.sqrt()).collect(), ..part }
-                .near_one()
+            Scaled {
+                mantissas: part.mantissas.iter().zip(&shares).map(|(value, weight)| value * weight.sqrt()).collect(),
+                ..part
+            }
+            .near_one()
         });
         Scaled::joined(parts.collect())
     }
@@ -188,17 +196,23 @@ fn engines(spec: &Spec, machine: &Machine) -> Vec<(Planner, KernelKey)> {
 /// Runs a problem by every engine on every instruction set; panics where a score is off by more than promised.
 fn keeps_the_promise(name: &str, spec: &str, image: &[f64], template: &[f64], mask: Option<&[f64]>) {
     let spec: Spec = spec.parse().unwrap_or_else(|error| panic!("{spec}: {error}"));
-    let (image, template) =
-        (Pixels::F64(image.to_vec()).cast(spec.image_type()), Pixels::F64(template.to_vec()).cast(spec.template_type()));
+    let (image, template) = (
+        Pixels::F64(image.to_vec()).cast(spec.image_type()),
+        Pixels::F64(template.to_vec()).cast(spec.template_type()),
+    );
     let mask = mask.map(|mask| Pixels::F64(mask.to_vec()));
     let expected = Judge::new(&spec, &image, &template, mask.as_ref()).scores();
     let view = |pixels, shape| AnyView::dense(pixels, shape, spec.channels()).unwrap();
-    let tolerance = if spec.out_type() == DType::F64 { 1e-11 } else { 1e-5 } * if spec.accuracy() == Accuracy::Fast { 10.0 } else { 1.0 };
+    let tolerance = if spec.out_type() == DType::F64 { 1e-11 } else { 1e-5 }
+        * if spec.accuracy() == Accuracy::Fast { 10.0 } else { 1.0 };
     for machine in machines() {
         for (planner, kernel) in engines(&spec, &machine) {
             let plan = planner.plan_with_kernel(&spec, &kernel).unwrap();
             let mask = mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
-            let map = plan.execute(&[view(&image, spec.image())], &[view(&template, spec.template())], mask.as_ref()).unwrap().remove(0);
+            let map = plan
+                .execute(&[view(&image, spec.image())], &[view(&template, spec.template())], mask.as_ref())
+                .unwrap()
+                .remove(0);
             let (mut worst, mut place, mut wanted) = (0.0, 0, 0.0);
             for &(index, want) in &expected {
                 let error = (map.get(index) - want).abs();
@@ -226,16 +240,25 @@ fn cut(image: &[f64], width: usize, [top, left]: [usize; 2], [height, columns]: 
     (top..top + height).flat_map(|y| image[y * width + left..][..columns].to_vec()).collect()
 }
 
-/// Texture of each amplitude beside each bright sample, under templates of texture alone and of the bright sample in it.
+/// Texture of each amplitude beside each bright sample, under templates of texture alone and of the bright sample in
+/// it.
 fn texture_keeps_the_promise(types: [&str; 2], amplitudes: &[f64], bright: &[f64]) {
-    let cases: Vec<(f64, f64)> = amplitudes.iter().flat_map(|&amplitude| bright.iter().map(move |&bright| (amplitude, bright))).collect();
+    let cases: Vec<(f64, f64)> =
+        amplitudes.iter().flat_map(|&amplitude| bright.iter().map(move |&bright| (amplitude, bright))).collect();
     in_threads(&cases, |&(amplitude, bright)| {
         let image = beside(5, [20, 24], amplitude, bright);
-        for (part, template) in [("texture", cut(&image, 24, [12, 14], [3, 5])), ("both", cut(&image, 24, [4, 3], [3, 5]))] {
+        for (part, template) in
+            [("texture", cut(&image, 24, [12, 14], [3, 5])), ("both", cut(&image, 24, [4, 3], [3, 5]))]
+        {
             for op in ["zncc", "ncc", "nssd"] {
-                for how in
-                    ["valid", "valid,acc=exact", "valid,acc=fast", "full,reflect", "full,constant(1.0)", "full,constant(1.0),acc=exact"]
-                {
+                for how in [
+                    "valid",
+                    "valid,acc=exact",
+                    "valid,acc=fast",
+                    "full,reflect",
+                    "full,constant(1.0)",
+                    "full,constant(1.0),acc=exact",
+                ] {
                     for types in types {
                         let name = format!("{amplitude:e} beside {bright:e}, a template of {part}");
                         keeps_the_promise(&name, &format!("{op}:{types}:20x24*3x5:{how}"), &image, &template, None);
@@ -265,7 +288,8 @@ fn texture_far_from_an_ordinary_sample_keeps_the_promise() {
     let doubles = [1e-158, 1e-161].map(|amplitude| ("f64", amplitude));
     in_threads(&[&singles[..], &doubles[..]].concat(), |&(dtype, amplitude)| {
         let image = beside(7, [130, 170], amplitude, 1.0);
-        for (shapes, count) in [("130x170*9x8", 72), ("130x170*26x26", 676), ("22100*40", 40), ("13x34x50*4x6x5", 120)] {
+        for (shapes, count) in [("130x170*9x8", 72), ("130x170*26x26", 676), ("22100*40", 40), ("13x34x50*4x6x5", 120)]
+        {
             let template = &image[90 * 170 + 20..][..count];
             for op in ["zncc", "ncc", "nssd"] {
                 for mode in ["valid", "same,constant(1.0)"] {
@@ -286,7 +310,13 @@ fn a_faint_fill_keeps_the_promise() {
     for fill in [1e-12, 1e-20, 1e-30, 1e-42, 1e-50, 1e-158, 1e-161, 1e-300, 5e-324] {
         for op in ["zncc", "ncc", "nssd"] {
             for types in ["u8", "u8>f64", "f32", "f64"] {
-                keeps_the_promise("black", &format!("{op}:{types}:20x24*3x5:full,constant({fill:e})"), &image, &template, None);
+                keeps_the_promise(
+                    "black",
+                    &format!("{op}:{types}:20x24*3x5:full,constant({fill:e})"),
+                    &image,
+                    &template,
+                    None,
+                );
             }
         }
     }
@@ -296,13 +326,21 @@ fn a_faint_fill_keeps_the_promise() {
 #[test]
 fn faint_templates_keep_the_promise_beside_bright_samples() {
     let amplitudes = [1e-10, 1e-8, 1e-6, 1e-4, 1e3, 1e8];
-    let cases: Vec<(&str, f64)> = ["f32", "f64"].into_iter().flat_map(|dtype| amplitudes.map(|amplitude| (dtype, amplitude))).collect();
+    let cases: Vec<(&str, f64)> =
+        ["f32", "f64"].into_iter().flat_map(|dtype| amplitudes.map(|amplitude| (dtype, amplitude))).collect();
     in_threads(&cases, |&(dtype, amplitude)| {
         let (width, mut seed) = (170, Seed(9));
-        let image: Vec<f64> = (0..130 * width).map(|i| (if i % width < 60 { 1.0 } else { amplitude }) * (2.0 + seed.normal())).collect();
+        let image: Vec<f64> =
+            (0..130 * width).map(|i| (if i % width < 60 { 1.0 } else { amplitude }) * (2.0 + seed.normal())).collect();
         let template = cut(&image, width, [90, 120], [9, 8]);
         for op in ["nssd", "ncc", "zncc"] {
-            keeps_the_promise(&format!("{amplitude:e} beside 1"), &format!("{op}:{dtype}:130x170*9x8:valid"), &image, &template, None);
+            keeps_the_promise(
+                &format!("{amplitude:e} beside 1"),
+                &format!("{op}:{dtype}:130x170*9x8:valid"),
+                &image,
+                &template,
+                None,
+            );
         }
     });
 }
@@ -320,7 +358,8 @@ fn masked_texture_keeps_the_promise() {
         let image = beside(8, [20, 24], amplitude, 1.0);
         let template = cut(&image, 24, [12, 14], [3, 5]);
         let ones: Vec<f64> = (0..15).map(|k| f64::from(u8::from(k == 3 || seed.below(3) > 0))).collect();
-        let weights: Vec<f64> = (0..15).map(|k| if k != 3 && seed.below(3) == 0 { 0.0 } else { 0.1 + seed.unit() }).collect();
+        let weights: Vec<f64> =
+            (0..15).map(|k| if k != 3 && seed.below(3) == 0 { 0.0 } else { 0.1 + seed.unit() }).collect();
         let scaled = |gain: f64| weights.iter().map(|weight| gain * weight).collect::<Vec<f64>>();
         for (kind, mask) in [
             ("mask01", ones),
@@ -334,7 +373,13 @@ fn masked_texture_keeps_the_promise() {
             for op in ["zncc", "ncc", "nssd"] {
                 for accuracy in ["promised", "exact"] {
                     let spec = format!("{op}:{dtype}:20x24*3x5:full,{kind},acc={accuracy}");
-                    keeps_the_promise(&format!("{amplitude:e} under {:e}", mask[3]), &spec, &image, &template, Some(&mask));
+                    keeps_the_promise(
+                        &format!("{amplitude:e} under {:e}", mask[3]),
+                        &spec,
+                        &image,
+                        &template,
+                        Some(&mask),
+                    );
                 }
             }
         }
@@ -347,8 +392,10 @@ fn weights_of_any_size_keep_the_promise() {
     let mut seed = Seed(12);
     for gain in [1e-100, 1e-200, 1e-300, 1e-320] {
         // Samples of a panel differ as much as the roots of the weights do.
-        let image: Vec<f64> = (0..18 * 25).map(|i| seed.normal() * if i % 5 == 2 { 1.0 } else { f64::sqrt(gain) }).collect();
-        let template: Vec<f64> = (0..15).map(|k| seed.normal() * if k % 5 == 2 { 1.0 } else { f64::sqrt(gain) }).collect();
+        let image: Vec<f64> =
+            (0..18 * 25).map(|i| seed.normal() * if i % 5 == 2 { 1.0 } else { f64::sqrt(gain) }).collect();
+        let template: Vec<f64> =
+            (0..15).map(|k| seed.normal() * if k % 5 == 2 { 1.0 } else { f64::sqrt(gain) }).collect();
         let mask: Vec<f64> = (0..15).map(|k| if k % 5 == 2 { gain } else { 0.5 + seed.unit() }).collect();
         for op in ["zncc", "ncc", "nssd"] {
             for accuracy in ["promised", "exact"] {
@@ -405,7 +452,12 @@ fn sums_of_samples_too_small_for_a_tile_are_not_lost() {
     for (types, mode, image, taps) in [
         ("f64>f32", "valid", of(&noise, 1e-165), of(&template, 1e154)),
         ("f64>f32", "full,reflect", of(&noise, 1e-320), of(&template, 1e300)),
-        ("f64>f32", "valid", of(&noise.iter().map(|value| value.signum()).collect::<Vec<f64>>(), 5e-324), of(&template, 1e300)),
+        (
+            "f64>f32",
+            "valid",
+            of(&noise.iter().map(|value| value.signum()).collect::<Vec<f64>>(), 5e-324),
+            of(&template, 1e300),
+        ),
         ("f64>f64", "full,wrap", of(&noise, 1e-300), of(&template, 1e290)),
         ("f64>f32", "same,constant(1e-160)", of(&noise, 1e-161), of(&template, 1e150)),
         ("f64>f32", "full,constant(1e-160)", of(&noise, 0.0), of(&template, 1e150)),
@@ -413,7 +465,10 @@ fn sums_of_samples_too_small_for_a_tile_are_not_lost() {
     ] {
         for op in ["corr", "conv"] {
             let spec: Spec = format!("{op}:{types}:12x40*3x5:{mode}").parse().unwrap();
-            let (x, t) = (Pixels::F64(image.clone()).cast(spec.image_type()), Pixels::F64(taps.clone()).cast(spec.template_type()));
+            let (x, t) = (
+                Pixels::F64(image.clone()).cast(spec.image_type()),
+                Pixels::F64(taps.clone()).cast(spec.template_type()),
+            );
             let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
             let expected = Oracle::new(&spec, &view(&x, spec.image()), &view(&t, spec.template()), None).unwrap().all();
             let largest = expected.iter().fold(0.0f64, |most, value| most.max(value.abs()));
@@ -421,7 +476,8 @@ fn sums_of_samples_too_small_for_a_tile_are_not_lost() {
             for machine in machines() {
                 for (planner, kernel) in engines(&spec, &machine) {
                     let plan = planner.plan_with_kernel(&spec, &kernel).unwrap();
-                    let map = plan.execute(&[view(&x, spec.image())], &[view(&t, spec.template())], None).unwrap().remove(0);
+                    let map =
+                        plan.execute(&[view(&x, spec.image())], &[view(&t, spec.template())], None).unwrap().remove(0);
                     for (index, want) in expected.iter().enumerate() {
                         assert!(
                             (map.get(index) - want).abs() <= 2e-6 * largest,
@@ -461,20 +517,25 @@ fn differences_beyond_the_range_of_results_are_infinite_and_none_is_lost() {
 fn images_of_any_scale_are_computed_by_tiles() {
     let mut seed = Seed(14);
     let noise: Vec<f64> = (0..200 * 260).map(|_| 3.0 + seed.normal()).collect();
-    for (dtype, scales) in
-        [("f32", &[1.0, 1e-12, 1e-13, 1e-30, 1e-36, 1e12, 1e30][..]), ("f64", &[1.0, 1e-30, 1e-60, 1e-61, 1e-160, 1e-290, 1e200])]
-    {
+    for (dtype, scales) in [
+        ("f32", &[1.0, 1e-12, 1e-13, 1e-30, 1e-36, 1e12, 1e30][..]),
+        ("f64", &[1.0, 1e-30, 1e-60, 1e-61, 1e-160, 1e-290, 1e200]),
+    ] {
         for op in ["zncc", "ncc", "nssd"] {
             let spec: Spec = format!("{op}:{dtype}:200x260*9x12:valid").parse().unwrap();
             for machine in machines() {
                 for (planner, kernel) in engines(&spec, &machine) {
                     let repaired = |scale: f64| {
-                        let pixels =
-                            |values: &[f64]| Pixels::F64(values.iter().map(|value| value * scale).collect()).cast(spec.image_type());
+                        let pixels = |values: &[f64]| {
+                            Pixels::F64(values.iter().map(|value| value * scale).collect()).cast(spec.image_type())
+                        };
                         let (image, template) = (pixels(&noise), pixels(&cut(&noise, 260, [50, 60], [9, 12])));
                         let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
-                        let matcher =
-                            planner.plan_with_kernel(&spec, &kernel).unwrap().bind(&[view(&template, spec.template())], None).unwrap();
+                        let matcher = planner
+                            .plan_with_kernel(&spec, &kernel)
+                            .unwrap()
+                            .bind(&[view(&template, spec.template())], None)
+                            .unwrap();
                         matcher.execute_with(&[view(&image, spec.image())], &Control::default()).unwrap().1.repaired
                     };
                     // The worst case of many separable terms leaves some in doubt at any scale.
@@ -490,8 +551,8 @@ fn images_of_any_scale_are_computed_by_tiles() {
     }
 }
 
-/// Magnitudes of all kinds in one image: whatever is asked for of a result is the slice of the whole, bit for bit. `FLCC_ROUNDS` has it try
-/// more problems than it does by itself.
+/// Magnitudes of all kinds in one image: whatever is asked for of a result is the slice of the whole, bit for bit.
+/// `FLCC_ROUNDS` has it try more problems than it does by itself.
 #[test]
 fn a_region_is_the_slice_of_the_whole_whatever_the_magnitudes() {
     let rounds = std::env::var("FLCC_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(150);
@@ -529,27 +590,45 @@ fn a_region_is_the_slice_of_the_whole_whatever_the_magnitudes() {
         let sample = |seed: &mut Seed| if seed.below(rare) == 0 { seed.pick(&others) } else { common * seed.normal() };
         let values: Vec<f64> = (0..spec.image().len()).map(|_| sample(&mut seed)).collect();
         let gain = seed.pick(&[1.0, 1.0, 1.0, 1e-20, 1e20]);
-        let taps: Vec<f64> =
-            (0..spec.template().len()).map(|_| if seed.below(5) == 0 { 0.0 } else { gain * seed.normal() }).chain([gain]).collect();
+        let taps: Vec<f64> = (0..spec.template().len())
+            .map(|_| if seed.below(5) == 0 { 0.0 } else { gain * seed.normal() })
+            .chain([gain])
+            .collect();
         let taps: Vec<f64> = taps[taps.len() - spec.template().len()..].to_vec();
         if spec.op().measure() == Measure::Zncc && spec.template().len() == 1 {
             return;
         }
-        let (image, template) = (Pixels::F64(values).cast(spec.image_type()), Pixels::F64(taps).cast(spec.template_type()));
+        let (image, template) =
+            (Pixels::F64(values).cast(spec.image_type()), Pixels::F64(taps).cast(spec.template_type()));
         let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
         let (image, template) = (view(&image, spec.image()), view(&template, spec.template()));
         let machine = seed.pick(&[0, 0, 1, 2]);
         let machines = machines();
         for (planner, kernel) in engines(&spec, &machines[machine.min(machines.len() - 1)]) {
-            let whole = planner.plan_with_kernel(&spec, &kernel).unwrap().execute(&[image], &[template], None).unwrap().remove(0);
+            let whole = planner
+                .plan_with_kernel(&spec, &kernel)
+                .unwrap()
+                .execute(&[image], &[template], None)
+                .unwrap()
+                .remove(0);
             let inside = spec.region();
             let (lengths, padded) = (inside.shape.lengths().to_vec(), inside.shape.padded());
             for _ in 0..4 {
                 let size: Vec<usize> = lengths.iter().map(|&length| 1 + seed.below(length)).collect();
-                let from: Vec<usize> = lengths.iter().zip(&size).map(|(&length, &size)| seed.below(length - size + 1)).collect();
-                let at: Vec<usize> = from.iter().zip(&inside.origin[3 - axes..]).map(|(from, origin)| from + origin).collect();
-                let part_spec = spec.clone().with_roi(Some(format!("{}:{}", join(&at, ","), join(&size, "x")).parse().unwrap())).unwrap();
-                let part = planner.plan_with_kernel(&part_spec, &kernel).unwrap().execute(&[image], &[template], None).unwrap().remove(0);
+                let from: Vec<usize> =
+                    lengths.iter().zip(&size).map(|(&length, &size)| seed.below(length - size + 1)).collect();
+                let at: Vec<usize> =
+                    from.iter().zip(&inside.origin[3 - axes..]).map(|(from, origin)| from + origin).collect();
+                let part_spec = spec
+                    .clone()
+                    .with_roi(Some(format!("{}:{}", join(&at, ","), join(&size, "x")).parse().unwrap()))
+                    .unwrap();
+                let part = planner
+                    .plan_with_kernel(&part_spec, &kernel)
+                    .unwrap()
+                    .execute(&[image], &[template], None)
+                    .unwrap()
+                    .remove(0);
                 for index in 0..part.shape().len() {
                     let position = part_spec.out_shape().position(index);
                     let begin = |axis: usize| if axis + axes < 3 { 0 } else { from[axis + axes - 3] };

@@ -1,8 +1,8 @@
-//! What stands twice, in Rust and in a kernel: by the rule of doubt random figures of tiles lead to the same thresholds, and panels in doubt to the
-//! same scores.
+//! What stands twice, in Rust and in a kernel: by the rule of doubt random figures of tiles lead to the same
+//! thresholds, and panels in doubt to the same scores.
 //!
-//! The kernels run on the CPU, through flcc-codegen's shim.h and the system's C++ compiler. Without one the tests say so and pass, unless
-//! FLCC_REQUIRE names `cxx`.
+//! The kernels run on the CPU, through flcc-codegen's shim.h and the system's C++ compiler. Without one the tests say
+//! so and pass, unless FLCC_REQUIRE names `cxx`.
 #![cfg(feature = "cuda")]
 
 mod common;
@@ -22,7 +22,8 @@ use flcc_runtime::cuda::launch::{Thresholds, TileFigures};
 /// Tiles of each template.
 const TILES: usize = 500;
 
-/// Reads thresholds with the results of a transform and the figures of tiles, and prints the bits of what the kernel makes of them.
+/// Reads thresholds with the results of a transform and the figures of tiles, and prints the bits of what the kernel
+/// makes of them.
 const PROGRAM: &str = r#"
 int main(int, char** arguments) {
   FILE* in = std::fopen(arguments[1], "rb");
@@ -42,7 +43,8 @@ int main(int, char** arguments) {
 }
 "#;
 
-/// The folder in which a program of the pipeline is compiled, with what stands before its source and after it; `None` without a compiler.
+/// The folder in which a program of the pipeline is compiled, with what stands before its source and after it; `None`
+/// without a compiler.
 fn compiled(name: &str, before: &str, after: &str) -> Option<PathBuf> {
     if !Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success()) {
         absent("cxx", "g++");
@@ -67,14 +69,17 @@ fn any_size(seed: &mut Seed) -> f64 {
 /// What the model says of a random template, and thresholds that no model makes.
 fn templates(seed: &mut Seed) -> Vec<(Doubt, f64)> {
     let mut found = Vec::new();
-    for (deviations, by) in [Some(8.0), Some(3.0), None].into_iter().flat_map(|of| [Library::CUFFT, Library::RUSTFFT].map(|by| (of, by))) {
+    for (deviations, by) in
+        [Some(8.0), Some(3.0), None].into_iter().flat_map(|of| [Library::CUFFT, Library::RUSTFFT].map(|by| (of, by)))
+    {
         let weights: Vec<f64> = (0..77).map(|_| seed.unit()).collect();
         for (measure, weights) in [(Measure::Zncc, None), (Measure::Nssd, Some(&weights[..]))] {
             let values: Vec<f64> = (0..77).map(|_| seed.normal()).collect();
             let figures = Figures::of([&values[..]].into_iter());
             let rounding = Rounding::Fourier { len: (1 << seed.below(22)) as f64, by };
             let promise = Some(Promise { error: 1e-5, deviations });
-            let model = Model { measure, promise, roundoff: f64::from(f32::EPSILON) / 2.0, taps: 77.0, rounding, weights };
+            let model =
+                Model { measure, promise, roundoff: f64::from(f32::EPSILON) / 2.0, taps: 77.0, rounding, weights };
             found.push((model.doubt(&figures), figures.largest));
         }
     }
@@ -93,7 +98,9 @@ struct Tile {
 
 #[test]
 fn the_kernel_of_doubt_has_the_rule_of_the_cpu() {
-    let Some(folder) = compiled("rule", &format!("#define FLCC_MEASURE FLCC_ZNCC\nconstexpr int TILES = {TILES};\n"), PROGRAM) else {
+    let Some(folder) =
+        compiled("rule", &format!("#define FLCC_MEASURE FLCC_ZNCC\nconstexpr int TILES = {TILES};\n"), PROGRAM)
+    else {
         return;
     };
     let [program, numbers] = ["run", "numbers"].map(|name| folder.join(name));
@@ -131,5 +138,9 @@ fn the_kernel_of_doubt_has_the_rule_of_the_cpu() {
         assert_eq!(found[1], share);
         of_peak += usize::from(low > 1.001 * doubt.at(tile.samples.squares, result).0);
     }
-    assert!(of_peak > tiles.len() / 4 && of_peak < tiles.len(), "the peak counts in {of_peak} of {} tiles", tiles.len());
+    assert!(
+        of_peak > tiles.len() / 4 && of_peak < tiles.len(),
+        "the peak counts in {of_peak} of {} tiles",
+        tiles.len()
+    );
 }

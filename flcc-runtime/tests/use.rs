@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::{Problem, Seed, check, planner};
 use flcc_runtime::windows::WindowStats;
 use flcc_runtime::{
-    AnyView, AnyViewMut, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, Outcome, Pixels, PlanError, Planner,
-    Platform, ScoreMap, Shape, Spec, Stat, View, ViewMut, window_stats,
+    AnyView, AnyViewMut, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, Outcome, Pixels,
+    PlanError, Planner, Platform, ScoreMap, Shape, Spec, Stat, View, ViewMut, window_stats,
 };
 
 fn shape(lengths: &[usize]) -> Shape {
@@ -48,8 +48,10 @@ fn several_images_and_templates_are_each_with_each() {
     let mut seed = Seed(2);
     let images: Vec<Pixels> = (0..3).map(|_| seed.pixels(60 * 70, DType::U8, 0.0)).collect();
     let templates: Vec<Pixels> = (0..4).map(|_| seed.pixels(72, DType::U8, 0.0)).collect();
-    let images: Vec<AnyView<'_>> = images.iter().map(|pixels| AnyView::dense(pixels, spec.image(), 1).unwrap()).collect();
-    let templates: Vec<AnyView<'_>> = templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap()).collect();
+    let images: Vec<AnyView<'_>> =
+        images.iter().map(|pixels| AnyView::dense(pixels, spec.image(), 1).unwrap()).collect();
+    let templates: Vec<AnyView<'_>> =
+        templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap()).collect();
     let one: Spec = "zncc:u8:60x70*9x8:valid".parse().unwrap();
     for method in [Method::Direct, Method::Fourier, Method::Separable] {
         let maps = planner(2).method(method).plan(&spec).unwrap().execute(&images, &templates, None).unwrap();
@@ -67,9 +69,11 @@ fn unnormalised_templates_of_very_different_size_share_an_image() {
     let mut seed = Seed(3);
     let image = seed.pixels(900, DType::F64, 0.0);
     let base = seed.pixels(16, DType::F64, 0.0).to_f64();
-    let templates: Vec<Pixels> = [1.0, 1e60, 1e-60].iter().map(|gain| Pixels::F64(base.iter().map(|v| gain * v).collect())).collect();
+    let templates: Vec<Pixels> =
+        [1.0, 1e60, 1e-60].iter().map(|gain| Pixels::F64(base.iter().map(|v| gain * v).collect())).collect();
     let image = AnyView::dense(&image, spec.image(), 1).unwrap();
-    let views: Vec<AnyView<'_>> = templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap()).collect();
+    let views: Vec<AnyView<'_>> =
+        templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap()).collect();
     let one: Spec = "ssd:f64:30x30*4x4:valid".parse().unwrap();
     for (map, template) in planner(1).plan(&spec).unwrap().execute(&[image], &views, None).unwrap().iter().zip(&views) {
         let expected = flcc_runtime::Oracle::new(&one, &image, template, None).unwrap().all();
@@ -87,8 +91,10 @@ fn a_stream_takes_images_of_any_size_in_order() {
     let matcher = planner(2).plan(&template_spec).unwrap().bind(&[template], None).unwrap();
     let mut stream = matcher.stream();
     let sizes = [[50, 60], [40, 30], [50, 60], [8, 8], [61, 17], [40, 30], [33, 44], [90, 10]];
-    let images: Vec<(Pixels, Shape)> = sizes.iter().map(|size| (seed.pixels(size[0] * size[1], DType::U8, 0.0), shape(size))).collect();
-    let views: Vec<AnyView<'_>> = images.iter().map(|(pixels, shape)| AnyView::dense(pixels, *shape, 1).unwrap()).collect();
+    let images: Vec<(Pixels, Shape)> =
+        sizes.iter().map(|size| (seed.pixels(size[0] * size[1], DType::U8, 0.0), shape(size))).collect();
+    let views: Vec<AnyView<'_>> =
+        images.iter().map(|(pixels, shape)| AnyView::dense(pixels, *shape, 1).unwrap()).collect();
     let results: Vec<_> = stream.run(&views).collect();
     for (view, result) in views.iter().zip(results) {
         let spec = template_spec.with_image_shape(view.shape()).unwrap();
@@ -118,7 +124,12 @@ fn a_memory_limit_is_kept_or_refused_with_what_it_takes() {
             assert!(needed < free.scratch_bytes() + free.template_bytes());
             let tight = planner(2).method(method).memory_limit(Some(needed)).plan(&problem.spec).unwrap();
             assert!(tight.scratch_bytes() + tight.template_bytes() <= needed, "{text}");
-            check(&format!("{text} by {} in {needed} bytes", tight.kernel()), &problem.run(&tight), &expected, problem.tolerance());
+            check(
+                &format!("{text} by {} in {needed} bytes", tight.kernel()),
+                &problem.run(&tight),
+                &expected,
+                problem.tolerance(),
+            );
         }
     }
 }
@@ -130,7 +141,8 @@ fn progress_counts_every_tile_and_a_token_stops() {
     let matcher = plan.bind(&[problem.template()], None).unwrap();
     let seen = Mutex::new(Vec::new());
     let progress = |done: usize, total: usize| seen.lock().unwrap().push((done, total));
-    let (_, statistics) = matcher.execute_with(&[problem.image()], &Control { progress: Some(&progress), ..Control::default() }).unwrap();
+    let (_, statistics) =
+        matcher.execute_with(&[problem.image()], &Control { progress: Some(&progress), ..Control::default() }).unwrap();
     let mut seen = seen.into_inner().unwrap();
     seen.sort_unstable();
     assert_eq!(seen, (1..=plan.tiles()).map(|done| (done, plan.tiles())).collect::<Vec<_>>());
@@ -144,7 +156,10 @@ fn progress_counts_every_tile_and_a_token_stops() {
         }
     };
     let error = matcher
-        .execute_with(&[problem.image()], &Control { progress: Some(&stop), cancel: Some(&token), ..Control::default() })
+        .execute_with(
+            &[problem.image()],
+            &Control { progress: Some(&stop), cancel: Some(&token), ..Control::default() },
+        )
         .map(|_| ())
         .unwrap_err();
     assert!(matches!(error, ExecError::Cancelled { done, total } if done < total), "{error}");
@@ -171,13 +186,21 @@ fn wisdom_is_measured_once_and_used_then() {
     let spec: Spec = "corr:f32:120x130*6x6:valid".parse().unwrap();
     let measuring = planner(1).effort(Effort::Measure);
     let plan = measuring.plan(&spec).unwrap();
-    assert!(plan.candidates().iter().any(|candidate| matches!(candidate.outcome, Outcome::Measured(_))), "{}", plan.explain());
+    assert!(
+        plan.candidates().iter().any(|candidate| matches!(candidate.outcome, Outcome::Measured(_))),
+        "{}",
+        plan.explain()
+    );
     let wisdom = measuring.learnt();
     assert_eq!(wisdom.len(), 1);
     let text = wisdom.to_text();
     let again = planner(1).wisdom(flcc_runtime::Wisdom::parse(&text).unwrap()).plan(&spec).unwrap();
     assert_eq!(again.kernel(), plan.kernel());
-    assert!(again.candidates().iter().any(|candidate| matches!(candidate.outcome, Outcome::Known(_))), "{}", again.explain());
+    assert!(
+        again.candidates().iter().any(|candidate| matches!(candidate.outcome, Outcome::Known(_))),
+        "{}",
+        again.explain()
+    );
 }
 
 #[test]
@@ -186,8 +209,12 @@ fn plans_for_described_machines() {
     let chosen = |machine: &Machine, spec: &str| {
         Planner::with_machine(machine.clone()).plan(&spec.parse().unwrap()).map(|plan| plan.kernel().to_string())
     };
-    assert!(chosen(&machine("portable"), "corr:f32:2000x2000*3x3:valid").unwrap().starts_with("corr_f32_w3_portable_t"));
-    assert!(chosen(&machine("portable"), "sad:f32:2000x2000*64x64:valid").unwrap().starts_with("sad_f32_any_portable_t"));
+    assert!(
+        chosen(&machine("portable"), "corr:f32:2000x2000*3x3:valid").unwrap().starts_with("corr_f32_w3_portable_t")
+    );
+    assert!(
+        chosen(&machine("portable"), "sad:f32:2000x2000*64x64:valid").unwrap().starts_with("sad_f32_any_portable_t")
+    );
     assert!(chosen(&machine("portable"), "zncc:f32:2000x2000*64x64:valid").unwrap().starts_with("fourier_f32_"));
     assert!(chosen(&machine("portable"), "zncc:f32:1000000*2000:valid").unwrap().starts_with("fourier_f32_"));
 }
@@ -195,13 +222,23 @@ fn plans_for_described_machines() {
 #[test]
 fn refusals_and_mistakes_have_reasons() {
     let fails = |planner: Planner, spec: &str| planner.plan(&spec.parse().unwrap()).map(|_| ()).unwrap_err();
-    assert!(fails(planner(1).method(Method::Fourier), "sad:f32:20x20*3x3:valid").to_string().contains("no product of spectra"));
+    assert!(
+        fails(planner(1).method(Method::Fourier), "sad:f32:20x20*3x3:valid")
+            .to_string()
+            .contains("no product of spectra")
+    );
     // Where there is a GPU there is a plan.
     if let Err(error) = planner(1).platform(Platform::Cuda).plan(&"corr:f32:20x20*3x3:valid".parse().unwrap()) {
         assert!(error.to_string().starts_with("cuda direct refuses: "), "{error}");
     }
-    assert!(fails(planner(1).method(Method::Separable), "corr:f32:20*3:valid").to_string().contains("nothing to separate"));
-    assert!(fails(planner(1).method(Method::Separable), "corr:u8:20x20*3x3:valid,acc=exact").to_string().contains("not exact"));
+    assert!(
+        fails(planner(1).method(Method::Separable), "corr:f32:20*3:valid").to_string().contains("nothing to separate")
+    );
+    assert!(
+        fails(planner(1).method(Method::Separable), "corr:u8:20x20*3x3:valid,acc=exact")
+            .to_string()
+            .contains("not exact")
+    );
     let problem = Problem::new("zncc:f32:20x20*3x3:valid", 8);
     let plan = planner(1).plan(&problem.spec).unwrap();
     let bytes = Pixels::U8((0..9).collect());
@@ -211,10 +248,12 @@ fn refusals_and_mistakes_have_reasons() {
     assert_eq!(matcher.execute(&[]).unwrap_err().to_string(), "images: expected 1 images, got 0");
     assert!(matcher.execute(&[problem.template()]).unwrap_err().to_string().starts_with("image: expected f32 20x20"));
     let other = planner(1).plan(&"zncc:f64:20x20*3x3:valid".parse().unwrap()).unwrap();
-    let other = other.bind(&[AnyView::dense(&problem.template.cast(DType::F64), shape(&[3, 3]), 1).unwrap()], None).unwrap();
+    let other =
+        other.bind(&[AnyView::dense(&problem.template.cast(DType::F64), shape(&[3, 3]), 1).unwrap()], None).unwrap();
     let mut map = ScoreMap::zeros(problem.spec.region(), DType::F32);
-    let error =
-        matcher.execute_into(&[problem.image()], &mut [map.view_mut()], &mut other.make_scratch(), &Control::default()).unwrap_err();
+    let error = matcher
+        .execute_into(&[problem.image()], &mut [map.view_mut()], &mut other.make_scratch(), &Control::default())
+        .unwrap_err();
     assert!(error.to_string().starts_with("scratch: expected"), "{error}");
 }
 
@@ -238,7 +277,9 @@ fn statistics_of_windows() {
     let mut seed = Seed(10);
     for (lengths, window) in [(vec![40], vec![7]), (vec![30, 300], vec![5, 90]), (vec![9, 10, 40], vec![3, 4, 33])] {
         for dtype in [DType::U8, DType::U16, DType::F32, DType::F64] {
-            for (mode, boundary) in [("full", "reflect"), ("same", "constant(2.5)"), ("valid", "zero"), ("full", "wrap")] {
+            for (mode, boundary) in
+                [("full", "reflect"), ("same", "constant(2.5)"), ("valid", "zero"), ("full", "wrap")]
+            {
                 let (image_shape, window) = (shape(&lengths), shape(&window));
                 let image = seed.pixels(image_shape.len(), dtype, 1000.0);
                 let view = AnyView::dense(&image, image_shape, 1).unwrap();
@@ -253,7 +294,8 @@ fn statistics_of_windows() {
                         for k in 0..window.len() {
                             let offset = window.position(k);
                             let fold = |axis: usize| {
-                                let i = (region.origin[axis] + at[axis] + offset[axis]) as isize - (window.padded()[axis] as isize - 1);
+                                let i = (region.origin[axis] + at[axis] + offset[axis]) as isize
+                                    - (window.padded()[axis] as isize - 1);
                                 rule.fold(i, image_shape.padded()[axis])
                             };
                             samples.push(match (fold(0), fold(1), fold(2)) {
@@ -263,7 +305,9 @@ fn statistics_of_windows() {
                         }
                         let mean = samples.iter().sum::<f64>() / n;
                         let (expected, tolerance) = match stat {
-                            Stat::Sum => (samples.iter().sum(), if dtype.is_integer() { 0.0 } else { 1e-12 * n * mean.abs() }),
+                            Stat::Sum => {
+                                (samples.iter().sum(), if dtype.is_integer() { 0.0 } else { 1e-12 * n * mean.abs() })
+                            }
                             Stat::Mean => (mean, 1e-12 * mean.abs()),
                             Stat::Var => {
                                 let var = samples.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
@@ -287,20 +331,35 @@ fn statistics_of_windows() {
 #[test]
 fn statistics_of_windows_on_threads_and_in_little_memory() {
     let mut seed = Seed(11);
-    for (lengths, window) in
-        [(vec![200_000], vec![70_000]), (vec![700, 900], vec![5, 3]), (vec![500, 420], vec![310, 290]), (vec![40, 70, 300], vec![3, 60, 7])]
-    {
+    for (lengths, window) in [
+        (vec![200_000], vec![70_000]),
+        (vec![700, 900], vec![5, 3]),
+        (vec![500, 420], vec![310, 290]),
+        (vec![40, 70, 300], vec![3, 60, 7]),
+    ] {
         let (image_shape, window) = (shape(&lengths), shape(&window));
         let image = seed.pixels(image_shape.len(), DType::F32, 1000.0);
         let view = AnyView::dense(&image, image_shape, 1).unwrap();
         for stat in [Stat::Sum, Stat::Var, Stat::Max] {
-            let problem =
-                WindowStats::new(&view, window, stat, flcc_runtime::Mode::Same, flcc_runtime::Boundary::Reflect, DType::F64).unwrap();
+            let problem = WindowStats::new(
+                &view,
+                window,
+                stat,
+                flcc_runtime::Mode::Same,
+                flcc_runtime::Boundary::Reflect,
+                DType::F64,
+            )
+            .unwrap();
             let seen = AtomicUsize::new(0);
             let progress = |_: usize, _: usize| {
                 seen.fetch_add(1, Ordering::Relaxed);
             };
-            let one = problem.clone().threads(1).unwrap().run(&Control { progress: Some(&progress), ..Control::default() }).unwrap();
+            let one = problem
+                .clone()
+                .threads(1)
+                .unwrap()
+                .run(&Control { progress: Some(&progress), ..Control::default() })
+                .unwrap();
             for threads in [0, 2, 5] {
                 let many = problem.clone().threads(threads).unwrap().run(&Control::default()).unwrap();
                 assert!(many == one, "{stat} {lengths:?} on {threads} threads");
@@ -312,7 +371,10 @@ fn statistics_of_windows_on_threads_and_in_little_memory() {
             assert!(tight.scratch_bytes().unwrap() < bytes);
             let map = tight.run(&Control::default()).unwrap();
             for index in (0..map.shape().len()).step_by(101) {
-                assert!((map.get(index) - one.get(index)).abs() <= 1e-9 * one.get(index).abs().max(1.0), "{stat} {lengths:?} at {index}");
+                assert!(
+                    (map.get(index) - one.get(index)).abs() <= 1e-9 * one.get(index).abs().max(1.0),
+                    "{stat} {lengths:?} at {index}"
+                );
             }
             assert!(
                 matches!(whole.memory_limit(Some(64)).run(&Control::default()), Err(ExecError::Plan(PlanError::Memory { needed, limit: 64 })) if needed > 64)
@@ -333,9 +395,15 @@ fn a_large_window_takes_large_tiles() {
     let image = Pixels::U8(vec![1; 1024 * 1024]);
     let view = AnyView::dense(&image, shape(&[1024, 1024]), 1).unwrap();
     for side in [3, 65, 257, 513] {
-        let problem =
-            WindowStats::new(&view, shape(&[side, side]), Stat::Sum, flcc_runtime::Mode::Same, flcc_runtime::Boundary::Wrap, DType::F64)
-                .unwrap();
+        let problem = WindowStats::new(
+            &view,
+            shape(&[side, side]),
+            Stat::Sum,
+            flcc_runtime::Mode::Same,
+            flcc_runtime::Boundary::Wrap,
+            DType::F64,
+        )
+        .unwrap();
         let tiles = AtomicUsize::new(0);
         let count = |_: usize, total: usize| tiles.store(total, Ordering::Relaxed);
         let map = problem.run(&Control { progress: Some(&count), ..Control::default() }).unwrap();
@@ -349,7 +417,8 @@ fn a_large_window_takes_large_tiles() {
 fn views_and_maps_are_images_of_a_stream() {
     let spec: Spec = "corr:f32:0@3x3*1x1:valid".parse().unwrap();
     let two = Pixels::F32(vec![2.0]);
-    let matcher = planner(1).plan(&spec).unwrap().bind(&[AnyView::dense(&two, shape(&[1, 1]), 1).unwrap()], None).unwrap();
+    let matcher =
+        planner(1).plan(&spec).unwrap().bind(&[AnyView::dense(&two, shape(&[1, 1]), 1).unwrap()], None).unwrap();
     let data = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
     let view = View::new(&data, shape(&[3, 3])).unwrap();
     let mut stream = matcher.stream();
@@ -410,7 +479,8 @@ mod odd {
 #[test]
 fn a_plan_that_no_device_takes_is_one_for_the_cpu_if_asked_for() {
     let (name, about) = ("described".to_string(), "described");
-    let device = flcc_runtime::machine::Device { index: 99, name, capability: (9, 0), multiprocessors: 132, memory: 1 << 37 };
+    let device =
+        flcc_runtime::machine::Device { index: 99, name, capability: (9, 0), multiprocessors: 132, memory: 1 << 37 };
     let machine = Machine::detect().unwrap().with_devices(vec![device], about);
     let planner = Planner::with_machine(machine).platform(Platform::Cuda);
     let problem = Problem::new("zncc:u8:60x70*9x8:valid", 12);

@@ -77,7 +77,9 @@ pub fn listed(op: &str, dtype: &str, size: [usize; 3]) -> Option<&'static Entry>
 
 /// The kernel for templates of any size; `flat`: the one with tiles of one row, for images of one row.
 pub fn generic(op: &str, dtype: &str, flat: bool) -> Option<&'static Entry> {
-    kernels().iter().find(|entry| entry.op == op && entry.dtype == dtype && entry.sides.is_empty() && (entry.tile[0] == 1) == flat)
+    kernels()
+        .iter()
+        .find(|entry| entry.op == op && entry.dtype == dtype && entry.sides.is_empty() && (entry.tile[0] == 1) == flat)
 }
 
 /// The source text of a kernel.
@@ -113,7 +115,9 @@ mod tests {
     #[test]
     fn a_size_finds_its_kernel() {
         for entry in kernels() {
-            let found = entry.size().map_or(generic(entry.op, entry.dtype, entry.tile[0] == 1), |size| listed(entry.op, entry.dtype, size));
+            let found = entry
+                .size()
+                .map_or(generic(entry.op, entry.dtype, entry.tile[0] == 1), |size| listed(entry.op, entry.dtype, size));
             assert_eq!(found, Some(entry));
         }
         assert_eq!(listed("corr", "f32", [1, 7, 9]), None);

@@ -15,12 +15,16 @@ pub fn gather(root: &Path, to: &Path) -> Result<String, String> {
     let place = |error: std::io::Error| format!("{}: {error}", to.display());
     fs::create_dir_all(to).map_err(place)?;
     // One call, so that programs and tests share one build of the library.
-    let mut build = vec!["build", "--release", "--package", "flcc-cli", "--package", "xtask", "--package", "flcc-runtime"];
+    let mut build =
+        vec!["build", "--release", "--package", "flcc-cli", "--package", "xtask", "--package", "flcc-runtime"];
     build.extend(["--features", "flcc-runtime/cuda", "--message-format", "json", "--bins"]);
     TESTS.iter().for_each(|test| build.extend(["--test", test]));
     let programs = cargo(root, &build)?;
     for name in ["flcc", "xtask"].into_iter().chain(TESTS) {
-        let built = programs.iter().find(|(of, _)| of == name).ok_or_else(|| format!("{name}: cargo names no program of it"))?;
+        let built = programs
+            .iter()
+            .find(|(of, _)| of == name)
+            .ok_or_else(|| format!("{name}: cargo names no program of it"))?;
         strip(Path::new(&built.1), &to.join(name))?;
     }
     copy(&root.join("conformance"), &to.join("conformance"))?;
@@ -95,7 +99,9 @@ mod tests {
     #[test]
     fn a_message_of_cargo_names_a_program() {
         let message = r#"{"reason":"compiler-artifact","package_id":"x","target":{"kind":["test"],"crate_types":["bin"],"name":"gpu","#;
-        let made = format!(r#"{message}"src_path":"gpu.rs"}},"filenames":["/t/gpu-1"],"executable":"/t/gpu-1","fresh":true}}"#);
+        let made = format!(
+            r#"{message}"src_path":"gpu.rs"}},"filenames":["/t/gpu-1"],"executable":"/t/gpu-1","fresh":true}}"#
+        );
         assert_eq!(program(&made), Some(("gpu".to_string(), "/t/gpu-1".to_string())));
         assert_eq!(program(&made.replace(r#""/t/gpu-1","fresh""#, r#"null,"fresh""#)), None);
         assert_eq!(program(r#"{"reason":"build-finished","success":true}"#), None);

@@ -7,7 +7,8 @@ use std::process::Command;
 
 /// The repository's folder: the parent of this crate, as cargo names it now, or else when it was built.
 pub fn root() -> PathBuf {
-    let package = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let package =
+        env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     package.parent().expect("xtask stands in the repository").to_path_buf()
 }
 
@@ -22,7 +23,8 @@ pub fn tracked(root: &Path) -> Result<Vec<String>, String> {
         return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim()));
     }
     let text = String::from_utf8(output.stdout).map_err(|error| format!("git ls-files: {error}"))?;
-    let mut paths: Vec<String> = text.split_terminator('\0').map(String::from).filter(|path| root.join(path).is_file()).collect();
+    let mut paths: Vec<String> =
+        text.split_terminator('\0').map(String::from).filter(|path| root.join(path).is_file()).collect();
     paths.sort();
     paths.dedup();
     Ok(paths)

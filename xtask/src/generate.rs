@@ -20,14 +20,16 @@ pub fn write(root: &Path) -> Result<String, String> {
     }
     for (path, bytes) in wanted.iter().filter(|(path, bytes)| there.get(*path) != Some(*bytes)) {
         let target = folder.join(path);
-        fs::create_dir_all(target.parent().expect("a file stands in a folder")).map_err(|error| format!("generated/{path}: {error}"))?;
+        fs::create_dir_all(target.parent().expect("a file stands in a folder"))
+            .map_err(|error| format!("generated/{path}: {error}"))?;
         fs::write(target, bytes).map_err(|error| format!("generated/{path}: {error}"))?;
     }
     let changes = differences(&wanted, &there).len();
     Ok(format!("{}, {changes} files changed", summary(&wanted)))
 }
 
-/// Writes the files, then compiles each for every architecture and writes what that took, with programs built here or already.
+/// Writes the files, then compiles each for every architecture and writes what that took, with programs built here or
+/// already.
 pub fn prove(root: &Path, programs: Option<&Path>) -> Result<String, String> {
     let written = write(root)?;
     let proven = proof::write(root, programs, &proof::hashes(&Matrix::committed().kernels, &rendered()?))?;
@@ -56,7 +58,10 @@ fn present(folder: &Path) -> Result<Files, String> {
     let mut files = Files::new();
     let registry = folder.join("src/registry.rs");
     if registry.is_file() {
-        files.insert("src/registry.rs".into(), fs::read(registry).map_err(|error| format!("generated/src/registry.rs: {error}"))?);
+        files.insert(
+            "src/registry.rs".into(),
+            fs::read(registry).map_err(|error| format!("generated/src/registry.rs: {error}"))?,
+        );
     }
     collect(folder, "cuda", &mut files)?;
     Ok(files)
@@ -86,7 +91,8 @@ fn differences(wanted: &Files, there: &Files) -> Vec<String> {
             Some(_) => {}
         }
     }
-    lines.extend(there.keys().filter(|path| !wanted.contains_key(*path)).map(|path| format!("generated/{path}: extra")));
+    lines
+        .extend(there.keys().filter(|path| !wanted.contains_key(*path)).map(|path| format!("generated/{path}: extra")));
     lines
 }
 

@@ -14,8 +14,8 @@ mod listed;
 /// Cases that the independent judge runs, each in a process of its own.
 const SAMPLE: usize = 30;
 
-/// What is planned from nothing and what the sanitizers see: one size of each template, method by method, small enough for their
-/// pace.
+/// What is planned from nothing and what the sanitizers see: one size of each template, method by method, small enough
+/// for their pace.
 const SPECS: [(&str, &str); 16] = [
     ("direct", "corr:f32:150x161*7x7:full"),
     ("direct", "zncc:f32:150x161*16x16:same,reflect"),
@@ -64,8 +64,8 @@ impl Log {
         self.outcomes.push(outcome);
     }
 
-    /// Runs a program; passes if it ends well and its output does, as `judge` says with a note. What the program calls absent is
-    /// taken down too.
+    /// Runs a program; passes if it ends well and its output does, as `judge` says with a note. What the program calls
+    /// absent is taken down too.
     fn run(&mut self, name: &str, command: &mut Command, judge: impl FnOnce(&str) -> Result<String, String>) {
         let began = Instant::now();
         let (output, ended) = ended(command);
@@ -91,8 +91,13 @@ impl Log {
     fn summary(&self, seconds: f64) -> Result<String, String> {
         let count = |outcome| self.outcomes.iter().filter(|of| **of == outcome).count();
         let [pass, fail, absent] = [Outcome::Pass, Outcome::Fail, Outcome::Absent].map(count);
-        let counts = format!("{} checks, {pass} pass, {fail} fail, {absent} absent in {seconds:.0} s", self.outcomes.len());
-        if fail == 0 && pass > 0 { Ok(format!("gpu-check PASS  {counts}")) } else { Err(format!("gpu-check FAIL  {counts}")) }
+        let counts =
+            format!("{} checks, {pass} pass, {fail} fail, {absent} absent in {seconds:.0} s", self.outcomes.len());
+        if fail == 0 && pass > 0 {
+            Ok(format!("gpu-check PASS  {counts}"))
+        } else {
+            Err(format!("gpu-check FAIL  {counts}"))
+        }
     }
 }
 
@@ -119,7 +124,9 @@ pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
         for method in ["auto", "direct", "fourier"] {
             let path = format!("conformance/{data}");
             let mut command = flcc(&["conformance", &path, "--platform", "cuda", "--method", method]);
-            log.run(&format!("conformance {data} {method}"), &mut command, |output| counts(output, method == "fourier"));
+            log.run(&format!("conformance {data} {method}"), &mut command, |output| {
+                counts(output, method == "fourier")
+            });
         }
     }
     judge(&mut log, &folder)?;
@@ -181,7 +188,8 @@ fn counts(output: &str, may_refuse: bool) -> Result<String, String> {
 
 /// The line of a test program, if any test passed.
 fn tests(output: &str) -> Result<String, String> {
-    let line = output.lines().rev().find(|line| line.starts_with("test result: ok.")).ok_or("no line with the result")?;
+    let line =
+        output.lines().rev().find(|line| line.starts_with("test result: ok.")).ok_or("no line with the result")?;
     if line.contains(" 0 passed") { Err(line.into()) } else { Ok(line.trim_start_matches("test result: ").into()) }
 }
 
@@ -208,16 +216,18 @@ fn judge(log: &mut Log, folder: &Path) -> Result<(), String> {
 
 /// A pattern for [`SAMPLE`] of the cases, spread over all of them.
 fn sample(index: &str) -> String {
-    let ids: Vec<&str> = index.lines().filter_map(|line| line.trim().strip_prefix("\"id\": \"")?.strip_suffix("\",")).collect();
-    let chosen: Vec<&str> = (0..SAMPLE.min(ids.len())).map(|number| ids[number * ids.len() / SAMPLE.min(ids.len())]).collect();
+    let ids: Vec<&str> =
+        index.lines().filter_map(|line| line.trim().strip_prefix("\"id\": \"")?.strip_suffix("\",")).collect();
+    let chosen: Vec<&str> =
+        (0..SAMPLE.min(ids.len())).map(|number| ids[number * ids.len() / SAMPLE.min(ids.len())]).collect();
     format!("^({})$", chosen.join("|"))
 }
 
 /// Largest error of a benched spec, as bench tells it.
 const MOST_ERROR: f64 = 1e-5;
 
-/// The times to plan each spec: cold, in a process of its own with no code kept, and warm, again in that process. Results decide,
-/// times do not.
+/// The times to plan each spec: cold, in a process of its own with no code kept, and warm, again in that process.
+/// Results decide, times do not.
 fn plans(log: &mut Log, folder: &Path) -> Result<(), String> {
     let mut times = Vec::new();
     for (method, spec) in SPECS {
@@ -233,7 +243,12 @@ fn plans(log: &mut Log, folder: &Path) -> Result<(), String> {
         forget()?;
     }
     let worst = |time: fn(&(f64, f64)) -> f64| times.iter().map(time).fold(0.0, f64::max) / 1e6;
-    println!("       the worst of {} plans: cold {:.1} ms, warm {:.2} ms", times.len(), worst(|time| time.0), worst(|time| time.1));
+    println!(
+        "       the worst of {} plans: cold {:.1} ms, warm {:.2} ms",
+        times.len(),
+        worst(|time| time.0),
+        worst(|time| time.1)
+    );
     Ok(())
 }
 
@@ -257,7 +272,11 @@ fn cache() -> PathBuf {
 /// Removes that code: what the next spec shares with this one it compiles again.
 fn forget() -> Result<(), String> {
     let cache = cache();
-    if cache.exists() { fs::remove_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display())) } else { Ok(()) }
+    if cache.exists() {
+        fs::remove_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))
+    } else {
+        Ok(())
+    }
 }
 
 /// The kernel in the line that bench prints.
@@ -274,7 +293,8 @@ fn field(output: &str, name: &str) -> Result<f64, String> {
 
 /// One size of each template under NVIDIA's sanitizers.
 fn sanitize(log: &mut Log, folder: &Path) {
-    let found = env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join("compute-sanitizer").is_file()));
+    let found = env::var_os("PATH")
+        .is_some_and(|path| env::split_paths(&path).any(|folder| folder.join("compute-sanitizer").is_file()));
     for tool in ["memcheck", "racecheck"] {
         if !found {
             log.add(&format!("sanitizer {tool}"), Outcome::Absent, "no compute-sanitizer on the path", 0.0);
@@ -284,11 +304,17 @@ fn sanitize(log: &mut Log, folder: &Path) {
             let mut command = Command::new("compute-sanitizer");
             command.args(["--tool", tool, "--error-exitcode", "9"]).arg(folder.join("flcc"));
             command.args(short_bench(method, spec));
-            log.run(&format!("sanitizer {tool} {method} {spec}"), &mut command, |output| kernel_of(output).map(str::to_string));
+            log.run(&format!("sanitizer {tool} {method} {spec}"), &mut command, |output| {
+                kernel_of(output).map(str::to_string)
+            });
         }
         // Images with NaN, infinities, one huge pixel and constant parts, which only some kernels ever see.
         let mut command = Command::new("compute-sanitizer");
-        command.args(["--tool", tool, "--error-exitcode", "9"]).arg(folder.join("gpu")).args(["--exact", HARD]).current_dir(folder);
+        command
+            .args(["--tool", tool, "--error-exitcode", "9"])
+            .arg(folder.join("gpu"))
+            .args(["--exact", HARD])
+            .current_dir(folder);
         command.env("FLCC_REQUIRE", "cuda");
         log.run(&format!("sanitizer {tool} {HARD}"), &mut command, tests);
     }
@@ -312,7 +338,10 @@ mod tests {
     #[test]
     fn the_line_of_bench_is_understood() {
         let line = r#"{"spec":"x","plan_ns":120,"warm_plan_ns":7,"max_error":2.5e-7}"#;
-        assert_eq!(["plan_ns", "warm_plan_ns", "max_error"].map(|name| field(line, name)), [Ok(120.0), Ok(7.0), Ok(2.5e-7)]);
+        assert_eq!(
+            ["plan_ns", "warm_plan_ns", "max_error"].map(|name| field(line, name)),
+            [Ok(120.0), Ok(7.0), Ok(2.5e-7)]
+        );
         assert!(field(line, "median_ns").is_err() && field(r#"{"max_error":null}"#, "max_error").is_err());
     }
 
@@ -325,7 +354,8 @@ mod tests {
 
     #[test]
     fn what_is_absent_is_told_once() {
-        let output = "test a ... absent: a second device\nok\nabsent: a second device\n3 tests passed, 0 absent in 4 s\n";
+        let output =
+            "test a ... absent: a second device\nok\nabsent: a second device\n3 tests passed, 0 absent in 4 s\n";
         assert_eq!(absences(output), BTreeSet::from(["a second device".to_string()]));
     }
 
@@ -343,7 +373,8 @@ mod tests {
 
     #[test]
     fn a_sample_is_spread_over_all_cases() {
-        let index: String = (0..90).map(|number| format!("   \"id\": \"c{number}\",\n   \"op\": \"conv\",\n")).collect();
+        let index: String =
+            (0..90).map(|number| format!("   \"id\": \"c{number}\",\n   \"op\": \"conv\",\n")).collect();
         let pattern = sample(&index);
         assert!(pattern.starts_with("^(c0|c3|c6|") && pattern.ends_with("|c87)$"), "{pattern}");
         assert_eq!(sample("   \"id\": \"a\",\n"), "^(a)$");
@@ -352,7 +383,10 @@ mod tests {
     #[test]
     fn one_failure_fails_all() {
         let log = |outcomes: &[Outcome]| Log { outcomes: outcomes.to_vec() }.summary(1.0);
-        assert!(log(&[Outcome::Pass, Outcome::Absent]).is_ok_and(|line| line.starts_with("gpu-check PASS  2 checks, 1 pass")));
+        assert!(
+            log(&[Outcome::Pass, Outcome::Absent])
+                .is_ok_and(|line| line.starts_with("gpu-check PASS  2 checks, 1 pass"))
+        );
         assert!(log(&[Outcome::Pass, Outcome::Fail]).is_err() && log(&[Outcome::Absent]).is_err());
     }
 }

@@ -70,7 +70,14 @@ mod tests {
 
     #[test]
     fn a_wrong_call_tells_the_right_ones() {
-        for wrong in [&[][..], &["gen", "--chekc"], &["gen", "--check", "--prove"], &["dist"], &["dist", "--help"], &["tidy", "x"]] {
+        for wrong in [
+            &[][..],
+            &["gen", "--chekc"],
+            &["gen", "--check", "--prove"],
+            &["dist"],
+            &["dist", "--help"],
+            &["tidy", "x"],
+        ] {
             let reason = run(wrong).unwrap_err();
             assert!(reason.starts_with("expected a command, got ") && reason.ends_with(USAGE), "{reason}");
         }

@@ -1,7 +1,7 @@
 //! `gen --prove`: what every source takes of a thread on every architecture, and the comparison with what is there.
 //!
-//! generated/PROVEN has a line for each source and architecture: name, hash of the text that was compiled, architecture, registers,
-//! bytes spilled. The test `nvrtc` of flcc-runtime compiles; nothing of it is linked here.
+//! generated/PROVEN has a line for each source and architecture: name, hash of the text that was compiled,
+//! architecture, registers, bytes spilled. The test `nvrtc` of flcc-runtime compiles; nothing of it is linked here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -76,8 +76,10 @@ pub fn check(root: &Path, sources: &BTreeMap<String, u64>) -> Result<(), String>
 /// Names of sources with the hash of their text: every kernel, and the pipeline under each of its parts.
 pub fn hashes(kernels: &[Kernel], files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, u64> {
     let text = |file: &String| files.get(&format!("cuda/{file}")).map_or(&[][..], Vec::as_slice);
-    let mut hashes: BTreeMap<String, u64> =
-        kernels.iter().map(|kernel| (kernel.name(), hash(&kernel.files().iter().map(text).collect::<Vec<_>>().concat()))).collect();
+    let mut hashes: BTreeMap<String, u64> = kernels
+        .iter()
+        .map(|kernel| (kernel.name(), hash(&kernel.files().iter().map(text).collect::<Vec<_>>().concat())))
+        .collect();
     let pipeline = hash(text(&"pipeline.cu".to_string()));
     hashes.extend(PARTS.map(|part| (format!("pipeline/{part}"), pipeline)));
     hashes
@@ -85,7 +87,9 @@ pub fn hashes(kernels: &[Kernel], files: &BTreeMap<String, Vec<u8>>) -> BTreeMap
 
 /// 64-bit FNV-1a: it tells texts apart and protects from nobody.
 fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |state, byte| (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |state, byte| (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// What does not agree, a line each.
@@ -106,13 +110,17 @@ fn compare(sources: &BTreeMap<String, u64>, proven: &str) -> Vec<String> {
             Some(hash) if format!("{hash:016x}") != text => {
                 wrong.push(format!("{name} is another text than was proven for {architecture}"))
             }
-            Some(_) if !seen.insert((name, architecture)) => wrong.push(format!("{PROVEN}: {name} stands twice for {architecture}")),
+            Some(_) if !seen.insert((name, architecture)) => {
+                wrong.push(format!("{PROVEN}: {name} stands twice for {architecture}"))
+            }
             Some(_) => {}
         }
         seen.insert((name, architecture));
     }
     // A source that changed is told once, as another text.
-    for (name, architecture) in sources.keys().flat_map(|name| ARCHITECTURES.map(|architecture| (name.as_str(), architecture))) {
+    for (name, architecture) in
+        sources.keys().flat_map(|name| ARCHITECTURES.map(|architecture| (name.as_str(), architecture)))
+    {
         if !seen.contains(&(name, architecture)) {
             wrong.push(format!("{name} is not proven for {architecture}"));
         }
@@ -127,13 +135,15 @@ mod tests {
     use super::*;
 
     fn proof(sources: &BTreeMap<String, u64>) -> String {
-        let line = |(name, hash): (&String, &u64)| ARCHITECTURES.map(|sm| format!("{name} {hash:016x} {sm} 32 0\n")).concat();
+        let line =
+            |(name, hash): (&String, &u64)| ARCHITECTURES.map(|sm| format!("{name} {hash:016x} {sm} 32 0\n")).concat();
         format!("{BANNER}{}", sources.iter().map(line).collect::<String>())
     }
 
     #[test]
     fn a_kernel_of_two_files_changes_with_both() {
-        let kernels: Vec<Kernel> = Matrix::committed().kernels.into_iter().filter(|kernel| kernel.sides == [7, 7]).collect();
+        let kernels: Vec<Kernel> =
+            Matrix::committed().kernels.into_iter().filter(|kernel| kernel.sides == [7, 7]).collect();
         let files = |changed: &str| -> BTreeMap<String, Vec<u8>> {
             let paths = kernels.iter().flat_map(Kernel::files).map(|file| format!("cuda/{file}"));
             paths.map(|path| (path.clone(), if path == changed { b"b".to_vec() } else { b"a".to_vec() })).collect()

@@ -36,7 +36,8 @@ fn rendered(root: &Path) -> Result<Vec<(&'static str, String, String)>, String> 
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
     let render = |document: &'static str| {
         let old = read(document)?;
-        let new = render(&old, |file| read(&format!("benches/record/{file}"))).map_err(|what| format!("{document}: {what}"))?;
+        let new = render(&old, |file| read(&format!("benches/record/{file}")))
+            .map_err(|what| format!("{document}: {what}"))?;
         Ok((document, old, new))
     };
     DOCUMENTS.into_iter().map(render).collect()
@@ -71,12 +72,17 @@ fn table(record: &str, threads: Option<u64>) -> Result<String, String> {
     for (number, line) in record.lines().enumerate() {
         let row: Value = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", number + 1))?;
         if let Some(machine) = row.get("machine") {
-            let text =
-                |key: &str| machine.get(key).map_or("?".to_string(), |value| value.as_str().map_or(value.to_string(), str::to_string));
+            let text = |key: &str| {
+                machine
+                    .get(key)
+                    .map_or("?".to_string(), |value| value.as_str().map_or(value.to_string(), str::to_string))
+            };
             let _ = writeln!(table, "{}, {} cores, {}.\n", text("cpu"), text("cores"), text("flags"));
             table += "| spec | threads | flcc ms | best peer | peer ms | peer / flcc | error |\n|---|---|---|---|---|---|---|\n";
         }
-        let (Some(own), Some(spec), Some(count)) = (row["flcc_ms"].as_f64(), row["spec"].as_str(), row["threads"].as_u64()) else {
+        let (Some(own), Some(spec), Some(count)) =
+            (row["flcc_ms"].as_f64(), row["spec"].as_str(), row["threads"].as_u64())
+        else {
             continue;
         };
         if threads.is_some_and(|threads| threads != count) {

@@ -49,7 +49,10 @@ pub fn run(root: &Path) -> Result<String, String> {
     }
     let stale = record::stale(root)?;
     if !stale.is_empty() {
-        return Err(format!("{}: tables are not those of benches/record; cargo xtask record renders them", stale.join(", ")));
+        return Err(format!(
+            "{}: tables are not those of benches/record; cargo xtask record renders them",
+            stale.join(", ")
+        ));
     }
     let mut violations = edges::check(&texts);
     violations.extend(sources::check(&texts));

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use flcc_runtime::{
-    AnyView, AnyViewMut, Control, Copies, DType, Effort, ExecError, KernelKey, MaskKind, Matcher, Method, Oracle, Pairs, Pixels, Plan,
-    ScoreMap, Scratch, Shape, Spec, SpecError, Statistics,
+    AnyView, AnyViewMut, Control, Copies, DType, Effort, ExecError, KernelKey, MaskKind, Matcher, Method, Oracle,
+    Pairs, Pixels, Plan, ScoreMap, Scratch, Shape, Spec, SpecError, Statistics,
 };
 use serde_json::json;
 
@@ -168,7 +168,9 @@ impl Runs {
     /// The image and the template of each result.
     fn results<'a>(&self, Arrays { images, templates, .. }: &Arrays<'a>) -> Vec<(AnyView<'a>, AnyView<'a>)> {
         match self {
-            Runs::Each(_) => images.iter().flat_map(|image| templates.iter().map(|template| (*image, *template))).collect(),
+            Runs::Each(_) => {
+                images.iter().flat_map(|image| templates.iter().map(|template| (*image, *template))).collect()
+            }
             Runs::Pairs(_) => images.iter().copied().zip(templates.iter().copied()).collect(),
         }
     }
@@ -215,7 +217,8 @@ impl Noise {
         }
     }
 
-    /// A template of a separable rank: so many products of a line an axis, in integers of the type where it holds integers.
+    /// A template of a separable rank: so many products of a line an axis, in integers of the type where it holds
+    /// integers.
     fn of_rank(&mut self, spec: &Spec, rank: usize) -> Pixels {
         let [d, h, w] = spec.template().padded();
         let axes = spec.template().axes() as f64;
@@ -247,7 +250,9 @@ impl Data {
         let images = (0..spec.images().max(1)).map(|_| noise.pixels(count(spec.image()), spec.image_type())).collect();
         let template = |_| match spec.rank() {
             // A rank above the shortest side of a plane is no restriction.
-            Some(rank) if rank < spec.template().lengths().iter().copied().min().unwrap_or(1) => noise.of_rank(spec, rank),
+            Some(rank) if rank < spec.template().lengths().iter().copied().min().unwrap_or(1) => {
+                noise.of_rank(spec, rank)
+            }
             _ => noise.pixels(count(spec.template()), spec.template_type()),
         };
         let templates = if pairs { spec.images().max(1) } else { spec.templates() };
@@ -270,7 +275,11 @@ impl Data {
         let view = |pixels, shape| AnyView::dense(pixels, shape, spec.channels());
         Ok(Arrays {
             images: self.images.iter().map(|image| view(image, spec.image())).collect::<Result<_, _>>()?,
-            templates: self.templates.iter().map(|template| view(template, spec.template())).collect::<Result<_, _>>()?,
+            templates: self
+                .templates
+                .iter()
+                .map(|template| view(template, spec.template()))
+                .collect::<Result<_, _>>()?,
             mask: self.mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1)).transpose()?,
         })
     }
@@ -332,18 +341,25 @@ fn check(matcher: &Runs, arrays: &Arrays<'_>, maps: &[ScoreMap], threads: usize)
     let normalised = spec.op().measure().row().normalised;
     let max_error = if normalised || largest == 0.0 { error } else { error / largest };
     if max_error.is_nan() {
-        return Err(Error::Failed(format!("bench {spec}: expected finite results as the oracle's, got NaN from {}", matcher.kernel())));
+        return Err(Error::Failed(format!(
+            "bench {spec}: expected finite results as the oracle's, got NaN from {}",
+            matcher.kernel()
+        )));
     }
     Ok(Check { max_error, checked })
 }
 
-/// The largest magnitude of the oracle's values and the largest difference, over the positions; NaN where one side alone
-/// is not finite.
+/// The largest magnitude of the oracle's values and the largest difference, over the positions; NaN where one side
+/// alone is not finite.
 fn compare(oracle: &Oracle, map: &ScoreMap, positions: &[usize], threads: usize) -> (f64, f64) {
     let part = |positions: &[usize]| {
         positions.iter().fold((0.0f64, 0.0f64), |(largest, error), &index| {
             let (exact, got) = (oracle.at(index), map.get(index));
-            let difference = if exact.to_bits() == got.to_bits() || (exact.is_nan() && got.is_nan()) { 0.0 } else { (exact - got).abs() };
+            let difference = if exact.to_bits() == got.to_bits() || (exact.is_nan() && got.is_nan()) {
+                0.0
+            } else {
+                (exact - got).abs()
+            };
             let largest = if exact.is_finite() { largest.max(exact.abs()) } else { largest };
             (largest, if difference.is_nan() || error.is_nan() { f64::NAN } else { error.max(difference) })
         })
@@ -353,13 +369,13 @@ fn compare(oracle: &Oracle, map: &ScoreMap, positions: &[usize], threads: usize)
         let handles: Vec<_> = positions.chunks(share).map(|chunk| scope.spawn(move || part(chunk))).collect();
         handles.into_iter().map(|handle| handle.join().unwrap_or((0.0, f64::NAN))).collect()
     });
-    parts
-        .into_iter()
-        .fold((0.0, 0.0), |(largest, error), (l, e)| (largest.max(l), if e.is_nan() || error.is_nan() { f64::NAN } else { error.max(e) }))
+    parts.into_iter().fold((0.0, 0.0), |(largest, error), (l, e)| {
+        (largest.max(l), if e.is_nan() || error.is_nan() { f64::NAN } else { error.max(e) })
+    })
 }
 
-/// The corners of the result, and positions on both sides of the seams between tiles, which lie at multiples of the tile
-/// in the full result. `name` is the tile in a kernel's name: `t64x512`.
+/// The corners of the result, and positions on both sides of the seams between tiles, which lie at multiples of the
+/// tile in the full result. `name` is the tile in a kernel's name: `t64x512`.
 fn corners_and_seams(spec: &Spec, name: &str, noise: &mut Noise) -> BTreeSet<usize> {
     let [d, h, w] = spec.out_shape().padded();
     let lengths = [d, h, w];
@@ -402,7 +418,11 @@ mod tests {
         for (results, count) in [(1, 5000), (1, 4097), (3, 1400), (7, 1_000_000), (1, 4096), (2, 100)] {
             let random = draw(&mut Noise(5), results, count);
             assert!(random.len() == results && random.iter().flatten().all(|&index| index < count));
-            assert_eq!(random.iter().map(BTreeSet::len).sum::<usize>(), CHECK_SOME.min(results * count), "{results} of {count}");
+            assert_eq!(
+                random.iter().map(BTreeSet::len).sum::<usize>(),
+                CHECK_SOME.min(results * count),
+                "{results} of {count}"
+            );
         }
     }
 

@@ -31,7 +31,11 @@ pub fn run(args: &Conformance, planning: &Planning, out: &mut dyn Write) -> Resu
     let status = u8::from(fail > 0 || report.cases.is_empty());
     if planning.json {
         let cases: Vec<Value> = report.cases.iter().map(case_json).collect();
-        writeln!(out, "{}", json!({"cases": report.cases.len(), "pass": pass, "fail": fail, "skip": skip, "results": cases}))?;
+        writeln!(
+            out,
+            "{}",
+            json!({"cases": report.cases.len(), "pass": pass, "fail": fail, "skip": skip, "results": cases})
+        )?;
         return Ok(status);
     }
     for case in &report.cases {
@@ -39,7 +43,9 @@ pub fn run(args: &Conformance, planning: &Planning, out: &mut dyn Write) -> Resu
             State::Fail(reason) => format!("FAIL {}  {reason}", case.id),
             State::Skip(reason) => format!("SKIP {}  {reason}", case.id),
             State::Pass if args.verbose => match case.ratio {
-                Some(ratio) => format!("PASS {}  {ratio:.3} x tolerance  {}", case.id, case.kernel.as_deref().unwrap_or("")),
+                Some(ratio) => {
+                    format!("PASS {}  {ratio:.3} x tolerance  {}", case.id, case.kernel.as_deref().unwrap_or(""))
+                }
                 None => format!("PASS {}  the error that was due", case.id),
             },
             State::Pass => continue,

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use flcc_runtime::core::peaks::count_optimum_inside;
 use flcc_runtime::{
-    AnyView, Control, DType, Effort, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape, Spec, SpecError, find_peaks,
+    AnyView, Control, DType, Effort, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape, Spec, SpecError,
+    find_peaks,
 };
 use serde_json::{Map, Value, json};
 
@@ -67,7 +68,13 @@ struct Found {
 ///
 /// # Errors
 /// A wrong call, a file, a refusal.
-pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run(
+    name: Name,
+    args: &Correlate,
+    matching: Option<&Match>,
+    planning: &Planning,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let op = name.op(args.measure)?;
     if matching.is_none() && args.output.is_none() && args.heatmap.is_none() {
         return Err(SpecError::new("-o", "-o OUT.npy (or --heatmap OUT.png)", "neither").into());
@@ -101,7 +108,9 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
     for (group, spec) in groups.iter().zip(&specs) {
         let pictures = 8.0 * f64::from(u8::from(args.heatmap.is_some())) * spec.out_shape().len() as f64;
         let more = pictures + matching.map_or(0.0, |matching| search_bytes(&matching.peaks, spec));
-        for (&index, found) in group.iter().zip(compute(spec, &session, &image, group, &templates, mask.as_ref(), more)?) {
+        for (&index, found) in
+            group.iter().zip(compute(spec, &session, &image, group, &templates, mask.as_ref(), more)?)
+        {
             let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
             if let Some(path) = &output {
                 crate::io::save_npy(path, found.map.shape().lengths(), found.map.data()).map_err(Error::io("-o"))?;
@@ -109,14 +118,16 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
             if let Some(path) = &args.heatmap {
                 picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &found.map, op.minimum_is_best())?;
             }
-            let peaks = matching.map(|matching| search(&matching.peaks, &found.map, op, spec.template())).unwrap_or_default();
+            let peaks =
+                matching.map(|matching| search(&matching.peaks, &found.map, op, spec.template())).unwrap_or_default();
             marks.extend(peaks.iter().zip(1..).map(|(peak, rank)| Mark {
                 origin: origin(spec, &peak.position),
                 shape: spec.template(),
                 rank,
                 group: index,
             }));
-            let count = matching.filter(|matching| matching.peaks.count).map(|matching| count(&matching.peaks, &found.map, op));
+            let count =
+                matching.filter(|matching| matching.peaks.count).map(|matching| count(&matching.peaks, &found.map, op));
             let name = &templates[index].name;
             let text = match planning.json {
                 true => json_line(name, &found, &peaks, count, output.as_deref(), matching.is_some())?,
@@ -139,8 +150,13 @@ pub fn run(name: Name, args: &Correlate, matching: Option<&Match>, planning: &Pl
 
 /// Refuses files to write that would not be what the call says, before anything is read or computed.
 fn check_outputs(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Result<(), Error> {
-    let parts = args.positional.iter().map(|path| ("TEMPLATE", path)).chain(args.template.iter().map(|path| ("--template", path)));
-    let inputs = std::iter::once(("IMAGE", &args.image)).chain(parts).chain(args.mask.iter().map(|path| ("--mask", path)));
+    let parts = args
+        .positional
+        .iter()
+        .map(|path| ("TEMPLATE", path))
+        .chain(args.template.iter().map(|path| ("--template", path)));
+    let inputs =
+        std::iter::once(("IMAGE", &args.image)).chain(parts).chain(args.mask.iter().map(|path| ("--mask", path)));
     let inputs: Vec<(&str, &Path)> = inputs.map(|(argument, path)| (argument, path.as_path())).collect();
     let templates = args.positional.iter().count() + args.template.len() + args.template_at.len();
     let mut outputs = Vec::new();
@@ -158,12 +174,22 @@ fn check_outputs(args: &Correlate, matching: Option<&Match>, planning: &Planning
 
 /// The templates in the order of the arguments: the positional one, those of `--template`, those of `--template-at`.
 fn templates(args: &Correlate, image: &Image) -> Result<Vec<Image>, Error> {
-    let named = args.positional.iter().map(|path| ("TEMPLATE", path)).chain(args.template.iter().map(|path| ("--template", path)));
+    let named = args
+        .positional
+        .iter()
+        .map(|path| ("TEMPLATE", path))
+        .chain(args.template.iter().map(|path| ("--template", path)));
     let files = named.map(|(argument, path)| Image::open(argument, path, args.extent.gray));
     let parts = args.template_at.iter().map(|part| image.part("--template-at", *part));
     let templates = files.chain(parts).collect::<Result<Vec<_>, _>>()?;
     if templates.is_empty() {
-        return Err(SpecError::of(Kind::EmptyInput, "TEMPLATE", "TEMPLATE, --template FILE or --template-at ORIGIN:SHAPE", "none").into());
+        return Err(SpecError::of(
+            Kind::EmptyInput,
+            "TEMPLATE",
+            "TEMPLATE, --template FILE or --template-at ORIGIN:SHAPE",
+            "none",
+        )
+        .into());
     }
     Ok(templates)
 }
@@ -203,7 +229,9 @@ fn compute(
     let matcher = plan.bind(&views, mask.as_ref()).map_err(|error| {
         // Of several templates the one that cannot be bound alone is meant.
         let wrong = |&&index: &&usize| match (spec.clone().with_templates(1), templates[index].view()) {
-            (Ok(one), Ok(view)) => session.planner.plan(&one).is_ok_and(|plan| plan.bind(&[view], mask.as_ref()).is_err()),
+            (Ok(one), Ok(view)) => {
+                session.planner.plan(&one).is_ok_and(|plan| plan.bind(&[view], mask.as_ref()).is_err())
+            }
             _ => false,
         };
         let index = group.iter().find(wrong).unwrap_or(&group[0]);
@@ -213,7 +241,13 @@ fn compute(
     let control = Control { progress: Some(&tell), failed: Some(&failed), ..Control::default() };
     let (maps, _) = matcher.execute_with(&[image.view()?], &control)?;
     let ns = began.elapsed().as_nanos();
-    let found = |map| Found { spec: spec.clone(), kernel: matcher.kernel().to_string(), method: matcher.method().to_string(), ns, map };
+    let found = |map| Found {
+        spec: spec.clone(),
+        kernel: matcher.kernel().to_string(),
+        method: matcher.method().to_string(),
+        ns,
+        map,
+    };
     Ok(maps.into_iter().map(found).collect())
 }
 
@@ -294,9 +328,13 @@ fn text_lines(name: Option<&String>, found: &Found, peaks: &[Peak], count: Optio
     for (peak, rank) in peaks.iter().zip(1..) {
         let position = match &peak.refined {
             None => comma(&position(&found.spec, &peak.position)),
-            Some(refined) => {
-                comma(&refined.iter().zip(shift(&found.spec)).map(|(at, shift)| format!("{:.3}", at + shift as f64)).collect::<Vec<_>>())
-            }
+            Some(refined) => comma(
+                &refined
+                    .iter()
+                    .zip(shift(&found.spec))
+                    .map(|(at, shift)| format!("{:.3}", at + shift as f64))
+                    .collect::<Vec<_>>(),
+            ),
         };
         text.push_str(&format!("{rank} {position} {}{tail}\n", score_text(peak.score, dtype)));
     }

@@ -4,7 +4,9 @@ use std::io::Write;
 use std::time::Instant;
 
 use flcc_runtime::windows::WindowStats;
-use flcc_runtime::{Accuracy, Boundary, Control, DType, Effort, Kind, Method, Mode, PlanError, Platform, Refusal, SpecError, Stat};
+use flcc_runtime::{
+    Accuracy, Boundary, Control, DType, Effort, Kind, Method, Mode, PlanError, Platform, Refusal, SpecError, Stat,
+};
 use serde_json::json;
 
 use crate::args::{Local, Planning};
@@ -26,8 +28,9 @@ pub fn run(args: &Local, planning: &Planning, out: &mut dyn Write) -> Result<(),
         let reason = format!("window sums have one method, none is {} (--method auto)", planning.method);
         return Err(PlanError::Refused(Refusal::new("local", reason)).into());
     }
-    let nothing =
-        |argument: &str, got: String| SpecError::new(argument, "none for local, which has one kernel and nothing to measure", got);
+    let nothing = |argument: &str, got: String| {
+        SpecError::new(argument, "none for local, which has one kernel and nothing to measure", got)
+    };
     if let Some(effort) = planning.effort.filter(|effort| *effort != Effort::Estimate) {
         return Err(nothing("--effort", effort.to_string()).into());
     }
@@ -88,7 +91,11 @@ fn exact(args: &Local, image: &Image, boundary: Boundary) -> Result<(), SpecErro
     }
     let largest = f64::from(max).powi(if args.statistic == Stat::Var { 2 } else { 1 }) * args.window.len() as f64;
     if !matches!(args.statistic, Stat::Min | Stat::Max) && largest >= 2f64.powi(53) {
-        let expected = format!("a window whose sums stay below 2^53 at accuracy exact, for the {} of {}", args.statistic, image.dtype());
+        let expected = format!(
+            "a window whose sums stay below 2^53 at accuracy exact, for the {} of {}",
+            args.statistic,
+            image.dtype()
+        );
         return Err(SpecError::of(Kind::NotExact, "--window", expected, args.window));
     }
     Ok(())

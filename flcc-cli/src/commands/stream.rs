@@ -1,8 +1,8 @@
 //! stream: frames as they come, one JSON line each, in their order.
 //!
-//! Where one frame at a time keeps everything busy, on a CPU, one is held at a time. Where several do, on GPUs, those that have come
-//! are computed together, and as many more are read meanwhile. A frame that fails gives a line with `error`, and the stream goes
-//! on.
+//! Where one frame at a time keeps everything busy, on a CPU, one is held at a time. Where several do, on GPUs, those
+//! that have come are computed together, and as many more are read meanwhile. A frame that fails gives a line with
+//! `error`, and the stream goes on.
 
 mod ahead;
 
@@ -40,11 +40,16 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
     let files = match (&raw, standard_input) {
         (Some(_), true) => Vec::new(),
         (None, false) => files(&args.frames)?,
-        (None, true) => return Err(SpecError::new("--frame", "TYPE:SHAPE of the frames on standard input", "nothing").into()),
+        (None, true) => {
+            return Err(SpecError::new("--frame", "TYPE:SHAPE of the frames on standard input", "nothing").into());
+        }
         (Some(_), false) => {
-            return Err(
-                SpecError::new("FRAMES", "- or nothing with --frame: raw frames come on standard input", args.frames[0].display()).into()
-            );
+            return Err(SpecError::new(
+                "FRAMES",
+                "- or nothing with --frame: raw frames come on standard input",
+                args.frames[0].display(),
+            )
+            .into());
         }
     };
     let problem = Problem {
@@ -59,8 +64,17 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
     let gray = args.extent.gray;
     let template = Image::open("TEMPLATE", &args.template, gray)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, gray)).transpose()?;
-    let mut frames =
-        Frames { args, problem, session: &session, template, mask, streams: HashMap::new(), failed: false, fitted: false, at_once: 1 };
+    let mut frames = Frames {
+        args,
+        problem,
+        session: &session,
+        template,
+        mask,
+        streams: HashMap::new(),
+        failed: false,
+        fitted: false,
+        at_once: 1,
+    };
     let ahead = match raw {
         Some(format) => {
             // All frames are alike: what does not fit the first never will, and need not be waited for.
@@ -73,9 +87,9 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
                 })
             })
         }
-        None => {
-            Ahead::new(move || files.into_iter().map(move |path| (json!(path.display().to_string()), Image::open("FRAMES", &path, gray))))
-        }
+        None => Ahead::new(move || {
+            files.into_iter().map(move |path| (json!(path.display().to_string()), Image::open("FRAMES", &path, gray)))
+        }),
     };
     frames.follow(ahead?, out)?;
     session.keep_wisdom()?;
@@ -93,7 +107,9 @@ fn files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             files.push(argument.clone());
             continue;
         }
-        let failed = |error: std::io::Error| Error::Failed(format!("folder {argument:?}: expected a readable folder, got: {error}"));
+        let failed = |error: std::io::Error| {
+            Error::Failed(format!("folder {argument:?}: expected a readable folder, got: {error}"))
+        };
         let mut inside = Vec::new();
         for entry in std::fs::read_dir(argument).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
@@ -103,7 +119,9 @@ fn files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             }
         }
         if inside.is_empty() {
-            return Err(Error::Failed(format!("folder {argument:?}: expected images (.png, .jpg, .tif, .pgm, .ppm, .npy), got none")));
+            return Err(Error::Failed(format!(
+                "folder {argument:?}: expected images (.png, .jpg, .tif, .pgm, .ppm, .npy), got none"
+            )));
         }
         inside.sort();
         files.extend(inside);
@@ -169,13 +187,20 @@ impl Frames<'_> {
     }
 
     /// Prints a frame's line at once.
-    fn line(&mut self, name: Value, object: Result<Map<String, Value>, Error>, out: &mut dyn Write) -> Result<(), Error> {
+    fn line(
+        &mut self,
+        name: Value,
+        object: Result<Map<String, Value>, Error>,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
         let mut object = match object {
             Ok(object) => object,
             // No frame would fare better.
             Err(error) if error.is_refusal() || is_about_the_template(&error) => return Err(error),
             // A template of other axes or channels than the first frame: a wrong call, told once.
-            Err(error) if !self.fitted && error.spec().is_some_and(|error| error.kind == Kind::DimsMismatch) => return Err(error),
+            Err(error) if !self.fitted && error.spec().is_some_and(|error| error.kind == Kind::DimsMismatch) => {
+                return Err(error);
+            }
             Err(error) => {
                 self.failed = true;
                 Map::from_iter([("error".to_string(), json!(error.to_string()))])
@@ -210,7 +235,9 @@ impl Frames<'_> {
         let object = |maps: Result<Vec<ScoreMap>, ExecError>| {
             let began = Instant::now();
             let maps = maps.map_err(|error| Error::from(error).named("FRAMES", "TEMPLATE"))?;
-            let map = maps.first().ok_or_else(|| Error::Failed("stream: expected one result for the frame, got none".into()))?;
+            let map = maps
+                .first()
+                .ok_or_else(|| Error::Failed("stream: expected one result for the frame, got none".into()))?;
             let mut object = self.peaks(first, map)?;
             object.insert("ns".into(), json!(u64::try_from((share + began.elapsed()).as_nanos()).unwrap_or(u64::MAX)));
             Ok(object)
@@ -267,8 +294,8 @@ fn kind(image: &Image) -> (DType, usize, Shape) {
     (image.dtype(), image.channels(), image.shape())
 }
 
-/// How many frames of a spec to take at a time: as many as keep the devices busy, where those that are computed, those that are
-/// read meanwhile and the results stay within [`MOST_BYTES`] and half of what is free.
+/// How many frames of a spec to take at a time: as many as keep the devices busy, where those that are computed, those
+/// that are read meanwhile and the results stay within [`MOST_BYTES`] and half of what is free.
 fn at_once(appetite: usize, spec: &Spec, free: f64) -> usize {
     let frame = spec.image().len() as f64 * spec.channels() as f64 * spec.image_type().row().size as f64;
     let most = MOST_BYTES.min(free / 2.0) / (2.0 * frame + results(spec));
@@ -280,7 +307,12 @@ fn is_about_the_template(error: &Error) -> bool {
     error.spec().is_some_and(|error| {
         matches!(
             error.kind,
-            Kind::ConstantTemplate | Kind::ZeroTemplate | Kind::NonfiniteTemplate | Kind::MaskShape | Kind::MaskInvalid | Kind::NotExact
+            Kind::ConstantTemplate
+                | Kind::ZeroTemplate
+                | Kind::NonfiniteTemplate
+                | Kind::MaskShape
+                | Kind::MaskInvalid
+                | Kind::NotExact
         )
     })
 }
@@ -331,7 +363,9 @@ mod tests {
             [[40, 50], [40, 50], [30, 30], [0, 0], [30, 30], [30, 30], [4, 4], [4, 4], [40, 50], [40, 50], [40, 50]]
                 .into_iter()
                 .enumerate()
-                .map(|(index, shape)| (json!(index), if shape == [0, 0] { broken() } else { Ok(image("f", shape, 100 * index)) }))
+                .map(|(index, shape)| {
+                    (json!(index), if shape == [0, 0] { broken() } else { Ok(image("f", shape, 100 * index)) })
+                })
                 .collect();
         let mut out = Vec::new();
         while !given.is_empty() {

@@ -15,16 +15,27 @@ use crate::session::{WISDOM_VARIABLE, check_wisdom, wisdom_file};
 /// # Errors
 /// No file is named, or it is not read or written.
 pub fn run(args: &args::Wisdom, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
-    let (argument, file) =
-        wisdom_file(planning)?.ok_or_else(|| SpecError::new("--wisdom", format!("--wisdom FILE or {WISDOM_VARIABLE}"), "neither"))?;
+    let (argument, file) = wisdom_file(planning)?
+        .ok_or_else(|| SpecError::new("--wisdom", format!("--wisdom FILE or {WISDOM_VARIABLE}"), "neither"))?;
     let wrong = Error::wisdom(argument);
     match args {
         args::Wisdom::Show => show(&Wisdom::load(&file).map_err(wrong)?, planning.json, out),
         args::Wisdom::Merge { files } => {
             check_wisdom(argument, &file)?;
-            let others = files.iter().map(|file| Wisdom::load(file)).collect::<Result<Vec<_>, _>>().map_err(Error::wisdom("FILES"))?;
-            let (wisdom, ()) = Wisdom::update(&file, |there| others.into_iter().for_each(|other| there.merge(other))).map_err(wrong)?;
-            tell(planning.json, out, "entries", wisdom.len(), &format!("{} entries in {}", wisdom.len(), file.display()))
+            let others = files
+                .iter()
+                .map(|file| Wisdom::load(file))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(Error::wisdom("FILES"))?;
+            let (wisdom, ()) = Wisdom::update(&file, |there| others.into_iter().for_each(|other| there.merge(other)))
+                .map_err(wrong)?;
+            tell(
+                planning.json,
+                out,
+                "entries",
+                wisdom.len(),
+                &format!("{} entries in {}", wisdom.len(), file.display()),
+            )
         }
         args::Wisdom::Forget { machine, spec } => {
             check_wisdom(argument, &file)?;
@@ -38,7 +49,13 @@ pub fn run(args: &args::Wisdom, planning: &Planning, out: &mut dyn Write) -> Res
                 (None, None) => Forget::All,
             };
             let (wisdom, forgotten) = Wisdom::update(&file, |there| there.forget(filter)).map_err(wrong)?;
-            tell(planning.json, out, "forgotten", forgotten, &format!("{forgotten} entries forgotten, {} left", wisdom.len()))
+            tell(
+                planning.json,
+                out,
+                "forgotten",
+                forgotten,
+                &format!("{forgotten} entries forgotten, {} left", wisdom.len()),
+            )
         }
     }
 }
@@ -57,7 +74,8 @@ fn show(wisdom: &Wisdom, json: bool, out: &mut dyn Write) -> Result<(), Error> {
         return Ok(());
     }
     for (key, entry) in wisdom.iter() {
-        let others: Map<String, Value> = entry.others().iter().map(|(kernel, ns)| (kernel.to_string(), json!(ns))).collect();
+        let others: Map<String, Value> =
+            entry.others().iter().map(|(kernel, ns)| (kernel.to_string(), json!(ns))).collect();
         let value = json!({
             "machine": key.machine,
             "source": key.source,

@@ -1,9 +1,9 @@
 //! `.npy`, versions 1 to 3, read from memory; any byte order, C and Fortran order.
 //!
-//! Its own reader, because npyz 0.9.1 (the kept crate for this format) allocates the header size that a file declares, up
-//! to 4 GiB, before it looks whether the file has it, and multiplies the shape unchecked (a panic, or a wrong length in a
-//! release build). Here nothing is allocated before the file was seen to hold it, and the header is scanned without
-//! recursion. Source: numpy/lib/format.py, `numpy.lib.format`.
+//! Its own reader, because npyz 0.9.1 (the kept crate for this format) allocates the header size that a file declares,
+//! up to 4 GiB, before it looks whether the file has it, and multiplies the shape unchecked (a panic, or a wrong length
+//! in a release build). Here nothing is allocated before the file was seen to hold it, and the header is scanned
+//! without recursion. Source: numpy/lib/format.py, `numpy.lib.format`.
 
 use flcc_core::dtype::Pixels;
 use half::f16;
@@ -24,11 +24,41 @@ const TYPES: [Row; 10] = [
     ("f4", 4, 4, |data, big| Pixels::F32(each(data, big, f32::from_le_bytes)), None),
     ("f8", 8, 8, |data, big| Pixels::F64(each(data, big, f64::from_le_bytes)), None),
     ("b1", 1, 4, |data, big| Pixels::F32(each(data, big, |[byte]| f32::from(byte != 0))), Some("bool read as f32")),
-    ("i1", 1, 4, |data, big| Pixels::F32(each(data, big, |byte| i8::from_le_bytes(byte).into())), Some("i8 read as f32")),
-    ("i2", 2, 4, |data, big| Pixels::F32(each(data, big, |bytes| i16::from_le_bytes(bytes).into())), Some("i16 read as f32")),
-    ("f2", 2, 4, |data, big| Pixels::F32(each(data, big, |bytes| f16::from_le_bytes(bytes).to_f32())), Some("f16 read as f32")),
-    ("i4", 4, 8, |data, big| Pixels::F64(each(data, big, |bytes| i32::from_le_bytes(bytes).into())), Some("i32 read as f64")),
-    ("u4", 4, 8, |data, big| Pixels::F64(each(data, big, |bytes| u32::from_le_bytes(bytes).into())), Some("u32 read as f64")),
+    (
+        "i1",
+        1,
+        4,
+        |data, big| Pixels::F32(each(data, big, |byte| i8::from_le_bytes(byte).into())),
+        Some("i8 read as f32"),
+    ),
+    (
+        "i2",
+        2,
+        4,
+        |data, big| Pixels::F32(each(data, big, |bytes| i16::from_le_bytes(bytes).into())),
+        Some("i16 read as f32"),
+    ),
+    (
+        "f2",
+        2,
+        4,
+        |data, big| Pixels::F32(each(data, big, |bytes| f16::from_le_bytes(bytes).to_f32())),
+        Some("f16 read as f32"),
+    ),
+    (
+        "i4",
+        4,
+        8,
+        |data, big| Pixels::F64(each(data, big, |bytes| i32::from_le_bytes(bytes).into())),
+        Some("i32 read as f64"),
+    ),
+    (
+        "u4",
+        4,
+        8,
+        |data, big| Pixels::F64(each(data, big, |bytes| u32::from_le_bytes(bytes).into())),
+        Some("u32 read as f64"),
+    ),
 ];
 
 /// Every value of `data`, which holds whole values.
@@ -62,15 +92,23 @@ pub(super) fn load(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     };
     let shape = header.shape;
     if !(1..=3).contains(&shape.len()) {
-        let got =
-            if shape.is_empty() { "a single value (0 axes)".into() } else { format!("{} axes ({})", shape.len(), shape_text(&shape)) };
-        return Err(IoError::Unsupported { name: name.into(), expected: "an array of 1 to 3 axes".into(), got: one_line(got) });
+        let got = if shape.is_empty() {
+            "a single value (0 axes)".into()
+        } else {
+            format!("{} axes ({})", shape.len(), shape_text(&shape))
+        };
+        return Err(IoError::Unsupported {
+            name: name.into(),
+            expected: "an array of 1 to 3 axes".into(),
+            got: one_line(got),
+        });
     }
     let count = match shape.contains(&0) {
         true => Some(0),
         false => shape.iter().try_fold(1usize, |count, &length| count.checked_mul(length)),
     };
-    let total = count.and_then(|count| Some((count, count.checked_mul(stored)?))).filter(|&(_, total)| total <= data.len());
+    let total =
+        count.and_then(|count| Some((count, count.checked_mul(stored)?))).filter(|&(_, total)| total <= data.len());
     let Some((count, total)) = total else {
         let size: u128 = shape.iter().fold(stored as u128, |size, &length| size.saturating_mul(length as u128));
         return Err(damaged(
@@ -121,11 +159,18 @@ fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
     let rest = &bytes[MAGIC.len()..];
     let ([major, minor], rest) = rest.split_first_chunk::<2>().ok_or_else(short)?;
     let (length, rest) = match (major, minor) {
-        (1, 0) => rest.split_first_chunk::<2>().map(|(length, rest)| (u16::from_le_bytes(*length) as usize, rest)).ok_or_else(short)?,
-        (2 | 3, 0) => rest.split_first_chunk::<4>().map(|(length, rest)| (u32::from_le_bytes(*length) as usize, rest)).ok_or_else(short)?,
+        (1, 0) => rest
+            .split_first_chunk::<2>()
+            .map(|(length, rest)| (u16::from_le_bytes(*length) as usize, rest))
+            .ok_or_else(short)?,
+        (2 | 3, 0) => rest
+            .split_first_chunk::<4>()
+            .map(|(length, rest)| (u32::from_le_bytes(*length) as usize, rest))
+            .ok_or_else(short)?,
         _ => return Err((".npy version 1.0, 2.0 or 3.0".into(), format!("version {major}.{minor}"))),
     };
-    rest.split_at_checked(length).ok_or_else(|| (format!("a .npy header of {length} bytes"), format!("{} bytes (truncated?)", rest.len())))
+    rest.split_at_checked(length)
+        .ok_or_else(|| (format!("a .npy header of {length} bytes"), format!("{} bytes (truncated?)", rest.len())))
 }
 
 /// The three entries of the header.
@@ -137,7 +182,8 @@ struct Header {
 }
 
 impl Header {
-    /// Parses a Python dictionary of literals, as numpy writes it: `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
+    /// Parses a Python dictionary of literals, as numpy writes it:
+    /// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
     fn parse(text: &[u8]) -> Result<Header, Fault> {
         let whole: Fault = (
             "a .npy header {'descr': .., 'fortran_order': .., 'shape': ..}".into(),
@@ -162,7 +208,8 @@ impl Header {
     }
 }
 
-/// `text` cut at the commas outside quotes and brackets, without an empty last piece; `None` if a bracket or quote is open.
+/// `text` cut at the commas outside quotes and brackets, without an empty last piece; `None` if a bracket or quote is
+/// open.
 fn entries(text: &[u8]) -> Option<Vec<&[u8]>> {
     let (mut pieces, mut start, mut depth, mut quote) = (Vec::new(), 0, 0usize, None);
     for (i, &byte) in text.iter().enumerate() {
@@ -211,10 +258,9 @@ fn lengths(value: &[u8]) -> Result<Vec<usize>, Fault> {
         std::str::from_utf8(digits).ok()?.parse().ok()
     };
     let inner = value.strip_prefix(b"(").and_then(|inner| inner.strip_suffix(b")"));
-    inner
-        .and_then(entries)
-        .and_then(|pieces| pieces.into_iter().map(length).collect())
-        .ok_or_else(|| ("a tuple of lengths as the shape in the .npy header".into(), one_line(String::from_utf8_lossy(value))))
+    inner.and_then(entries).and_then(|pieces| pieces.into_iter().map(length).collect()).ok_or_else(|| {
+        ("a tuple of lengths as the shape in the .npy header".into(), one_line(String::from_utf8_lossy(value)))
+    })
 }
 
 #[cfg(test)]
@@ -293,7 +339,9 @@ mod tests {
         let plane = load_bytes("x", &file(1, &dict("|u1", true, "(2, 3)"), &[0, 3, 1, 4, 2, 5])).unwrap();
         assert_eq!((plane.shape, plane.pixels), (vec![2, 3], Pixels::U8(vec![0, 1, 2, 3, 4, 5])));
         // np.asfortranarray(np.arange(12).reshape(2, 2, 3)).
-        let volume = load_bytes("x", &file(1, &dict("|u1", true, "(2, 2, 3)"), &[0, 6, 3, 9, 1, 7, 4, 10, 2, 8, 5, 11])).unwrap();
+        let volume =
+            load_bytes("x", &file(1, &dict("|u1", true, "(2, 2, 3)"), &[0, 6, 3, 9, 1, 7, 4, 10, 2, 8, 5, 11]))
+                .unwrap();
         assert_eq!((volume.shape, volume.pixels), (vec![2, 2, 3], Pixels::U8((0..12).collect())));
         let line = load_bytes("x", &file(1, &dict("|u1", true, "(3,)"), &[1, 2, 3])).unwrap();
         assert_eq!(line.pixels, Pixels::U8(vec![1, 2, 3]));
@@ -303,21 +351,26 @@ mod tests {
     fn empty_arrays_load() {
         let empty = load_bytes("x", &file(1, &dict("<f8", false, "(0, 5)"), &[])).unwrap();
         assert_eq!((empty.shape, empty.pixels), (vec![0, 5], Pixels::F64(vec![])));
-        let vast = load_bytes("x", &file(1, &dict("<f8", true, "(9223372036854775807, 9223372036854775807, 0)"), &[])).unwrap();
+        let vast = load_bytes("x", &file(1, &dict("<f8", true, "(9223372036854775807, 9223372036854775807, 0)"), &[]))
+            .unwrap();
         assert!(vast.pixels.is_empty());
     }
 
     #[test]
     fn bytes_after_the_array_are_noted() {
         let loaded = load_bytes("x", &file(1, &dict("|u1", false, "(2,)"), &[1, 2, 3, 4, 5])).unwrap();
-        assert_eq!((loaded.pixels, loaded.notes), (Pixels::U8(vec![1, 2]), vec!["3 bytes after the array ignored".to_string()]));
+        assert_eq!(
+            (loaded.pixels, loaded.notes),
+            (Pixels::U8(vec![1, 2]), vec!["3 bytes after the array ignored".to_string()])
+        );
     }
 
     #[test]
     fn headers_that_others_write() {
-        for text in
-            ["{'shape': (2L,), 'descr': \"u1\", 'fortran_order': False}", "  {\"descr\":'|u1','fortran_order':False,'shape':(2,)}   \n"]
-        {
+        for text in [
+            "{'shape': (2L,), 'descr': \"u1\", 'fortran_order': False}",
+            "  {\"descr\":'|u1','fortran_order':False,'shape':(2,)}   \n",
+        ] {
             assert_eq!(load_bytes("x", &file(1, text, &[1, 2])).unwrap().pixels, Pixels::U8(vec![1, 2]));
         }
     }
@@ -340,13 +393,31 @@ mod tests {
         fails(&[MAGIC, &[4, 0, 0, 0]].concat(), "version 1.0, 2.0 or 3.0", "version 4.0");
         fails(&[MAGIC, &[2, 0, 255, 255, 255, 255]].concat(), "a .npy header of 4294967295 bytes", "0 bytes");
         fails(&file(1, &dict("<f4", false, "(3, 4)"), &[0; 47]), "48 bytes of data (3x4 of <f4)", "47 bytes");
-        fails(&file(1, &dict("<f4", false, "(4294967296, 4294967296)"), &[0; 4]), "73786976294838206464 bytes", "4 bytes");
-        fails(&file(1, &dict("<f4", false, "(99999999999999999999999, 1)"), &[0; 4]), "a tuple of lengths", "(99999999999999999999999, 1)");
+        fails(
+            &file(1, &dict("<f4", false, "(4294967296, 4294967296)"), &[0; 4]),
+            "73786976294838206464 bytes",
+            "4 bytes",
+        );
+        fails(
+            &file(1, &dict("<f4", false, "(99999999999999999999999, 1)"), &[0; 4]),
+            "a tuple of lengths",
+            "(99999999999999999999999, 1)",
+        );
         fails(&file(1, &dict("<f4", false, "(-1,)"), &[0; 4]), "a tuple of lengths", "(-1,)");
         fails(&file(1, &dict("<f4", false, "3"), &[0; 12]), "a tuple of lengths", "3");
         fails(&file(1, "{'descr': '<f4', 'fortran_order': 1, 'shape': (1,)}", &[0; 4]), "True or False", "1");
-        for text in ["", "{", "}", "{'descr'}", "{'descr: '<f4'}", "{'shape': (1,)}", "[1, 2]", "{(((((]", "{'descr': ')', : }", "\u{e9}\n"]
-        {
+        for text in [
+            "",
+            "{",
+            "}",
+            "{'descr'}",
+            "{'descr: '<f4'}",
+            "{'shape': (1,)}",
+            "[1, 2]",
+            "{(((((]",
+            "{'descr': ')', : }",
+            "\u{e9}\n",
+        ] {
             fails(&file(1, text, &[0; 4]), "a .npy header {", "\"");
         }
         fails(&file(2, &format!("{{'descr': {}", "(".repeat(100_000)), &[]), "a .npy header {", "((((");

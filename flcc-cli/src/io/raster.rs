@@ -1,7 +1,7 @@
 //! PNG, JPEG, PGM and PPM by the `image` crate, TIFF by the `tiff` crate.
 //!
-//! Grey of 1, 2 and 4 bits and palettes become 8 bits; alpha is dropped with a note; pages of a TIFF become axis 0. Sizes
-//! are checked before a decoder allocates. Colour profiles, gamma and orientation are never applied.
+//! Grey of 1, 2 and 4 bits and palettes become 8 bits; alpha is dropped with a note; pages of a TIFF become axis 0.
+//! Sizes are checked before a decoder allocates. Colour profiles, gamma and orientation are never applied.
 
 use std::io::Cursor;
 
@@ -16,14 +16,16 @@ use tiff::{ColorType as TiffColor, TiffError};
 
 use super::{IoError, Loaded, MAX_DECODED_BYTES, MAX_EXPANSION, check_memory, one_line, shape_text};
 
-/// Reads a PNG; of an animation the default image. A file without its end chunk is truncated, even if all rows are there.
+/// Reads a PNG; of an animation the default image. A file without its end chunk is truncated, even if all rows are
+/// there.
 pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     if !png_ends(bytes) {
         return Err(truncated(name, "a PNG that ends with its IEND chunk", bytes));
     }
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(MAX_DECODED_BYTES);
-    let decoder = PngDecoder::with_limits(Cursor::new(bytes), limits).map_err(|error| image_error(name, "PNG", error))?;
+    let decoder =
+        PngDecoder::with_limits(Cursor::new(bytes), limits).map_err(|error| image_error(name, "PNG", error))?;
     let animated = decoder.is_apng().unwrap_or(false);
     let mut loaded = decode(name, "PNG", bytes.len(), decoder)?;
     check_palette(name, bytes)?;
@@ -33,8 +35,8 @@ pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     Ok(loaded)
 }
 
-/// Refuses pixels that their palette has no colour for. The decoder above takes them for black, so the indices are decoded again,
-/// unless every index has a colour.
+/// Refuses pixels that their palette has no colour for. The decoder above takes them for black, so the indices are
+/// decoded again, unless every index has a colour.
 fn check_palette(name: &str, bytes: &[u8]) -> Result<(), IoError> {
     let failed = |error: png::DecodingError| damaged(name, "sound PNG data".into(), one_line(error));
     let limits = png::Limits { bytes: usize::try_from(MAX_DECODED_BYTES).unwrap_or(usize::MAX) };
@@ -52,7 +54,11 @@ fn check_palette(name: &str, bytes: &[u8]) -> Result<(), IoError> {
     let index = |row: &[u8], x: usize| usize::from(row[x * bits / 8] >> (8 - bits - x * bits % 8)) & ((1 << bits) - 1);
     let largest = data.chunks_exact(line.max(1)).flat_map(|row| (0..width).map(move |x| index(row, x))).max();
     match largest.filter(|&largest| largest >= entries) {
-        Some(largest) => Err(damaged(name, format!("palette indices below {entries}, the colours of its palette"), largest.to_string())),
+        Some(largest) => Err(damaged(
+            name,
+            format!("palette indices below {entries}, the colours of its palette"),
+            largest.to_string(),
+        )),
         None => Ok(()),
     }
 }
@@ -89,7 +95,8 @@ pub(super) fn pnm(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     Ok(loaded)
 }
 
-/// Refuses samples above the largest value of the header, which the decoder would clip. `behind` bytes follow the raster.
+/// Refuses samples above the largest value of the header, which the decoder would clip. `behind` bytes follow the
+/// raster.
 fn check_samples(name: &str, bytes: &[u8], behind: usize, max: u32, kind: PnmSubtype) -> Result<(), IoError> {
     let mut raster = bytes;
     // What it leaves is the raster and what follows it.
@@ -139,11 +146,16 @@ fn keep<T: Copy, S>(data: &[T], kept: usize, stored: usize, value: impl Fn(T) ->
     data.chunks_exact(stored).flat_map(|pixel| &pixel[..kept]).map(|&sample| value(sample)).collect()
 }
 
-/// Bytes of a raster of `size` bytes a pixel, beside `used` bytes already decoded, if the limits and the memory allow them.
+/// Bytes of a raster of `size` bytes a pixel, beside `used` bytes already decoded, if the limits and the memory allow
+/// them.
 fn check_size(name: &str, shape: &[usize], size: usize, used: usize, file: usize) -> Result<usize, IoError> {
     let total = shape.iter().fold(size as u128, |total, &length| total.saturating_mul(length as u128));
     let sum = total.saturating_add(used as u128);
-    let too_large = |limit: String| IoError::TooLarge { name: name.into(), limit, got: format!("{sum} bytes ({})", shape_text(shape)) };
+    let too_large = |limit: String| IoError::TooLarge {
+        name: name.into(),
+        limit,
+        got: format!("{sum} bytes ({})", shape_text(shape)),
+    };
     if sum > u128::from(MAX_DECODED_BYTES) {
         return Err(too_large(format!("{MAX_DECODED_BYTES} decoded bytes (4 GiB)")));
     }
@@ -167,7 +179,9 @@ pub(super) fn tiff(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     while decoder.more_images() {
         decoder.next_image().map_err(|error| tiff_error(name, pages, error))?;
         let next = page(name, pages, bytes.len(), held(&volume.pixels), &mut decoder)?;
-        let kind = |page: &Loaded| format!("{} {} with {} channels", shape_text(&page.shape), page.pixels.dtype(), page.channels);
+        let kind = |page: &Loaded| {
+            format!("{} {} with {} channels", shape_text(&page.shape), page.pixels.dtype(), page.channels)
+        };
         if kind(&next) != kind(&volume) || !append(&mut volume.pixels, &next.pixels) {
             let (expected, got) = (kind(&volume), kind(&next));
             return Err(unsupported(name, format!("pages like page 0 ({expected})"), format!("page {pages} ({got})")));
@@ -202,7 +216,13 @@ fn append(all: &mut Pixels, next: &Pixels) -> bool {
 }
 
 /// The page at which `decoder` stands. `used` bytes are decoded already.
-fn page(name: &str, number: usize, file: usize, used: usize, decoder: &mut Decoder<Cursor<&[u8]>>) -> Result<Loaded, IoError> {
+fn page(
+    name: &str,
+    number: usize,
+    file: usize,
+    used: usize,
+    decoder: &mut Decoder<Cursor<&[u8]>>,
+) -> Result<Loaded, IoError> {
     let failed = |error| tiff_error(name, number, error);
     let (w, h) = decoder.dimensions().map_err(failed)?;
     let color = decoder.colortype().map_err(failed)?;
@@ -245,7 +265,11 @@ fn page(name: &str, number: usize, file: usize, used: usize, decoder: &mut Decod
         DecodingResult::I32(data) => (Pixels::F64(picker.pick(&data, f64::from)), Some("i32 read as f64")),
         DecodingResult::U32(data) => (Pixels::F64(picker.pick(&data, f64::from)), Some("u32 read as f64")),
         DecodingResult::U64(_) | DecodingResult::I64(_) => {
-            return Err(unsupported(name, "TIFF integers of at most 32 bits".into(), format!("64 bits in page {number}")));
+            return Err(unsupported(
+                name,
+                "TIFF integers of at most 32 bits".into(),
+                format!("64 bits in page {number}"),
+            ));
         }
     };
     let mut notes: Vec<String> = read_as.map(String::from).into_iter().collect();
@@ -287,7 +311,10 @@ fn png_ends(bytes: &[u8]) -> bool {
     let mut rest = &bytes[SIGNATURE..];
     while let Some((length, chunk)) = rest.split_first_chunk::<4>() {
         // Behind the length: a type of 4 bytes, the data, a check sum of 4 bytes.
-        let Some(next) = (u32::from_be_bytes(*length) as usize).checked_add(8).and_then(|size| chunk.get(size..)) else { return false };
+        let Some(next) = (u32::from_be_bytes(*length) as usize).checked_add(8).and_then(|size| chunk.get(size..))
+        else {
+            return false;
+        };
         if chunk.starts_with(b"IEND") {
             return true;
         }
@@ -302,7 +329,8 @@ fn jpeg_ends(bytes: &[u8]) -> bool {
     loop {
         // The next marker: FF and a byte that is neither a stuffed zero nor a restart nor another FF.
         let pairs = bytes.get(at..).unwrap_or(&[]).windows(2);
-        let marker = pairs.enumerate().find(|(_, pair)| pair[0] == 0xff && !matches!(pair[1], 0x00 | 0x01 | 0xd0..=0xd7 | 0xff));
+        let marker =
+            pairs.enumerate().find(|(_, pair)| pair[0] == 0xff && !matches!(pair[1], 0x00 | 0x01 | 0xd0..=0xd7 | 0xff));
         let Some((skipped, pair)) = marker else { return false };
         if pair[1] == 0xd9 {
             return true;
@@ -322,15 +350,23 @@ fn damaged(name: &str, expected: String, got: String) -> IoError {
 }
 
 fn truncated(name: &str, expected: &str, bytes: &[u8]) -> IoError {
-    IoError::Damaged { name: name.into(), expected: expected.into(), got: format!("{} bytes without it (truncated?)", bytes.len()) }
+    IoError::Damaged {
+        name: name.into(),
+        expected: expected.into(),
+        got: format!("{} bytes without it (truncated?)", bytes.len()),
+    }
 }
 
 fn image_error(name: &str, format: &str, error: ImageError) -> IoError {
     let name = name.into();
     let got = one_line(&error);
     match error {
-        ImageError::Limits(_) => IoError::TooLarge { name, limit: format!("{MAX_DECODED_BYTES} decoded bytes (4 GiB)"), got },
-        ImageError::Unsupported(_) => IoError::Unsupported { name, expected: format!("{format} of a kind that is read"), got },
+        ImageError::Limits(_) => {
+            IoError::TooLarge { name, limit: format!("{MAX_DECODED_BYTES} decoded bytes (4 GiB)"), got }
+        }
+        ImageError::Unsupported(_) => {
+            IoError::Unsupported { name, expected: format!("{format} of a kind that is read"), got }
+        }
         _ => IoError::Damaged { name, expected: format!("sound {format} data"), got },
     }
 }
@@ -339,12 +375,16 @@ fn tiff_error(name: &str, page: usize, error: TiffError) -> IoError {
     let name = name.into();
     let got = format!("{} (page {page})", one_line(&error));
     match error {
-        TiffError::LimitsExceeded => {
-            IoError::TooLarge { name, limit: format!("{MAX_DECODED_BYTES} decoded bytes (4 GiB) and values within the file"), got }
-        }
-        TiffError::UnsupportedError(_) => {
-            IoError::Unsupported { name, expected: "grey or RGB TIFF, uncompressed, PackBits, LZW or deflate".into(), got }
-        }
+        TiffError::LimitsExceeded => IoError::TooLarge {
+            name,
+            limit: format!("{MAX_DECODED_BYTES} decoded bytes (4 GiB) and values within the file"),
+            got,
+        },
+        TiffError::UnsupportedError(_) => IoError::Unsupported {
+            name,
+            expected: "grey or RGB TIFF, uncompressed, PackBits, LZW or deflate".into(),
+            got,
+        },
         _ => IoError::Damaged { name, expected: "sound TIFF data".into(), got },
     }
 }
@@ -377,7 +417,8 @@ pub(super) mod tests {
     }
 
     fn check(bytes: &[u8], shape: &[usize], channels: usize, pixels: Pixels, notes: &[&str]) {
-        let expected = Loaded { shape: shape.into(), channels, pixels, notes: notes.iter().map(|&note| note.into()).collect() };
+        let expected =
+            Loaded { shape: shape.into(), channels, pixels, notes: notes.iter().map(|&note| note.into()).collect() };
         assert_eq!(load_bytes("x", bytes).unwrap(), expected);
     }
 
@@ -390,9 +431,27 @@ pub(super) mod tests {
     #[test]
     fn png_of_every_kind() {
         check(&png_bytes(3, 1, &[0, 7, 255], ExtendedColorType::L8), &[1, 3], 1, Pixels::U8(vec![0, 7, 255]), &[]);
-        check(&png_bytes(1, 2, &[1, 2, 3, 4, 5, 6], ExtendedColorType::Rgb8), &[2, 1], 3, Pixels::U8(vec![1, 2, 3, 4, 5, 6]), &[]);
-        check(&png_bytes(2, 1, &[1, 99, 2, 98], ExtendedColorType::La8), &[1, 2], 1, Pixels::U8(vec![1, 2]), &["alpha dropped"]);
-        check(&png_bytes(1, 1, &[1, 2, 3, 4], ExtendedColorType::Rgba8), &[1, 1], 3, Pixels::U8(vec![1, 2, 3]), &["alpha dropped"]);
+        check(
+            &png_bytes(1, 2, &[1, 2, 3, 4, 5, 6], ExtendedColorType::Rgb8),
+            &[2, 1],
+            3,
+            Pixels::U8(vec![1, 2, 3, 4, 5, 6]),
+            &[],
+        );
+        check(
+            &png_bytes(2, 1, &[1, 99, 2, 98], ExtendedColorType::La8),
+            &[1, 2],
+            1,
+            Pixels::U8(vec![1, 2]),
+            &["alpha dropped"],
+        );
+        check(
+            &png_bytes(1, 1, &[1, 2, 3, 4], ExtendedColorType::Rgba8),
+            &[1, 1],
+            3,
+            Pixels::U8(vec![1, 2, 3]),
+            &["alpha dropped"],
+        );
         let deep: Vec<u8> = [258u16, 65535].map(u16::to_ne_bytes).concat();
         check(&png_bytes(2, 1, &deep, ExtendedColorType::L16), &[1, 2], 1, Pixels::U16(vec![258, 65535]), &[]);
         check(&png_bytes(1, 1, &deep, ExtendedColorType::La16), &[1, 1], 1, Pixels::U16(vec![258]), &["alpha dropped"]);
@@ -402,7 +461,8 @@ pub(super) mod tests {
     fn literal_png(w: u32, bits: u8, color: u8, palette: &[u8], row: &[u8]) -> Vec<u8> {
         let crc = |data: &[u8]| {
             !data.iter().fold(u32::MAX, |crc, &byte| {
-                (0..8).fold(crc ^ u32::from(byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
+                (0..8)
+                    .fold(crc ^ u32::from(byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
             })
         };
         let chunk = |kind: &[u8; 4], data: &[u8]| {
@@ -410,12 +470,22 @@ pub(super) mod tests {
             [&(data.len() as u32).to_be_bytes()[..], &body, &crc(&body).to_be_bytes()].concat()
         };
         let raw = [&[0], row].concat();
-        let (a, b) = raw.iter().fold((1u32, 0u32), |(a, b), &byte| ((a + u32::from(byte)) % 65521, (a + u32::from(byte) + b) % 65521));
+        let (a, b) = raw
+            .iter()
+            .fold((1u32, 0u32), |(a, b), &byte| ((a + u32::from(byte)) % 65521, (a + u32::from(byte) + b) % 65521));
         let length = raw.len() as u16;
-        let data = [&[0x78, 0x01, 0x01][..], &length.to_le_bytes(), &(!length).to_le_bytes(), &raw, &(b << 16 | a).to_be_bytes()].concat();
+        let data = [
+            &[0x78, 0x01, 0x01][..],
+            &length.to_le_bytes(),
+            &(!length).to_le_bytes(),
+            &raw,
+            &(b << 16 | a).to_be_bytes(),
+        ]
+        .concat();
         let header = [&w.to_be_bytes()[..], &1u32.to_be_bytes(), &[bits, color, 0, 0, 0]].concat();
         let palette = if palette.is_empty() { Vec::new() } else { chunk(b"PLTE", palette) };
-        [b"\x89PNG\r\n\x1a\n".to_vec(), chunk(b"IHDR", &header), palette, chunk(b"IDAT", &data), chunk(b"IEND", &[])].concat()
+        [b"\x89PNG\r\n\x1a\n".to_vec(), chunk(b"IHDR", &header), palette, chunk(b"IDAT", &data), chunk(b"IEND", &[])]
+            .concat()
     }
 
     #[test]
@@ -424,7 +494,13 @@ pub(super) mod tests {
         check(&literal_png(4, 2, 0, &[], &[0b00_01_10_11]), &[1, 4], 1, Pixels::U8(vec![0, 85, 170, 255]), &[]);
         check(&literal_png(3, 4, 0, &[], &[0x0f, 0x10]), &[1, 3], 1, Pixels::U8(vec![0, 255, 17]), &[]);
         check(&literal_png(2, 8, 3, &[1, 2, 3, 4, 5, 6], &[1, 0]), &[1, 2], 3, Pixels::U8(vec![4, 5, 6, 1, 2, 3]), &[]);
-        check(&literal_png(3, 1, 3, &[1, 2, 3, 4, 5, 6], &[0b0101_1111]), &[1, 3], 3, Pixels::U8(vec![1, 2, 3, 4, 5, 6, 1, 2, 3]), &[]);
+        check(
+            &literal_png(3, 1, 3, &[1, 2, 3, 4, 5, 6], &[0b0101_1111]),
+            &[1, 3],
+            3,
+            Pixels::U8(vec![1, 2, 3, 4, 5, 6, 1, 2, 3]),
+            &[],
+        );
     }
 
     #[test]
@@ -453,7 +529,8 @@ pub(super) mod tests {
         }
         fails(b"P5 1 1 1000\n\x03\xe9", &["samples of at most 1000, as its header says, got 1001"]);
         let pam = |max: &str, sample: &[u8]| {
-            [format!("P7\nWIDTH 1\nHEIGHT 1\nDEPTH 1\nMAXVAL {max}\nTUPLTYPE GRAYSCALE\nENDHDR\n").as_bytes(), sample].concat()
+            [format!("P7\nWIDTH 1\nHEIGHT 1\nDEPTH 1\nMAXVAL {max}\nTUPLTYPE GRAYSCALE\nENDHDR\n").as_bytes(), sample]
+                .concat()
         };
         fails(&pam("5", &[6]), &["samples of at most 5, as its header says, got 6"]);
         check(&pam("5", &[5]), &[1, 1], 1, Pixels::U8(vec![255]), &["samples scaled from 0..5 to 0..255"]);
@@ -471,7 +548,9 @@ pub(super) mod tests {
     fn jpeg_of_grey_and_colour() {
         for (color, channels) in [(ExtendedColorType::L8, 1), (ExtendedColorType::Rgb8, 3)] {
             let mut bytes = Vec::new();
-            JpegEncoder::new_with_quality(&mut bytes, 100).write_image(&vec![120; 9 * 5 * channels], 9, 5, color).unwrap();
+            JpegEncoder::new_with_quality(&mut bytes, 100)
+                .write_image(&vec![120; 9 * 5 * channels], 9, 5, color)
+                .unwrap();
             let loaded = load_bytes("x.jpg", &bytes).unwrap();
             assert_eq!((loaded.shape, loaded.channels, loaded.notes), (vec![5, 9], channels, vec![]));
             let Pixels::U8(data) = loaded.pixels else { panic!("8 bits") };
@@ -498,14 +577,56 @@ pub(super) mod tests {
     fn tiff_of_every_type() {
         check(&tiff_bytes::<colortype::Gray8>(2, 1, &[&[1, 255]]), &[1, 2], 1, Pixels::U8(vec![1, 255]), &[]);
         check(&tiff_bytes::<colortype::Gray16>(1, 2, &[&[1, 65535]]), &[2, 1], 1, Pixels::U16(vec![1, 65535]), &[]);
-        check(&tiff_bytes::<colortype::Gray32Float>(2, 1, &[&[1.5, -0.1]]), &[1, 2], 1, Pixels::F32(vec![1.5, -0.1]), &[]);
-        check(&tiff_bytes::<colortype::Gray64Float>(2, 1, &[&[1e300, -0.1]]), &[1, 2], 1, Pixels::F64(vec![1e300, -0.1]), &[]);
-        check(&tiff_bytes::<colortype::GrayI8>(1, 1, &[&[-128]]), &[1, 1], 1, Pixels::F32(vec![-128.0]), &["i8 read as f32"]);
-        check(&tiff_bytes::<colortype::GrayI16>(1, 1, &[&[-300]]), &[1, 1], 1, Pixels::F32(vec![-300.0]), &["i16 read as f32"]);
-        check(&tiff_bytes::<colortype::Gray32>(1, 1, &[&[u32::MAX]]), &[1, 1], 1, Pixels::F64(vec![4294967295.0]), &["u32 read as f64"]);
-        check(&tiff_bytes::<colortype::GrayI32>(1, 1, &[&[i32::MIN]]), &[1, 1], 1, Pixels::F64(vec![-2147483648.0]), &["i32 read as f64"]);
+        check(
+            &tiff_bytes::<colortype::Gray32Float>(2, 1, &[&[1.5, -0.1]]),
+            &[1, 2],
+            1,
+            Pixels::F32(vec![1.5, -0.1]),
+            &[],
+        );
+        check(
+            &tiff_bytes::<colortype::Gray64Float>(2, 1, &[&[1e300, -0.1]]),
+            &[1, 2],
+            1,
+            Pixels::F64(vec![1e300, -0.1]),
+            &[],
+        );
+        check(
+            &tiff_bytes::<colortype::GrayI8>(1, 1, &[&[-128]]),
+            &[1, 1],
+            1,
+            Pixels::F32(vec![-128.0]),
+            &["i8 read as f32"],
+        );
+        check(
+            &tiff_bytes::<colortype::GrayI16>(1, 1, &[&[-300]]),
+            &[1, 1],
+            1,
+            Pixels::F32(vec![-300.0]),
+            &["i16 read as f32"],
+        );
+        check(
+            &tiff_bytes::<colortype::Gray32>(1, 1, &[&[u32::MAX]]),
+            &[1, 1],
+            1,
+            Pixels::F64(vec![4294967295.0]),
+            &["u32 read as f64"],
+        );
+        check(
+            &tiff_bytes::<colortype::GrayI32>(1, 1, &[&[i32::MIN]]),
+            &[1, 1],
+            1,
+            Pixels::F64(vec![-2147483648.0]),
+            &["i32 read as f64"],
+        );
         check(&tiff_bytes::<colortype::RGB8>(1, 1, &[&[1, 2, 3]]), &[1, 1], 3, Pixels::U8(vec![1, 2, 3]), &[]);
-        check(&tiff_bytes::<colortype::RGBA16>(1, 1, &[&[1, 2, 3, 4]]), &[1, 1], 3, Pixels::U16(vec![1, 2, 3]), &["alpha dropped"]);
+        check(
+            &tiff_bytes::<colortype::RGBA16>(1, 1, &[&[1, 2, 3, 4]]),
+            &[1, 1],
+            3,
+            Pixels::U16(vec![1, 2, 3]),
+            &["alpha dropped"],
+        );
         fails(&tiff_bytes::<colortype::Gray64>(1, 1, &[&[1]]), &["at most 32 bits", "64 bits in page 0"]);
         fails(&tiff_bytes::<colortype::CMYK8>(1, 1, &[&[1, 2, 3, 4]]), &["grey or RGB", "CMYK"]);
     }
@@ -527,19 +648,40 @@ pub(super) mod tests {
     #[test]
     fn tiff_of_small_depths_alpha_and_white_is_zero() {
         let gray = |bits: u16, white: u16| [(258, bits), (262, 1 - white)];
-        check(&literal_tiff(3, 2, &gray(1, 0), &[0b0100_0000, 0b1010_0000]), &[2, 3], 1, Pixels::U8(vec![0, 255, 0, 255, 0, 255]), &[]);
+        check(
+            &literal_tiff(3, 2, &gray(1, 0), &[0b0100_0000, 0b1010_0000]),
+            &[2, 3],
+            1,
+            Pixels::U8(vec![0, 255, 0, 255, 0, 255]),
+            &[],
+        );
         check(&literal_tiff(3, 1, &gray(4, 0), &[0x0f, 0x10]), &[1, 3], 1, Pixels::U8(vec![0, 255, 17]), &[]);
         check(&literal_tiff(2, 1, &gray(8, 1), &[0, 254]), &[1, 2], 1, Pixels::U8(vec![255, 1]), &[]);
         let alpha = [(258, 8), (262, 1), (277, 2), (338, 2)];
         check(&literal_tiff(2, 1, &alpha, &[1, 99, 2, 98]), &[1, 2], 1, Pixels::U8(vec![1, 2]), &["alpha dropped"]);
-        fails(&literal_tiff(2, 1, &[(258, 8), (262, 1), (277, 2)], &[1, 99, 2, 98]), &["grey or RGB", "2 samples in page 0"]);
+        fails(
+            &literal_tiff(2, 1, &[(258, 8), (262, 1), (277, 2)], &[1, 99, 2, 98]),
+            &["grey or RGB", "2 samples in page 0"],
+        );
         fails(&literal_tiff(2, 1, &[(258, 8), (262, 3)], &[1, 2]), &["grey or RGB", "RGBPalette"]);
     }
 
     #[test]
     fn tiff_pages_become_axis_0() {
-        check(&tiff_bytes::<colortype::Gray8>(2, 1, &[&[1, 2], &[3, 4], &[5, 6]]), &[3, 1, 2], 1, Pixels::U8((1..7).collect()), &[]);
-        check(&tiff_bytes::<colortype::GrayI8>(1, 1, &[&[1], &[2]]), &[2, 1, 1], 1, Pixels::F32(vec![1.0, 2.0]), &["i8 read as f32"]);
+        check(
+            &tiff_bytes::<colortype::Gray8>(2, 1, &[&[1, 2], &[3, 4], &[5, 6]]),
+            &[3, 1, 2],
+            1,
+            Pixels::U8((1..7).collect()),
+            &[],
+        );
+        check(
+            &tiff_bytes::<colortype::GrayI8>(1, 1, &[&[1], &[2]]),
+            &[2, 1, 1],
+            1,
+            Pixels::F32(vec![1.0, 2.0]),
+            &["i8 read as f32"],
+        );
     }
 
     #[test]
@@ -559,9 +701,15 @@ pub(super) mod tests {
 
     #[test]
     fn absurd_sizes_name_the_limit() {
-        fails(b"P5 60000 60000 255\n", &["at most 65536 decoded bytes for each byte of the file (19)", "3600000000 bytes (60000x60000)"]);
+        fails(
+            b"P5 60000 60000 255\n",
+            &["at most 65536 decoded bytes for each byte of the file (19)", "3600000000 bytes (60000x60000)"],
+        );
         fails(b"P6 60000 60000 65535\n", &["at most 4294967296 decoded bytes (4 GiB)", "21600000000 bytes"]);
         fails(&literal_png(2_000_000_000, 8, 6, &[], &[0]), &["4294967296 decoded bytes (4 GiB)"]);
-        fails(&literal_tiff(65535, 65535, &[(258, 64), (262, 1), (339, 3)], &[0; 8]), &["4294967296 decoded bytes (4 GiB)"]);
+        fails(
+            &literal_tiff(65535, 65535, &[(258, 64), (262, 1), (339, 3)], &[0; 8]),
+            &["4294967296 decoded bytes (4 GiB)"],
+        );
     }
 }

@@ -38,14 +38,18 @@ impl FromStr for RawFormat {
     type Err = IoError;
 
     fn from_str(text: &str) -> Result<RawFormat, IoError> {
-        let fault =
-            |expected: &str, found: &str| IoError::RawFormat { got: text.into(), expected: expected.into(), found: format!("{found:?}") };
+        let fault = |expected: &str, found: &str| IoError::RawFormat {
+            got: text.into(),
+            expected: expected.into(),
+            found: format!("{found:?}"),
+        };
         let (dtype, shape) = text.split_once(':').ok_or_else(|| fault("TYPE:SHAPE such as u8:480x640", text))?;
         let dtype: DType = dtype.parse().map_err(|_| fault("a type u8, u16, f32 or f64", dtype))?;
-        let shape: Option<Vec<usize>> = shape.split('x').map(|length| length.parse().ok().filter(|&length| length > 0)).collect();
-        let shape = shape
-            .filter(|shape| shape.len() <= 3)
-            .ok_or_else(|| fault("1 to 3 lengths of 1 or more, such as 480x640", text.split_once(':').map_or("", |(_, shape)| shape)))?;
+        let shape: Option<Vec<usize>> =
+            shape.split('x').map(|length| length.parse().ok().filter(|&length| length > 0)).collect();
+        let shape = shape.filter(|shape| shape.len() <= 3).ok_or_else(|| {
+            fault("1 to 3 lengths of 1 or more, such as 480x640", text.split_once(':').map_or("", |(_, shape)| shape))
+        })?;
         let bytes = shape.iter().try_fold(dtype.row().size, |bytes, &length| bytes.checked_mul(length));
         if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
             return Err(fault("a frame that an address can span", &shape_text(&shape)));
@@ -65,8 +69,8 @@ const SMALL: usize = 64 << 20;
 
 /// Frames of one format from a stream: one [`Loaded`] each until the stream ends between two frames.
 ///
-/// A frame that is cut short is an error that says how many bytes were expected and came; after an error there is no more.
-/// Memory grows with the bytes that come, not with those that the format promises, and to half of what is free.
+/// A frame that is cut short is an error that says how many bytes were expected and came; after an error there is no
+/// more. Memory grows with the bytes that come, not with those that the format promises, and to half of what is free.
 #[derive(Debug)]
 pub struct RawReader<R> {
     name: String,
@@ -132,7 +136,12 @@ impl<R: Read> Iterator for RawReader<R> {
         match self.fill() {
             Ok(true) => {
                 self.frame += 1;
-                Some(Ok(Loaded { shape: self.format.shape.clone(), channels: 1, pixels: self.pixels(), notes: Vec::new() }))
+                Some(Ok(Loaded {
+                    shape: self.format.shape.clone(),
+                    channels: 1,
+                    pixels: self.pixels(),
+                    notes: Vec::new(),
+                }))
             }
             Ok(false) => {
                 self.ended = true;
@@ -161,7 +170,10 @@ mod tests {
             assert_eq!(text.parse::<RawFormat>().unwrap().to_string(), text);
         }
         let format: RawFormat = "u16:480x640".parse().unwrap();
-        assert_eq!((format.dtype(), format.shape(), format.frame_bytes()), (DType::U16, [480, 640].as_slice(), 480 * 640 * 2));
+        assert_eq!(
+            (format.dtype(), format.shape(), format.frame_bytes()),
+            (DType::U16, [480, 640].as_slice(), 480 * 640 * 2)
+        );
     }
 
     #[test]
@@ -181,7 +193,10 @@ mod tests {
     #[test]
     fn a_stream_gives_its_frames_and_ends() {
         let frame = |pixels| Loaded { shape: vec![1, 2], channels: 1, pixels, notes: Vec::new() };
-        assert_eq!(frames("u8:1x2", &[1, 2, 3, 4]), [Ok(frame(Pixels::U8(vec![1, 2]))), Ok(frame(Pixels::U8(vec![3, 4])))]);
+        assert_eq!(
+            frames("u8:1x2", &[1, 2, 3, 4]),
+            [Ok(frame(Pixels::U8(vec![1, 2]))), Ok(frame(Pixels::U8(vec![3, 4])))]
+        );
         assert_eq!(frames("u16:1x2", &[1, 2, 3, 4]), [Ok(frame(Pixels::U16(vec![0x0201, 0x0403])))]);
         let floats = [1.5f32, -2.0].map(f32::to_le_bytes).concat();
         assert_eq!(frames("f32:1x2", &floats), [Ok(frame(Pixels::F32(vec![1.5, -2.0])))]);

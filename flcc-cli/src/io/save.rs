@@ -22,7 +22,11 @@ use super::{IoError, one_line, shape_text};
 pub fn save_npy(path: &Path, shape: &[usize], pixels: &Pixels) -> Result<(), IoError> {
     let count = shape.iter().try_fold(1usize, |count, &length| count.checked_mul(length));
     if count != Some(pixels.len()) {
-        return Err(unsupported(path, format!("the samples of shape {}", shape_text(shape)), format!("{} samples", pixels.len())));
+        return Err(unsupported(
+            path,
+            format!("the samples of shape {}", shape_text(shape)),
+            format!("{} samples", pixels.len()),
+        ));
     }
     let descr = match pixels {
         Pixels::U8(_) => "|u1",
@@ -61,7 +65,14 @@ pub fn save_png_rgb8(path: &Path, width: usize, height: usize, data: &[u8]) -> R
     save_png(path, width, height, data, ExtendedColorType::Rgb8, 3)
 }
 
-fn save_png(path: &Path, width: usize, height: usize, data: &[u8], color: ExtendedColorType, channels: usize) -> Result<(), IoError> {
+fn save_png(
+    path: &Path,
+    width: usize,
+    height: usize,
+    data: &[u8],
+    color: ExtendedColorType,
+    channels: usize,
+) -> Result<(), IoError> {
     let count = width.checked_mul(height).and_then(|count| count.checked_mul(channels));
     if count != Some(data.len()) {
         return Err(unsupported(
@@ -72,9 +83,15 @@ fn save_png(path: &Path, width: usize, height: usize, data: &[u8], color: Extend
     }
     let side = |length: usize| u32::try_from(length).ok().filter(|&length| length > 0);
     let (Some(w), Some(h)) = (side(width), side(height)) else {
-        return Err(unsupported(path, "PNG sides of 1 to 4294967295 pixels".into(), format!("{height} rows of {width}")));
+        return Err(unsupported(
+            path,
+            "PNG sides of 1 to 4294967295 pixels".into(),
+            format!("{height} rows of {width}"),
+        ));
     };
-    atomically(path, |out| PngEncoder::new(out).write_image(data, w, h, color).map_err(|error| io::Error::other(one_line(error))))
+    atomically(path, |out| {
+        PngEncoder::new(out).write_image(data, w, h, color).map_err(|error| io::Error::other(one_line(error)))
+    })
 }
 
 fn unsupported(path: &Path, expected: String, got: String) -> IoError {
@@ -99,7 +116,8 @@ fn npy_header(descr: &str, shape: &[usize]) -> Vec<u8> {
     header
 }
 
-/// Puts a new file in the place of the one at `path`, or of the one that the link there leads to; writes to anything else.
+/// Puts a new file in the place of the one at `path`, or of the one that the link there leads to; writes to anything
+/// else.
 fn atomically(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>) -> Result<(), IoError> {
     let into = |file: &mut File| {
         let mut out = BufWriter::new(file);
@@ -144,7 +162,10 @@ pub(super) mod tests {
         }
 
         fn names(&self) -> Vec<String> {
-            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+            fs::read_dir(&self.0)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+                .collect()
         }
     }
 
@@ -187,7 +208,9 @@ pub(super) mod tests {
     fn the_header_is_numpys() {
         let header = npy_header("<f4", &[3, 4]);
         assert_eq!(header.len(), 128);
-        assert!(header.starts_with(b"\x93NUMPY\x01\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  "));
+        assert!(
+            header.starts_with(b"\x93NUMPY\x01\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  ")
+        );
         assert_eq!(header.last(), Some(&b'\n'));
         assert!(String::from_utf8_lossy(&npy_header("|u1", &[5])).contains("'shape': (5,), }"));
         assert!(load_bytes("x", &npy_header("|u1", &[0])).is_ok());
@@ -225,7 +248,10 @@ pub(super) mod tests {
             out.write_all(b"half")?;
             Err(io::Error::other("full"))
         });
-        assert_eq!(error.unwrap_err().to_string(), format!("{:?}: expected a writable file, got: full", path.display().to_string()));
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            format!("{:?}: expected a writable file, got: full", path.display().to_string())
+        );
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(folder.names(), ["x.bin"]);
         let nowhere = save_npy(&folder.0.join("none/x.npy"), &[1], &Pixels::U8(vec![1])).unwrap_err();

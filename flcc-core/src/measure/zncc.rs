@@ -3,7 +3,8 @@
 use super::{Formula, Integer, Measure};
 use crate::sums::Needs;
 
-/// `sum w (P - mu_P)(t - mu_t) / sqrt(sum w (P - mu_P)^2 sum w (t - mu_t)^2)`: unitless, in `[-1, 1]`; 0 for a constant panel.
+/// `sum w (P - mu_P)(t - mu_t) / sqrt(sum w (P - mu_P)^2 sum w (t - mu_t)^2)`: unitless, in `[-1, 1]`; 0 for a constant
+/// panel.
 ///
 /// The cross term comes with the template already centred. `energy = ii - i^2 / n` cancels when the panel's mean is far
 /// from the offset that was subtracted before: the caller subtracts one near the samples, estimates the loss, and

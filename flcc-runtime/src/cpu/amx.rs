@@ -1,14 +1,14 @@
 //! The direct method for bytes by Intel AMX: products of tiles, 256 outputs at a time.
 //!
-//! The unit multiplies a tile of 16 rows of 64 signed bytes with one of 64 rows of 16 unsigned bytes and adds the 16 x 16 results to
-//! integers of 32 bits, modulo `2^32`. The rows of the first are windows of the image, the columns of the second the taps for
-//! neighbouring outputs of a window, each column the same taps a little further down.
+//! The unit multiplies a tile of 16 rows of 64 signed bytes with one of 64 rows of 16 unsigned bytes and adds the 16 x
+//! 16 results to integers of 32 bits, modulo `2^32`. The rows of the first are windows of the image, the columns of the
+//! second the taps for neighbouring outputs of a window, each column the same taps a little further down.
 //!
-//! A window is a line of 64 bytes of one, two or four image rows, whatever wastes least ([`Plot`]), and gives 16 outputs: of as many
-//! output rows 16, 8 or 4 neighbours. So a row of it meets up to 49, 25 or 13 taps; longer template rows take several windows. Before anything
-//! is multiplied the windows of a tile's next 16, 8 or 4 times 16 columns are laid out, those of a product side by side: where windows straddle
-//! lines of the cache, a unit takes three times as long to load them. Templates of one row find theirs where the image's
-//! rows lie.
+//! A window is a line of 64 bytes of one, two or four image rows, whatever wastes least ([`Plot`]), and gives 16
+//! outputs: of as many output rows 16, 8 or 4 neighbours. So a row of it meets up to 49, 25 or 13 taps; longer template
+//! rows take several windows. Before anything is multiplied the windows of a tile's next 16, 8 or 4 times 16 columns
+//! are laid out, those of a product side by side: where windows straddle lines of the cache, a unit takes three times
+//! as long to load them. Templates of one row find theirs where the image's rows lie.
 //!
 //! Everything but the products themselves is plain code, which the tests also run on an emulated unit.
 
@@ -29,7 +29,8 @@ const LINE: usize = 64;
 const WINDOWS: usize = SIDE * LINE;
 /// Outputs of a product, and groups of its taps: 16 rows of 16 columns of four.
 const SPAN: usize = SIDE * SIDE;
-/// Products that share their taps: of as many tiles of sums, beside which the unit holds one of windows and one of taps.
+/// Products that share their taps: of as many tiles of sums, beside which the unit holds one of windows and one of
+/// taps.
 const BLOCK: usize = 6;
 
 /// Outputs to which widths are rounded up: a vector of those who go on with the sums.
@@ -87,8 +88,8 @@ impl Plot {
 
     /// About how many cycles an output takes in a tile of so many, beside its result.
     ///
-    /// Measured on an Emerald Rapids: a product takes a cycle for each of its windows, but 8 at least, and some for its loads, 60 in all
-    /// where windows straddle lines, of which few are in flight. A piece is copied in 3.
+    /// Measured on an Emerald Rapids: a product takes a cycle for each of its windows, but 8 at least, and some for its
+    /// loads, 60 in all where windows straddle lines, of which few are in flight. A piece is copied in 3.
     pub fn cycles(&self, [depth, height, width]: [usize; 3]) -> f64 {
         let [bands, places] = [height.div_ceil(self.rows), width.div_ceil(self.columns())];
         let windows = (places / SIDE * SIDE + (places % SIDE).next_multiple_of(8)) as f64;
@@ -122,7 +123,11 @@ impl Plot {
     /// Bytes of the windows of 16 places side by side, in a tile of such outputs.
     pub fn room(&self, out: [usize; 3]) -> usize {
         let planes = out[0].saturating_add(self.depth - 1);
-        if self.in_place() || out.contains(&0) { 0 } else { self.below(out[1]).saturating_mul(planes).saturating_mul(WINDOWS) }
+        if self.in_place() || out.contains(&0) {
+            0
+        } else {
+            self.below(out[1]).saturating_mul(planes).saturating_mul(WINDOWS)
+        }
     }
 
     /// Lays out the taps of a template, integers from 0 to 255; `groups` holds [`Plot::groups`] of zeros.
@@ -141,8 +146,8 @@ impl Plot {
 
 /// Whether this processor multiplies tiles of bytes and its operating system lets this process do so; asked once.
 ///
-/// Linux keeps the registers of tiles only for processes that asked for it, and may refuse. What it grants holds until the process
-/// ends, so this is called only where the unit may be used.
+/// Linux keeps the registers of tiles only for processes that asked for it, and may refuse. What it grants holds until
+/// the process ends, so this is called only where the unit may be used.
 pub fn granted() -> bool {
     static GRANTED: OnceLock<bool> = OnceLock::new();
     *GRANTED.get_or_init(ask_for_tiles)
@@ -168,7 +173,8 @@ fn ask_for_tiles() -> bool {
         unsafe { x86_64::_xgetbv(0) }
     }
 
-    let has_tiles = x86_64::__cpuid_count(0, 0).eax >= 7 && x86_64::__cpuid_count(7, 0).edx & TILES_OF_BYTES == TILES_OF_BYTES;
+    let has_tiles =
+        x86_64::__cpuid_count(0, 0).eax >= 7 && x86_64::__cpuid_count(7, 0).edx & TILES_OF_BYTES == TILES_OF_BYTES;
     // With AVX the standard library made sure that the system uses `xsave`.
     if !has_tiles || !std::arch::is_x86_feature_detected!("avx") || !std::arch::is_x86_feature_detected!("xsave") {
         return false;
@@ -182,19 +188,22 @@ fn ask_for_tiles() -> bool {
     const REQUEST: i64 = 0x1023;
     const TILE_DATA: i64 = 18;
     let mut answer = ARCH_PRCTL;
-    // SAFETY: a system call that takes two numbers and touches no memory of the process; the registers that it changes are named.
+    // SAFETY: a system call that takes two numbers and touches no memory of the process; the registers that it changes
+    // are named.
     unsafe {
         asm!("syscall", inlateout("rax") answer, in("rdi") REQUEST, in("rsi") TILE_DATA, out("rcx") _, out("r11") _, options(nostack));
     }
     answer == 0
 }
 
-/// The kernel `corr_u8_any_amx`: `out[z, y, x] = bias + sum in[z+dz, y+i, x+j] * t[dz, i, j]` of bytes, for templates of any shape.
+/// The kernel `corr_u8_any_amx`: `out[z, y, x] = bias + sum in[z+dz, y+i, x+j] * t[dz, i, j]` of bytes, for templates
+/// of any shape.
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx512f")]
 pub(super) fn correlate_tiles(tile: &mut ByteTile<'_>) {
-    // SAFETY: `walk` has the only one, and calls nothing but plain loops of its own and of `isa.rs`, which know no tile registers.
+    // SAFETY: `walk` has the only one, and calls nothing but plain loops of its own and of `isa.rs`, which know no tile
+    // registers.
     let mut unit = unsafe { processor::Tiles::new() };
     walk::walk(&mut unit, tile);
 }
@@ -218,8 +227,9 @@ mod processor {
     impl Tiles {
         /// # Safety
         ///
-        /// The registers belong to the thread, and this value only remembers how they were set. From one `set` to the last `multiply`
-        /// after it nothing else on the thread may set or release them: no other `Tiles`, and no function from elsewhere that could.
+        /// The registers belong to the thread, and this value only remembers how they were set. From one `set` to the
+        /// last `multiply` after it nothing else on the thread may set or release them: no other `Tiles`, and no
+        /// function from elsewhere that could.
         ///
         /// # Panics
         ///
@@ -232,8 +242,9 @@ mod processor {
 
     impl Drop for Tiles {
         fn drop(&mut self) {
-            // SAFETY: `new` made sure of the instruction. By the calling convention tile registers and their configuration are
-            // volatile: no caller on this thread expects them to outlast a call, and other threads have their own.
+            // SAFETY: `new` made sure of the instruction. By the calling convention tile registers and their
+            // configuration are volatile: no caller on this thread expects them to outlast a call, and other threads
+            // have their own.
             unsafe { asm!("tilerelease", options(nomem, nostack, preserves_flags)) };
         }
     }
@@ -298,8 +309,8 @@ mod processor {
             shapes.columns[..8].fill(LINE as u16);
             shapes.rows[..7].fill(windows as u8);
             shapes.rows[7] = SIDE as u8;
-            // SAFETY: `new` made sure of the instruction; it reads the 64 bytes of `shapes`, which palette 1 allows: up to 16 rows of
-            // up to 64 bytes. What it overwrites is volatile across calls, as in `drop`.
+            // SAFETY: `new` made sure of the instruction; it reads the 64 bytes of `shapes`, which palette 1 allows: up
+            // to 16 rows of up to 64 bytes. What it overwrites is volatile across calls, as in `drop`.
             unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const shapes, options(readonly, nostack, preserves_flags)) };
             self.windows = windows;
         }
@@ -310,9 +321,10 @@ mod processor {
             assert!(self.windows > 0 && steps > 0 && windows.planes > 0, "a unit that is set, and taps");
             let need = windows.reach(sums.len(), self.windows, steps);
             assert!(windows.samples.len() >= need, "windows reach {need} samples far, got {}", windows.samples.len());
-            // SAFETY: `new` made sure of the instructions, `set` of the registers' shapes, which by the contract of `new` nobody has
-            // changed since. Windows are read up to `need`, which the samples hold; taps are read `steps * planes` times 1024 bytes, no more than there are; written is each of `sums`, up to
-            // its windows times 64 bytes of its 1024. The registers named are all that changes.
+            // SAFETY: `new` made sure of the instructions, `set` of the registers' shapes, which by the contract of
+            // `new` nobody has changed since. Windows are read up to `need`, which the samples hold; taps are read
+            // `steps * planes` times 1024 bytes, no more than there are; written is each of `sums`, up to its windows
+            // times 64 bytes of its 1024. The registers named are all that changes.
             unsafe {
                 match sums.len() {
                     0 => {}
@@ -357,8 +369,10 @@ mod tests {
                     let (window, output) = (at / SIDE, at % SIDE);
                     *sum = 0;
                     for (product, taps) in taps.chunks(SPAN).enumerate() {
-                        let from =
-                            tile * windows.next + product / steps * windows.plane + window * windows.pitch + product % steps * windows.step;
+                        let from = tile * windows.next
+                            + product / steps * windows.plane
+                            + window * windows.pitch
+                            + product % steps * windows.step;
                         for (k, &sample) in windows.samples[from..from + LINE].iter().enumerate() {
                             let tap = taps[k / GROUP * SIDE + output][k % GROUP];
                             *sum = sum.wrapping_add(i32::from(sample) * i32::from(tap));
@@ -414,7 +428,11 @@ mod tests {
         // SAFETY: the only one of this thread, and nothing else here knows tile registers.
         let mut unit = unsafe { processor::Tiles::new() };
         unit.set(15);
-        unit.multiply(Windows { samples: &samples, next: 64, plane: 0, step: 1024, pitch: 64, planes: 1 }, &taps, &mut sums);
+        unit.multiply(
+            Windows { samples: &samples, next: 64, plane: 0, step: 1024, pitch: 64, planes: 1 },
+            &taps,
+            &mut sums,
+        );
         for sums in sums {
             assert!(sums.0[..240].iter().all(|&sum| sum == 64) && sums.0[240..].iter().all(|&sum| sum == 7));
         }

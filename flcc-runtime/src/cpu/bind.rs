@@ -16,8 +16,8 @@ use super::real::{exponent, power_of_two};
 /// A template's values, checked and turned, before any engine saw them.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// Channel by channel, as laid over the image: flipped for convolution. Times `scale`; for zncc mean-free and, as for
-    /// ncc, of norm 1.
+    /// Channel by channel, as laid over the image: flipped for convolution. Times `scale`; for zncc mean-free and, as
+    /// for ncc, of norm 1.
     pub values: Vec<Vec<f64>>,
     /// The power of two that unnormalised measures are computed with.
     pub scale: f64,
@@ -56,7 +56,12 @@ pub fn check_mask(spec: &Spec, mask: Option<&AnyView<'_>>) -> Result<Weights, Sp
     };
     if mask.shape() != spec.template() || mask.channels() != 1 {
         let got = format!("{} with {} channels", mask.shape(), mask.channels());
-        return Err(SpecError::of(Kind::MaskShape, "mask", format!("{} with 1 channel, as the template", spec.template()), got));
+        return Err(SpecError::of(
+            Kind::MaskShape,
+            "mask",
+            format!("{} with 1 channel, as the template", spec.template()),
+            got,
+        ));
     }
     let values = mask.to_f64();
     if let Some(weight) = values.iter().find(|weight| !weight.is_finite() || **weight < 0.0) {
@@ -78,8 +83,8 @@ pub fn check_mask(spec: &Spec, mask: Option<&AnyView<'_>>) -> Result<Weights, Sp
     Ok(Weights { values: Some(values), n })
 }
 
-/// Weights times the power of two that brings the largest to 1, or just above: nothing normalised depends on it, and what they weigh neither
-/// overflows nor vanishes.
+/// Weights times the power of two that brings the largest to 1, or just above: nothing normalised depends on it, and
+/// what they weigh neither overflows nor vanishes.
 fn to_ones(weights: &mut [f64]) {
     // Twice: what brings the least numbers to 1 is none itself.
     for _ in 0..2 {
@@ -111,7 +116,12 @@ pub fn check_template(spec: &Spec, template: &AnyView<'_>, weights: &Weights) ->
 ///
 /// # Errors
 /// As [`check_template`]; what is in `checked` is of no use then.
-pub fn check_template_into(spec: &Spec, template: &AnyView<'_>, weights: &Weights, checked: &mut Checked) -> Result<(), SpecError> {
+pub fn check_template_into(
+    spec: &Spec,
+    template: &AnyView<'_>,
+    weights: &Weights,
+    checked: &mut Checked,
+) -> Result<(), SpecError> {
     check_view("template", template, spec.template(), spec.template_type(), spec.channels())?;
     // Sums are in the same order in any case: wider vectors change no bit.
     isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || check_values_into(spec, template, weights, checked))
@@ -119,7 +129,12 @@ pub fn check_template_into(spec: &Spec, template: &AnyView<'_>, weights: &Weight
 
 /// That of a template of the right shape and type.
 #[inline(always)]
-fn check_values_into(spec: &Spec, template: &AnyView<'_>, weights: &Weights, checked: &mut Checked) -> Result<(), SpecError> {
+fn check_values_into(
+    spec: &Spec,
+    template: &AnyView<'_>,
+    weights: &Weights,
+    checked: &mut Checked,
+) -> Result<(), SpecError> {
     let measure = spec.op().measure();
     let mask = weights.values.as_deref();
     let used = |k: usize| mask.is_none_or(|weights| weights[k] > 0.0);
@@ -132,7 +147,8 @@ fn check_values_into(spec: &Spec, template: &AnyView<'_>, weights: &Weights, che
             channel.reverse();
         }
     }
-    // Without a mask by a sum: it is finite only if all of them are, and where it overflows they are looked at one by one.
+    // Without a mask by a sum: it is finite only if all of them are, and where it overflows they are looked at one by
+    // one.
     let plain = mask.is_none() && values.iter().all(|channel| lanes::sum(channel, |value| value).is_finite());
     let bad = |(k, value): (usize, &f64)| used(k) && !value.is_finite();
     let nonfinite = !plain && values.iter().any(|channel| channel.iter().enumerate().any(bad));
@@ -143,11 +159,18 @@ fn check_values_into(spec: &Spec, template: &AnyView<'_>, weights: &Weights, che
     // A sample that no weight looks at has no value.
     if !plain {
         for channel in values.iter_mut() {
-            channel.iter_mut().enumerate().filter(|(k, value)| !used(*k) || !value.is_finite()).for_each(|(_, value)| *value = 0.0);
+            channel
+                .iter_mut()
+                .enumerate()
+                .filter(|(k, value)| !used(*k) || !value.is_finite())
+                .for_each(|(_, value)| *value = 0.0);
         }
     }
     if measure == Measure::Zncc && values.iter().all(|channel| constant(channel, mask)) {
-        let got = format!("all samples {}", values[0].iter().enumerate().find(|(k, _)| used(*k)).map_or(0.0, |(_, value)| *value));
+        let got = format!(
+            "all samples {}",
+            values[0].iter().enumerate().find(|(k, _)| used(*k)).map_or(0.0, |(_, value)| *value)
+        );
         return Err(SpecError::of(Kind::ConstantTemplate, "template", "samples that are not all equal", got));
     }
     if matches!(measure, Measure::Ncc | Measure::Nssd) && values.iter().flatten().all(|&value| value == 0.0) {
@@ -233,7 +256,9 @@ pub fn check_view(
 pub fn integer_problem(spec: &Spec) -> bool {
     let boundary = match spec.boundary() {
         Boundary::Constant(value) => {
-            value.fract() == 0.0 && value >= 0.0 && spec.work_type().row().max.is_some_and(|max| value <= f64::from(max))
+            value.fract() == 0.0
+                && value >= 0.0
+                && spec.work_type().row().max.is_some_and(|max| value <= f64::from(max))
         }
         _ => true,
     };
@@ -274,7 +299,8 @@ pub(super) fn constant(channel: &[f64], mask: Option<&[f64]>) -> bool {
     }
 }
 
-/// Subtracts the first sample that a weight looks at from all of these: what is left may be brought to another scale before a mean is taken.
+/// Subtracts the first sample that a weight looks at from all of these: what is left may be brought to another scale
+/// before a mean is taken.
 #[inline(always)]
 pub(super) fn less_first(channel: &mut [f64], mask: Option<&[f64]>) {
     match mask {
@@ -294,7 +320,9 @@ pub(super) fn less_first(channel: &mut [f64], mask: Option<&[f64]>) {
 pub(super) fn largest(channel: &[f64], mask: Option<&[f64]>) -> f64 {
     match mask {
         None => lanes::largest(channel),
-        Some(mask) => channel.iter().zip(mask).fold(0.0f64, |most, (value, weight)| most.max(value.abs() * weight.sqrt())),
+        Some(mask) => {
+            channel.iter().zip(mask).fold(0.0f64, |most, (value, weight)| most.max(value.abs() * weight.sqrt()))
+        }
     }
 }
 
@@ -317,7 +345,11 @@ fn centre(values: &mut [Vec<f64>], weights: &Weights) {
                 }
                 Some(mask) => {
                     let mean = lanes::sum_of(channel.len(), |k| mask[k] * channel[k]) / weights.n;
-                    channel.iter_mut().zip(mask).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= mean);
+                    channel
+                        .iter_mut()
+                        .zip(mask)
+                        .filter(|(_, weight)| **weight > 0.0)
+                        .for_each(|(value, _)| *value -= mean);
                 }
             }
         }
@@ -359,7 +391,12 @@ mod tests {
     #[test]
     fn a_template_is_centred_and_of_norm_one() {
         for amplitude in [1.0, 1e300, 1e-310] {
-            let t = checked("zncc:f64:9*4:valid", &[1.0 * amplitude, 2.0 * amplitude, 3.0 * amplitude, 6.0 * amplitude], None).unwrap();
+            let t = checked(
+                "zncc:f64:9*4:valid",
+                &[1.0 * amplitude, 2.0 * amplitude, 3.0 * amplitude, 6.0 * amplitude],
+                None,
+            )
+            .unwrap();
             let norm: f64 = t.values[0].iter().map(|v| v * v).sum();
             assert!((norm - 1.0).abs() < 1e-14 && t.values[0].iter().sum::<f64>().abs() < 1e-15, "{amplitude}");
             assert!((t.values[0][3] - 3.0 / 14f64.sqrt()).abs() < 1e-9, "{amplitude}");
@@ -382,6 +419,9 @@ mod tests {
 
     #[test]
     fn convolution_turns_the_template() {
-        assert_eq!(checked("conv:f64:9x9*2x2:full", &[1.0, 2.0, 3.0, 4.0], None).unwrap().values[0], [4.0, 3.0, 2.0, 1.0]);
+        assert_eq!(
+            checked("conv:f64:9x9*2x2:full", &[1.0, 2.0, 3.0, 4.0], None).unwrap().values[0],
+            [4.0, 3.0, 2.0, 1.0]
+        );
     }
 }

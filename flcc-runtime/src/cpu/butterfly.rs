@@ -1,9 +1,9 @@
 //! Stages of Fourier transforms whose lanes are transforms of their own: split real and imaginary rows, no reordering.
 //!
-//! A forward transform decimates in frequency and leaves its frequencies in the order of their reversed digits; an inverse
-//! decimates in time and takes them so. A product of spectra in that order needs no other, so nothing is ever reordered.
-//! The inverse of `x` is the forward transform with real and imaginary parts exchanged, before and after. Source: Gentleman
-//! and Sande, "Fast Fourier Transforms: for fun and profit", 1966.
+//! A forward transform decimates in frequency and leaves its frequencies in the order of their reversed digits; an
+//! inverse decimates in time and takes them so. A product of spectra in that order needs no other, so nothing is ever
+//! reordered. The inverse of `x` is the forward transform with real and imaginary parts exchanged, before and after.
+//! Source: Gentleman and Sande, "Fast Fourier Transforms: for fun and profit", 1966.
 
 use std::f64::consts::TAU;
 
@@ -158,7 +158,12 @@ pub fn twist<S: Simd, const R: usize>(s: S, x: &mut [Complex<S>; R], twiddles: &
 
 /// A stage of a forward transform, in place: butterflies of `R` rows that lie `M` apart.
 #[inline(always)]
-pub fn forward<S: Simd, const R: usize, const M: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[[f32; 2]]) {
+pub fn forward<S: Simd, const R: usize, const M: usize>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[[f32; 2]],
+) {
     assert_eq!(twiddles.len(), M * (R - 1));
     for (re, im) in re.chunks_exact_mut(R * M).zip(im.chunks_exact_mut(R * M)) {
         for k in 0..M {
@@ -194,7 +199,12 @@ pub fn last<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
 
 /// A stage of an inverse transform, in place: what [`forward`] with these numbers undoes, times `R`.
 #[inline(always)]
-pub fn inverse<S: Simd, const R: usize, const M: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[[f32; 2]]) {
+pub fn inverse<S: Simd, const R: usize, const M: usize>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[[f32; 2]],
+) {
     assert_eq!(twiddles.len(), M * (R - 1));
     for (re, im) in re.chunks_exact_mut(R * M).zip(im.chunks_exact_mut(R * M)) {
         for k in 0..M {

@@ -1,12 +1,13 @@
-//! The direct method for bytes: images and templates of u8, exact sums of products, four taps at a time or by tiles (`amx.rs`).
+//! The direct method for bytes: images and templates of u8, exact sums of products, four taps at a time or by tiles
+//! (`amx.rs`).
 //!
-//! The instructions add products of unsigned with signed bytes. Taps are taken as they are and samples less 128, which is one bit
-//! turned; what that takes from a sum is 128 times the sum of the taps, the [bias](Taps), where the accumulators begin. A tile's
-//! samples are gathered with that bit turned ([`crate::pad::bytes`]): a quarter of what f32 takes, so they stay in the cache, and
-//! every boundary and stride is served the same way.
+//! The instructions add products of unsigned with signed bytes. Taps are taken as they are and samples less 128, which
+//! is one bit turned; what that takes from a sum is 128 times the sum of the taps, the [bias](Taps), where the
+//! accumulators begin. A tile's samples are gathered with that bit turned ([`crate::pad::bytes`]): a quarter of what
+//! f32 takes, so they stay in the cache, and every boundary and stride is served the same way.
 //!
-//! Sums are of 32 bits modulo `2^32`; they come out right where the true sum is below `2^31` ([`MOST_TAPS`]), whatever happens
-//! on the way.
+//! Sums are of 32 bits modulo `2^32`; they come out right where the true sum is below `2^31` ([`MOST_TAPS`]), whatever
+//! happens on the way.
 
 use super::aligned::Aligned;
 use super::amx::Plot;
@@ -23,8 +24,9 @@ pub const MOST_TAPS: usize = i32::MAX as usize / (255 * 255);
 
 /// One padded tile of a valid correlation of bytes. All pitches are in elements, axes go depth, height, width.
 ///
-/// A kernel reads past what belongs to `out_shape`: heights are rounded up to [`Kernel::block_rows`], widths to [`Kernel::lanes`];
-/// [`ByteTile::in_len`] says how long the input is. What lies there does not matter. It writes `out_shape` and nothing else.
+/// A kernel reads past what belongs to `out_shape`: heights are rounded up to [`Kernel::block_rows`], widths to
+/// [`Kernel::lanes`]; [`ByteTile::in_len`] says how long the input is. What lies there does not matter. It writes
+/// `out_shape` and nothing else.
 #[derive(Debug)]
 pub struct ByteTile<'a> {
     /// The input, each sample less 128; `in[z, y, x]` is byte `x % 4` of `input[z * in_plane + y * in_row + x / 4]`.
@@ -78,7 +80,8 @@ impl ByteTile<'_> {
     /// Names the first thing that does not fit, with what was expected and what is there.
     pub fn check(&self, kernel: &Kernel) -> Result<(), Misfit> {
         let misfit = |what, expected: usize, got: usize| Err(Misfit { kernel: kernel.name, what, expected, got });
-        let at_least = |what, expected: usize, got: usize| if got < expected { misfit(what, expected, got) } else { Ok(()) };
+        let at_least =
+            |what, expected: usize, got: usize| if got < expected { misfit(what, expected, got) } else { Ok(()) };
         for side in self.kernel_shape {
             at_least("a side of the template of at least", 1, side)?;
         }
@@ -172,7 +175,8 @@ pub struct Bytes {
     shape: [usize; 3],
 }
 
-/// The kernels for a template and outputs of one row or more, one for each instruction set that has some, the best set first.
+/// The kernels for a template and outputs of one row or more, one for each instruction set that has some, the best set
+/// first.
 pub fn choices(template: [usize; 3], out: [usize; 3], isas: &IsaSet) -> impl Iterator<Item = &'static Kernel> {
     // What scores the sums is compiled for the floats of these sets.
     table::bytes(out[1] == 1 && template[1] == 1, isas).filter(|_| isas.has(Isa::Avx512))
@@ -316,8 +320,8 @@ pub(super) mod tests {
         }
     }
 
-    /// Runs a kernel on a case and compares it with a plain loop in integers. Bytes that may be read and must not matter, and places
-    /// that must not be written, are poisoned.
+    /// Runs a kernel on a case and compares it with a plain loop in integers. Bytes that may be read and must not
+    /// matter, and places that must not be written, are poisoned.
     fn check(subject: &Subject<'_>, shape: [usize; 3], outputs: [usize; 3], fill: Fill, seed: u64) {
         let mut random = Random(seed);
         let kernel = subject.kernel;
@@ -369,15 +373,31 @@ pub(super) mod tests {
                 })
                 .sum();
             let want = if bits { f32::from_bits(want as u32) } else { want as f32 };
-            assert_eq!(got.to_bits(), want.to_bits(), "{} {shape:?} {outputs:?} {fill:?}: out[{z}, {y}, {x}]", kernel.name);
+            assert_eq!(
+                got.to_bits(),
+                want.to_bits(),
+                "{} {shape:?} {outputs:?} {fill:?}: out[{z}, {y}, {x}]",
+                kernel.name
+            );
         }
     }
 
     /// Shapes of templates: for rows of outputs, for one row, and what fills windows of tiles or is one tap too wide.
-    const BLOCKS: [[usize; 3]; 8] = [[1, 1, 1], [1, 2, 5], [3, 3, 3], [1, 6, 1], [2, 5, 9], [1, 8, 8], [1, 33, 33], [1, 7, 40]];
+    const BLOCKS: [[usize; 3]; 8] =
+        [[1, 1, 1], [1, 2, 5], [3, 3, 3], [1, 6, 1], [2, 5, 9], [1, 8, 8], [1, 33, 33], [1, 7, 40]];
     const LINES: [[usize; 3]; 5] = [[1, 1, 1], [1, 1, 4], [1, 1, 7], [2, 3, 9], [1, 1, 200]];
-    const TILES: [[usize; 3]; 10] =
-        [[1, 9, 13], [2, 3, 14], [1, 4, 25], [1, 5, 26], [2, 2, 49], [1, 3, 50], [1, 64, 64], [3, 1, 70], [1, 1, 49], [1, 1, 50]];
+    const TILES: [[usize; 3]; 10] = [
+        [1, 9, 13],
+        [2, 3, 14],
+        [1, 4, 25],
+        [1, 5, 26],
+        [2, 2, 49],
+        [1, 3, 50],
+        [1, 64, 64],
+        [3, 1, 70],
+        [1, 1, 49],
+        [1, 1, 50],
+    ];
 
     /// The test of a kernel.
     pub(crate) fn conforms(subject: &Subject<'_>) {
@@ -388,7 +408,9 @@ pub(super) mod tests {
         };
         let mut seed = 1;
         for shape in shapes {
-            for outputs in [[1, 1, 1], [1, 6, 64], [1, 7, 65], [2, 11, 63], [1, 3, 130], [1, 26, 17], [1, 1, 600], [1, 0, 5]] {
+            for outputs in
+                [[1, 1, 1], [1, 6, 64], [1, 7, 65], [2, 11, 63], [1, 3, 130], [1, 26, 17], [1, 1, 600], [1, 0, 5]]
+            {
                 for fill in [Fill::Random, Fill::All255, Fill::Dark, Fill::Extremes] {
                     seed += 1;
                     check(subject, shape, outputs, fill, seed);
@@ -405,9 +427,13 @@ pub(super) mod tests {
     /// The largest sum that a template may have is still an `i32`.
     #[test]
     fn the_largest_template_does_not_overflow() {
-        assert!(MOST_TAPS as i64 * 255 * 255 <= i64::from(i32::MAX) && (MOST_TAPS as i64 + 1) * 255 * 255 > i64::from(i32::MAX));
+        assert!(
+            MOST_TAPS as i64 * 255 * 255 <= i64::from(i32::MAX)
+                && (MOST_TAPS as i64 + 1) * 255 * 255 > i64::from(i32::MAX)
+        );
         let isas = IsaSet::detect();
-        let mut bounds = choices([1, 3, 3], [1, 9, 9], &isas).filter_map(|kernel| BoundBytes::new(kernel, &isas)).peekable();
+        let mut bounds =
+            choices([1, 3, 3], [1, 9, 9], &isas).filter_map(|kernel| BoundBytes::new(kernel, &isas)).peekable();
         if bounds.peek().is_none() {
             return eprintln!("absent: no instruction set with kernels of bytes");
         }
@@ -421,7 +447,9 @@ pub(super) mod tests {
 
     #[test]
     fn a_tile_that_does_not_fit_is_told_why() {
-        let Some(kernel) = table::kernels().iter().find(|kernel| kernel.name == "corr_u8_any_avx512vnni") else { return };
+        let Some(kernel) = table::kernels().iter().find(|kernel| kernel.name == "corr_u8_any_avx512vnni") else {
+            return;
+        };
         let misfit = |change: fn(&mut ByteTile<'_>)| {
             let (input, template, mut out) = (vec![[0; 4]; 7 * 20 + 17], vec![[0; 4]; 3], vec![0.0; 18]);
             let mut tile = ByteTile {
@@ -443,10 +471,19 @@ pub(super) mod tests {
             tile.check(kernel).expect_err("a misfit").to_string()
         };
         let needs = "corr_u8_any_avx512vnni needs";
-        assert_eq!(misfit(|tile| tile.input = &tile.input[1..]), format!("{needs} an input slice of at least 157, got 156"));
-        assert_eq!(misfit(|tile| tile.out_row = 7), format!("{needs} an output row pitch of at least the width, 8, got 7"));
+        assert_eq!(
+            misfit(|tile| tile.input = &tile.input[1..]),
+            format!("{needs} an input slice of at least 157, got 156")
+        );
+        assert_eq!(
+            misfit(|tile| tile.out_row = 7),
+            format!("{needs} an output row pitch of at least the width, 8, got 7")
+        );
         assert_eq!(misfit(|tile| tile.out_row = 11), format!("{needs} an output slice of at least 19, got 18"));
-        assert_eq!(misfit(|tile| tile.kernel_shape[1] = 0), format!("{needs} a side of the template of at least 1, got 0"));
+        assert_eq!(
+            misfit(|tile| tile.kernel_shape[1] = 0),
+            format!("{needs} a side of the template of at least 1, got 0")
+        );
         let groups = misfit(|tile| tile.kernel_shape[2] = 5);
         assert_eq!(groups, format!("{needs} as many groups of taps as its shape has, 6, got 3"));
     }

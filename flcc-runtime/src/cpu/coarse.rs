@@ -1,12 +1,14 @@
 //! A template in two parts: a coarse one, of a few rectangles, and the fine one that is left.
 //!
-//! `t = coarse + fine`, where `coarse = sum_ij a_ij box_i(y) box_j(x)` is what comes nearest to `t`. Engines in f32 err in proportion to what
-//! they add up and give: to the panels' means, under a direct kernel, and to the largest results of a tile, under transforms. Both
-//! are the work of what is coarse in image and template. Of `fine` the results are small, and so are their errors; those of `coarse`
-//! cost little in f64: `sum_ij a_ij B(y + y_i, x + x_j)`, where `B` are the sums of the rectangle at each place.
+//! `t = coarse + fine`, where `coarse = sum_ij a_ij box_i(y) box_j(x)` is what comes nearest to `t`. Engines in f32 err
+//! in proportion to what they add up and give: to the panels' means, under a direct kernel, and to the largest results
+//! of a tile, under transforms. Both are the work of what is coarse in image and template. Of `fine` the results are
+//! small, and so are their errors; those of `coarse` cost little in f64: `sum_ij a_ij B(y + y_i, x + x_j)`, where `B`
+//! are the sums of the rectangle at each place.
 //!
-//! A tile is computed so where a sample of its panels ([`Take`]) says that many would be in doubt otherwise. Cost: down a box of `L` samples
-//! `L / 8 + 3` additions in f64 a column of a chunk of outputs and of a template beside it, along it `L / 4 + 6`, and 16 multiply-adds an output.
+//! A tile is computed so where a sample of its panels ([`Take`]) says that many would be in doubt otherwise. Cost: down
+//! a box of `L` samples `L / 8 + 3` additions in f64 a column of a chunk of outputs and of a template beside it, along
+//! it `L / 4 + 6`, and 16 multiply-adds an output.
 
 use super::aligned::Aligned;
 use super::simd::{Job, Simd};
@@ -17,7 +19,8 @@ const SHORTEST: usize = 2 * BOXES;
 const BOXES: usize = 4;
 /// Sampled panels along an axis, at most: an even number of some.
 pub const GRID: usize = 8;
-/// The share of its sum of squares below which a sampled panel's energy may be nothing but the rounding of these sums: it is flat.
+/// The share of its sum of squares below which a sampled panel's energy may be nothing but the rounding of these sums:
+/// it is flat.
 const FLAT: f64 = 1e-6;
 
 /// Boxes along an axis of a template: all of one length, evenly from end to end.
@@ -42,7 +45,8 @@ impl Side {
         (self.begins[number]..self.begins[number] + self.length).contains(&sample)
     }
 
-    /// The heights of boxes whose sum comes nearest to some samples: least squares, by the equations for the boxes' overlaps.
+    /// The heights of boxes whose sum comes nearest to some samples: least squares, by the equations for the boxes'
+    /// overlaps.
     fn nearest(&self, samples: &[f64]) -> [f64; BOXES] {
         let (mut overlaps, mut sums) = ([[0.0; BOXES]; BOXES], [0.0; BOXES]);
         for i in 0..BOXES {
@@ -182,7 +186,8 @@ impl Job for Take<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> Survey {
         let [height, width] = [self.coarse.rows.template, self.coarse.columns.template];
-        // Of large panels fewer: each of their samples costs a fortieth of what an output does, so all of them a few percent.
+        // Of large panels fewer: each of their samples costs a fortieth of what an output does, so all of them a few
+        // percent.
         let most = (4 * self.outputs[0] * self.outputs[1] / (height * width)).isqrt().clamp(2, self.most);
         let [down, along] = [self.outputs[0].min(most), self.outputs[1].min(most)];
         let mut survey = Survey::default();
@@ -222,7 +227,8 @@ impl Take<'_> {
     }
 }
 
-/// Adds a row of samples, their squares and their products with a row of taps; the last samples are those that are `counted`.
+/// Adds a row of samples, their squares and their products with a row of taps; the last samples are those that are
+/// `counted`.
 #[inline(always)]
 fn sums_of_row<S: Simd>(
     s: S,
@@ -273,7 +279,8 @@ impl Survey {
         self.panels().iter().map(|[_, square, _]| square / n).fold(0.0, f64::max)
     }
 
-    /// The mean square of the cross term, and the largest that it may have been: the largest norm of a panel of `n` samples.
+    /// The mean square of the cross term, and the largest that it may have been: the largest norm of a panel of `n`
+    /// samples.
     pub fn result(&self, n: f64) -> (f64, f64) {
         let squares: f64 = self.panels().iter().map(|[.., cross]| cross * cross).sum();
         let energies = self.panels().iter().map(|[sum, square, _]| square - sum * sum / n);
@@ -299,7 +306,8 @@ const CHUNK: usize = 128;
 
 /// What is kept from one row of box sums to the next.
 pub struct CoarseScratch {
-    /// Cross terms of the rows that box sums were added to, but not all yet: chunk by chunk, row `y` at `y` modulo the rows kept.
+    /// Cross terms of the rows that box sums were added to, but not all yet: chunk by chunk, row `y` at `y` modulo the
+    /// rows kept.
     open: Aligned<f64>,
     /// Box sums of a row of places.
     boxes: Aligned<f64>,
@@ -323,7 +331,8 @@ pub struct Add<'a> {
     pub in_row: usize,
     /// Outputs: height and width.
     pub outputs: [usize; 2],
-    /// First row of outputs and the one after the last; those before were added just before by the same buffers, unless it is 0.
+    /// First row of outputs and the one after the last; those before were added just before by the same buffers, unless
+    /// it is 0.
     pub rows: [usize; 2],
     /// The cross term.
     pub cross: &'a mut [f32],
@@ -372,11 +381,14 @@ impl Add<'_> {
     #[inline(always)]
     fn samples<S: Simd>(&self, begin: usize) -> usize {
         let reach = self.coarse.columns.template - 1;
-        (self.chunk::<S>(begin) + reach).div_ceil(S::HALF).min((self.outputs[1] + reach).div_ceil(S::HALF) - begin / S::HALF)
+        (self.chunk::<S>(begin) + reach)
+            .div_ceil(S::HALF)
+            .min((self.outputs[1] + reach).div_ceil(S::HALF) - begin / S::HALF)
     }
 
-    /// Sums of a box's samples down each column of a chunk, for `R` rows of boxes from `row` on; returns `R`. What the boxes have in common is added
-    /// up once; from it on, what lies above and below. Nothing is taken away again, so a bright sample is in no sum but its boxes'.
+    /// Sums of a box's samples down each column of a chunk, for `R` rows of boxes from `row` on; returns `R`. What the
+    /// boxes have in common is added up once; from it on, what lies above and below. Nothing is taken away again, so a
+    /// bright sample is in no sum but its boxes'.
     #[inline(always)]
     fn down<S: Simd, const R: usize>(&mut self, s: S, row: usize, begin: usize) -> usize {
         let (length, samples) = (self.coarse.rows.length, self.samples::<S>(begin));
@@ -416,12 +428,19 @@ impl Add<'_> {
         let down = &down[number * *row..][..*row];
         let sums = &mut S::double_rows_mut(boxes)[..places];
         // Of long boxes sums of four first.
-        let (many, few) = if columns.length < 2 * FOUR { (0, columns.length) } else { (columns.length / FOUR, columns.length % FOUR) };
+        let (many, few) = if columns.length < 2 * FOUR {
+            (0, columns.length)
+        } else {
+            (columns.length / FOUR, columns.length % FOUR)
+        };
         if many > 0 {
             let from: [&[S::DoubleRow]; FOUR] = [0, 1, 2, 3].map(|at| &S::double_rows(&down[at..])[..samples]);
             for (v, to) in S::double_rows_mut(fours)[..samples].iter_mut().enumerate() {
                 let first = s.add_double(s.load_double(&from[0][v]), s.load_double(&from[1][v]));
-                s.store_double(to, s.add_double(first, s.add_double(s.load_double(&from[2][v]), s.load_double(&from[3][v]))));
+                s.store_double(
+                    to,
+                    s.add_double(first, s.add_double(s.load_double(&from[2][v]), s.load_double(&from[3][v]))),
+                );
             }
         }
         for (v, to) in sums.iter_mut().enumerate() {
@@ -437,7 +456,8 @@ impl Add<'_> {
         }
     }
 
-    /// Adds a row of box sums to the rows of outputs that boxes of it lie over; the first box begins one, the last ends another.
+    /// Adds a row of box sums to the rows of outputs that boxes of it lie over; the first box begins one, the last ends
+    /// another.
     #[inline(always)]
     fn spread<S: Simd>(&mut self, s: S, row: usize, begin: usize) {
         let Coarse { rows, columns } = *self.coarse;
@@ -506,7 +526,9 @@ mod tests {
             assert!(begins[0] == 0 && begins[BOXES - 1] + side.length == template, "{side:?}");
             assert!(begins.windows(2).all(|two| two[0] < two[1] && two[1] <= two[0] + side.length), "{side:?}");
         }
-        assert!(Coarse::new([1, 8, 7]).is_none() && Coarse::new([2, 8, 8]).is_none() && Coarse::new([1, 8, 8]).is_some());
+        assert!(
+            Coarse::new([1, 8, 7]).is_none() && Coarse::new([2, 8, 8]).is_none() && Coarse::new([1, 8, 8]).is_some()
+        );
     }
 
     #[test]
@@ -533,7 +555,12 @@ mod tests {
             // What is left of any template is orthogonal to every box.
             let template: Vec<f64> = (0..shape[1] * shape[2]).map(|_| random().into()).collect();
             let Split { coarse: nearest, fine } = coarse.split(&template);
-            let sum = of_heights(&nearest).iter().zip(&fine).map(|(a, b)| a + b).zip(&template).all(|(a, b)| (a - b).abs() < 1e-12);
+            let sum = of_heights(&nearest)
+                .iter()
+                .zip(&fine)
+                .map(|(a, b)| a + b)
+                .zip(&template)
+                .all(|(a, b)| (a - b).abs() < 1e-12);
             assert!(sum, "{shape:?}: the parts do not add up");
             for number in 0..Coarse::COUNT {
                 let mut one = vec![0.0; Coarse::COUNT];
@@ -564,10 +591,12 @@ mod tests {
                 let Split { coarse: heights, fine } = coarse.split(&template);
                 let (rows, columns) = (outputs[0] + height - 1, outputs[1] + width - 1);
                 let (in_row, out_row) = ((columns + 1).next_multiple_of(16), outputs[1].next_multiple_of(16));
-                let input: Vec<f32> =
-                    (0..rows * in_row + 16).map(|at| if at % in_row < columns { 1000.0 + samples() } else { 0.0 }).collect();
+                let input: Vec<f32> = (0..rows * in_row + 16)
+                    .map(|at| if at % in_row < columns { 1000.0 + samples() } else { 0.0 })
+                    .collect();
                 let correlate = |taps: &[f64], y: usize, x: usize| -> f64 {
-                    let product = |(k, tap): (usize, &f64)| f64::from(input[(y + k / width) * in_row + x + k % width]) * tap;
+                    let product =
+                        |(k, tap): (usize, &f64)| f64::from(input[(y + k / width) * in_row + x + k % width]) * tap;
                     taps.iter().enumerate().map(product).sum()
                 };
                 let mut cross = vec![7.0f32; outputs[0] * out_row];
@@ -578,7 +607,17 @@ mod tests {
                 for first in (0..outputs[0]).step_by(7) {
                     let (coarse, heights, scratch) = (&coarse, &heights[..], &mut scratch);
                     let rows = [first, outputs[0].min(first + 7)];
-                    vectors.run(Add { coarse, heights, input: &input, in_row, outputs, rows, cross: &mut cross, out_row, scratch });
+                    vectors.run(Add {
+                        coarse,
+                        heights,
+                        input: &input,
+                        in_row,
+                        outputs,
+                        rows,
+                        cross: &mut cross,
+                        out_row,
+                        scratch,
+                    });
                 }
                 for (y, x) in (0..outputs[0]).flat_map(|y| (0..outputs[1]).map(move |x| (y, x))) {
                     let (got, want) = (f64::from(cross[y * out_row + x]), correlate(&template, y, x));
@@ -599,20 +638,28 @@ mod tests {
         assert_eq!(padded.len(), coarse.padded_len());
         for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
             let Some(vectors) = Vectors::new(&IsaSet::detect().restrict(isa)) else { continue };
-            let survey = vectors.run(Take { coarse: &coarse, template: &padded, input: &input, in_row, outputs, most: GRID });
+            let survey =
+                vectors.run(Take { coarse: &coarse, template: &padded, input: &input, in_row, outputs, most: GRID });
             assert!(survey.count >= 4 && survey.count <= GRID * GRID);
             // Each is that of some panel.
             for got in survey.panels() {
                 let panel = |y: usize, x: usize| {
                     let values = (0..99).map(|k| (f64::from(input[(y + k / 11) * in_row + x + k % 11]), template[k]));
-                    values.fold([0.0; 3], |[sum, square, cross], (value, tap)| [sum + value, square + value * value, cross + value * tap])
+                    values.fold([0.0; 3], |[sum, square, cross], (value, tap)| {
+                        [sum + value, square + value * value, cross + value * tap]
+                    })
                 };
-                let near = |want: PanelSums| got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-4 * (1.0 + want.abs()));
+                let near = |want: PanelSums| {
+                    got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-4 * (1.0 + want.abs()))
+                };
                 assert!((0..40).any(|y| (0..90).step_by(WHOLE).any(|x| near(panel(y, x)))), "{isa}: {got:?}");
             }
             // Flat panels are none in doubt, and of the others all are below a limit above everything.
-            let flat =
-                survey.panels().iter().filter(|[sum, square, _]| (sum - 297.0).abs() < 1e-3 && (square - 891.0).abs() < 1e-3).count();
+            let flat = survey
+                .panels()
+                .iter()
+                .filter(|[sum, square, _]| (sum - 297.0).abs() < 1e-3 && (square - 891.0).abs() < 1e-3)
+                .count();
             assert!(flat > 0 && flat < survey.count);
             assert_eq!(survey.share_in_doubt(99.0, (f64::INFINITY, 0.0)), 1.0 - flat as f64 / survey.count as f64);
             assert_eq!(survey.share_in_doubt(99.0, (0.0, 0.1 * FLAT)), 0.0);

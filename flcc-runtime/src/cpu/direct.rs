@@ -1,7 +1,7 @@
 //! The direct method: the template laid over every panel, by the kernels of the table.
 //!
-//! Cost `N_out * N_T` multiply-adds. Sums are taken in blocks (`flcc_core::blocks`) in the type of the tile, in the order of the template's
-//! samples or, along lines, in that of [`Direct::ordered`]:
+//! Cost `N_out * N_T` multiply-adds. Sums are taken in blocks (`flcc_core::blocks`) in the type of the tile, in the
+//! order of the template's samples or, along lines, in that of [`Direct::ordered`]:
 //! integers are exact while `max_i * max_t * N_T` stays below `2^24` in f32 or `2^53` in f64, which the solver checks.
 
 use std::borrow::Cow;
@@ -73,8 +73,8 @@ impl<T: Real> Template<T> {
     }
 }
 
-/// Template values as a kernel takes them, in its type: what one is rounded by is added to the next, so that their sum stays what it is,
-/// and with it the cross term with what is constant.
+/// Template values as a kernel takes them, in its type: what one is rounded by is added to the next, so that their sum
+/// stays what it is, and with it the cross term with what is constant.
 pub fn rounded<T: Real>(values: &[f64]) -> impl Iterator<Item = T> {
     let mut left = 0.0;
     values.iter().map(move |&value| {
@@ -123,11 +123,14 @@ impl<T: Real> Direct<T> {
             (KernelOp::Correlate, _) => self.order(&self.ordered(Cow::Borrowed(values))).blocks,
             (KernelOp::AbsDiff, None) => self.orders[0].blocks,
             // A difference counts as the root of its weight.
-            (KernelOp::AbsDiff, Some(weights)) => self.order(&weights.iter().map(|weight| weight.sqrt()).collect::<Vec<_>>()).blocks,
+            (KernelOp::AbsDiff, Some(weights)) => {
+                self.order(&weights.iter().map(|weight| weight.sqrt()).collect::<Vec<_>>()).blocks
+            }
         };
     }
 
-    /// How the products of taps, in the order in which they are added up, are taken together: by the blocks for even taps where these serve.
+    /// How the products of taps, in the order in which they are added up, are taken together: by the blocks for even
+    /// taps where these serve.
     fn order(&self, ordered: &[f64]) -> &Order {
         let [even, strict] = &self.orders;
         let granted = blocks::granted(ordered.len()) as f64;
@@ -148,8 +151,8 @@ impl<T: Real> Direct<T> {
         figures
     }
 
-    /// Template values in the order in which the kernel adds their products: kernels of one row of outputs take four taps a vector
-    /// apart together, as long as there are four vectors of them.
+    /// Template values in the order in which the kernel adds their products: kernels of one row of outputs take four
+    /// taps a vector apart together, as long as there are four vectors of them.
     pub fn ordered<'a>(&self, values: Cow<'a, [f64]>) -> Cow<'a, [f64]> {
         let kernel = self.kernel.kernel();
         let line = matches!(kernel.width, Width::Line(_) | Width::AnyLine);
@@ -178,7 +181,8 @@ impl<T: Real> Direct<T> {
         self.kernel.run(&mut slab.tile(template, weights, self.shape, false));
     }
 
-    /// The correlation of a tile of a block at least, with nothing written or read beside it. Returns the largest magnitude of its outputs.
+    /// The correlation of a tile of a block at least, with nothing written or read beside it. Returns the largest
+    /// magnitude of its outputs.
     pub fn run_within(&self, template: Sum<'_, T>, slab: Slab<'_, T>) -> T {
         let mut tile = Tile { within: true, ..slab.tile(template, &[], self.shape, false) };
         self.kernel.run(&mut tile);
@@ -202,7 +206,13 @@ pub struct Slab<'a, T> {
 
 impl<'a, T: Default> Slab<'a, T> {
     /// As a kernel takes it, with a template of such a shape.
-    pub fn tile(self, template: Sum<'a, T>, weights: &'a [T], kernel_shape: [usize; 3], accumulate: bool) -> Tile<'a, T> {
+    pub fn tile(
+        self,
+        template: Sum<'a, T>,
+        weights: &'a [T],
+        kernel_shape: [usize; 3],
+        accumulate: bool,
+    ) -> Tile<'a, T> {
         Tile {
             input: self.input,
             in_row: self.in_pitch.row,
@@ -224,7 +234,10 @@ impl<'a, T: Default> Slab<'a, T> {
 
 /// Pitches that serve several kernels on one tile of up to `out` outputs.
 pub fn pitches(kernels: &[&Kernel], template: [usize; 3], out: [usize; 3]) -> (Pitch, Pitch) {
-    let rounded = kernels.iter().map(|kernel| kernel.rounded(out)).fold(out, |a, b| [a[0].max(b[0]), a[1].max(b[1]), a[2].max(b[2])]);
+    let rounded = kernels
+        .iter()
+        .map(|kernel| kernel.rounded(out))
+        .fold(out, |a, b| [a[0].max(b[0]), a[1].max(b[1]), a[2].max(b[2])]);
     let in_row = pitch(rounded[2] + template[2] - 1);
     let in_rows = rounded[1] + template[1] - 1;
     let input = Pitch { row: in_row, plane: in_row * in_rows, rows: in_rows, planes: rounded[0] + template[0] - 1 };
@@ -246,8 +259,10 @@ mod tests {
 
     #[test]
     fn a_sum_along_a_line_is_that_in_the_order_told() {
-        for isas in
-            [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()).map(|isa| IsaSet::detect().restrict(isa))
+        for isas in [Isa::Avx512, Isa::Avx2, Isa::Portable]
+            .into_iter()
+            .filter(|isa| isa.detected())
+            .map(|isa| IsaSet::detect().restrict(isa))
         {
             for taps in [1usize, 15, 31, 32, 63, 64, 65, 127, 128, 200, 333] {
                 let (mut samples, mut values) = (noise(taps as u64), noise(7));
@@ -263,7 +278,8 @@ mod tests {
                     let sum = Sum { taps: &template, blocks };
                     direct.run(sum, &[], Slab { input: &input, in_pitch, out: &mut out, out_pitch, outputs });
                     for (x, &got) in out[..outputs[2]].iter().enumerate() {
-                        let add = |sum: f32, &place: &f64| input[x + place as usize].mul_add(template[place as usize], sum);
+                        let add =
+                            |sum: f32, &place: &f64| input[x + place as usize].mul_add(template[place as usize], sum);
                         let want = in_blocks(&direct.ordered(Cow::Borrowed(&places)), blocks, add);
                         // Portable kernels round products too.
                         let exact = kernel.isa != Isa::Portable;
@@ -296,7 +312,12 @@ mod tests {
     /// Kernels of rows, of lines and of any size, against those of f64.
     #[test]
     fn errors_stay_within_their_estimate() {
-        let shapes = [([1, 90, 160], [1, 3, 3]), ([1, 90, 160], [1, 8, 8]), ([1, 90, 160], [1, 16, 16]), ([1, 90, 160], [1, 30, 45])];
+        let shapes = [
+            ([1, 90, 160], [1, 3, 3]),
+            ([1, 90, 160], [1, 8, 8]),
+            ([1, 90, 160], [1, 16, 16]),
+            ([1, 90, 160], [1, 30, 45]),
+        ];
         let lines = [([1, 1, 4096], [1, 1, 9]), ([1, 1, 4096], [1, 1, 64]), ([1, 1, 4096], [1, 1, 500])];
         for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
             let mut ratios = Ratios::default();
@@ -322,23 +343,35 @@ mod tests {
                 let taps = hard::template(n as usize, smooth, noise(seed + kind as u64 + 50));
                 // A line is what rows of 64 would be, one after the other.
                 let row = if samples[1] == 1 { 64 } else { samples[2] };
-                let computed: Vec<f32> = (0..samples[1] * samples[2]).map(|at| amplitude * image(at / row, at % row, tile())).collect();
+                let computed: Vec<f32> =
+                    (0..samples[1] * samples[2]).map(|at| amplitude * image(at / row, at % row, tile())).collect();
                 let values = computed.iter().copied();
-                let (single, single_pitch) =
-                    correlate::<f32>(template, outputs, &taps, isas, |input, pitch| place(input, pitch, samples[2], values));
+                let (single, single_pitch) = correlate::<f32>(template, outputs, &taps, isas, |input, pitch| {
+                    place(input, pitch, samples[2], values)
+                });
                 let values = computed.iter().map(|&sample| f64::from(sample));
-                let (double, double_pitch) =
-                    correlate::<f64>(template, outputs, &taps, isas, |input, pitch| place(input, pitch, samples[2], values));
+                let (double, double_pitch) = correlate::<f64>(template, outputs, &taps, isas, |input, pitch| {
+                    place(input, pitch, samples[2], values)
+                });
                 let ones = vec![1.0; taps.len()];
                 let windows = |of: fn(f64) -> f64| {
                     let values = computed.iter().map(|&sample| of(sample.into()));
-                    correlate::<f64>(template, outputs, &ones, isas, |input, pitch| place(input, pitch, samples[2], values)).0
+                    correlate::<f64>(template, outputs, &ones, isas, |input, pitch| {
+                        place(input, pitch, samples[2], values)
+                    })
+                    .0
                 };
                 let (sums, squares) = (windows(|value| value), windows(|value| value * value));
-                let direct = Direct::<f32>::new(choose(KernelOp::Correlate, DType::F32, template, outputs, isas), template, isas).unwrap();
+                let direct = Direct::<f32>::new(
+                    choose(KernelOp::Correlate, DType::F32, template, outputs, isas),
+                    template,
+                    isas,
+                )
+                .unwrap();
                 let figures = direct.figures([Cow::Borrowed(&taps[..])].into_iter());
                 let (_, share) = hard::doubt_of(taps.len(), &figures, direct.rounding()).at(0.0, 0.0);
-                // What `energy > share * square` stands for: the panel's varying part and its sum of squares, each with its own share.
+                // What `energy > share * square` stands for: the panel's varying part and its sum of squares, each with
+                // its own share.
                 let products = if isas.has(Isa::Avx2) { 2.0 } else { 3.0 };
                 let own = f64::from(f32::EPSILON) / 2.0 * (figures.varying + products * figures.norm) / 0.8e-5;
                 for (y, x) in (0..outputs[1]).flat_map(|y| (0..outputs[2]).map(move |x| (y, x))) {
@@ -352,11 +385,21 @@ mod tests {
         }
     }
 
-    /// Roundings that agree: images that are 0 but for a multiple of a template of two values or of one, lone bright samples on an even ground and
-    /// equal samples, at amplitudes that are searched for the worst.
+    /// Roundings that agree: images that are 0 but for a multiple of a template of two values or of one, lone bright
+    /// samples on an even ground and equal samples, at amplitudes that are searched for the worst.
     #[test]
     fn agreeing_errors_stay_within_the_worst_case() {
-        let shapes = [[1, 8, 8], [1, 16, 16], [1, 32, 32], [1, 30, 40], [1, 16, 75], [1, 1, 64], [1, 1, 1200], [10, 10, 12], [1, 11, 11]];
+        let shapes = [
+            [1, 8, 8],
+            [1, 16, 16],
+            [1, 32, 32],
+            [1, 30, 40],
+            [1, 16, 75],
+            [1, 1, 64],
+            [1, 1, 1200],
+            [10, 10, 12],
+            [1, 11, 11],
+        ];
         for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
             let (mut worst, mut panels) = ((0.0, String::new()), 0);
             let long = std::env::var_os("FLCC_PANELS").is_some();
@@ -379,15 +422,20 @@ mod tests {
                     }
                 }
             }
-            println!("direct sums of agreeing roundings, {isa}: {:.3} of the worst case, {} ({panels} panels)", worst.0, worst.1);
+            println!(
+                "direct sums of agreeing roundings, {isa}: {:.3} of the worst case, {} ({panels} panels)",
+                worst.0, worst.1
+            );
             assert!(worst.0 <= 1.0, "{isa}: {worst:?}");
         }
     }
 
-    /// The error of the cross term of the only panel, `amplitude * values`, over what is granted: by the worst case and by the conventions.
+    /// The error of the cross term of the only panel, `amplitude * values`, over what is granted: by the worst case and
+    /// by the conventions.
     fn of_one_panel(shape: [usize; 3], taps: &[f64], values: &[f64], amplitude: f32, isas: &IsaSet) -> f64 {
         let samples: Vec<f32> = values.iter().map(|value| *value as f32 * amplitude).collect();
-        let direct = Direct::<f32>::new(choose(KernelOp::Correlate, DType::F32, shape, [1; 3], isas), shape, isas).unwrap();
+        let direct =
+            Direct::<f32>::new(choose(KernelOp::Correlate, DType::F32, shape, [1; 3], isas), shape, isas).unwrap();
         let (in_pitch, out_pitch) = direct.pitches([1; 3]);
         let (mut input, mut out) = (vec![0.0f32; in_pitch.elements()], vec![f32::NAN; out_pitch.elements()]);
         for (k, sample) in samples.iter().enumerate() {
@@ -396,7 +444,8 @@ mod tests {
         }
         let template = direct.prepare(taps, None);
         direct.run(template.sum(), &[], Slab { input: &input, in_pitch, out: &mut out, out_pitch, outputs: [1; 3] });
-        let exact: f64 = samples.iter().zip(template.sum().taps).map(|(sample, tap)| f64::from(*sample) * f64::from(*tap)).sum();
+        let exact: f64 =
+            samples.iter().zip(template.sum().taps).map(|(sample, tap)| f64::from(*sample) * f64::from(*tap)).sum();
         let square: f64 = samples.iter().map(|sample| f64::from(*sample).powi(2)).sum();
         let sum: f64 = samples.iter().map(|sample| f64::from(*sample)).sum();
         let n = taps.len() as f64;
@@ -410,7 +459,9 @@ mod tests {
 
     /// Writes values to rows of so many.
     fn place<T: Copy>(input: &mut [T], pitch: Pitch, width: usize, mut values: impl Iterator<Item = T>) {
-        input.chunks_mut(pitch.row).for_each(|row| row.iter_mut().zip(values.by_ref().take(width)).for_each(|(to, value)| *to = value));
+        input
+            .chunks_mut(pitch.row)
+            .for_each(|row| row.iter_mut().zip(values.by_ref().take(width)).for_each(|(to, value)| *to = value));
     }
 
     /// Outputs of samples that `fill` brings.
@@ -421,7 +472,8 @@ mod tests {
         isas: &IsaSet,
         fill: impl FnOnce(&mut [T], Pitch),
     ) -> (Vec<T>, Pitch) {
-        let direct = Direct::<T>::new(choose(KernelOp::Correlate, T::DTYPE, template, outputs, isas), template, isas).unwrap();
+        let direct =
+            Direct::<T>::new(choose(KernelOp::Correlate, T::DTYPE, template, outputs, isas), template, isas).unwrap();
         let (in_pitch, out_pitch) = direct.pitches(outputs);
         let (mut input, mut out) = (vec![T::of(0.0); in_pitch.elements()], vec![T::of(f64::NAN); out_pitch.elements()]);
         fill(&mut input, in_pitch);

@@ -26,7 +26,8 @@ pub struct Figures {
     pub varying: f64,
     /// Of a direct sum: the sum of the magnitudes of the values' partial sums, over the root of their number.
     pub constant: f64,
-    /// Of transforms by a library and of pairs: the largest magnitude of the values' spectrum, which is what a wave of amplitude 1 comes to at most.
+    /// Of transforms by a library and of pairs: the largest magnitude of the values' spectrum, which is what a wave of
+    /// amplitude 1 comes to at most.
     pub wave: f64,
     /// Of transforms of one tile: what that of the values is off by at frequency 0 (`Halved::off`).
     pub off: f64,
@@ -47,8 +48,8 @@ impl Figures {
 }
 
 impl Figures {
-    /// What a sample of 1 comes to at most where no result was computed, for `Doubt::at_peak`: the largest value, or what equal samples err by
-    /// where the template's transform does, in terms of what is granted to copies.
+    /// What a sample of 1 comes to at most where no result was computed, for `Doubt::at_peak`: the largest value, or
+    /// what equal samples err by where the template's transform does, in terms of what is granted to copies.
     pub fn of_sample(&self, rounding: &Rounding, roundoff: f64) -> f64 {
         match rounding {
             Rounding::Halved { .. } => self.largest.max(2.0 * self.off / (2.0 * GHOSTS * roundoff)),
@@ -60,7 +61,8 @@ impl Figures {
 /// How a cross term is rounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rounding {
-    /// Directly, in runs of products (`flcc_core::runs`), of taps that were rounded so that their sum stayed what it was (`direct::rounded`).
+    /// Directly, in runs of products (`flcc_core::runs`), of taps that were rounded so that their sum stayed what it
+    /// was (`direct::rounded`).
     Direct {
         /// Products are added as they are, not rounded before.
         fused: bool,
@@ -81,8 +83,8 @@ pub enum Rounding {
         /// What its transforms are granted.
         by: Library,
     },
-    /// Transforms of so many samples by `planar.rs`, of pairs of tiles: the tile's norm and results are those of the pair, and
-    /// the template's spectrum was computed in f64.
+    /// Transforms of so many samples by `planar.rs`, of pairs of tiles: the tile's norm and results are those of the
+    /// pair, and the template's spectrum was computed in f64.
     Planar {
         /// Samples of one tile.
         len: f64,
@@ -94,8 +96,8 @@ pub enum Rounding {
         /// Planes of the template.
         layers: f64,
     },
-    /// Transforms of columns of so many samples by `hybrid.rs`, two at a time: the tile's energy is that of its strongest column, its mean square
-    /// result that of the strongest column of results.
+    /// Transforms of columns of so many samples by `hybrid.rs`, two at a time: the tile's energy is that of its
+    /// strongest column, its mean square result that of the strongest column of results.
     Hybrid {
         /// Samples of a column.
         len: f64,
@@ -112,15 +114,18 @@ pub enum Rounding {
 }
 
 impl Rounding {
-    /// How many numbers add up to one result on the way to it, at most, each of which may be too small for its type and so off by half of
-    /// the smallest that the type has: for values of norm 1, in units of such a number.
+    /// How many numbers add up to one result on the way to it, at most, each of which may be too small for its type and
+    /// so off by half of the smallest that the type has: for values of norm 1, in units of such a number.
     fn faint(&self, taps: f64) -> f64 {
         match *self {
             Rounding::Direct { .. } => taps,
             // What the first line of a term loses is spread by the others.
             Rounding::Separable { terms, lines, .. } => terms * lines * taps.sqrt(),
-            // Four at each butterfly: there, in the product with a spectrum that is nowhere above the sum of the values, and back.
-            Rounding::Fourier { len, .. } | Rounding::Planar { len } | Rounding::Halved { len } => 32.0 * len * taps.sqrt(),
+            // Four at each butterfly: there, in the product with a spectrum that is nowhere above the sum of the
+            // values, and back.
+            Rounding::Fourier { len, .. } | Rounding::Planar { len } | Rounding::Halved { len } => {
+                32.0 * len * taps.sqrt()
+            }
             Rounding::Layered { len, layers } => 32.0 * len * layers * taps.sqrt(),
             Rounding::Hybrid { len, columns, .. } => 32.0 * len * columns * taps.sqrt(),
         }
@@ -129,9 +134,9 @@ impl Rounding {
 
 /// A panel is doubtful unless its energy exceeds a part that depends on the tile plus a share of its sum of squares.
 ///
-/// The error of the cross term, as many standard deviations of independently rounded operations as promised (or the worst
-/// case), over the panel's own norm, is held against 0.8 of the promise; the error of the energy against the rest. The variances of
-/// independent operations add up; what is no noise is added to their root.
+/// The error of the cross term, as many standard deviations of independently rounded operations as promised (or the
+/// worst case), over the panel's own norm, is held against 0.8 of the promise; the error of the energy against the
+/// rest. The variances of independent operations add up; what is no noise is added to their root.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Doubt {
     /// Of the norm of the tile's samples, before squaring.
@@ -148,16 +153,18 @@ pub struct Doubt {
     pub share: f64,
 }
 
-/// Rounded constants of a transform are the same for every sample, so a part of its error is no noise: faint copies of the result
-/// at eighths of the tile and their kin. Units of roundoff that they have of the largest result; up to 2.5 was measured of bright samples,
-/// and 3.6 of a wave as long as the tile.
+/// Rounded constants of a transform are the same for every sample, so a part of its error is no noise: faint copies of
+/// the result at eighths of the tile and their kin. Units of roundoff that they have of the largest result; up to 2.5
+/// was measured of bright samples, and 3.6 of a wave as long as the tile.
 const GHOSTS: f64 = 5.0;
 
-/// The standard deviation of rounding a number, in roundoffs of its size: uniform over a unit in the last place, for numbers whose
-/// logarithms are spread evenly: `sqrt(3 / (8 ln 2) / 3)`. Were they all just above a power of two, it would be `1 / sqrt(3)`.
+/// The standard deviation of rounding a number, in roundoffs of its size: uniform over a unit in the last place, for
+/// numbers whose logarithms are spread evenly: `sqrt(3 / (8 ln 2) / 3)`. Were they all just above a power of two, it
+/// would be `1 / sqrt(3)`.
 pub(crate) const SPREAD: f64 = 0.424_661;
 
-/// Roundoffs that equal taps have of their sum on the way to its transform, where they are rounded alike: 1.4 was measured of 24x24 taps of two levels.
+/// Roundoffs that equal taps have of their sum on the way to its transform, where they are rounded alike: 1.4 was
+/// measured of 24x24 taps of two levels.
 const ALIKE: f64 = 3.0;
 
 /// What the transforms of a library are granted.
@@ -172,8 +179,9 @@ pub struct Library {
 impl Library {
     /// rustfft, which `cpu/fourier.rs` measures.
     pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 8.0 };
-    /// cuFFT, which the test `cufft_errs_by_less_than_it_is_granted` measures on a GPU. Its copies were 1.7 roundoffs where they broke the promise;
-    /// until more is known they are granted about ten times that, and its noise twice that of rustfft.
+    /// cuFFT, which the test `cufft_errs_by_less_than_it_is_granted` measures on a GPU. Its copies were 1.7 roundoffs
+    /// where they broke the promise; until more is known they are granted about ten times that, and its noise twice
+    /// that of rustfft.
     pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0 };
 }
 
@@ -207,21 +215,23 @@ impl Model<'_> {
         let (rest, worst) = (0.2 * promise.error, promise.deviations.is_none());
         let sigma = promise.deviations.unwrap_or(1.0) * SPREAD;
         let sums_share = if worst { 64.0 * half / rest } else { 16.0 * half / rest };
-        // A wave that a template takes away leaves a faint copy where the template's spectrum may be largest. Its amplitude is at most the root of
-        // twice the tile's mean square.
+        // A wave that a template takes away leaves a faint copy where the template's spectrum may be largest. Its
+        // amplitude is at most the root of twice the tile's mean square.
         let copies = |ghosts: f64, len: f64| ghosts * u * template.wave * (2.0 / len).sqrt();
         // Error of the cross term: `of_square * sqrt(ii) + of_energy * sqrt(energy)`, and what depends on the tile.
         let (mut of_tile, mut of_result, mut of_peak, mut of_energy) = (0.0, 0.0, 0.0, 0.0);
         let of_square = match self.rounding {
             Rounding::Direct { fused } => {
-                // The worst case, of whatever samples: a sample is rounded once, a tap by at most two roundoffs of its neighbours.
+                // The worst case, of whatever samples: a sample is rounded once, a tap by at most two roundoffs of its
+                // neighbours.
                 let products = if fused { 0.0 } else { template.norm };
                 of_energy = u * (template.varying + 2.0 * template.norm + products);
                 let centred = u * (template.constant + template.norm + template.largest / self.taps.sqrt() + products);
                 if self.measure == Measure::Zncc { centred } else { u * template.norm }
             }
             Rounding::Separable { terms, chain, .. } => {
-                // The worst case: the norms of the terms add up to the root of their number times the template's at most.
+                // The worst case: the norms of the terms add up to the root of their number times the template's at
+                // most.
                 (u * (chain + terms) * terms.sqrt() + u) * template.norm
             }
             Rounding::Fourier { len, .. } if worst => {
@@ -237,7 +247,9 @@ impl Model<'_> {
                 sigma * u * template.largest
             }
             // No worst case was derived for these, so none of their panels may count on one.
-            Rounding::Planar { .. } | Rounding::Halved { .. } | Rounding::Layered { .. } | Rounding::Hybrid { .. } if worst => {
+            Rounding::Planar { .. } | Rounding::Halved { .. } | Rounding::Layered { .. } | Rounding::Hybrid { .. }
+                if worst =>
+            {
                 f64::INFINITY
             }
             Rounding::Planar { len } => {
@@ -249,7 +261,8 @@ impl Model<'_> {
                 sigma * u * template.largest
             }
             Rounding::Layered { len, layers } => {
-                // As above, and a rounding more for each plane. Where planes repeat, so do the errors of their transforms, and some roundings.
+                // As above, and a rounding more for each plane. Where planes repeat, so do the errors of their
+                // transforms, and some roundings.
                 let epsilon = |steps: f64| sigma * u * steps.max(1.0).sqrt() / 2f64.sqrt();
                 of_tile = epsilon(len.log2()) * layers.sqrt() * template.norm / len.sqrt();
                 of_result = epsilon(len.log2() + layers + layers * layers / 24.0);
@@ -257,8 +270,9 @@ impl Model<'_> {
                 sigma * u * template.largest
             }
             Rounding::Hybrid { len, columns, drift: [whole, partial] } => {
-                // As above, for columns. Where these repeat, so do the errors of their transforms; partial sums of a row of frequencies may be
-                // larger than what they come to, and where the template's columns repeat as well some round the same way.
+                // As above, for columns. Where these repeat, so do the errors of their transforms; partial sums of a
+                // row of frequencies may be larger than what they come to, and where the template's columns repeat as
+                // well some round the same way.
                 of_tile = sigma * u * ((len.log2() * whole + partial) / (2.0 * len)).sqrt();
                 of_result = sigma * u * ((len.log2() + columns / 2.0 + columns * columns / 24.0 + 2.0) / 2.0).sqrt();
                 // Along one axis alone.
@@ -266,13 +280,15 @@ impl Model<'_> {
                 sigma * u * template.largest
             }
             Rounding::Halved { len } => {
-                // The tile's spectrum and the template's are as wrong as each other, and so are their faint copies. Of equal samples and equal taps
-                // both errors are of one frequency, where they agree.
+                // The tile's spectrum and the template's are as wrong as each other, and so are their faint copies. Of
+                // equal samples and equal taps both errors are of one frequency, where they agree.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt();
-                of_tile = (2f64.sqrt() * epsilon * template.norm / len.sqrt()).hypot(ALIKE * u * template.norm * (self.taps / len).sqrt());
+                of_tile = (2f64.sqrt() * epsilon * template.norm / len.sqrt())
+                    .hypot(ALIKE * u * template.norm * (self.taps / len).sqrt());
                 of_result = epsilon;
                 of_peak = 2.0 * GHOSTS * u;
-                // Taps are rounded, and the last of each sixteen by what the others were as well; their sum is what it was.
+                // Taps are rounded, and the last of each sixteen by what the others were as well; their sum is what it
+                // was.
                 of_energy = 5.0 * u * template.norm;
                 0.0
             }
@@ -281,7 +297,9 @@ impl Model<'_> {
         let masked = match (self.rounding, self.weights) {
             (Rounding::Fourier { len, .. }, Some(weights)) => {
                 let norm = weights.iter().map(|weight| weight * weight).sum::<f64>().sqrt();
-                4.0 * promise.deviations.unwrap_or(10.0 * len.log2()) * half * norm / rest / if worst { 1.0 } else { len.sqrt() }
+                4.0 * promise.deviations.unwrap_or(10.0 * len.log2()) * half * norm
+                    / rest
+                    / if worst { 1.0 } else { len.sqrt() }
             }
             _ => 0.0,
         };
@@ -306,16 +324,19 @@ impl Model<'_> {
 const LEAST_SINGLE: f64 = f32::MIN_POSITIVE as f64 * 64.0;
 
 impl Model<'_> {
-    /// The energy up to which numbers that are too small for their types may have taken more than a hundredth of the promise: it is added to
-    /// what is in doubt of every tile. `smallest` is the smallest number of the tile's type; `single` says that energies become f32.
+    /// The energy up to which numbers that are too small for their types may have taken more than a hundredth of the
+    /// promise: it is added to what is in doubt of every tile. `smallest` is the smallest number of the tile's type;
+    /// `single` says that energies become f32.
     pub fn floor(&self, template: &Figures, smallest: f64, single: bool) -> f64 {
         let Some(promise) = self.promise else {
             return 0.0;
         };
         let share = 0.01 * promise.error;
-        // What a cross term is in proportion to beside the panel's norm; values below 1 lose as much as those of norm 1.
+        // What a cross term is in proportion to beside the panel's norm; values below 1 lose as much as those of norm
+        // 1.
         let norm = if self.measure == Measure::Nssd { template.norm.min(1.0) } else { 1.0 };
-        // Samples less an offset in another scale: three roundings each. A score changes by less than five times what a panel's norm does.
+        // Samples less an offset in another scale: three roundings each. A score changes by less than five times what a
+        // panel's norm does.
         let of_samples = 8.0 * smallest * self.taps.sqrt();
         let of_cross = 2.0 * self.rounding.faint(self.taps) * smallest / norm;
         // Squares under weights up to 2, and what is made of their sums.
@@ -324,9 +345,9 @@ impl Model<'_> {
     }
 }
 
-/// What window sums of running kind add to a panel's limit, as a share of the largest sum of squares of a row of windows up to its own: each
-/// rounding is at most of the size of that, in the sum of squares once and in the squared sum twice, times what a row's sum may exceed a
-/// window's by.
+/// What window sums of running kind add to a panel's limit, as a share of the largest sum of squares of a row of
+/// windows up to its own: each rounding is at most of the size of that, in the sum of squares once and in the squared
+/// sum twice, times what a row's sum may exceed a window's by.
 pub fn of_running_sums(promise: &Promise, steps: &Steps) -> f64 {
     let half = f64::EPSILON / 2.0;
     let roundings = |steps: f64| promise.deviations.map_or(steps, |deviations| deviations * SPREAD * steps.sqrt());
@@ -353,7 +374,8 @@ impl Doubt {
     pub fn at_peak(&self, tile_energy: f64, result: f64, peak: f64) -> (f64, f64) {
         let variance = self.of_tile.powi(2) * tile_energy + (self.of_result * result).powi(2);
         let added = self.of_peak * peak;
-        // `(sqrt(variance + own) + added)^2` for the panel's own part, by `2 a b <= s a^2 + b^2 / s`, with an `s` of at most 1.
+        // `(sqrt(variance + own) + added)^2` for the panel's own part, by `2 a b <= s a^2 + b^2 / s`, with an `s` of at
+        // most 1.
         let s = if added * added < variance { added / variance.sqrt() } else { 1.0 };
         let squared = if s > 0.0 { (1.0 + s) * variance + (1.0 + 1.0 / s) * added * added } else { variance };
         (squared + self.of_energy * tile_energy + self.least, self.share)

@@ -1,28 +1,29 @@
 //! A template as a sum of rank-one terms, so that it runs as short passes along one axis at a time.
 //!
-//! `t[z,y,x] = Σ a_r[z] · u_rq[y] · v_rq[x]`, by singular value decompositions. A flat template (depth 1) is one matrix.
-//! A volume is first unfolded to `depth x (height·width)`; each right singular vector is then a `height x width` matrix
-//! of its own. Terms of one group share the depth vector, whose pass runs once over the sum of the group's other passes:
-//! `Σ_r (d + Σ_q (h + w))` multiply-adds a sample.
+//! `t[z,y,x] = Σ a_r[z] · u_rq[y] · v_rq[x]`, by singular value decompositions. A flat template (depth 1) is one
+//! matrix. A volume is first unfolded to `depth x (height·width)`; each right singular vector is then a
+//! `height x width` matrix of its own. Terms of one group share the depth vector, whose pass runs once over the sum of
+//! the group's other passes: `Σ_r (d + Σ_q (h + w))` multiply-adds a sample.
 //!
-//! Nested decompositions and not a HOSVD: with ranks `(r1, r2, r3)` a HOSVD runs `r3·w + r2·r3·h + r1·r2·r3 + r1·d`, for its
-//! core is dense even where the template is a sum of two or three products; nested ones cost the same at rank one, less for
-//! the usual sums of a few products, and need two intermediate rows of planes instead of `r2·r3`.
+//! Nested decompositions and not a HOSVD: with ranks `(r1, r2, r3)` a HOSVD runs `r3·w + r2·r3·h + r1·r2·r3 + r1·d`,
+//! for its core is dense even where the template is a sum of two or three products; nested ones cost the same at rank
+//! one, less for the usual sums of a few products, and need two intermediate rows of planes instead of `r2·r3`.
 //!
-//! A matrix is deflated row by row first (Gram-Schmidt, largest remaining row as pivot): `A = C Qᵀ + rest`, until the rest
-//! is negligible. The SVD then sees only `C`, which has as many columns as the rank, and only its right vectors are asked
-//! for: `A = (C V)(Q V)ᵀ + rest` for every orthonormal `V`, so the error of the SVD is no error of the terms. A template
-//! of full rank has no short `C`; where `max_terms` is given, the singular values of a `C` of just over that many columns,
-//! which are never above the template's own, refuse it early. Without it a full SVD is paid: a second for noise of 413x413.
+//! A matrix is deflated row by row first (Gram-Schmidt, largest remaining row as pivot): `A = C Qᵀ + rest`, until the
+//! rest is negligible. The SVD then sees only `C`, which has as many columns as the rank, and only its right vectors
+//! are asked for: `A = (C V)(Q V)ᵀ + rest` for every orthonormal `V`, so the error of the SVD is no error of the terms.
+//! A template of full rank has no short `C`; where `max_terms` is given, the singular values of a `C` of just over that
+//! many columns, which are never above the template's own, refuse it early. Without it a full SVD is paid: a second for
+//! noise of 413x413.
 //!
-//! No pixel is touched here and nothing is cached. Source: Eckart and Young, "The approximation of one matrix by another of
-//! lower rank", 1936.
+//! No pixel is touched here and nothing is cached. Source: Eckart and Young, "The approximation of one matrix by
+//! another of lower rank", 1936.
 
 use nalgebra::DMatrix;
 use thiserror::Error;
 
-/// The smallest tolerance that rounding lets a product of two or three `f64` vectors meet: below it the rounding errors of
-/// a template that is a product are found as terms of their own, up to full rank.
+/// The smallest tolerance that rounding lets a product of two or three `f64` vectors meet: below it the rounding errors
+/// of a template that is a product are found as terms of their own, up to full rank.
 pub const LEAST_TOLERANCE: f64 = 16.0 * f64::EPSILON;
 
 /// Why there are no terms.
@@ -53,7 +54,8 @@ pub enum FactorError {
 /// One rank-one term: `vectors[0][z] · vectors[1][y] · vectors[2][x]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// The vectors of depth, height and width, of about equal norms; exactly `[1.0]` on an axis of length 1 (unless all are).
+    /// The vectors of depth, height and width, of about equal norms; exactly `[1.0]` on an axis of length 1 (unless all
+    /// are).
     pub vectors: [Vec<f64>; 3],
     /// Consecutive terms of equal group have equal `vectors[0]`: add up their other passes, then run that one once.
     pub group: usize,
@@ -81,7 +83,12 @@ pub struct Factors {
 ///
 /// # Panics
 /// The number of samples is not the product of the shape.
-pub fn factor(template: &[f64], shape: [usize; 3], tolerance: f64, max_terms: Option<usize>) -> Result<Factors, FactorError> {
+pub fn factor(
+    template: &[f64],
+    shape: [usize; 3],
+    tolerance: f64,
+    max_terms: Option<usize>,
+) -> Result<Factors, FactorError> {
     let [depth, height, width] = shape;
     assert_eq!(template.len(), depth * height * width, "factor: expected {shape:?} samples, got {}", template.len());
     if let Some(&got) = template.iter().find(|value| !value.is_finite()) {
@@ -328,7 +335,8 @@ fn balance(terms: &mut [Term], exponent: i32) {
     for group in terms.chunk_by_mut(|a, b| a.group == b.group) {
         let long = group[0].vectors.iter().filter(|vector| vector.len() > 1).count().max(1) as f64;
         let norm = log2_norm(&group[0].vectors[0]);
-        let depth_shift = if group[0].vectors[0].len() > 1 { ((norm + f64::from(exponent)) / long - norm).round() as i32 } else { 0 };
+        let depth_shift =
+            if group[0].vectors[0].len() > 1 { ((norm + f64::from(exponent)) / long - norm).round() as i32 } else { 0 };
         let rest = exponent - depth_shift;
         for term in group {
             let [a, u, v] = &mut term.vectors;
@@ -421,7 +429,12 @@ mod tests {
         let factors = factor(template, shape, tolerance, None).unwrap();
         let scale = template.iter().fold(0f64, |scale, value| scale.max(value.abs())).max(f64::MIN_POSITIVE);
         let norm = template.iter().map(|t| (t / scale).powi(2)).sum::<f64>().sqrt();
-        let error = template.iter().zip(factors.reconstruct()).map(|(t, s)| (t / scale - s / scale).powi(2)).sum::<f64>().sqrt();
+        let error = template
+            .iter()
+            .zip(factors.reconstruct())
+            .map(|(t, s)| (t / scale - s / scale).powi(2))
+            .sum::<f64>()
+            .sqrt();
         assert!(error <= (tolerance + 1e-14) * norm, "{shape:?}: error {:e}, tolerance {tolerance:e}", error / norm);
         assert!(factors.residual <= tolerance + 1e-14, "{shape:?}: residual {:e}", factors.residual);
         for term in &factors.terms {
@@ -468,7 +481,9 @@ mod tests {
     #[test]
     fn random_templates_are_reconstructed() {
         for (seed, shape) in
-            [[1, 2, 2], [1, 3, 8], [1, 31, 17], [1, 64, 64], [2, 3, 4], [6, 5, 7], [1, 1, 1], [3, 1, 5], [4, 6, 1]].into_iter().enumerate()
+            [[1, 2, 2], [1, 3, 8], [1, 31, 17], [1, 64, 64], [2, 3, 4], [6, 5, 7], [1, 1, 1], [3, 1, 5], [4, 6, 1]]
+                .into_iter()
+                .enumerate()
         {
             let template = noise(seed as u64 + 77, shape.iter().product());
             for tolerance in [0.0, LEAST_TOLERANCE, 1e-10, SINGLE, 0.03, 0.3] {
@@ -485,8 +500,9 @@ mod tests {
             let scale = if k == 0 { (1.0 / n as f64).sqrt() } else { (2.0 / n as f64).sqrt() };
             scale * (std::f64::consts::PI * (i as f64 + 0.5) * k as f64 / n as f64).cos()
         };
-        let template: Vec<f64> =
-            (0..n * n).map(|i| (0..n).map(|k| 10f64.powi(-(k as i32)) * cosine(k, i / n) * cosine(k, i % n)).sum()).collect();
+        let template: Vec<f64> = (0..n * n)
+            .map(|i| (0..n).map(|k| 10f64.powi(-(k as i32)) * cosine(k, i / n) * cosine(k, i % n)).sum())
+            .collect();
         for kept in 1..9 {
             let left_out = 10f64.powi(-kept);
             assert_eq!(check(&template, [1, n, n], 1.02 * left_out).rank(), kept as usize);
@@ -561,7 +577,9 @@ mod tests {
             for max in 1..=30 {
                 match factor(&template, [1, h, w], SINGLE, Some(max)) {
                     Ok(factors) => assert!(factors.rank() <= max && factors.rank() == free),
-                    Err(error) => assert!(error == FactorError::RankAbove { max_terms: max } && free > max, "{free} {max}"),
+                    Err(error) => {
+                        assert!(error == FactorError::RankAbove { max_terms: max } && free > max, "{free} {max}")
+                    }
                 }
             }
         }

@@ -85,7 +85,8 @@ pub struct Constants {
     pub doubt: Option<(f64, f64)>,
 }
 
-/// Powers of two, none above 1, that bring a tile's samples and the template's values to the scale of the larger of them.
+/// Powers of two, none above 1, that bring a tile's samples and the template's values to the scale of the larger of
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
     /// For samples.
@@ -111,7 +112,14 @@ impl Rows {
 }
 
 /// Adds the sums of one channel to the row: in floats, or in the integers that the problem was found to need.
-pub fn add(isas: &IsaSet, measure: Measure, integers: Option<Width>, channel: &ChannelRow<'_>, constants: &Constants, rows: &mut Rows) {
+pub fn add(
+    isas: &IsaSet,
+    measure: Measure,
+    integers: Option<Width>,
+    channel: &ChannelRow<'_>,
+    constants: &Constants,
+    rows: &mut Rows,
+) {
     let (width, t) = (channel.width, channel.template_sum);
     let taken = &rows.taken[..width];
     with_formula!(measure, F => isa::vectorized(isas, || match integers {
@@ -139,7 +147,12 @@ pub fn settle(
 }
 
 #[inline(always)]
-fn add_floats<F: Formula>(channel: &ChannelRow<'_>, constants: &Constants, taken: &[f64], [cross, energy, square]: [&mut [f64]; 3]) {
+fn add_floats<F: Formula>(
+    channel: &ChannelRow<'_>,
+    constants: &Constants,
+    taken: &[f64],
+    [cross, energy, square]: [&mut [f64]; 3],
+) {
     if channel.number == 0 {
         cross.fill(0.0);
         energy.fill(0.0);
@@ -158,9 +171,16 @@ fn add_floats<F: Formula>(channel: &ChannelRow<'_>, constants: &Constants, taken
 }
 
 #[inline(always)]
-fn settle_floats<F: Formula>(constants: &Constants, cross: &[f64], energy: &[f64], square: &[f64], out: &mut [f64]) -> bool {
+fn settle_floats<F: Formula>(
+    constants: &Constants,
+    cross: &[f64],
+    energy: &[f64],
+    square: &[f64],
+    out: &mut [f64],
+) -> bool {
     let Common { image, template } = constants.common;
-    let (of_cross, of_energy, of_template) = (image * template, image * image, constants.template * template * template);
+    let (of_cross, of_energy, of_template) =
+        (image * template, image * image, constants.template * template * template);
     let [first, second] = constants.unscale;
     for ((out, &cross), &energy) in out.iter_mut().zip(cross).zip(energy) {
         *out = F::finish(cross * of_cross, energy * of_energy, of_template) * first * second;
@@ -178,7 +198,13 @@ fn settle_floats<F: Formula>(constants: &Constants, cross: &[f64], energy: &[f64
 }
 
 #[inline(always)]
-fn add_integers<F: Formula, I: Integer>(channel: &ChannelRow<'_>, taken: &[f64], n: I, t: I, [cross, energy]: &mut [Vec<I>; 2]) {
+fn add_integers<F: Formula, I: Integer>(
+    channel: &ChannelRow<'_>,
+    taken: &[f64],
+    n: I,
+    t: I,
+    [cross, energy]: &mut [Vec<I>; 2],
+) {
     let (cross, energy) = (&mut cross[..channel.width], &mut energy[..channel.width]);
     if channel.number == 0 {
         cross.fill(I::from(0));

@@ -1,8 +1,9 @@
 //! The Fourier method: overlap-save on tiles of a fast length, with real ("half") transforms.
 //!
 //! A tile of `F` samples gives `F - T + 1` outputs an axis: `x (*) t = IFFT(FFT(x) conj(FFT(t)))`, where the template
-//! lies at the tile's origin, so the first outputs are free of wrap-around. The spectrum of a bound template is kept, that
-//! of a tile serves every template. Error: absolute over the tile, see docs/numerics.md. Source: dissertation 2.1.2.
+//! lies at the tile's origin, so the first outputs are free of wrap-around. The spectrum of a bound template is kept,
+//! that of a tile serves every template. Error: absolute over the tile, see docs/numerics.md. Source: dissertation
+//! 2.1.2.
 
 use realfft::num_complex::Complex;
 
@@ -29,8 +30,9 @@ pub struct FourierScratch<T: Real> {
     spectra: Vec<Vec<Complex<T>>>,
     product: Vec<Complex<T>>,
     work: Vec<Complex<T>>,
-    /// For each slot, at most twice the mean square of all results of its last transform, those that wrap round included: a step beside noise leaves
-    /// large ones there and small ones in the tile, and the transform rounds in proportion to all.
+    /// For each slot, at most twice the mean square of all results of its last transform, those that wrap round
+    /// included: a step beside noise leaves large ones there and small ones in the tile, and the transform rounds in
+    /// proportion to all.
     pub results: Vec<f64>,
 }
 
@@ -81,8 +83,8 @@ impl<T: Real> Fourier<T> {
         self.transform.spectrum_len() * 2 * size_of::<T>()
     }
 
-    /// The spectrum of a template, divided by the transform's length: computed in f64 and rounded once. Taps that were rounded first would be wrong
-    /// by a constant where they are equal, which a constant image adds up.
+    /// The spectrum of a template, divided by the transform's length: computed in f64 and rounded once. Taps that were
+    /// rounded first would be wrong by a constant where they are equal, which a constant image adds up.
     pub fn prepare(&self, template: &[f64]) -> Vec<Complex<T>> {
         let [kd, kh, kw] = self.template;
         let [_, height, width] = self.shape;
@@ -100,7 +102,9 @@ impl<T: Real> Fourier<T> {
         let factor = 1.0 / self.samples() as f64;
         let mut rounded = vec![Complex::new(T::of(0.0), T::of(0.0)); self.transform.spectrum_len()];
         for (to, from) in self.transform.planes(&mut rounded).zip(self.exact.planes(&mut spectrum)) {
-            to.iter_mut().zip(from).for_each(|(to, from)| *to = Complex::new(T::of(from.re * factor), T::of(from.im * factor)));
+            to.iter_mut()
+                .zip(from)
+                .for_each(|(to, from)| *to = Complex::new(T::of(from.re * factor), T::of(from.im * factor)));
         }
         rounded
     }
@@ -119,11 +123,23 @@ impl<T: Real> Fourier<T> {
     }
 
     /// The cross term of the tile in a slot with a prepared template, for its first `outputs`.
-    pub fn run(&self, slot: usize, template: &[Complex<T>], scratch: &mut FourierScratch<T>, outputs: [usize; 3], out: &mut [T]) {
+    pub fn run(
+        &self,
+        slot: usize,
+        template: &[Complex<T>],
+        scratch: &mut FourierScratch<T>,
+        outputs: [usize; 3],
+        out: &mut [T],
+    ) {
         multiply_conj(&scratch.spectra[slot], template, &mut scratch.product);
         // By Parseval; of frequencies and their mirror images half are there.
         scratch.results[slot] = 2.0 * energy(&scratch.product);
-        self.transform.inverse(&mut scratch.product, &mut out[..self.samples()], [outputs[0], outputs[1]], &mut scratch.work);
+        self.transform.inverse(
+            &mut scratch.product,
+            &mut out[..self.samples()],
+            [outputs[0], outputs[1]],
+            &mut scratch.work,
+        );
     }
 }
 
@@ -143,12 +159,14 @@ mod tests {
     use crate::cpu::doubt::{Figures, Library, Rounding};
     use crate::cpu::hard::{self, Ratios, noise};
 
-    /// The cross term of a whole tile of samples, in one type, the mean square of all results and the largest magnitude of the template's spectrum.
+    /// The cross term of a whole tile of samples, in one type, the mean square of all results and the largest magnitude
+    /// of the template's spectrum.
     fn correlate<T: Real>(shape: [usize; 3], template: [usize; 3], input: &[f32], taps: &[f64]) -> (Vec<T>, f64, f64) {
         let fourier = Fourier::<T>::new(shape, template);
         let outputs = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
         let input: Vec<T> = input.iter().map(|&value| T::of(value.into())).collect();
-        let (spectrum, mut scratch, mut out) = (fourier.prepare(taps), fourier.scratch(1), vec![T::of(0.0); fourier.samples()]);
+        let (spectrum, mut scratch, mut out) =
+            (fourier.prepare(taps), fourier.scratch(1), vec![T::of(0.0); fourier.samples()]);
         fourier.load(&input, outputs, 0, &mut scratch);
         fourier.run(0, &spectrum, &mut scratch, outputs, &mut out);
         (out, scratch.results[0], fourier.wave(&spectrum))
@@ -158,7 +176,12 @@ mod tests {
     #[test]
     fn errors_stay_within_their_estimate() {
         let planes = [([1, 64, 64], [1, 9, 9]), ([1, 192, 320], [1, 32, 40]), ([1, 400, 400], [1, 200, 200])];
-        let others = [([1, 1, 5760], [1, 1, 500]), ([1, 1, 8192], [1, 1, 3000]), ([32, 32, 32], [5, 5, 5]), ([80, 80, 80], [40, 40, 40])];
+        let others = [
+            ([1, 1, 5760], [1, 1, 500]),
+            ([1, 1, 8192], [1, 1, 3000]),
+            ([32, 32, 32], [5, 5, 5]),
+            ([80, 80, 80], [40, 40, 40]),
+        ];
         let shapes = planes.into_iter().chain(others).collect::<Vec<_>>();
         let mut ratios = Ratios::default();
         for seed in 0.. {
@@ -186,7 +209,8 @@ mod tests {
                 let (out, all, wave) = correlate::<f32>(shape, template, &input, &taps);
                 let (expected, ..) = correlate::<f64>(shape, template, &input, &taps);
                 let figures = Figures { wave, ..Figures::of([&taps].into_iter()) };
-                let doubt = hard::doubt_of(taps.len(), &figures, Rounding::Fourier { len: len as f64, by: Library::RUSTFFT });
+                let doubt =
+                    hard::doubt_of(taps.len(), &figures, Rounding::Fourier { len: len as f64, by: Library::RUSTFFT });
                 let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
                 let places = || {
                     let lines = (0..depth).flat_map(|z| (0..height).map(move |y| (z * shape[1] + y) * shape[2]));
@@ -194,7 +218,9 @@ mod tests {
                 };
                 let outputs = (depth * height * width) as f64;
                 let result = (places().map(|at| f64::from(out[at]).powi(2)).sum::<f64>() / outputs).max(all).sqrt();
-                let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |largest: f64, value| largest.max(value.abs()));
+                let largest = |values: &mut dyn Iterator<Item = f64>| {
+                    values.fold(0.0, |largest: f64, value| largest.max(value.abs()))
+                };
                 let tap = largest(&mut taps.iter().copied()) * largest(&mut input.iter().map(|&value| value.into()));
                 let peak = largest(&mut places().map(|at| f64::from(out[at]))).max(tap);
                 let limits = doubt.at_peak(energy, result, peak);

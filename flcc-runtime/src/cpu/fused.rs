@@ -1,10 +1,12 @@
 //! Window sums and scores of a whole tile, fused, in vectors: one channel in f32, no mask, zncc or ncc.
 //!
-//! `r = cross / sqrt(energy)` with `energy = sum P^2 - (sum P)^2 / n`. Sums run down the columns in f64: a row is added, the row
-//! that leaves the window is subtracted; in a volume the same is done from plane to plane before ([`Stack`]). Along the row they are added up from its begin, within a vector and from vector to
-//! vector, and a window is the difference of two of these. For integers all of this is exact. For floats what is subtracted
-//! leaves rounding behind, of the size of what rows of windows had before: [`Steps`] says how many roundings, docs/numerics.md what that does
-//! to the doubt. A panel whose energy does not exceed its limit is left as NaN, which no other panel becomes; the caller settles it.
+//! `r = cross / sqrt(energy)` with `energy = sum P^2 - (sum P)^2 / n`. Sums run down the columns in f64: a row is
+//! added, the row that leaves the window is subtracted; in a volume the same is done from plane to plane before
+//! ([`Stack`]). Along the row they are added up from its begin, within a vector and from vector to vector, and a window
+//! is the difference of two of these. For integers all of this is exact. For floats what is subtracted leaves rounding
+//! behind, of the size of what rows of windows had before: [`Steps`] says how many roundings, docs/numerics.md what
+//! that does to the doubt. A panel whose energy does not exceed its limit is left as NaN, which no other panel becomes;
+//! the caller settles it.
 
 use super::aligned::Aligned;
 use super::isa;
@@ -18,7 +20,8 @@ pub struct Steps {
     pub down: f64,
     /// Along the row, from one side of a window to the other, each of the size of the row's sum.
     pub along: f64,
-    /// How many times larger than a window's sum of samples that of a row may be, where their squares add up to the same.
+    /// How many times larger than a window's sum of samples that of a row may be, where their squares add up to the
+    /// same.
     pub stretch: f64,
 }
 
@@ -34,7 +37,8 @@ impl Steps {
     }
 }
 
-/// An exact cross term of integers: the score is `(n cross - sum P * template_sum) * gain / sqrt(n sum P^2 - (sum P)^2)`.
+/// An exact cross term of integers: the score is
+/// `(n cross - sum P * template_sum) * gain / sqrt(n sum P^2 - (sum P)^2)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact {
     /// `sum t`, or 0 where the measure does not centre.
@@ -56,7 +60,8 @@ pub struct Formula {
     pub exact: Option<Exact>,
     /// A panel is in doubt unless its energy exceeds its limit plus this share of its sum of squares.
     pub share: f64,
-    /// What is added to the limit, of the largest sum of squares of a row of windows so far: what running sums may be off by.
+    /// What is added to the limit, of the largest sum of squares of a row of windows so far: what running sums may be
+    /// off by.
     pub running: f64,
 }
 
@@ -156,7 +161,9 @@ impl Job for Stack<'_> {
         let FusedScratch { stack: [sums, squares], zeros, row: pitch, .. } = scratch;
         let nothing = Single::<S>(&S::half_rows(zeros)[..vectors]);
         for y in 0..rows {
-            let line = |z: usize| Single::<S>(&S::half_rows(&input[z * in_plane + y * in_row..][..vectors * S::HALF])[..vectors]);
+            let line = |z: usize| {
+                Single::<S>(&S::half_rows(&input[z * in_plane + y * in_row..][..vectors * S::HALF])[..vectors])
+            };
             let (sums, squares) = (
                 &mut S::double_rows_mut(&mut sums[y * *pitch..])[..vectors],
                 &mut S::double_rows_mut(&mut squares[y * *pitch..])[..vectors],
@@ -240,7 +247,8 @@ fn add<S: Simd>(s: S, line: impl Line<S>, sums: &mut [S::DoubleRow], squares: &m
     }
 }
 
-/// Scores rows `rows` of a plane; the rows before them were scored by the same buffers just before, unless they begin at 0.
+/// Scores rows `rows` of a plane; the rows before them were scored by the same buffers just before, unless they begin
+/// at 0.
 pub struct Rows<'a> {
     /// How.
     pub formula: Formula,
@@ -306,7 +314,12 @@ impl Rows<'_> {
 
     /// Scores of row `y`; returns whether some panel is NaN.
     #[inline(always)]
-    fn scores<S: Simd, const CENTRED: bool, const EXACT: bool, const BITS: bool>(&mut self, s: S, y: usize, factors: &Factors<S>) -> bool {
+    fn scores<S: Simd, const CENTRED: bool, const EXACT: bool, const BITS: bool>(
+        &mut self,
+        s: S,
+        y: usize,
+        factors: &Factors<S>,
+    ) -> bool {
         let (out_row, width, window) = (self.buffers.out_row, self.buffers.outputs[1], self.formula.window[2]);
         let vectors = width.div_ceil(S::LANES);
         let reach = vectors * S::LANES;
@@ -612,12 +625,23 @@ mod tests {
     fn every_width_of_template() {
         every_set(|vectors| {
             for width in (1..=40).chain([63, 64, 65, 200]) {
-                check(vectors, &Case { window: [1, 2, width], outputs: [1, 5, 50], centred: true, exact: false, seed: width as u64 }, 5);
+                check(
+                    vectors,
+                    &Case {
+                        window: [1, 2, width],
+                        outputs: [1, 5, 50],
+                        centred: true,
+                        exact: false,
+                        seed: width as u64,
+                    },
+                    5,
+                );
             }
         });
     }
 
-    /// Where the limit of running sums leaves no doubt, the energy is right to the fifth of the promise that is kept for it.
+    /// Where the limit of running sums leaves no doubt, the energy is right to the fifth of the promise that is kept
+    /// for it.
     #[test]
     fn scores_of_running_sums_keep_their_part_of_the_promise() {
         let promise = Promise { error: 1e-5, deviations: Some(8.0) };
@@ -637,7 +661,10 @@ mod tests {
                     input[y * in_row + x] = image(y, x, noise());
                 }
                 let energy = |y: usize, x: usize| {
-                    let panel = || (0..height).flat_map(|i| input[(y + i) * in_row + x..][..width].iter().map(|&value| f64::from(value)));
+                    let panel = || {
+                        (0..height)
+                            .flat_map(|i| input[(y + i) * in_row + x..][..width].iter().map(|&value| f64::from(value)))
+                    };
                     let mean = panel().sum::<f64>() / (height * width) as f64;
                     panel().map(|value| (value - mean).powi(2)).sum::<f64>()
                 };
@@ -648,7 +675,8 @@ mod tests {
                 let mut scratch = FusedScratch::new(outputs, window);
                 let running = of_running_sums(&promise, &Steps::new(outputs, window));
                 let formula = Formula { window, centred: true, exact: None, share: 1e-9, running };
-                let buffers = Buffers { input: &input, in_row, cross: &mut scores, out_row, outputs: [outputs[1], outputs[2]] };
+                let buffers =
+                    Buffers { input: &input, in_row, cross: &mut scores, out_row, outputs: [outputs[1], outputs[2]] };
                 vectors.run(Rows { formula, buffers, rows: [0, outputs[1]], scratch: &mut scratch, ahead: None });
                 for (y, x) in places().filter(|&(y, x)| !scores[y * out_row + x].is_nan()) {
                     // Half an energy's relative error is a score's; beside it, the root and the products in f32.

@@ -1,20 +1,23 @@
 //! Correlation of one tile of f32 by Fourier transforms of our own, for results that fit in one of them.
 //!
-//! Samples are real, so half of their frequencies say it all. Down the columns, columns `x` and `x + LANES` are the real and the
-//! imaginary part of one transform; their spectra are the even and the odd part of its own, taken apart row by row. The columns' frequencies
-//! 1 to `N / 2 - 1` are rows of complex numbers then. Those of 0 and `N / 2` are real, and share one row, the first lane's, whose
-//! product with the template is taken apart in the same way. So a tile takes half of what `planar.rs` takes for a pair, and a template
-//! a quarter: its spectrum is made in f32, by the same transform, wherever it is bound, which makes binding cheap enough for templates
-//! that are used once.
+//! Samples are real, so half of their frequencies say it all. Down the columns, columns `x` and `x + LANES` are the
+//! real and the imaginary part of one transform; their spectra are the even and the odd part of its own, taken apart
+//! row by row. The columns' frequencies 1 to `N / 2 - 1` are rows of complex numbers then. Those of 0 and `N / 2` are
+//! real, and share one row, the first lane's, whose product with the template is taken apart in the same way. So a tile
+//! takes half of what `planar.rs` takes for a pair, and a template a quarter: its spectrum is made in f32, by the same
+//! transform, wherever it is bound, which makes binding cheap enough for templates that are used once.
 //!
-//! With `Z = A + iB` of two real lines and `S = C + iD` of the template's: `A C* + i B D* = Z U + Z'* V`, where `Z'` is `Z` at the opposite
-//! frequency, `U = (C + D)* / 2` and `V = (C - D)* / 2`. NaN and infinities never get here: `pad.rs` replaces them.
+//! With `Z = A + iB` of two real lines and `S = C + iD` of the template's: `A C* + i B D* = Z U + Z'* V`, where `Z'` is
+//! `Z` at the opposite frequency, `U = (C + D)* / 2` and `V = (C - D)* / 2`. NaN and infinities never get here:
+//! `pad.rs` replaces them.
 
 use super::aligned::Aligned;
 use super::butterfly::{self, last};
 use super::isa::{IsaSet, Vectors};
 use super::lanes;
-use super::planar::{Figure, Ground, Planes, Samples, Wanted, after_first, before_last, first_back, from_last, product, stride, to_last};
+use super::planar::{
+    Figure, Ground, Planes, Samples, Wanted, after_first, before_last, first_back, from_last, product, stride, to_last,
+};
 use super::simd::{Job, Simd};
 use crate::pad::Pitch;
 
@@ -30,7 +33,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The shape of the buffers: input, as long and as wide as the transform; output, with what it writes past the results.
+    /// The shape of the buffers: input, as long and as wide as the transform; output, with what it writes past the
+    /// results.
     pub fn pitches(&self) -> (Pitch, Pitch) {
         let [height, width] = self.outputs;
         let pitch = |width: usize, rows: usize| {
@@ -90,7 +94,8 @@ impl Halved {
         &self.layout
     }
 
-    /// Values of a plane: a group of `LANES` frequencies of height for each position along width, groups a little apart.
+    /// Values of a plane: a group of `LANES` frequencies of height for each position along width, groups a little
+    /// apart.
     fn plane_len(&self) -> usize {
         self.layout.length / 2 * stride(self.layout.length)
     }
@@ -117,7 +122,10 @@ impl Halved {
     pub fn scratch_bytes(&self) -> usize {
         let (n, lanes) = (self.layout.length, self.vectors.lanes());
         let columns = Planes::bytes(n * lanes) + 2 * Planes::bytes(n / 2 * lanes);
-        columns + Planes::bytes(self.plane_len()) + Aligned::<f32>::bytes(n * self.template_row()) + 2 * n * size_of::<f32>()
+        columns
+            + Planes::bytes(self.plane_len())
+            + Aligned::<f32>::bytes(n * self.template_row())
+            + 2 * n * size_of::<f32>()
     }
 
     /// Bytes of a template's spectrum.
@@ -130,8 +138,8 @@ impl Halved {
         Planes::new(self.plane_len() + self.layout.length)
     }
 
-    /// The spectrum of a template, conjugate, with `U` in the first lane and `V` past the planes, divided by what transforms
-    /// multiply by.
+    /// The spectrum of a template, conjugate, with `U` in the first lane and `V` past the planes, divided by what
+    /// transforms multiply by.
     pub fn prepare(&self, template: &[f64], scratch: &mut HalvedScratch, spectrum: &mut Planes) {
         let HalvedScratch { strip, halves, template: samples, line, .. } = scratch;
         let plane = self.plane_len();
@@ -140,10 +148,12 @@ impl Halved {
         let lanes = self.vectors.lanes();
         take_line(&spectrum.re, &spectrum.im, lanes, line);
         let [line_re, line_im] = line;
-        let [(re_rows, re_past), (im_rows, im_past)] = [&mut spectrum.re, &mut spectrum.im].map(|values| values.split_at_mut(plane));
+        let [(re_rows, re_past), (im_rows, im_past)] =
+            [&mut spectrum.re, &mut spectrum.im].map(|values| values.split_at_mut(plane));
         for (place, &opposite) in self.opposites.iter().enumerate() {
             // The line is conjugate already: its even part is `C*`, its odd part over `-i` is `D*`.
-            let (re, im, re_opposite, im_opposite) = (line_re[place], line_im[place], line_re[opposite], line_im[opposite]);
+            let (re, im, re_opposite, im_opposite) =
+                (line_re[place], line_im[place], line_re[opposite], line_im[opposite]);
             let (c, d) = ([re + re_opposite, im - im_opposite], [-(im + im_opposite), re - re_opposite]);
             re_rows[place * lanes] = 0.25 * (c[0] + d[0]);
             im_rows[place * lanes] = 0.25 * (c[1] + d[1]);
@@ -152,8 +162,8 @@ impl Halved {
         }
     }
 
-    /// What the transform of a prepared template is off by at frequency 0, where it is the sum of the template's values: what equal samples of 1
-    /// err by.
+    /// What the transform of a prepared template is off by at frequency 0, where it is the sum of the template's
+    /// values: what equal samples of 1 err by.
     pub fn off(&self, spectrum: &Planes, sum: f64) -> f64 {
         let samples = (self.layout.length * self.layout.length) as f64;
         // Twice the even part of `U` and `V`, see `prepare`.
@@ -161,11 +171,17 @@ impl Halved {
         (found - sum).abs()
     }
 
-    /// The cross term of the first `outputs` (height and width) of a tile, and its figure. Rows of `out` are written up to the next
-    /// 32 past `outputs`.
+    /// The cross term of the first `outputs` (height and width) of a tile, and its figure. Rows of `out` are written up
+    /// to the next 32 past `outputs`.
     pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut HalvedScratch, outputs: [usize; 2]) {
         let HalvedScratch { strip, halves, tile, line, figure, .. } = scratch;
-        *figure = self.run_sized(Correlate { columns: Columns { halved: self, strip, halves, tile }, ground, template, line, outputs });
+        *figure = self.run_sized(Correlate {
+            columns: Columns { halved: self, strip, halves, tile },
+            ground,
+            template,
+            line,
+            outputs,
+        });
     }
 
     fn run_sized<J: OfLength>(&self, job: J) -> J::Output {
@@ -233,8 +249,8 @@ impl OfLength for Prepare<'_> {
 /// Values that are rounded together, so that their sum stays what it was.
 const BALANCED: usize = 16;
 
-/// Rounds values, each sixteen so that their sum stays what it was to within one rounding: the last takes what the others were rounded by. What
-/// equal values are rounded by is equal, and a constant image would add it up.
+/// Rounds values, each sixteen so that their sum stays what it was to within one rounding: the last takes what the
+/// others were rounded by. What equal values are rounded by is equal, and a constant image would add it up.
 #[inline(always)]
 fn balanced(values: &[f64], rounded: &mut [f32]) {
     let (whole, rest) = values.as_chunks::<BALANCED>();
@@ -302,7 +318,8 @@ impl OfLength for Correlate<'_> {
             from_last::<S, N>(s, re, im, &halved.twiddles);
         }
         let peak = self.columns.back::<S, N>(s, out, out_row, self.outputs);
-        // Each frequency stands for its opposite too; the first lane's two lines are in both terms, so this is rather more.
+        // Each frequency stands for its opposite too; the first lane's two lines are in both terms, so this is rather
+        // more.
         Figure { energy, result: 2.0 * result + first, peak, column }
     }
 }
@@ -321,8 +338,8 @@ impl Columns<'_> {
         (S::rows_mut(&mut self.tile.re), S::rows_mut(&mut self.tile.im))
     }
 
-    /// Down the columns that are given, then transposed into the tile, whose others become 0; returns the sum of squares of the
-    /// samples, and the largest of two columns.
+    /// Down the columns that are given, then transposed into the tile, whose others become 0; returns the sum of
+    /// squares of the samples, and the largest of two columns.
     #[inline(always)]
     fn forward<S: Simd, const N: usize>(&mut self, s: S, input: &[f32], pitch: usize, columns: usize) -> (f64, f64) {
         let Columns { halved: Halved { twiddles, places, .. }, strip, halves: [left, right], tile } = self;
@@ -360,7 +377,13 @@ impl Columns<'_> {
 
     /// Transposed out of the tile, and up the columns that are wanted; returns the largest magnitude of a result.
     #[inline(always)]
-    fn back<S: Simd, const N: usize>(&mut self, s: S, out: &mut [f32], pitch: usize, [rows, columns]: [usize; 2]) -> f64 {
+    fn back<S: Simd, const N: usize>(
+        &mut self,
+        s: S,
+        out: &mut [f32],
+        pitch: usize,
+        [rows, columns]: [usize; 2],
+    ) -> f64 {
         let Columns { halved: Halved { twiddles, places, .. }, strip, halves: [left, right], tile } = self;
         let mut largest = s.splat(0.0);
         let (re, im) = (&mut S::rows_mut(&mut strip.re)[..N], &mut S::rows_mut(&mut strip.im)[..N]);
@@ -379,7 +402,8 @@ impl Columns<'_> {
             put_together::<S, N>(s, (left.0, left.1), (right.0, right.1), (re, im), places);
             first_back(s, re, im);
             before_last::<S, N>(s, re, im, twiddles);
-            let wanted = Wanted { pitch, beside: (x + S::LANES < columns).then_some(S::LANES), rows, lanes: [S::LANES; 2] };
+            let wanted =
+                Wanted { pitch, beside: (x + S::LANES < columns).then_some(S::LANES), rows, lanes: [S::LANES; 2] };
             let peaks = wanted.last_back::<S, N, true>(s, re, im, &twiddles[0], &mut out[x..], None);
             largest = s.larger_magnitude(peaks, largest);
         }
@@ -387,8 +411,8 @@ impl Columns<'_> {
     }
 }
 
-/// The spectra of two real columns, doubled, from that of one as the real and the other as the imaginary part: frequencies 0 (its
-/// imaginary part is frequency `N / 2`) to `N / 2 - 1`.
+/// The spectra of two real columns, doubled, from that of one as the real and the other as the imaginary part:
+/// frequencies 0 (its imaginary part is frequency `N / 2`) to `N / 2 - 1`.
 #[inline(always)]
 fn take_apart<S: Simd, const N: usize>(
     s: S,
@@ -452,7 +476,13 @@ fn conjugate<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], factor: f32) {
 
 /// Times the template's spectrum; returns the product's sum of squares.
 #[inline(always)]
-fn multiply<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], template_re: &[S::Row], template_im: &[S::Row]) -> f64 {
+fn multiply<S: Simd>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    template_re: &[S::Row],
+    template_im: &[S::Row],
+) -> f64 {
     let mut squares = s.splat(0.0);
     for ((re, im), (template_re, template_im)) in re.iter_mut().zip(im).zip(template_re.iter().zip(template_im)) {
         let value = butterfly::Complex::<S> { re: s.load(re), im: s.load(im) };
@@ -551,7 +581,8 @@ mod tests {
                 let halved = Halved::new(layout, &isas).unwrap();
                 let (mut tile, mut taps) = (noise(5), noise(9));
                 let input = gathered(&layout, |_, _| tile());
-                let template: Vec<f64> = (0..layout.template[0] * layout.template[1]).map(|_| f64::from(taps())).collect();
+                let template: Vec<f64> =
+                    (0..layout.template[0] * layout.template[1]).map(|_| f64::from(taps())).collect();
                 let (mut spectrum, mut scratch) = (halved.room(), halved.scratch());
                 // Another template before it leaves nothing behind.
                 halved.prepare(&vec![1e6; template.len()], &mut scratch, &mut spectrum);
@@ -573,7 +604,10 @@ mod tests {
                 assert!(figure.peak >= f64::from(largest) && figure.column > 0.0, "{isas}: {figure:?}");
                 // By Parseval; the first lane counts more than once.
                 let wrapped = energy * norm * norm / (layout.length * layout.length) as f64;
-                assert!(figure.result > 0.3 * wrapped && figure.result < 3.0 * wrapped, "{isas} {layout:?}: {figure:?}, about {wrapped}");
+                assert!(
+                    figure.result > 0.3 * wrapped && figure.result < 3.0 * wrapped,
+                    "{isas} {layout:?}: {figure:?}, about {wrapped}"
+                );
             }
         }
     }
@@ -584,17 +618,22 @@ mod tests {
             for layout in layouts() {
                 let halved = Halved::new(layout, &isas).unwrap();
                 let (mut scratch, mut spectrum) = (halved.scratch(), halved.room());
-                let template: Vec<f64> = (0..layout.template[0] * layout.template[1]).map(|k| (k % 7) as f64 - 1.0).collect();
+                let template: Vec<f64> =
+                    (0..layout.template[0] * layout.template[1]).map(|k| (k % 7) as f64 - 1.0).collect();
                 halved.prepare(&template, &mut scratch, &mut spectrum);
                 let sum: f64 = template.iter().sum();
-                assert!(halved.off(&spectrum, sum) < 1e-4 * sum, "{isas} {layout:?}: {}, {sum}", halved.off(&spectrum, sum));
+                assert!(
+                    halved.off(&spectrum, sum) < 1e-4 * sum,
+                    "{isas} {layout:?}: {}, {sum}",
+                    halved.off(&spectrum, sum)
+                );
                 assert!((halved.off(&spectrum, 3.0 * sum) - 2.0 * sum).abs() < 1e-4 * sum);
             }
         }
     }
 
-    /// The largest error of a result over what the model of `doubt.rs` grants it at 8 standard deviations: below 1, and not so
-    /// far below that panels are recomputed for nothing.
+    /// The largest error of a result over what the model of `doubt.rs` grants it at 8 standard deviations: below 1, and
+    /// not so far below that panels are recomputed for nothing.
     #[test]
     fn errors_stay_within_their_estimate() {
         for isas in sets() {
@@ -615,7 +654,8 @@ mod tests {
     fn errors_of(layout: &Layout, isas: &IsaSet, seed: u64, ratios: &mut Ratios) {
         let halved = Halved::new(*layout, isas).unwrap();
         let (in_pitch, pitch) = layout.pitches();
-        let (mut scratch, mut spectrum, mut out) = (halved.scratch(), halved.room(), Aligned::new(0.0, pitch.elements()));
+        let (mut scratch, mut spectrum, mut out) =
+            (halved.scratch(), halved.room(), Aligned::new(0.0, pitch.elements()));
         for (kind, (name, image)) in hard::IMAGES.iter().enumerate() {
             let amplitude = hard::amplitude(seed + kind as u64);
             let mut tile = noise(seed + kind as u64 + 3);
@@ -635,16 +675,22 @@ mod tests {
                 let ground = Ground { input: &input, in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
                 halved.run(ground, &spectrum, &mut scratch, layout.outputs);
                 let rounding = Rounding::Halved { len: (layout.length * layout.length) as f64 };
-                let figures = Figures { off: halved.off(&spectrum, template.iter().sum()), ..Figures::of([&template].into_iter()) };
+                let figures = Figures {
+                    off: halved.off(&spectrum, template.iter().sum()),
+                    ..Figures::of([&template].into_iter())
+                };
                 let doubt = hard::doubt_of(template.len(), &figures, rounding);
-                let (largest_tap, figure) = (figures.of_sample(&rounding, f64::from(f32::EPSILON) / 2.0), scratch.figure);
+                let (largest_tap, figure) =
+                    (figures.of_sample(&rounding, f64::from(f32::EPSILON) / 2.0), scratch.figure);
                 let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
                 for (y, x) in places(layout).step_by(if layout.length > 128 { 10 } else { 1 }) {
                     let error = (f64::from(out[y * pitch.row + x]) - expected(layout, &input, &template, y, x)).abs();
                     // Taps are rounded: that is in proportion to what varies in the panel.
                     let of_taps = 5.0 * f64::from(f32::EPSILON) / 2.0 * energies(y, x).sqrt();
                     let granted = 0.8e-5 * limits.0.sqrt() + of_taps;
-                    ratios.add_granted(kind, error, granted, || format!("{isas} {layout:?} {name}, {shape} template, at {y},{x}"));
+                    ratios.add_granted(kind, error, granted, || {
+                        format!("{isas} {layout:?} {name}, {shape} template, at {y},{x}")
+                    });
                 }
             }
         }

@@ -1,8 +1,8 @@
-//! For tests: instruction sets, images that are hard on rounding, and the largest error over what the model of `doubt.rs` grants it.
-//! `tests/gpu/adversaries.rs` takes this file as a module of its own, for a GPU.
+//! For tests: instruction sets, images that are hard on rounding, and the largest error over what the model of
+//! `doubt.rs` grants it. `tests/gpu/adversaries.rs` takes this file as a module of its own, for a GPU.
 //!
-//! `FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib errors_stay -- --nocapture` goes on with new noise until each of the tests
-//! has seen so many panels, and prints what it found.
+//! `FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib errors_stay -- --nocapture` goes on with new noise until
+//! each of the tests has seen so many panels, and prints what it found.
 
 use flcc_core::measure::Measure;
 
@@ -66,7 +66,8 @@ fn mixed(y: usize, x: usize) -> usize {
     (mixed ^ mixed >> 29).wrapping_mul(0x1656_67b1_9e37_79f9) as usize >> 40
 }
 
-/// What an image of this seed is multiplied by: roundings of equal numbers are equal, so it takes many such factors to find the worst.
+/// What an image of this seed is multiplied by: roundings of equal numbers are equal, so it takes many such factors to
+/// find the worst.
 pub fn amplitude(seed: u64) -> f32 {
     1.5 + noise(seed ^ 0x5bd1_e995)()
 }
@@ -76,7 +77,8 @@ fn wave(at: usize, period: usize) -> f32 {
     (std::f64::consts::TAU * (at % period) as f64 / period as f64).cos() as f32
 }
 
-/// A template of mean 0 and norm 1: a smooth hill, which adds up what noise averages out, or noise or, for other seeds, two levels.
+/// A template of mean 0 and norm 1: a smooth hill, which adds up what noise averages out, or noise or, for other seeds,
+/// two levels.
 pub fn template(count: usize, smooth: bool, mut noise: impl FnMut() -> f32) -> Vec<f64> {
     let hill = |k: usize| 1.0 - (2.0 * (k as f64 + 0.5) / count as f64 - 1.0).abs();
     // Noise, two levels that take turns, of few frequencies therefore, or two levels as they come.
@@ -118,7 +120,14 @@ pub struct Ratios {
 
 impl Ratios {
     /// Adds a panel whose sum of squares is `square`, of image number `kind`, at the thresholds of its tile.
-    pub fn add(&mut self, kind: usize, error: f64, (limit, share): (f64, f64), square: f64, what: impl FnOnce() -> String) {
+    pub fn add(
+        &mut self,
+        kind: usize,
+        error: f64,
+        (limit, share): (f64, f64),
+        square: f64,
+        what: impl FnOnce() -> String,
+    ) {
         // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise.
         self.add_granted(kind, error, 0.8e-5 * (limit + share * square).sqrt(), what);
     }
@@ -165,7 +174,11 @@ pub fn window_energies(input: &[f32], row: usize, window: [usize; 2]) -> impl Fn
 }
 
 /// `f(y, x)`: the sum of a window of values at `(y, x)`.
-fn window_sums(values: impl Iterator<Item = f64>, row: usize, [height, width]: [usize; 2]) -> impl Fn(usize, usize) -> f64 {
+fn window_sums(
+    values: impl Iterator<Item = f64>,
+    row: usize,
+    [height, width]: [usize; 2],
+) -> impl Fn(usize, usize) -> f64 {
     let mut sums = vec![0.0; row + 1];
     let mut along = 0.0;
     for (index, value) in values.enumerate() {

@@ -1,15 +1,18 @@
-//! Correlation of tiles of f32 by Fourier transforms down the columns and taps along the rows, two halves of a tile at a time.
+//! Correlation of tiles of f32 by Fourier transforms down the columns and taps along the rows, two halves of a tile at
+//! a time.
 //!
-//! Rows of a band are as many as a transform has samples. Its columns are transformed a vector of them at a time; of each frequency
-//! the row that they make is correlated with that frequency of the template's columns, product by product, as a direct kernel does; and
-//! the columns of that are transformed back. Of `n` samples a column gives `n + 1 - kh` outputs, each for `2 kw n / (n + 1 - kh)` multiply-adds where a
-//! direct kernel takes `kh kw`, and half of a two-dimensional transform: nothing is transposed, no columns of outputs are lost at
-//! a tile's sides, and what goes wrong in one column stays within the template's width. With templates of 8 to some 20 samples a side that is less
-//! than either. Source: overlap-save along one axis, as in T. G. Stockham, "High-speed convolution and correlation", 1966.
+//! Rows of a band are as many as a transform has samples. Its columns are transformed a vector of them at a time; of
+//! each frequency the row that they make is correlated with that frequency of the template's columns, product by
+//! product, as a direct kernel does; and the columns of that are transformed back. Of `n` samples a column gives
+//! `n + 1 - kh` outputs, each for `2 kw n / (n + 1 - kh)` multiply-adds where a direct kernel takes `kh kw`, and half
+//! of a two-dimensional transform: nothing is transposed, no columns of outputs are lost at a tile's sides, and what
+//! goes wrong in one column stays within the template's width. With templates of 8 to some 20 samples a side that is
+//! less than either. Source: overlap-save along one axis, as in T. G. Stockham, "High-speed convolution and
+//! correlation", 1966.
 //!
-//! The two halves of a tile's width are the real and the imaginary part, as in `planar.rs`. The halves may share some columns of
-//! outputs, and the last two bands some rows: nothing past a tile's own samples is ever read. NaN and infinities never get here when a tile was
-//! gathered; where it reads the image, they show in its results' mean square.
+//! The two halves of a tile's width are the real and the imaginary part, as in `planar.rs`. The halves may share some
+//! columns of outputs, and the last two bands some rows: nothing past a tile's own samples is ever read. NaN and
+//! infinities never get here when a tile was gathered; where it reads the image, they show in its results' mean square.
 
 use rustfft::num_complex::Complex64;
 
@@ -64,10 +67,14 @@ impl Layout {
     pub fn pitches(&self) -> (Pitch, Pitch) {
         let ([height, width], [rows, columns]) = (self.outputs, self.template);
         let pitch = |row: usize, rows: usize| Pitch { row, plane: row * rows, rows, planes: 1 };
-        (pitch(padded(width + columns - 1 + 16), height + rows - 1), pitch(padded(width.next_multiple_of(16) + 16), height))
+        (
+            pitch(padded(width + columns - 1 + 16), height + rows - 1),
+            pitch(padded(width.next_multiple_of(16) + 16), height),
+        )
     }
 
-    /// Values from one frequency's row of columns to the next's: an odd number of lines, or they would fall on few sets of the cache.
+    /// Values from one frequency's row of columns to the next's: an odd number of lines, or they would fall on few sets
+    /// of the cache.
     fn row(&self) -> usize {
         odd_lines(CHUNK + self.template[1] - 1 + 16)
     }
@@ -91,7 +98,8 @@ pub struct HybridScratch {
     short: Aligned<f32>,
     /// A figure for each chunk of the tile computed last, band by band: of both halves.
     pub figures: Vec<Figure>,
-    /// The largest mean square of a column of that tile's results; neither a number nor infinite unless all samples are finite.
+    /// The largest mean square of a column of that tile's results; neither a number nor infinite unless all samples are
+    /// finite.
     pub result: f64,
 }
 
@@ -110,7 +118,10 @@ impl Hybrid {
     pub fn new(layout: Layout, isas: &IsaSet) -> Option<Hybrid> {
         let Layout { length, outputs: [_, width], template: [rows, columns] } = layout;
         assert!(LENGTHS.contains(&length), "transform: expected one of {LENGTHS:?} samples, got {length}");
-        assert!(rows <= length && columns <= WIDEST, "template: expected at most {length} x {WIDEST} samples, got {rows} x {columns}");
+        assert!(
+            rows <= length && columns <= WIDEST,
+            "template: expected at most {length} x {WIDEST} samples, got {rows} x {columns}"
+        );
         assert!(width >= CHUNK, "outputs: expected at least {CHUNK} a row, got {width}");
         let vectors = Vectors::new(isas)?;
         Some(Hybrid { layout, vectors, twiddles: butterfly::stages(length) })
@@ -162,7 +173,8 @@ impl Hybrid {
     /// The spectra of a template's columns, frequency by frequency as transforms leave them.
     fn spectra(&self, template: &[f64]) -> Vec<Complex64> {
         let (n, [height, width]) = (self.layout.length, self.layout.template);
-        let turns: Vec<Complex64> = (0..n).map(|k| Complex64::from_polar(1.0, -std::f64::consts::TAU * k as f64 / n as f64)).collect();
+        let turns: Vec<Complex64> =
+            (0..n).map(|k| Complex64::from_polar(1.0, -std::f64::consts::TAU * k as f64 / n as f64)).collect();
         let mut spectra = vec![Complex64::default(); n * width];
         for (place, row) in spectra.chunks_mut(width).enumerate() {
             let frequency = butterfly::frequency(n, place);
@@ -174,7 +186,8 @@ impl Hybrid {
         spectra
     }
 
-    /// The spectra of a template's columns, conjugate and divided by the samples of the transform: computed in f64, rounded once.
+    /// The spectra of a template's columns, conjugate and divided by the samples of the transform: computed in f64,
+    /// rounded once.
     pub fn prepare(&self, template: &[f64]) -> Planes {
         let spectra = self.spectra(template);
         let mut planes = Planes::new(spectra.len());
@@ -185,13 +198,14 @@ impl Hybrid {
         planes
     }
 
-    /// How a template's columns add up where an image's columns repeat, as they are or as a wave along the rows: the largest squared magnitude of any
-    /// frequency's sum of them, and the largest sum of the squared magnitudes of its partial sums. That is, the largest of its spectrum on
-    /// both axes, at twice as many waves as there are columns.
+    /// How a template's columns add up where an image's columns repeat, as they are or as a wave along the rows: the
+    /// largest squared magnitude of any frequency's sum of them, and the largest sum of the squared magnitudes of its
+    /// partial sums. That is, the largest of its spectrum on both axes, at twice as many waves as there are columns.
     fn drift(&self, template: &[f64]) -> [f64; 2] {
         let (n, [_, width]) = (self.layout.length, self.layout.template);
-        let turns: Vec<Complex64> =
-            (0..2 * width).map(|k| Complex64::from_polar(1.0, std::f64::consts::PI * k as f64 / width as f64)).collect();
+        let turns: Vec<Complex64> = (0..2 * width)
+            .map(|k| Complex64::from_polar(1.0, std::f64::consts::PI * k as f64 / width as f64))
+            .collect();
         let mut drift = [0.0f64; 2];
         // The spectrum is that of real numbers: half of it says all.
         let rows = self.spectra(template);
@@ -217,9 +231,17 @@ impl Hybrid {
         Rounding::Hybrid { len: length as f64, columns: columns as f64, drift }
     }
 
-    /// The cross term of the first `outputs` (height, and width, at least [`CHUNK`]) of a tile, and its figures; with `ahead`, its samples and
-    /// outputs lie in an image and a result, and are asked for before they are used. Writes nothing but these outputs.
-    pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut HybridScratch, outputs: [usize; 2], ahead: bool) {
+    /// The cross term of the first `outputs` (height, and width, at least [`CHUNK`]) of a tile, and its figures; with
+    /// `ahead`, its samples and outputs lie in an image and a result, and are asked for before they are used. Writes
+    /// nothing but these outputs.
+    pub fn run(
+        &self,
+        ground: Ground<'_>,
+        template: &Planes,
+        scratch: &mut HybridScratch,
+        outputs: [usize; 2],
+        ahead: bool,
+    ) {
         assert!(outputs[1] >= CHUNK, "outputs: expected at least {CHUNK} a row, got {}", outputs[1]);
         let job = Correlate { hybrid: self, ground, template, scratch, outputs, ahead };
         match self.layout.length {
@@ -231,8 +253,8 @@ impl Hybrid {
     }
 }
 
-/// What is asked for while chunks are computed, a row of either with each frequency: samples to be read, of one half and then of the other, and
-/// outputs to be written.
+/// What is asked for while chunks are computed, a row of either with each frequency: samples to be read, of one half
+/// and then of the other, and outputs to be written.
 #[derive(Clone, Copy)]
 struct Ahead {
     samples: [*const f32; 2],
@@ -271,7 +293,8 @@ struct Correlate<'a> {
     ahead: bool,
 }
 
-/// A tile under transforms of `N` samples; if they are not to be `JUDGED`, figures have the mean square of results alone.
+/// A tile under transforms of `N` samples; if they are not to be `JUDGED`, figures have the mean square of results
+/// alone.
 struct Sized<'a, const N: usize, const JUDGED: bool>(Correlate<'a>);
 
 impl<const N: usize, const JUDGED: bool> Job for Sized<'_, N, JUDGED> {
@@ -296,7 +319,13 @@ impl<const N: usize, const JUDGED: bool> Job for Sized<'_, N, JUDGED> {
 impl Correlate<'_> {
     /// A band, from a row of the tile on; `next` is that of the one after it.
     #[inline(always)]
-    fn band<S: Simd, const N: usize, const JUDGED: bool>(&mut self, s: S, number: usize, y: usize, next: Option<usize>) {
+    fn band<S: Simd, const N: usize, const JUDGED: bool>(
+        &mut self,
+        s: S,
+        number: usize,
+        y: usize,
+        next: Option<usize>,
+    ) {
         let Layout { template: [kh, kw], .. } = self.hybrid.layout;
         let [height, width] = self.outputs;
         let half = Layout::half(width);
@@ -341,7 +370,8 @@ impl Correlate<'_> {
         let lead = (self.hybrid.layout.template[1] - 1).next_multiple_of(LINE);
         let (y, x, lead) = if x + ASKED < half { (y, x + ASKED, lead) } else { (next?, 0, 0) };
         // Addresses only; some may lie past the end.
-        let (samples, outputs) = (input.as_ptr().wrapping_add(y * in_row + x + lead), out.as_ptr().wrapping_add(y * out_row + x));
+        let (samples, outputs) =
+            (input.as_ptr().wrapping_add(y * in_row + x + lead), out.as_ptr().wrapping_add(y * out_row + x));
         Some(Ahead {
             samples: [samples, samples.wrapping_add(beside)],
             in_row: *in_row,
@@ -367,7 +397,8 @@ impl Correlate<'_> {
         }
     }
 
-    /// Down a strip of columns, from a row and a column of the samples to a column of the buffer; returns the sum of squares of each.
+    /// Down a strip of columns, from a row and a column of the samples to a column of the buffer; returns the sum of
+    /// squares of each.
     #[inline(always)]
     fn strip<S: Simd, const N: usize, const JUDGED: bool>(
         &mut self,
@@ -415,7 +446,8 @@ impl Correlate<'_> {
         squares
     }
 
-    /// Along the rows of all frequencies of a chunk, while lines are asked for; returns the largest mean square of a column of results.
+    /// Along the rows of all frequencies of a chunk, while lines are asked for; returns the largest mean square of a
+    /// column of results.
     #[inline(always)]
     fn along<S: Simd, const N: usize>(&mut self, s: S, ahead: &mut Option<Ahead>) -> f64 {
         let mut largest = s.splat(0.0);
@@ -434,13 +466,19 @@ impl Correlate<'_> {
 
     /// That for `X` vectors from a column on; returns each column's sum of squares.
     #[inline(always)]
-    fn along_block<S: Simd, const N: usize, const X: usize>(&mut self, s: S, x: usize, ahead: &mut Option<Ahead>) -> [S::Single; X] {
+    fn along_block<S: Simd, const N: usize, const X: usize>(
+        &mut self,
+        s: S,
+        x: usize,
+        ahead: &mut Option<Ahead>,
+    ) -> [S::Single; X] {
         let (row, kw) = (self.hybrid.layout.row(), self.hybrid.layout.template[1]);
         let HybridScratch { columns, results, .. } = &mut *self.scratch;
         let mut squares = [s.splat(0.0); X];
         for frequency in 0..N {
             let asked = if x == 0 { ahead.as_mut().map(Ahead::next::<N>) } else { None };
-            let (taps_re, taps_im) = (&self.template.re[frequency * kw..][..kw], &self.template.im[frequency * kw..][..kw]);
+            let (taps_re, taps_im) =
+                (&self.template.re[frequency * kw..][..kw], &self.template.im[frequency * kw..][..kw]);
             let (from, needed) = (frequency * row + x, kw - 1 + X * S::LANES);
             let (re, im) = (&columns.re[from..][..needed], &columns.im[from..][..needed]);
             // Products of real and imaginary parts apart, so that no sum waits for another.
@@ -483,7 +521,13 @@ impl Correlate<'_> {
 
     /// Up the columns of a chunk's results, to the outputs; returns their largest magnitude.
     #[inline(always)]
-    fn back<S: Simd, const N: usize, const JUDGED: bool>(&mut self, s: S, [y, x]: [usize; 2], beside: usize, rows: usize) -> f64 {
+    fn back<S: Simd, const N: usize, const JUDGED: bool>(
+        &mut self,
+        s: S,
+        [y, x]: [usize; 2],
+        beside: usize,
+        rows: usize,
+    ) -> f64 {
         let Ground { out, out_row, .. } = &mut self.ground;
         let twiddles = &self.hybrid.twiddles;
         let HybridScratch { strip, results, .. } = &mut *self.scratch;
@@ -561,7 +605,9 @@ mod tests {
 
     #[test]
     fn it_correlates() {
-        for (isas, layout) in sets().into_iter().flat_map(|isas| layouts().into_iter().map(move |layout| (isas, layout))) {
+        for (isas, layout) in
+            sets().into_iter().flat_map(|isas| layouts().into_iter().map(move |layout| (isas, layout)))
+        {
             let hybrid = Hybrid::new(layout, &isas).unwrap();
             let (mut tile, mut taps) = (noise(5), noise(9));
             let input = gathered(&layout, |_, _| tile());
@@ -572,21 +618,34 @@ mod tests {
             let [height, width] = layout.outputs;
             let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
             // Whole tiles and cut ones, from less than a band on.
-            for outputs in [[height, width], [height - 7, width.max(CHUNK + 5) - 5], [1, CHUNK], [height.min(layout.band() + 1), width]] {
+            for outputs in [
+                [height, width],
+                [height - 7, width.max(CHUNK + 5) - 5],
+                [1, CHUNK],
+                [height.min(layout.band() + 1), width],
+            ] {
                 for ahead in [false, true] {
                     let mut out = Aligned::new(f32::NAN, pitch.elements());
                     // Nothing but the samples of these outputs is there.
-                    let end = (outputs[0] + layout.template[0] - 2) * in_pitch.row + outputs[1] + layout.template[1] - 1;
-                    let ground = Ground { input: &input[..end], in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
+                    let end =
+                        (outputs[0] + layout.template[0] - 2) * in_pitch.row + outputs[1] + layout.template[1] - 1;
+                    let ground =
+                        Ground { input: &input[..end], in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
                     hybrid.run(ground, &spectrum, &mut scratch, outputs, ahead);
                     for (y, row) in out.chunks(pitch.row).enumerate() {
                         let count = if y < outputs[0] { outputs[1] } else { 0 };
                         for (x, got) in row[..count].iter().enumerate() {
                             let (got, want) = (f64::from(*got), expected[y * width + x]);
                             let tolerance = 1e-6 * norm * (layout.length as f64).sqrt();
-                            assert!((got - want).abs() <= tolerance, "{isas} {layout:?} {outputs:?} at {y},{x}: {got} for {want}");
+                            assert!(
+                                (got - want).abs() <= tolerance,
+                                "{isas} {layout:?} {outputs:?} at {y},{x}: {got} for {want}"
+                            );
                         }
-                        assert!(row[count..].iter().all(|value| value.is_nan()), "{isas} {layout:?} {outputs:?}: wrote past row {y}");
+                        assert!(
+                            row[count..].iter().all(|value| value.is_nan()),
+                            "{isas} {layout:?} {outputs:?}: wrote past row {y}"
+                        );
                     }
                 }
             }
@@ -596,7 +655,9 @@ mod tests {
     /// A tile of which less is wanted gives what another tile gave before it no part in its results.
     #[test]
     fn results_are_the_tiles_own() {
-        for (isas, layout) in sets().into_iter().flat_map(|isas| layouts().into_iter().map(move |layout| (isas, layout))) {
+        for (isas, layout) in
+            sets().into_iter().flat_map(|isas| layouts().into_iter().map(move |layout| (isas, layout)))
+        {
             let hybrid = Hybrid::new(layout, &isas).unwrap();
             let mut samples = noise(3);
             let (input, bright) = (gathered(&layout, |_, _| samples()), gathered(&layout, |_, _| 1e30));
@@ -638,10 +699,17 @@ mod tests {
                 let figure = scratch.figures[chunk];
                 let most = (chunk * 64..chunk * 64 + 64 + 15).map(energy).fold(0.0, f64::max);
                 // The strip that ends a chunk's columns may hold some more.
-                assert!(figure.energy > 0.9999 * most && figure.energy < 2.0 * 2500.0 * 64.0, "{isas}: {figure:?}, expected {most}");
-                let peak = (0..49).flat_map(|y| Layout::places(256, chunk).map(|at| &out[y * pitch.row + at..][..CHUNK]));
+                assert!(
+                    figure.energy > 0.9999 * most && figure.energy < 2.0 * 2500.0 * 64.0,
+                    "{isas}: {figure:?}, expected {most}"
+                );
+                let peak =
+                    (0..49).flat_map(|y| Layout::places(256, chunk).map(|at| &out[y * pitch.row + at..][..CHUNK]));
                 let peak = peak.flatten().fold(0.0f32, |most, value| most.max(value.abs()));
-                assert!(figure.peak >= f64::from(peak) && figure.result > 0.0, "{isas}: {figure:?}, largest output {peak}");
+                assert!(
+                    figure.peak >= f64::from(peak) && figure.result > 0.0,
+                    "{isas}: {figure:?}, largest output {peak}"
+                );
             }
             // A bright column is in the chunks that it reaches.
             assert!(scratch.figures.iter().all(|figure| figure.energy > 2500.0 * 63.0), "{isas}");
@@ -654,7 +722,8 @@ mod tests {
         AsTheyAre,
         /// Their sign alternates.
         Alternate,
-        /// They are all the same: those of the template, those of the image's left half, and all samples of its right half.
+        /// They are all the same: those of the template, those of the image's left half, and all samples of its right
+        /// half.
         Equal,
     }
 
@@ -699,7 +768,10 @@ mod tests {
                 template.iter_mut().enumerate().for_each(|(k, tap)| *tap *= sign(k % across));
                 if columns == Columns::Equal && rows > 1 {
                     let profile = hard::template(rows, smooth && rows > 2, noise(seed + kind as u64 + 60));
-                    template.iter_mut().enumerate().for_each(|(k, tap)| *tap = profile[k / across] / (across as f64).sqrt());
+                    template
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(k, tap)| *tap = profile[k / across] / (across as f64).sqrt());
                 }
                 let expected = expected(layout, &input, &template);
                 let ground = Ground { input: &input, in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
@@ -708,7 +780,9 @@ mod tests {
                 let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
                 let chunks = Layout::half(width) / CHUNK;
                 let mut limits = vec![(0.0f64, 0.0); height * width];
-                for (band, chunk) in (0..height.div_ceil(layout.band())).flat_map(|band| (0..chunks).map(move |chunk| (band, chunk))) {
+                for (band, chunk) in
+                    (0..height.div_ceil(layout.band())).flat_map(|band| (0..chunks).map(move |chunk| (band, chunk)))
+                {
                     let figure = scratch.figures[band * chunks + chunk];
                     let (limit, share) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
                     for y in (band * layout.band()..height).take(layout.band()) {
@@ -722,7 +796,9 @@ mod tests {
                 let squares = hard::window_squares(&finite, in_pitch.row, layout.template);
                 for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
                     let error = (f64::from(out[y * pitch.row + x]) - expected[y * width + x]).abs();
-                    ratios.add(kind, error, limits[y * width + x], squares(y, x), || format!("{isas} {layout:?} {name} at {y},{x}"));
+                    ratios.add(kind, error, limits[y * width + x], squares(y, x), || {
+                        format!("{isas} {layout:?} {name} at {y},{x}")
+                    });
                 }
             }
         }

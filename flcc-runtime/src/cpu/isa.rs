@@ -1,9 +1,10 @@
 //! Instruction sets: their names, which of them this machine has, and the vector operations kernels are made of.
 //!
 //! For each instruction set and type there is one module of the same functions over its `Vector`: `zero`, `splat`,
-//! `load`, `store`, `mul_add`, `add`, `abs_diff`, and on x86 `settled`. Kernel bodies call these and hold no `unsafe`. A load names the array it reads
-//! and a place in it; the check that the place lies inside folds away when both are constants. Bytes have a module of their
-//! own, `avx512vnni_u8`: their products are sums of four. Those of AMX are of whole tiles, in `amx.rs`.
+//! `load`, `store`, `mul_add`, `add`, `abs_diff`, and on x86 `settled`. Kernel bodies call these and hold no `unsafe`.
+//! A load names the array it reads and a place in it; the check that the place lies inside folds away when both are
+//! constants. Bytes have a module of their own, `avx512vnni_u8`: their products are sums of four. Those of AMX are of
+//! whole tiles, in `amx.rs`.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::{asm, x86_64 as x86};
@@ -18,7 +19,8 @@ use super::simd::{Job, Simd};
 /// An instruction set that kernels exist for, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isa {
-    /// AVX-512F with AMX-INT8: products of tiles of bytes, where the operating system grants them. Kernels of bytes only.
+    /// AVX-512F with AMX-INT8: products of tiles of bytes, where the operating system grants them. Kernels of bytes
+    /// only.
     Amx,
     /// AVX-512F with AVX-512 VNNI: sums of four products of bytes at once. Kernels of bytes only.
     Avx512Vnni,
@@ -138,10 +140,11 @@ impl fmt::Display for IsaSet {
     }
 }
 
-/// Runs `work` compiled for AVX2, if `isas` and this processor have it, so that plain loops in it are vectorised for that.
+/// Runs `work` compiled for AVX2, if `isas` and this processor have it, so that plain loops in it are vectorised for
+/// that.
 ///
-/// The loops must be inlined into `work`: what is called out of line keeps the instructions of the build's target. There is
-/// no twin for AVX-512: these loops wait for memory, divisions and roots, which wider vectors do not hasten.
+/// The loops must be inlined into `work`: what is called out of line keeps the instructions of the build's target.
+/// There is no twin for AVX-512: these loops wait for memory, divisions and roots, which wider vectors do not hasten.
 #[inline]
 pub fn vectorized<R>(isas: &IsaSet, work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
@@ -159,7 +162,8 @@ pub fn vectorized<R>(isas: &IsaSet, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Asks for the lines of `BYTES` from a place on to be brought near, to be read or (`WRITE`) written soon; the place may be any.
+/// Asks for the lines of `BYTES` from a place on to be brought near, to be read or (`WRITE`) written soon; the place
+/// may be any.
 #[inline(always)]
 pub(crate) fn ask<T, const BYTES: usize, const WRITE: bool>(values: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -167,22 +171,30 @@ pub(crate) fn ask<T, const BYTES: usize, const WRITE: bool>(values: &[T], at: us
         let address = values.as_ptr().wrapping_add(at).cast::<i8>().wrapping_add(line);
         // SAFETY: a hint: nothing that a program can see is read or written, and no address faults.
         unsafe {
-            if WRITE { x86::_mm_prefetch::<{ x86::_MM_HINT_ET0 }>(address) } else { x86::_mm_prefetch::<{ x86::_MM_HINT_T0 }>(address) }
+            if WRITE {
+                x86::_mm_prefetch::<{ x86::_MM_HINT_ET0 }>(address)
+            } else {
+                x86::_mm_prefetch::<{ x86::_MM_HINT_T0 }>(address)
+            }
         };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (values, at);
 }
 
-/// Asks for the line of an address, which may be any, to be brought near: to be written soon (`WRITE`), or into the second-level cache,
-/// to be read later.
+/// Asks for the line of an address, which may be any, to be brought near: to be written soon (`WRITE`), or into the
+/// second-level cache, to be read later.
 #[inline(always)]
 pub(crate) fn ask_line<const WRITE: bool>(address: *const f32) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint, as above.
     unsafe {
         let address = address.cast::<i8>();
-        if WRITE { x86::_mm_prefetch::<{ x86::_MM_HINT_ET0 }>(address) } else { x86::_mm_prefetch::<{ x86::_MM_HINT_T1 }>(address) }
+        if WRITE {
+            x86::_mm_prefetch::<{ x86::_MM_HINT_ET0 }>(address)
+        } else {
+            x86::_mm_prefetch::<{ x86::_MM_HINT_T1 }>(address)
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
@@ -293,7 +305,8 @@ macro_rules! x86 {
                 $abs
             }
 
-            /// In each lane the larger of `largest`, which is not negative, and the magnitude of `value`; NaN is larger than all.
+            /// In each lane the larger of `largest`, which is not negative, and the magnitude of `value`; NaN is larger
+            /// than all.
             #[inline]
             #[target_feature(enable = $features)]
             pub fn larger($value: Vector, $b: Vector) -> Vector {
@@ -374,8 +387,8 @@ pub(crate) mod avx512vnni_u8 {
         _mm512_dpbusd_epi32(sum, taps, samples)
     }
 
-    /// Four phases, whose lane `l` is of column `4 l + phase`, as 64 neighbouring columns, of which the row has room for the first
-    /// or for all: rounded once, or (`bits`) as the bits of the integers.
+    /// Four phases, whose lane `l` is of column `4 l + phase`, as 64 neighbouring columns, of which the row has room
+    /// for the first or for all: rounded once, or (`bits`) as the bits of the integers.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vnni")]
     pub fn store(row: &mut [f32], [zero, one, two, three]: [Vector; 4], bits: bool) {
@@ -394,8 +407,8 @@ pub(crate) mod avx512vnni_u8 {
                 let from = 32 * half + 16 * quarter;
                 let room = row.len().saturating_sub(from).min(16);
                 let mask = ((1u32 << room) - 1) as __mmask16;
-                // SAFETY: lanes from `room` on are not stored, and the row has `room` values from `from` on, if any: else nothing
-                // is stored, whatever the address.
+                // SAFETY: lanes from `room` on are not stored, and the row has `room` values from `from` on, if any:
+                // else nothing is stored, whatever the address.
                 unsafe { _mm512_mask_storeu_ps(row.as_mut_ptr().wrapping_add(from), mask, values) };
             }
         }
@@ -420,8 +433,8 @@ pub(crate) mod avx512_sums {
         let windows = LANES / COLUMNS;
         assert!(part < windows && number < LANES / windows);
         let from = &raw const sums[LANES * windows * number + COLUMNS * part];
-        // SAFETY: by the assertions the windows from `windows * number` on are of the 16 that there are, each of 16 sums, and
-        // columns `COLUMNS * part` on are of those. Loads may be unaligned.
+        // SAFETY: by the assertions the windows from `windows * number` on are of the 16 that there are, each of 16
+        // sums, and columns `COLUMNS * part` on are of those. Loads may be unaligned.
         unsafe {
             match COLUMNS {
                 16 => _mm512_loadu_si512(from.cast()),
@@ -506,7 +519,8 @@ macro_rules! portable {
                 std::array::from_fn(|l| (a[l] - b[l]).abs())
             }
 
-            /// In each lane the larger of `largest`, which is not negative, and the magnitude of `value`; NaN is larger than all.
+            /// In each lane the larger of `largest`, which is not negative, and the magnitude of `value`; NaN is larger
+            /// than all.
             #[inline(always)]
             pub fn larger(value: Vector, largest: Vector) -> Vector {
                 std::array::from_fn(|l| <$float>::from_bits(value[l].abs().to_bits().max(largest[l].to_bits())))
@@ -531,8 +545,8 @@ macro_rules! operations {
         $(
             #[inline(always)]
             fn $name(self, $($argument: $kind),*) $(-> $result)? {
-                // SAFETY: `self` is made only where the processor was asked for the instruction set (`new`). What is read or
-                // written is an array as long as the vector, or a slice that the expression cut to that length.
+                // SAFETY: `self` is made only where the processor was asked for the instruction set (`new`). What is
+                // read or written is an array as long as the vector, or a slice that the expression cut to that length.
                 unsafe { $body }
             }
         )*
@@ -545,7 +559,11 @@ macro_rules! apart {
     ($vector:ty, $lanes:literal, $load:ident, $store:ident) => {
         #[inline(always)]
         fn load_apart<const R: usize>(self, values: &[f32], at: usize, step: usize) -> [$vector; R] {
-            assert!(within(values.len(), at, step, R, $lanes), "{R} rows from {at}, {step} apart, of {} values", values.len());
+            assert!(
+                within(values.len(), at, step, R, $lanes),
+                "{R} rows from {at}, {step} apart, of {} values",
+                values.len()
+            );
             let mut rows = [self.splat(0.0); R];
             for (q, row) in rows.iter_mut().enumerate() {
                 // SAFETY: all of them end within the slice, as was just checked; for the instructions, as below.
@@ -555,9 +573,20 @@ macro_rules! apart {
         }
 
         #[inline(always)]
-        fn store_apart<const R: usize>(self, values: &mut [f32], at: usize, step: usize, vectors: [$vector; R], count: usize) {
+        fn store_apart<const R: usize>(
+            self,
+            values: &mut [f32],
+            at: usize,
+            step: usize,
+            vectors: [$vector; R],
+            count: usize,
+        ) {
             let count = count.min(R);
-            assert!(within(values.len(), at, step, count, $lanes), "{count} rows from {at}, {step} apart, of {} values", values.len());
+            assert!(
+                within(values.len(), at, step, count, $lanes),
+                "{count} rows from {at}, {step} apart, of {} values",
+                values.len()
+            );
             for (q, vector) in vectors.iter().enumerate() {
                 if q < count {
                     // SAFETY: as above.
@@ -612,8 +641,9 @@ fn first(count: usize) -> u32 {
     (1u32 << count.min(16)) - 1
 }
 
-/// `vector`, whose lanes move up by `BY`; the last lanes of `below` come in. In one instruction, which leaves both where they are: the
-/// compiler would take one that overwrites an index, or two for zeros, and a copy is not free in these vectors.
+/// `vector`, whose lanes move up by `BY`; the last lanes of `below` come in. In one instruction, which leaves both
+/// where they are: the compiler would take one that overwrites an index, or two for zeros, and a copy is not free in
+/// these vectors.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -701,8 +731,8 @@ impl Simd for Avx512 {
         fn any_nan(a: x86::__m512, count: usize) -> bool = u32::from(x86::_mm512_cmp_ps_mask::<{ x86::_CMP_UNORD_Q }>(a, a)) & first(count) != 0;
         fn transpose(from: &[[f32; 16]], to: &mut [[f32; 16]]) = {
             let (from, to) = (head::<_, 16>(from), head_mut::<_, 16>(to));
-            // Blocks of 4 x 4: columns 4 c to 4 c + 3 of rows i, i + 4, i + 8 and i + 12 in one register. No closures here: they
-            // would not be compiled for the instruction set.
+            // Blocks of 4 x 4: columns 4 c to 4 c + 3 of rows i, i + 4, i + 8 and i + 12 in one register. No closures
+            // here: they would not be compiled for the instruction set.
             for c in 0..4 {
                 let mut rows = [x86::_mm512_setzero_ps(); 4];
                 for (i, row) in rows.iter_mut().enumerate() {

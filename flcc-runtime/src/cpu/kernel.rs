@@ -1,7 +1,7 @@
 //! What a CPU kernel is: a name, what it computes, and a function that only a checked processor may enter.
 //!
-//! A [`Kernel`] is a row of the table. A [`Bound`] is a kernel that this processor can run: its construction asked. It is
-//! the one place where a kernel is called.
+//! A [`Kernel`] is a row of the table. A [`Bound`] is a kernel that this processor can run: its construction asked. It
+//! is the one place where a kernel is called.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ use super::isa::{Isa, IsaSet};
 ///
 /// A kernel computes whole blocks, so it reads and writes past `out_shape`: heights are rounded up to
 /// [`Kernel::block_rows`], widths to [`Kernel::lanes`]. What lies there is read as input and overwritten in `out`;
-/// [`Kernel::in_len`] and [`Kernel::out_len`] say how long the slices are. Within a shape of a block at least ([`Tile::within`]) the last
-/// blocks end with it instead: some outputs are computed twice, the same bits.
+/// [`Kernel::in_len`] and [`Kernel::out_len`] say how long the slices are. Within a shape of a block at least
+/// ([`Tile::within`]) the last blocks end with it instead: some outputs are computed twice, the same bits.
 #[derive(Debug)]
 pub struct Tile<'a, T> {
     /// The input; `in[z, y, x]` is `input[z * in_plane + y * in_row + x]`.
@@ -45,7 +45,8 @@ pub struct Tile<'a, T> {
     pub accumulate: bool,
     /// Whether nothing past `out_shape` may be written, nor read past what it needs.
     pub within: bool,
-    /// To be zero; then the largest magnitude of all outputs that a kernel of correlation computed, where NaN is larger than infinity.
+    /// To be zero; then the largest magnitude of all outputs that a kernel of correlation computed, where NaN is larger
+    /// than infinity.
     pub largest: T,
 }
 
@@ -58,7 +59,8 @@ impl<T> Tile<'_, T> {
     pub fn check(&self, kernel: &Kernel) -> Result<(), Misfit> {
         let name = kernel.name;
         let misfit = |what, expected: usize, got: usize| Err(Misfit { kernel: name, what, expected, got });
-        let at_least = |what, expected: usize, got: usize| if got < expected { misfit(what, expected, got) } else { Ok(()) };
+        let at_least =
+            |what, expected: usize, got: usize| if got < expected { misfit(what, expected, got) } else { Ok(()) };
         let computed = if self.within { self.out_shape } else { kernel.rounded(self.out_shape) };
         let [_, out_height, out_width] = computed;
         let [depth, height, width] = self.kernel_shape;
@@ -88,7 +90,11 @@ impl<T> Tile<'_, T> {
         if self.within && !self.out_shape.contains(&0) {
             at_least("rows of outputs, if it is to stay within them, of at least", kernel.block_rows, out_height)?;
             at_least("columns of outputs, if it is to stay within them, of at least", kernel.lanes, out_width)?;
-            at_least("sums that start with zero, if it is to stay within its outputs:", 1, usize::from(!self.accumulate))?;
+            at_least(
+                "sums that start with zero, if it is to stay within its outputs:",
+                1,
+                usize::from(!self.accumulate),
+            )?;
         }
         at_least("an output slice of at least", extent(computed, self.out_row, self.out_plane), self.out.len())?;
         let input = reached(computed, self.kernel_shape, self.in_row, self.in_plane);
@@ -146,7 +152,8 @@ pub struct Kernel {
     pub name: &'static str,
     /// What it computes.
     pub op: KernelOp,
-    /// The type of its input, template and output, and of its accumulators; bytes are added up in `i32` and come out as `f32`.
+    /// The type of its input, template and output, and of its accumulators; bytes are added up in `i32` and come out as
+    /// `f32`.
     pub dtype: DType,
     /// The template widths it serves.
     pub width: Width,
@@ -279,7 +286,9 @@ impl BoundBytes {
     /// Binds `kernel`, if `isas` allow its instruction set, the processor has it, and it computes bytes.
     pub fn new(kernel: &'static Kernel, isas: &IsaSet) -> Option<BoundBytes> {
         match kernel.entry {
-            Entry::U8(function) if isas.has(kernel.isa) && kernel.isa.detected() => Some(BoundBytes { kernel, function }),
+            Entry::U8(function) if isas.has(kernel.isa) && kernel.isa.detected() => {
+                Some(BoundBytes { kernel, function })
+            }
             _ => None,
         }
     }
@@ -301,7 +310,8 @@ impl BoundBytes {
         if tile.out_shape.contains(&0) {
             return;
         }
-        // SAFETY: as for kernels of floats: safe but for the instruction set, for which `BoundBytes::new` asked the processor.
+        // SAFETY: as for kernels of floats: safe but for the instruction set, for which `BoundBytes::new` asked the
+        // processor.
         unsafe { (self.function)(tile) }
     }
 }

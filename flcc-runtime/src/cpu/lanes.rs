@@ -1,10 +1,12 @@
-//! Sums and maxima in many lanes, always in the same order, so that a compiler may use vectors for them: those of the function that they are
-//! called in, so they are always inlined. Several vectors of lanes, or each addition would wait for the one before.
+//! Sums and maxima in many lanes, always in the same order, so that a compiler may use vectors for them: those of the
+//! function that they are called in, so they are always inlined. Several vectors of lanes, or each addition would wait
+//! for the one before.
 
 /// Lanes: eight vectors of four, or four of eight.
 const LANES: usize = 32;
 
-/// Chunks that are added up before their lanes go to totals, so that many equal terms do not add up many equal roundings.
+/// Chunks that are added up before their lanes go to totals, so that many equal terms do not add up many equal
+/// roundings.
 const TOGETHER: usize = 64;
 
 /// The sum of a term of each value. A term goes through at most 70 roundings and one for each 2048 values.
@@ -26,7 +28,8 @@ pub fn sum<V: Copy>(values: &[V], term: impl Fn(V) -> f64) -> f64 {
     folded(totals, |a, b| a + b) + rest.iter().map(|&value| term(value)).sum::<f64>()
 }
 
-/// The sum of a term of each number below a count, by halves: a term goes through 64 roundings and one for each halving.
+/// The sum of a term of each number below a count, by halves: a term goes through 64 roundings and one for each
+/// halving.
 pub fn sum_of(count: usize, term: impl Fn(usize) -> f64) -> f64 {
     fn halves(begin: usize, end: usize, term: &impl Fn(usize) -> f64) -> f64 {
         if end - begin <= TOGETHER {

@@ -1,8 +1,9 @@
 //! Correlation of volumes by transforms of their planes: Fourier along height and width, direct along depth.
 //!
-//! A plane of a tile, in a pair of tiles as `planar.rs` has them, is transformed once and serves as many planes of results as
-//! the template is deep: each is the sum of products with the spectra of the template's planes, transformed back. A frequency
-//! takes four multiply-adds for each plane of the template, where a direct kernel takes one for each of its samples.
+//! A plane of a tile, in a pair of tiles as `planar.rs` has them, is transformed once and serves as many planes of
+//! results as the template is deep: each is the sum of products with the spectra of the template's planes, transformed
+//! back. A frequency takes four multiply-adds for each plane of the template, where a direct kernel takes one for each
+//! of its samples.
 //!
 //! The two tiles of a pair lie side by side, or, where the result is not wide enough for that, one behind the other.
 
@@ -16,8 +17,8 @@ use crate::pad::Pitch;
 /// The lengths of transforms.
 pub const LENGTHS: [usize; 3] = [64, 128, 256];
 
-/// The deepest templates. Planes are added up one after the other, and where they repeat each addition may round the same way, which
-/// the model of `doubt.rs` does not know; up to here its margin covers that.
+/// The deepest templates. Planes are added up one after the other, and where they repeat each addition may round the
+/// same way, which the model of `doubt.rs` does not know; up to here its margin covers that.
 pub const MOST_LAYERS: usize = 64;
 
 /// Planes of results that are summed up together, in registers.
@@ -48,7 +49,8 @@ impl Layout {
         self.outputs[0] + self.template[0] - 1
     }
 
-    /// The shape of the buffers: input, with what transforms read past its samples; output, with what they write past it.
+    /// The shape of the buffers: input, with what transforms read past its samples; output, with what they write past
+    /// it.
     pub fn pitches(&self) -> (Pitch, Pitch) {
         let [depth, height, width] = self.tile();
         let pitch = |columns: usize, rows: usize, planes: usize| {
@@ -114,9 +116,14 @@ impl Layered {
     /// # Panics
     /// A length that is none of [`LENGTHS`], or a template or outputs that do not fit in it.
     pub fn new(layout: Layout, isas: &IsaSet) -> Option<Layered> {
-        assert!(LENGTHS.contains(&layout.length), "transform: expected one of {LENGTHS:?} samples, got {}", layout.length);
+        assert!(
+            LENGTHS.contains(&layout.length),
+            "transform: expected one of {LENGTHS:?} samples, got {}",
+            layout.length
+        );
         let Layout { length, outputs: [_, height, width], template: [_, rows, columns], .. } = layout;
-        let plane = planar::Layout { length, line: false, outputs: [height, width], pairs: [1, 1], template: [rows, columns] };
+        let plane =
+            planar::Layout { length, line: false, outputs: [height, width], pairs: [1, 1], template: [rows, columns] };
         Some(Layered { layout, plane: Planar::new(plane, isas)? })
     }
 
@@ -158,7 +165,8 @@ impl Layered {
         Planes::bytes(self.layout.template[0] * self.plane.plane_len()) + Aligned::<f32>::bytes(self.plane.plane_len())
     }
 
-    /// The spectra of a template's planes, conjugate and divided by the samples of a transform: computed in f64, rounded once.
+    /// The spectra of a template's planes, conjugate and divided by the samples of a transform: computed in f64,
+    /// rounded once.
     pub fn prepare(&self, template: &[f64]) -> Spectra {
         let [depth, rows, columns] = self.layout.template;
         let (len, lanes) = (self.plane.plane_len(), self.plane.vectors().lanes());
@@ -175,12 +183,20 @@ impl Layered {
         spectra
     }
 
-    /// The cross term of the first `outputs` (depth, height and width) of a tile, and a figure for each plane of the pair.
+    /// The cross term of the first `outputs` (depth, height and width) of a tile, and a figure for each plane of the
+    /// pair.
     ///
     /// Rows of `out` are written up to the next vector past `outputs`.
     pub fn run(&self, ground: Ground<'_>, template: &Spectra, scratch: &mut LayeredScratch, outputs: [usize; 3]) {
-        let job =
-            Volume { layout: &self.layout, twiddles: self.plane.twiddles(), tile_len: self.tile_len(), ground, template, scratch, outputs };
+        let job = Volume {
+            layout: &self.layout,
+            twiddles: self.plane.twiddles(),
+            tile_len: self.tile_len(),
+            ground,
+            template,
+            scratch,
+            outputs,
+        };
         let vectors = self.plane.vectors();
         match self.layout.length {
             64 => vectors.run(Sized::<64>(job)),
@@ -233,7 +249,8 @@ impl<const N: usize> Job for Sized<'_, N> {
             for z in 0..planes + layers - 1 {
                 rows_forward::<S, N>(s, &mut re[at(z)..at(z) + N], &mut im[at(z)..at(z) + N], twiddles);
             }
-            let frequencies = Frequencies::<S> { re: &mut re[at(0)..], im: &mut im[at(0)..], tile: tile_len / S::LANES };
+            let frequencies =
+                Frequencies::<S> { re: &mut re[at(0)..], im: &mut im[at(0)..], tile: tile_len / S::LANES };
             let taps = Taps::<S>::new(template, group * stride(N), layers);
             products::<S, N>(s, frequencies, taps, of_results, of_samples);
             for z in 0..planes {
@@ -257,7 +274,8 @@ impl<const N: usize> Job for Sized<'_, N> {
             let mut buffers = Buffers { twiddles, strip, tile: tiles.part(z * tile_len, tile_len) };
             let peak = buffers.columns_back::<S, N>(s, &mut out[z * out_pitch.plane..], &wanted, None);
             let total = |row: &S::Row| f64::from(s.total(s.load(row)));
-            // What cancels between planes was rounded before it did: partial sums have at most an eighth of the terms' squares for each.
+            // What cancels between planes was rounded before it did: partial sums have at most an eighth of the terms'
+            // squares for each.
             let terms: f64 = of_samples[z..z + layers].iter().map(total).sum();
             let result = total(&of_results[z]) + (1.0 + layers as f64 / 8.0) * terms;
             let under = &energies[z..z + layers];
@@ -288,12 +306,17 @@ impl<'a, S: Simd> Taps<'a, S> {
     #[inline(always)]
     fn new(template: &'a Spectra, row: usize, layers: usize) -> Taps<'a, S> {
         let Spectra { planes, most } = template;
-        Taps { re: &S::rows(&planes.re)[row * layers..], im: &S::rows(&planes.im)[row * layers..], most: &S::rows(most)[row..], layers }
+        Taps {
+            re: &S::rows(&planes.re)[row * layers..],
+            im: &S::rows(&planes.im)[row * layers..],
+            most: &S::rows(most)[row..],
+            layers,
+        }
     }
 }
 
-/// For every frequency and every plane of results the sum of the products with the template's planes, in place of the first of the
-/// planes that it is of; adds to sums of squares, a vector a plane.
+/// For every frequency and every plane of results the sum of the products with the template's planes, in place of the
+/// first of the planes that it is of; adds to sums of squares, a vector a plane.
 #[inline(always)]
 fn products<S: Simd, const N: usize>(
     s: S,
@@ -416,7 +439,10 @@ mod tests {
                         for x in 0..outputs[2] {
                             let got = f64::from(out[z * pitch.plane + y * pitch.row + x]);
                             let want = expected[z * in_pitch.plane + y * in_pitch.row + x];
-                            assert!((got - want).abs() <= tolerance, "{isas} {layout:?} {outputs:?} at {z},{y},{x}: {got} for {want}");
+                            assert!(
+                                (got - want).abs() <= tolerance,
+                                "{isas} {layout:?} {outputs:?} at {z},{y},{x}: {got} for {want}"
+                            );
                         }
                     }
                     let below = |z: usize| &out[z * pitch.plane + outputs[1] * pitch.row..(z + 1) * pitch.plane];
@@ -431,7 +457,8 @@ mod tests {
         }
     }
 
-    /// As the test of `planar.rs` that is called the same: the largest error of a result over what the model of `doubt.rs` grants it.
+    /// As the test of `planar.rs` that is called the same: the largest error of a result over what the model of
+    /// `doubt.rs` grants it.
     #[test]
     fn errors_stay_within_their_estimate() {
         for isas in sets() {
@@ -448,15 +475,17 @@ mod tests {
         }
     }
 
-    /// Adds every panel of a tile of each image, as it is, with every second plane negated, so that planes cancel, and with one plane
-    /// again and again, under a template of noise and a smooth one, the latter of equal planes.
+    /// Adds every panel of a tile of each image, as it is, with every second plane negated, so that planes cancel, and
+    /// with one plane again and again, under a template of noise and a smooth one, the latter of equal planes.
     fn errors_of(layout: &Layout, isas: &IsaSet, seed: u64, ratios: &mut Ratios) {
         let layered = Layered::new(*layout, isas).unwrap();
         let (in_pitch, pitch) = layout.pitches();
         let (mut scratch, mut out) = (layered.scratch(), Aligned::new(0.0, pitch.elements()));
         let [depth, height, width] = layout.tile();
-        for ((kind, (name, image)), planes) in
-            hard::IMAGES.iter().enumerate().flat_map(|image| [(image, "as it is"), (image, "alternate"), (image, "repeated")])
+        for ((kind, (name, image)), planes) in hard::IMAGES
+            .iter()
+            .enumerate()
+            .flat_map(|image| [(image, "as it is"), (image, "alternate"), (image, "repeated")])
         {
             let (mut tile, amplitude) = (noise(seed + kind as u64 + 3), hard::amplitude(seed + kind as u64));
             let plane: Vec<f32> = (0..in_pitch.plane).map(|_| tile()).collect();
@@ -474,9 +503,11 @@ mod tests {
                 let taps = noise(seed + kind as u64 + 50);
                 let template = match smooth {
                     false => hard::template(count, false, taps),
-                    true => {
-                        hard::template(count / layers, true, taps).repeat(layers).iter().map(|tap| tap / (layers as f64).sqrt()).collect()
-                    }
+                    true => hard::template(count / layers, true, taps)
+                        .repeat(layers)
+                        .iter()
+                        .map(|tap| tap / (layers as f64).sqrt())
+                        .collect(),
                 };
                 let expected = expected(layout, &input, &template);
                 layered.run(ground(layout, &input, &mut out), &layered.prepare(&template), &mut scratch, layout.tile());

@@ -1,14 +1,15 @@
 //! Correlation of tiles and lines of f32 by Fourier transforms of our own, two real tiles at a time.
 //!
-//! Overlap-save, as in `fourier.rs`. Two tiles side by side are the real and the imaginary part of one complex tile: the
-//! template is real, so its correlation with `a + i b` is that with `a` plus `i` times that with `b`, and no symmetry of
-//! spectra has to be taken apart. Columns are transformed a vector of them at a time; blocks of `LANES x LANES` are transposed
-//! on the way, and then rows are transformed a vector of frequencies at a time. The last stage of a row, the product with
-//! the template's spectrum and the first stage back stay in registers. Nothing is reordered (`butterfly.rs`).
+//! Overlap-save, as in `fourier.rs`. Two tiles side by side are the real and the imaginary part of one complex tile:
+//! the template is real, so its correlation with `a + i b` is that with `a` plus `i` times that with `b`, and no
+//! symmetry of spectra has to be taken apart. Columns are transformed a vector of them at a time; blocks of
+//! `LANES x LANES` are transposed on the way, and then rows are transformed a vector of frequencies at a time. The last
+//! stage of a row, the product with the template's spectrum and the first stage back stay in registers. Nothing is
+//! reordered (`butterfly.rs`).
 //!
-//! A line of `L * L` samples is laid out as `L` rows of `L`. Its transform is that of the columns, a turn of each frequency of a column
-//! by its place in the row, and that of the rows; the same turn back stands between rows and columns on the way back. Source:
-//! Gentleman and Sande, as in `butterfly.rs`.
+//! A line of `L * L` samples is laid out as `L` rows of `L`. Its transform is that of the columns, a turn of each
+//! frequency of a column by its place in the row, and that of the rows; the same turn back stands between rows and
+//! columns on the way back. Source: Gentleman and Sande, as in `butterfly.rs`.
 //!
 //! A pair shares its rounding, so it belongs to one tile of the grid: a [`Planar`] tile is some rows of pairs. NaN and
 //! infinities never get here: `pad.rs` replaces them.
@@ -51,13 +52,17 @@ impl Layout {
         [self.pairs[0] * self.outputs[0], 2 * self.pairs[1] * self.outputs[1]]
     }
 
-    /// The shape of the buffers: input, with what transforms read past its samples; output, with what they write past it.
+    /// The shape of the buffers: input, with what transforms read past its samples; output, with what they write past
+    /// it.
     pub fn pitches(&self) -> (Pitch, Pitch) {
         let [height, width] = self.tile();
         let reach = if self.line { [1, self.length * self.length] } else { [self.length; 2] };
         let [rows, columns] = [height + reach[0] - self.outputs[0], width + reach[1] - self.outputs[1]];
         let (input, output) = (padded(columns), padded(width.next_multiple_of(16) + 16));
-        (Pitch { row: input, plane: input * rows, rows, planes: 1 }, Pitch { row: output, plane: output * height, rows: height, planes: 1 })
+        (
+            Pitch { row: input, plane: input * rows, rows, planes: 1 },
+            Pitch { row: output, plane: output * height, rows: height, planes: 1 },
+        )
     }
 
     /// Samples that the transforms of these outputs of a tile, which are no lines, reach: height and width.
@@ -165,12 +170,21 @@ impl Planar {
     /// # Panics
     /// A length that is none of [`LENGTHS`], or a template or outputs that do not fit in it.
     pub fn new(layout: Layout, isas: &IsaSet) -> Option<Planar> {
-        assert!(LENGTHS.contains(&layout.length), "transform: expected one of {LENGTHS:?} samples, got {}", layout.length);
-        for (axis, most) in (if layout.line { [1, layout.length * layout.length] } else { [layout.length; 2] }).into_iter().enumerate() {
+        assert!(
+            LENGTHS.contains(&layout.length),
+            "transform: expected one of {LENGTHS:?} samples, got {}",
+            layout.length
+        );
+        for (axis, most) in
+            (if layout.line { [1, layout.length * layout.length] } else { [layout.length; 2] }).into_iter().enumerate()
+        {
             let reach = layout.outputs[axis] + layout.template[axis] - 1;
             assert!(reach <= most, "outputs: expected at most {most} samples under them, got {reach}");
         }
-        assert!(!layout.line || layout.outputs[1].is_multiple_of(layout.length), "outputs: expected whole rows, got {layout:?}");
+        assert!(
+            !layout.line || layout.outputs[1].is_multiple_of(layout.length),
+            "outputs: expected whole rows, got {layout:?}"
+        );
         let vectors = Vectors::new(isas)?;
         let mut planar = Planar { layout, vectors, twiddles: butterfly::stages(layout.length), turns: None };
         if layout.line {
@@ -213,7 +227,8 @@ impl Planar {
         &self.twiddles
     }
 
-    /// Values of a plane: a group of `LANES` frequencies of height for each position along width, groups a little apart.
+    /// Values of a plane: a group of `LANES` frequencies of height for each position along width, groups a little
+    /// apart.
     pub(super) fn plane_len(&self) -> usize {
         let lanes = self.vectors.lanes();
         self.layout.length / lanes * stride(self.layout.length) * lanes
@@ -232,7 +247,9 @@ impl Planar {
     /// Bytes of that.
     pub fn scratch_bytes(&self) -> usize {
         let [rows, pairs] = self.layout.pairs;
-        Planes::bytes(self.layout.length * self.vectors.lanes()) + Planes::bytes(self.plane_len()) + rows * pairs * size_of::<Figure>()
+        Planes::bytes(self.layout.length * self.vectors.lanes())
+            + Planes::bytes(self.plane_len())
+            + rows * pairs * size_of::<Figure>()
     }
 
     /// Bytes of a template's spectrum.
@@ -240,7 +257,8 @@ impl Planar {
         Planes::bytes(self.plane_len())
     }
 
-    /// The spectrum of a template, conjugate and divided by the samples of the transform: computed in f64, rounded once.
+    /// The spectrum of a template, conjugate and divided by the samples of the transform: computed in f64, rounded
+    /// once.
     pub fn prepare(&self, template: &[f64]) -> Planes {
         let n = self.layout.length;
         let [height, width] = self.layout.template;
@@ -256,7 +274,8 @@ impl Planar {
         // Rows, of which the others are zeros; then columns, as rows of the transposed.
         let mut turned = vec![Complex64::default(); n * n];
         for y in 0..height {
-            let mut row: Vec<Complex64> = template[y * width..(y + 1) * width].iter().map(|&value| Complex64::new(value, 0.0)).collect();
+            let mut row: Vec<Complex64> =
+                template[y * width..(y + 1) * width].iter().map(|&value| Complex64::new(value, 0.0)).collect();
             row.resize(n, Complex64::default());
             transform.process(&mut row);
             row.iter().enumerate().for_each(|(x, value)| turned[x * n + y] = *value);
@@ -267,7 +286,8 @@ impl Planar {
 
     /// The largest magnitude of a prepared template's spectrum: what a wave of amplitude 1 comes to at most.
     pub fn wave(&self, template: &Planes) -> f64 {
-        let squares = template.re.iter().zip(template.im.iter()).map(|(re, im)| f64::from(*re).powi(2) + f64::from(*im).powi(2));
+        let squares =
+            template.re.iter().zip(template.im.iter()).map(|(re, im)| f64::from(*re).powi(2) + f64::from(*im).powi(2));
         squares.fold(0.0, f64::max).sqrt() * (self.layout.length * self.layout.length) as f64
     }
 
@@ -284,7 +304,14 @@ impl Planar {
                 let x = 2 * pair * width;
                 let results = self.results([row, pair], outputs, pitches[1]);
                 let samples = Samples { from: &input[row * height * in_row + x..], pitch: pitches[0], beside: width };
-                self.pair([row, pair], samples, template, scratch, (&mut out[row * height * out_row + x..], results), None);
+                self.pair(
+                    [row, pair],
+                    samples,
+                    template,
+                    scratch,
+                    (&mut out[row * height * out_row + x..], results),
+                    None,
+                );
             }
         }
     }
@@ -302,8 +329,8 @@ impl Planar {
         Results { pitch, beside: width, rows, columns, room: usize::MAX }
     }
 
-    /// The cross term of a pair, by its row and its place there, and its figure; with `next`, that of the pair after it, whose samples
-    /// do not lie in a buffer, and neither do the results.
+    /// The cross term of a pair, by its row and its place there, and its figure; with `next`, that of the pair after
+    /// it, whose samples do not lie in a buffer, and neither do the results.
     pub(super) fn pair(
         &self,
         [row, pair]: [usize; 2],
@@ -375,7 +402,8 @@ impl Coming {
 /// Values of a cache line.
 pub(super) const LINE: usize = 16;
 
-/// What is asked for while a pair is transformed, a few lines at each step: its results, to be written, then the next pair's samples.
+/// What is asked for while a pair is transformed, a few lines at each step: its results, to be written, then the next
+/// pair's samples.
 pub(super) struct Ahead {
     results: Coming,
     samples: Coming,
@@ -484,8 +512,8 @@ impl Pair<'_> {
 }
 
 impl Buffers<'_> {
-    /// Down the columns, then transposed into the tile, while lines of the results are asked for; returns the sum of squares of the
-    /// samples, and the largest of a column.
+    /// Down the columns, then transposed into the tile, while lines of the results are asked for; returns the sum of
+    /// squares of the samples, and the largest of a column.
     #[inline(always)]
     pub(super) fn columns_forward<S: Simd, const N: usize>(
         &mut self,
@@ -514,8 +542,8 @@ impl Buffers<'_> {
         (energy, f64::from(f32::from_bits(s.largest(largest))))
     }
 
-    /// Transposed out of the tile, and up the columns that are wanted, while samples of the next pair are asked for; returns the largest
-    /// magnitude of a result.
+    /// Transposed out of the tile, and up the columns that are wanted, while samples of the next pair are asked for;
+    /// returns the largest magnitude of a result.
     #[inline(always)]
     pub(super) fn columns_back<S: Simd, const N: usize>(
         &mut self,
@@ -551,14 +579,24 @@ impl Buffers<'_> {
 
 /// Along the rows of a group of frequencies, to theirs.
 #[inline(always)]
-pub(super) fn rows_forward<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+pub(super) fn rows_forward<S: Simd, const N: usize>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[Vec<[f32; 2]>],
+) {
     to_last::<S, N>(s, re, im, twiddles);
     last(s, re, im);
 }
 
 /// Back from them.
 #[inline(always)]
-pub(super) fn rows_back<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+pub(super) fn rows_back<S: Simd, const N: usize>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[Vec<[f32; 2]>],
+) {
     first_back(s, re, im);
     from_last::<S, N>(s, re, im, twiddles);
 }
@@ -586,7 +624,12 @@ pub(super) fn to_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut
 
 /// Their counterparts on the way back.
 #[inline(always)]
-pub(super) fn from_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+pub(super) fn from_last<S: Simd, const N: usize>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[Vec<[f32; 2]>],
+) {
     before_last::<S, N>(s, re, im, twiddles);
     match N {
         64 => inverse::<S, 8, 8>(s, re, im, &twiddles[0]),
@@ -607,7 +650,8 @@ pub(super) struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// The first stage down the columns, from the samples; returns the sum of squares of each column, or zeros if they are not to be `JUDGED`.
+    /// The first stage down the columns, from the samples; returns the sum of squares of each column, or zeros if they
+    /// are not to be `JUDGED`.
     #[inline(always)]
     pub(super) fn first<S: Simd, const N: usize, const JUDGED: bool>(
         &self,
@@ -641,7 +685,8 @@ impl Samples<'_> {
                 ahead.step();
             }
             let (at, step) = (k * self.pitch, m * self.pitch);
-            let (first, second) = (s.load_apart::<R>(self.from, at, step), s.load_apart::<R>(self.from, at + self.beside, step));
+            let (first, second) =
+                (s.load_apart::<R>(self.from, at, step), s.load_apart::<R>(self.from, at + self.beside, step));
             let mut x = [Complex::zero(s); R];
             for (q, x) in x.iter_mut().enumerate() {
                 *x = Complex { re: first[q], im: second[q] };
@@ -672,8 +717,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The last stage up a strip of columns, to the results; returns the largest magnitude in each column, or zeros if they are not to be
-    /// `JUDGED`.
+    /// The last stage up a strip of columns, to the results; returns the largest magnitude in each column, or zeros if
+    /// they are not to be `JUDGED`.
     #[inline(always)]
     pub(super) fn last_back<S: Simd, const N: usize, const JUDGED: bool>(
         &self,
@@ -747,7 +792,12 @@ fn store_lanes<S: Simd>(s: S, out: &mut [f32], at: usize, vector: S::Single, lan
 
 /// The stages of a forward transform between the first and the last.
 #[inline(always)]
-pub(super) fn after_first<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+pub(super) fn after_first<S: Simd, const N: usize>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[Vec<[f32; 2]>],
+) {
     match N {
         64 => {}
         128 => forward::<S, 4, 8>(s, re, im, &twiddles[1]),
@@ -761,7 +811,12 @@ pub(super) fn after_first<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: 
 
 /// Their counterparts on the way back.
 #[inline(always)]
-pub(super) fn before_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
+pub(super) fn before_last<S: Simd, const N: usize>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[Vec<[f32; 2]>],
+) {
     match N {
         64 => {}
         128 => inverse::<S, 4, 8>(s, re, im, &twiddles[1]),
@@ -773,7 +828,8 @@ pub(super) fn before_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: 
     }
 }
 
-/// The last stage forward, the product and the first stage back of a group of rows; returns the product's sum of squares.
+/// The last stage forward, the product and the first stage back of a group of rows; returns the product's sum of
+/// squares.
 #[inline(always)]
 pub(super) fn product<S: Simd>(
     s: S,
@@ -784,7 +840,8 @@ pub(super) fn product<S: Simd>(
 ) -> f64 {
     let mut squares = s.splat(0.0);
     let template = template_re.chunks_exact(LAST).zip(template_im.chunks_exact(LAST));
-    for ((re, im), (template_re, template_im)) in re.chunks_exact_mut(LAST).zip(im.chunks_exact_mut(LAST)).zip(template) {
+    for ((re, im), (template_re, template_im)) in re.chunks_exact_mut(LAST).zip(im.chunks_exact_mut(LAST)).zip(template)
+    {
         if let Some(ahead) = &mut ahead {
             ahead.step();
         }
@@ -809,7 +866,13 @@ pub(super) fn product<S: Simd>(
 
 /// Turns each number by one of magnitude 1, or `BACK`.
 #[inline(always)]
-fn turn<S: Simd, const BACK: bool>(s: S, re: &mut [S::Row], im: &mut [S::Row], turns_re: &[S::Row], turns_im: &[S::Row]) {
+fn turn<S: Simd, const BACK: bool>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    turns_re: &[S::Row],
+    turns_im: &[S::Row],
+) {
     for ((re, im), (turn_re, turn_im)) in re.iter_mut().zip(im).zip(turns_re.iter().zip(turns_im)) {
         let (turn_re, turn_im) = (s.load(turn_re), s.load(turn_im));
         let (x, y) = (s.load(re), s.load(im));
@@ -904,16 +967,20 @@ mod tests {
                 let planar = Planar::new(layout, &isas).unwrap();
                 let (mut tile, mut taps) = (noise(5), noise(9));
                 let input = gathered(&layout, |_, _| tile());
-                let template: Vec<f64> = (0..layout.template[0] * layout.template[1]).map(|_| f64::from(taps())).collect();
+                let template: Vec<f64> =
+                    (0..layout.template[0] * layout.template[1]).map(|_| f64::from(taps())).collect();
                 let expected = expected(&layout, &input, &template);
                 let (spectrum, mut scratch) = (planar.prepare(&template), planar.scratch());
                 let (in_pitch, pitch) = layout.pitches();
                 let [height, width] = layout.tile();
                 let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
                 // Whole tiles, and cut ones: without a second tile, by a few columns and rows.
-                for outputs in
-                    [[height, width], [height.saturating_sub(7).max(1), width - 5], [1, 1], [layout.outputs[0], layout.outputs[1]]]
-                {
+                for outputs in [
+                    [height, width],
+                    [height.saturating_sub(7).max(1), width - 5],
+                    [1, 1],
+                    [layout.outputs[0], layout.outputs[1]],
+                ] {
                     let mut out = Aligned::new(f32::NAN, pitch.elements());
                     planar.run(ground(&layout, &input, &mut out), &spectrum, &mut scratch, outputs);
                     let tolerance = 1e-6 * norm * (layout.length as f64).sqrt();
@@ -924,7 +991,11 @@ mod tests {
                         }
                     }
                     let below = &out[(outputs[0] * pitch.row).min(out.len())..];
-                    assert!(below.iter().all(|value| value.is_nan()), "{isas} {layout:?}: wrote below row {}", outputs[0]);
+                    assert!(
+                        below.iter().all(|value| value.is_nan()),
+                        "{isas} {layout:?}: wrote below row {}",
+                        outputs[0]
+                    );
                 }
             }
         }
@@ -948,12 +1019,15 @@ mod tests {
             assert!((figure.energy / energy - 1.0).abs() < 1e-4, "{isas}: {figure:?}, expected {energy}");
             // White noise: every result has the template's norm times the samples' standard deviation, in either tile.
             let mean_square = 2.0 * template.iter().map(|value| value * value).sum::<f64>() * 1e4 / 12.0;
-            assert!((figure.result / mean_square - 1.0).abs() < 0.2, "{isas}: {figure:?}, expected about {mean_square}");
+            assert!(
+                (figure.result / mean_square - 1.0).abs() < 0.2,
+                "{isas}: {figure:?}, expected about {mean_square}"
+            );
         }
     }
 
-    /// The largest error of a result over what the model of `doubt.rs` grants it at 8 standard deviations: below 1, and not so
-    /// far below that panels are recomputed for nothing.
+    /// The largest error of a result over what the model of `doubt.rs` grants it at 8 standard deviations: below 1, and
+    /// not so far below that panels are recomputed for nothing.
     #[test]
     fn errors_stay_within_their_estimate() {
         for isas in sets() {
@@ -986,7 +1060,8 @@ mod tests {
             });
             let squares = hard::window_squares(&input, in_pitch.row, layout.template);
             for smooth in [false, true] {
-                let template = hard::template(layout.template[0] * layout.template[1], smooth, noise(seed + kind as u64 + 50));
+                let template =
+                    hard::template(layout.template[0] * layout.template[1], smooth, noise(seed + kind as u64 + 50));
                 let expected = expected(layout, &input, &template);
                 let spectrum = planar.prepare(&template);
                 planar.run(ground(layout, &input, &mut out), &spectrum, &mut scratch, layout.tile());

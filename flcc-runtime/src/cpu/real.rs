@@ -104,8 +104,8 @@ impl Real for f64 {
     }
 }
 
-/// Two powers of two that a number is multiplied by, one after the other: as one where that is a normal number, so that nothing is lost on the
-/// way that the product keeps.
+/// Two powers of two that a number is multiplied by, one after the other: as one where that is a normal number, so that
+/// nothing is lost on the way that the product keeps.
 pub fn joined([a, b]: [f64; 2]) -> [f64; 2] {
     if (a * b).is_normal() { [a * b, 1.0] } else { [a, b] }
 }
@@ -130,7 +130,9 @@ mod tests {
 
     #[test]
     fn exponents() {
-        for (value, expected) in [(1.0, 0), (1.9, 0), (2.0, 1), (0.75, -1), (f64::MAX, 1023), (5e-324, -1074), (1e-310, -1030)] {
+        for (value, expected) in
+            [(1.0, 0), (1.9, 0), (2.0, 1), (0.75, -1), (f64::MAX, 1023), (5e-324, -1074), (1e-310, -1030)]
+        {
             assert_eq!(exponent(value), expected, "{value}");
         }
     }

@@ -1,4 +1,5 @@
-//! The CPU's solvers: which engine, which type, which tile. A recipe is cheap; building it makes transforms and buffers.
+//! The CPU's solvers: which engine, which type, which tile. A recipe is cheap; building it makes transforms and
+//! buffers.
 
 use flcc_core::blocks;
 use flcc_core::dtype::DType;
@@ -69,24 +70,48 @@ impl Recipe {
 
     fn typed<T: Real>(&self, spec: &Spec, short: bool) -> Result<Box<dyn Execute>, Refusal> {
         let lacking = || {
-            Refusal::new("cpu", format!("this processor has {} of {}, which the plan may use", self.isas.filter(Isa::detected), self.isas))
+            Refusal::new(
+                "cpu",
+                format!(
+                    "this processor has {} of {}, which the plan may use",
+                    self.isas.filter(Isa::detected),
+                    self.isas
+                ),
+            )
         };
         let template = spec.template().padded();
         let (engine, rounds) = match self.engine {
-            EngineRecipe::Direct(kernel) => (Engine::Direct(Direct::<T>::new(kernel, template, &self.isas).ok_or_else(lacking)?), false),
-            EngineRecipe::Bytes(kernel) => (Engine::Bytes(Bytes::new(kernel, template, &self.isas).ok_or_else(lacking)?), false),
+            EngineRecipe::Direct(kernel) => {
+                (Engine::Direct(Direct::<T>::new(kernel, template, &self.isas).ok_or_else(lacking)?), false)
+            }
+            EngineRecipe::Bytes(kernel) => {
+                (Engine::Bytes(Bytes::new(kernel, template, &self.isas).ok_or_else(lacking)?), false)
+            }
             EngineRecipe::Fourier { shape, rounds } => (Engine::Fourier(Fourier::new(shape, template)), rounds),
-            EngineRecipe::Planar(layout) => (Engine::Planar(Planar::new(layout, &self.isas).ok_or_else(lacking)?), false),
-            EngineRecipe::Layered(layout) => (Engine::Layered(Layered::new(layout, &self.isas).ok_or_else(lacking)?), false),
-            EngineRecipe::Halved(layout) => (Engine::Halved(Halved::new(layout, &self.isas).ok_or_else(lacking)?), false),
-            EngineRecipe::Hybrid(layout) => (Engine::Hybrid(Hybrid::new(layout, &self.isas).ok_or_else(lacking)?), false),
-            EngineRecipe::Separable => (Engine::Separable(Separable::new(template, &self.isas).ok_or_else(lacking)?), false),
+            EngineRecipe::Planar(layout) => {
+                (Engine::Planar(Planar::new(layout, &self.isas).ok_or_else(lacking)?), false)
+            }
+            EngineRecipe::Layered(layout) => {
+                (Engine::Layered(Layered::new(layout, &self.isas).ok_or_else(lacking)?), false)
+            }
+            EngineRecipe::Halved(layout) => {
+                (Engine::Halved(Halved::new(layout, &self.isas).ok_or_else(lacking)?), false)
+            }
+            EngineRecipe::Hybrid(layout) => {
+                (Engine::Hybrid(Hybrid::new(layout, &self.isas).ok_or_else(lacking)?), false)
+            }
+            EngineRecipe::Separable => {
+                (Engine::Separable(Separable::new(template, &self.isas).ok_or_else(lacking)?), false)
+            }
         };
         let scheme = Scheme::new(spec, self.exact, rounds);
         let settled = T::DTYPE == DType::F64 && matches!(self.engine, EngineRecipe::Direct(_));
         let (closer, careful) = if scheme.promise.is_some() && scheme.integers.is_none() && !settled {
             let careful = self.careful(spec, scheme, short).ok_or_else(lacking)?;
-            let near = T::DTYPE == DType::F32 && spec.template().len() * spec.channels() <= NEAR && serves_in_single(spec) && !short;
+            let near = T::DTYPE == DType::F32
+                && spec.template().len() * spec.channels() <= NEAR
+                && serves_in_single(spec)
+                && !short;
             (if near { self.closer(spec, scheme, careful.capacity) } else { None }, Some(careful))
         } else {
             (None, None)
@@ -105,7 +130,8 @@ impl Recipe {
         Ok(Box::new(CpuExecute::new(context, closer, careful, last)))
     }
 
-    /// A method in f64, by small tiles, for parts of other tiles: direct, or by transforms where a template is large and memory is not short.
+    /// A method in f64, by small tiles, for parts of other tiles: direct, or by transforms where a template is large
+    /// and memory is not short.
     fn careful(&self, spec: &Spec, scheme: Scheme, short: bool) -> Option<TileContext<f64>> {
         let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
         let scheme = Scheme { rounds: false, ..scheme };
@@ -113,18 +139,26 @@ impl Recipe {
             // About as many outputs an axis as the template has samples, but no more than tiles have.
             let axes = spec.image().axes();
             let shape: [usize; 3] = std::array::from_fn(|axis| {
-                let outputs = template[axis].max(if axes == 3 { 24 } else { 64 }).min(whole[axis]).min(self.tile[axis].max(1));
+                let outputs =
+                    template[axis].max(if axes == 3 { 24 } else { 64 }).min(whole[axis]).min(self.tile[axis].max(1));
                 if axis + axes < 3 { 1 } else { transform::fast_length(outputs + template[axis] - 1) }
             });
             let capacity = [0, 1, 2].map(|axis| (shape[axis] + 1 - template[axis]).min(whole[axis]));
             let engine = Engine::Fourier(Fourier::new(shape, template));
-            return Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, scheme, self.isas));
+            return Some(TileContext::new(
+                spec.clone(),
+                Tiling::new(spec, capacity),
+                capacity,
+                engine,
+                scheme,
+                self.isas,
+            ));
         }
         self.directly(spec, scheme, parts(spec))
     }
 
-    /// The direct method in f32, by the tiles of the careful one: each is centred for itself and taken in two parts, so that fewer panels are
-    /// in doubt.
+    /// The direct method in f32, by the tiles of the careful one: each is centred for itself and taken in two parts, so
+    /// that fewer panels are in doubt.
     fn closer(&self, spec: &Spec, scheme: Scheme, capacity: [usize; 3]) -> Option<TileContext<f32>> {
         Some(self.directly(spec, Scheme { rounds: false, ..scheme }, capacity)?.in_parts(true))
     }
@@ -149,8 +183,8 @@ fn parts(spec: &Spec) -> [usize; 3] {
     [0, 1, 2].map(|axis| tile[axis].min(whole[axis]))
 }
 
-/// What transforms of this length cost with what is to be done again, over what they cost: the larger a tile is, the more of its panels
-/// are faint beside others, and in doubt if scores are promised.
+/// What transforms of this length cost with what is to be done again, over what they cost: the larger a tile is, the
+/// more of its panels are faint beside others, and in doubt if scores are promised.
 fn in_doubt(spec: &Spec, length: usize) -> f64 {
     let promised = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised;
     if promised { 1.0 + 0.05 * (length as f64 / 128.0).log2().max(0.0) } else { 1.0 }
@@ -159,11 +193,12 @@ fn in_doubt(spec: &Spec, length: usize) -> f64 {
 /// Samples of a template from which on transforms in f64 are faster than multiply-adds in f64.
 const LARGE: usize = 600;
 
-/// Samples of a template up to which parts in doubt are tried by multiply-adds in f32 first: of larger ones transforms in f64 take less time.
+/// Samples of a template up to which parts in doubt are tried by multiply-adds in f32 first: of larger ones transforms
+/// in f64 take less time.
 const NEAR: usize = 1200;
 
-/// Whether direct sums in f32, on CPUs and GPUs, keep promised scores of templates of this size: in the worst case they take half of what a
-/// cross term may.
+/// Whether direct sums in f32, on CPUs and GPUs, keep promised scores of templates of this size: in the worst case they
+/// take half of what a cross term may.
 pub(crate) fn serves_in_single(spec: &Spec) -> bool {
     let counted = if spec.op().measure() == Measure::Nssd { 2.0 } else { 1.0 };
     counted * f64::from(f32::EPSILON) / 2.0 * blocks::granted(spec.template().len()) as f64 <= 0.4e-5
@@ -194,7 +229,10 @@ pub(crate) fn exact_in_f64(spec: &Spec) -> bool {
 pub(crate) fn refuse_inexact(solver: &str, spec: &Spec) -> Result<(), Refusal> {
     if spec.accuracy() == Accuracy::Exact && spec.is_integer() && !exact_in_f64(spec) {
         let n = spec.template().len();
-        return Err(Refusal::new(solver, format!("sums over {n} samples of {} can exceed 2^53, so they are not exact", spec.work_type())));
+        return Err(Refusal::new(
+            solver,
+            format!("sums over {n} samples of {} can exceed 2^53, so they are not exact", spec.work_type()),
+        ));
     }
     Ok(())
 }
@@ -247,13 +285,15 @@ mod cost {
     /// What one tile by half its frequencies takes of a pair: 0.72 was measured at 64, 0.69 at 128.
     pub const HALVED: f64 = 0.7;
 
-    /// Looking at one sample of a pair that is transformed where it lies, and what lines cost that were asked for too late.
+    /// Looking at one sample of a pair that is transformed where it lies, and what lines cost that were asked for too
+    /// late.
     pub const REACH: f64 = 0.1;
 
     /// What columns of a tile's width take of a pair that is transformed along rows, too.
     pub const COLUMNS: f64 = 0.58;
 
-    /// The share of a direct kernel's multiply-adds that taps along rows of frequencies reach, whose samples lie across lines.
+    /// The share of a direct kernel's multiply-adds that taps along rows of frequencies reach, whose samples lie across
+    /// lines.
     pub const TAPS: f64 = 0.55;
 
     /// What it costs such transforms that tiles lie in buffers, and that their results are judged.
@@ -290,7 +330,8 @@ fn margin(tile: [usize; 3], template: [usize; 3]) -> f64 {
     (0..3).map(|axis| (tile[axis] + template[axis] - 1) as f64 / tile[axis] as f64).product()
 }
 
-/// Tile shapes for the methods that work on plain tiles, best first: whole where the result is small, and with `strips` as wide as it.
+/// Tile shapes for the methods that work on plain tiles, best first: whole where the result is small, and with `strips`
+/// as wide as it.
 fn plain_tiles(spec: &Spec, strips: bool) -> Vec<[usize; 3]> {
     let template = spec.template().padded();
     let full = |axis: usize| spec.image().padded()[axis] + template[axis] - 1;
@@ -300,13 +341,15 @@ fn plain_tiles(spec: &Spec, strips: bool) -> Vec<[usize; 3]> {
         _ => &[[8, 32, 64], [16, 48, 128], [8, 12, 32], [2, 6, 16]],
     };
     let mut tiles: Vec<[usize; 3]> = Vec::new();
-    // As wide as the result, a correlation is written where it belongs (`strip.rs`); wider rows would fall out of the cache.
+    // As wide as the result, a correlation is written where it belongs (`strip.rs`); wider rows would fall out of the
+    // cache.
     if strips {
         match spec.image().axes() {
             1 => {}
             2 => tiles.extend([48, 24].map(|rows| [1, full(1).min(rows), full(2)])),
             _ => {
-                // Whole planes are one piece of the result, where their samples are the image's own and there are tiles to share.
+                // Whole planes are one piece of the result, where their samples are the image's own and there are tiles
+                // to share.
                 let plane = full(1).saturating_mul(full(2));
                 let apt = |planes: &usize| full(0) >= 4 * planes && planes.saturating_mul(plane) <= 1 << 21;
                 if spec.mode() == Mode::Valid && spec.image_type() == DType::F32 {
@@ -380,7 +423,8 @@ impl Solver for DirectSolver {
         let (template, isas) = (spec.template().padded(), machine.isas());
         let kernel = direct::choose(op, real, template, spec.mode_region().shape.padded(), &isas);
         let count = (spec.templates() * spec.channels()) as f64;
-        let sums = if spec.mask() != MaskKind::None { f64::from(u8::from(measure.row().needs.square)) * 2.0 } else { 0.0 };
+        let sums =
+            if spec.mask() != MaskKind::None { f64::from(u8::from(measure.row().needs.square)) * 2.0 } else { 0.0 };
         let rate = cost::multiply_adds(&isas, real);
         let floats = plain_tiles(spec, strips(spec, DType::F32)).into_iter().map(|tile| {
             let (gathered, outputs) = volumes(spec, tile);
@@ -410,8 +454,8 @@ fn byte_offers(spec: &Spec, isas: IsaSet) -> Vec<Offer> {
     let (largest, _) = integer_bounds(spec);
     let bytes = spec.image_type() == DType::U8 && spec.template_type() == DType::U8 && exact_in_f64(spec);
     let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && measure != Measure::Sad;
-    // A sum that is the result, or its factor (ncc), is rounded to f32 once, here or later; that of zncc is taken as an integer where
-    // scores are made in vectors. Any other has to be an integer that f32 holds.
+    // A sum that is the result, or its factor (ncc), is rounded to f32 once, here or later; that of zncc is taken as an
+    // integer where scores are made in vectors. Any other has to be an integer that f32 holds.
     let single = spec.out_type() == DType::F32;
     let shown = measure == Measure::Cc && single;
     let fused = matches!(measure, Measure::Zncc | Measure::Ncc) && single && spec.accuracy() != Accuracy::Exact;
@@ -467,7 +511,8 @@ fn direct_type(spec: &Spec, exact: bool) -> DType {
         let largest = if spec.op().measure() == Measure::Sad { differences } else { cross };
         return if largest < 2f64.powi(24) && spec.mask() == MaskKind::None { DType::F32 } else { DType::F64 };
     }
-    let wants_double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None;
+    let wants_double =
+        spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None;
     // A sum of more terms in f32 would leave too much in doubt.
     let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && !serves_in_single(spec);
     // Integers whose sums f64 does not hold are rounded, but not to f32.
@@ -500,8 +545,10 @@ impl Solver for FourierSolver {
             return Err(Refusal::new(self.name(), "sad is no sum of products, so it has no product of spectra"));
         }
         let exact_asked = spec.accuracy() == Accuracy::Exact;
-        // Sums of integers that a user sees as such are rounded back to them; normalised measures need it only when asked.
-        let wants_rounding = exact_in_f64(spec) && (exact_asked || (!measure.row().normalised && spec.accuracy() != Accuracy::Fast));
+        // Sums of integers that a user sees as such are rounded back to them; normalised measures need it only when
+        // asked.
+        let wants_rounding =
+            exact_in_f64(spec) && (exact_asked || (!measure.row().normalised && spec.accuracy() != Accuracy::Fast));
         let mut offers = Vec::new();
         let mut bound = f64::INFINITY;
         for shape in shapes(spec) {
@@ -519,7 +566,9 @@ impl Solver for FourierSolver {
         if offers.is_empty() {
             return Err(Refusal::new(
                 self.name(),
-                format!("its error bound {bound:.2} is not below 0.25, so its sums cannot be rounded to the exact integers"),
+                format!(
+                    "its error bound {bound:.2} is not below 0.25, so its sums cannot be rounded to the exact integers"
+                ),
             ));
         }
         offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
@@ -547,15 +596,26 @@ impl FourierSolver {
         }
         let [_, rows, columns] = spec.mode_region().shape.padded();
         let whole = |length: usize| length + 1 >= (height + rows).max(width + columns);
-        let layouts = planar::LENGTHS.into_iter().filter(|&length| whole(length) || length >= height.max(width) + length / 8);
+        let layouts =
+            planar::LENGTHS.into_iter().filter(|&length| whole(length) || length >= height.max(width) + length / 8);
         let offers = |length| match whole(length) {
-            true => vec![self.whole_offer(spec, halved::Layout { length, outputs: [rows, columns], template: [height, width] }, isas, isa)],
+            true => vec![self.whole_offer(
+                spec,
+                halved::Layout { length, outputs: [rows, columns], template: [height, width] },
+                isas,
+                isa,
+            )],
             false => {
                 let layout = pair_layout(spec, length);
                 let across = columns.div_ceil(2 * layout.outputs[1]);
                 let band = planar::Layout { pairs: [1, across], ..layout };
                 let bands = strips(spec, DType::F32) && band != layout;
-                bands.then_some(band).into_iter().chain([layout]).map(|layout| self.pair_offer(spec, layout, isas, isa)).collect()
+                bands
+                    .then_some(band)
+                    .into_iter()
+                    .chain([layout])
+                    .map(|layout| self.pair_offer(spec, layout, isas, isa))
+                    .collect()
             }
         };
         let hybrids = hybrid_layouts(spec).into_iter().map(|layout| self.hybrid_offer(spec, layout, isas, isa));
@@ -577,7 +637,8 @@ impl FourierSolver {
         let bands = tiling.count() as f64 * layout.outputs[0].div_ceil(layout.band()) as f64;
         let columns = hybrid::Layout::half(tiling.largest()[2].max(hybrid::CHUNK)) as f64;
         let transforms = cost::COLUMNS * cost::pair(layout.length, &isas) * columns / layout.length as f64;
-        let products = 4.0 * (layout.length * template[2]) as f64 * columns / (cost::TAPS * cost::multiply_adds(&isas, DType::F32));
+        let products = 4.0 * (layout.length * template[2]) as f64 * columns
+            / (cost::TAPS * cost::multiply_adds(&isas, DType::F32));
         let each = (transforms + products) * if inside { 1.0 } else { cost::BUFFERED };
         let key = KernelKey {
             op: "fourier".into(),
@@ -588,7 +649,13 @@ impl FourierSolver {
         };
         let recipe = Recipe { real: DType::F32, tile, isas, exact: false, engine: EngineRecipe::Hybrid(layout) };
         let estimate_ns = bands * templates * each + around;
-        Offer { kernel: key, method: Method::Fourier, estimate_ns, eligible: Eligible::ByCost, recipe: solver::Recipe::Cpu(recipe) }
+        Offer {
+            kernel: key,
+            method: Method::Fourier,
+            estimate_ns,
+            eligible: Eligible::ByCost,
+            recipe: solver::Recipe::Cpu(recipe),
+        }
     }
 
     /// An offer of a transform that the whole result fits in.
@@ -607,7 +674,13 @@ impl FourierSolver {
             tile: tile_name(spec, tile),
         };
         let recipe = Recipe { real: DType::F32, tile, isas, exact: false, engine: EngineRecipe::Halved(layout) };
-        Offer { kernel: key, method: Method::Fourier, estimate_ns, eligible: Eligible::ByCost, recipe: solver::Recipe::Cpu(recipe) }
+        Offer {
+            kernel: key,
+            method: Method::Fourier,
+            estimate_ns,
+            eligible: Eligible::ByCost,
+            recipe: solver::Recipe::Cpu(recipe),
+        }
     }
 
     fn pair_offer(&self, spec: &Spec, layout: planar::Layout, isas: IsaSet, isa: Isa) -> Offer {
@@ -621,9 +694,12 @@ impl FourierSolver {
         } else {
             gathered * cost::GATHER + results * templates * cost::finish(spec.op().measure(), false)
         };
-        let each = cost::pair(layout.length, &isas) * in_doubt(spec, layout.length) * if layout.line { cost::TURNS } else { 1.0 };
+        let each = cost::pair(layout.length, &isas)
+            * in_doubt(spec, layout.length)
+            * if layout.line { cost::TURNS } else { 1.0 };
         let estimate_ns = pairs * templates * each + around;
-        let size = if layout.line { (layout.length * layout.length).to_string() } else { join(&[layout.length; 2], "x") };
+        let size =
+            if layout.line { (layout.length * layout.length).to_string() } else { join(&[layout.length; 2], "x") };
         let key = KernelKey {
             op: "fourier".into(),
             dtype: DType::F32.name().into(),
@@ -633,14 +709,21 @@ impl FourierSolver {
         };
         let engine = EngineRecipe::Planar(layout);
         let recipe = Recipe { real: DType::F32, tile, isas, exact: false, engine };
-        Offer { kernel: key, method: Method::Fourier, estimate_ns, eligible: Eligible::ByCost, recipe: solver::Recipe::Cpu(recipe) }
+        Offer {
+            kernel: key,
+            method: Method::Fourier,
+            estimate_ns,
+            eligible: Eligible::ByCost,
+            recipe: solver::Recipe::Cpu(recipe),
+        }
     }
 
     fn volume_offer(&self, spec: &Spec, layout: layered::Layout, isas: IsaSet, isa: Isa) -> Offer {
         let tile = covering(spec, layout.tile());
         let tiles = Tiling::new(spec, tile).count() as f64;
         let (gathered, results) = volumes(spec, tile);
-        let (templates, planes, layers) = (spec.templates() as f64, layout.outputs[0] as f64, layout.template[0] as f64);
+        let (templates, planes, layers) =
+            (spec.templates() as f64, layout.outputs[0] as f64, layout.template[0] as f64);
         // Samples of all planes as complex numbers: past the second-level cache every pass goes further.
         let samples = (layout.length * layout.length) as f64;
         let far = if 8.0 * samples * (planes + layers) > 1_500_000.0 { 1.5 } else { 1.0 };
@@ -657,11 +740,20 @@ impl FourierSolver {
             tile: tile_name(spec, tile),
         };
         let recipe = Recipe { real: DType::F32, tile, isas, exact: false, engine: EngineRecipe::Layered(layout) };
-        Offer { kernel: key, method: Method::Fourier, estimate_ns, eligible: Eligible::ByCost, recipe: solver::Recipe::Cpu(recipe) }
+        Offer {
+            kernel: key,
+            method: Method::Fourier,
+            estimate_ns,
+            eligible: Eligible::ByCost,
+            recipe: solver::Recipe::Cpu(recipe),
+        }
     }
 
     fn offer(&self, spec: &Spec, shape: [usize; 3], rounds: bool, wants_rounding: bool, isas: IsaSet) -> Offer {
-        let double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None || wants_rounding;
+        let double = spec.out_type() == DType::F64
+            || spec.accuracy() == Accuracy::Exact
+            || spec.mask() != MaskKind::None
+            || wants_rounding;
         let real = if double { DType::F64 } else { DType::F32 };
         let template = spec.template().padded();
         let tile = covering(spec, [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
@@ -675,15 +767,26 @@ impl FourierSolver {
         let estimate_ns = samples * (transforms * each + channels * templates * 0.5 + channels * cost::GATHER)
             + outputs * templates * channels * cost::finish(measure, rounds);
         let size = join(&spec.image().unpad(&shape), "x");
-        let key =
-            KernelKey { op: "fourier".into(), dtype: real.name().into(), size, target: "rustfft".into(), tile: tile_name(spec, tile) };
+        let key = KernelKey {
+            op: "fourier".into(),
+            dtype: real.name().into(),
+            size,
+            target: "rustfft".into(),
+            tile: tile_name(spec, tile),
+        };
         Offer {
             kernel: key,
             method: Method::Fourier,
             estimate_ns,
             // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
             eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced },
-            recipe: solver::Recipe::Cpu(Recipe { real, tile, isas, exact: rounds, engine: EngineRecipe::Fourier { shape, rounds } }),
+            recipe: solver::Recipe::Cpu(Recipe {
+                real,
+                tile,
+                isas,
+                exact: rounds,
+                engine: EngineRecipe::Fourier { shape, rounds },
+            }),
         }
     }
 }
@@ -719,8 +822,8 @@ fn volume_layouts(spec: &Spec) -> Vec<layered::Layout> {
     layouts
 }
 
-/// How transforms of `length` samples share a tile: as many as keep its samples and results in the second-level cache, but no
-/// more than the problem has outputs for.
+/// How transforms of `length` samples share a tile: as many as keep its samples and results in the second-level cache,
+/// but no more than the problem has outputs for.
 fn pair_layout(spec: &Spec, length: usize) -> planar::Layout {
     let [_, height, width] = spec.template().padded();
     let [_, rows, columns] = spec.mode_region().shape.padded();
@@ -739,8 +842,8 @@ fn pair_layout(spec: &Spec, length: usize) -> planar::Layout {
     planar::Layout { length, line: false, outputs, pairs, template: [height, width] }
 }
 
-/// How transforms of columns may share out an image: bands as wide as the result where tiles are read and written where they lie, and
-/// tiles whose samples and results stay in the second-level cache.
+/// How transforms of columns may share out an image: bands as wide as the result where tiles are read and written where
+/// they lie, and tiles whose samples and results stay in the second-level cache.
 fn hybrid_layouts(spec: &Spec) -> Vec<hybrid::Layout> {
     let [_, height, width] = spec.template().padded();
     let [_, rows, columns] = spec.mode_region().shape.padded();
@@ -757,11 +860,13 @@ fn hybrid_layouts(spec: &Spec) -> Vec<hybrid::Layout> {
         };
         let bands = rows.div_ceil(band);
         // Some tiles for each thread.
-        let strip = (strips(spec, DType::F32) && spec.mode() == Mode::Valid).then(|| layout(bands.div_ceil(16).min(4), columns));
+        let strip = (strips(spec, DType::F32) && spec.mode() == Mode::Valid)
+            .then(|| layout(bands.div_ceil(16).min(4), columns));
         // The last tile of a row is as wide as it takes, too.
         let whole = |across: usize| (columns - 1) % across + 1 >= hybrid::CHUNK;
-        let across =
-            (0..16).map(|more| columns.div_ceil(columns.div_ceil(512)).next_multiple_of(16) + 16 * more).find(|&across| whole(across));
+        let across = (0..16)
+            .map(|more| columns.div_ceil(columns.div_ceil(512)).next_multiple_of(16) + 16 * more)
+            .find(|&across| whole(across));
         let tile = across.map(|across| layout(bands.min(if length == 64 { 2 } else { 1 }), across));
         for layout in strip.into_iter().chain(tile) {
             if !layouts.contains(&layout) {
@@ -809,7 +914,8 @@ fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
     if found.is_empty() {
         found.push(single);
     }
-    // Larger transforms are slower a sample and take memory that nobody expects; the smallest is there for any template.
+    // Larger transforms are slower a sample and take memory that nobody expects; the smallest is there for any
+    // template.
     let samples = |shape: &[usize; 3]| shape.iter().map(|&side| side as f64).product::<f64>();
     let most = found.iter().map(samples).fold(f64::INFINITY, f64::min).max((1u32 << 22).into());
     found.retain(|shape| samples(shape) <= most);
@@ -820,7 +926,8 @@ fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
 pub(crate) fn rounding_bound(spec: &Spec, shape: [usize; 3]) -> f64 {
     let len = shape.iter().product::<usize>() as f64;
     let image = spec.boundary().value().unwrap_or(0.0).max(max(spec.image_type()));
-    let window = if spec.op().measure().row().needs.square && spec.mask() != MaskKind::None { image * image } else { 0.0 };
+    let window =
+        if spec.op().measure().row().needs.square && spec.mask() != MaskKind::None { image * image } else { 0.0 };
     let taps = (spec.template().len() as f64).sqrt();
     let norms = (image * max(spec.template_type())).max(window) * len.sqrt() * taps;
     10.0 * len.log2().max(1.0) * (f64::EPSILON / 2.0) * norms
@@ -853,16 +960,22 @@ impl Solver for SeparableSolver {
             return refuse("a 1D template has one axis: there is nothing to separate");
         }
         if spec.mask() != MaskKind::None && measure.row().needs.square {
-            return refuse("window sums under a mask by its factors would carry the rounding of the largest sample nearby");
+            return refuse(
+                "window sums under a mask by its factors would carry the rounding of the largest sample nearby",
+            );
         }
         if spec.accuracy() == Accuracy::Exact && spec.is_integer() {
             return refuse("the factors of an integer template are no integers, so sums are not exact");
         }
         let exact_integers = exact_in_f64(spec) && !measure.row().normalised && spec.accuracy() != Accuracy::Fast;
-        let double = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None || exact_integers;
+        let double = spec.out_type() == DType::F64
+            || spec.accuracy() == Accuracy::Exact
+            || spec.mask() != MaskKind::None
+            || exact_integers;
         let real = if double { DType::F64 } else { DType::F32 };
         let isas = machine.isas();
-        let kernels = if double { separable::choose::<f64>(template, &isas) } else { separable::choose::<f32>(template, &isas) };
+        let kernels =
+            if double { separable::choose::<f64>(template, &isas) } else { separable::choose::<f32>(template, &isas) };
         let rank = spec.rank().unwrap_or(1) as f64;
         let count = (spec.templates() * spec.channels()) as f64;
         let rate = cost::multiply_adds(&isas, real) * 0.7;
@@ -871,7 +984,8 @@ impl Solver for SeparableSolver {
             .into_iter()
             .map(|tile| {
                 let (gathered, outputs) = volumes(spec, tile);
-                let stretch = (tile[1] + template[1] - 1) as f64 / tile[1] as f64 * (tile[0] + template[0] - 1) as f64 / tile[0] as f64;
+                let stretch = (tile[1] + template[1] - 1) as f64 / tile[1] as f64 * (tile[0] + template[0] - 1) as f64
+                    / tile[0] as f64;
                 let lines = template[2] as f64 * stretch + template[1] as f64 + template[0] as f64;
                 let estimate_ns = outputs * rank * lines * count / rate
                     + gathered * spec.channels() as f64 * cost::GATHER
@@ -893,7 +1007,13 @@ impl Solver for SeparableSolver {
                         Some(_) => Eligible::ByCost,
                         None => Eligible::ByRank,
                     },
-                    recipe: solver::Recipe::Cpu(Recipe { real, tile, isas, exact: false, engine: EngineRecipe::Separable }),
+                    recipe: solver::Recipe::Cpu(Recipe {
+                        real,
+                        tile,
+                        isas,
+                        exact: false,
+                        engine: EngineRecipe::Separable,
+                    }),
                 }
             })
             .collect())

@@ -26,11 +26,14 @@ pub struct Panels<'a> {
 }
 
 impl Panels<'_> {
-    /// The score of the panel that begins at an image position, for a normalised measure; `panel` is room for its samples.
+    /// The score of the panel that begins at an image position, for a normalised measure; `panel` is room for its
+    /// samples.
     pub fn score(&self, measure: Measure, begin: [isize; 3], template: &Checked, panel: &mut [f64]) -> f64 {
         self.collect(begin, panel);
         let ordinary = self.boundary.value().is_none_or(|value| value == 0.0 || (1e-100..1e100).contains(&value.abs()));
-        let single = panel.len() == self.template.iter().product::<usize>() && !matches!(self.image, AnyView::F64(_)) && ordinary;
+        let single = panel.len() == self.template.iter().product::<usize>()
+            && !matches!(self.image, AnyView::F64(_))
+            && ordinary;
         if let (Measure::Zncc, true, None, [values]) = (measure, single, &self.weights.values, &template.values[..]) {
             return isa::vectorized(&self.isas, || centred_cosine(panel, values));
         }
@@ -39,7 +42,11 @@ impl Panels<'_> {
         // What no weight looks at has no value.
         if let Some(weights) = mask {
             for channel in panel.chunks_mut(samples) {
-                channel.iter_mut().zip(weights).filter(|(_, weight)| **weight == 0.0).for_each(|(value, _)| *value = 0.0);
+                channel
+                    .iter_mut()
+                    .zip(weights)
+                    .filter(|(_, weight)| **weight == 0.0)
+                    .for_each(|(value, _)| *value = 0.0);
             }
         }
         match measure {
@@ -47,7 +54,10 @@ impl Panels<'_> {
                 if panel.chunks(samples).all(|channel| bind::constant(channel, mask)) {
                     return 0.0;
                 }
-                panel.chunks_mut(samples).filter(|channel| bind::constant(channel, mask)).for_each(|channel| channel.fill(0.0));
+                panel
+                    .chunks_mut(samples)
+                    .filter(|channel| bind::constant(channel, mask))
+                    .for_each(|channel| channel.fill(0.0));
                 // Differences in one scale before their mean: those of a faint channel may be all that there is.
                 rescale(panel, mask);
                 panel.chunks_mut(samples).for_each(|channel| bind::less_first(channel, mask));
@@ -61,7 +71,11 @@ impl Panels<'_> {
                         match mask {
                             None => channel.iter_mut().for_each(|value| *value -= mean),
                             Some(weights) => {
-                                channel.iter_mut().zip(weights).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= mean);
+                                channel
+                                    .iter_mut()
+                                    .zip(weights)
+                                    .filter(|(_, weight)| **weight > 0.0)
+                                    .for_each(|(value, _)| *value -= mean);
                             }
                         }
                     }
@@ -77,12 +91,15 @@ impl Panels<'_> {
             }
             Measure::Nssd => {
                 // |P - t|^2 / (|P| |t|): the difference in one scale, each norm in its own.
-                let of_panel = panel.chunks(samples).fold(0.0f64, |most, channel| most.max(bind::largest(channel, mask)));
-                let of_template = template.raw.iter().fold(0.0f64, |most, channel| most.max(bind::largest(channel, mask)));
+                let of_panel =
+                    panel.chunks(samples).fold(0.0f64, |most, channel| most.max(bind::largest(channel, mask)));
+                let of_template =
+                    template.raw.iter().fold(0.0f64, |most, channel| most.max(bind::largest(channel, mask)));
                 if of_panel == 0.0 {
                     return 1.0;
                 }
-                let [common, panel_scale, template_scale] = [of_panel.max(of_template), of_panel, of_template].map(near_one);
+                let [common, panel_scale, template_scale] =
+                    [of_panel.max(of_template), of_panel, of_template].map(near_one);
                 let (mut ssd, mut squares) = (0.0, [0.0; 2]);
                 for (p, t) in panel.chunks(samples).zip(&template.raw) {
                     // Weight by weight: a square alone may overflow where its weight is small.
@@ -124,13 +141,15 @@ impl Panels<'_> {
         }
     }
 
-    /// The same, row by row, of a panel that lies in an image of one channel of f32, side by side along rows; else nothing.
+    /// The same, row by row, of a panel that lies in an image of one channel of f32, side by side along rows; else
+    /// nothing.
     fn collect_inside(&self, begin: [isize; 3], panel: &mut [f64]) -> Option<()> {
         let AnyView::F32(view) = self.image else { return None };
         let (lengths, [_, height, width]) = (self.image.shape().padded(), self.template);
         let mut first = [0; 3];
         for axis in 0..3 {
-            first[axis] = usize::try_from(begin[axis]).ok().filter(|first| first + self.template[axis] <= lengths[axis])?;
+            first[axis] =
+                usize::try_from(begin[axis]).ok().filter(|first| first + self.template[axis] <= lengths[axis])?;
         }
         if self.image.channels() != 1 || view.layout().row_step() != 1 {
             return None;
@@ -143,8 +162,8 @@ impl Panels<'_> {
     }
 }
 
-/// The score of samples of at most single precision against a template of mean 0 and norm 1: in f64 their squares neither overflow nor
-/// vanish, and two of them differ by what they differ by.
+/// The score of samples of at most single precision against a template of mean 0 and norm 1: in f64 their squares
+/// neither overflow nor vanish, and two of them differ by what they differ by.
 #[inline(always)]
 fn centred_cosine(panel: &[f64], template: &[f64]) -> f64 {
     let first = panel.first().copied().unwrap_or(0.0);
@@ -194,7 +213,8 @@ fn centred_cosine(panel: &[f64], template: &[f64]) -> f64 {
 /// Sums that are added up side by side: one after the other, each would wait for the one before.
 const LANES: usize = 8;
 
-/// Values that are added up in lanes before these go to a total: equal terms would else add up equal roundings, as many as there are values.
+/// Values that are added up in lanes before these go to a total: equal terms would else add up equal roundings, as many
+/// as there are values.
 const TOGETHER: usize = 64 * LANES;
 
 /// The sum of what `of` makes of each value and its number.
@@ -210,13 +230,14 @@ fn sum(values: &[f64], of: impl Fn(usize, f64) -> f64) -> f64 {
             }
         }
         let begin = first + whole.len() * LANES;
-        total += sums.iter().sum::<f64>() + rest.iter().enumerate().map(|(k, value)| of(begin + k, *value)).sum::<f64>();
+        total +=
+            sums.iter().sum::<f64>() + rest.iter().enumerate().map(|(k, value)| of(begin + k, *value)).sum::<f64>();
     }
     total
 }
 
-/// Brings the largest magnitude near 1 by a power of two, and under weights the largest times the root of its weight after that; `false` for
-/// nothing but zeros.
+/// Brings the largest magnitude near 1 by a power of two, and under weights the largest times the root of its weight
+/// after that; `false` for nothing but zeros.
 fn rescale(panel: &mut [f64], mask: Option<&[f64]>) -> bool {
     if mask.is_some() && !rescale(panel, None) {
         return false;

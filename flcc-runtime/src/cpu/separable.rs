@@ -120,7 +120,13 @@ impl<T: Real> Separable<T> {
         let flat = kd == 1;
         let (mut summed, mut written) = (false, false);
         for Line { vectors: [depth, height, width], continues } in &lines.terms {
-            let between = Slab { input, in_pitch: pitch, out: &mut *first, out_pitch: pitch, outputs: [d + kd - 1, h + kh - 1, w] };
+            let between = Slab {
+                input,
+                in_pitch: pitch,
+                out: &mut *first,
+                out_pitch: pitch,
+                outputs: [d + kd - 1, h + kh - 1, w],
+            };
             along_width.run(&mut between.tile(self.sum(2, width), &[], shapes[2], false));
             if flat {
                 let last = Slab { input: &*first, in_pitch: pitch, out: &mut *out, out_pitch, outputs: [d, h, w] };
@@ -128,7 +134,13 @@ impl<T: Real> Separable<T> {
                 written = true;
                 continue;
             }
-            let between = Slab { input: &*first, in_pitch: pitch, out: &mut *second, out_pitch: pitch, outputs: [d + kd - 1, h, w] };
+            let between = Slab {
+                input: &*first,
+                in_pitch: pitch,
+                out: &mut *second,
+                out_pitch: pitch,
+                outputs: [d + kd - 1, h, w],
+            };
             along_height.run(&mut between.tile(self.sum(1, height), &[], shapes[1], summed));
             summed = *continues;
             if !continues {

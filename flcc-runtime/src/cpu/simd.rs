@@ -1,7 +1,7 @@
 //! Vectors as a trait: one body of a loop for every instruction set that has an implementation in `isa.rs`.
 //!
-//! A value of a type that implements [`Simd`] is the proof that this processor has its instruction set, so the methods are
-//! safe. Work is handed over as a [`Job`]: [`Simd::run`] calls it in a function that is compiled for the set, and
+//! A value of a type that implements [`Simd`] is the proof that this processor has its instruction set, so the methods
+//! are safe. Work is handed over as a [`Job`]: [`Simd::run`] calls it in a function that is compiled for the set, and
 //! everything in it is `#[inline(always)]`, down to single instructions.
 
 /// Work that is compiled for an instruction set.
@@ -56,7 +56,14 @@ pub trait Simd: Copy {
     /// `R` vectors, from `at` and each `step` values after the one before.
     fn load_apart<const R: usize>(self, values: &[f32], at: usize, step: usize) -> [Self::Single; R];
     /// The first `count` of some vectors to such places.
-    fn store_apart<const R: usize>(self, values: &mut [f32], at: usize, step: usize, vectors: [Self::Single; R], count: usize);
+    fn store_apart<const R: usize>(
+        self,
+        values: &mut [f32],
+        at: usize,
+        step: usize,
+        vectors: [Self::Single; R],
+        count: usize,
+    );
     /// `a + b`
     fn add(self, a: Self::Single, b: Self::Single) -> Self::Single;
     /// `a - b`
@@ -106,9 +113,10 @@ pub trait Simd: Copy {
     fn mul_add_double(self, a: Self::Double, b: Self::Double, c: Self::Double) -> Self::Double;
     /// `c - a * b`, rounded once.
     fn sub_mul_double(self, a: Self::Double, b: Self::Double, c: Self::Double) -> Self::Double;
-    /// Two vectors rounded to `f32`, `low` in the first lanes, each given with its limits: NaN where a value does not exceed its limit.
+    /// Two vectors rounded to `f32`, `low` in the first lanes, each given with its limits: NaN where a value does not
+    /// exceed its limit.
     fn narrow_above(self, low: [Self::Double; 2], high: [Self::Double; 2]) -> Self::Single;
-    /// Totals of two rows after a vector of each, lane by lane, and what to go on from: `before` holds what was added up so far, of the
-    /// first row in even lanes and of the second in odd ones.
+    /// Totals of two rows after a vector of each, lane by lane, and what to go on from: `before` holds what was added
+    /// up so far, of the first row in even lanes and of the second in odd ones.
     fn totals(self, a: Self::Double, b: Self::Double, before: Self::Double) -> ([Self::Double; 2], Self::Double);
 }

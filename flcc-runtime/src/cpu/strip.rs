@@ -1,15 +1,18 @@
 //! The shortest way: correlation of f32 from the image's own rows to the result's own rows.
 //!
-//! For tiles as wide as the result. With NaN, infinities or magnitudes that need a scale among the samples the tile is computed again in the
-//! usual way, over what was written. Which samples are looked at may depend on what is asked for of a tile, so whatever is accepted here has the bits of the
-//! usual way: that scales up tiles whose samples are all faint, which are never accepted, and down nothing but outputs that overflow.
+//! For tiles as wide as the result. With NaN, infinities or magnitudes that need a scale among the samples the tile is
+//! computed again in the usual way, over what was written. Which samples are looked at may depend on what is asked for
+//! of a tile, so whatever is accepted here has the bits of the usual way: that scales up tiles whose samples are all
+//! faint, which are never accepted, and down nothing but outputs that overflow.
 //!
-//! By a direct kernel, where all samples lie in the image: the largest of its outputs tells what the samples are; only where that is too
-//! small to tell are they looked at. What is left at the right and below is computed by blocks that end there: an output does not depend
-//! on where in a block it lies, so what is computed twice is the same twice, and the same as the usual way's.
+//! By a direct kernel, where all samples lie in the image: the largest of its outputs tells what the samples are; only
+//! where that is too small to tell are they looked at. What is left at the right and below is computed by blocks that
+//! end there: an output does not depend on where in a block it lies, so what is computed twice is the same twice, and
+//! the same as the usual way's.
 //!
-//! By transforms of pairs, which know the energy of their samples: pairs whose reach leaves the image have theirs gathered, one pair at a
-//! time. While a pair is transformed, the lines of its own results and of the next one's samples are asked for, if these lie in the image.
+//! By transforms of pairs, which know the energy of their samples: pairs whose reach leaves the image have theirs
+//! gathered, one pair at a time. While a pair is transformed, the lines of its own results and of the next one's
+//! samples are asked for, if these lie in the image.
 
 use flcc_core::boundary::Boundary;
 use flcc_core::view::View;
@@ -42,7 +45,8 @@ impl<'a> Strip<'a> {
     /// The samples, if all of them lie in the image, side by side along rows.
     pub fn new(view: &'a View<'a, f32>, samples: Samples) -> Option<Strip<'a>> {
         let lengths = view.shape().padded();
-        let inside = (0..3).all(|axis| samples.begin[axis] >= 0 && samples.begin[axis] as usize + samples.len[axis] <= lengths[axis]);
+        let inside = (0..3)
+            .all(|axis| samples.begin[axis] >= 0 && samples.begin[axis] as usize + samples.len[axis] <= lengths[axis]);
         let ([plane, row, column], _) = view.layout().strides();
         // What leads to rows that there are none of may be anything.
         let row = if lengths[1] == 1 { samples.len[2] } else { usize::try_from(row).ok()? };
@@ -73,12 +77,21 @@ impl<'a> Strip<'a> {
         let [depth, height, width] = self.samples.len;
         let rows = (0..depth).flat_map(|z| (0..height).map(move |y| (z, y)));
         let largest = rows.map(|(z, y)| vectors.run(Largest(&self.from([z, y, 0])[..width]))).max().unwrap_or(0);
-        let [low, high] = [-<f32 as Real>::REACH, <f32 as Real>::REACH].map(|exponent| (power_of_two(exponent) as f32).to_bits());
+        let [low, high] =
+            [-<f32 as Real>::REACH, <f32 as Real>::REACH].map(|exponent| (power_of_two(exponent) as f32).to_bits());
         largest == 0 || (low..=high).contains(&largest)
     }
 
-    /// Computes `outputs`, a block of each plane at least, from those of the first samples on. Returns the largest magnitude of the outputs.
-    pub fn correlate(&self, direct: &Direct<f32>, template: Sum<'_, f32>, begin: [usize; 3], outputs: [usize; 3], rows: Rows<'_>) -> f32 {
+    /// Computes `outputs`, a block of each plane at least, from those of the first samples on. Returns the largest
+    /// magnitude of the outputs.
+    pub fn correlate(
+        &self,
+        direct: &Direct<f32>,
+        template: Sum<'_, f32>,
+        begin: [usize; 3],
+        outputs: [usize; 3],
+        rows: Rows<'_>,
+    ) -> f32 {
         let slab = Slab {
             input: self.from(begin),
             in_pitch: self.pitch,
@@ -107,8 +120,9 @@ pub struct Edge<'a> {
 }
 
 impl Edge<'_> {
-    /// Computes those of the tile's outputs that lie in rows and columns `from` up to `to`, with room for samples, marks and outputs, into
-    /// rows of the result that begin with the first of them; `false`, and nothing, if some sample is not ordinary.
+    /// Computes those of the tile's outputs that lie in rows and columns `from` up to `to`, with room for samples,
+    /// marks and outputs, into rows of the result that begin with the first of them; `false`, and nothing, if some
+    /// sample is not ordinary.
     pub fn correlate(
         &self,
         template: Sum<'_, f32>,
@@ -157,8 +171,8 @@ impl Seen {
         self.within_reach |= largest > 2.0 * power_of_two(-<f32 as Real>::REACH) * weight;
     }
 
-    /// Whether the samples are known to be finite, some of them within the reach, and none so large that a product or a sum was not
-    /// finite: what is not finite makes no output finite that it feeds.
+    /// Whether the samples are known to be finite, some of them within the reach, and none so large that a product or a
+    /// sum was not finite: what is not finite makes no output finite that it feeds.
     pub fn ordinary(&self) -> bool {
         self.within_reach && !self.nonfinite
     }
@@ -181,9 +195,15 @@ pub struct PairStrip<'a> {
 }
 
 impl PairStrip<'_> {
-    /// Computes the tile's rows, with room for a pair's samples and marks; `false`, with some of them written, if some sample is not
-    /// ordinary.
-    pub fn correlate(&self, template: &Planes, scratch: &mut PlanarScratch, [buffer, marks]: [&mut [f32]; 2], rows: Rows<'_>) -> bool {
+    /// Computes the tile's rows, with room for a pair's samples and marks; `false`, with some of them written, if some
+    /// sample is not ordinary.
+    pub fn correlate(
+        &self,
+        template: &Planes,
+        scratch: &mut PlanarScratch,
+        [buffer, marks]: [&mut [f32]; 2],
+        rows: Rows<'_>,
+    ) -> bool {
         let layout = self.planar.layout();
         let [height, pairs] = layout.needed(self.outputs);
         let place = |number: usize| [number / pairs, number % pairs];
@@ -195,19 +215,23 @@ impl PairStrip<'_> {
                 Coming::new(next.samples(), next.pitch.row, rows, width)
             });
             let [y, x] = self.begin(place(number));
-            let results = Results { room: self.outputs[1] - x, ..self.planar.results(place(number), self.outputs, rows.pitch) };
+            let results =
+                Results { room: self.outputs[1] - x, ..self.planar.results(place(number), self.outputs, rows.pitch) };
             let out = (&mut rows.out[y * rows.pitch + x..], results);
             let beside = layout.outputs[1];
             if let Some(strip) = here {
                 let samples = planar::Samples { from: strip.samples(), pitch: strip.pitch.row, beside };
                 let figure = self.planar.pair(place(number), samples, template, scratch, out, ahead);
-                if !(ordinary_by_energy(figure.energy, 2 * layout.length * layout.length) || strip.ordinary(self.planar.vectors())) {
+                if !(ordinary_by_energy(figure.energy, 2 * layout.length * layout.length)
+                    || strip.ordinary(self.planar.vectors()))
+                {
                     return false;
                 }
             } else {
                 let pitch = self.pair_pitch();
                 let target = Target { out: &mut *buffer, marks: &mut *marks, pitch, isas: self.isas };
-                let done = pad::gather(&(*self.image).into(), self.boundary, self.part(place(number)), 0.0, None, target);
+                let done =
+                    pad::gather(&(*self.image).into(), self.boundary, self.part(place(number)), 0.0, None, target);
                 if done.marked || done.scale != 1.0 {
                     return false;
                 }
@@ -305,7 +329,8 @@ mod tests {
         assert!(!told(&[f32::NAN]) && !told(&[1.0, f32::INFINITY]) && !told(&[f32::NAN, 1.0]));
     }
 
-    /// A tile at the right edge of an image, whose last pair is gathered: as from buffers, bit for bit, and nothing beside it.
+    /// A tile at the right edge of an image, whose last pair is gathered: as from buffers, bit for bit, and nothing
+    /// beside it.
     #[test]
     fn pairs_read_the_image_and_write_the_result_where_they_lie() {
         let isas = IsaSet::detect();
@@ -321,7 +346,8 @@ mod tests {
         // Below, the image has all samples that the transforms reach; at its right it has only those of the tile.
         let reached = Samples { begin: [0, 20, 0], len: [1, planar.layout().reach(outputs)[0], 300] };
         let (in_pitch, out_pitch) = layout.pitches();
-        let (mut input, mut expected) = (Aligned::new(0.0, in_pitch.elements()), Aligned::new(f32::NAN, out_pitch.elements()));
+        let (mut input, mut expected) =
+            (Aligned::new(0.0, in_pitch.elements()), Aligned::new(f32::NAN, out_pitch.elements()));
         for (row, from) in input.chunks_mut(in_pitch.row).zip(data.chunks(300).skip(20).take(reached.len[1])) {
             row[..300].copy_from_slice(from);
         }
@@ -334,13 +360,17 @@ mod tests {
             // In what the first pair and the second row of pairs read.
             data[100 * 300 + 40] = special.unwrap_or(data[100 * 300 + 40]);
             let view = View::new(&data, shape).unwrap();
-            let strip = PairStrip { planar: &planar, image: &view, boundary: Boundary::Zero, samples: reached, outputs, isas };
+            let strip =
+                PairStrip { planar: &planar, image: &view, boundary: Boundary::Zero, samples: reached, outputs, isas };
             let mut out = vec![poison; 90 * pitch];
             let rows = Rows { out: &mut out[..89 * pitch + 285], pitch, plane: 0 };
             assert_eq!(strip.correlate(&spectrum, &mut scratch, [&mut buffer, &mut marks], rows), special.is_none());
             for (y, row) in out.chunks(pitch).enumerate() {
                 assert!(row[285..].iter().all(|value| *value == poison), "row {y}: written past its end");
-                let same = row[..285].iter().zip(&expected[y * out_pitch.row..]).all(|(got, want)| got.to_bits() == want.to_bits());
+                let same = row[..285]
+                    .iter()
+                    .zip(&expected[y * out_pitch.row..])
+                    .all(|(got, want)| got.to_bits() == want.to_bits());
                 assert!(special.is_some() || same, "row {y}");
             }
         }

@@ -1,19 +1,20 @@
 //! Sums (or minima, or maxima) over every window of a tile, in place, at a bounded cost per sample whatever the window.
 //!
-//! No value is ever subtracted: each result is a reduction of exactly the samples of its own window, so a huge sample leaves
-//! no trace outside the windows that hold it, and a sum of non-negative terms has the relative error of [`roundings`]. Reads
-//! no boundary, allocates nothing. `op` must be associative and commutative (up to rounding); the order is fixed by the
-//! layout and the window, never by threads.
+//! No value is ever subtracted: each result is a reduction of exactly the samples of its own window, so a huge sample
+//! leaves no trace outside the windows that hold it, and a sum of non-negative terms has the relative error of
+//! [`roundings`]. Reads no boundary, allocates nothing. `op` must be associative and commutative (up to rounding); the
+//! order is fixed by the layout and the window, never by threads.
 //!
-//! One axis at a time. Along rows a short window doubles: `S_2m[i] = S_m[i] op S_m[i + m]`, and `S_2m+1` takes one sample
-//! more. Across rows (and along them, turned by 90 degrees, when the window is long) rows are cut into blocks of the window's
-//! length: a window is a suffix of one block and a prefix of the next, three operations a sample for any length. Source: van
-//! Herk, "A fast algorithm for local minimum and maximum filters on rectangular and octagonal kernels", 1992; Gil and Werman,
-//! "Computing 2-D min, median, and max filters", 1993. Theirs run through a block one by one; here a prefix is a finished
-//! part plus a running one, which brings the roundings of a sum from `K` to `2 sqrt(K)` at no measurable cost.
+//! One axis at a time. Along rows a short window doubles: `S_2m[i] = S_m[i] op S_m[i + m]`, and `S_2m+1` takes one
+//! sample more. Across rows (and along them, turned by 90 degrees, when the window is long) rows are cut into blocks of
+//! the window's length: a window is a suffix of one block and a prefix of the next, three operations a sample for any
+//! length. Source: van Herk, "A fast algorithm for local minimum and maximum filters on rectangular and octagonal
+//! kernels", 1992; Gil and Werman, "Computing 2-D min, median, and max filters", 1993. Theirs run through a block one
+//! by one; here a prefix is a finished part plus a running one, which brings the roundings of a sum from `K` to
+//! `2 sqrt(K)` at no measurable cost.
 //!
-//! ns per sample of a 256x256 tile for the windows 1xK, Kx1 and KxK; Xeon at 2.5 GHz (Cascade Lake), the least of 900 runs on
-//! two cores that others kept busy, so good to some 20 %. A window of 200 has few outputs across the rows:
+//! ns per sample of a 256x256 tile for the windows 1xK, Kx1 and KxK; Xeon at 2.5 GHz (Cascade Lake), the least of 900
+//! runs on two cores that others kept busy, so good to some 20 %. A window of 200 has few outputs across the rows:
 //!
 //! | K | f64, SSE2 | f64, AVX2 | i64, AVX2 | u32, AVX2 |
 //! |---|---|---|---|---|
@@ -59,8 +60,8 @@ impl Layout {
 }
 
 /// The longest window that doubles along rows. Doubling takes a pass for each bit of the window (0.2 to 0.4 ns of f64),
-/// turning takes 2.2 to 2.8 ns for any window: they meet at some 64 with AVX2, where a window of 64 takes 1.7 and 200 would
-/// take 2.7, and at some 31 with SSE2, where it hardly matters; doubling has the fewer roundings.
+/// turning takes 2.2 to 2.8 ns for any window: they meet at some 64 with AVX2, where a window of 64 takes 1.7 and 200
+/// would take 2.7, and at some 31 with SSE2, where it hardly matters; doubling has the fewer roundings.
 pub const LONGEST_DOUBLED: usize = 64;
 
 /// Elements that pass after pass goes over: 1024 of 8 bytes, with the copy, are half of a 32 KiB cache.
@@ -87,8 +88,8 @@ pub fn scratch_len(layout: &Layout, window: [usize; 3]) -> usize {
 /// How many roundings a sum of non-negative terms over this window may have gone through: its relative error is at most
 /// `roundings * u` up to terms in `u^2`, `u` the unit roundoff of the type.
 ///
-/// An axis of length `K` adds `floor(log2 K) + popcount(K) - 1` where it doubles, else at most `2 ceil(sqrt K)`. Minima,
-/// maxima and integers have none.
+/// An axis of length `K` adds `floor(log2 K) + popcount(K) - 1` where it doubles, else at most `2 ceil(sqrt K)`.
+/// Minima, maxima and integers have none.
 pub fn roundings(window: [usize; 3]) -> usize {
     let blocks = |k: usize| {
         let side = side(k);
@@ -96,7 +97,9 @@ pub fn roundings(window: [usize; 3]) -> usize {
         if k > 1 { run(k).max(run(k - 1) + 1) } else { 0 }
     };
     let doubled = |k: usize| (k.ilog2() + k.count_ones()) as usize - 1;
-    blocks(window[0]) + blocks(window[1]) + if window[2] <= LONGEST_DOUBLED { doubled(window[2]) } else { blocks(window[2]) }
+    blocks(window[0])
+        + blocks(window[1])
+        + if window[2] <= LONGEST_DOUBLED { doubled(window[2]) } else { blocks(window[2]) }
 }
 
 /// Sums over every window, in place; see [`window`].
@@ -113,19 +116,31 @@ pub fn minimum(isas: &IsaSet, data: &mut [f64], scratch: &mut [f64], layout: &La
 
 /// Maxima over every window, in place, of numbers; see [`window`].
 #[inline(never)]
-pub fn maximum<S: Copy + PartialOrd>(isas: &IsaSet, data: &mut [S], scratch: &mut [S], layout: &Layout, shape: [usize; 3]) {
+pub fn maximum<S: Copy + PartialOrd>(
+    isas: &IsaSet,
+    data: &mut [S],
+    scratch: &mut [S],
+    layout: &Layout,
+    shape: [usize; 3],
+) {
     isa::vectorized(isas, || window(data, scratch, |a, b| if a > b { a } else { b }, layout, shape));
 }
 
 /// `data[p] = op over k in window of data[p + k]`, in place, for every `p` whose window lies inside the tile.
 ///
-/// Everything else between the first sample and the last is left unspecified: each such element is a reduction of at most as
-/// many elements, gaps included, as a window has samples. Scratch may hold anything.
+/// Everything else between the first sample and the last is left unspecified: each such element is a reduction of at
+/// most as many elements, gaps included, as a window has samples. Scratch may hold anything.
 ///
 /// # Panics
 /// `data` shorter than [`Layout::span`], `scratch` shorter than [`scratch_len`], a window or a shape with a zero.
 #[inline(always)]
-pub fn window<S: Copy, O: Fn(S, S) -> S + Copy>(data: &mut [S], scratch: &mut [S], op: O, layout: &Layout, window: [usize; 3]) {
+pub fn window<S: Copy, O: Fn(S, S) -> S + Copy>(
+    data: &mut [S],
+    scratch: &mut [S],
+    op: O,
+    layout: &Layout,
+    window: [usize; 3],
+) {
     let &Layout { shape: [depth, height, width], row_pitch, plane_pitch } = layout;
     assert!(!window.contains(&0) && !layout.shape.contains(&0), "a window and a tile have samples on every axis");
     let data = &mut data[..layout.span()];
@@ -150,8 +165,8 @@ pub fn window<S: Copy, O: Fn(S, S) -> S + Copy>(data: &mut [S], scratch: &mut [S
     }
 }
 
-/// Doubles along the buffer from the window's first bit to its last: `m` becomes `2m`, or `2m + 1` where the bit is set.
-/// Windows that run over the end of a row are reductions of two rows; nobody reads them.
+/// Doubles along the buffer from the window's first bit to its last: `m` becomes `2m`, or `2m + 1` where the bit is
+/// set. Windows that run over the end of a row are reductions of two rows; nobody reads them.
 #[inline(always)]
 fn along<S: Copy, O: Fn(S, S) -> S + Copy>(data: &mut [S], scratch: &mut [S], op: O, window: usize) {
     let samples = &mut scratch[..data.len()];
@@ -187,7 +202,14 @@ fn along<S: Copy, O: Fn(S, S) -> S + Copy>(data: &mut [S], scratch: &mut [S], op
 
 /// Along rows by blocks: [`LANES`] rows at a time become columns in `scratch`, the rows left over go one by one.
 #[inline(always)]
-fn turned<S: Copy, O: Fn(S, S) -> S + Copy>(plane: &mut [S], scratch: &mut [S], op: O, pitch: usize, width: usize, window: usize) {
+fn turned<S: Copy, O: Fn(S, S) -> S + Copy>(
+    plane: &mut [S],
+    scratch: &mut [S],
+    op: O,
+    pitch: usize,
+    width: usize,
+    window: usize,
+) {
     let scratch = scratch.get_mut(..LANES * width).unwrap_or_default();
     for rows in plane.chunks_mut(LANES * pitch) {
         if rows.len() < (LANES - 1) * pitch + width {
@@ -218,7 +240,14 @@ fn turned<S: Copy, O: Fn(S, S) -> S + Copy>(plane: &mut [S], scratch: &mut [S], 
 
 /// Across rows, by groups of columns.
 #[inline(always)]
-fn across<S: Copy, O: Fn(S, S) -> S + Copy>(data: &mut [S], op: O, rows: usize, pitch: usize, width: usize, window: usize) {
+fn across<S: Copy, O: Fn(S, S) -> S + Copy>(
+    data: &mut [S],
+    op: O,
+    rows: usize,
+    pitch: usize,
+    width: usize,
+    window: usize,
+) {
     let mut column = 0;
     while column < width {
         let data = &mut data[column..];
@@ -230,14 +259,22 @@ fn across<S: Copy, O: Fn(S, S) -> S + Copy>(data: &mut [S], op: O, rows: usize, 
     }
 }
 
-/// `L` columns side by side. A window that begins in a block is a suffix of it and a prefix of the next: suffixes are put
-/// in their places, then each is joined with the prefix that completes it. Returns `L`.
+/// `L` columns side by side. A window that begins in a block is a suffix of it and a prefix of the next: suffixes are
+/// put in their places, then each is joined with the prefix that completes it. Returns `L`.
 #[inline(always)]
-fn columns<const L: usize, S: Copy, O: Fn(S, S) -> S + Copy>(data: &mut [S], op: O, rows: usize, pitch: usize, window: usize) -> usize {
+fn columns<const L: usize, S: Copy, O: Fn(S, S) -> S + Copy>(
+    data: &mut [S],
+    op: O,
+    rows: usize,
+    pitch: usize,
+    window: usize,
+) -> usize {
     let mut block = 0;
     while block + window <= rows {
         let next = block + window;
-        running::<L, S, O>(data, op, pitch, window, (block..next).rev(), |data, r, suffix| *lanes_mut(data, r * pitch) = suffix);
+        running::<L, S, O>(data, op, pitch, window, (block..next).rev(), |data, r, suffix| {
+            *lanes_mut(data, r * pitch) = suffix
+        });
         running::<L, S, O>(data, op, pitch, window, next..rows.min(next + window - 1), |data, r, prefix| {
             let out = lanes_mut(data, (r + 1 - window) * pitch);
             *out = both(*out, prefix, op);
@@ -305,7 +342,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// The plain loops: every window, one operation after the other.
-    fn expected<S: Copy>(data: &[S], op: impl Fn(S, S) -> S, layout: &Layout, window: [usize; 3]) -> Vec<([usize; 3], S)> {
+    fn expected<S: Copy>(
+        data: &[S],
+        op: impl Fn(S, S) -> S,
+        layout: &Layout,
+        window: [usize; 3],
+    ) -> Vec<([usize; 3], S)> {
         let at = |z: usize, y: usize, x: usize| data[z * layout.plane_pitch + y * layout.row_pitch + x];
         let mut all = vec![];
         for p in positions(std::array::from_fn(|a| (layout.shape[a] + 1).saturating_sub(window[a]))) {
@@ -321,12 +363,21 @@ mod tests {
     }
 
     /// Runs `window` with dirty scratch of exactly the stated length and hands out each result beside the expected one.
-    fn check<S: Copy>(data: &[S], op: impl Fn(S, S) -> S + Copy, layout: &Layout, window: [usize; 3], equal: impl Fn(S, S) -> bool) {
+    fn check<S: Copy>(
+        data: &[S],
+        op: impl Fn(S, S) -> S + Copy,
+        layout: &Layout,
+        window: [usize; 3],
+        equal: impl Fn(S, S) -> bool,
+    ) {
         let mut out = data.to_vec();
         let mut scratch = vec![data[0]; scratch_len(layout, window)];
         super::window(&mut out, &mut scratch, op, layout, window);
         for ([z, y, x], value) in expected(data, op, layout, window) {
-            assert!(equal(out[z * layout.plane_pitch + y * layout.row_pitch + x], value), "at {z} {y} {x}, {layout:?}, {window:?}");
+            assert!(
+                equal(out[z * layout.plane_pitch + y * layout.row_pitch + x], value),
+                "at {z} {y} {x}, {layout:?}, {window:?}"
+            );
         }
     }
 
@@ -386,10 +437,18 @@ mod tests {
     #[test]
     fn roundings_are_those_of_the_tree() {
         for k in 1..=200 {
-            for (shape, window) in [([1, 1, k + 40], [1, 1, k]), ([1, 17, k + 40], [1, 1, k]), ([1, 2 * k + 3, 5], [1, k, 1])] {
+            for (shape, window) in
+                [([1, 1, k + 40], [1, 1, k]), ([1, 17, k + 40], [1, 1, k]), ([1, 2 * k + 3, 5], [1, k, 1])]
+            {
                 let layout = Layout::dense(shape);
                 let mut depths = vec![0usize; layout.span()];
-                super::window(&mut depths, &mut vec![0; scratch_len(&layout, window)], |a, b| a.max(b) + 1, &layout, window);
+                super::window(
+                    &mut depths,
+                    &mut vec![0; scratch_len(&layout, window)],
+                    |a, b| a.max(b) + 1,
+                    &layout,
+                    window,
+                );
                 let outputs = positions(std::array::from_fn(|a| shape[a] + 1 - window[a]));
                 let deepest = outputs.iter().map(|p| depths[p[1] * shape[2] + p[2]]).max().unwrap();
                 assert!(deepest <= roundings(window), "{window:?}: {deepest}");

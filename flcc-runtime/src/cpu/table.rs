@@ -1,11 +1,13 @@
-//! The table of CPU kernels: every body and its row, emitted by `flcc_macros::direct_kernels`, and the choice among them.
+//! The table of CPU kernels: every body and its row, emitted by `flcc_macros::direct_kernels`, and the choice among
+//! them.
 //!
-//! The register blocks are sized to stay in registers: AVX-512 has 32 of them, AVX2 and SSE2 16, of which two to seven hold
-//! the input vectors, the broadcast tap and the product. Of blocks with 24 sums, 4 rows of 6 vectors read less that neighbours below read
-//! again than 6 rows of 4 do, and longer runs of lines.
+//! The register blocks are sized to stay in registers: AVX-512 has 32 of them, AVX2 and SSE2 16, of which two to seven
+//! hold the input vectors, the broadcast tap and the product. Of blocks with 24 sums, 4 rows of 6 vectors read less
+//! that neighbours below read again than 6 rows of 4 do, and longer runs of lines.
 //!
-//! What writing out the rows and taps of squares gains was measured (AVX-512, f32, in cache, 1e9 multiply-adds a second, the best of
-//! five runs in turns): written out, rows in a loop with taps written out, and both in loops, as one function for all widths:
+//! What writing out the rows and taps of squares gains was measured (AVX-512, f32, in cache, 1e9 multiply-adds a
+//! second, the best of five runs in turns): written out, rows in a loop with taps written out, and both in loops, as
+//! one function for all widths:
 //!
 //! | | written out | taps | one for all |
 //! |---|---|---|---|
@@ -16,10 +18,10 @@
 //! | 5x5x5 | 31.6 | 28.4 | |
 //! | 8x8x8 | 37.4 | 34.4 | 26.8 |
 //!
-//! Beyond, the loops lose nothing (12x12: 50.8, 16x16: 56.3, where the processor gives 66 to a block that reads from the nearest
-//! cache). These figures are of blocks of 6 rows of 4 vectors. AVX2, with 16 registers, loses half of its speed to the loops: 2000x2000 by 5x5
-//! takes 5.6 ms written out and 11.0 by the loops, by 11x11 18.6 and 21.1. Each width written out costs some seconds of build time, so
-//! widths up to 8 are, and up to 12 in f32 by AVX2.
+//! Beyond, the loops lose nothing (12x12: 50.8, 16x16: 56.3, where the processor gives 66 to a block that reads from
+//! the nearest cache). These figures are of blocks of 6 rows of 4 vectors. AVX2, with 16 registers, loses half of its
+//! speed to the loops: 2000x2000 by 5x5 takes 5.6 ms written out and 11.0 by the loops, by 11x11 18.6 and 21.1. Each
+//! width written out costs some seconds of build time, so widths up to 8 are, and up to 12 in f32 by AVX2.
 
 use flcc_core::dtype::DType;
 
@@ -49,8 +51,8 @@ pub fn find(name: &str) -> Option<&'static Kernel> {
     KERNELS.iter().find(|kernel| kernel.name == name)
 }
 
-/// The kernel to prefer for a template of `kernel_shape` and outputs of one row (`line`) or more: of the best instruction
-/// set in `isas`, and there the one written for the template's width before the one for every width.
+/// The kernel to prefer for a template of `kernel_shape` and outputs of one row (`line`) or more: of the best
+/// instruction set in `isas`, and there the one written for the template's width before the one for every width.
 ///
 /// # Panics
 ///
@@ -60,11 +62,14 @@ pub fn best(op: KernelOp, dtype: DType, kernel_shape: [usize; 3], line: bool, is
     let wanted = if line { [Width::Line(width), Width::AnyLine] } else { [Width::Row(width), Width::Any] };
     isas.iter()
         .flat_map(|isa| wanted.map(|width| (isa, width)))
-        .find_map(|(isa, width)| KERNELS.iter().find(|row| row.isa == isa && row.width == width && row.op == op && row.dtype == dtype))
+        .find_map(|(isa, width)| {
+            KERNELS.iter().find(|row| row.isa == isa && row.width == width && row.op == op && row.dtype == dtype)
+        })
         .unwrap_or_else(|| panic!("expected f32 or f64 to compute in, got {dtype}"))
 }
 
-/// The kernels of bytes for outputs of one row (`line`) or more, one for each set of `isas` that has some, the best set first.
+/// The kernels of bytes for outputs of one row (`line`) or more, one for each set of `isas` that has some, the best set
+/// first.
 pub fn bytes(line: bool, isas: &IsaSet) -> impl Iterator<Item = &'static Kernel> {
     // A set without a body of lines has one for both.
     let wanted: &[Width] = if line { &[Width::AnyLine, Width::Any] } else { &[Width::Any] };
@@ -97,7 +102,11 @@ mod tests {
 
         /// An integer in `-8..=8`, or a number in `-1..1`.
         fn value(&mut self, integer: bool) -> f64 {
-            if integer { (self.bits() % 17) as f64 - 8.0 } else { (self.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0 }
+            if integer {
+                (self.bits() % 17) as f64 - 8.0
+            } else {
+                (self.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+            }
         }
 
         fn below(&mut self, n: usize) -> usize {
@@ -116,11 +125,12 @@ mod tests {
         seed: u64,
     }
 
-    /// Runs a kernel on a case and compares it with a plain loop in f64. What it may read past the input is NaN, as is what
-    /// it may not read of the output, and what it must not write.
+    /// Runs a kernel on a case and compares it with a plain loop in f64. What it may read past the input is NaN, as is
+    /// what it may not read of the output, and what it must not write.
     fn check<T: Float>(bound: &Bound<T>, case: Case) {
         let kernel = bound.kernel();
-        let Case { kernel_shape: [kd, kh, kw], out_shape: [depth, height, width], integer, accumulate, within, seed } = case;
+        let Case { kernel_shape: [kd, kh, kw], out_shape: [depth, height, width], integer, accumulate, within, seed } =
+            case;
         let mut random = Random(seed);
         let [_, rounded_height, rounded_width] = if within { case.out_shape } else { kernel.rounded(case.out_shape) };
         let in_row = rounded_width + kw - 1 + random.below(5);
@@ -157,7 +167,11 @@ mod tests {
             template: &template,
             weights: &weights,
             kernel_shape: case.kernel_shape,
-            blocks: if seed.is_multiple_of(3) { Blocks::strict(case.kernel_shape) } else { Blocks::even(case.kernel_shape) },
+            blocks: if seed.is_multiple_of(3) {
+                Blocks::strict(case.kernel_shape)
+            } else {
+                Blocks::even(case.kernel_shape)
+            },
             out: &mut out,
             out_row,
             out_plane,
@@ -217,7 +231,11 @@ mod tests {
         for (at, (&got, &was)) in out.iter().zip(&before).enumerate() {
             let (y, x) = (at % out_plane / out_row, at % out_plane % out_row);
             let gap = y >= rounded_height || x >= rounded_width;
-            assert!(!gap || got.to_bits() == was.to_bits(), "{} {case:?}: wrote out[{at}], past its blocks", kernel.name);
+            assert!(
+                !gap || got.to_bits() == was.to_bits(),
+                "{} {case:?}: wrote out[{at}], past its blocks",
+                kernel.name
+            );
         }
     }
 
@@ -239,7 +257,13 @@ mod tests {
     /// Output shapes: one value, whole blocks, wide and single-vector blocks, ragged ones.
     fn out_shapes(kernel: &Kernel) -> Vec<[usize; 3]> {
         let (rows, lanes) = (kernel.block_rows, kernel.lanes);
-        vec![[1, 1, 1], [1, rows, 4 * lanes], [1, rows + 1, 5 * lanes + 3], [2, 2 * rows - 1, 9 * lanes - 1], [1, 1, 17 * lanes + 1]]
+        vec![
+            [1, 1, 1],
+            [1, rows, 4 * lanes],
+            [1, rows + 1, 5 * lanes + 3],
+            [2, 2 * rows - 1, 9 * lanes - 1],
+            [1, 1, 17 * lanes + 1],
+        ]
     }
 
     fn conforms<T: Float>(bound: &Bound<T>) {
@@ -249,7 +273,10 @@ mod tests {
                 seed += 1;
                 let (integer, accumulate) = (seed.is_multiple_of(2), (seed / 2).is_multiple_of(3));
                 check(bound, Case { kernel_shape, out_shape, integer, accumulate, within: false, seed });
-                check(bound, Case { kernel_shape, out_shape, integer: !integer, accumulate: false, within: false, seed });
+                check(
+                    bound,
+                    Case { kernel_shape, out_shape, integer: !integer, accumulate: false, within: false, seed },
+                );
                 let kernel = bound.kernel();
                 if out_shape[1] >= kernel.block_rows && out_shape[2] >= kernel.lanes {
                     check(bound, Case { kernel_shape, out_shape, integer, accumulate: false, within: true, seed });
@@ -325,16 +352,22 @@ mod tests {
         }
     }
 
-    /// NaN is larger than infinity, and that than all others, wherever in a tile it is; `largest` sees what any output is.
+    /// NaN is larger than infinity, and that than all others, wherever in a tile it is; `largest` sees what any output
+    /// is.
     #[test]
     fn the_largest_output_may_be_infinite_or_not_a_number() {
         let isas = IsaSet::detect();
-        for kernel in kernels().iter().filter(|kernel| kernel.op == KernelOp::Correlate && isas.has(kernel.isa) && kernel.isa.detected()) {
+        for kernel in kernels()
+            .iter()
+            .filter(|kernel| kernel.op == KernelOp::Correlate && isas.has(kernel.isa) && kernel.isa.detected())
+        {
             let Some(bound) = Bound::<f32>::new(kernel, &isas) else { continue };
             let width = if let Width::Row(width) | Width::Line(width) = kernel.width { width } else { 3 };
             let (kernel_shape, out_shape) = ([1, 1, width], [1, kernel.block_rows + 1, 7 * kernel.lanes + 1]);
             let in_row = out_shape[2] + width - 1;
-            for (value, at) in [(f32::NAN, 0), (f32::INFINITY, in_row * out_shape[1] - 1), (-7e30, in_row), (f32::NAN, in_row - 1)] {
+            for (value, at) in
+                [(f32::NAN, 0), (f32::INFINITY, in_row * out_shape[1] - 1), (-7e30, in_row), (f32::NAN, in_row - 1)]
+            {
                 let (mut input, mut out) = (vec![-1.0; in_row * out_shape[1]], vec![0.0; out_shape.iter().product()]);
                 input[at] = value;
                 let mut tile = Tile {
@@ -356,7 +389,11 @@ mod tests {
                 bound.run(&mut tile);
                 let expected = if value == f32::INFINITY { value.to_bits() } else { value.abs().to_bits() };
                 let told = tile.largest;
-                assert!(told.to_bits() == expected || told.is_nan() && value.is_nan(), "{}: {told} for {value} at {at}", kernel.name);
+                assert!(
+                    told.to_bits() == expected || told.is_nan() && value.is_nan(),
+                    "{}: {told} for {value} at {at}",
+                    kernel.name
+                );
             }
         }
     }
@@ -364,17 +401,27 @@ mod tests {
     #[test]
     fn portable_kernels_under_miri() {
         fn small<T: Float>() {
-            for (name, kernel_shape) in
-                [("corr_T_w3_portable", [2, 2, 3]), ("corr_T_n5_portable", [1, 1, 5]), ("corr_T_any_portable", [1, 5, 2])]
-                    .into_iter()
-                    .chain([("sad_T_any_portable", [1, 2, 2]), ("sad_T_anyline_portable", [1, 1, 3])])
+            for (name, kernel_shape) in [
+                ("corr_T_w3_portable", [2, 2, 3]),
+                ("corr_T_n5_portable", [1, 1, 5]),
+                ("corr_T_any_portable", [1, 5, 2]),
+            ]
+            .into_iter()
+            .chain([("sad_T_any_portable", [1, 2, 2]), ("sad_T_anyline_portable", [1, 1, 3])])
             {
                 let name = name.replace('T', T::DTYPE.name());
                 let kernel = find(&name).expect("a kernel of that name");
                 let bound = Bound::<T>::new(kernel, &IsaSet::detect()).expect("every machine has the portable kernels");
                 check(
                     &bound,
-                    Case { kernel_shape, out_shape: [1, 3, 9], integer: true, accumulate: true, within: false, seed: seed(&name) },
+                    Case {
+                        kernel_shape,
+                        out_shape: [1, 3, 9],
+                        integer: true,
+                        accumulate: true,
+                        within: false,
+                        seed: seed(&name),
+                    },
                 );
             }
         }
@@ -389,7 +436,10 @@ mod tests {
         for isa in &absent {
             let rows = kernels().iter().filter(|kernel| kernel.isa == *isa).count();
             eprintln!("absent: {isa}; {rows} kernels were not tested");
-            assert!(!required.split(',').any(|name| name == isa.name()), "FLCC_REQUIRE has {isa}, this processor has not");
+            assert!(
+                !required.split(',').any(|name| name == isa.name()),
+                "FLCC_REQUIRE has {isa}, this processor has not"
+            );
         }
         eprintln!("instruction sets: {} of {} tested", ISAS.len() - absent.len(), ISAS.len());
     }
@@ -485,10 +535,16 @@ mod tests {
         let needs = "corr_f32_w3_portable needs";
         let input = misfit(|tile| tile.input = &tile.input[1..]);
         assert_eq!(input, format!("{needs} an input slice of at least 90, got 89"));
-        assert_eq!(misfit(|tile| tile.out_row = 7), format!("{needs} an output row pitch of at least the rounded width, 8, got 7"));
+        assert_eq!(
+            misfit(|tile| tile.out_row = 7),
+            format!("{needs} an output row pitch of at least the rounded width, 8, got 7")
+        );
         assert_eq!(misfit(|tile| tile.out_shape[1] = 5), format!("{needs} an output slice of at least 64, got 32"));
         assert_eq!(misfit(|tile| tile.kernel_shape[2] = 4), format!("{needs} a template width of 3, got 4"));
-        assert_eq!(misfit(|tile| tile.kernel_shape[0] = 0), format!("{needs} a side of the template of at least 1, got 0"));
+        assert_eq!(
+            misfit(|tile| tile.kernel_shape[0] = 0),
+            format!("{needs} a side of the template of at least 1, got 0")
+        );
         assert_eq!(
             misfit(|tile| tile.within = true),
             format!("{needs} rows of outputs, if it is to stay within them, of at least 4, got 2")

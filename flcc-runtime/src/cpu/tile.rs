@@ -103,15 +103,18 @@ struct Parts<T: Real> {
     judged: Judged,
 }
 
-/// Of panels sampled, the share in doubt from which on the two parts of a template take less time than what would be repaired.
+/// Of panels sampled, the share in doubt from which on the two parts of a template take less time than what would be
+/// repaired.
 const MUCH_IN_DOUBT: f64 = 0.02;
 /// Rows of a tile whose cross terms are made whole and scored before the next.
 const ROWS_AT_A_TIME: usize = 8;
 /// Panels whose energy is within this of what leaves them in doubt are near.
 const NEAR: f64 = 16.0;
-/// The largest result of a tile over the largest norm of the panels sampled, about: what resembles the template most is not what is brightest.
+/// The largest result of a tile over the largest norm of the panels sampled, about: what resembles the template most is
+/// not what is brightest.
 const LIKENESS: f64 = 0.6;
-/// The root mean square of a transform's results, those that wrap round included, over that of the panels sampled, about.
+/// The root mean square of a transform's results, those that wrap round included, over that of the panels sampled,
+/// about.
 const BETWEEN: f64 = 1.25;
 
 /// Templates and mask bound to a plan.
@@ -329,7 +332,14 @@ impl Statistics {
 
 impl<T: Real> TileContext<T> {
     /// A context; the engine's buffers are sized for tiles of up to `capacity` outputs an axis.
-    pub fn new(spec: Spec, tiling: Tiling, capacity: [usize; 3], engine: Engine<T>, scheme: Scheme, isas: IsaSet) -> TileContext<T> {
+    pub fn new(
+        spec: Spec,
+        tiling: Tiling,
+        capacity: [usize; 3],
+        engine: Engine<T>,
+        scheme: Scheme,
+        isas: IsaSet,
+    ) -> TileContext<T> {
         let (in_pitch, out_pitch) = match &engine {
             Engine::Direct(direct) => direct.pitches(capacity),
             Engine::Fourier(fourier) => fourier.pitches(),
@@ -368,7 +378,8 @@ impl<T: Real> TileContext<T> {
             _ if !single => None,
             Measure::Cc => Some(Fused::Cross),
             Measure::Zncc | Measure::Ncc => {
-                // Rows of a transform lie side by side: only where they are whole vectors may one be written to its end.
+                // Rows of a transform lie side by side: only where they are whole vectors may one be written to its
+                // end.
                 let roomy = match &self.engine {
                     Engine::Fourier(_) => self.out_pitch.row.is_multiple_of(16),
                     _ => true,
@@ -379,18 +390,24 @@ impl<T: Real> TileContext<T> {
                 let exact = self.scheme.integers.is_none() || (n * largest).powi(2) < 2f64.powi(52);
                 // Exact integers fit in tiles of f32, but their scores not in results of f64.
                 let single = self.spec.out_type() == flcc_core::dtype::DType::F32;
-                if roomy && probable && exact && single { Vectors::new(&self.isas).map(Fused::Normalised) } else { None }
+                if roomy && probable && exact && single {
+                    Vectors::new(&self.isas).map(Fused::Normalised)
+                } else {
+                    None
+                }
             }
             _ => None,
         }
     }
 
-    /// Takes templates in two parts (`coarse.rs`), `always` or in tiles that leave much in doubt otherwise, where that helps: promised scores
-    /// of floats in f32.
+    /// Takes templates in two parts (`coarse.rs`), `always` or in tiles that leave much in doubt otherwise, where that
+    /// helps: promised scores of floats in f32.
     pub fn in_parts(mut self, always: bool) -> TileContext<T> {
         self.always_in_parts = always;
-        let engine =
-            matches!(self.engine, Engine::Direct(_) | Engine::Fourier(_) | Engine::Planar(_) | Engine::Halved(_) | Engine::Hybrid(_));
+        let engine = matches!(
+            self.engine,
+            Engine::Direct(_) | Engine::Fourier(_) | Engine::Planar(_) | Engine::Halved(_) | Engine::Hybrid(_)
+        );
         let fused = matches!(self.fused, Some(Fused::Normalised(_))) && self.scheme.integers.is_none();
         if engine && fused && self.scheme.measure == Measure::Zncc && self.spec.accuracy() == Accuracy::Promised {
             self.coarse = Coarse::new(self.spec.template().padded());
@@ -403,9 +420,12 @@ impl<T: Real> TileContext<T> {
         self.byte_pitch.is_some() && matches!(self.fused, Some(Fused::Cross))
     }
 
-    /// Whether the cross term is handed on as the bits of `i32`: integers that `f32` need not hold, for what takes them exactly.
+    /// Whether the cross term is handed on as the bits of `i32`: integers that `f32` need not hold, for what takes them
+    /// exactly.
     fn integer_bits(&self) -> bool {
-        self.byte_pitch.is_some() && matches!(self.fused, Some(Fused::Normalised(_))) && self.scheme.measure == Measure::Zncc
+        self.byte_pitch.is_some()
+            && matches!(self.fused, Some(Fused::Normalised(_)))
+            && self.scheme.measure == Measure::Zncc
     }
 
     /// Bytes that an engine for bytes needs beside the samples.
@@ -435,7 +455,10 @@ impl<T: Real> TileContext<T> {
     fn window_scratch(&self) -> usize {
         let (outputs, template) = (self.capacity, self.spec.template().padded());
         let shape = [0, 1, 2].map(|axis| outputs[axis] + template[axis] - 1);
-        sums::scratch_len(&sums::Layout { shape, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane }, template)
+        sums::scratch_len(
+            &sums::Layout { shape, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane },
+            template,
+        )
     }
 
     /// Whether samples may be NaN, infinite or of extraordinary magnitude.
@@ -477,7 +500,11 @@ impl<T: Real> TileContext<T> {
             flat: vec![false; if flat > 0 { output } else { 0 }],
             hit: vec![false; if floats { output } else { 0 }],
             over: vec![false; self.over_len()],
-            rows: if self.fused.is_some() { Rows::default() } else { Rows::new(self.capacity[2], self.scheme.integers) },
+            rows: if self.fused.is_some() {
+                Rows::default()
+            } else {
+                Rows::new(self.capacity[2], self.scheme.integers)
+            },
             panel: vec![0.0; if self.degenerates() { channels * self.spec.template().len() } else { 0 }],
             fourier: match &self.engine {
                 Engine::Fourier(fourier) => Some(fourier.scratch(channels)),
@@ -533,7 +560,8 @@ impl<T: Real> TileContext<T> {
         let engine = match &self.engine {
             Engine::Direct(_) => 0,
             Engine::Bytes(_) => {
-                Aligned::<i8>::bytes(self.byte_pitch.map_or(0, |pitch| pitch.elements())) + Aligned::<i8>::bytes(self.byte_room())
+                Aligned::<i8>::bytes(self.byte_pitch.map_or(0, |pitch| pitch.elements()))
+                    + Aligned::<i8>::bytes(self.byte_room())
             }
             Engine::Fourier(fourier) => fourier.scratch_bytes(channels),
             Engine::Planar(planar) => planar.scratch_bytes(),
@@ -589,11 +617,18 @@ impl<T: Real> TileContext<T> {
             _ => None,
         };
         let taps = if self.needs().absolute_difference {
-            weights.values.clone().unwrap_or_else(|| vec![1.0; self.spec.template().len()]).into_iter().map(T::of).collect()
+            weights
+                .values
+                .clone()
+                .unwrap_or_else(|| vec![1.0; self.spec.template().len()])
+                .into_iter()
+                .map(T::of)
+                .collect()
         } else {
             Vec::new()
         };
-        let templates = checked.into_iter().map(|checked| self.bind_one(checked, &weights)).collect::<Result<_, _>>()?;
+        let templates =
+            checked.into_iter().map(|checked| self.bind_one(checked, &weights)).collect::<Result<_, _>>()?;
         Ok(BoundTemplates { weights, mask, taps, templates })
     }
 
@@ -602,7 +637,9 @@ impl<T: Real> TileContext<T> {
         checked
             .iter()
             .flat_map(|template| &template.values)
-            .map(|channel| self.factors(&weighted(channel, weights), Some(limit)).ok().map(|factors| factors.terms.len()))
+            .map(|channel| {
+                self.factors(&weighted(channel, weights), Some(limit)).ok().map(|factors| factors.terms.len())
+            })
             .try_fold(0, |largest, rank| rank.map(|rank| largest.max(rank)))
     }
 
@@ -613,7 +650,8 @@ impl<T: Real> TileContext<T> {
             let coarse::Split { coarse: heights, fine } = coarse.split(&template.checked.values[0]);
             let prepared = self.prepare(&fine, weights)?;
             let judged = self.judged([Cow::Borrowed(&fine[..])].into_iter(), std::slice::from_ref(&prepared), weights);
-            template.parts = Some(Parts { whole: coarse.padded(&template.checked.values[0]), heights, fine: prepared, judged });
+            template.parts =
+                Some(Parts { whole: coarse.padded(&template.checked.values[0]), heights, fine: prepared, judged });
         }
         Ok(template)
     }
@@ -629,7 +667,11 @@ impl<T: Real> TileContext<T> {
     ///
     /// # Errors
     /// A decomposition that does not converge.
-    pub fn rebind(&self, bound: &mut BoundTemplates<T>, scratch: &mut TileScratch<T>) -> Result<(), factor::FactorError> {
+    pub fn rebind(
+        &self,
+        bound: &mut BoundTemplates<T>,
+        scratch: &mut TileScratch<T>,
+    ) -> Result<(), factor::FactorError> {
         let BoundTemplates { weights, templates, .. } = bound;
         templates.iter_mut().try_for_each(|template| self.make_ready(template, weights, &mut scratch.halved))
     }
@@ -660,14 +702,21 @@ impl<T: Real> TileContext<T> {
             (Engine::Halved(halved), Some(scratch), [Prepared::Planes(spectrum)]) => {
                 halved.prepare(&taken(&source[0], weights, differences), scratch, spectrum)
             }
-            (..) => *prepared = channels.clone().map(|values| self.prepare(&values, weights)).collect::<Result<_, _>>()?,
+            (..) => {
+                *prepared = channels.clone().map(|values| self.prepare(&values, weights)).collect::<Result<_, _>>()?
+            }
         }
         *judged = self.judged(channels, prepared, weights);
         Ok(())
     }
 
     /// What cross terms with a template's channels leave in doubt, by what was prepared of them.
-    fn judged<'a>(&self, channels: impl Iterator<Item = Cow<'a, [f64]>> + Clone, prepared: &[Prepared<T>], weights: &Weights) -> Judged {
+    fn judged<'a>(
+        &self,
+        channels: impl Iterator<Item = Cow<'a, [f64]>> + Clone,
+        prepared: &[Prepared<T>],
+        weights: &Weights,
+    ) -> Judged {
         let lines = prepared.iter().map(|prepared| if let Prepared::Lines(lines) = prepared { lines.len() } else { 0 });
         let terms = lines.sum::<usize>() as f64;
         let model = Model {
@@ -684,13 +733,19 @@ impl<T: Real> TileContext<T> {
                     Rounding::Separable { terms, lines, chain: separable.chain() as f64 }
                 }
                 Engine::Fourier(fourier) => Rounding::Fourier { len: fourier.samples() as f64, by: Library::RUSTFFT },
-                Engine::Planar(planar) => Rounding::Planar { len: (planar.layout().length * planar.layout().length) as f64 },
+                Engine::Planar(planar) => {
+                    Rounding::Planar { len: (planar.layout().length * planar.layout().length) as f64 }
+                }
                 Engine::Layered(layered) => {
                     let layered::Layout { length, template, .. } = layered.layout();
                     Rounding::Layered { len: (length * length) as f64, layers: template[0] as f64 }
                 }
-                Engine::Halved(halved) => Rounding::Halved { len: (halved.layout().length * halved.layout().length) as f64 },
-                Engine::Hybrid(hybrid) => hybrid.rounding(self.scheme.promise.and_then(|_| channels.clone().next()).as_deref()),
+                Engine::Halved(halved) => {
+                    Rounding::Halved { len: (halved.layout().length * halved.layout().length) as f64 }
+                }
+                Engine::Hybrid(hybrid) => {
+                    hybrid.rounding(self.scheme.promise.and_then(|_| channels.clone().next()).as_deref())
+                }
             },
             weights: weights.values.as_deref(),
         };
@@ -707,7 +762,9 @@ impl<T: Real> TileContext<T> {
             }
             Engine::Halved(halved) => {
                 let off = channels.clone().zip(prepared).map(|(values, prepared)| match prepared {
-                    Prepared::Planes(spectrum) => halved.off(spectrum, isa::vectorized(&self.isas, || lanes::sum(&values, |value| value))),
+                    Prepared::Planes(spectrum) => {
+                        halved.off(spectrum, isa::vectorized(&self.isas, || lanes::sum(&values, |value| value)))
+                    }
                     _ => 0.0,
                 });
                 Figures { off: off.sum(), ..Figures::of(channels) }
@@ -715,7 +772,10 @@ impl<T: Real> TileContext<T> {
             _ => Figures::of(channels),
         };
         let floor = model.floor(&figures, T::SMALLEST, matches!(self.fused, Some(Fused::Normalised(_))));
-        Judged { doubt: model.doubt(&figures).above(floor), largest: figures.of_sample(&model.rounding, model.roundoff) }
+        Judged {
+            doubt: model.doubt(&figures).above(floor),
+            largest: figures.of_sample(&model.rounding, model.roundoff),
+        }
     }
 
     fn prepare(&self, values: &[f64], weights: &Weights) -> Result<Prepared<T>, factor::FactorError> {
@@ -744,8 +804,8 @@ impl<T: Real> TileContext<T> {
         factor::factor(values, self.spec.template().padded(), T::ROUNDOFF.max(factor::LEAST_TOLERANCE), max_terms)
     }
 
-    /// Scores one tile of one image for every template; gives up on parts of it ([`TileScratch::again`]), or with `None` on all of it,
-    /// when more panels than `self.patience` are to be recomputed one by one.
+    /// Scores one tile of one image for every template; gives up on parts of it ([`TileScratch::again`]), or with
+    /// `None` on all of it, when more panels than `self.patience` are to be recomputed one by one.
     ///
     /// `store` gets the template's number, the place of a row in the result and the row's scores.
     pub fn run(
@@ -761,8 +821,8 @@ impl<T: Real> TileContext<T> {
         // Exact sums and sums of differences are of the samples as they are.
         let forced = (self.scheme.integers.is_some() || self.scheme.measure == Measure::Sad).then_some(1.0);
         let mut marked = self.gather(image, samples, tile, forced, &bound.weights, scratch);
-        // Samples of a correlation are scaled down for nothing but outputs that overflow without: others would lose bits of their samples, which they keep
-        // where a part of the tile is read in place (`strip.rs`).
+        // Samples of a correlation are scaled down for nothing but outputs that overflow without: others would lose
+        // bits of their samples, which they keep where a part of the tile is read in place (`strip.rs`).
         let huge = matches!(self.fused, Some(Fused::Cross)) && scratch.scale < 1.0;
         if huge {
             marked = self.gather(image, samples, tile, Some(1.0), &bound.weights, scratch);
@@ -806,9 +866,17 @@ impl<T: Real> TileContext<T> {
         Some(statistics)
     }
 
-    /// The two parts of a template, if its cross term with a tile is to be taken of them: if it would leave much in doubt otherwise.
-    fn taken_in_parts<'a>(&self, template: &'a BoundTemplate<T>, tile: &TileBox, scratch: &TileScratch<T>) -> Option<&'a Parts<T>> {
-        let (coarse, parts, Fused::Normalised(vectors)) = (self.coarse.as_ref()?, template.parts.as_ref()?, self.fused?) else {
+    /// The two parts of a template, if its cross term with a tile is to be taken of them: if it would leave much in
+    /// doubt otherwise.
+    fn taken_in_parts<'a>(
+        &self,
+        template: &'a BoundTemplate<T>,
+        tile: &TileBox,
+        scratch: &TileScratch<T>,
+    ) -> Option<&'a Parts<T>> {
+        let (coarse, parts, Fused::Normalised(vectors)) =
+            (self.coarse.as_ref()?, template.parts.as_ref()?, self.fused?)
+        else {
             return None;
         };
         if self.always_in_parts {
@@ -829,18 +897,24 @@ impl<T: Real> TileContext<T> {
             let survey = vectors.run(coarse::Take { coarse, template: &parts.whole, input, in_row, outputs, most });
             let (result, peak) = survey.result(n);
             // Of transforms of columns it is the strongest one that counts.
-            let square = if matches!(self.engine, Engine::Hybrid(_)) { survey.largest_square(n) } else { survey.square(n) };
+            let square =
+                if matches!(self.engine, Engine::Hybrid(_)) { survey.largest_square(n) } else { survey.square(n) };
             let energy = square * samples as f64;
-            let limits = template.judged.doubt.at_peak(energy, BETWEEN * (results * result).sqrt(), results.sqrt() * LIKENESS * peak);
+            let limits = template.judged.doubt.at_peak(
+                energy,
+                BETWEEN * (results * result).sqrt(),
+                results.sqrt() * LIKENESS * peak,
+            );
             survey.share_in_doubt(n, (reserve * limits.0, reserve * limits.1))
         };
         // A few panels first: where none of them is anywhere near, that is all.
-        (share_in_doubt(coarse::GRID / 2, NEAR) > 0.0 && share_in_doubt(coarse::GRID, 1.0) > MUCH_IN_DOUBT).then_some(parts)
+        (share_in_doubt(coarse::GRID / 2, NEAR) > 0.0 && share_in_doubt(coarse::GRID, 1.0) > MUCH_IN_DOUBT)
+            .then_some(parts)
     }
 
-    /// Computes a tile from the image's rows to rows of the results, where nothing else has to be done; `rows` hands out those
-    /// of a template's result from a place of it in so many planes, if they can be written as they are. With `None` the tile is to be run; rows may have
-    /// been written.
+    /// Computes a tile from the image's rows to rows of the results, where nothing else has to be done; `rows` hands
+    /// out those of a template's result from a place of it in so many planes, if they can be written as they are. With
+    /// `None` the tile is to be run; rows may have been written.
     pub fn run_strip<'a>(
         &self,
         image: &AnyView<'_>,
@@ -853,14 +927,19 @@ impl<T: Real> TileContext<T> {
         if !matches!(self.fused, Some(Fused::Cross)) || !bound.templates.iter().all(plain) {
             return None;
         }
-        let panels = tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>() * bound.templates.len() as u64;
+        let panels =
+            tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>() * bound.templates.len() as u64;
         let statistics = Statistics { panels, repaired: 0, tiles: 1 };
         if let (Engine::Bytes(engine), AnyView::U8(view)) = (&self.engine, image) {
-            return self.byte_strip(engine, view, tile, bound, [&mut scratch.bytes, &mut scratch.byte_room], rows).map(|()| statistics);
+            return self
+                .byte_strip(engine, view, tile, bound, [&mut scratch.bytes, &mut scratch.byte_room], rows)
+                .map(|()| statistics);
         }
         let AnyView::F32(view) = image else { return None };
         match &self.engine {
-            Engine::Planar(planar) if !planar.layout().line => self.pair_strip(planar, view, tile, bound, scratch, rows)?,
+            Engine::Planar(planar) if !planar.layout().line => {
+                self.pair_strip(planar, view, tile, bound, scratch, rows)?
+            }
             Engine::Hybrid(hybrid) => self.hybrid_strip(hybrid, view, tile, bound, scratch, rows)?,
             Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, scratch, rows)?,
             _ => return None,
@@ -888,14 +967,18 @@ impl<T: Real> TileContext<T> {
         for (number, template) in bound.templates.iter().enumerate() {
             let Prepared::Taps(taps) = &template.prepared[0] else { return None };
             for z in 0..outputs[0] {
-                let strip::Rows { out, pitch: out_row, .. } = rows(number, [tile.place[0] + z, tile.place[1], tile.place[2]], 1)?;
+                let strip::Rows { out, pitch: out_row, .. } =
+                    rows(number, [tile.place[0] + z, tile.place[1], tile.place[2]], 1)?;
                 if !gathered {
                     pad::bytes(view, self.spec.boundary(), part, samples, pitch, &self.isas);
                     gathered = true;
                 }
                 let samples = &samples[z * pitch.plane..];
                 let outputs = [1, outputs[1], outputs[2]];
-                engine.run(taps, bytes::Ground { samples, in_pitch: pitch, room, out, out_row, out_plane: 0, outputs, bits: false });
+                engine.run(
+                    taps,
+                    bytes::Ground { samples, in_pitch: pitch, room, out, out_row, out_plane: 0, outputs, bits: false },
+                );
             }
         }
         Some(())
@@ -925,7 +1008,10 @@ impl<T: Real> TileContext<T> {
         let ((top, bottom), (left, right)) = (inner(1, (y0, y1), kh), inner(2, (x0, x1), kw));
         let [height, width] = [bottom.saturating_sub(top), right.saturating_sub(left)];
         let whole = [height, width] == [y1 - y0, x1 - x0];
-        if height < block_height || width < block_width || !whole && (kd > 1 || z1 > 1 || 2 * height * width < (y1 - y0) * (x1 - x0)) {
+        if height < block_height
+            || width < block_width
+            || !whole && (kd > 1 || z1 > 1 || 2 * height * width < (y1 - y0) * (x1 - x0))
+        {
             return None;
         }
         let inside = pad::Samples {
@@ -943,16 +1029,23 @@ impl<T: Real> TileContext<T> {
                 continue;
             }
             for z in z0..z1 {
-                let strip::Rows { out, pitch, plane } = rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]], 1)?;
+                let strip::Rows { out, pitch, plane } =
+                    rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]], 1)?;
                 let from = |y: usize, x: usize| (y - y0) * pitch + x - x0;
                 let within = strip::Rows { out: &mut out[from(top, left)..], pitch, plane };
                 seen.add(strip.correlate(direct, sum, [z, 0, 0], [1, height, width], within).into(), sum.taps);
-                let edges = [[[y0, x0], [top, x1]], [[bottom, x0], [y1, x1]], [[top, x0], [bottom, left]], [[top, right], [bottom, x1]]];
+                let edges = [
+                    [[y0, x0], [top, x1]],
+                    [[bottom, x0], [y1, x1]],
+                    [[top, x0], [bottom, left]],
+                    [[top, right], [bottom, x1]],
+                ];
                 for [begin, end] in edges.into_iter().filter(|[begin, end]| begin[0] < end[0] && begin[1] < end[1]) {
                     let (boundary, template, isas) = (self.spec.boundary(), [kh, kw], self.isas);
                     let edge = strip::Edge { direct, image: view, boundary, samples, template, isas };
                     let TileScratch { inputs, marks, crosses, .. } = &mut *scratch;
-                    let room = [T::singles_mut(&mut inputs[0])?, T::singles_mut(marks)?, T::singles_mut(&mut crosses[0])?];
+                    let room =
+                        [T::singles_mut(&mut inputs[0])?, T::singles_mut(marks)?, T::singles_mut(&mut crosses[0])?];
                     if !edge.correlate(sum, [begin, end], room, &mut out[from(begin[0], begin[1])..], pitch) {
                         return None;
                     }
@@ -977,7 +1070,8 @@ impl<T: Real> TileContext<T> {
             return None;
         }
         let samples = self.reached(self.tiling.samples(tile), tile, view.shape().padded());
-        let strip = PairStrip { planar, image: view, samples, boundary: self.spec.boundary(), outputs, isas: self.isas };
+        let strip =
+            PairStrip { planar, image: view, samples, boundary: self.spec.boundary(), outputs, isas: self.isas };
         let (work, buffer, marks) =
             (scratch.planar.as_mut()?, T::singles_mut(&mut scratch.inputs[0])?, T::singles_mut(&mut scratch.marks)?);
         for (number, template) in bound.templates.iter().enumerate() {
@@ -1020,8 +1114,9 @@ impl<T: Real> TileContext<T> {
         Some(())
     }
 
-    /// The samples under a tile, and those after them that its transforms reach, on an axis where the image has them all: a tile whose
-    /// transforms read the image itself reads these, and every other way to its cross term is to give the same bits.
+    /// The samples under a tile, and those after them that its transforms reach, on an axis where the image has them
+    /// all: a tile whose transforms read the image itself reads these, and every other way to its cross term is to give
+    /// the same bits.
     fn reached(&self, samples: pad::Samples, tile: &TileBox, lengths: [usize; 3]) -> pad::Samples {
         let planar = match (&self.engine, self.fused) {
             (Engine::Planar(planar), Some(Fused::Cross)) if !planar.layout().line => planar,
@@ -1060,7 +1155,12 @@ impl<T: Real> TileContext<T> {
             let view = image.channel(channel);
             let free = self.needs().centred && self.scheme.integers.is_none();
             let offset = if free { pad::offset(&view, boundary, samples) } else { 0.0 };
-            let target = Target { out: &mut scratch.inputs[channel], marks: &mut scratch.marks, pitch: self.in_pitch, isas: self.isas };
+            let target = Target {
+                out: &mut scratch.inputs[channel],
+                marks: &mut scratch.marks,
+                pitch: self.in_pitch,
+                isas: self.isas,
+            };
             let done = pad::gather(&view, boundary, reached, offset, forced, target);
             scratch.factors[channel] = done.scale;
             if done.marked {
@@ -1083,7 +1183,8 @@ impl<T: Real> TileContext<T> {
         let [kd, kh, kw] = self.spec.template().padded();
         let zero = T::of(0.0);
         if let Some(weights) = &weights.values {
-            // Under a mask only its own samples count: each marked sample hits the panels whose weight there is positive.
+            // Under a mask only its own samples count: each marked sample hits the panels whose weight there is
+            // positive.
             for (k, _) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
                 let [dz, dy, dx] = [k / (kh * kw), k / kw % kh, k % kw];
                 for z in 0..outputs[0] {
@@ -1091,7 +1192,10 @@ impl<T: Real> TileContext<T> {
                         let from = (z + dz) * self.in_pitch.plane + (y + dy) * self.in_pitch.row + dx;
                         let to = z * self.out_pitch.plane + y * self.out_pitch.row;
                         let marks = &scratch.marks[from..from + outputs[2]];
-                        scratch.hit[to..to + outputs[2]].iter_mut().zip(marks).for_each(|(hit, mark)| *hit |= *mark != zero);
+                        scratch.hit[to..to + outputs[2]]
+                            .iter_mut()
+                            .zip(marks)
+                            .for_each(|(hit, mark)| *hit |= *mark != zero);
                     }
                 }
             }
@@ -1111,7 +1215,13 @@ impl<T: Real> TileContext<T> {
     }
 
     /// Sums of samples and squares over every window, channel by channel.
-    fn window_sums(&self, samples: [usize; 3], bound: &BoundTemplates<T>, outputs: [usize; 3], scratch: &mut TileScratch<T>) {
+    fn window_sums(
+        &self,
+        samples: [usize; 3],
+        bound: &BoundTemplates<T>,
+        outputs: [usize; 3],
+        scratch: &mut TileScratch<T>,
+    ) {
         let needs = self.needs();
         if !needs.square {
             return;
@@ -1129,7 +1239,8 @@ impl<T: Real> TileContext<T> {
             }
             let tile = sums::Layout { shape: samples, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane };
             let window = self.spec.template().padded();
-            let (input, window_scratch, [i, ii]) = (&scratch.inputs[channel], &mut scratch.window, &mut scratch.sums[channel]);
+            let (input, window_scratch, [i, ii]) =
+                (&scratch.inputs[channel], &mut scratch.window, &mut scratch.sums[channel]);
             isa::vectorized(&self.isas, || {
                 if needs.sum {
                     copy(input, i, |value| value.to_f64());
@@ -1144,15 +1255,29 @@ impl<T: Real> TileContext<T> {
     }
 
     /// The cross term of one channel with a prepared template, into `crosses[channel]`.
-    fn cross(&self, prepared: &Prepared<T>, taps: &[T], channel: usize, outputs: [usize; 3], scratch: &mut TileScratch<T>, source: Source) {
+    fn cross(
+        &self,
+        prepared: &Prepared<T>,
+        taps: &[T],
+        channel: usize,
+        outputs: [usize; 3],
+        scratch: &mut TileScratch<T>,
+        source: Source,
+    ) {
         let out = &mut scratch.crosses[channel];
         let input: &[T] = if source == Source::Squares { &scratch.squares } else { &scratch.inputs[channel] };
         match (&self.engine, prepared) {
             (Engine::Direct(direct), Prepared::Samples(template)) => {
-                direct.run(template.sum(), taps, Slab { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch, outputs });
+                direct.run(
+                    template.sum(),
+                    taps,
+                    Slab { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch, outputs },
+                );
             }
             (Engine::Bytes(engine), Prepared::Taps(taps)) => {
-                let (Some(in_pitch), Some(out)) = (self.byte_pitch, T::singles_mut(out)) else { unreachable!("sums of bytes are f32") };
+                let (Some(in_pitch), Some(out)) = (self.byte_pitch, T::singles_mut(out)) else {
+                    unreachable!("sums of bytes are f32")
+                };
                 // Whole vectors, as those who go on with them take them.
                 let outputs = [outputs[0], outputs[1], outputs[2].next_multiple_of(16)];
                 let Pitch { row: out_row, plane: out_plane, .. } = self.out_pitch;
@@ -1165,25 +1290,33 @@ impl<T: Real> TileContext<T> {
             }
             (Engine::Planar(planar), Prepared::Planes(template)) => {
                 let work = scratch.planar.as_mut().expect("made with the engine");
-                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else { unreachable!("pairs of tiles are of f32") };
+                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else {
+                    unreachable!("pairs of tiles are of f32")
+                };
                 let ground = Ground { input, in_row: self.in_pitch.row, out, out_row: self.out_pitch.row };
                 planar.run(ground, template, work, [outputs[1], outputs[2]]);
             }
             (Engine::Layered(layered), Prepared::Layers(template)) => {
                 let work = scratch.layered.as_mut().expect("made with the engine");
-                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else { unreachable!("pairs of tiles are of f32") };
+                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else {
+                    unreachable!("pairs of tiles are of f32")
+                };
                 let ground = layered::Ground { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch };
                 layered.run(ground, template, work, outputs);
             }
             (Engine::Halved(halved), Prepared::Planes(template)) => {
                 let work = scratch.halved.as_mut().expect("made with the engine");
-                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else { unreachable!("tiles of f32") };
+                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else {
+                    unreachable!("tiles of f32")
+                };
                 let ground = Ground { input, in_row: self.in_pitch.row, out, out_row: self.out_pitch.row };
                 halved.run(ground, template, work, [outputs[1], outputs[2]]);
             }
             (Engine::Hybrid(hybrid), Prepared::Planes(template)) => {
                 let work = scratch.hybrid.as_mut().expect("made with the engine");
-                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else { unreachable!("tiles of f32") };
+                let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else {
+                    unreachable!("tiles of f32")
+                };
                 let ground = Ground { input, in_row: self.in_pitch.row, out, out_row: self.out_pitch.row };
                 hybrid.run(ground, template, work, [outputs[1], outputs[2]], false);
             }
@@ -1225,9 +1358,15 @@ impl<T: Real> TileContext<T> {
         some
     }
 
-    /// Stores the rows of the cross term that are asked for as they are, in the units of the image; of these only outputs that are in
-    /// `scratch.over`, if that is said.
-    fn finish_cross(&self, last: &Finishing<'_, T>, only_over: bool, scratch: &mut TileScratch<T>, store: &mut Store<'_>) -> Option<u64> {
+    /// Stores the rows of the cross term that are asked for as they are, in the units of the image; of these only
+    /// outputs that are in `scratch.over`, if that is said.
+    fn finish_cross(
+        &self,
+        last: &Finishing<'_, T>,
+        only_over: bool,
+        scratch: &mut TileScratch<T>,
+        store: &mut Store<'_>,
+    ) -> Option<u64> {
         let TileScratch { crosses, hit, over, scale, .. } = scratch;
         let checked = &last.template().checked;
         let [(z0, z1), (y0, y1), (x0, x1)] = last.tile.keep;
@@ -1242,7 +1381,10 @@ impl<T: Real> TileContext<T> {
                 row.fill(f32::NAN);
             }
             if last.marked {
-                row.iter_mut().zip(&hit[at + x0..at + x1]).filter(|(_, hit)| **hit).for_each(|(value, _)| *value = f32::NAN);
+                row.iter_mut()
+                    .zip(&hit[at + x0..at + x1])
+                    .filter(|(_, hit)| **hit)
+                    .for_each(|(value, _)| *value = f32::NAN);
             }
             let [place_z, place_y, place_x] = last.place(z, y);
             if !only_over {
@@ -1257,8 +1399,15 @@ impl<T: Real> TileContext<T> {
         Some(0)
     }
 
-    /// Scores the whole tile in vectors, settles what is in doubt, stores what is asked for; returns how many panels were repaired.
-    fn finish_fused(&self, last: &Finishing<'_, T>, vectors: &Vectors, scratch: &mut TileScratch<T>, store: &mut Store<'_>) -> Option<u64> {
+    /// Scores the whole tile in vectors, settles what is in doubt, stores what is asked for; returns how many panels
+    /// were repaired.
+    fn finish_fused(
+        &self,
+        last: &Finishing<'_, T>,
+        vectors: &Vectors,
+        scratch: &mut TileScratch<T>,
+        store: &mut Store<'_>,
+    ) -> Option<u64> {
         let degenerate = with_formula!(self.scheme.measure, F => <F as flcc_core::measure::Formula>::DEGENERATE) as f32;
         let Pitch { row, plane, .. } = self.out_pitch;
         let mut repaired = 0;
@@ -1280,7 +1429,11 @@ impl<T: Real> TileContext<T> {
             let at = z * plane + y * row;
             let scores = &mut T::singles_mut(&mut crosses[0])?[at + x0..at + x1];
             if last.marked {
-                scores.iter_mut().zip(&hit[at + x0..at + x1]).filter(|(_, hit)| **hit).for_each(|(score, _)| *score = f32::NAN);
+                scores
+                    .iter_mut()
+                    .zip(&hit[at + x0..at + x1])
+                    .filter(|(_, hit)| **hit)
+                    .for_each(|(score, _)| *score = f32::NAN);
             }
             (store.write)(last.number, last.place(z, y), Scores::Single(scores));
         }
@@ -1298,7 +1451,8 @@ impl<T: Real> TileContext<T> {
         let (template, Judged { doubt, largest: largest_tap }) = (last.template(), last.judged);
         let (window, shape) = (self.spec.template().padded(), last.tile.shape);
         let outputs = [shape[1], shape[2]];
-        let TileScratch { inputs, crosses, fused, fourier, planar, layered, halved, hybrid, coarse: boxes, .. } = scratch;
+        let TileScratch { inputs, crosses, fused, fourier, planar, layered, halved, hybrid, coarse: boxes, .. } =
+            scratch;
         let (input, cross, work) = (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, fused.as_mut()?);
         let checked = &template.checked;
         let exact = self.scheme.integers.map(|_| fused::Exact {
@@ -1313,7 +1467,9 @@ impl<T: Real> TileContext<T> {
                 (&work.figures[..], [layout.outputs[0], 2 * layout.outputs[1]], layout.pairs[1])
             }
             (Engine::Layered(_), _, Some(work)) => (&work.figures[..], outputs, 1),
-            (Engine::Halved(_), ..) => (halved.as_ref().map_or(&[][..], |work| std::slice::from_ref(&work.figure)), outputs, 1),
+            (Engine::Halved(_), ..) => {
+                (halved.as_ref().map_or(&[][..], |work| std::slice::from_ref(&work.figure)), outputs, 1)
+            }
             (Engine::Hybrid(engine), ..) => {
                 let chunks = hybrid::Layout::half(outputs[1]) / hybrid::CHUNK;
                 let figures = hybrid.as_ref().map_or(&[][..], |work| &work.figures[..]);
@@ -1322,7 +1478,8 @@ impl<T: Real> TileContext<T> {
             _ => (&[][..], outputs, 1),
         };
         let hybrid = matches!(self.engine, Engine::Hybrid(_));
-        let (rows, columns) = (outputs[0].div_ceil(pair_height), if hybrid { pairs } else { outputs[1].div_ceil(pair_width) });
+        let (rows, columns) =
+            (outputs[0].div_ceil(pair_height), if hybrid { pairs } else { outputs[1].div_ceil(pair_width) });
         let figure = |z: usize, row: usize, column: usize| {
             let plane = if let Engine::Layered(engine) = &self.engine { engine.layout().plane_of(z) } else { 0 };
             figures.get(plane + row * pairs + column).copied().unwrap_or_default()
@@ -1358,8 +1515,10 @@ impl<T: Real> TileContext<T> {
                     let figure = if figures.is_empty() { whole } else { figure(z, row, column) };
                     let (limit, _) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
                     let limit = limit + running * work.largest_row;
-                    let places = if hybrid { hybrid::Layout::places(outputs[1], column) } else { [column * pair_width; 2] };
-                    let (places, width) = if hybrid { (&places[..], hybrid::CHUNK) } else { (&places[..1], pair_width) };
+                    let places =
+                        if hybrid { hybrid::Layout::places(outputs[1], column) } else { [column * pair_width; 2] };
+                    let (places, width) =
+                        if hybrid { (&places[..], hybrid::CHUNK) } else { (&places[..1], pair_width) };
                     for &begin in places {
                         let end = (begin + width).div_ceil(lanes).min(work.limits.len());
                         work.limits[begin / lanes..end].iter_mut().for_each(|most| *most = limit.max(*most));
@@ -1374,7 +1533,17 @@ impl<T: Real> TileContext<T> {
                     let rows = [begin, rows[1].min(begin + step)];
                     if let (Some(heights), Some(coarse), Some(scratch)) = (last.heights, &self.coarse, &mut *boxes) {
                         let cross = &mut *cross;
-                        vectors.run(coarse::Add { coarse, heights, input, in_row, outputs, rows, cross, out_row, scratch });
+                        vectors.run(coarse::Add {
+                            coarse,
+                            heights,
+                            input,
+                            in_row,
+                            outputs,
+                            rows,
+                            cross,
+                            out_row,
+                            scratch,
+                        });
                     }
                     let buffers = fused::Buffers { input, in_row, cross: &mut *cross, out_row, outputs };
                     doubtful |= vectors.run(fused::Rows { formula, buffers, rows, scratch: &mut *work, ahead });
@@ -1384,8 +1553,8 @@ impl<T: Real> TileContext<T> {
         Some(doubtful)
     }
 
-    /// Decides the panels that scoring left as NaN; returns how many were recomputed. Parts of the tile with more of them than
-    /// `self.patience` are left to who does that better, in `scratch.again`.
+    /// Decides the panels that scoring left as NaN; returns how many were recomputed. Parts of the tile with more of
+    /// them than `self.patience` are left to who does that better, in `scratch.again`.
     fn settle_fused(&self, last: &Finishing<'_, T>, degenerate: f32, scratch: &mut TileScratch<T>) -> Option<u64> {
         let (mut repaired, mut flat_known) = (0, false);
         for part in last.tile.parts(self.parts) {
@@ -1430,9 +1599,9 @@ impl<T: Real> TileContext<T> {
         Some(repaired)
     }
 
-    /// How many panels of a part of the tile are to be recomputed: those that scoring left as NaN, but for flat ones and those to be NaN.
-    /// Where it is not known yet which are flat, more than `self.patience` are counted only if the gathered samples of none before are
-    /// all equal.
+    /// How many panels of a part of the tile are to be recomputed: those that scoring left as NaN, but for flat ones
+    /// and those to be NaN. Where it is not known yet which are flat, more than `self.patience` are counted only if the
+    /// gathered samples of none before are all equal.
     fn doubts(
         &self,
         [z0, y0, x0]: [usize; 3],
@@ -1483,7 +1652,8 @@ impl<T: Real> TileContext<T> {
         if template.checked.nonfinite {
             scratch.rows.out.fill(f64::NAN);
         }
-        let doubt = (self.scheme.integers.is_none() && self.degenerates()).then(|| self.doubt(tile, &template.judged, scratch));
+        let doubt =
+            (self.scheme.integers.is_none() && self.degenerates()).then(|| self.doubt(tile, &template.judged, scratch));
         let (image_scale, template_scale) = (scratch.scale, template.checked.scale);
         let larger = image_scale.min(template_scale);
         let (common, unscale) = match self.scheme.measure {
@@ -1492,7 +1662,13 @@ impl<T: Real> TileContext<T> {
             Measure::Nssd => (Common::of(image_scale, template_scale), [1.0, 1.0]),
             _ => (Common::of(1.0, 1.0), [1.0, 1.0]),
         };
-        let constants = Constants { n: bound.weights.n, template: template.checked.energy, common, unscale: joined(unscale), doubt };
+        let constants = Constants {
+            n: bound.weights.n,
+            template: template.checked.energy,
+            common,
+            unscale: joined(unscale),
+            doubt,
+        };
         let sum_pitch = if bound.mask.is_some() { self.out_pitch } else { self.in_pitch };
         let mut flat_known = false;
         let parts: usize = (0..3).map(|axis| tile.shape[axis].div_ceil(self.parts[axis].max(1))).product();
@@ -1509,7 +1685,8 @@ impl<T: Real> TileContext<T> {
                         self.find_flat(last.image, last.samples, tile.shape, scratch);
                         flat_known = true;
                     }
-                    let unsettled = |x: &usize| in_doubt(scratch, doubt, cross_at, *x, last.marked) && !scratch.flat[cross_at + x];
+                    let unsettled =
+                        |x: &usize| in_doubt(scratch, doubt, cross_at, *x, last.marked) && !scratch.flat[cross_at + x];
                     doubts += (0..tile.shape[2]).filter(unsettled).count() as u64;
                     if doubts > patience {
                         return None;
@@ -1558,10 +1735,19 @@ impl<T: Real> TileContext<T> {
         let TileScratch { crosses, sums, factors, rows, .. } = scratch;
         let exact = &template.checked;
         let row = |channel: usize| -> ChannelRow<'_> {
-            let part = |sum: &Vec<f64>| -> std::ops::Range<usize> { if sum.is_empty() { 0..0 } else { sum_at..sum_at + width } };
+            let part = |sum: &Vec<f64>| -> std::ops::Range<usize> {
+                if sum.is_empty() { 0..0 } else { sum_at..sum_at + width }
+            };
             let [i, ii] = &sums[channel];
             let template_sum = exact.exact_sums.get(channel).copied().unwrap_or(0);
-            ChannelRow { number: channel, template_sum, width, i: &i[part(i)], ii: &ii[part(ii)], factor: factors[channel] }
+            ChannelRow {
+                number: channel,
+                template_sum,
+                width,
+                i: &i[part(i)],
+                ii: &ii[part(ii)],
+                factor: factors[channel],
+            }
         };
         for (channel, cross) in crosses.iter().enumerate() {
             let row = row(channel);
@@ -1569,11 +1755,25 @@ impl<T: Real> TileContext<T> {
             isa::vectorized(&self.isas, || rows.take(cross));
             finish::add(&self.isas, self.scheme.measure, self.scheme.integers, &row, constants, rows);
         }
-        finish::settle(&self.isas, self.scheme.measure, self.scheme.integers, width, constants, exact.exact_energy, rows)
+        finish::settle(
+            &self.isas,
+            self.scheme.measure,
+            self.scheme.integers,
+            width,
+            constants,
+            exact.exact_energy,
+            rows,
+        )
     }
 
     /// Decides the doubtful panels of the row finished last, `[z, y]` of the tile; returns how many were recomputed.
-    fn settle(&self, last: &Finishing<'_, T>, [z, y]: [usize; 2], doubt: (f64, f64), scratch: &mut TileScratch<T>) -> u64 {
+    fn settle(
+        &self,
+        last: &Finishing<'_, T>,
+        [z, y]: [usize; 2],
+        doubt: (f64, f64),
+        scratch: &mut TileScratch<T>,
+    ) -> u64 {
         let degenerate = with_formula!(self.scheme.measure, F => <F as flcc_core::measure::Formula>::DEGENERATE);
         let (x0, x1) = last.tile.keep[2];
         let cross_at = z * self.out_pitch.plane + y * self.out_pitch.row + x0;
@@ -1619,7 +1819,12 @@ impl<T: Real> TileContext<T> {
     }
 
     /// Below which energy a panel of this tile is doubtful: `energy <= .0 + .1 * sum of squares`.
-    fn doubt(&self, tile: &TileBox, Judged { doubt, largest: largest_tap }: &Judged, scratch: &TileScratch<T>) -> (f64, f64) {
+    fn doubt(
+        &self,
+        tile: &TileBox,
+        Judged { doubt, largest: largest_tap }: &Judged,
+        scratch: &TileScratch<T>,
+    ) -> (f64, f64) {
         if doubt.is_constant() {
             return doubt.at(0.0, 0.0);
         }
@@ -1648,7 +1853,8 @@ impl<T: Real> TileContext<T> {
     }
 }
 
-/// Whether panel `x` of the row finished last, whose cross term begins at `cross_at`, is in doubt; one that is to be NaN is not.
+/// Whether panel `x` of the row finished last, whose cross term begins at `cross_at`, is in doubt; one that is to be
+/// NaN is not.
 fn in_doubt<T: Real>(scratch: &TileScratch<T>, doubt: (f64, f64), cross_at: usize, x: usize, marked: bool) -> bool {
     let (energy, square) = scratch.rows.panel(x);
     let certain = energy > doubt.0 + doubt.1 * square;

@@ -1,15 +1,17 @@
 //! Fourier transforms of real tiles of 1 to 3 axes, and the product of spectra that correlates.
 //!
-//! Half spectra. Along width, two real rows are transformed as one complex row, real and imaginary part, and told apart by
-//! the symmetry of the spectra of real rows; a tile of a single row goes through realfft. `BLOCK` rows are transformed at
-//! a time, few enough for the first cache, and are told apart while they are transposed, so that every other axis is
-//! transformed in contiguous memory: the spectrum lies as `[frequency of width][frequency of height][frequency of depth]`.
-//! Each frequency of width is a plane of its own; planes lie some samples apart where their distance would otherwise fall
-//! on few sets of the cache. The layout is private: spectra of one shape meet only each other.
+//! Half spectra. Along width, two real rows are transformed as one complex row, real and imaginary part, and told apart
+//! by the symmetry of the spectra of real rows; a tile of a single row goes through realfft. `BLOCK` rows are
+//! transformed at a time, few enough for the first cache, and are told apart while they are transposed, so that every
+//! other axis is transformed in contiguous memory: the spectrum lies as
+//! `[frequency of width][frequency of height][frequency of depth]`. Each frequency of width is a plane of its own;
+//! planes lie some samples apart where their distance would otherwise fall on few sets of the cache. The layout is
+//! private: spectra of one shape meet only each other.
 //!
-//! Nothing is normalised: a forward and an inverse multiply by the number of samples, which the caller divides the template's
-//! spectrum by. Correlation, nothing is flipped: `out = image · conj(template)`. It is circular: results whose window
-//! wraps round the tile are the caller's to leave out. Nothing is allocated after [`TileTransform::new`], no thread started.
+//! Nothing is normalised: a forward and an inverse multiply by the number of samples, which the caller divides the
+//! template's spectrum by. Correlation, nothing is flipped: `out = image · conj(template)`. It is circular: results
+//! whose window wraps round the tile are the caller's to leave out. Nothing is allocated after [`TileTransform::new`],
+//! no thread started.
 //!
 //! Source: Frigo and Johnson, "The Design and Implementation of FFTW3", 2005 (axis by axis, transposed).
 
@@ -45,8 +47,9 @@ pub struct TileTransform<T: Sample> {
     scratch_len: usize,
 }
 
-/// Rows transformed before they are transposed, in pairs. The fastest of 4, 8, 16 and 32 for f32 tiles of 64x64 and 128x128
-/// on a Cascade Lake core (the others 10 to 40 % slower, why was not looked into); larger tiles were too noisy to rank, f64 unmeasured.
+/// Rows transformed before they are transposed, in pairs. The fastest of 4, 8, 16 and 32 for f32 tiles of 64x64 and
+/// 128x128 on a Cascade Lake core (the others 10 to 40 % slower, why was not looked into); larger tiles were too noisy
+/// to rank, f64 unmeasured.
 const BLOCK: usize = 16;
 
 /// Bytes after which addresses fall on the same set of the first cache.
@@ -88,7 +91,17 @@ impl<T: Sample> TileTransform<T> {
                 (Axes::Volume { width: x, height: y, depth: z }, scratch, room)
             }
         };
-        TileTransform { shape, depth, height, width, half, plane_stride, axes, axis_scratch, scratch_len: axis_scratch + room }
+        TileTransform {
+            shape,
+            depth,
+            height,
+            width,
+            half,
+            plane_stride,
+            axes,
+            axis_scratch,
+            scratch_len: axis_scratch + room,
+        }
     }
 
     /// Depth, height and width of the tile.
@@ -166,7 +179,8 @@ impl<T: Sample> TileTransform<T> {
         }
     }
 
-    /// Forward, product and inverse in one call, in place: each plane of the spectrum is finished while it is in the cache.
+    /// Forward, product and inverse in one call, in place: each plane of the spectrum is finished while it is in the
+    /// cache.
     ///
     /// `real[x] = Σ_p image[x + p] · template[p]`, circular, times the number of samples and whatever the template's
     /// spectrum was multiplied by. The spectrum is scratch too.
@@ -229,8 +243,16 @@ impl<T: Sample> TileTransform<T> {
         let [depth, height, _] = self.shape;
         assert_eq!(real.len(), self.len(), "samples of the tile");
         assert_eq!(spectrum.len(), self.spectrum_len(), "numbers of the spectrum");
-        assert!(planes <= depth && rows <= height, "part: expected at most {depth}x{height} planes and rows, got {planes}x{rows}");
-        assert!(scratch.len() >= self.scratch_len, "scratch: expected at least {}, got {}", self.scratch_len, scratch.len());
+        assert!(
+            planes <= depth && rows <= height,
+            "part: expected at most {depth}x{height} planes and rows, got {planes}x{rows}"
+        );
+        assert!(
+            scratch.len() >= self.scratch_len,
+            "scratch: expected at least {}, got {}",
+            self.scratch_len,
+            scratch.len()
+        );
         scratch.split_at_mut(self.axis_scratch)
     }
 
@@ -256,7 +278,10 @@ impl<T: Sample> TileTransform<T> {
     }
 
     /// The planes of a spectrum without what lies between them.
-    pub(super) fn planes<'a>(&self, spectrum: &'a mut [Complex<T>]) -> impl Iterator<Item = &'a mut [Complex<T>]> + use<'a, T> {
+    pub(super) fn planes<'a>(
+        &self,
+        spectrum: &'a mut [Complex<T>],
+    ) -> impl Iterator<Item = &'a mut [Complex<T>]> + use<'a, T> {
         let plane = self.depth * self.height;
         spectrum.chunks_mut(self.plane_stride).map(move |chunk| &mut chunk[..plane])
     }
@@ -377,10 +402,12 @@ fn turn_out<T: FftNum>(block: &[Complex<T>], width: usize, out: &mut [Complex<T>
 
 /// The inverse of [`turn_out`]: the spectra of pairs of rows from the half spectra of rows.
 ///
-/// `z(k) = A(k) + i·B(k)` and `z(-k) = conj A(k) + i·conj B(k)`. Where `k` is `-k`, `A` and `B` are real but for rounding.
+/// `z(k) = A(k) + i·B(k)` and `z(-k) = conj A(k) + i·conj B(k)`. Where `k` is `-k`, `A` and `B` are real but for
+/// rounding.
 fn turn_in<T: FftNum>(spectrum: &[Complex<T>], stride: usize, block: &mut [Complex<T>], width: usize, rows: usize) {
     let mut parts = block.chunks_exact_mut(width);
-    let mut pairs: [&mut [Complex<T>]; BLOCK / 2] = array::from_fn(|_| &mut parts.next().expect("pairs of rows")[..width]);
+    let mut pairs: [&mut [Complex<T>]; BLOCK / 2] =
+        array::from_fn(|_| &mut parts.next().expect("pairs of rows")[..width]);
     for ((k, minus_k), column) in negated(width).zip(spectrum.chunks(stride)) {
         let mut values = [Complex::zero(); BLOCK];
         if rows == BLOCK {
@@ -484,8 +511,8 @@ fn transpose_back<T: Copy>(turned: &[T], turned_columns: usize, matrix: &mut [T]
     }
 }
 
-/// One-dimensional transforms, each planned once for the process. Every length has a planner of its own: one that knows other lengths makes
-/// a transform of what it has, so that its last bits would depend on what was planned before.
+/// One-dimensional transforms, each planned once for the process. Every length has a planner of its own: one that knows
+/// other lengths makes a transform of what it has, so that its last bits would depend on what was planned before.
 mod planned {
     use std::collections::HashMap;
     use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -585,7 +612,8 @@ mod planned {
         fn bits_do_not_depend_on_what_was_planned_before() {
             let _ = f64::axis(1944);
             let _ = f64::row(1944);
-            let mut planned: Vec<Complex<f64>> = (0..486).map(|k| Complex::new((k as f64).sin(), (k as f64 * 0.7).cos())).collect();
+            let mut planned: Vec<Complex<f64>> =
+                (0..486).map(|k| Complex::new((k as f64).sin(), (k as f64 * 0.7).cos())).collect();
             let (mut fresh, mut row) = (planned.clone(), planned.iter().map(|value| value.re).collect::<Vec<f64>>());
             f64::axis(486).forward.process(&mut planned);
             FftPlanner::new().plan_fft_forward(486).process(&mut fresh);
@@ -682,7 +710,8 @@ mod tests {
         let transform = TileTransform::<T>::new(shape);
         let n = transform.len();
         let tile: Vec<T> = noise(n as u64, n);
-        let (mut real, mut scratch, mut spectrum) = (tile.clone(), dirty(transform.scratch_len()), dirty(transform.spectrum_len()));
+        let (mut real, mut scratch, mut spectrum) =
+            (tile.clone(), dirty(transform.scratch_len()), dirty(transform.spectrum_len()));
         transform.forward(&mut real, [d, h], &mut spectrum, &mut scratch);
 
         let exact = wide(&tile);
@@ -691,7 +720,8 @@ mod tests {
         for kx in 0..=sw / 2 {
             for (ky, kz) in (0..sh).flat_map(|ky| (0..sd).map(move |kz| (ky, kz))) {
                 let got = spectrum[kx * transform.plane_stride + ky * sd + kz];
-                let difference = Complex::<f64>::new(got.re.into(), got.im.into()) - frequency(&exact, [sd, sh, sw], [kz, ky, kx]);
+                let difference =
+                    Complex::<f64>::new(got.re.into(), got.im.into()) - frequency(&exact, [sd, sh, sw], [kz, ky, kx]);
                 errors.push(difference.norm());
             }
         }
@@ -748,16 +778,22 @@ mod tests {
             let transform = TileTransform::<f64>::new(shape);
             let n = transform.len();
             let tile: Vec<f64> = noise(3, n);
-            let template: Vec<Complex<f64>> = noise(4, 2 * transform.spectrum_len()).chunks(2).map(|c| Complex::new(c[0], c[1])).collect();
-            for part in [[0, h], [d, 0], [d, h - 1], [d.div_ceil(2), h], [d.div_ceil(2), h.div_ceil(2)], [d - d / 3, h - h / 3]] {
+            let template: Vec<Complex<f64>> =
+                noise(4, 2 * transform.spectrum_len()).chunks(2).map(|c| Complex::new(c[0], c[1])).collect();
+            for part in
+                [[0, h], [d, 0], [d, h - 1], [d.div_ceil(2), h], [d.div_ceil(2), h.div_ceil(2)], [d - d / 3, h - h / 3]]
+            {
                 let inside = |i: usize| i / (h * w) < part[0] && i / w % h < part[1];
-                let only = |other: f64| -> Vec<f64> { tile.iter().enumerate().map(|(i, &t)| if inside(i) { t } else { other }).collect() };
+                let only = |other: f64| -> Vec<f64> {
+                    tile.iter().enumerate().map(|(i, &t)| if inside(i) { t } else { other }).collect()
+                };
                 let (mut scratch, mut cut, mut whole) =
                     (dirty(transform.scratch_len()), dirty(transform.spectrum_len()), dirty(transform.spectrum_len()));
                 transform.forward(&mut only(f64::NAN), part, &mut cut, &mut scratch);
                 transform.forward(&mut only(0.0), [d, h], &mut whole, &mut scratch);
-                let planes =
-                    |spectrum: &mut Vec<Complex<f64>>| transform.planes(spectrum).flat_map(|plane| plane.to_vec()).collect::<Vec<_>>();
+                let planes = |spectrum: &mut Vec<Complex<f64>>| {
+                    transform.planes(spectrum).flat_map(|plane| plane.to_vec()).collect::<Vec<_>>()
+                };
                 let (cut_planes, whole_planes) = (planes(&mut cut), planes(&mut whole));
                 let error = norm(cut_planes.iter().zip(&whole_planes).map(|(a, b)| (a - b).norm()));
                 assert!(error <= 1e-13 * (n as f64), "{shape:?} used {part:?}: {error:e}");
@@ -765,7 +801,9 @@ mod tests {
                 let (mut all, mut some) = (vec![f64::NAN; n], vec![f64::NAN; n]);
                 transform.inverse(&mut whole, &mut all, [d, h], &mut scratch);
                 transform.inverse(&mut cut, &mut some, part, &mut scratch);
-                let near = |a: &[f64], b: &[f64]| (0..n).filter(|&i| inside(i)).all(|i| (a[i] - b[i]).abs() <= 1e-13 * (n * n) as f64);
+                let near = |a: &[f64], b: &[f64]| {
+                    (0..n).filter(|&i| inside(i)).all(|i| (a[i] - b[i]).abs() <= 1e-13 * (n * n) as f64)
+                };
                 assert!(near(&some, &all), "{shape:?} wanted {part:?}");
 
                 let (mut all, mut some) = (only(0.0), only(f64::NAN));

@@ -58,7 +58,8 @@ impl Buffer {
     /// The device is out of memory.
     pub fn new(stream: &Stream, bytes: usize) -> Result<Buffer, Fault> {
         // SAFETY: the content is unspecified; kernels and copies write it before others read it.
-        let slice = unsafe { stream.0.alloc::<u8>(bytes.max(1)) }.map_err(|error| Fault::new(format!("{bytes} bytes of memory"), error))?;
+        let slice = unsafe { stream.0.alloc::<u8>(bytes.max(1)) }
+            .map_err(|error| Fault::new(format!("{bytes} bytes of memory"), error))?;
         Ok(Buffer { slice })
     }
 
@@ -88,7 +89,10 @@ impl Buffer {
     /// # Errors
     /// The driver's.
     pub(crate) fn upload(&mut self, stream: &Stream, at: usize, data: &[u8]) -> Result<(), Fault> {
-        let mut part = self.slice.try_slice_mut(at..at + data.len()).ok_or_else(|| Fault::new("copy", "past the end of a buffer"))?;
+        let mut part = self
+            .slice
+            .try_slice_mut(at..at + data.len())
+            .ok_or_else(|| Fault::new("copy", "past the end of a buffer"))?;
         Ok(stream.0.memcpy_htod(data, &mut part)?)
     }
 
@@ -97,7 +101,8 @@ impl Buffer {
     /// # Errors
     /// The driver's.
     pub(crate) fn download(&self, stream: &Stream, at: usize, data: &mut [u8]) -> Result<(), Fault> {
-        let part = self.slice.try_slice(at..at + data.len()).ok_or_else(|| Fault::new("copy", "past the end of a buffer"))?;
+        let part =
+            self.slice.try_slice(at..at + data.len()).ok_or_else(|| Fault::new("copy", "past the end of a buffer"))?;
         Ok(stream.0.memcpy_dtoh(&part, data)?)
     }
 
@@ -105,7 +110,13 @@ impl Buffer {
     ///
     /// # Errors
     /// It is too short.
-    pub fn image(&self, stream: &Stream, dtype: DType, shape: Shape, channels: usize) -> Result<DeviceImage<'_>, Fault> {
+    pub fn image(
+        &self,
+        stream: &Stream,
+        dtype: DType,
+        shape: Shape,
+        channels: usize,
+    ) -> Result<DeviceImage<'_>, Fault> {
         let needed = shape.len().saturating_mul(channels).saturating_mul(dtype.row().size);
         if needed > self.bytes() {
             return Err(Fault::new("image", format!("{needed} bytes are needed where {} are", self.bytes())));
@@ -120,7 +131,8 @@ impl Buffer {
     /// # Errors
     /// The driver's.
     pub(crate) fn clear(&mut self, stream: &Stream, bytes: usize) -> Result<(), Fault> {
-        let mut part = self.slice.try_slice_mut(0..bytes).ok_or_else(|| Fault::new("fill", "past the end of a buffer"))?;
+        let mut part =
+            self.slice.try_slice_mut(0..bytes).ok_or_else(|| Fault::new("fill", "past the end of a buffer"))?;
         Ok(stream.0.memset_zeros(&mut part)?)
     }
 }
@@ -136,12 +148,12 @@ pub struct DeviceImage<'a> {
 }
 
 impl DeviceImage<'_> {
-    /// The image of `dtype` samples whose element 0 lies at `address` on the device of that number, and whose positions lie as
-    /// `layout` says (made by [`Layout::new`] with the number of elements that are there).
+    /// The image of `dtype` samples whose element 0 lies at `address` on the device of that number, and whose positions
+    /// lie as `layout` says (made by [`Layout::new`] with the number of elements that are there).
     ///
     /// # Safety
-    /// As many elements as the layout was made for lie at the address, aligned for their type, and nothing writes them while
-    /// the value lives.
+    /// As many elements as the layout was made for lie at the address, aligned for their type, and nothing writes them
+    /// while the value lives.
     pub unsafe fn new(address: u64, dtype: DType, layout: Layout, device: usize) -> Self {
         DeviceImage { address, dtype, layout, device, memory: PhantomData }
     }
@@ -175,15 +187,17 @@ pub fn is_pinned(stream: &Stream, bytes: &[u8]) -> bool {
         let mut attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
         let mut answer = (&raw mut kind).cast();
         let address = byte.map_or(0, |byte| std::ptr::from_ref(byte) as u64);
-        // SAFETY: a context is current (bound below); the address is looked up in the driver's books and never followed; one
-        // attribute is asked for, whose answer is an integer of 32 bits, 0 of memory that the driver does not know.
+        // SAFETY: a context is current (bound below); the address is looked up in the driver's books and never
+        // followed; one attribute is asked for, whose answer is an integer of 32 bits, 0 of memory that the driver does
+        // not know.
         let asked = unsafe { sys::cuPointerGetAttributes(1, &raw mut attribute, &raw mut answer, address) };
         asked.result().is_ok() && kind == sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32
     };
     stream.bind().is_ok() && known(bytes.first()) && known(bytes.last())
 }
 
-/// Host memory that a device copies from and to without a detour: images and results in it are copied while kernels run.
+/// Host memory that a device copies from and to without a detour: images and results in it are copied while kernels
+/// run.
 pub struct Pinned<T: Plain> {
     memory: NonNull<T>,
     len: usize,
@@ -201,13 +215,17 @@ impl<T: Plain> Pinned<T> {
     /// # Errors
     /// The system does not lock that much memory.
     pub fn new(gpu: &Arc<Gpu>, len: usize) -> Result<Pinned<T>, Fault> {
-        let bytes =
-            len.max(1).checked_mul(size_of::<T>()).ok_or_else(|| Fault::new("pinned memory", "more bytes than there are addresses"))?;
+        let bytes = len
+            .max(1)
+            .checked_mul(size_of::<T>())
+            .ok_or_else(|| Fault::new("pinned memory", "more bytes than there are addresses"))?;
         gpu.context().bind_to_thread()?;
-        // SAFETY: the context is current; what comes is an address of so many bytes, of a page, so aligned for any type.
+        // SAFETY: the context is current; what comes is an address of so many bytes, of a page, so aligned for any
+        // type.
         let memory = unsafe { result::malloc_host(bytes, sys::CU_MEMHOSTALLOC_PORTABLE) }
             .map_err(|error| Fault::new(format!("{bytes} bytes of pinned memory"), error))?;
-        let memory = NonNull::new(memory.cast::<T>()).ok_or_else(|| Fault::new("pinned memory", "the driver gave none"))?;
+        let memory =
+            NonNull::new(memory.cast::<T>()).ok_or_else(|| Fault::new("pinned memory", "the driver gave none"))?;
         // SAFETY: so many bytes lie there and nobody else knows them; all zeros are a value of plain data.
         unsafe { memory.cast::<u8>().write_bytes(0, bytes) };
         Ok(Pinned { memory, len, gpu: Arc::clone(gpu) })
@@ -232,8 +250,8 @@ impl<T: Plain> DerefMut for Pinned<T> {
 
 impl<T: Plain> Drop for Pinned<T> {
     fn drop(&mut self) {
-        // SAFETY: the context lives as long as `gpu`, and the address came from `malloc_host`. Copies from and to it were waited for by
-        // the run that borrowed it.
+        // SAFETY: the context lives as long as `gpu`, and the address came from `malloc_host`. Copies from and to it
+        // were waited for by the run that borrowed it.
         unsafe {
             if result::ctx::set_current(self.gpu.context().cu_ctx()).is_ok() {
                 let _ = result::free_host(self.memory.as_ptr().cast());

@@ -1,7 +1,8 @@
 //! NVRTC, and what it made kept on disk.
 //!
-//! An entry of the cache is named by a hash of everything that its machine code depends on, and holds a hash of the code
-//! itself: a damaged entry is compiled again. Entries are written aside and renamed, so that a reader sees whole ones.
+//! An entry of the cache is named by a hash of everything that its machine code depends on, and holds a hash of the
+//! code itself: a damaged entry is compiled again. Entries are written aside and renamed, so that a reader sees whole
+//! ones.
 
 use std::env;
 use std::ffi::CString;
@@ -19,7 +20,8 @@ use crate::files;
 /// The environment variable that names the cache's folder; empty for no cache.
 pub const CACHE_VARIABLE: &str = "FLCC_CACHE";
 
-/// Bytes of machine code that the cache keeps, and the most that an entry has; beyond, the entries that were used least lately go.
+/// Bytes of machine code that the cache keeps, and the most that an entry has; beyond, the entries that were used least
+/// lately go.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// What every entry begins with.
@@ -64,7 +66,12 @@ pub fn compile(name: &str, source: &str, options: &[String], architecture: &str)
 ///
 /// # Errors
 /// As [`compile`].
-pub fn compile_with_log(name: &str, source: &str, options: &[String], architecture: &str) -> Result<(Vec<u8>, String), Fault> {
+pub fn compile_with_log(
+    name: &str,
+    source: &str,
+    options: &[String],
+    architecture: &str,
+) -> Result<(Vec<u8>, String), Fault> {
     version()?;
     let mut options = all_options(options, architecture);
     options.push("--ptxas-options=-v".into());
@@ -85,7 +92,8 @@ pub fn architectures() -> Result<Vec<u32>, Fault> {
     version()?;
     let fault = |error: result::NvrtcError| Fault::new("NVRTC's architectures", error);
     let mut count = 0;
-    // SAFETY: the library is there, and this function is in it since 11.2, which `version` asked for; it writes one integer.
+    // SAFETY: the library is there, and this function is in it since 11.2, which `version` asked for; it writes one
+    // integer.
     unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut count) }.result().map_err(fault)?;
     let mut found = vec![0; usize::try_from(count).unwrap_or(0)];
     // SAFETY: as above; it writes as many integers as it said.
@@ -108,7 +116,11 @@ pub fn version() -> Result<(i32, i32), Fault> {
         // SAFETY: the library is there, and this function is in every version of it; it writes two integers.
         unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) }.result().map_err(|error| error.to_string())?;
         // Machine code, rather than PTX, is given out since 11.1.
-        if (major, minor) < (11, 2) { Err(format!("NVRTC {major}.{minor} is too old, expected at least 11.2")) } else { Ok((major, minor)) }
+        if (major, minor) < (11, 2) {
+            Err(format!("NVRTC {major}.{minor} is too old, expected at least 11.2"))
+        } else {
+            Ok((major, minor))
+        }
     });
     found.clone().map_err(|reason| Fault::new("NVRTC", reason))
 }
@@ -141,7 +153,9 @@ fn run(name: &str, source: &str, options: &[String]) -> Result<(Vec<u8>, String)
     unsafe { sys::nvrtcGetCUBINSize(program.0, &raw mut size) }.result().map_err(|error| fault(error.to_string()))?;
     let mut cubin = vec![0u8; size];
     // SAFETY: as above; the buffer has the size that was asked for.
-    unsafe { sys::nvrtcGetCUBIN(program.0, cubin.as_mut_ptr().cast()) }.result().map_err(|error| fault(error.to_string()))?;
+    unsafe { sys::nvrtcGetCUBIN(program.0, cubin.as_mut_ptr().cast()) }
+        .result()
+        .map_err(|error| fault(error.to_string()))?;
     Ok((cubin, log))
 }
 
@@ -150,8 +164,9 @@ fn folder() -> Option<PathBuf> {
     if let Some(folder) = env::var_os(CACHE_VARIABLE) {
         return (!folder.is_empty()).then(|| PathBuf::from(folder));
     }
-    let below =
-        |variable: &str, path: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(|value| Path::new(&value).join(path));
+    let below = |variable: &str, path: &str| {
+        env::var_os(variable).filter(|value| !value.is_empty()).map(|value| Path::new(&value).join(path))
+    };
     below("XDG_CACHE_HOME", "flcc").or_else(|| below("LOCALAPPDATA", "flcc")).or_else(|| below("HOME", ".cache/flcc"))
 }
 
@@ -248,7 +263,8 @@ mod tests {
             fs::File::options().append(true).open(&entry).unwrap().set_modified(then).unwrap();
         }
         shrink(&folder, 2500);
-        let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        let mut left: Vec<_> =
+            fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
         left.sort();
         assert_eq!(left, ["new.cubin", "old.cubin"]);
         fs::remove_dir_all(folder).unwrap();

@@ -127,8 +127,9 @@ impl Execute for CudaExecute {
         control: &Control<'_>,
     ) -> Result<Statistics, Box<Unfinished>> {
         let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
-        let bound: &Vec<Bound> =
-            bound.downcast_ref().ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        let bound: &Vec<Bound> = bound
+            .downcast_ref()
+            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
         run::run(&self.units, bound, images, outs, seats, control)
     }
 
@@ -140,14 +141,16 @@ impl Execute for CudaExecute {
         scratch: &mut Scratch,
     ) -> Result<Statistics, ExecError> {
         let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
-        let bound: &Vec<Bound> =
-            bound.downcast_ref().ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        let bound: &Vec<Bound> = bound
+            .downcast_ref()
+            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
         let mut work = || -> Result<Statistics, ExecError> {
             let mut statistics = Statistics::default();
             for (image, outs) in images.iter().zip(outs.chunks_mut(self.templates)) {
                 let unit = self.units.iter().position(|unit| unit.device() == image.device());
-                let unit =
-                    unit.ok_or_else(|| SpecError::new("image", "one on a device of the plan", format!("device {}", image.device())))?;
+                let unit = unit.ok_or_else(|| {
+                    SpecError::new("image", "one on a device of the plan", format!("device {}", image.device()))
+                })?;
                 let named = |fault: Fault| fault.on(image.device());
                 let index = match seats.iter().position(|seat| seat.unit == unit) {
                     Some(index) => index,

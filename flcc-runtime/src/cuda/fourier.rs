@@ -12,7 +12,11 @@ use super::launch::{Address, Stream};
 /// It is not.
 pub fn present() -> Result<(), Fault> {
     // SAFETY: it loads a library by its well-known names and closes it again.
-    if unsafe { sys::is_culib_present() } { Ok(()) } else { Err(Fault::new("cuFFT", "the library libcufft was not found")) }
+    if unsafe { sys::is_culib_present() } {
+        Ok(())
+    } else {
+        Err(Fault::new("cuFFT", "the library libcufft was not found"))
+    }
 }
 
 /// Transforms there and back of `batch` dense volumes of one shape, on one stream.
@@ -119,7 +123,19 @@ fn plan(stream: &Stream, shape: [usize; 3], batch: usize, kind: sys::cufftType) 
     // SAFETY: the handle is live; null layouts are dense ones; `sides` has as many entries as axes; the stream is live.
     let bytes = unsafe {
         result::set_auto_allocation(handle.0, false)?;
-        let bytes = result::make_plan_many(handle.0, axes as i32, sides.as_mut_ptr(), null, 1, 0, null, 1, 0, kind, batch as i32)?;
+        let bytes = result::make_plan_many(
+            handle.0,
+            axes as i32,
+            sides.as_mut_ptr(),
+            null,
+            1,
+            0,
+            null,
+            1,
+            0,
+            kind,
+            batch as i32,
+        )?;
         result::set_stream(handle.0, stream.raw().cast())?;
         bytes
     };

@@ -1,20 +1,23 @@
 //! The driver: devices, contexts, streams, modules and launches.
 //!
-//! cudarc loads the driver when it is first called and panics where the library or a symbol is missing, so [`probe`] asks
-//! for the library and its version before anything else does. Everything else starts at a [`Gpu`], which only a probe that
-//! succeeded gives out.
+//! cudarc loads the driver when it is first called and panics where the library or a symbol is missing, so [`probe`]
+//! asks for the library and its version before anything else does. Everything else starts at a [`Gpu`], which only a
+//! probe that succeeded gives out.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, result, sys};
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, result, sys,
+};
 use cudarc::nvrtc::Ptx;
 
 use super::{Fault, compile, fourier};
 use crate::cpu::doubt::Doubt;
 use crate::machine::Device;
 
-/// The oldest CUDA version whose driver has every function that is called here; each is looked up when it is first called.
+/// The oldest CUDA version whose driver has every function that is called here; each is looked up when it is first
+/// called.
 const NEEDED: i32 = 12_000;
 
 /// What a probe of the machine found.
@@ -46,12 +49,17 @@ fn detect() -> Result<Found, String> {
         return Err(format!("the driver serves CUDA {}, expected at least {}", name(version), name(NEEDED)));
     }
     result::init().map_err(|error| format!("the driver does not start: {error}"))?;
-    let count = result::device::get_count().map_err(|error| format!("the driver does not count its devices: {error}"))?;
-    let devices = (0..count).map(describe).collect::<Result<Vec<_>, _>>().map_err(|error| format!("a device does not answer: {error}"))?;
+    let count =
+        result::device::get_count().map_err(|error| format!("the driver does not count its devices: {error}"))?;
+    let devices = (0..count)
+        .map(describe)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| format!("a device does not answer: {error}"))?;
     if devices.is_empty() {
         return Err("the driver knows no device".into());
     }
-    let nvrtc = compile::version().map_or_else(|fault| fault.to_string(), |(major, minor)| format!("NVRTC {major}.{minor}"));
+    let nvrtc =
+        compile::version().map_or_else(|fault| fault.to_string(), |(major, minor)| format!("NVRTC {major}.{minor}"));
     let cufft = fourier::present().map_or_else(|fault| fault.to_string(), |()| "cuFFT".into());
     Ok(Found { devices, about: format!("driver for CUDA {}, {nvrtc}, {cufft}", name(version)) })
 }
@@ -89,7 +97,11 @@ impl Gpu {
     pub fn open(index: usize) -> Result<Arc<Gpu>, Fault> {
         static OPEN: Mutex<Vec<Arc<Gpu>>> = Mutex::new(Vec::new());
         let found = probe();
-        let device = found.devices.iter().find(|device| device.index == index).ok_or_else(|| Fault::new("device", &found.about))?;
+        let device = found
+            .devices
+            .iter()
+            .find(|device| device.index == index)
+            .ok_or_else(|| Fault::new("device", &found.about))?;
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gpu) = open.iter().find(|gpu| gpu.device.index == index) {
             return Ok(Arc::clone(gpu));
@@ -159,10 +171,11 @@ impl Stream {
         Ok(self.0.synchronize()?)
     }
 
-    /// Waits until nothing is in the queue, whatever became of it. Unlike [`Stream::wait`] it is not kept from waiting by what went
-    /// wrong elsewhere in the context.
+    /// Waits until nothing is in the queue, whatever became of it. Unlike [`Stream::wait`] it is not kept from waiting
+    /// by what went wrong elsewhere in the context.
     pub(super) fn settle(&self) {
-        // SAFETY: the context and the stream live as long as `self`; both calls take handles and touch no memory of ours.
+        // SAFETY: the context and the stream live as long as `self`; both calls take handles and touch no memory of
+        // ours.
         unsafe {
             let _ = result::ctx::set_current(self.0.context().cu_ctx());
             let _ = result::stream::synchronize(self.0.cu_stream());
@@ -202,7 +215,10 @@ impl Module {
     pub fn write_constant(&self, name: &str, bytes: &[u8], stream: &Stream) -> Result<(), Fault> {
         let mut variable = self.module.get_global(name, &stream.0).map_err(|error| Fault::new(name, error))?;
         if variable.len() < bytes.len() {
-            return Err(Fault::new(name, format!("expected {} bytes of constant memory, got {}", bytes.len(), variable.len())));
+            return Err(Fault::new(
+                name,
+                format!("expected {} bytes of constant memory, got {}", bytes.len(), variable.len()),
+            ));
         }
         stream.0.memcpy_htod(bytes, &mut variable)?;
         stream.wait()
@@ -260,7 +276,11 @@ impl Function {
             most_threads: self.context.attribute(most)? as u32,
             registers: self.function.num_regs()?,
             shared: self.function.shared_size_bytes()? + self.shared as i32,
-            blocks: self.function.occupancy_max_active_blocks_per_multiprocessor(threads, self.shared as usize, None)?,
+            blocks: self.function.occupancy_max_active_blocks_per_multiprocessor(
+                threads,
+                self.shared as usize,
+                None,
+            )?,
         })
     }
 }
@@ -282,7 +302,11 @@ impl Address {
 
     /// What lies so many bytes further.
     pub fn skip(self, bytes: usize) -> Address {
-        if self.at == 0 { self } else { Address { at: self.at + bytes as u64, bytes: self.bytes.saturating_sub(bytes) } }
+        if self.at == 0 {
+            self
+        } else {
+            Address { at: self.at + bytes as u64, bytes: self.bytes.saturating_sub(bytes) }
+        }
     }
 }
 
@@ -318,7 +342,13 @@ impl Stream {
     ///
     /// # Errors
     /// Too little room, or the driver does not take it.
-    pub(super) fn launch(&self, function: &Function, grid: [u32; 3], threads: [u32; 2], arguments: &[Argument<'_>]) -> Result<(), Fault> {
+    pub(super) fn launch(
+        &self,
+        function: &Function,
+        grid: [u32; 3],
+        threads: [u32; 2],
+        arguments: &[Argument<'_>],
+    ) -> Result<(), Fault> {
         if grid.contains(&0) {
             return Ok(());
         }
@@ -328,7 +358,10 @@ impl Stream {
             match argument {
                 Argument::Room(address, needed) => {
                     if address.bytes < *needed {
-                        return Err(Fault::new(&function.name, format!("{needed} bytes are needed where {} are", address.bytes)));
+                        return Err(Fault::new(
+                            &function.name,
+                            format!("{needed} bytes are needed where {} are", address.bytes),
+                        ));
                     }
                     builder.arg(&address.at)
                 }
@@ -344,11 +377,15 @@ impl Stream {
                 Argument::Thresholds(value) => builder.arg(*value),
             };
         }
-        let config = LaunchConfig { grid_dim: grid.into(), block_dim: (threads[0], threads[1], 1), shared_mem_bytes: function.shared };
-        // SAFETY: the arguments are those of the kernel's signature in its order: each kernel is launched from one function,
-        // which states beside each address how far the kernel goes there, and that was checked above; an image that its maker
-        // laid on the device is read at the positions of its layout, which the maker answers for. A buffer is used on one
-        // stream, so what is written is used by nothing else until the stream comes there.
+        let config = LaunchConfig {
+            grid_dim: grid.into(),
+            block_dim: (threads[0], threads[1], 1),
+            shared_mem_bytes: function.shared,
+        };
+        // SAFETY: the arguments are those of the kernel's signature in its order: each kernel is launched from one
+        // function, which states beside each address how far the kernel goes there, and that was checked above; an
+        // image that its maker laid on the device is read at the positions of its layout, which the maker answers for.
+        // A buffer is used on one stream, so what is written is used by nothing else until the stream comes there.
         unsafe { builder.launch(config) }.map_err(|error| Fault::new(&function.name, error))?;
         Ok(())
     }

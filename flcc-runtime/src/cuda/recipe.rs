@@ -36,7 +36,12 @@ impl Recipe {
     pub fn sources(&self, spec: &Spec) -> Sources {
         let scheme = Scheme::new(spec, self.exact, self.rounds);
         let (parts, options) = (unit::parts(self.engine, &scheme), steps::options(spec, &scheme, self.types));
-        Sources { kernel: self.engine.entry(), parts, own: self.engine.options(spec.template().padded(), &options), options }
+        Sources {
+            kernel: self.engine.entry(),
+            parts,
+            own: self.engine.options(spec.template().padded(), &options),
+            options,
+        }
     }
 
     /// Opens the device, compiles what is not compiled yet.
@@ -93,7 +98,8 @@ pub fn offers(name: &'static str, method: Method, spec: &Spec, machine: &Machine
     }
 }
 
-/// Whether samples may lie beyond the range of f32, which a tile on a device does not notice of those that are too small for it.
+/// Whether samples may lie beyond the range of f32, which a tile on a device does not notice of those that are too
+/// small for it.
 fn beyond_single(spec: &Spec) -> bool {
     spec.image_type() == DType::F64
 }
@@ -108,10 +114,17 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
     let template = spec.template().padded();
     let masked = spec.mask() != MaskKind::None;
     let exact = exact_in_f64(spec);
-    let bytes = exact && !masked && spec.image_type() == DType::U8 && spec.template_type() == DType::U8 && measure != Measure::Sad;
+    let bytes = exact
+        && !masked
+        && spec.image_type() == DType::U8
+        && spec.template_type() == DType::U8
+        && measure != Measure::Sad;
     let taps = spec.template().len() * spec.channels();
-    let wide =
-        masked || spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || integer_problem(spec) || beyond_single(spec);
+    let wide = masked
+        || spec.out_type() == DType::F64
+        || spec.accuracy() == Accuracy::Exact
+        || integer_problem(spec)
+        || beyond_single(spec);
     let long = spec.accuracy() == Accuracy::Promised && measure.row().normalised && !serves_in_single(spec);
     let real = if bytes {
         DType::U8
@@ -155,7 +168,8 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
     let mut offers = Vec::new();
     for engine in engines {
         let Some(entry) = engine.entry() else { continue };
-        let body: KernelKey = entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
+        let body: KernelKey =
+            entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
         let of_template = outputs * spec.templates() as f64;
         let around = match engine {
             Engine::Fused(_) => of_template * fused_ns(real),
@@ -194,8 +208,8 @@ fn fused_ns(real: DType) -> f64 {
     }
 }
 
-/// Whether a kernel that makes scores in one go serves: zncc of one channel without a mask, with room for a score where the cross term
-/// was, with sums whose products fit 64 bits, and with enough registers.
+/// Whether a kernel that makes scores in one go serves: zncc of one channel without a mask, with room for a score where
+/// the cross term was, with sums whose products fit 64 bits, and with enough registers.
 fn one_kernel(spec: &Spec, exact: bool, real: DType) -> bool {
     let integers = Scheme::new(spec, exact, false).integers;
     let plain = spec.op().measure() == Measure::Zncc && spec.mask() == MaskKind::None && spec.channels() == 1;
@@ -204,8 +218,9 @@ fn one_kernel(spec: &Spec, exact: bool, real: DType) -> bool {
     plain && room && registers && integers != Some(Width::Wide)
 }
 
-/// Whether a thread of the kernel of scores in f64 has registers for sums that are integers. It keeps them, two for each of its 16
-/// outputs, beside the cross term and a row of samples; of 32 columns, 16 bytes were spilled on sm_90, of 24 columns 32 bytes on sm_120 (NVRTC 13.0).
+/// Whether a thread of the kernel of scores in f64 has registers for sums that are integers. It keeps them, two for
+/// each of its 16 outputs, beside the cross term and a row of samples; of 32 columns, 16 bytes were spilled on sm_90,
+/// of 24 columns 32 bytes on sm_120 (NVRTC 13.0).
 pub fn holds_integers([_, height, width]: [usize; 3]) -> bool {
     height == 1 || width < 24
 }
@@ -253,8 +268,13 @@ fn fourier(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Of
         return Err(Refusal::new(name, "sad is no sum of products, so it has no product of spectra"));
     }
     let exact_asked = spec.accuracy() == Accuracy::Exact;
-    let wants_rounding = exact_in_f64(spec) && (exact_asked || (!measure.row().normalised && spec.accuracy() != Accuracy::Fast));
-    let double = spec.out_type() == DType::F64 || exact_asked || spec.mask() != MaskKind::None || wants_rounding || beyond_single(spec);
+    let wants_rounding =
+        exact_in_f64(spec) && (exact_asked || (!measure.row().normalised && spec.accuracy() != Accuracy::Fast));
+    let double = spec.out_type() == DType::F64
+        || exact_asked
+        || spec.mask() != MaskKind::None
+        || wants_rounding
+        || beyond_single(spec);
     let (real, cross) = if double { (DType::F64, Cross::F64) } else { (DType::F32, Cross::F32) };
     let mut offers = Vec::new();
     let mut bound = f64::INFINITY;
@@ -299,7 +319,9 @@ fn fourier(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Of
         });
     }
     if offers.is_empty() {
-        let reason = format!("its error bound {bound:.2} is not below 0.25, so its sums cannot be rounded to the exact integers");
+        let reason = format!(
+            "its error bound {bound:.2} is not below 0.25, so its sums cannot be rounded to the exact integers"
+        );
         return Err(Refusal::new(name, reason));
     }
     offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
@@ -314,8 +336,9 @@ fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
         let step = if axis == 2 { 16 } else { 1 };
         (least..).find(|&length| length % step == 0 && smooth(length)).unwrap_or(least)
     };
-    let single = [0, 1, 2]
-        .map(|axis| if whole[axis] + template[axis] - 1 == 1 && axis < 2 { 1 } else { fast(whole[axis] + template[axis] - 1, axis) });
+    let single = [0, 1, 2].map(|axis| {
+        if whole[axis] + template[axis] - 1 == 1 && axis < 2 { 1 } else { fast(whole[axis] + template[axis] - 1, axis) }
+    });
     let lengths: &[usize] = match spec.image().axes() {
         1 => &[4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22],
         2 => &[128, 256, 512, 1024, 2048, 4096],
@@ -355,7 +378,8 @@ mod tests {
     use super::*;
 
     fn machine() -> Machine {
-        let device = Device { index: 0, name: "a device".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+        let device =
+            Device { index: 0, name: "a device".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
         Machine::described(&[], 4).with_devices(vec![device], "described")
     }
 
@@ -400,9 +424,12 @@ mod tests {
 
     #[test]
     fn transforms_hold_the_template_and_rows_of_whole_vectors() {
-        for spec in
-            ["zncc:f32:2000x2000*64x64:valid", "corr:f32:300x40*280x33:full", "zncc:f32:100x90x80*9x9x9:same", "corr:f32:100000*700:full"]
-        {
+        for spec in [
+            "zncc:f32:2000x2000*64x64:valid",
+            "corr:f32:300x40*280x33:full",
+            "zncc:f32:100x90x80*9x9x9:same",
+            "corr:f32:100000*700:full",
+        ] {
             let spec: Spec = spec.parse().unwrap();
             for shape in shapes(&spec) {
                 let template = spec.template().padded();

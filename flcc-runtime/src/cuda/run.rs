@@ -70,7 +70,8 @@ pub(super) struct Seat<S> {
     pub(super) slot: S,
 }
 
-/// Computes `outs[image * templates + template]` on all units, with the seats that are there and others where they help.
+/// Computes `outs[image * templates + template]` on all units, with the seats that are there and others where they
+/// help.
 ///
 /// # Errors
 /// Cancelled, or a device that fails; then nothing writes the results any more, and no seat is left.
@@ -224,8 +225,8 @@ impl<'r, D: Device> Run<'r, D> {
         }
     }
 
-    /// A seat with nothing in its queue, made now if a unit has fewer than it may have and there is work for one more; or the
-    /// unit that could not make its first.
+    /// A seat with nothing in its queue, made now if a unit has fewer than it may have and there is work for one more;
+    /// or the unit that could not make its first.
     fn seat(&mut self) -> Result<Option<usize>, (usize, Fault)> {
         let wanted = self.queue.len() + self.flying.len();
         // Seats of a unit that was given up do not count: the last group may find none but those.
@@ -258,7 +259,8 @@ impl<'r, D: Device> Run<'r, D> {
 
     /// What is left of a run that ended early: what waits, and what no seat will give any more.
     fn unfinished(&self, error: ExecError) -> Box<Unfinished> {
-        let mut groups: Vec<usize> = self.queue.iter().copied().chain(self.flying.iter().map(|(_, group)| *group)).collect();
+        let mut groups: Vec<usize> =
+            self.queue.iter().copied().chain(self.flying.iter().map(|(_, group)| *group)).collect();
         groups.sort_unstable();
         let undone = groups.into_iter().flat_map(|group| self.span(group)).collect();
         Box::new(Unfinished { error, undone, statistics: self.statistics })
@@ -281,7 +283,8 @@ impl<'r, D: Device> Run<'r, D> {
     }
 }
 
-/// Copies into the caller's memory have ended before it is given back, whatever ended the run: also a callback that panics.
+/// Copies into the caller's memory have ended before it is given back, whatever ended the run: also a callback that
+/// panics.
 impl<D: Device> Drop for Run<'_, D> {
     fn drop(&mut self) {
         self.seats.iter().for_each(|seat| D::settle(&seat.slot));

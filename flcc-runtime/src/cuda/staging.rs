@@ -1,8 +1,9 @@
 //! How images and results cross between the memory of the host and that of a device.
 //!
 //! Memory that is pinned is copied while kernels run. The driver copies other memory too, but holds the calling thread
-//! meanwhile, so that the slots of a device take no turns. So a slot that is used again gets pinned memory of its own, as much
-//! as a group of images and its results take: threads copy to and from there, the device does the rest by itself.
+//! meanwhile, so that the slots of a device take no turns. So a slot that is used again gets pinned memory of its own,
+//! as much as a group of images and its results take: threads copy to and from there, the device does the rest by
+//! itself.
 
 use std::sync::Arc;
 
@@ -31,7 +32,14 @@ pub struct Staging {
 
 impl Staging {
     /// Decides how the next group is copied: so many bytes in and out at most.
-    pub fn begin(&mut self, gpu: &Arc<Gpu>, stream: &Stream, copies: Copies, bytes: [usize; 2], outs: &mut [AnyViewMut<'_>]) {
+    pub fn begin(
+        &mut self,
+        gpu: &Arc<Gpu>,
+        stream: &Stream,
+        copies: Copies,
+        bytes: [usize; 2],
+        outs: &mut [AnyViewMut<'_>],
+    ) {
         let staged = copies == Copies::Staged;
         self.uses += usize::from(staged);
         // Pinning takes longer than it saves in one use. What the system does not pin is left to the driver, for good.
@@ -51,7 +59,13 @@ impl Staging {
     ///
     /// # Errors
     /// The device's.
-    pub fn upload(&mut self, stream: &Stream, buffer: &mut Buffer, at: usize, image: &AnyView<'_>) -> Result<(), Fault> {
+    pub fn upload(
+        &mut self,
+        stream: &Stream,
+        buffer: &mut Buffer,
+        at: usize,
+        image: &AnyView<'_>,
+    ) -> Result<(), Fault> {
         match image {
             AnyView::U8(view) => self.upload_view(stream, buffer, at, view),
             AnyView::U16(view) => self.upload_view(stream, buffer, at, view),
@@ -60,7 +74,13 @@ impl Staging {
         }
     }
 
-    fn upload_view<P: Pixel + Plain>(&mut self, stream: &Stream, buffer: &mut Buffer, at: usize, view: &View<'_, P>) -> Result<(), Fault> {
+    fn upload_view<P: Pixel + Plain>(
+        &mut self,
+        stream: &Stream,
+        buffer: &mut Buffer,
+        at: usize,
+        view: &View<'_, P>,
+    ) -> Result<(), Fault> {
         let dense = view.as_dense().map(bytes_of);
         if let Some(dense) = dense
             && (!self.inward || is_pinned(stream, dense))
@@ -113,7 +133,13 @@ impl Staging {
         Ok(())
     }
 
-    fn download_view<T: Plain>(&mut self, stream: &Stream, result: &Buffer, at: usize, view: &mut ViewMut<'_, T>) -> Result<(), Fault> {
+    fn download_view<T: Plain>(
+        &mut self,
+        stream: &Stream,
+        result: &Buffer,
+        at: usize,
+        view: &mut ViewMut<'_, T>,
+    ) -> Result<(), Fault> {
         let bytes = view.shape().len() * size_of::<T>();
         let fetched = match &self.pinned {
             Some((_, results)) if self.outward => Some(&results[at..at + bytes]),

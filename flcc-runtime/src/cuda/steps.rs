@@ -8,7 +8,8 @@ use flcc_generated::Entry;
 use super::Fault;
 use super::compile::{self, Code};
 use super::launch::{
-    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, Module, ResultView, Stream, Thresholds, Tile, TileFigures,
+    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, Module, ResultView, Stream,
+    Thresholds, Tile, TileFigures,
 };
 use crate::cpu::finish::Width;
 use crate::cpu::tile::Scheme;
@@ -373,7 +374,12 @@ impl Steps {
         let (tiles, threads) = (batch.tiles() as u32, [256, 1]);
         if let Some(weights) = weights {
             let weights = Argument::Room(weights, volume(batch.layout.template) * 8);
-            return stream.launch(have(&self.hits_masked)?, [batch.outputs(), tiles, 1], threads, &[layout, marked, marks, weights, hits]);
+            return stream.launch(
+                have(&self.hits_masked)?,
+                [batch.outputs(), tiles, 1],
+                threads,
+                &[layout, marked, marks, weights, hits],
+            );
         }
         let grid = [batch.cells(), tiles, 1];
         stream.launch(have(&self.hits_x)?, grid, threads, &[layout, marked, marks, between])?;
@@ -389,13 +395,19 @@ impl Steps {
         let Batch { layout, places, types, .. } = batch;
         let [depth, height, width] = layout.out_shape.map(|side| side as usize);
         let [kd, kh, kw] = layout.template.map(|side| side as usize);
-        let line = (depth + kd - 2) * layout.in_plane as usize + (height + kh - 2) * layout.in_row as usize + width + kw - 1;
+        let line =
+            (depth + kd - 2) * layout.in_plane as usize + (height + kh - 2) * layout.in_row as usize + width + kw - 1;
         let run = 8 * (256 - (kw.min(1024) + 6) / 8);
         let lanes = batch.lanes() as u32;
         let by_layout = Argument::Layout(layout);
         let samples = batch.sample_room(places.samples, types.real.row().size);
         let row = |k: usize| if k == 1 || both { batch.sample_room(places.rows[k], 8) } else { Argument::Null };
-        stream.launch(have(&self.sum_rows)?, [blocks(line, run), lanes, 1], [256, 1], &[by_layout, samples, row(0), row(1)])?;
+        stream.launch(
+            have(&self.sum_rows)?,
+            [blocks(line, run), lanes, 1],
+            [256, 1],
+            &[by_layout, samples, row(0), row(1)],
+        )?;
         let volume = layout.template[0] > 1 || layout.out_shape[0] > 1;
         for k in if both { 0..2 } else { 1..2 } {
             let (from, between, to) = (row(k), batch.sample_room(places.between, 8), batch.sum_room(places.sums[k]));
@@ -431,10 +443,17 @@ impl Steps {
     /// # Errors
     /// The driver's.
     pub fn cross_figures(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
-        self.fold(stream, batch, (have(&self.cross_figures)?, batch.cross_room()), careful, (batch.places.cross_figures, true))
+        self.fold(
+            stream,
+            batch,
+            (have(&self.cross_figures)?, batch.cross_room()),
+            careful,
+            (batch.places.cross_figures, true),
+        )
     }
 
-    /// The figures `to` of what a kernel takes; channels `add` up where their largest magnitudes may meet in one number.
+    /// The figures `to` of what a kernel takes; channels `add` up where their largest magnitudes may meet in one
+    /// number.
     fn fold(
         &self,
         stream: &Stream,
@@ -448,11 +467,17 @@ impl Steps {
         let partial = Argument::Room(batch.places.partial, batch.lanes() * FIGURES_OF_A_LANE);
         let (by_layout, tiles) = (Argument::Layout(&batch.layout), batch.tile_room());
         // A cross term is that of a whole transform, however large the tile.
-        let arguments: &[Argument<'_>] = if add { &[by_layout, of, scale, partial] } else { &[by_layout, tiles, of, scale, partial] };
+        let arguments: &[Argument<'_>] =
+            if add { &[by_layout, of, scale, partial] } else { &[by_layout, tiles, of, scale, partial] };
         stream.launch(function, [SLICES as u32, count as u32, 1], [256, 1], arguments)?;
         let figures = Argument::Room(to, count * size_of::<TileFigures>());
-        let arguments =
-            [partial, figures, Argument::Int(count as i32), Argument::Int(batch.layout.channels), Argument::Int(i32::from(add))];
+        let arguments = [
+            partial,
+            figures,
+            Argument::Int(count as i32),
+            Argument::Int(batch.layout.channels),
+            Argument::Int(i32::from(add)),
+        ];
         stream.launch(have(&self.fold)?, [blocks(count, 256), 1, 1], [256, 1], &arguments)
     }
 
@@ -509,8 +534,11 @@ impl Steps {
     pub fn square(&self, stream: &Stream, batch: &Batch) -> Result<(), Fault> {
         let size = batch.types.real.row().size;
         let count = batch.tiles() * batch.layout.in_tile as usize;
-        let arguments =
-            [batch.sample_room(batch.places.samples, size), batch.sample_room(batch.places.squares, size), Argument::Long(count as i64)];
+        let arguments = [
+            batch.sample_room(batch.places.samples, size),
+            batch.sample_room(batch.places.squares, size),
+            Argument::Long(count as i64),
+        ];
         stream.launch(have(&self.square)?, [blocks(count, 1024), 1, 1], [256, 1], &arguments)
     }
 
@@ -518,7 +546,14 @@ impl Steps {
     ///
     /// # Errors
     /// The driver's.
-    pub fn finish(&self, stream: &Stream, batch: &Batch, constants: &Constants, view: &ResultView, how: Finishing) -> Result<(), Fault> {
+    pub fn finish(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        constants: &Constants,
+        view: &ResultView,
+        how: Finishing,
+    ) -> Result<(), Fault> {
         let places = &batch.places;
         let when = |wanted: bool, room| if wanted { room } else { Argument::Null };
         let arguments = [
@@ -540,7 +575,8 @@ impl Steps {
         stream.launch(have(&self.finish)?, [batch.outputs(), batch.tiles() as u32, 1], [256, 1], &arguments)
     }
 
-    /// The scores of a listed size from the samples themselves, and the list of panels in doubt. `function` was made of `entry`.
+    /// The scores of a listed size from the samples themselves, and the list of panels in doubt. `function` was made of
+    /// `entry`.
     ///
     /// # Errors
     /// The driver's.
@@ -588,7 +624,9 @@ impl Steps {
     ) -> Result<(), Fault> {
         let places = &batch.places;
         let all = volume(batch.layout.template) * batch.layout.channels as usize * 8;
-        let optional = |address: Option<Address>, bytes: usize| address.map_or(Argument::Null, |address| Argument::Room(address, bytes));
+        let optional = |address: Option<Address>, bytes: usize| {
+            address.map_or(Argument::Null, |address| Argument::Room(address, bytes))
+        };
         let arguments = [
             Argument::Constants(constants),
             batch.image_room(),

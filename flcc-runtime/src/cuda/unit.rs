@@ -1,8 +1,8 @@
 //! One GPU with all that a spec needs there: the tile pipeline of the CPU, a batch of tiles at a time.
 //!
-//! Images come in groups, and are computed in batches of tiles. A group goes into the queue of a slot, which has a stream and
-//! buffers of its own, and its results are taken out of the slot later. What a tile computes depends on the tile alone, so
-//! neither batches nor groups change a bit.
+//! Images come in groups, and are computed in batches of tiles. A group goes into the queue of a slot, which has a
+//! stream and buffers of its own, and its results are taken out of the slot later. What a tile computes depends on the
+//! tile alone, so neither batches nor groups change a bit.
 
 use std::sync::Arc;
 
@@ -18,11 +18,13 @@ use super::buffer::{Buffer, DeviceImage, bytes_of, bytes_of_mut};
 use super::compile::{self, Code};
 use super::fourier::{self, Transforms};
 use super::launch::{
-    Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds, Tile, TileFigures,
+    Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds,
+    Tile, TileFigures,
 };
 use super::staging::Staging;
 use super::steps::{
-    self, Batch, Cross, FIGURES_OF_A_LANE, FIGURES_OF_A_TILE, Finishing, Gathering, Part, Places, Repair, Steps, Types, options,
+    self, Batch, Cross, FIGURES_OF_A_LANE, FIGURES_OF_A_TILE, Finishing, Gathering, Part, Places, Repair, Steps, Types,
+    options,
 };
 use crate::cpu::bind::{Checked, Weights};
 use crate::cpu::direct::rounded;
@@ -52,9 +54,11 @@ impl Engine {
     /// Its generated kernel, if it has one.
     pub(super) fn entry(self) -> Option<&'static Entry> {
         match self {
-            Engine::Listed(entry) | Engine::Fused(entry) | Engine::Any(entry) | Engine::Masked(entry) | Engine::Differences(entry) => {
-                Some(entry)
-            }
+            Engine::Listed(entry)
+            | Engine::Fused(entry)
+            | Engine::Any(entry)
+            | Engine::Masked(entry)
+            | Engine::Differences(entry) => Some(entry),
             Engine::Fourier(_) => None,
         }
     }
@@ -83,7 +87,8 @@ impl Engine {
         let (mut varying, mut constant) = (0.0, 0.0);
         for values in channels {
             let taps: Vec<f64> = order.iter().filter_map(|&at| values.get(at).copied()).collect();
-            varying += taps.iter().zip(&roundings).map(|(tap, &roundings)| (tap * f64::from(roundings)).powi(2)).sum::<f64>();
+            varying +=
+                taps.iter().zip(&roundings).map(|(tap, &roundings)| (tap * f64::from(roundings)).powi(2)).sum::<f64>();
             constant += runs::partial_sums(runs.iter().copied(), &taps).powi(2) / taps.len() as f64;
         }
         (figures.varying, figures.constant) = (varying.sqrt(), constant.sqrt());
@@ -97,7 +102,9 @@ impl Engine {
                 let own = ["-DFLCC_FUSED".to_string(), format!("-DFLCC_SHARED={}", entry.shared)];
                 // What the source does not depend on is left out, so that one compilation serves more plans.
                 let foreign = |option: &String| {
-                    ["BOUNDARY", "CROSS", "MEASURE", "ROUNDS"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
+                    ["BOUNDARY", "CROSS", "MEASURE", "ROUNDS"]
+                        .iter()
+                        .any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
                 };
                 own.into_iter().chain(pipeline.iter().filter(|option| !foreign(option)).cloned()).collect()
             }
@@ -107,9 +114,9 @@ impl Engine {
     }
 }
 
-/// The options that make the sides of a template constants in a kernel for any size, where that pays: in one chunk the loops over taps
-/// are unrolled (2000x2000*7x9 in f32: 22 us instead of 41), in several nothing is gained (40x33: 587 and 588) or lost (4000000*300: 119
-/// and 85).
+/// The options that make the sides of a template constants in a kernel for any size, where that pays: in one chunk the
+/// loops over taps are unrolled (2000x2000*7x9 in f32: 22 us instead of 41), in several nothing is gained (40x33: 587
+/// and 588) or lost (4000000*300: 119 and 85).
 fn constant_sides(entry: &Entry, [depth, height, width]: [usize; 3]) -> Vec<String> {
     match entry.chunk {
         Some([rows, columns]) if height <= rows && width <= columns && (depth == 1 || rows > 1) => {
@@ -137,7 +144,8 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// What a cross term with a template of so many taps leaves in doubt, by its rounding and by what is too small for its type.
+    /// What a cross term with a template of so many taps leaves in doubt, by its rounding and by what is too small for
+    /// its type.
     fn doubt(&self, figures: &Figures, taps: usize, weights: Option<&[f64]>) -> Doubt {
         let single = self.types.real == DType::F32;
         let (roundoff, normal, least) = match single {
@@ -146,7 +154,9 @@ impl Decisions {
         };
         // NVRTC keeps what is below the normal numbers; cuFFT may take it for 0.
         let (rounding, smallest) = match self.engine {
-            Engine::Fourier(shape) => (Rounding::Fourier { len: shape.iter().product::<usize>() as f64, by: Library::CUFFT }, normal),
+            Engine::Fourier(shape) => {
+                (Rounding::Fourier { len: shape.iter().product::<usize>() as f64, by: Library::CUFFT }, normal)
+            }
             _ => (Rounding::Direct { fused: true }, least),
         };
         let Scheme { measure, promise, .. } = self.scheme;
@@ -216,11 +226,14 @@ impl Unit {
         let (gpu, codes, cross) = std::thread::scope(|scope| {
             let (pipeline, target) = (&pipeline, &target);
             let own = decisions.engine.options(spec.template().padded(), pipeline);
-            let cross = entry.map(|entry| scope.spawn(move || compile::compile(entry.name, &entry.source(), &own, target)));
-            let codes: Vec<_> = parts.iter().map(|&part| scope.spawn(move || steps::compile(part, pipeline, target))).collect();
+            let cross =
+                entry.map(|entry| scope.spawn(move || compile::compile(entry.name, &entry.source(), &own, target)));
+            let codes: Vec<_> =
+                parts.iter().map(|&part| scope.spawn(move || steps::compile(part, pipeline, target))).collect();
             let gpu = Gpu::open(decisions.device.index);
             let ended = |_| Err(Fault::new("NVRTC", "its thread ended"));
-            let codes = codes.into_iter().zip(&parts).map(|(thread, &part)| Ok((part, thread.join().unwrap_or_else(ended)?)));
+            let codes =
+                codes.into_iter().zip(&parts).map(|(thread, &part)| Ok((part, thread.join().unwrap_or_else(ended)?)));
             let codes: Result<Vec<(Part, Code)>, Fault> = codes.collect();
             let cross = cross.map(|thread| thread.join().unwrap_or_else(ended)).transpose();
             (gpu, codes, cross)
@@ -291,7 +304,9 @@ impl Unit {
 
     /// Whether a transform makes the window sums.
     fn transformed_sums(&self) -> bool {
-        matches!(self.decisions.engine, Engine::Fourier(_)) && self.decisions.scheme.masked && self.measure().row().needs.square
+        matches!(self.decisions.engine, Engine::Fourier(_))
+            && self.decisions.scheme.masked
+            && self.measure().row().needs.square
     }
 
     /// Whether one kernel makes scores of samples.
@@ -361,11 +376,14 @@ impl Unit {
         let stream = self.gpu.stream()?;
         let sizes = self.sizes();
         let buffer = |bytes: usize| Buffer::new(&stream, bytes);
-        let repeated: Vec<Tile> =
-            (0..self.group).flat_map(|image| self.tiles.iter().map(move |tile| Tile { image: image as i32, ..*tile })).collect();
+        let repeated: Vec<Tile> = (0..self.group)
+            .flat_map(|image| self.tiles.iter().map(move |tile| Tile { image: image as i32, ..*tile }))
+            .collect();
         let lanes = self.batch * self.channels();
         let transforms = match self.decisions.engine {
-            Engine::Fourier(shape) => Some(Transforms::new(&stream, shape, lanes, self.decisions.types.cross == Cross::F64)?),
+            Engine::Fourier(shape) => {
+                Some(Transforms::new(&stream, shape, lanes, self.decisions.types.cross == Cross::F64)?)
+            }
             _ => None,
         };
         Ok(Slot {
@@ -395,8 +413,9 @@ impl Unit {
         })
     }
 
-    /// The spectrum of values laid at the origin and turned, so that a product with it correlates: computed in f64, and rounded once where
-    /// transforms are in f32. Equal values that were rounded before or on the way would be wrong alike, which equal samples add up.
+    /// The spectrum of values laid at the origin and turned, so that a product with it correlates: computed in f64, and
+    /// rounded once where transforms are in f32. Equal values that were rounded before or on the way would be wrong
+    /// alike, which equal samples add up.
     fn template_spectrum(&self, stream: &Stream, shape: [usize; 3], channels: &[Vec<f64>]) -> Result<Buffer, Fault> {
         let [depth, height, width] = shape;
         let [kd, kh, kw] = self.spec.template().padded();
@@ -428,20 +447,24 @@ impl Unit {
         let scheme = &self.decisions.scheme;
         let source = if scheme.integers.is_some() { &checked.raw } else { &checked.values };
         let differences = matches!(self.decisions.engine, Engine::Differences(_));
-        let channels: Vec<Vec<f64>> =
-            source.iter().map(|channel| if differences { channel.clone() } else { weighted(channel, weights).into_owned() }).collect();
+        let channels: Vec<Vec<f64>> = source
+            .iter()
+            .map(|channel| if differences { channel.clone() } else { weighted(channel, weights).into_owned() })
+            .collect();
         let taps = match self.decisions.engine {
-            Engine::Listed(entry) | Engine::Fused(entry) => {
-                Taps::Constant(channels.iter().map(|values| self.listed(stream, entry, values)).collect::<Result<_, _>>()?)
-            }
+            Engine::Listed(entry) | Engine::Fused(entry) => Taps::Constant(
+                channels.iter().map(|values| self.listed(stream, entry, values)).collect::<Result<_, _>>()?,
+            ),
             Engine::Any(_) | Engine::Masked(_) | Engine::Differences(_) => {
-                let taps: Vec<u8> = channels.iter().flat_map(|values| as_real(self.decisions.types.real, values)).collect();
+                let taps: Vec<u8> =
+                    channels.iter().flat_map(|values| as_real(self.decisions.types.real, values)).collect();
                 Taps::Global(Buffer::of(stream, &taps)?)
             }
             Engine::Fourier(shape) => Taps::Spectrum(self.template_spectrum(stream, shape, &channels)?),
         };
         let figures = self.decisions.engine.figures(self.spec.template().padded(), &channels);
-        let doubt = self.decisions.doubt(&figures, self.spec.template().len() * self.channels(), weights.values.as_deref());
+        let doubt =
+            self.decisions.doubt(&figures, self.spec.template().len() * self.channels(), weights.values.as_deref());
         let constant = doubt.at(0.0, 0.0);
         let wide = |value: i128| [value as i64, (value >> 64) as i64];
         let mut exact_sum = [[0; 2]; MOST_CHANNELS];
@@ -456,7 +479,11 @@ impl Unit {
             nonfinite: i32::from(checked.nonfinite),
             masked: i32::from(scheme.masked),
         };
-        let raw = if self.doubts() && self.measure() == Measure::Nssd { Some(Buffer::of(stream, &checked.raw.concat())?) } else { None };
+        let raw = if self.doubts() && self.measure() == Measure::Nssd {
+            Some(Buffer::of(stream, &checked.raw.concat())?)
+        } else {
+            None
+        };
         let thresholds = (!doubt.is_constant()).then(|| Thresholds::new(doubt, figures.largest));
         Ok(BoundTemplate { taps, constants, thresholds, values: Buffer::of(stream, &checked.values.concat())?, raw })
     }
@@ -478,8 +505,8 @@ impl Unit {
         if entry.shared > 0 { function.with_shared(entry.shared) } else { Ok(function) }
     }
 
-    /// Puts a group of images into a slot's queue; `outs` are where its results will go. `go_on` is asked before every batch, with
-    /// the tiles of the batches before.
+    /// Puts a group of images into a slot's queue; `outs` are where its results will go. `go_on` is asked before every
+    /// batch, with the tiles of the batches before.
     ///
     /// Returns whether all was put in.
     ///
@@ -523,8 +550,12 @@ impl Unit {
         let counts = slot.counts.bytes();
         slot.counts.clear(&stream, counts)?;
         let (stride, channel) = image.layout().strides();
-        let view =
-            ImageView { image_stride: 0, channel_stride: channel as i64, stride: stride.map(|step| step as i64), ..self.image_view() };
+        let view = ImageView {
+            image_stride: 0,
+            channel_stride: channel as i64,
+            stride: stride.map(|step| step as i64),
+            ..self.image_view()
+        };
         let total = self.tiles.len();
         for (number, first) in (0..total).step_by(self.batch).enumerate() {
             // Its maker answers for the positions of its layout, which are all that is read.
@@ -561,7 +592,8 @@ impl Unit {
         let centred = self.measure().row().needs.centred && self.decisions.scheme.integers.is_none();
         let forced = if self.measure() == Measure::Sad { 1.0 } else { 0.0 };
         self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
-        let weights = bound.weights.as_ref().filter(|_| self.decisions.scheme.masked).map(|weights| weights.address(&stream));
+        let weights =
+            bound.weights.as_ref().filter(|_| self.decisions.scheme.masked).map(|weights| weights.address(&stream));
         if careful {
             self.steps.hits(&stream, &batch, weights)?;
         }
@@ -598,11 +630,18 @@ impl Unit {
             let size = self.spec.out_type().row().size;
             batch.places.result = places.result.skip(index * self.spec.out_shape().len() * size);
             batch.places.count = places.count.skip((number * self.spec.templates() + index) * 4);
-            let how = Finishing { sum: needs.sum, square: needs.square, careful, thresholds: by_tile.is_some(), lists: self.doubts() };
+            let how = Finishing {
+                sum: needs.sum,
+                square: needs.square,
+                careful,
+                thresholds: by_tile.is_some(),
+                lists: self.doubts(),
+            };
             let view = self.result_view();
             match (self.decisions.engine, &template.taps) {
                 (Engine::Fused(entry), Taps::Constant(functions)) => {
-                    let function = functions.first().ok_or_else(|| Fault::new(entry.name, "a template without a channel"))?;
+                    let function =
+                        functions.first().ok_or_else(|| Fault::new(entry.name, "a template without a channel"))?;
                     Steps::score(&stream, &batch, (entry, function), &template.constants, &view, how)?;
                 }
                 _ => self.steps.finish(&stream, &batch, &template.constants, &view, how)?,
@@ -613,13 +652,27 @@ impl Unit {
                     raw: template.raw.as_ref().map(|raw| raw.address(&stream)),
                     weights,
                 };
-                self.steps.repair(&stream, &batch, &template.constants, &view, repair, self.gpu.device.multiprocessors)?;
+                self.steps.repair(
+                    &stream,
+                    &batch,
+                    &template.constants,
+                    &view,
+                    repair,
+                    self.gpu.device.multiprocessors,
+                )?;
             }
         }
         Ok(())
     }
 
-    fn cross_term(&self, slot: &Slot, stream: &Stream, batch: &Batch, template: &BoundTemplate, bound: &Bound) -> Result<(), Fault> {
+    fn cross_term(
+        &self,
+        slot: &Slot,
+        stream: &Stream,
+        batch: &Batch,
+        template: &BoundTemplate,
+        bound: &Bound,
+    ) -> Result<(), Fault> {
         let layout = &batch.layout;
         let places = &batch.places;
         if let (Engine::Fourier(shape), Some(transforms), Taps::Spectrum(spectrum)) =
@@ -642,17 +695,23 @@ impl Unit {
             let last = (tiles - 1) * layout.in_tile as usize + layout.in_channel as usize;
             let samples = Argument::Room(places.samples.skip(channel * layout.in_channel as usize * real), last * real);
             let last = (tiles - 1) * layout.cross_tile as usize + layout.cross_channel as usize;
-            let out = |place: Address| Argument::Room(place.skip(channel * layout.cross_channel as usize * size), last * size);
+            let out = |place: Address| {
+                Argument::Room(place.skip(channel * layout.cross_channel as usize * size), last * size)
+            };
             let g = Argument::Cross(&cross);
             match (&template.taps, self.decisions.engine) {
                 (Taps::Constant(functions), _) => {
                     stream.launch(&functions[channel], grid, threads, &[samples, out(places.cross), g])?;
                 }
                 (Taps::Global(values), engine) => {
-                    let Some((_, function)) = &self.cross else { return Err(Fault::new(entry.name, "it was not compiled")) };
+                    let Some((_, function)) = &self.cross else {
+                        return Err(Fault::new(entry.name, "it was not compiled"));
+                    };
                     let values = Argument::Room(values.address(stream).skip(channel * taps * real), taps * real);
-                    let weights =
-                        bound.weights.as_ref().map_or(Argument::Null, |weights| Argument::Room(weights.address(stream), taps * 8));
+                    let weights = bound
+                        .weights
+                        .as_ref()
+                        .map_or(Argument::Null, |weights| Argument::Room(weights.address(stream), taps * 8));
                     let [d, h, w] = sides;
                     match engine {
                         Engine::Masked(_) => {
@@ -661,12 +720,21 @@ impl Unit {
                             stream.launch(function, grid, threads, &all)?;
                         }
                         Engine::Differences(_) => {
-                            stream.launch(function, grid, threads, &[samples, out(places.cross), g, values, weights, d, h, w])?;
+                            stream.launch(
+                                function,
+                                grid,
+                                threads,
+                                &[samples, out(places.cross), g, values, weights, d, h, w],
+                            )?;
                         }
-                        _ => stream.launch(function, grid, threads, &[samples, out(places.cross), g, values, d, h, w])?,
+                        _ => {
+                            stream.launch(function, grid, threads, &[samples, out(places.cross), g, values, d, h, w])?
+                        }
                     }
                 }
-                (Taps::Spectrum(_), _) => return Err(Fault::new(entry.name, "a template that was bound for another method")),
+                (Taps::Spectrum(_), _) => {
+                    return Err(Fault::new(entry.name, "a template that was bound for another method"));
+                }
             }
         }
         Ok(())
@@ -688,7 +756,10 @@ impl Unit {
     fn result_view(&self) -> ResultView {
         let [_, height, width] = self.spec.out_shape().padded();
         let len = self.spec.out_shape().len();
-        ResultView { image_stride: (self.spec.templates() * len) as i64, stride: [(height * width) as i64, width as i64, 1] }
+        ResultView {
+            image_stride: (self.spec.templates() * len) as i64,
+            stride: [(height * width) as i64, width as i64, 1],
+        }
     }
 
     /// Takes a group's results out of a slot.
@@ -716,7 +787,8 @@ impl Unit {
     /// The device's.
     pub fn bind(&self, checked: &[Checked], weights: &Weights) -> Result<Bound, Fault> {
         let stream = self.gpu.stream()?;
-        let templates = checked.iter().map(|checked| self.bind_one(&stream, checked, weights)).collect::<Result<Vec<_>, _>>()?;
+        let templates =
+            checked.iter().map(|checked| self.bind_one(&stream, checked, weights)).collect::<Result<Vec<_>, _>>()?;
         let count = self.spec.template().len();
         let needed = self.decisions.scheme.masked || matches!(self.decisions.engine, Engine::Differences(_));
         let values = weights.values.clone().unwrap_or_else(|| vec![1.0; count]);
@@ -735,7 +807,9 @@ impl Unit {
     pub fn template_bytes(&self) -> usize {
         let values = self.spec.template().len() * self.channels() * 8;
         match self.decisions.engine {
-            Engine::Fourier(shape) => 2 * values + fourier::spectrum(shape) * self.channels() * 2 * self.decisions.types.cross.size(),
+            Engine::Fourier(shape) => {
+                2 * values + fourier::spectrum(shape) * self.channels() * 2 * self.decisions.types.cross.size()
+            }
             _ => 3 * values,
         }
     }
@@ -764,7 +838,11 @@ impl Unit {
     /// Lines for `explain()`.
     pub fn describe(&self) -> Vec<String> {
         let come = |code: &Code| {
-            format!("{} in {}", if code.cached { "from the cache" } else { "compiled" }, crate::plan::time(code.time.as_nanos() as f64))
+            format!(
+                "{} in {}",
+                if code.cached { "from the cache" } else { "compiled" },
+                crate::plan::time(code.time.as_nanos() as f64)
+            )
         };
         let gpu = &self.gpu.device;
         let mut lines = vec![format!("device   {}: {}, {}", gpu.index, gpu.name, gpu.target())];
@@ -773,7 +851,8 @@ impl Unit {
             "batches  of {} tiles of up to {}x{}x{} outputs, groups of {} images",
             self.batch, tile[0], tile[1], tile[2], self.group
         ));
-        let slowest = self.codes.iter().map(|(_, code)| code).max_by_key(|code| code.time).map_or_else(String::new, come);
+        let slowest =
+            self.codes.iter().map(|(_, code)| code).max_by_key(|code| code.time).map_or_else(String::new, come);
         lines.push(format!("code     pipeline in {} parts, the longest {slowest}", self.codes.len()));
         if let (Some((code, function)), Some(entry)) = (&self.cross, self.decisions.engine.entry()) {
             let threads = (entry.block[0] * entry.block[1]) as u32;
@@ -781,7 +860,10 @@ impl Unit {
                 |fault| fault.to_string(),
                 |f| {
                     let occupancy = 100.0 * f64::from(f.blocks * threads) / f64::from(f.most_threads.max(1));
-                    format!("{} registers, {} bytes of shared memory, {occupancy:.0} % occupancy", f.registers, f.shared)
+                    format!(
+                        "{} registers, {} bytes of shared memory, {occupancy:.0} % occupancy",
+                        f.registers, f.shared
+                    )
                 },
             );
             lines.push(format!("code     {}: {}; {footprint}", entry.name, come(code)));
@@ -1015,14 +1097,22 @@ mod tests {
     use crate::machine::Device;
 
     fn decisions(spec: &Spec, engine: Engine, real: DType) -> Decisions {
-        let device = Device { index: 0, name: "a device".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+        let device =
+            Device { index: 0, name: "a device".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
         let cross = if real == DType::F32 { Cross::F32 } else { Cross::F64 };
         let types = Types { pixel: real, real, cross, out: real };
-        Decisions { engine, tile: [1, 512, 1024], types, scheme: Scheme::new(spec, false, false), device, memory: 1 << 30 }
+        Decisions {
+            engine,
+            tile: [1, 512, 1024],
+            types,
+            scheme: Scheme::new(spec, false, false),
+            device,
+            memory: 1 << 30,
+        }
     }
 
-    /// Scores in the type of a kernel from a sum of products one after the other: where they are off by more than is promised, the energy is not
-    /// above what is in doubt.
+    /// Scores in the type of a kernel from a sum of products one after the other: where they are off by more than is
+    /// promised, the energy is not above what is in doubt.
     #[test]
     fn texture_that_is_too_small_for_its_type_is_in_doubt() {
         let any = |dtype| Engine::Any(flcc_generated::generic("corr", dtype, false).unwrap());
@@ -1041,29 +1131,42 @@ mod tests {
             for exponent in exponents.clone().flat_map(|exponent| [exponent; 20]) {
                 let size = 10f64.powi(-exponent);
                 let samples: Vec<f64> = (0..taps).map(|_| f64::from(noise())).collect();
-                let held: Vec<f64> =
-                    samples.iter().map(|sample| if single { f64::from((sample * size) as f32) } else { sample * size }).collect();
+                let held: Vec<f64> = samples
+                    .iter()
+                    .map(|sample| if single { f64::from((sample * size) as f32) } else { sample * size })
+                    .collect();
                 let cross = match single {
-                    true => held.iter().zip(&values).fold(0.0f32, |sum, (p, t)| (*p as f32).mul_add(*t as f32, sum)).into(),
+                    true => {
+                        held.iter().zip(&values).fold(0.0f32, |sum, (p, t)| (*p as f32).mul_add(*t as f32, sum)).into()
+                    }
                     false => held.iter().zip(&values).fold(0.0f64, |sum, (p, t)| p.mul_add(*t, sum)),
                 };
                 let (i, ii): (f64, f64) = (held.iter().sum(), held.iter().map(|p| p * p).sum());
                 let energy = ii - i * i / taps as f64;
-                // The same brought to the scale of 1 first, by a power of two, so that nothing but what was lost before differs.
-                let up: Vec<f64> = held.iter().map(|p| p * 2f64.powi(500) * if single { 1.0 } else { 2f64.powi(30) }).collect();
+                // The same brought to the scale of 1 first, by a power of two, so that nothing but what was lost before
+                // differs.
+                let up: Vec<f64> =
+                    held.iter().map(|p| p * 2f64.powi(500) * if single { 1.0 } else { 2f64.powi(30) }).collect();
                 let (sum, squares): (f64, f64) = (up.iter().sum(), up.iter().map(|p| p * p).sum());
-                let exact = up.iter().zip(&values).map(|(p, t)| p * t).sum::<f64>() / (squares - sum * sum / taps as f64).sqrt();
+                let exact = up.iter().zip(&values).map(|(p, t)| p * t).sum::<f64>()
+                    / (squares - sum * sum / taps as f64).sqrt();
                 let off = (cross / energy.sqrt() - exact).abs();
                 let promise = if single { 1e-5 } else { 1e-11 };
                 if off.is_nan() || off > promise {
                     broken += 1;
                     missed += usize::from(energy > share * ii);
-                    assert!(energy <= low + share * ii, "{text}: 1e-{exponent} is off by {off:.1e}, and {energy:e} is above {low:e}");
+                    assert!(
+                        energy <= low + share * ii,
+                        "{text}: 1e-{exponent} is off by {off:.1e}, and {energy:e} is above {low:e}"
+                    );
                 }
                 certain += usize::from(energy > low);
             }
             // Without a floor some would be taken for certain.
-            assert!(broken > 20 && certain > 100 && missed > 5, "{text}: {broken} are off, {missed} unseen, {certain} in no doubt");
+            assert!(
+                broken > 20 && certain > 100 && missed > 5,
+                "{text}: {broken} are off, {missed} unseen, {certain} in no doubt"
+            );
         }
     }
 
@@ -1071,11 +1174,13 @@ mod tests {
     fn in_runs(runs: &[Run], products: impl Iterator<Item = (f32, f32)>) -> f32 {
         let mut products = products;
         let mut of_run = |run: &Run| products.by_ref().take(run.products).fold(0.0f32, |sum, (p, t)| p.mul_add(t, sum));
-        runs.split_inclusive(|run| run.ends).map(|subtotal| subtotal.iter().fold(0.0, |sum, run| sum + of_run(run))).fold(0.0, |a, b| a + b)
+        runs.split_inclusive(|run| run.ends)
+            .map(|subtotal| subtotal.iter().fold(0.0, |sum, run| sum + of_run(run)))
+            .fold(0.0, |a, b| a + b)
     }
 
-    /// Images of two values, equal samples and one bright sample on an even ground, of which the roundings agree, at amplitudes that are searched
-    /// for the worst.
+    /// Images of two values, equal samples and one bright sample on an even ground, of which the roundings agree, at
+    /// amplitudes that are searched for the worst.
     #[test]
     fn agreeing_errors_stay_within_the_worst_case() {
         let listed = |op, size| flcc_generated::listed(op, "f32", size).unwrap();
@@ -1106,10 +1211,12 @@ mod tests {
                     let samples: Vec<f32> = values.iter().map(|value| *value as f32 * amplitude).collect();
                     let got = in_runs(&runs, places.iter().map(|&at| (samples[at], single[at])));
                     let exact: f64 = samples.iter().zip(&single).map(|(p, t)| f64::from(*p) * f64::from(*t)).sum();
-                    let (sum, square) =
-                        samples.iter().fold((0.0, 0.0), |(sum, square), &p| (sum + f64::from(p), square + f64::from(p).powi(2)));
+                    let (sum, square) = samples
+                        .iter()
+                        .fold((0.0, 0.0), |(sum, square), &p| (sum + f64::from(p), square + f64::from(p).powi(2)));
                     let constant = sum * sum / n as f64;
-                    let granted = figures.varying * (square - constant).max(0.0).sqrt() + figures.constant * constant.sqrt();
+                    let granted =
+                        figures.varying * (square - constant).max(0.0).sqrt() + figures.constant * constant.sqrt();
                     let ratio = (f64::from(got) - exact).abs() / (f64::from(f32::EPSILON) / 2.0 * granted);
                     if ratio > worst.0 {
                         worst = (ratio, format!("{name} {shape:?}, {amplitude}"));
@@ -1124,7 +1231,9 @@ mod tests {
     /// They lack the registers for subtotals, so that 512 roundings may follow each other: all of them count.
     #[test]
     fn scores_in_f64_are_in_doubt_for_the_longest_sums() {
-        for (size, [scores, alone]) in [([8, 8, 8], [512.0, 22.0]), ([1, 32, 32], [63.0, 42.0]), ([1, 15, 15], [29.0, 29.0])] {
+        for (size, [scores, alone]) in
+            [([8, 8, 8], [512.0, 22.0]), ([1, 32, 32], [63.0, 42.0]), ([1, 15, 15], [29.0, 29.0])]
+        {
             let spec: Spec = format!("zncc:f64:40x50x60*{}x{}x{}:valid", size[0], size[1], size[2]).parse().unwrap();
             let taps = size.iter().product();
             // All of the template is the first tap, whose product goes through the most roundings.
@@ -1158,8 +1267,14 @@ mod tests {
                 let isas = IsaSet::detect();
                 let kernel = direct::choose(KernelOp::Correlate, DType::F32, size, [8; 3], &isas);
                 let cpu = Direct::<f32>::new(kernel, size, &isas).unwrap();
-                let of_cpu = hard::doubt_of(taps, &cpu.figures([Cow::Borrowed(&values[..])].into_iter()), cpu.rounding()).at(0.0, 0.0).1;
-                assert!(share < 2.0 * of_cpu && share < 0.1, "{size:?}, smooth {smooth}: {share:.2e}, on a CPU {of_cpu:.2e}");
+                let of_cpu =
+                    hard::doubt_of(taps, &cpu.figures([Cow::Borrowed(&values[..])].into_iter()), cpu.rounding())
+                        .at(0.0, 0.0)
+                        .1;
+                assert!(
+                    share < 2.0 * of_cpu && share < 0.1,
+                    "{size:?}, smooth {smooth}: {share:.2e}, on a CPU {of_cpu:.2e}"
+                );
             }
         }
     }

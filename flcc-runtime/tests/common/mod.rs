@@ -1,4 +1,5 @@
-//! What the tests of the library share: fixed-seed data, problems from spec texts, and the one comparison with the oracle.
+//! What the tests of the library share: fixed-seed data, problems from spec texts, and the one comparison with the
+//! oracle.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -115,8 +116,10 @@ impl Problem {
         let double = self.spec.out_type() == DType::F64;
         let u = if double { f64::EPSILON / 2.0 } else { f64::from(f32::EPSILON) / 2.0 };
         let k = 16.0 + n.sqrt();
-        let most = |pixels: &Pixels| pixels.to_f64().iter().filter(|v| v.is_finite()).fold(0.0f64, |m, v| m.max(v.abs()));
-        let boundary = if self.spec.mode() == Mode::Valid { 0.0 } else { self.spec.boundary().value().unwrap_or(0.0).abs() };
+        let most =
+            |pixels: &Pixels| pixels.to_f64().iter().filter(|v| v.is_finite()).fold(0.0f64, |m, v| m.max(v.abs()));
+        let boundary =
+            if self.spec.mode() == Mode::Valid { 0.0 } else { self.spec.boundary().value().unwrap_or(0.0).abs() };
         let weight = self.mask.as_ref().map_or(1.0, |mask| most(mask).max(1.0));
         let (panel, template) = (most(&self.image).max(boundary) * n.sqrt(), most(&self.template) * n.sqrt());
         match self.spec.op().measure() {
@@ -139,7 +142,10 @@ pub fn check(name: &str, got: &ScoreMap, expected: &[f64], tolerance: f64) -> f6
         assert_eq!(value.is_nan(), want.is_nan(), "{name} at {at:?}: got {value}, expected {want}");
         if !want.is_nan() {
             let error = (value - want).abs();
-            assert!(error <= tolerance, "{name} at {at:?}: got {value:?}, expected {want:?}, error {error:.3e} over {tolerance:.3e}");
+            assert!(
+                error <= tolerance,
+                "{name} at {at:?}: got {value:?}, expected {want:?}, error {error:.3e} over {tolerance:.3e}"
+            );
             worst = worst.max(error);
         }
     }
@@ -180,7 +186,8 @@ pub fn in_threads<T: Sync, R: Send>(list: &[T], work: impl Fn(&T) -> R + Sync) -
         }
     };
     let mut all: Vec<(usize, R)> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..thread::available_parallelism().map_or(1, usize::from)).map(|_| scope.spawn(worker)).collect();
+        let threads: Vec<_> =
+            (0..thread::available_parallelism().map_or(1, usize::from)).map(|_| scope.spawn(worker)).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no work panics")).collect()
     });
     all.sort_by_key(|(at, _)| *at);

@@ -1,5 +1,6 @@
-//! Images that are made to break the error model, on a GPU: what cuFFT errs by over what it is granted, and how far each engine stays below
-//! its promise. The lines that begin with `measured:` are what `cargo xtask gpu-check` shows of them.
+//! Images that are made to break the error model, on a GPU: what cuFFT errs by over what it is granted, and how far
+//! each engine stays below its promise. The lines that begin with `measured:` are what `cargo xtask gpu-check` shows of
+//! them.
 
 use flcc_runtime::cpu::doubt::{Doubt, Figures, Library, Model, Promise, Rounding};
 use flcc_runtime::cpu::fourier::Fourier;
@@ -64,7 +65,8 @@ impl Kind {
         let (lengths, [kd, kh, kw]) = (spec.image().padded(), spec.template().padded());
         let [z0, y0, x0] = [0, 1, 2].map(|axis| (lengths[axis] - [kd, kh, kw][axis]) * [1, 2, 1][axis] / 3);
         let lines = (0..kd * kh).map(|line| ((z0 + line / kh) * lengths[1] + y0 + line % kh) * lengths[2] + x0);
-        let part: Vec<f64> = lines.flat_map(|from| image[from..from + kw].iter().map(|&value| f64::from(value))).collect();
+        let part: Vec<f64> =
+            lines.flat_map(|from| image[from..from + kw].iter().map(|&value| f64::from(value))).collect();
         let equal = part.iter().all(|value| *value == part[0]);
         (image, if equal { template } else { part })
     }
@@ -76,7 +78,8 @@ impl Kind {
         let mut noise = hard::noise(seed);
         match self {
             Kind::Listed(number) => {
-                // A line is what rows of 1024 would be, one after the other, and the planes of a volume lie below each other.
+                // A line is what rows of 1024 would be, one after the other, and the planes of a volume lie below each
+                // other.
                 let row = if shape.axes() == 1 { 1024 } else { width };
                 let image = (0..shape.len()).map(|at| (hard::IMAGES[number].1)(at / row, at % row, noise())).collect();
                 (image, hard::template(taps, seed % 2 == 1, hard::noise(seed + 1)))
@@ -100,7 +103,13 @@ impl Kind {
 }
 
 /// The result of a spec by a kernel, or by the best of a method.
-fn run(spec: &Spec, planner: &Planner, kernel: Option<&KernelKey>, image: &Pixels, template: &Pixels) -> (Vec<f64>, KernelKey) {
+fn run(
+    spec: &Spec,
+    planner: &Planner,
+    kernel: Option<&KernelKey>,
+    image: &Pixels,
+    template: &Pixels,
+) -> (Vec<f64>, KernelKey) {
     let plan = kernel.map_or_else(|| planner.plan(spec), |kernel| planner.plan_with_kernel(spec, kernel));
     let plan = plan.unwrap_or_else(|error| panic!("{spec}: {error}"));
     let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
@@ -183,8 +192,8 @@ fn judge(spec: &Spec, kernel: &KernelKey, image: &[f32], template: &[f32], got: 
         let largest = |values: &[f64]| values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
         let (energy, result) = (squares(&input), (squares(&expected) / len as f64).sqrt());
         let peak = largest(&expected).max(largest(&input) * figures.largest);
-        // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise. Its own share is for taps that are
-        // rounded, which here are not.
+        // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise. Its own
+        // share is for taps that are rounded, which here are not.
         let granted = |limits: (f64, f64)| 0.8 * promise.error * limits.0.sqrt();
         let (granted, noise) = (granted(doubt.at_peak(energy, result, peak)), granted(doubt.at(energy, result)));
         // What transforms in f64 may be off by.
@@ -239,18 +248,22 @@ fn cufft_errs_by_less_than_it_is_granted() {
     }
     let worst = |of: &dyn Fn(&Errors) -> &Worst, kind: Option<usize>| {
         let mut worst = Worst::default();
-        all.iter().flat_map(|kinds| kinds.iter().enumerate()).filter(|(number, _)| kind.is_none_or(|kind| kind == *number)).for_each(
-            |(_, errors)| {
+        all.iter()
+            .flat_map(|kinds| kinds.iter().enumerate())
+            .filter(|(number, _)| kind.is_none_or(|kind| kind == *number))
+            .for_each(|(_, errors)| {
                 worst.join(of(errors));
-            },
-        );
+            });
         worst
     };
-    println!("measured: cuFFT in f32, largest error over what it is granted; in roundoffs of the largest result; ghosts that would do:");
+    println!(
+        "measured: cuFFT in f32, largest error over what it is granted; in roundoffs of the largest result; ghosts that would do:"
+    );
     for (number, kind) in Kind::all().into_iter().enumerate() {
         let granted = worst(&|errors| &errors.granted, Some(number));
         let [of_peak, ghosts] =
-            [worst(&|errors| &errors.of_peak, Some(number)), worst(&|errors| &errors.ghosts, Some(number))].map(|worst| worst.value);
+            [worst(&|errors| &errors.of_peak, Some(number)), worst(&|errors| &errors.ghosts, Some(number))]
+                .map(|worst| worst.value);
         println!("measured:   {:.3}  {of_peak:8.2}  {ghosts:6.2}  {} ({})", granted.value, kind.name(), granted.of);
     }
     for (sizes, kinds) in CORRELATIONS.iter().zip(&all) {
@@ -259,7 +272,10 @@ fn cufft_errs_by_less_than_it_is_granted() {
         println!("measured:   ghosts {:.2} of {sizes} ({})", ghosts.value, ghosts.of);
     }
     let (granted, ghosts) = (worst(&|errors| &errors.granted, None), worst(&|errors| &errors.ghosts, None));
-    println!("measured: of all {:.3} of what is granted ({}), ghosts {:.2} ({})", granted.value, granted.of, ghosts.value, ghosts.of);
+    println!(
+        "measured: of all {:.3} of what is granted ({}), ghosts {:.2} ({})",
+        granted.value, granted.of, ghosts.value, ghosts.of
+    );
     assert!(granted.value < 1.0, "{}: {} of what cuFFT is granted", granted.of, granted.value);
 }
 
@@ -304,15 +320,20 @@ fn every_engine_keeps_the_promise_on_hard_images() {
         let spec: Spec = text.parse().unwrap();
         let found = in_threads(&Kind::all(), |kind| {
             let (image, template) = kind.cut(&spec, start);
-            let (pixels, taps) = (Pixels::F32(image).cast(spec.image_type()), Pixels::F64(template).cast(spec.template_type()));
+            let (pixels, taps) =
+                (Pixels::F32(image).cast(spec.image_type()), Pixels::F64(template).cast(spec.template_type()));
             let expected: Vec<(usize, f64)> = if spec.out_type() == DType::F64 {
                 let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
-                let oracle = Oracle::new(&spec, &view(&pixels, spec.image()), &view(&taps, spec.template()), None).unwrap();
+                let oracle =
+                    Oracle::new(&spec, &view(&pixels, spec.image()), &view(&taps, spec.template()), None).unwrap();
                 let mut seed = Seed(start);
                 // Half of them where most kinds have what they are made of.
                 let count = spec.out_shape().len();
                 let near = count.min(60 * spec.out_shape().lengths()[spec.out_shape().axes() - 1]);
-                (0..SAMPLED).map(|turn| seed.below(if turn % 2 == 0 { near } else { count })).map(|at| (at, oracle.at(at))).collect()
+                (0..SAMPLED)
+                    .map(|turn| seed.below(if turn % 2 == 0 { near } else { count }))
+                    .map(|at| (at, oracle.at(at)))
+                    .collect()
             } else {
                 let double: Spec = text.replace(":f32:", ":f64:").parse().unwrap();
                 let cpu = planner(1).platform(Platform::Cpu);
@@ -338,7 +359,8 @@ fn every_engine_keeps_the_promise_on_hard_images() {
     assert!(most.value < 1.0, "{} times the promise: {}", most.value, most.of);
 }
 
-/// Texture whose squares or products are too small for their type, beside ordinary samples: of the image, and from outside it.
+/// Texture whose squares or products are too small for their type, beside ordinary samples: of the image, and from
+/// outside it.
 #[test]
 fn faint_texture_beside_ordinary_samples_keeps_the_promise() {
     let Some(_device) = device() else { return };
@@ -361,7 +383,8 @@ fn faint_texture_beside_ordinary_samples_keeps_the_promise() {
             let mut seed = Seed(start ^ *exponent as u64);
             // The last columns are ordinary.
             let sample = |at: usize| seed.normal() * if at % width + 6 < width { 10f64.powi(-exponent) } else { 1.0 };
-            problem.image = Pixels::F64((0..problem.spec.image().len()).map(sample).collect()).cast(problem.spec.image_type());
+            problem.image =
+                Pixels::F64((0..problem.spec.image().len()).map(sample).collect()).cast(problem.spec.image_type());
             let expected: Vec<(usize, f64)> = problem.expected().into_iter().enumerate().collect();
             for method in [Method::Direct, Method::Fourier, Method::Auto] {
                 let map = problem.run(&problem.plan(&gpu(method)).unwrap());

@@ -194,7 +194,10 @@ fn another_device_computes_what_a_full_one_had() {
             // Two slots of two devices take as many groups.
             let groups = count.div_ceil(matcher.appetite() / 4);
             let times = usize::from(groups > 1 || full == numbers[0]);
-            assert!(told.len() == times && told.iter().all(|words| words.starts_with(&format!("device {full}: "))), "{count}: {told:?}");
+            assert!(
+                told.len() == times && told.iter().all(|words| words.starts_with(&format!("device {full}: "))),
+                "{count}: {told:?}"
+            );
             // Who watches nothing gets an error.
             assert_eq!(alone.execute(&views).is_err(), full == numbers[0]);
             assert_eq!(unwatched.execute(&views).is_err(), times == 1);

@@ -1,5 +1,5 @@
-//! Problems that a random search found, on a GPU: each was once off by more than the conventions or the promise grant. Every kernel that serves
-//! one is held against the oracle.
+//! Problems that a random search found, on a GPU: each was once off by more than the conventions or the promise grant.
+//! Every kernel that serves one is held against the oracle.
 
 use flcc_runtime::{DType, KernelKey, Method, Oracle, Outcome, Pixels, Platform, Spec};
 
@@ -75,8 +75,8 @@ fn of_conventions(problem: &Problem) -> f64 {
     (16.0 + (spec.template().len() as f64).sqrt()) * u * panel * template
 }
 
-/// Saturated samples, of one magnitude all of them, in blocks of alternating sign: all products of a sum are as large as each other. Was 3.1 times
-/// what is granted (f32, lines) and 1.4 times (f64 to f32).
+/// Saturated samples, of one magnitude all of them, in blocks of alternating sign: all products of a sum are as large
+/// as each other. Was 3.1 times what is granted (f32, lines) and 1.4 times (f64 to f32).
 #[test]
 fn sums_of_saturated_samples_are_within_the_conventions() {
     let Some(_device) = device() else { return };
@@ -91,14 +91,17 @@ fn sums_of_saturated_samples_are_within_the_conventions() {
             let mut problem = Problem::new(text, start);
             let mut seed = Seed(start ^ period as u64);
             let amplitudes = [1.0 + seed.unit(), 1.0 + seed.unit()];
-            let blocks = |at: usize, amplitude: f64| if (at / period).is_multiple_of(2) { amplitude } else { -amplitude };
-            let saturated = |count: usize, amplitude: f64| Pixels::F64((0..count).map(|at| blocks(at, amplitude)).collect());
+            let blocks =
+                |at: usize, amplitude: f64| if (at / period).is_multiple_of(2) { amplitude } else { -amplitude };
+            let saturated =
+                |count: usize, amplitude: f64| Pixels::F64((0..count).map(|at| blocks(at, amplitude)).collect());
             let (samples, taps) = (problem.spec.image().len(), problem.spec.template().len());
             let mut all = Vec::new();
             // A template of as many signs, and one of one sign, of which no sum is 0.
             for equal in [false, true] {
                 problem.image = saturated(samples, amplitudes[0]).cast(problem.spec.image_type());
-                let template = if equal { Pixels::F64(vec![amplitudes[1]; taps]) } else { saturated(taps, amplitudes[1]) };
+                let template =
+                    if equal { Pixels::F64(vec![amplitudes[1]; taps]) } else { saturated(taps, amplitudes[1]) };
                 problem.template = template.cast(problem.spec.template_type());
                 all.extend(errors(&problem, &by_oracle(&problem), of_conventions(&problem)));
             }
@@ -108,7 +111,8 @@ fn sums_of_saturated_samples_are_within_the_conventions() {
     }
 }
 
-/// Samples that are no normal numbers of f32, or whose squares are none of f64, beside ordinary ones. Scores were off by 5.5e-5 (f32).
+/// Samples that are no normal numbers of f32, or whose squares are none of f64, beside ordinary ones. Scores were off
+/// by 5.5e-5 (f32).
 #[test]
 fn scores_of_faint_samples_keep_the_promise() {
     let Some(_device) = device() else { return };
@@ -133,8 +137,8 @@ fn scores_of_faint_samples_keep_the_promise() {
     }
 }
 
-/// Texture in one channel, nothing or as much in another, in scales of their own; and weights near either end of the range. A CPU's scores, which
-/// tests/range.rs holds to the promise, may be off by as much as a GPU's.
+/// Texture in one channel, nothing or as much in another, in scales of their own; and weights near either end of the
+/// range. A CPU's scores, which tests/range.rs holds to the promise, may be off by as much as a GPU's.
 #[test]
 fn channels_and_weights_of_any_size_score_as_on_a_cpu() {
     let Some(_device) = device() else { return };
@@ -152,7 +156,9 @@ fn channels_and_weights_of_any_size_score_as_on_a_cpu() {
                 let map = problem.run(&problem.plan(&planner(1).platform(Platform::Cpu)).unwrap());
                 let expected: Vec<(usize, f64)> = (0..map.shape().len()).map(|place| (place, map.get(place))).collect();
                 let found = errors(&problem, &expected, 2.0 * problem.tolerance());
-                all.extend(found.into_iter().map(|(error, kernel)| (error, format!("{kernel}, {text}, {amplitude:e}"))));
+                all.extend(
+                    found.into_iter().map(|(error, kernel)| (error, format!("{kernel}, {text}, {amplitude:e}"))),
+                );
             };
             // 20 rows of 24 columns.
             let cut = |image: &[f64], channels: usize| -> Vec<f64> {
@@ -167,8 +173,10 @@ fn channels_and_weights_of_any_size_score_as_on_a_cpu() {
                 let template = cut(&image, 2);
                 compare(&format!("{op}:{dtype}:20x24*3x5:full,replicate,channels=2"), image, template, None);
             }
-            let image: Vec<f64> = (0..20 * 24).map(|at| if at == 5 * 24 + 6 { 1.0 } else { amplitude * seed.normal() }).collect();
-            let weights: Vec<f64> = (0..15).map(|k| if k != 3 && seed.below(3) == 0 { 0.0 } else { 0.1 + seed.unit() }).collect();
+            let image: Vec<f64> =
+                (0..20 * 24).map(|at| if at == 5 * 24 + 6 { 1.0 } else { amplitude * seed.normal() }).collect();
+            let weights: Vec<f64> =
+                (0..15).map(|k| if k != 3 && seed.below(3) == 0 { 0.0 } else { 0.1 + seed.unit() }).collect();
             for gain in [1.0, 1e-310, 1e-200, 1e8, 1e300] {
                 let mask = weights.iter().map(|weight| gain * weight).collect();
                 compare(&format!("{op}:{dtype}:20x24*3x5:full,maskw"), image.clone(), cut(&image, 1), Some(mask));

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use flcc_core::view::Layout;
 use flcc_runtime::cuda::buffer::{Buffer, DeviceImage, Pinned, Plain};
 use flcc_runtime::cuda::launch::{Gpu, Stream, probe};
-use flcc_runtime::{AnyView, AnyViewMut, AsImage, Control, Copies, DType, Matcher, Method, Pixels, ScoreMap, Shape, Spec, View, ViewMut};
+use flcc_runtime::{
+    AnyView, AnyViewMut, AsImage, Control, Copies, DType, Matcher, Method, Pixels, ScoreMap, Shape, Spec, View, ViewMut,
+};
 
 use super::common::{Seed, planner};
 use super::{data, device, gpu, seed};
@@ -31,8 +33,11 @@ fn resident(matcher: &Matcher, images: &[DeviceImage<'_>]) -> Vec<ScoreMap> {
     let spec = matcher.plan().spec();
     let count = images.len() * spec.templates();
     let mut results = vec![vec![f32::NAN; spec.out_shape().len()]; count];
-    let mut outs: Vec<AnyViewMut<'_>> = results.iter_mut().map(|result| ViewMut::new(result, spec.out_shape()).unwrap().into()).collect();
-    matcher.execute_resident(images, &mut outs, &mut matcher.make_scratch()).unwrap_or_else(|error| panic!("{spec}: {error}"));
+    let mut outs: Vec<AnyViewMut<'_>> =
+        results.iter_mut().map(|result| ViewMut::new(result, spec.out_shape()).unwrap().into()).collect();
+    matcher
+        .execute_resident(images, &mut outs, &mut matcher.make_scratch())
+        .unwrap_or_else(|error| panic!("{spec}: {error}"));
     results.into_iter().map(|result| ScoreMap::new(spec.region(), Pixels::F32(result)).unwrap()).collect()
 }
 
@@ -48,12 +53,13 @@ fn upload(stream: &Stream, pixels: &Pixels) -> Buffer {
 
 /// The image that a program of one's own has laid at an address.
 fn at(address: u64, dtype: DType, layout: Layout, device: usize) -> DeviceImage<'static> {
-    // SAFETY: the callers below hold the buffer at this address for as long as they use the image, and made the layout with the
-    // number of elements that the buffer has.
+    // SAFETY: the callers below hold the buffer at this address for as long as they use the image, and made the layout
+    // with the number of elements that the buffer has.
     unsafe { DeviceImage::new(address, dtype, layout, device) }
 }
 
-/// The same images backwards, in a buffer with other samples between them: last sample first, every second one, behind seven.
+/// The same images backwards, in a buffer with other samples between them: last sample first, every second one, behind
+/// seven.
 fn scattered(spec: &Spec, pixels: &Pixels) -> (Pixels, Layout) {
     let (len, channels) = (spec.image().len(), spec.channels());
     let values = pixels.to_f64();
@@ -98,15 +104,25 @@ fn images_on_a_device_are_computed_as_those_of_the_host() {
         };
         let buffers: Vec<Buffer> = images.iter().map(|pixels| upload(&stream, pixels)).collect();
         let own = |buffer: &Buffer| {
-            at(buffer.address(&stream).number(), spec.image_type(), Layout::dense(spec.image(), spec.channels()), gpu.device.index)
+            at(
+                buffer.address(&stream).number(),
+                spec.image_type(),
+                Layout::dense(spec.image(), spec.channels()),
+                gpu.device.index,
+            )
         };
-        let of_buffer = |buffer| Buffer::image(buffer, &stream, spec.image_type(), spec.image(), spec.channels()).unwrap();
+        let of_buffer =
+            |buffer| Buffer::image(buffer, &stream, spec.image_type(), spec.image(), spec.channels()).unwrap();
         same("in buffers", resident(&matcher, &buffers.iter().map(of_buffer).collect::<Vec<_>>()));
         same("at addresses", resident(&matcher, &buffers.iter().map(own).collect::<Vec<_>>()));
-        let scattered: Vec<(Buffer, Layout)> =
-            images.iter().map(|pixels| scattered(spec, pixels)).map(|(pixels, layout)| (upload(&stream, &pixels), layout)).collect();
-        let strided =
-            |(buffer, layout): &(Buffer, Layout)| at(buffer.address(&stream).number(), spec.image_type(), *layout, gpu.device.index);
+        let scattered: Vec<(Buffer, Layout)> = images
+            .iter()
+            .map(|pixels| scattered(spec, pixels))
+            .map(|(pixels, layout)| (upload(&stream, &pixels), layout))
+            .collect();
+        let strided = |(buffer, layout): &(Buffer, Layout)| {
+            at(buffer.address(&stream).number(), spec.image_type(), *layout, gpu.device.index)
+        };
         same("strided", resident(&matcher, &scattered.iter().map(strided).collect::<Vec<_>>()));
     }
 }
@@ -127,7 +143,10 @@ fn a_wrong_image_on_a_device_is_told() {
     };
     let right = || at(address, DType::F32, dense, gpu.device.index);
     let len = spec.out_shape().len();
-    assert_eq!(told(&matcher, at(address, DType::F32, dense, 99), len), "image: expected one on a device of the plan, got device 99");
+    assert_eq!(
+        told(&matcher, at(address, DType::F32, dense, 99), len),
+        "image: expected one on a device of the plan, got device 99"
+    );
     let line = told(&matcher, at(address, DType::U8, dense, gpu.device.index), len);
     assert!(line.starts_with("image: expected f32 30x40 with 1 channels, got u8 30x40"), "{line}");
     let smaller = Layout::dense(Shape::new(&[30, 39]).unwrap(), 1);
@@ -190,7 +209,11 @@ fn pinned_memory_gives_the_same_bits_in_order() {
         let images: Vec<Pixels> = (0..count).map(|_| seed.pixels(spec.image().len(), spec.image_type(), 3.0)).collect();
         let expected = matcher.execute(&views(spec, &images)).unwrap();
         let check = |how: &str, index: usize, data: &Pixels| {
-            assert!(data == expected[index].data(), "{spec} by {} {how}: result {index} of {count} images", matcher.kernel());
+            assert!(
+                data == expected[index].data(),
+                "{spec} by {} {how}: result {index} of {count} images",
+                matcher.kernel()
+            );
         };
 
         let mut stream = matcher.stream();
@@ -204,8 +227,13 @@ fn pinned_memory_gives_the_same_bits_in_order() {
         results.fill(f32::NAN);
         let mut outs: Vec<AnyViewMut<'_>> =
             results.chunks_mut(len).map(|result| ViewMut::new(result, spec.out_shape()).unwrap().into()).collect();
-        matcher.execute_into(&views(spec, &images), &mut outs, &mut matcher.make_scratch(), &Control::default()).unwrap();
-        results.chunks(len).enumerate().for_each(|(index, result)| check("into pinned memory", index, &Pixels::F32(result.to_vec())));
+        matcher
+            .execute_into(&views(spec, &images), &mut outs, &mut matcher.make_scratch(), &Control::default())
+            .unwrap();
+        results
+            .chunks(len)
+            .enumerate()
+            .for_each(|(index, result)| check("into pinned memory", index, &Pixels::F32(result.to_vec())));
     }
 }
 
@@ -214,14 +242,16 @@ fn pinned_memory_gives_the_same_bits_in_order() {
 fn copies_change_no_bit() {
     let Some(_device) = device() else { return };
     let mut seed = Seed(seed());
-    for spec in ["zncc:u8:0@220x230*2@9x9:valid", "nssd:f32>f64:0@90x100*7x7:same", "corr:f32:0@1000x1100*20x21:valid"] {
+    for spec in ["zncc:u8:0@220x230*2@9x9:valid", "nssd:f32>f64:0@90x100*7x7:same", "corr:f32:0@1000x1100*20x21:valid"]
+    {
         let (matcher, _) = problem(spec, Method::Auto, 0, &mut seed);
         let spec = matcher.plan().spec();
         let (count, [_, rows, columns]) = (2 * matcher.appetite() + 3, spec.image().padded());
         // Every second image lies in a wider one.
         let wide = Shape::new(&[rows, columns + 5]).unwrap();
         let shape = |index: usize| if index.is_multiple_of(2) { spec.image() } else { wide };
-        let images: Vec<Pixels> = (0..count).map(|index| seed.pixels(shape(index).len(), spec.image_type(), 3.0)).collect();
+        let images: Vec<Pixels> =
+            (0..count).map(|index| seed.pixels(shape(index).len(), spec.image_type(), 3.0)).collect();
         let views: Vec<AnyView<'_>> = images
             .iter()
             .enumerate()
@@ -232,32 +262,46 @@ fn copies_change_no_bit() {
             .flat_map(|view| {
                 let alone = Pixels::F64(view.to_f64()).cast(spec.image_type());
                 let one = [AnyView::dense(&alone, spec.image(), 1).unwrap()];
-                let (maps, _) = matcher.execute_with(&one, &Control { copies: Copies::Direct, ..Control::default() }).unwrap();
+                let (maps, _) =
+                    matcher.execute_with(&one, &Control { copies: Copies::Direct, ..Control::default() }).unwrap();
                 maps.into_iter().map(|map| map.data().to_f64()).collect::<Vec<_>>()
             })
             .collect();
         let len = spec.out_shape().len();
         // One scratch for all runs, so that a slot is used by both ways in turn.
         let mut scratch = matcher.make_scratch();
-        for (number, copies) in [Copies::Staged, Copies::Staged, Copies::Direct, Copies::Staged].into_iter().enumerate() {
+        for (number, copies) in [Copies::Staged, Copies::Staged, Copies::Direct, Copies::Staged].into_iter().enumerate()
+        {
             // Results with a gap behind each value, and dense ones.
             for step in [1, 2] {
-                let (singles, doubles) = if spec.out_type() == DType::F32 { (expected.len(), 0) } else { (0, expected.len()) };
-                let (mut single, mut double) = (vec![vec![f32::NAN; step * len]; singles], vec![vec![f64::NAN; step * len]; doubles]);
+                let (singles, doubles) =
+                    if spec.out_type() == DType::F32 { (expected.len(), 0) } else { (0, expected.len()) };
+                let (mut single, mut double) =
+                    (vec![vec![f32::NAN; step * len]; singles], vec![vec![f64::NAN; step * len]; doubles]);
                 let strides = [(step * spec.out_shape().padded()[2]) as isize, step as isize];
                 let mut outs: Vec<AnyViewMut<'_>> = match spec.out_type() {
-                    DType::F32 => {
-                        single.iter_mut().map(|out| ViewMut::strided(out, 0, spec.out_shape(), &strides).unwrap().into()).collect()
-                    }
-                    _ => double.iter_mut().map(|out| ViewMut::strided(out, 0, spec.out_shape(), &strides).unwrap().into()).collect(),
+                    DType::F32 => single
+                        .iter_mut()
+                        .map(|out| ViewMut::strided(out, 0, spec.out_shape(), &strides).unwrap().into())
+                        .collect(),
+                    _ => double
+                        .iter_mut()
+                        .map(|out| ViewMut::strided(out, 0, spec.out_shape(), &strides).unwrap().into())
+                        .collect(),
                 };
-                matcher.execute_into(&views, &mut outs, &mut scratch, &Control { copies, ..Control::default() }).unwrap();
+                matcher
+                    .execute_into(&views, &mut outs, &mut scratch, &Control { copies, ..Control::default() })
+                    .unwrap();
                 for (index, expected) in expected.iter().enumerate() {
                     let got: Vec<f64> = match spec.out_type() {
                         DType::F32 => single[index].iter().step_by(step).map(|&value| value.into()).collect(),
                         _ => double[index].iter().step_by(step).copied().collect(),
                     };
-                    assert!(got == *expected, "{spec} by {}: result {index} of run {number}, {copies:?}, step {step}", matcher.kernel());
+                    assert!(
+                        got == *expected,
+                        "{spec} by {}: result {index} of run {number}, {copies:?}, step {step}",
+                        matcher.kernel()
+                    );
                 }
             }
         }

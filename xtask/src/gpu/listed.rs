@@ -46,8 +46,8 @@ impl Listed {
     }
 }
 
-/// Whether a kernel is planned: each of f32; of other types the shortest, the middle and the longest side of an operation's lines,
-/// squares and cubes, since all of them would take several minutes.
+/// Whether a kernel is planned: each of f32; of other types the shortest, the middle and the longest side of an
+/// operation's lines, squares and cubes, since all of them would take several minutes.
 fn is_chosen(kernel: &Kernel) -> bool {
     let family: Vec<usize> = match kernel.sides.len() {
         1 => lines().collect(),
@@ -75,7 +75,11 @@ pub fn check(log: &mut Log, folder: &Path) -> Result<(), String> {
     let judged = judge(&plans);
     let outcome = if judged.is_ok() && wrong.is_empty() { Outcome::Pass } else { Outcome::Fail };
     let (Ok(words) | Err(words)) = judged;
-    let chosen = format!("{} of {listed} (all of f32; smallest, middle and largest of u8 and f64), {} failed", plans.len(), wrong.len());
+    let chosen = format!(
+        "{} of {listed} (all of f32; smallest, middle and largest of u8 and f64), {} failed",
+        plans.len(),
+        wrong.len()
+    );
     log.add("plans of listed kernels", outcome, &format!("{chosen}; {words}"), began.elapsed().as_secs_f64());
     wrong.iter().take(40).for_each(|line| println!("    {line}"));
     Ok(())
@@ -95,7 +99,8 @@ fn judge(plans: &[(String, Times)]) -> Result<String, String> {
 fn worst(name: &str, mut times: Vec<(f64, &str)>, promised: f64) -> Option<(String, bool)> {
     times.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ((median, _), (worst, spec)) = (times.get(times.len() / 2)?, times.last()?);
-    let words = format!("{name} median {:.1} ms, worst {:.1} ms of {} ({spec})", median / 1e6, worst / 1e6, promised / 1e6);
+    let words =
+        format!("{name} median {:.1} ms, worst {:.1} ms of {} ({spec})", median / 1e6, worst / 1e6, promised / 1e6);
     Some((words, *worst <= promised))
 }
 
@@ -110,7 +115,8 @@ mod tests {
     #[test]
     fn every_listed_kernel_has_one_spec() {
         let kernels = Matrix::committed().kernels;
-        let listed: Vec<(&Kernel, Listed)> = kernels.iter().filter_map(|kernel| Some((kernel, Listed::new(kernel)?))).collect();
+        let listed: Vec<(&Kernel, Listed)> =
+            kernels.iter().filter_map(|kernel| Some((kernel, Listed::new(kernel)?))).collect();
         // Two operations, three types; lines, squares and cubes.
         assert_eq!(listed.len(), 2 * 3 * (63 + 31 + 7));
         let names: BTreeSet<&str> = listed.iter().flat_map(|(_, listed)| [&*listed.kernel, &*listed.spec]).collect();
@@ -121,7 +127,9 @@ mod tests {
             assert!(name.starts_with(&format!("{}_{}_", kernel.op.name(), kernel.dtype)), "{name}");
         }
         assert!(kernels.iter().filter(|kernel| kernel.sides.is_empty()).all(|kernel| Listed::new(kernel).is_none()));
-        let spec = |name: &str| listed.iter().find(|(_, listed)| listed.kernel == name).map(|(_, listed)| listed.spec.as_str());
+        let spec = |name: &str| {
+            listed.iter().find(|(_, listed)| listed.kernel == name).map(|(_, listed)| listed.spec.as_str())
+        };
         assert_eq!(spec("zncc_f32_20x20_b16x8"), Some("zncc:f32:150x161*20x20:valid"));
         assert_eq!(spec("zncc_f32_8x8x8_b32x8"), Some("zncc:f32:20x41x52*8x8x8:valid"));
         assert_eq!(spec("corr_u8_64_b128x1"), Some("corr:u8:2000*64:valid"));
@@ -131,10 +139,14 @@ mod tests {
     fn all_sizes_of_f32_are_planned_and_some_of_others() {
         let kernels = Matrix::committed().kernels;
         let chosen: Vec<&Kernel> = kernels.iter().filter(|kernel| is_chosen(kernel)).collect();
-        let (single, others): (Vec<&Kernel>, Vec<&Kernel>) = chosen.iter().partition(|kernel| kernel.dtype.name() == "f32");
+        let (single, others): (Vec<&Kernel>, Vec<&Kernel>) =
+            chosen.iter().partition(|kernel| kernel.dtype.name() == "f32");
         assert_eq!((single.len(), others.len()), (2 * (63 + 31 + 7), 2 * 2 * 3 * 3));
-        let sides: Vec<usize> =
-            others.iter().filter(|kernel| kernel.name().starts_with("zncc_u8_")).map(|kernel| kernel.sides[0]).collect();
+        let sides: Vec<usize> = others
+            .iter()
+            .filter(|kernel| kernel.name().starts_with("zncc_u8_"))
+            .map(|kernel| kernel.sides[0])
+            .collect();
         assert_eq!(sides, [2, 33, 64, 2, 17, 32, 2, 5, 8]);
     }
 
@@ -146,7 +158,9 @@ mod tests {
         assert_eq!(judge(&plans), Ok(note.to_string()));
         for late in [plan("d", 1000.1, 1.0), plan("d", 1.0, 20.1)] {
             plans.push(late);
-            assert!(judge(&plans).is_err_and(|note| note.starts_with("longer than promised: ") && note.contains("(d)")));
+            assert!(
+                judge(&plans).is_err_and(|note| note.starts_with("longer than promised: ") && note.contains("(d)"))
+            );
             plans.pop();
         }
         assert_eq!(judge(&[]), Err("no plan".into()));

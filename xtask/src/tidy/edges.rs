@@ -28,7 +28,11 @@ const EDGES: &[Edges] = &[
 
 /// Checks the manifests among `sources`.
 pub fn check(sources: &[Source]) -> Vec<Violation> {
-    sources.iter().filter(|source| source.path == "Cargo.toml" || source.path.ends_with("/Cargo.toml")).flat_map(manifest).collect()
+    sources
+        .iter()
+        .filter(|source| source.path == "Cargo.toml" || source.path.ends_with("/Cargo.toml"))
+        .flat_map(manifest)
+        .collect()
 }
 
 fn manifest(source: &Source) -> Vec<Violation> {
@@ -64,7 +68,9 @@ fn dependencies(table: &Table) -> Vec<String> {
             names.push(value.get("package").and_then(Value::as_str).unwrap_or(key).to_string());
         }
     }
-    for platform in table.get("target").and_then(Value::as_table).into_iter().flatten().filter_map(|(_, value)| value.as_table()) {
+    for platform in
+        table.get("target").and_then(Value::as_table).into_iter().flatten().filter_map(|(_, value)| value.as_table())
+    {
         names.extend(dependencies(platform));
     }
     names
@@ -72,8 +78,9 @@ fn dependencies(table: &Table) -> Vec<String> {
 
 /// The first line that names a dependency.
 fn line_of(text: &str, name: &str) -> usize {
-    let at =
-        text.lines().position(|line| line.trim_start().trim_start_matches('"').starts_with(name) || line.contains(&format!("\"{name}\"")));
+    let at = text.lines().position(|line| {
+        line.trim_start().trim_start_matches('"').starts_with(name) || line.contains(&format!("\"{name}\""))
+    });
     at.map_or(1, |line| line + 1)
 }
 
@@ -101,7 +108,10 @@ mod tests {
 
     #[test]
     fn allowed_edges_pass() {
-        assert!(found("[package]\nname = \"flcc-macros\"\n[dependencies]\nflcc-core.workspace = true\nsyn = \"2\"\n").is_empty());
+        assert!(
+            found("[package]\nname = \"flcc-macros\"\n[dependencies]\nflcc-core.workspace = true\nsyn = \"2\"\n")
+                .is_empty()
+        );
         assert!(found("[workspace]\nmembers = []\n[workspace.dependencies]\nflcc-core = \"1\"\n").is_empty());
     }
 
@@ -113,8 +123,7 @@ mod tests {
 
     #[test]
     fn the_runtime_renders_nothing() {
-        let text =
-            "[package]\nname = \"flcc-runtime\"\n[target.'cfg(unix)'.dependencies]\nengine = { package = \"tera\", version = \"2\" }\n";
+        let text = "[package]\nname = \"flcc-runtime\"\n[target.'cfg(unix)'.dependencies]\nengine = { package = \"tera\", version = \"2\" }\n";
         assert_eq!(found(text), ["x/Cargo.toml:4: flcc-runtime must not depend on tera"]);
         let text = "[package]\nname = \"flcc-runtime\"\n[build-dependencies]\nflcc-codegen = { path = \"..\" }\n";
         assert_eq!(found(text), ["x/Cargo.toml:4: flcc-runtime must not import flcc-codegen"]);
@@ -134,13 +143,23 @@ mod tests {
 
     #[test]
     fn a_new_crate_needs_a_row() {
-        assert_eq!(found("[package]\nname = \"flcc-new\"\n"), ["x/Cargo.toml:1: crate flcc-new has no row in xtask's table of edges"]);
+        assert_eq!(
+            found("[package]\nname = \"flcc-new\"\n"),
+            ["x/Cargo.toml:1: crate flcc-new has no row in xtask's table of edges"]
+        );
     }
 
     #[test]
     fn generated_files_are_data() {
-        let paths = ["generated/src/lib.rs", "generated/cuda/a.cu", "generated/build.rs", "generated/src/more.rs", "xtask/src/more.rs"];
-        let found: Vec<String> = generated_holds_data(&paths.map(String::from)).iter().map(|v| v.path.clone()).collect();
+        let paths = [
+            "generated/src/lib.rs",
+            "generated/cuda/a.cu",
+            "generated/build.rs",
+            "generated/src/more.rs",
+            "xtask/src/more.rs",
+        ];
+        let found: Vec<String> =
+            generated_holds_data(&paths.map(String::from)).iter().map(|v| v.path.clone()).collect();
         assert_eq!(found, ["generated/build.rs", "generated/src/more.rs"]);
     }
 }

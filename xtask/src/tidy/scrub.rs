@@ -21,8 +21,9 @@ pub fn code(text: &str) -> String {
 /// Whether `word` stands in `line` as a whole word.
 pub fn has_word(line: &str, word: &str) -> bool {
     let part_of_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    line.match_indices(word)
-        .any(|(at, _)| !part_of_word(line[..at].chars().next_back()) && !part_of_word(line[at + word.len()..].chars().next()))
+    line.match_indices(word).any(|(at, _)| {
+        !part_of_word(line[..at].chars().next_back()) && !part_of_word(line[at + word.len()..].chars().next())
+    })
 }
 
 /// Where the comment or literal that begins at `at` ends; `at` if none begins there.
@@ -73,7 +74,8 @@ fn raw_string_end(chars: &[char], at: usize) -> usize {
     if chars.get(at + 1 + hashes) != Some(&'"') {
         return at;
     }
-    let closes = |i: usize| chars[i] == '"' && chars[i + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes;
+    let closes =
+        |i: usize| chars[i] == '"' && chars[i + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes;
     find(chars, at + 2 + hashes, closes) + 1 + hashes
 }
 
@@ -83,7 +85,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let squeezed: Vec<String> = code(text).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let squeezed: Vec<String> =
+            code(text).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(squeezed.join("\n"), expected);
     }
 

@@ -36,7 +36,8 @@ const UNFINISHED: &[&str] = &["#[ignore", "todo!", "unimplemented!"];
 const MARKER: &str = concat!("FIX", "ME");
 
 /// How an absolute path of somebody's machine begins.
-const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
+const MACHINE_PATHS: &[&str] =
+    &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
 
 /// Checks all rules of this page.
 pub fn check(sources: &[Source]) -> Vec<Violation> {
@@ -67,7 +68,9 @@ fn text_rules(source: &Source, violations: &mut Vec<Violation>) {
 
 /// A path counts where it begins: not inside a URL or behind another folder.
 fn names_machine_path(line: &str, path: &str) -> bool {
-    let begins = |before: Option<char>| !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '}' | '~'));
+    let begins = |before: Option<char>| {
+        !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '}' | '~'))
+    };
     line.match_indices(path).any(|(at, _)| begins(line[..at].chars().next_back()))
 }
 
@@ -76,7 +79,9 @@ fn rust_rules(source: &Source, violations: &mut Vec<Violation>) {
     if !source.text.starts_with("//! ") {
         violations.push(Violation::new(source, 1, "a file opens with `//! ` and what it does"));
     }
-    let is_root = |package: &str| source.path.strip_prefix(package).is_some_and(|below| matches!(below, "/src/lib.rs" | "/src/main.rs"));
+    let is_root = |package: &str| {
+        source.path.strip_prefix(package).is_some_and(|below| matches!(below, "/src/lib.rs" | "/src/main.rs"))
+    };
     if SAFE_CRATES.iter().any(|package| is_root(package)) && !scrubbed.contains("#![forbid(unsafe_code)]") {
         violations.push(Violation::new(source, 1, "its root says #![forbid(unsafe_code)]"));
     }
@@ -131,7 +136,9 @@ fn has_safety_comment(raw: &[&str], code: &[&str], at: usize) -> bool {
 fn unique_names(registry: &Source, violations: &mut Vec<Violation>) {
     let mut first: BTreeMap<&str, usize> = BTreeMap::new();
     for (line, text) in numbered(&registry.text) {
-        let Some(name) = text.trim().strip_prefix("name: \"").and_then(|rest| rest.strip_suffix("\",")) else { continue };
+        let Some(name) = text.trim().strip_prefix("name: \"").and_then(|rest| rest.strip_suffix("\",")) else {
+            continue;
+        };
         if let Some(earlier) = first.insert(name, line) {
             violations.push(Violation::new(registry, line, format!("kernel {name} stands on line {earlier} too")));
         }
@@ -165,9 +172,14 @@ mod tests {
         let path = "flcc-runtime/src/exec.rs";
         let missing = "no SAFETY comment before unsafe";
         assert_eq!(found(path, "//! T.\nlet a = b;\nlet x = unsafe { f() };\n"), [format!("3: {missing}")]);
-        assert_eq!(found(path, "//! T.\n// SAFETY: old.\nlet a = b;\nunsafe impl Send for X {}\n"), [format!("4: {missing}")]);
+        assert_eq!(
+            found(path, "//! T.\n// SAFETY: old.\nlet a = b;\nunsafe impl Send for X {}\n"),
+            [format!("4: {missing}")]
+        );
         assert_eq!(found(path, "//! T.\n// SAFETY: far.\n\nunsafe { f() }\n"), [format!("4: {missing}")]);
-        assert!(found(path, "//! T.\n// SAFETY: `n` was checked in\n// `new`.\nlet x =\n    unsafe { f() };\n").is_empty());
+        assert!(
+            found(path, "//! T.\n// SAFETY: `n` was checked in\n// `new`.\nlet x =\n    unsafe { f() };\n").is_empty()
+        );
         assert!(found(path, "//! T.\n/// # Safety\n/// Caller.\nunsafe fn f() {}\n").is_empty());
     }
 
@@ -200,7 +212,8 @@ mod tests {
     #[test]
     fn nothing_unfinished_is_committed() {
         let text = "//! T.\n#[ignore = \"slow\"]\nfn f() { todo!() }\nfn g() { unimplemented!() }\n";
-        let expected = ["2: #[ignore is not committed", "3: todo! is not committed", "4: unimplemented! is not committed"];
+        let expected =
+            ["2: #[ignore is not committed", "3: todo! is not committed", "4: unimplemented! is not committed"];
         assert_eq!(found("a/src/b.rs", text), expected);
         assert_eq!(found("README.md", &format!("a\n{MARKER}: b\n")), [format!("2: {MARKER} is not committed")]);
     }

@@ -19,8 +19,8 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// Reads from a source, which is made in the thread. Nobody waits for the thread's end: its source may have nothing to give
-    /// for hours.
+    /// Reads from a source, which is made in the thread. Nobody waits for the thread's end: its source may have nothing
+    /// to give for hours.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -47,7 +47,8 @@ impl Ahead {
         }
     }
 
-    /// Waits for the next frame, and takes those behind it that are there, up to so many in all; none where there are no more.
+    /// Waits for the next frame, and takes those behind it that are there, up to so many in all; none where there are
+    /// no more.
     pub fn take(&mut self, most: usize) -> Vec<Frame> {
         self.ask(most);
         let first = self.frames.recv().ok();

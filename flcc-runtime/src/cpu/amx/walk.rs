@@ -28,9 +28,14 @@ impl Windows<'_> {
     /// How far so many tiles of so many windows reach, with so many products a plane.
     pub fn reach(&self, tiles: usize, windows: usize, steps: usize) -> usize {
         let to_last = |count: usize, pitch: usize| count.saturating_sub(1).saturating_mul(pitch);
-        [to_last(tiles, self.next), to_last(self.planes, self.plane), to_last(steps, self.step), to_last(windows, self.pitch)]
-            .into_iter()
-            .fold(LINE, usize::saturating_add)
+        [
+            to_last(tiles, self.next),
+            to_last(self.planes, self.plane),
+            to_last(steps, self.step),
+            to_last(windows, self.pitch),
+        ]
+        .into_iter()
+        .fold(LINE, usize::saturating_add)
     }
 }
 
@@ -44,8 +49,8 @@ pub trait Unit {
     /// Prepares for tiles of so many windows, from 1 to 16.
     fn set(&mut self, windows: usize);
 
-    /// Overwrites up to six tiles of sums with those of the products of their windows and the taps, [`Plot::groups`] of them; what
-    /// lies in a tile of sums past its windows is left as it is.
+    /// Overwrites up to six tiles of sums with those of the products of their windows and the taps, [`Plot::groups`] of
+    /// them; what lies in a tile of sums past its windows is left as it is.
     ///
     /// # Panics
     ///
@@ -103,7 +108,9 @@ fn walk_rows(unit: &mut impl Unit, tile: &mut ByteTile<'_>) {
     let whole = width / SPAN * SPAN;
     let mut sums = [Sums([0; SPAN]); BLOCK];
     // All whole products first: to be set costs time.
-    for (from, to, block) in [(0, whole, BLOCK * SPAN), (whole, width, SPAN)].into_iter().filter(|(from, to, _)| from < to) {
+    for (from, to, block) in
+        [(0, whole, BLOCK * SPAN), (whole, width, SPAN)].into_iter().filter(|(from, to, _)| from < to)
+    {
         unit.set((to - from).min(SPAN).div_ceil(SIDE));
         for (z, y) in (0..depth).flat_map(|z| (0..height).map(move |y| (z, y))) {
             for x in (from..to).step_by(block) {

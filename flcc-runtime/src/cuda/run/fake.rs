@@ -204,7 +204,11 @@ impl<'a> Device for Fake<'a> {
         if slot.unit != self.unit || bound.unit != self.unit || !slot.is_free() {
             account.complain(self.unit, "a slot or templates of another unit, or a slot in use");
         }
-        if images.is_empty() || images.len() > self.group || outs.len() != images.len() * bound.count || copies != Copies::Direct {
+        if images.is_empty()
+            || images.len() > self.group
+            || outs.len() != images.len() * bound.count
+            || copies != Copies::Direct
+        {
             account.complain(self.unit, format!("{} images, {} results, {copies:?}", images.len(), outs.len()));
         }
         if account.unsettled(|unit| account.lost.borrow().contains(&unit)) > 0 {
@@ -228,7 +232,8 @@ impl<'a> Device for Fake<'a> {
 
     /// Writes the results; where it fails, something else.
     fn collect(&self, slot: &mut Slot<'a>, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
-        let Some((images, templates, at)) = slot.holds.take().filter(|_| slot.unit == self.unit && !slot.settled.get()) else {
+        let Some((images, templates, at)) = slot.holds.take().filter(|_| slot.unit == self.unit && !slot.settled.get())
+        else {
             self.account.complain(self.unit, "collected from a slot of another unit, or one without a group");
             return Err(fault(self.unit));
         };

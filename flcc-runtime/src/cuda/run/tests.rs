@@ -66,7 +66,8 @@ fn play<'a>(
     let images: Vec<AnyView<'_>> = pixels.chunks(1).map(|pixel| View::new(pixel, one).unwrap().into()).collect();
     let mut outs = vec![[f32::NAN, 0.0]; case.images * case.templates];
     let two = Shape::new(&[2]).unwrap();
-    let mut views: Vec<AnyViewMut<'_>> = outs.iter_mut().map(|out| ViewMut::new(&mut out[..], two).unwrap().into()).collect();
+    let mut views: Vec<AnyViewMut<'_>> =
+        outs.iter_mut().map(|out| ViewMut::new(&mut out[..], two).unwrap().into()).collect();
     let (told, progress) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let failed = |words: &str| {
         heard("failed");
@@ -100,7 +101,10 @@ fn check(case: &Case) -> Ended {
         let outs = &ended.outs[image * case.templates..(image + 1) * case.templates];
         assert!(outs.iter().all(|out| out[1] == outs[0][1] && out[1] <= 1.0), "image {image}: {outs:?}");
         let done = outs[0][1] == 1.0;
-        assert!(!done || outs.iter().enumerate().all(|(template, out)| out[0] == score(image, template)), "image {image}: {outs:?}");
+        assert!(
+            !done || outs.iter().enumerate().all(|(template, out)| out[0] == score(image, template)),
+            "image {image}: {outs:?}"
+        );
         done
     };
     let (done, undone): (Vec<usize>, Vec<usize>) = (0..case.images).partition(|&image| written(image));
@@ -108,7 +112,11 @@ fn check(case: &Case) -> Ended {
     // Each group is counted once, when it is done.
     let total = case.images * TILES;
     let steps: Vec<usize> = ended.progress.iter().map(|(done, _)| *done).collect();
-    assert!(steps.is_sorted_by(|a, b| a < b) && ended.progress.iter().all(|(_, of)| *of == total), "{:?}", ended.progress);
+    assert!(
+        steps.is_sorted_by(|a, b| a < b) && ended.progress.iter().all(|(_, of)| *of == total),
+        "{:?}",
+        ended.progress
+    );
     assert_eq!(steps.last().copied().unwrap_or(0), done.len() * TILES);
     assert_eq!(steps.len(), (0..case.images).step_by(case.group).filter(|first| done.contains(first)).count());
 
@@ -163,7 +171,11 @@ fn what_a_lost_device_had_is_computed_by_the_others() {
         for group in [1, 3] {
             for fates in [[Lost(call, at), Sound, Sound], [Sound, Sound, Lost(call, at)]] {
                 let ended = check(&Case { group, ..case(&fates, 60) });
-                assert!(ended.result.is_ok() && ended.told.len() == 1, "{fates:?}, groups of {group}: {:?}", ended.told);
+                assert!(
+                    ended.result.is_ok() && ended.told.len() == 1,
+                    "{fates:?}, groups of {group}: {:?}",
+                    ended.told
+                );
             }
         }
     }
@@ -181,7 +193,8 @@ fn the_failure_that_nobody_watches_is_the_error() {
 
 #[test]
 fn the_failure_of_the_last_device_is_the_error() {
-    // Unit 0 gives 0, takes 4, gives 2 and is lost when it is to take 6; unit 1 has given 1 and fails when it is to give 3.
+    // Unit 0 gives 0, takes 4, gives 2 and is lost when it is to take 6; unit 1 has given 1 and fails when it is to
+    // give 3.
     let ended = check(&case(&[Lost(Submit, 3), Lost(Collect, 1)], 7));
     let unfinished = ended.result.unwrap_err();
     assert_eq!(ended.told, ["device 4: a call: it is lost"]);
