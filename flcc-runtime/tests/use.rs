@@ -135,6 +135,15 @@ fn a_memory_limit_is_kept_or_refused_with_what_it_takes() {
 }
 
 #[test]
+fn a_limit_is_kept_by_what_computes_parts_again_as_well() {
+    // What is in doubt is computed directly in f64, of 957 taps, by parts that are no larger than the tiles.
+    let problem = Problem::new("zncc:f32:118x97*33x29:full", 7);
+    let plan = planner(1).memory_limit(Some(1 << 18)).plan(&problem.spec).unwrap();
+    assert!(plan.scratch_bytes() + plan.template_bytes() <= 1 << 18);
+    check(&plan.kernel().to_string(), &problem.run(&plan), &problem.expected(), problem.tolerance());
+}
+
+#[test]
 fn progress_counts_every_tile_and_a_token_stops() {
     let problem = Problem::new("zncc:f32:700x800*9x9:valid", 6);
     let plan = planner(2).method(Method::Direct).plan(&problem.spec).unwrap();

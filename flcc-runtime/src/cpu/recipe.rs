@@ -154,7 +154,10 @@ impl Recipe {
                 self.isas,
             ));
         }
-        self.directly(spec, scheme, parts(spec))
+        let parts = parts(spec);
+        // Where memory is short, parts take no more of it than tiles do.
+        let capacity = if short { [0, 1, 2].map(|axis| parts[axis].min(self.tile[axis].max(1))) } else { parts };
+        self.directly(spec, scheme, capacity)
     }
 
     /// The direct method in f32, by the tiles of the careful one: each is centred for itself and taken in two parts, so
