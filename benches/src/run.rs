@@ -25,7 +25,7 @@ impl<'a> Run<'a> {
     pub fn new(case: &'a Case, planner: &Planner) -> Run<'a> {
         let plan = planner.plan(&case.spec).unwrap_or_else(|error| panic!("{}: {error}", case.spec));
         let matcher = case.bind(&plan);
-        let (map, scratch) = (ScoreMap::zeros(case.spec.region(), case.spec.out_type()), matcher.make_scratch());
+        let (map, scratch) = (ScoreMap::of(&case.spec), matcher.make_scratch());
         let mut run = Run { case, matcher, map, scratch, error: 0.0, statistics: Statistics::default() };
         run.execute();
         run.error = case.check(&run.map, PLACES);

@@ -57,18 +57,19 @@ fn copies(spec: &Spec) -> f64 {
     32.0 * spec.template().len() as f64 * spec.channels() as f64 * spec.templates() as f64
 }
 
-/// Refuses an execution whose results, scratch and bound templates do not fit; `more` is what the caller makes of them.
+/// Refuses an execution that does not fit: scratch, bound templates, and so many bytes of results and of what the caller
+/// makes of them.
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_plan(plan: &Plan, more: f64) -> Result<(), Error> {
+pub fn check_plan(plan: &Plan, results: f64) -> Result<(), Error> {
     let spec = plan.spec();
     // What a plan for a device takes lies there, and was held against what is there.
     let here = match plan.platform() {
         Platform::Cuda => 0.0,
         _ => plan.scratch_bytes() as f64 + plan.template_bytes() as f64 * spec.templates() as f64,
     };
-    check(&format!("{spec}"), results(spec) + here + copies(spec) + more)
+    check(&format!("{spec}"), here + copies(spec) + results)
 }
 
 /// Refuses made-up data that do not fit: images, so many templates and results, and the oracle's copy of an image.

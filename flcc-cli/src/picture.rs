@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use flcc_runtime::core::each_type;
-use flcc_runtime::{Pixel, Pixels, ScoreMap, Shape};
+use flcc_runtime::{Best, Pixel, Pixels, ScoreMap, Shape};
 
 use crate::data::Image;
 use crate::error::Error;
@@ -57,7 +57,8 @@ pub fn save_annotated(path: &Path, image: &Image, marks: &[Mark]) -> Result<(), 
 ///
 /// # Errors
 /// A file that is not written.
-pub fn save_heatmap(path: &Path, map: &ScoreMap, minimum: bool) -> Result<(), Error> {
+pub fn save_heatmap(path: &Path, map: &ScoreMap) -> Result<(), Error> {
+    let minimum = map.best() == Best::Smallest;
     let [_, h, w] = map.shape().padded();
     let value = |index: usize| map.get(index);
     let better = |a: f64, b: f64| if minimum { a < b } else { a > b };

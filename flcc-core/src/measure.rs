@@ -99,6 +99,16 @@ pub trait Formula: Copy + Default + Send + Sync + 'static {
     fn exact_finish<I: Integer>(cross: I, panel: I, template: I) -> f64;
 }
 
+/// Which of two scores is better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Best {
+    /// The larger: of sums, ncc and zncc.
+    #[default]
+    Largest,
+    /// The smaller: of ssd, nssd and sad.
+    Smallest,
+}
+
 /// What the rest of the program asks about a measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -106,26 +116,26 @@ pub struct Row {
     pub measure: Measure,
     /// Its name.
     pub name: &'static str,
-    /// Whether smaller is better.
-    pub minimum_is_best: bool,
+    /// Which scores are better.
+    pub best: Best,
     /// Whether scores are unitless and bounded by 1, so that an absolute promise makes sense.
     pub normalised: bool,
     /// What it asks of the kernels.
     pub needs: Needs,
 }
 
-const fn row<F: Formula>(name: &'static str, minimum_is_best: bool, normalised: bool) -> Row {
-    Row { measure: F::MEASURE, name, minimum_is_best, normalised, needs: F::NEEDS }
+const fn row<F: Formula>(name: &'static str, best: Best, normalised: bool) -> Row {
+    Row { measure: F::MEASURE, name, best, normalised, needs: F::NEEDS }
 }
 
 /// The table, in the order of [`Measure`].
 pub const MEASURES: [Row; 6] = [
-    row::<Cc>("cc", false, false),
-    row::<Ncc>("ncc", false, true),
-    row::<Zncc>("zncc", false, true),
-    row::<Ssd>("ssd", true, false),
-    row::<Nssd>("nssd", true, true),
-    row::<Sad>("sad", true, false),
+    row::<Cc>("cc", Best::Largest, false),
+    row::<Ncc>("ncc", Best::Largest, true),
+    row::<Zncc>("zncc", Best::Largest, true),
+    row::<Ssd>("ssd", Best::Smallest, false),
+    row::<Nssd>("nssd", Best::Smallest, true),
+    row::<Sad>("sad", Best::Smallest, false),
 ];
 
 /// Runs an expression with `$formula` naming the type of the measure's formula: one `match` outside the pixel loop.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::SpecError;
-use crate::measure::{MEASURES, Measure};
+use crate::measure::{Best, MEASURES, Measure};
 
 /// What is computed over every panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,9 +57,9 @@ impl Op {
             .chain(MEASURES.iter().map(|row| Op::Match(row.measure)).filter(|op| op.matches()))
     }
 
-    /// Whether smaller results are better matches.
-    pub fn minimum_is_best(self) -> bool {
-        self.measure().row().minimum_is_best
+    /// Which results are better matches.
+    pub fn best(self) -> Best {
+        self.measure().row().best
     }
 }
 

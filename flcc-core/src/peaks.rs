@@ -1,23 +1,29 @@
-//! From a score map to the places that matter: threshold, suppression, sub-pixel refinement, count.
+//! From scores to the places that matter: threshold, suppression, sub-pixel refinement, count.
 //!
 //! **Order and ties.** Peaks come best first; equal scores in row-major order of their positions. NaN is never a peak.
 //! **Suppression.** A position is a peak if no position within `min_distance` of it, on every axis, is better, where
 //! equal scores count the earlier position as better: a plateau narrower than that gives one peak, its first position.
 //! **Sub-pixel.** On each axis the vertex of the parabola through the peak and its two neighbours, at most half a pixel
 //! away; an axis without two finite neighbours is not refined.
+//!
+//! [`find_peaks`] searches a map. A [`Search`] looks at a map part by part, so that none has to be held whole.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::dtype::{Pixel, Pixels};
+use crate::dtype::Pixel;
+use crate::each_type;
+use crate::measure::Best;
 use crate::score::ScoreMap;
+use crate::shape::Shape;
+use crate::view::AnyView;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PeakOptions {
     /// At most so many peaks; `None` for all.
     pub top: Option<usize>,
-    /// Scores at least this good: not below it, or not above it when the minimum is best.
+    /// Scores at least this good: not below it, or not above it when the smallest is best.
     pub threshold: Option<f64>,
     /// How far from a peak, on every axis, no other may lie. 0 makes every position a peak.
     pub min_distance: usize,
@@ -27,13 +33,11 @@ pub struct PeakOptions {
     pub exclude_border: usize,
     /// Whether positions are refined below a pixel.
     pub subpixel: bool,
-    /// Whether smaller scores are better: ssd, nssd and sad.
-    pub minimum: bool,
 }
 
 impl Default for PeakOptions {
     fn default() -> PeakOptions {
-        PeakOptions { top: None, threshold: None, min_distance: 1, exclude_border: 0, subpixel: false, minimum: false }
+        PeakOptions { top: None, threshold: None, min_distance: 1, exclude_border: 0, subpixel: false }
     }
 }
 
@@ -48,57 +52,206 @@ pub struct Peak {
     pub refined: Option<Vec<f64>>,
 }
 
-/// The peaks of a map, best first.
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The peaks, best first.
+    pub peaks: Vec<Peak>,
+    /// The best score, and how many positions attain it exactly, of those that [`PeakOptions::exclude_border`] leaves;
+    /// `None` where there is no number, or where it was not asked for.
+    pub optimum: Option<(f64, usize)>,
+}
+
+/// The peaks of a map, best first: the largest scores or the smallest, as [`ScoreMap::best`] says.
 pub fn find_peaks(map: &ScoreMap, options: &PeakOptions) -> Vec<Peak> {
-    let mut found = match (map.data(), options.minimum) {
-        (Pixels::F32(scores), false) => Search::<f32, false>::new(map, scores, options).found(),
-        (Pixels::F32(scores), true) => Search::<f32, true>::new(map, scores, options).found(),
-        (Pixels::F64(scores), false) => Search::<f64, false>::new(map, scores, options).found(),
-        (Pixels::F64(scores), true) => Search::<f64, true>::new(map, scores, options).found(),
-        (Pixels::U8(_) | Pixels::U16(_), _) => unreachable!("a map holds floats, checked when it was made"),
-    };
-    found.sort_unstable_by(|a, b| {
-        turned(map, *b, options.minimum).total_cmp(&turned(map, *a, options.minimum)).then(a.cmp(b))
-    });
-    found.into_iter().map(|index| peak(map, options, index)).collect()
+    Search::new(map.shape(), map.best(), *options).in_view(&map.view()).peaks
+}
+
+/// The peaks of scores in an array of the caller's, which does not say what is best.
+pub fn find_peaks_in(scores: &AnyView<'_>, best: Best, options: &PeakOptions) -> Vec<Peak> {
+    Search::new(scores.shape(), best, *options).in_view(scores).peaks
 }
 
 /// How many positions attain the best score exactly, and that score; `None` for a map with no number in it.
-pub fn count_optimum(map: &ScoreMap, minimum: bool) -> Option<(f64, usize)> {
-    count_optimum_inside(map, minimum, 0)
+pub fn count_optimum(map: &ScoreMap) -> Option<(f64, usize)> {
+    count_optimum_inside(map, 0)
 }
 
 /// As [`count_optimum`], of the positions that [`PeakOptions::exclude_border`] leaves.
-pub fn count_optimum_inside(map: &ScoreMap, minimum: bool, exclude_border: usize) -> Option<(f64, usize)> {
-    let lengths = map.shape().padded();
-    match (map.data(), minimum) {
-        (Pixels::F32(scores), false) => count_best::<f32, false>(scores, lengths, exclude_border),
-        (Pixels::F32(scores), true) => count_best::<f32, true>(scores, lengths, exclude_border),
-        (Pixels::F64(scores), false) => count_best::<f64, false>(scores, lengths, exclude_border),
-        (Pixels::F64(scores), true) => count_best::<f64, true>(scores, lengths, exclude_border),
-        (Pixels::U8(_) | Pixels::U16(_), _) => unreachable!("a map holds floats, checked when it was made"),
-    }
+pub fn count_optimum_inside(map: &ScoreMap, exclude_border: usize) -> Option<(f64, usize)> {
+    let options = PeakOptions { top: Some(0), exclude_border, ..PeakOptions::default() };
+    Search::new(map.shape(), map.best(), options).with_optimum(true).in_view(&map.view()).optimum
 }
 
-fn count_best<T: Pixel, const MINIMUM: bool>(scores: &[T], lengths: [usize; 3], border: usize) -> Option<(f64, usize)> {
-    let mut best: Option<T> = None;
-    for row in rows(lengths, border) {
-        let of_row = best_of::<T, MINIMUM>(&scores[row]);
-        best = match (best, of_row) {
-            (Some(best), Some(of_row)) if !over::<T, MINIMUM>(of_row, best) => Some(best),
-            (best, of_row) => of_row.or(best),
-        };
+/// A search for the peaks of a map that is looked at part by part.
+///
+/// A part is a run of positions in row-major order. What is looked at must come with its neighbours: with
+/// [`Search::reach`] positions more along the slowest axis on each side, where the map has as many.
+#[derive(Clone, Debug)]
+pub struct Search {
+    shape: Shape,
+    lengths: [usize; 3],
+    best: Best,
+    options: PeakOptions,
+    optimum: bool,
+}
+
+/// What a [`Search`] knows so far.
+#[derive(Clone, Debug)]
+pub struct Candidates<T> {
+    found: Vec<Candidate<T>>,
+    /// What the next have to reach.
+    bar: Bar<T>,
+    /// The best score, and how many positions attain it.
+    optimum: Option<(T, usize)>,
+}
+
+#[derive(Clone, Debug)]
+struct Candidate<T> {
+    index: usize,
+    score: T,
+    refined: Option<[f64; 3]>,
+}
+
+/// What a score has to reach.
+#[derive(Clone, Copy, Debug)]
+enum Bar<T> {
+    /// Any number does.
+    None,
+    /// At least as good.
+    From(T),
+    /// Better.
+    Over(T),
+}
+
+impl Search {
+    /// A search in maps of a shape.
+    pub fn new(shape: Shape, best: Best, options: PeakOptions) -> Search {
+        Search { shape, lengths: shape.padded(), best, options, optimum: false }
     }
-    let best = best?;
-    // A zero is 0, whatever its sign.
-    let count = |row: Range<usize>| scores[row].iter().filter(|score| **score == best).count();
-    Some((best.to_f64() + 0.0, rows(lengths, border).map(count).sum()))
+
+    /// Whether positions that attain the best score are counted.
+    pub fn with_optimum(self, optimum: bool) -> Search {
+        Search { optimum, ..self }
+    }
+
+    /// How many positions along the slowest axis must be there on each side of those that are looked at.
+    pub fn reach(&self) -> usize {
+        let PeakOptions { top, min_distance, subpixel, .. } = self.options;
+        let suppression = if top == Some(0) || self.best_is_a_peak() { 0 } else { min_distance };
+        suppression.max(usize::from(subpixel))
+    }
+
+    /// Whether the best of all is what is asked for: nothing suppresses it, nor the first of its equals.
+    fn best_is_a_peak(&self) -> bool {
+        self.options.top == Some(1) && self.options.exclude_border == 0
+    }
+
+    /// What is known before anything was looked at.
+    pub fn candidates<T: Pixel>(&self) -> Candidates<T> {
+        Candidates { found: Vec::new(), bar: self.threshold(), optimum: None }
+    }
+
+    /// Looks at positions of a map, of which scores from index `first` on are at hand: of all parts that were looked at
+    /// into these candidates the last.
+    ///
+    /// # Panics
+    /// If scores that it needs are not at hand.
+    pub fn look<T: Pixel>(&self, scores: &[T], first: usize, positions: Range<usize>, into: &mut Candidates<T>) {
+        match self.best {
+            Best::Largest => Part::<T, false> { search: self, scores, first }.look(positions, into),
+            Best::Smallest => Part::<T, true> { search: self, scores, first }.look(positions, into),
+        }
+    }
+
+    /// What candidates of parts that cover the map make together.
+    pub fn found<T: Pixel>(&self, parts: impl IntoIterator<Item = Candidates<T>>) -> Found {
+        let mut all: Candidates<T> = self.candidates();
+        for part in parts {
+            all.found.extend(part.found);
+            all.optimum = match (all.optimum, part.optimum) {
+                (Some(a), Some(b)) if a.0 == b.0 => Some((a.0, a.1 + b.1)),
+                (Some(a), Some(b)) if self.is_over(a.0, b.0) => Some(a),
+                (a, b) => b.or(a),
+            };
+        }
+        if let Some(top) = self.options.top {
+            self.keep_best(&mut all.found, top);
+        }
+        all.found.sort_unstable_by(|a, b| self.order(a, b));
+        let peak = |candidate: &Candidate<T>| Peak {
+            position: self.shape.unpad(&self.shape.position(candidate.index)),
+            score: candidate.score.to_f64(),
+            refined: candidate.refined.map(|refined| self.shape.unpad(&refined)),
+        };
+        // A zero is 0, whatever its sign.
+        let optimum = all.optimum.map(|(score, count)| (score.to_f64() + 0.0, count));
+        Found { peaks: all.found.iter().map(peak).collect(), optimum }
+    }
+
+    /// Searches a whole map.
+    pub fn in_view(&self, scores: &AnyView<'_>) -> Found {
+        fn whole<T: Pixel>(search: &Search, scores: &[T]) -> Found {
+            let mut candidates = search.candidates();
+            search.look(scores, 0, 0..search.shape.len(), &mut candidates);
+            search.found([candidates])
+        }
+        each_type!(AnyView, scores, view => match view.as_dense().filter(|_| view.channels() == 1) {
+            Some(scores) => whole(self, scores),
+            None => whole(self, &view.channel(0).to_vec()),
+        })
+    }
+
+    /// The threshold in the type of the scores.
+    fn threshold<T: Pixel>(&self) -> Bar<T> {
+        let Some(threshold) = self.options.threshold.filter(|threshold| !threshold.is_nan()) else { return Bar::None };
+        let nearest = T::from_f64(threshold);
+        let worse = match self.best {
+            Best::Largest => nearest.to_f64() < threshold,
+            Best::Smallest => nearest.to_f64() > threshold,
+        };
+        if worse { Bar::Over(nearest) } else { Bar::From(nearest) }
+    }
+
+    fn is_over<T: Pixel>(&self, score: T, other: T) -> bool {
+        match self.best {
+            Best::Largest => over::<T, false>(score, other),
+            Best::Smallest => over::<T, true>(score, other),
+        }
+    }
+
+    /// The better first, of equals the earlier. No candidate is NaN.
+    fn order<T: Pixel>(&self, a: &Candidate<T>, b: &Candidate<T>) -> Ordering {
+        let order = match self.best {
+            Best::Largest => b.score.partial_cmp(&a.score),
+            Best::Smallest => a.score.partial_cmp(&b.score),
+        };
+        order.unwrap_or(Ordering::Equal).then(a.index.cmp(&b.index))
+    }
+
+    /// Leaves the best so many, the last of which is the worst of them.
+    fn keep_best<T: Pixel>(&self, found: &mut Vec<Candidate<T>>, top: usize) {
+        if found.len() > top && top > 0 {
+            found.select_nth_unstable_by(top - 1, |a, b| self.order(a, b));
+        }
+        found.truncate(top);
+    }
 }
 
 /// Whether a score is better than another; NaN is neither better nor worse.
 #[inline(always)]
 fn over<T: Pixel, const MINIMUM: bool>(score: T, other: T) -> bool {
     if MINIMUM { score < other } else { score > other }
+}
+
+/// Whether a score reaches a bar; NaN reaches none.
+#[inline(always)]
+fn passes<T: Pixel, const MINIMUM: bool>(score: T, bar: Bar<T>) -> bool {
+    match bar {
+        Bar::None => score.partial_cmp(&score).is_some(),
+        Bar::From(bar) => over::<T, MINIMUM>(score, bar) || score == bar,
+        Bar::Over(bar) => over::<T, MINIMUM>(score, bar),
+    }
 }
 
 /// Scores that are looked at together, in vectors.
@@ -126,117 +279,105 @@ fn first_of<T: Pixel>(scores: &[T], wanted: T) -> Option<usize> {
     Some(begin + scores[begin..].iter().position(|score| *score == wanted)?)
 }
 
-/// The positions that a border leaves, as ranges of indices, row by row.
-fn rows([depth, height, width]: [usize; 3], border: usize) -> impl Iterator<Item = Range<usize>> {
+/// Of some positions those that a border leaves, as ranges of indices, row by row.
+fn rows(
+    [depth, height, width]: [usize; 3],
+    border: usize,
+    positions: Range<usize>,
+) -> impl Iterator<Item = Range<usize>> {
     // An axis of one position has no ends.
     let inside = move |length: usize| {
         if length > 1 { border.min(length)..length.saturating_sub(border).max(border.min(length)) } else { 0..length }
     };
-    let along = inside(width);
-    inside(depth).flat_map(move |z| {
-        let along = along.clone();
-        inside(height).map(move |y| {
-            let row = (z * height + y) * width;
-            row + along.start..row + along.end
-        })
+    let (planes, lines, along) = (inside(depth), inside(height), inside(width));
+    // Of a map without positions there are no rows.
+    let (first, last) = (positions.start / width.max(1), positions.end.div_ceil(width.max(1)));
+    (first..last).filter_map(move |row| {
+        let (z, y) = (row / height.max(1), row % height.max(1));
+        let begin = (row * width + along.start).max(positions.start);
+        let end = (row * width + along.end).min(positions.end);
+        (planes.contains(&z) && lines.contains(&y) && begin < end).then_some(begin..end)
     })
 }
 
-/// What a score has to reach.
-#[derive(Clone, Copy)]
-enum Bar<T> {
-    /// Any number does.
-    None,
-    /// At least as good.
-    From(T),
-    /// Better.
-    Over(T),
-}
-
-struct Search<'a, T, const MINIMUM: bool> {
+/// Scores that are at hand, from an index on.
+struct Part<'a, T, const MINIMUM: bool> {
+    search: &'a Search,
     scores: &'a [T],
-    options: &'a PeakOptions,
-    lengths: [usize; 3],
+    first: usize,
 }
 
-impl<'a, T: Pixel, const MINIMUM: bool> Search<'a, T, MINIMUM> {
-    fn new(map: &ScoreMap, scores: &'a [T], options: &'a PeakOptions) -> Self {
-        Search { scores, options, lengths: map.shape().padded() }
+impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
+    /// Scores by their indices in the map.
+    fn at(&self, indices: Range<usize>) -> &[T] {
+        &self.scores[indices.start - self.first..indices.end - self.first]
     }
 
-    /// The indices of the peaks that are asked for, in any order.
-    fn found(&self) -> Vec<usize> {
-        let PeakOptions { top, min_distance, exclude_border, .. } = *self.options;
-        if top == Some(0) {
-            return Vec::new();
+    fn look(&self, positions: Range<usize>, into: &mut Candidates<T>) {
+        let (search, PeakOptions { top, exclude_border, .. }) = (self.search, self.search.options);
+        let rows = || rows(search.lengths, exclude_border, positions.clone());
+        if search.optimum {
+            rows().for_each(|row| self.count(self.at(row), &mut into.optimum));
         }
-        let mut bar = self.threshold();
-        // The best of all is a peak, and the first of its equals: nothing suppresses it.
-        if top == Some(1) && exclude_border == 0 {
-            let best = best_of::<T, MINIMUM>(self.scores).filter(|best| passes::<T, MINIMUM>(*best, bar));
-            return best.and_then(|best| first_of(self.scores, best)).into_iter().collect();
+        if search.best_is_a_peak() {
+            let scores = self.at(positions.clone());
+            let best = best_of::<T, MINIMUM>(scores).filter(|best| passes::<T, MINIMUM>(*best, into.bar));
+            if let Some(place) = best.and_then(|best| first_of(scores, best)) {
+                into.bar = Bar::Over(scores[place]);
+                into.found.clear();
+                into.found.push(self.candidate(positions.start + place));
+            }
+            return;
         }
-        let mut found: Vec<usize> = Vec::new();
-        for row in rows(self.lengths, exclude_border) {
+        for row in rows().take_while(|_| top != Some(0)) {
             let end = row.end;
             for begin in row.step_by(TOGETHER) {
-                let chunk = &self.scores[begin..end.min(begin + TOGETHER)];
-                if !chunk.iter().fold(false, |some, &score| some | passes::<T, MINIMUM>(score, bar)) {
+                let chunk = self.at(begin..end.min(begin + TOGETHER));
+                if !chunk.iter().fold(false, |some, &score| some | passes::<T, MINIMUM>(score, into.bar)) {
                     continue;
                 }
-                for (place, &score) in chunk.iter().enumerate() {
-                    if !passes::<T, MINIMUM>(score, bar) || !self.is_peak(begin + place, min_distance) {
+                for (index, &score) in (begin..).zip(chunk) {
+                    if !passes::<T, MINIMUM>(score, into.bar) || !self.is_peak(index) {
                         continue;
                     }
-                    found.push(begin + place);
-                    if let Some(top) = top.filter(|top| found.len() >= top.saturating_mul(2)) {
+                    into.found.push(self.candidate(index));
+                    if let Some(top) = top.filter(|top| into.found.len() >= top.saturating_mul(2)) {
                         // Those to come are later, so they have to be better.
-                        self.keep_best(&mut found, top);
-                        bar = Bar::Over(self.scores[found[top - 1]]);
+                        search.keep_best(&mut into.found, top);
+                        into.bar = Bar::Over(into.found[top - 1].score);
                     }
                 }
             }
         }
-        if let Some(top) = top {
-            self.keep_best(&mut found, top);
+    }
+
+    /// Counts how many scores attain the best of these and those before.
+    fn count(&self, scores: &[T], optimum: &mut Option<(T, usize)>) {
+        let Some(best) = best_of::<T, MINIMUM>(scores) else { return };
+        let attained = || scores.iter().filter(|score| **score == best).count();
+        match optimum {
+            Some((before, _)) if over::<T, MINIMUM>(*before, best) => {}
+            Some((before, count)) if *before == best => *count += attained(),
+            _ => *optimum = Some((best, attained())),
         }
-        found
     }
 
-    /// Leaves the best so many, the last of which is the worst of them.
-    fn keep_best(&self, found: &mut Vec<usize>, top: usize) {
-        if found.len() <= top {
-            return;
-        }
-        let order = |a: &usize, b: &usize| {
-            let (of_a, of_b) = (self.scores[*a], self.scores[*b]);
-            // No peak is NaN.
-            let order = if MINIMUM { of_a.partial_cmp(&of_b) } else { of_b.partial_cmp(&of_a) };
-            order.unwrap_or(Ordering::Equal).then(a.cmp(b))
-        };
-        found.select_nth_unstable_by(top - 1, order);
-        found.truncate(top);
-    }
-
-    /// The threshold in the type of the scores.
-    fn threshold(&self) -> Bar<T> {
-        let Some(threshold) = self.options.threshold.filter(|threshold| !threshold.is_nan()) else { return Bar::None };
-        let nearest = T::from_f64(threshold);
-        let worse = if MINIMUM { nearest.to_f64() > threshold } else { nearest.to_f64() < threshold };
-        if worse { Bar::Over(nearest) } else { Bar::From(nearest) }
-    }
-
-    fn is_peak(&self, index: usize, distance: usize) -> bool {
+    fn is_peak(&self, index: usize) -> bool {
         // A wide window is looked at only where the nearest neighbours do not decide.
-        distance == 0 || (self.stands_out(index, 1) && (distance == 1 || self.stands_out(index, distance)))
+        match self.search.options.min_distance {
+            0 => true,
+            1 => self.stands_out(index, 1),
+            distance => self.stands_out(index, 1) && self.stands_out(index, distance),
+        }
     }
 
     fn stands_out(&self, index: usize, distance: usize) -> bool {
-        let [_, h, w] = self.lengths;
-        let (position, score) = ([index / (h * w), index / w % h, index % w], self.scores[index]);
+        let lengths = self.search.lengths;
+        let [_, h, w] = lengths;
+        let (position, score) = ([index / (h * w), index / w % h, index % w], self.scores[index - self.first]);
         let range = |axis: usize| {
             position[axis].saturating_sub(distance)
-                ..position[axis].saturating_add(distance).saturating_add(1).min(self.lengths[axis])
+                ..position[axis].saturating_add(distance).saturating_add(1).min(lengths[axis])
         };
         let along = range(2);
         range(0).all(|z| {
@@ -245,46 +386,35 @@ impl<'a, T: Pixel, const MINIMUM: bool> Search<'a, T, MINIMUM> {
                 let (begin, end) = (row + along.start, row + along.end);
                 // Of equal scores the earlier is better.
                 let middle = index.clamp(begin, end);
-                let (earlier, later) = (&self.scores[begin..middle], &self.scores[middle..end]);
+                let (earlier, later) = (self.at(begin..middle), self.at(middle..end));
                 !earlier.iter().any(|&other| over::<T, MINIMUM>(other, score) || other == score)
                     && !later.iter().any(|&other| over::<T, MINIMUM>(other, score))
             })
         })
     }
-}
 
-/// Whether a score reaches a bar; NaN reaches none.
-#[inline(always)]
-fn passes<T: Pixel, const MINIMUM: bool>(score: T, bar: Bar<T>) -> bool {
-    match bar {
-        Bar::None => score.partial_cmp(&score).is_some(),
-        Bar::From(bar) => over::<T, MINIMUM>(score, bar) || score == bar,
-        Bar::Over(bar) => over::<T, MINIMUM>(score, bar),
+    fn candidate(&self, index: usize) -> Candidate<T> {
+        let refined = self.search.options.subpixel.then(|| self.refined(index));
+        Candidate { index, score: self.scores[index - self.first], refined }
     }
-}
 
-/// The score, turned so that larger is better.
-fn turned(map: &ScoreMap, index: usize, minimum: bool) -> f64 {
-    let score = map.get(index) + 0.0;
-    if minimum { 0.0 - score } else { score }
-}
-
-fn peak(map: &ScoreMap, options: &PeakOptions, index: usize) -> Peak {
-    let (shape, lengths) = (map.shape(), map.shape().padded());
-    let position = shape.position(index);
-    let value = |index: usize| turned(map, index, options.minimum);
-    let refined = options.subpixel.then(|| {
+    /// The position of a peak below a pixel.
+    fn refined(&self, index: usize) -> [f64; 3] {
+        let lengths = self.search.lengths;
         let [_, h, w] = lengths;
-        let steps = [h * w, w, 1];
-        let refined: [f64; 3] = std::array::from_fn(|axis| {
+        let (position, steps) = ([index / (h * w), index / w % h, index % w], [h * w, w, 1]);
+        // Turned so that larger is better.
+        let value = |index: usize| {
+            let score = self.scores[index - self.first].to_f64() + 0.0;
+            if MINIMUM { 0.0 - score } else { score }
+        };
+        std::array::from_fn(|axis| {
             let inside = position[axis] > 0 && position[axis] + 1 < lengths[axis];
             let shift =
                 if inside { vertex(value(index - steps[axis]), value(index), value(index + steps[axis])) } else { 0.0 };
             position[axis] as f64 + shift
-        });
-        shape.unpad(&refined)
-    });
-    Peak { position: shape.unpad(&position), score: map.get(index), refined }
+        })
+    }
 }
 
 /// Where the parabola through `(-1, left), (0, centre), (1, right)` has its maximum, at most half away.
@@ -297,7 +427,7 @@ fn vertex(left: f64, centre: f64, right: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
+    use crate::dtype::{DType, Pixels};
     use crate::extent::Region;
     use crate::shape::Shape;
     use proptest::prelude::*;
@@ -310,7 +440,8 @@ mod tests {
     /// The definition of this file, position by position.
     fn by_definition(map: &ScoreMap, options: &PeakOptions) -> Vec<usize> {
         let (shape, lengths) = (map.shape(), map.shape().padded());
-        let value = |index: usize| turned(map, index, options.minimum);
+        let minimum = map.best() == Best::Smallest;
+        let value = |index: usize| if minimum { 0.0 - map.get(index) } else { map.get(index) + 0.0 };
         let apart = |a: [usize; 3], b: [usize; 3]| (0..3).map(|axis| a[axis].abs_diff(b[axis])).max().unwrap_or(0);
         let in_border = |position: [usize; 3]| {
             let border = options.exclude_border;
@@ -320,9 +451,8 @@ mod tests {
         };
         let is_peak = |&index: &usize| {
             let (position, own) = (shape.position(index), value(index));
-            let reached = options
-                .threshold
-                .is_none_or(|bar| if options.minimum { map.get(index) <= bar } else { map.get(index) >= bar });
+            let reached =
+                options.threshold.is_none_or(|bar| if minimum { map.get(index) <= bar } else { map.get(index) >= bar });
             let beaten = |other: usize| value(other) > own || (value(other) == own && other < index);
             let near =
                 |other: &usize| *other != index && apart(position, shape.position(*other)) <= options.min_distance;
@@ -345,7 +475,8 @@ mod tests {
             threshold in prop::option::of(-5.0f64..5.0),
             min_distance in 0usize..4,
             exclude_border in 0usize..3,
-            (minimum, single) in (any::<bool>(), any::<bool>()),
+            (minimum, single, subpixel) in (any::<bool>(), any::<bool>(), any::<bool>()),
+            (slices, workers) in (1usize..5, 1usize..4),
         ) {
             let lengths = [lengths[0], lengths[1], lengths[2] + wide];
             let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -364,10 +495,12 @@ mod tests {
             let data: Vec<f64> = (0..lengths.iter().product()).map(|_| draw()).collect();
             let region = Region { origin: [0; 3], shape: Shape::new(&lengths).unwrap() };
             let pixels = Pixels::F64(data).cast(if single { DType::F32 } else { DType::F64 });
-            let map = ScoreMap::new(region, pixels).unwrap();
-            let options = PeakOptions { top, threshold, min_distance, exclude_border, subpixel: false, minimum };
+            let best = if minimum { Best::Smallest } else { Best::Largest };
+            let map = ScoreMap::new(region, pixels).unwrap().with_best(best);
+            let options = PeakOptions { top, threshold, min_distance, exclude_border, subpixel };
             let index = |at: &[usize]| (at[0] * lengths[1] + at[1]) * lengths[2] + at[2];
-            let found: Vec<usize> = find_peaks(&map, &options).iter().map(|peak| index(&peak.position)).collect();
+            let peaks = find_peaks(&map, &options);
+            let found: Vec<usize> = peaks.iter().map(|peak| index(&peak.position)).collect();
             prop_assert_eq!(found, by_definition(&map, &options));
             let all = PeakOptions { top: None, threshold: None, min_distance: 0, ..options };
             let scores = by_definition(&map, &all);
@@ -375,7 +508,22 @@ mod tests {
                 let best = map.get(index) + 0.0;
                 (best, scores.iter().filter(|index| map.get(**index) + 0.0 == best).count())
             });
-            prop_assert_eq!(count_optimum_inside(&map, minimum, exclude_border), best);
+            prop_assert_eq!(count_optimum_inside(&map, exclude_border), best);
+
+            // In parts that have no more at hand than they need, by turns into the candidates of several workers.
+            let search = Search::new(map.shape(), map.best(), options).with_optimum(true);
+            let slice = lengths[1] * lengths[2];
+            let all: Vec<f64> = (0..map.shape().len()).map(|index| map.get(index)).collect();
+            let mut parts = vec![search.candidates(); workers];
+            for (turn, begin) in (0..lengths[0]).step_by(slices).enumerate() {
+                let end = (begin + slices).min(lengths[0]);
+                let (from, to) = (begin.saturating_sub(search.reach()), (end + search.reach()).min(lengths[0]));
+                let part = &mut parts[turn % workers];
+                search.look(&all[from * slice..to * slice], from * slice, begin * slice..end * slice, part);
+            }
+            let by_parts = search.found(parts);
+            prop_assert_eq!(format!("{:?}", by_parts.peaks), format!("{:?}", peaks));
+            prop_assert_eq!(by_parts.optimum, best);
         }
     }
 
@@ -401,20 +549,20 @@ mod tests {
     fn a_plateau_is_one_peak() {
         assert_eq!(positions(&map(&[3, 4], &[1.0; 12]), &PeakOptions::default()), [vec![0, 0]]);
         assert_eq!(
-            positions(&map(&[2, 3, 3], &[-0.0; 18]), &PeakOptions { minimum: true, ..PeakOptions::default() }),
+            positions(&map(&[2, 3, 3], &[-0.0; 18]).with_best(Best::Smallest), &PeakOptions::default()),
             [vec![0, 0, 0]]
         );
     }
 
     #[test]
     fn minima_are_found_as_maxima_are() {
-        let line = map(&[5], &[3.0, 1.0, 4.0, 0.5, 2.0]);
-        let options = PeakOptions { minimum: true, threshold: Some(0.9), ..PeakOptions::default() };
+        let line = map(&[5], &[3.0, 1.0, 4.0, 0.5, 2.0]).with_best(Best::Smallest);
+        let options = PeakOptions { threshold: Some(0.9), ..PeakOptions::default() };
         assert_eq!(positions(&line, &options), [vec![3]]);
-        assert_eq!(count_optimum(&line, true), Some((0.5, 1)));
-        assert_eq!(count_optimum(&line, false), Some((4.0, 1)));
-        assert_eq!(count_optimum(&map(&[4], &[2.0, 7.0, 7.0, f64::NAN]), false), Some((7.0, 2)));
-        assert_eq!(count_optimum(&map(&[1], &[f64::NAN]), false), None);
+        assert_eq!(count_optimum(&line), Some((0.5, 1)));
+        assert_eq!(count_optimum(&line.with_best(Best::Largest)), Some((4.0, 1)));
+        assert_eq!(count_optimum(&map(&[4], &[2.0, 7.0, 7.0, f64::NAN])), Some((7.0, 2)));
+        assert_eq!(count_optimum(&map(&[1], &[f64::NAN])), None);
     }
 
     #[test]
@@ -422,7 +570,7 @@ mod tests {
         let inner = |map: &ScoreMap, border: usize| {
             let peaks =
                 find_peaks(map, &PeakOptions { exclude_border: border, min_distance: 0, ..PeakOptions::default() });
-            (peaks.len(), count_optimum_inside(map, false, border))
+            (peaks.len(), count_optimum_inside(map, border))
         };
         let plane = map(
             &[4, 5],
@@ -436,7 +584,7 @@ mod tests {
         // One position has no ends.
         assert_eq!(inner(&map(&[1, 5], &[9.0, 1.0, 2.0, 2.0, 9.0]), 1), (3, Some((2.0, 2))));
         assert_eq!(inner(&map(&[1], &[9.0]), 7), (1, Some((9.0, 1))));
-        assert_eq!(count_optimum_inside(&plane, true, 1), Some((0.0, 1)));
+        assert_eq!(count_optimum_inside(&plane.with_best(Best::Smallest), 1), Some((0.0, 1)));
     }
 
     #[test]

@@ -3,25 +3,34 @@
 use crate::dtype::{DType, Pixels};
 use crate::error::SpecError;
 use crate::extent::Region;
+use crate::measure::Best;
 use crate::shape::Shape;
+use crate::spec::Spec;
 use crate::view::{AnyView, AnyViewMut, ViewMut};
 
-/// The result for one image and one template: row-major, with the place that it has in the full result.
+/// The result for one image and one template: row-major, with the place that it has in the full result and with what
+/// is best in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoreMap {
     region: Region,
     data: Pixels,
+    best: Best,
 }
 
 impl ScoreMap {
-    /// Zeros of a type, f32 or f64, for a region of the full result.
+    /// Zeros, to be filled with the result of a spec.
+    pub fn of(spec: &Spec) -> ScoreMap {
+        ScoreMap::zeros(spec.region(), spec.out_type()).with_best(spec.op().best())
+    }
+
+    /// Zeros of a type, f32 or f64, for a region of the full result. The largest is best.
     pub fn zeros(region: Region, dtype: DType) -> ScoreMap {
         let len = region.shape.len();
         let data = if dtype == DType::F64 { Pixels::F64(vec![0.0; len]) } else { Pixels::F32(vec![0.0; len]) };
-        ScoreMap { region, data }
+        ScoreMap { region, data, best: Best::Largest }
     }
 
-    /// Values that are already there.
+    /// Values that are already there. The largest is best.
     ///
     /// # Errors
     /// Too few or too many values, or integers.
@@ -32,7 +41,17 @@ impl ScoreMap {
         if data.len() != region.shape.len() {
             return Err(SpecError::new("scores", format!("{} values", region.shape.len()), data.len()));
         }
-        Ok(ScoreMap { region, data })
+        Ok(ScoreMap { region, data, best: Best::Largest })
+    }
+
+    /// The same values, of which these are best.
+    pub fn with_best(self, best: Best) -> ScoreMap {
+        ScoreMap { best, ..self }
+    }
+
+    /// Which values are best: of a map that was computed, what the measure says.
+    pub fn best(&self) -> Best {
+        self.best
     }
 
     /// The shape.

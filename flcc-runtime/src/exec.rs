@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -151,6 +152,10 @@ pub trait Execute: Send + Sync {
     fn appetite(&self) -> usize {
         1
     }
+    /// What computes results band by band; `None` where only a whole result is computed.
+    fn banded(&self) -> Option<&dyn Banded> {
+        None
+    }
     /// More lines for `explain()`.
     fn describe(&self) -> Vec<String> {
         Vec::new()
@@ -206,6 +211,29 @@ pub trait Execute: Send + Sync {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, Box<Unfinished>>;
+}
+
+/// Execution of a band of a result: some of its positions along the slowest axis that has more than one, and all of the
+/// other axes. A band has the bits that it has in the whole result.
+pub trait Banded: Send + Sync {
+    /// Where bands may begin and end along that axis: 0, then upwards, to the length of the axis.
+    fn seams(&self) -> Vec<usize>;
+    /// Tiles between two neighbouring seams.
+    fn tiles(&self) -> usize;
+    /// Computes from seam `band.start` to seam `band.end`, an image with every template; the arrays have the band's
+    /// shape.
+    ///
+    /// # Errors
+    /// Cancelled, or scratch of another plan.
+    fn execute_band(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &AnyView<'_>,
+        band: Range<usize>,
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError>;
 }
 
 /// The buffers of a run: made by a plan, for that plan, used by one run at a time.
@@ -492,7 +520,7 @@ impl<T: Real> Execute for CpuExecute<T> {
             .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
         outputs.clear();
         outputs.extend(outs.iter_mut().map(Output::new));
-        let outputs = Outputs(outputs);
+        let outputs = Outputs { list: outputs, origin: [0; 3] };
         let (tiles, templates) = (self.context.tiling.count(), bound.plain.templates.len());
         let total = tiles * images.len();
         run(workers, total, control, |index, worker| {
@@ -503,6 +531,10 @@ impl<T: Real> Execute for CpuExecute<T> {
             unsafe { self.tile_to(&images[image], &tile, bound, worker, outputs, image * templates) }
         })
         .map_err(Box::from)
+    }
+
+    fn banded(&self) -> Option<&dyn Banded> {
+        Some(self)
     }
 
     fn execute_pairs(
@@ -517,7 +549,7 @@ impl<T: Real> Execute for CpuExecute<T> {
         workers.iter_mut().for_each(|worker| worker.pair = None);
         outputs.clear();
         outputs.extend(outs.iter_mut().map(Output::new));
-        let outputs = Outputs(outputs);
+        let outputs = Outputs { list: outputs, origin: [0; 3] };
         let wrong: Mutex<Option<(usize, SpecError)>> = Mutex::default();
         let first_wrong = || wrong.lock().unwrap_or_else(PoisonError::into_inner);
         let tiling = &self.context.tiling;
@@ -549,6 +581,42 @@ impl<T: Real> Execute for CpuExecute<T> {
             Some((_, error)) => Err(error.into()),
             None => Ok(statistics),
         }
+    }
+}
+
+impl<T: Real> Banded for CpuExecute<T> {
+    fn seams(&self) -> Vec<usize> {
+        self.context.tiling.seams()
+    }
+
+    fn tiles(&self) -> usize {
+        self.context.tiling.count() / (self.context.tiling.seams().len() - 1)
+    }
+
+    fn execute_band(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &AnyView<'_>,
+        band: Range<usize>,
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let (workers, outputs) = scratch.parts::<CpuWorker<T>>(self.owner)?;
+        let bound: &CpuBound<T> = bound
+            .downcast_ref()
+            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        outputs.clear();
+        outputs.extend(outs.iter_mut().map(Output::new));
+        let tiles = Banded::tiles(self);
+        let tiles = band.start * tiles..band.end * tiles;
+        let origin = self.context.tiling.get(tiles.start).place;
+        let outputs = Outputs { list: outputs, origin };
+        run(workers, tiles.len(), control, |index, worker| {
+            let tile = self.context.tiling.get(tiles.start + index);
+            // SAFETY: as in `execute`; these tiles are those of the band, which the arrays hold.
+            unsafe { self.tile_to(image, &tile, bound, worker, outputs, 0) }
+        })
     }
 }
 
@@ -675,14 +743,23 @@ impl Output {
     }
 }
 
-/// The results of a run, shared by its workers.
+/// The results of a run, or a band of them, shared by its workers.
 #[derive(Clone, Copy)]
-struct Outputs<'a>(&'a [Output]);
+struct Outputs<'a> {
+    list: &'a [Output],
+    /// Where the results' first elements lie in the whole ones; no place before that is written.
+    origin: [usize; 3],
+}
 
 // SAFETY: as `Output`; workers write disjoint elements.
 unsafe impl Sync for Outputs<'_> {}
 
 impl Outputs<'_> {
+    /// A place of a whole result in what is there of it.
+    fn inside(&self, place: [usize; 3]) -> [usize; 3] {
+        [0, 1, 2].map(|axis| place[axis] - self.origin[axis])
+    }
+
     /// Rows of one result of f32 from a place of it, if nothing else lies between the first and the last of their
     /// elements: one row or a part of it, whole rows of a plane, or whole planes.
     ///
@@ -691,10 +768,11 @@ impl Outputs<'_> {
     unsafe fn rows(
         &self,
         result: usize,
-        [z, y, x]: [usize; 3],
+        place: [usize; 3],
         [planes, count, columns]: [usize; 3],
     ) -> Option<strip::Rows<'_>> {
-        let &Output::F32(data, ref layout) = &self.0[result] else { return None };
+        let &Output::F32(data, ref layout) = &self.list[result] else { return None };
+        let [z, y, x] = self.inside(place);
         let [depth, height, width] = layout.shape().padded();
         let ([step, pitch, column], _) = layout.strides();
         // What leads to rows that there are none of may be anything.
@@ -722,7 +800,8 @@ impl Outputs<'_> {
 
     /// Where the rows of one result of f32 lie from a place of it on, to be asked for and no more.
     fn lines(&self, result: usize, place: [usize; 3]) -> Option<Coming> {
-        let &Output::F32(data, ref layout) = &self.0[result] else { return None };
+        let &Output::F32(data, ref layout) = &self.list[result] else { return None };
+        let place = self.inside(place);
         let ([_, pitch, column], _) = layout.strides();
         let [_, rows, width] = layout.shape().padded();
         let pitch = usize::try_from(pitch).ok().filter(|_| column == 1)?;
@@ -734,9 +813,10 @@ impl Outputs<'_> {
     /// # Safety
     /// The result's elements are borrowed exclusively by the running call, and no other thread writes this row.
     unsafe fn write(&self, result: usize, place: [usize; 3], scores: Scores<'_>) {
+        let place = self.inside(place);
         // SAFETY: as promised to this function.
         unsafe {
-            match (&self.0[result], scores) {
+            match (&self.list[result], scores) {
                 (&Output::F32(data, ref layout), Scores::Single(row)) => {
                     write_row(data, layout, place, row, |score| score)
                 }

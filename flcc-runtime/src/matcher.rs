@@ -7,6 +7,7 @@ use flcc_core::dtype::Pixels;
 use flcc_core::each_type;
 use flcc_core::error::{ExecError, Kind, SpecError};
 use flcc_core::key::KernelKey;
+use flcc_core::peaks::{Found, Peak, PeakOptions, Search};
 use flcc_core::score::ScoreMap;
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
@@ -15,6 +16,7 @@ use crate::cpu::bind::{self, Checked, Weights};
 use crate::cpu::tile::Statistics;
 use crate::exec::{Control, Execute, Scratch, Unfinished};
 use crate::plan::Plan;
+use crate::search::{BAND, Buffers, Searching};
 use crate::solver::Method;
 use crate::stream::Stream;
 
@@ -36,6 +38,8 @@ struct Inner {
     mask: Option<Pixels>,
     /// Scratch that [`Matcher::execute`] keeps from one image to the next.
     spare: Mutex<Option<Scratch>>,
+    /// Buffers that [`Matcher::peaks`] keeps from one call to the next.
+    rooms: Mutex<Buffers>,
     /// What takes over when every device has failed, made when that happens.
     on_cpu: Mutex<Option<Matcher>>,
 }
@@ -106,6 +110,7 @@ impl Matcher {
             templates: templates.iter().map(copy).collect(),
             mask: mask.map(copy),
             spare: Mutex::new(None),
+            rooms: Mutex::default(),
             on_cpu: Mutex::new(None),
         })))
     }
@@ -164,8 +169,7 @@ impl Matcher {
     ) -> Result<(Vec<ScoreMap>, Statistics), ExecError> {
         let spec = self.0.plan.spec();
         self.check_images(images)?;
-        let mut maps: Vec<ScoreMap> =
-            (0..images.len() * spec.templates()).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
+        let mut maps: Vec<ScoreMap> = (0..images.len() * spec.templates()).map(|_| ScoreMap::of(spec)).collect();
         let mut scratch = self.take_scratch();
         let mut outs: Vec<AnyViewMut<'_>> = maps.iter_mut().map(ScoreMap::view_mut).collect();
         let statistics = self.execute_into(images, &mut outs, &mut scratch, control);
@@ -182,8 +186,7 @@ impl Matcher {
     ) -> Result<Vec<Result<Vec<ScoreMap>, ExecError>>, ExecError> {
         let spec = self.0.plan.spec();
         self.check_images(images)?;
-        let mut maps: Vec<ScoreMap> =
-            (0..images.len() * spec.templates()).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
+        let mut maps: Vec<ScoreMap> = (0..images.len() * spec.templates()).map(|_| ScoreMap::of(spec)).collect();
         let mut scratch = self.take_scratch();
         let mut outs: Vec<AnyViewMut<'_>> = maps.iter_mut().map(ScoreMap::view_mut).collect();
         let run = self.execute_or_tell(images, &mut outs, &mut scratch, control);
@@ -199,6 +202,92 @@ impl Matcher {
             }
         }
         Ok(results)
+    }
+
+    /// The peaks of every image with every template, image by image: those that
+    /// [`find_peaks`](flcc_core::peaks::find_peaks) finds in the maps of [`Matcher::execute`].
+    ///
+    /// No map is made. On a CPU results are computed a few megabytes at a time and searched there, so that memory does
+    /// not grow with the image; it grows with the number of templates, by some rows of results for each.
+    ///
+    /// # Errors
+    /// Images that are not the spec's.
+    pub fn peaks(&self, images: &[AnyView<'_>], options: &PeakOptions) -> Result<Vec<Vec<Peak>>, ExecError> {
+        let (found, _) = self.search(images, options, false, &Control::default())?;
+        Ok(found.into_iter().map(|found| found.peaks).collect())
+    }
+
+    /// As [`Matcher::peaks`], with the number of positions that attain the best score where `optimum` says so, with
+    /// progress and a way to cancel, and counts of what was done.
+    ///
+    /// # Errors
+    /// Images that are not the spec's, or cancelled.
+    pub fn search(
+        &self,
+        images: &[AnyView<'_>],
+        options: &PeakOptions,
+        optimum: bool,
+        control: &Control<'_>,
+    ) -> Result<(Vec<Found>, Statistics), ExecError> {
+        self.search_in(images, options, optimum, control, BAND)
+    }
+
+    /// As [`Matcher::search`], with about so many bytes of results at a time.
+    pub(crate) fn search_in(
+        &self,
+        images: &[AnyView<'_>],
+        options: &PeakOptions,
+        optimum: bool,
+        control: &Control<'_>,
+        band: usize,
+    ) -> Result<(Vec<Found>, Statistics), ExecError> {
+        let spec = self.0.plan.spec();
+        self.check_images(images)?;
+        let search = Search::new(spec.out_shape(), spec.op().best(), *options).with_optimum(optimum);
+        let searching = Searching { spec, search: &search, workers: self.0.workers, band };
+        let mut scratch = self.take_scratch();
+        let mut rooms = std::mem::take(&mut *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner));
+        let result = match (self.0.execute.banded(), &self.0.bound) {
+            (Some(banded), Ok(bound)) if searching.needs_bands() => {
+                let (mut all, mut statistics) = (Vec::new(), Statistics::default());
+                images
+                    .iter()
+                    .try_for_each(|image| {
+                        let bound = bound.as_ref();
+                        let (found, counts) =
+                            searching.banded(banded, bound, image, &mut scratch, &mut rooms, control)?;
+                        all.extend(found);
+                        statistics.add(counts);
+                        Ok(())
+                    })
+                    .map(|()| (all, statistics))
+            }
+            _ => searching.whole(images, self.appetite(), &mut rooms, control, &mut |images, outs, control| {
+                self.execute_or_tell(images, outs, &mut scratch, control).map_err(|unfinished| unfinished.error)
+            }),
+        };
+        self.keep_scratch(scratch);
+        *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner) = rooms;
+        result
+    }
+
+    /// As [`Matcher::search`], with what was found or an error for each image: a device that fails takes only what it
+    /// had with it.
+    pub(crate) fn search_each(
+        &self,
+        images: &[AnyView<'_>],
+        options: &PeakOptions,
+        optimum: bool,
+        control: &Control<'_>,
+    ) -> Result<Vec<Result<Vec<Found>, ExecError>>, ExecError> {
+        if images.len() == 1 || self.0.execute.banded().is_some() {
+            let one = |image| self.search(std::slice::from_ref(image), options, optimum, control);
+            return Ok(images.iter().map(|image| Ok(one(image)?.0)).collect());
+        }
+        let maps = self.execute_each(images, control)?;
+        let found =
+            |map: &ScoreMap| Search::new(map.shape(), map.best(), *options).with_optimum(optimum).in_view(&map.view());
+        Ok(maps.into_iter().map(|maps| Ok(maps?.iter().map(found).collect())).collect())
     }
 
     fn take_scratch(&self) -> Scratch {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use flcc_core::error::ExecError;
 use flcc_core::key::KernelKey;
+use flcc_core::peaks::{PeakOptions, Search};
 use flcc_core::score::ScoreMap;
 use flcc_core::spec::Spec;
 use flcc_core::view::AnyView;
@@ -13,6 +14,7 @@ use crate::exec::Execute;
 use crate::matcher::Matcher;
 use crate::pairs::Pairs;
 use crate::planner::Planner;
+use crate::search::{BAND, Searching};
 use crate::solver::{Method, Offer, Platform};
 
 /// A plan. Cheap to clone.
@@ -139,6 +141,14 @@ impl Plan {
     /// Bytes that each bound template takes.
     pub fn template_bytes(&self) -> usize {
         self.0.chosen.execute.template_bytes()
+    }
+
+    /// Bytes of results that [`Matcher::peaks`] holds at a time, above scratch and templates.
+    pub fn peaks_bytes(&self, options: &PeakOptions) -> usize {
+        let (spec, execute) = (self.spec(), &self.0.chosen.execute);
+        let search = Search::new(spec.out_shape(), spec.op().best(), *options);
+        let searching = Searching { spec, search: &search, workers: self.workers(), band: BAND };
+        searching.bytes(execute.banded(), execute.appetite())
     }
 
     /// Tiles of one image.

@@ -530,10 +530,7 @@ impl Trial {
         let (checked, weights) =
             crate::matcher::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
         let bound = execute.bind(checked, weights).map_err(|error| failed(&error))?;
-        let mut maps: Vec<_> = templates
-            .iter()
-            .map(|_| flcc_core::score::ScoreMap::zeros(self.spec.region(), self.spec.out_type()))
-            .collect();
+        let mut maps: Vec<_> = templates.iter().map(|_| flcc_core::score::ScoreMap::of(&self.spec)).collect();
         let mut scratch = execute.scratch(workers, maps.len());
         let (most, budget) =
             if effort == Effort::Patient { (6, Duration::from_millis(200)) } else { (3, Duration::from_millis(60)) };

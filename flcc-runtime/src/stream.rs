@@ -6,7 +6,8 @@
 use flcc_core::dtype::Pixel;
 use std::collections::VecDeque;
 
-use flcc_core::error::ExecError;
+use flcc_core::error::{ExecError, SpecError};
+use flcc_core::peaks::{Found, Peak, PeakOptions};
 use flcc_core::score::ScoreMap;
 use flcc_core::shape::Shape;
 use flcc_core::view::{AnyView, View};
@@ -49,6 +50,14 @@ impl Stream {
     pub fn push_with(&mut self, image: &AnyView<'_>, control: &Control<'_>) -> Result<Vec<ScoreMap>, ExecError> {
         let matcher = self.matcher(image.shape())?;
         matcher.execute_with(std::slice::from_ref(image), control).map(|(maps, _)| maps)
+    }
+
+    /// The peaks of the next image, for each template, without its maps: see [`Matcher::peaks`].
+    ///
+    /// # Errors
+    /// As [`Stream::push`].
+    pub fn peaks(&mut self, image: &AnyView<'_>, options: &PeakOptions) -> Result<Vec<Vec<Peak>>, ExecError> {
+        self.matcher(image.shape())?.peaks(std::slice::from_ref(image), options)
     }
 
     /// The matcher for images of a shape, planned now if it is new.
@@ -119,17 +128,53 @@ impl Stream {
         images.chunk_by(|a, b| a.shape() == b.shape()).flat_map(|alike| self.together(alike, control)).collect()
     }
 
+    /// What is found in the next images, in their order, without their maps; else as [`Stream::push_all`]. `optimum`
+    /// says whether positions that attain the best score are counted.
+    pub fn search_all(
+        &mut self,
+        images: &[AnyView<'_>],
+        options: &PeakOptions,
+        optimum: bool,
+        control: &Control<'_>,
+    ) -> Vec<Result<Vec<Found>, ExecError>> {
+        let mut results = Vec::new();
+        for alike in images.chunk_by(|a, b| a.shape() == b.shape()) {
+            results.extend(
+                self.of_one_shape(alike, |matcher, images| matcher.search_each(images, options, optimum, control)),
+            );
+        }
+        results
+    }
+
     /// The results of images of one shape.
     fn together(&mut self, images: &[AnyView<'_>], control: &Control<'_>) -> Vec<Result<Vec<ScoreMap>, ExecError>> {
+        self.of_one_shape(images, |matcher, images| matcher.execute_each(images, control))
+    }
+
+    /// What there is of each of some images of one shape: of all together, or one by one, so that an image that does
+    /// not belong to the plan takes no other with it.
+    fn of_one_shape<R>(
+        &mut self,
+        images: &[AnyView<'_>],
+        each: impl Fn(&Matcher, &[AnyView<'_>]) -> Result<Vec<Result<R, ExecError>>, ExecError>,
+    ) -> Vec<Result<R, ExecError>> {
         if images.len() > 1
             && let Ok(matcher) = self.matcher(images[0].shape())
-            && let Ok(results) = matcher.execute_each(images, control)
+            && let Ok(results) = each(&matcher, images)
         {
             return results;
         }
-        // One by one, so that an image that does not belong to the plan takes no other with it.
-        images.iter().map(|image| self.push_with(image, control)).collect()
+        let alone = |image: &AnyView<'_>| {
+            let matcher = self.matcher(image.shape())?;
+            each(&matcher, std::slice::from_ref(image))?.pop().unwrap_or_else(|| Err(nothing(image)))
+        };
+        images.iter().map(alone).collect()
     }
+}
+
+/// An image that an executor has nothing of, which none does.
+fn nothing(image: &AnyView<'_>) -> ExecError {
+    SpecError::new("image", "one result", format!("none for an image of {}", image.shape())).into()
 }
 
 /// What can be looked at as an image: views of any pixel type, score maps (of f32 or f64), and references to these. A

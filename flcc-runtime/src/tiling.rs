@@ -86,6 +86,15 @@ impl Tiling {
         })
     }
 
+    /// Where tiles begin along the slowest axis of more than one position, relative to what is asked for, and its
+    /// length behind them. Tiles between two of these follow each other by number.
+    pub fn seams(&self) -> Vec<usize> {
+        let length = |axis: usize| self.wanted[axis].1 - self.wanted[axis].0;
+        let axis = (0..2).find(|&axis| length(axis) > 1).unwrap_or(2);
+        let place = |number: usize| self.span(axis, number).0.max(self.wanted[axis].0) - self.wanted[axis].0;
+        (0..self.counts[axis]).map(place).chain([length(axis)]).collect()
+    }
+
     fn span(&self, axis: usize, k: usize) -> (usize, usize) {
         let begin = self.whole[axis].0 + (self.first[axis] + k) * self.tile[axis];
         (begin, (begin + self.tile[axis]).min(self.whole[axis].1))

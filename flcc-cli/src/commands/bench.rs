@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::args::{Bench, Planning};
 use crate::error::Error;
-use crate::memory::{check_data, check_plan};
+use crate::memory::{check_data, check_plan, results};
 use crate::session::{Progress, Session, override_spec};
 
 /// Multiply-adds up to which every position is checked.
@@ -60,13 +60,13 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<String, Error> 
     let began = Instant::now();
     session.planner.plan(spec)?;
     let warm_plan_ns = nanoseconds(began.elapsed());
-    check_plan(&plan, 0.0)?;
+    check_plan(&plan, results(spec))?;
 
     let data = Data::new(spec, args.pairs);
     let arrays = data.arrays(spec)?;
     let matcher = Runs::new(&plan, &arrays, args.pairs)?;
-    let results = matcher.results(&arrays).len();
-    let mut maps: Vec<ScoreMap> = (0..results).map(|_| ScoreMap::zeros(spec.region(), spec.out_type())).collect();
+    let count = matcher.results(&arrays).len();
+    let mut maps: Vec<ScoreMap> = (0..count).map(|_| ScoreMap::of(spec)).collect();
     let mut scratch = matcher.make_scratch();
     let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
     let copies = if args.direct_copies { Copies::Direct } else { Copies::Staged };
@@ -87,7 +87,7 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<String, Error> 
     }
     times.sort_unstable();
     let median_ns = times[times.len() / 2];
-    let operations = 2.0 * spec.direct_operations() * results as f64;
+    let operations = 2.0 * spec.direct_operations() * count as f64;
     let gflops = operations / median_ns.max(1) as f64;
     // In this order, which a JSON map does not keep.
     let fields = [

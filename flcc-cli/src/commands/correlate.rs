@@ -4,17 +4,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use flcc_runtime::core::peaks::count_optimum_inside;
+use flcc_runtime::core::peaks::Search;
 use flcc_runtime::{
-    AnyView, Control, DType, Effort, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape, Spec, SpecError,
-    find_peaks,
+    AnyView, Control, DType, Effort, Found as PeaksFound, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape,
+    Spec, SpecError,
 };
 use serde_json::{Map, Value, json};
 
 use crate::args::{Correlate, Match, Peaks, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
-use crate::memory::{check_data, check_plan};
+use crate::memory::{check_data, check_plan, results};
 use crate::outputs::{self, Format, Output};
 use crate::picture::{self, Mark};
 use crate::session::{Progress, Session, accuracy, wisdom_file};
@@ -61,7 +61,10 @@ struct Found {
     kernel: String,
     method: String,
     ns: u128,
-    map: ScoreMap,
+    /// Where it is to be written.
+    map: Option<ScoreMap>,
+    /// Where peaks are asked for.
+    found: PeaksFound,
 }
 
 /// Runs conv, corr, lcc or (with `matching`) match.
@@ -105,33 +108,35 @@ pub fn run(
     let mut marks = Vec::new();
     let mut lines: Vec<(usize, String)> = Vec::new();
     let several = templates.len() > 1;
+    let inputs = Inputs { image: &image, templates: &templates, mask: mask.as_ref() };
+    let writes = args.output.is_some() || args.heatmap.is_some();
     for (group, spec) in groups.iter().zip(&specs) {
+        let wish = Wish {
+            peaks: matching.map(|matching| wanted(&matching.peaks, spec.template())),
+            optimum: matching.is_some_and(|matching| matching.peaks.count),
+            map: writes,
+        };
         let pictures = 8.0 * f64::from(u8::from(args.heatmap.is_some())) * spec.out_shape().len() as f64;
         let more = pictures + matching.map_or(0.0, |matching| search_bytes(&matching.peaks, spec));
-        for (&index, found) in
-            group.iter().zip(compute(spec, &session, &image, group, &templates, mask.as_ref(), more)?)
-        {
+        let found = compute(spec, &session, &inputs, group, &wish, more)?;
+        for (&index, found) in group.iter().zip(found) {
             let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
-            if let Some(path) = &output {
-                crate::io::save_npy(path, found.map.shape().lengths(), found.map.data()).map_err(Error::io("-o"))?;
+            if let (Some(path), Some(map)) = (&output, &found.map) {
+                crate::io::save_npy(path, map.shape().lengths(), map.data()).map_err(Error::io("-o"))?;
             }
-            if let Some(path) = &args.heatmap {
-                picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &found.map, op.minimum_is_best())?;
+            if let (Some(path), Some(map)) = (&args.heatmap, &found.map) {
+                picture::save_heatmap(&numbered(path, several.then_some(index + 1)), map)?;
             }
-            let peaks =
-                matching.map(|matching| search(&matching.peaks, &found.map, op, spec.template())).unwrap_or_default();
-            marks.extend(peaks.iter().zip(1..).map(|(peak, rank)| Mark {
+            marks.extend(found.found.peaks.iter().zip(1..).map(|(peak, rank)| Mark {
                 origin: origin(spec, &peak.position),
                 shape: spec.template(),
                 rank,
                 group: index,
             }));
-            let count =
-                matching.filter(|matching| matching.peaks.count).map(|matching| count(&matching.peaks, &found.map, op));
             let name = &templates[index].name;
             let text = match planning.json {
-                true => json_line(name, &found, &peaks, count, output.as_deref(), matching.is_some())?,
-                false => text_lines(several.then_some(name), &found, &peaks, count),
+                true => json_line(name, &found, wish.optimum, output.as_deref(), matching.is_some())?,
+                false => text_lines(several.then_some(name), &found, wish.optimum),
             };
             lines.push((index, text));
         }
@@ -207,20 +212,40 @@ fn groups(templates: &[Image]) -> Vec<Vec<usize>> {
     groups
 }
 
+/// What is wanted of a group of templates.
+struct Wish {
+    peaks: Option<PeakOptions>,
+    /// How many positions attain the best score.
+    optimum: bool,
+    /// The whole result.
+    map: bool,
+}
+
+/// What a call computes with.
+struct Inputs<'a> {
+    image: &'a Image,
+    templates: &'a [Image],
+    mask: Option<&'a Image>,
+}
+
 fn compute(
     spec: &Spec,
     session: &Session,
-    image: &Image,
+    inputs: &Inputs<'_>,
     group: &[usize],
-    templates: &[Image],
-    mask: Option<&Image>,
+    wish: &Wish,
     more: f64,
 ) -> Result<Vec<Found>, Error> {
+    let &Inputs { image, templates, mask } = inputs;
     if session.measures() {
         check_data(spec, spec.templates())?;
     }
     let plan = session.plan(spec)?;
-    check_plan(&plan, more)?;
+    let held = match &wish.peaks {
+        Some(peaks) if !wish.map => plan.peaks_bytes(peaks) as f64,
+        _ => results(spec),
+    };
+    check_plan(&plan, held + more)?;
     let mask = mask.map(Image::view).transpose()?;
     let views = group.iter().map(|&index| templates[index].view()).collect::<Result<Vec<AnyView<'_>>, _>>()?;
     let progress = Progress::new();
@@ -239,16 +264,32 @@ fn compute(
     })?;
     let failed = |words: &str| session.note(words);
     let control = Control { progress: Some(&tell), failed: Some(&failed), ..Control::default() };
-    let (maps, _) = matcher.execute_with(&[image.view()?], &control)?;
+    let images = [image.view()?];
+    let all: Vec<(Option<ScoreMap>, PeaksFound)> = match &wish.peaks {
+        Some(peaks) if !wish.map => {
+            let (found, _) = matcher.search(&images, peaks, wish.optimum, &control)?;
+            found.into_iter().map(|found| (None, found)).collect()
+        }
+        peaks => {
+            let (maps, _) = matcher.execute_with(&images, &control)?;
+            let search = |map: &ScoreMap| {
+                let search = |peaks: &PeakOptions| Search::new(map.shape(), map.best(), *peaks);
+                peaks.as_ref().map(|peaks| search(peaks).with_optimum(wish.optimum).in_view(&map.view()))
+            };
+            let found = |map| (search(&map).unwrap_or_default(), map);
+            maps.into_iter().map(found).map(|(found, map)| (Some(map), found)).collect()
+        }
+    };
     let ns = began.elapsed().as_nanos();
-    let found = |map| Found {
+    let found = |(map, found)| Found {
         spec: spec.clone(),
         kernel: matcher.kernel().to_string(),
         method: matcher.method().to_string(),
         ns,
         map,
+        found,
     };
-    Ok(maps.into_iter().map(found).collect())
+    Ok(all.into_iter().map(found).collect())
 }
 
 /// `OUT.npy`, or `OUT-2.npy` for the second of several.
@@ -265,21 +306,19 @@ fn numbered(path: &Path, number: Option<usize>) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Searches a map as the options say.
-pub fn search(options: &Peaks, map: &ScoreMap, op: Op, template: Shape) -> Vec<Peak> {
+/// What is looked for, as the options say.
+pub fn wanted(options: &Peaks, template: Shape) -> PeakOptions {
     let smallest = template.lengths().iter().copied().min().unwrap_or(1);
-    let options = PeakOptions {
+    PeakOptions {
         top: options.top.or(if options.threshold.is_some() { None } else { Some(1) }),
         threshold: options.threshold,
         min_distance: options.min_distance.unwrap_or((smallest / 2).max(1)),
         exclude_border: options.exclude_border,
         subpixel: options.subpixel,
-        minimum: op.minimum_is_best(),
-    };
-    find_peaks(map, &options)
+    }
 }
 
-/// Bytes that [`search`] may take beside the map: where every position may be a peak, a list of all.
+/// Bytes that a search may take beside the map: where every position may be a peak, a list of all.
 fn search_bytes(options: &Peaks, spec: &Spec) -> f64 {
     let each = match (options.min_distance, options.top, options.threshold) {
         (Some(0), None, Some(_)) => 256.0,
@@ -287,11 +326,6 @@ fn search_bytes(options: &Peaks, spec: &Spec) -> f64 {
         _ => 4.0,
     };
     each * spec.out_shape().len() as f64
-}
-
-/// The best score and how many positions attain it, of those that the border leaves.
-pub fn count(options: &Peaks, map: &ScoreMap, op: Op) -> Option<(f64, usize)> {
-    count_optimum_inside(map, op.minimum_is_best(), options.exclude_border)
 }
 
 /// A position of a region's map in the whole result of the mode: the template's first sample for mode valid.
@@ -321,11 +355,11 @@ pub fn score_json(score: f64, dtype: DType) -> Value {
     score_text(score, dtype).parse::<f64>().ok().map_or(Value::Null, Value::from)
 }
 
-fn text_lines(name: Option<&String>, found: &Found, peaks: &[Peak], count: Option<Option<(f64, usize)>>) -> String {
-    let dtype = found.map.data().dtype();
+fn text_lines(name: Option<&String>, found: &Found, count: bool) -> String {
+    let dtype = found.spec.out_type();
     let tail = name.map_or(String::new(), |name| format!(" {name}"));
     let mut text = String::new();
-    for (peak, rank) in peaks.iter().zip(1..) {
+    for (peak, rank) in found.found.peaks.iter().zip(1..) {
         let position = match &peak.refined {
             None => comma(&position(&found.spec, &peak.position)),
             Some(refined) => comma(
@@ -338,9 +372,9 @@ fn text_lines(name: Option<&String>, found: &Found, peaks: &[Peak], count: Optio
         };
         text.push_str(&format!("{rank} {position} {}{tail}\n", score_text(peak.score, dtype)));
     }
-    match count {
-        Some(Some((score, count))) => text.push_str(&format!("count {count} {}{tail}\n", score_text(score, dtype))),
-        Some(None) => text.push_str(&format!("count 0 nan{tail}\n")),
+    match found.found.optimum {
+        Some((score, count)) => text.push_str(&format!("count {count} {}{tail}\n", score_text(score, dtype))),
+        None if count => text.push_str(&format!("count 0 nan{tail}\n")),
         None => {}
     }
     text
@@ -371,35 +405,28 @@ pub fn count_json(count: Option<(f64, usize)>, dtype: DType) -> Value {
     }
 }
 
-fn json_line(
-    name: &str,
-    found: &Found,
-    peaks: &[Peak],
-    count: Option<Option<(f64, usize)>>,
-    output: Option<&Path>,
-    matching: bool,
-) -> Result<String, Error> {
-    let dtype = found.map.data().dtype();
+fn json_line(name: &str, found: &Found, count: bool, output: Option<&Path>, matching: bool) -> Result<String, Error> {
+    let dtype = found.spec.out_type();
     let mut object = Map::new();
     object.insert("template".into(), json!(name));
     object.insert("spec".into(), json!(found.spec.to_string()));
     object.insert("method".into(), json!(found.method));
     object.insert("kernel".into(), json!(found.kernel));
-    object.insert("shape".into(), json!(found.map.shape().lengths()));
+    object.insert("shape".into(), json!(found.spec.out_shape().lengths()));
     if let Some(output) = output {
         object.insert("output".into(), json!(output.display().to_string()));
     }
     object.insert("ns".into(), json!(u64::try_from(found.ns).unwrap_or(u64::MAX)));
     if matching {
-        let peaks = peaks.iter().zip(1..).map(|(peak, rank)| {
+        let peaks = found.found.peaks.iter().zip(1..).map(|(peak, rank)| {
             let mut value = peak_json(&found.spec, peak, dtype);
             value["rank"] = json!(rank);
             value
         });
         object.insert("peaks".into(), Value::Array(peaks.collect()));
     }
-    if let Some(count) = count {
-        object.insert("optimum".into(), count_json(count, dtype));
+    if count {
+        object.insert("optimum".into(), count_json(found.found.optimum, dtype));
     }
     Ok(format!("{}\n", Value::Object(object)))
 }

@@ -11,12 +11,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use flcc_runtime::{Control, DType, Effort, ExecError, Kind, Mode, Op, ScoreMap, Shape, Spec, SpecError, Stream};
+use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, SpecError, Stream};
 use serde_json::{Map, Value, json};
 
 use ahead::{Ahead, Frame};
 
-use super::correlate::{count, count_json, peak_json, search};
+use super::correlate::{count_json, peak_json, wanted};
 use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
@@ -232,25 +232,25 @@ impl Frames<'_> {
             Err(error) => return std::iter::once(Err(error)).chain(self.compute(others)).collect(),
         };
         let share = began.elapsed() / u32::try_from(images.len()).unwrap_or(u32::MAX);
-        let object = |maps: Result<Vec<ScoreMap>, ExecError>| {
-            let began = Instant::now();
-            let maps = maps.map_err(|error| Error::from(error).named("FRAMES", "TEMPLATE"))?;
-            let map = maps
+        let object = |found: Result<Vec<Found>, ExecError>| {
+            let found = found.map_err(|error| Error::from(error).named("FRAMES", "TEMPLATE"))?;
+            let found = found
                 .first()
                 .ok_or_else(|| Error::Failed("stream: expected one result for the frame, got none".into()))?;
-            let mut object = self.peaks(first, map)?;
-            object.insert("ns".into(), json!(u64::try_from((share + began.elapsed()).as_nanos()).unwrap_or(u64::MAX)));
+            let mut object = self.peaks(first, found)?;
+            object.insert("ns".into(), json!(u64::try_from(share.as_nanos()).unwrap_or(u64::MAX)));
             Ok(object)
         };
         results.into_iter().map(object).collect()
     }
 
     /// The results of frames of one kind, planned now if the kind is new.
-    fn results(&mut self, images: &[Image]) -> Result<Vec<Result<Vec<ScoreMap>, ExecError>>, Error> {
+    fn results(&mut self, images: &[Image]) -> Result<Vec<Result<Vec<Found>, ExecError>>, Error> {
         let views = images.iter().map(Image::view).collect::<Result<Vec<_>, _>>()?;
         let view = &views[0];
         let key = (view.dtype(), view.channels(), view.shape().axes());
         let named = |error: ExecError| Error::from(error).named("FRAMES", "TEMPLATE");
+        let wanted = wanted(&self.args.peaks, self.template.view()?.shape());
         if !self.streams.contains_key(&key) {
             let template = self.template.view()?;
             let mask = self.mask.as_ref().map(Image::view).transpose()?;
@@ -259,7 +259,7 @@ impl Frames<'_> {
                 check_data(&spec, spec.templates())?;
             }
             let plan = self.session.plan(&spec)?;
-            check_plan(&plan, 0.0)?;
+            check_plan(&plan, plan.peaks_bytes(&wanted) as f64)?;
             let stream = plan.bind(&[template], mask.as_ref()).map_err(named)?.stream();
             self.streams.insert(key, stream);
         }
@@ -267,22 +267,26 @@ impl Frames<'_> {
             return Err(Error::Failed("stream: expected a plan for the frame, got none".into()));
         };
         let plan = stream.matcher(view.shape()).map_err(named)?.plan().clone();
-        check_plan(&plan, (images.len() - 1) as f64 * results(plan.spec()))?;
+        let held = if stream.appetite() > 1 { images.len() as f64 * results(plan.spec()) } else { 0.0 };
+        check_plan(&plan, held.max(plan.peaks_bytes(&wanted) as f64))?;
         self.fitted = true;
         self.at_once = at_once(stream.appetite(), plan.spec(), available());
         let failed = |words: &str| self.session.note(words);
-        Ok(stream.push_all(&views, &Control { failed: Some(&failed), ..Control::default() }))
+        let control = Control { failed: Some(&failed), ..Control::default() };
+        Ok(stream.search_all(&views, &wanted, self.args.peaks.count, &control))
     }
 
     /// The line of a frame with this result, but for its time and name.
-    fn peaks(&self, image: &Image, map: &ScoreMap) -> Result<Map<String, Value>, Error> {
+    fn peaks(&self, image: &Image, found: &Found) -> Result<Map<String, Value>, Error> {
         let spec = self.spec(image.dtype(), image.shape(), image.channels())?;
-        let dtype = map.data().dtype();
+        let dtype = spec.out_type();
         let mut object = Map::new();
-        let peaks = search(&self.args.peaks, map, self.problem.op, spec.template());
-        object.insert("peaks".into(), Value::Array(peaks.iter().map(|peak| peak_json(&spec, peak, dtype)).collect()));
+        object.insert(
+            "peaks".into(),
+            Value::Array(found.peaks.iter().map(|peak| peak_json(&spec, peak, dtype)).collect()),
+        );
         if self.args.peaks.count {
-            object.insert("optimum".into(), count_json(count(&self.args.peaks, map, self.problem.op), dtype));
+            object.insert("optimum".into(), count_json(found.optimum, dtype));
         }
         object.insert("shape".into(), json!(image.shape().lengths()));
         Ok(object)
