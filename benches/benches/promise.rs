@@ -17,7 +17,8 @@ const METHODS: [Method; 3] = [Method::Direct, Method::Fourier, Method::Auto];
 
 fn main() {
     println!(
-        "| image | template | method | kernel | promised ms | fast ms | ratio | panels | repaired | share | tiles | error | fast |"
+        "| image | template | method | kernel | promised ms | fast ms | ratio | panels | repaired | share | tiles \
+         | error | fast |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     // Rows whose file, template and method hold every word of the command line: `-- camera 16x16 auto`.
@@ -60,7 +61,8 @@ fn summarise(name: &str, rows: &[&Row]) {
         (ratios.iter().filter(|ratio| **ratio <= GOAL).count(), rows.iter().filter(|row| row.again).count());
     let Some(worst) = rows.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio)) else { return };
     println!(
-        "{name}: ratio median {:.3}, worst {:.3} ({}), at most {GOAL} in {within} of {}; repaired {} of {} panels, {}; tiles again in {again}",
+        "{name}: ratio median {:.3}, worst {:.3} ({}), at most {GOAL} in {within} of {}; \
+         repaired {} of {} panels, {}; tiles again in {again}",
         median(&ratios),
         worst.ratio,
         worst.what,
@@ -96,7 +98,8 @@ fn compare(file: &str, image: &Image, template: Shape, method: Method) -> Row {
     let [kernel, other] = [&promised, &fast].map(|run| run.matcher().kernel().to_string());
     let kernel = if kernel == other { kernel } else { format!("{kernel}, fast: {other}") };
     println!(
-        "| {file} | {template} | {method} | {kernel} | {:.3} | {:.3} | {ratio:.3} | {} | {} | {} | {} of {} | {:.0e} | {:.0e} |",
+        "| {file} | {template} | {method} | {kernel} | {:.3} | {:.3} | {ratio:.3} | {} | {} | {} | {} of {} \
+         | {:.0e} | {:.0e} |",
         turns.ms(0),
         turns.ms(1),
         statistics.panels,

@@ -44,7 +44,8 @@ fn main() {
     }
     let (sums, memory) = (MultiplyAdds::new(&planner.machine().isas()), RefCell::new(Memory::new()));
     println!(
-        "| spec | kernel | 1 thread ms | 2 threads ms | gain | single calls | multiply-adds | copy | quotient | GFLOP/s | GB/s |"
+        "| spec | kernel | 1 thread ms | 2 threads ms | gain | single calls | multiply-adds | copy | quotient \
+         | GFLOP/s | GB/s |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let quotients: Vec<_> = SPECS
@@ -91,7 +92,8 @@ fn measure(text: &str, planner: &Planner, sums: &MultiplyAdds, memory: &RefCell<
     };
     let kernel = if kernels[0] == kernels[1] { kernels[0].clone() } else { kernels.join(", 2 threads: ") };
     println!(
-        "| {text} | {kernel} | {:.2} | {:.2} | {gain:.2} | {single:.2} | {of_sums:.2} | {of_copy:.2} | {quotient:.3}{note} | {:.0} | {:.1} |",
+        "| {text} | {kernel} | {:.2} | {:.2} | {gain:.2} | {single:.2} | {of_sums:.2} | {of_copy:.2} \
+         | {quotient:.3}{note} | {:.0} | {:.1} |",
         turns.ms(0),
         turns.ms(1),
         sums.operations() / turns.ms(2) * 1e-6,

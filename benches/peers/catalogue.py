@@ -93,7 +93,9 @@ class Catalogue:
             yield Peer("scipy oaconvolve", self.scipy("oaconvolve"))
             yield Peer("scipy fftconvolve", self.scipy("fftconvolve"))
         if axes == 1:
-            yield Peer("numpy correlate", lambda image, template, _: lambda: np.correlate(image, template, "valid"), SLOW)
+            yield Peer(
+                "numpy correlate", lambda image, template, _: lambda: np.correlate(image, template, "valid"), SLOW
+            )
         if floats and self.rust:
             if axes == 2:
                 yield Outside("imageproc filter", self.program("ic_filter"), SLOW / 3)

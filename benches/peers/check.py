@@ -1,4 +1,5 @@
-"""Whether a peer's answer is right: plain sums in f64, everywhere on a small case and here and there on what is timed."""
+"""Whether a peer's answer is right: plain sums in f64, everywhere on a small case and here and there on what is
+timed."""
 
 import numpy as np
 
@@ -37,7 +38,8 @@ def small(peer, workload, threads):
     image = sample(rng, sides, workload.dtype)
     template = sample(rng, tuple(min(side, most) for side in workload.template), workload.dtype)
     windows = np.lib.stride_tricks.sliding_window_view(image, template.shape)
-    return distance(workload.kind, np.array(peer.make(image, template, threads)()), plain(workload.kind, windows, template))
+    got = np.array(peer.make(image, template, threads)())
+    return distance(workload.kind, got, plain(workload.kind, windows, template))
 
 
 def spots(kind, image, template, got):

@@ -1,4 +1,5 @@
-"""The machine, the instruction sets that may be used, and where libraries lie. Imports no peer: it sets what they read when they load."""
+"""The machine, the instruction sets that may be used, and where libraries lie. Imports no peer: it sets what they
+read when they load."""
 
 import ctypes
 import os
@@ -58,7 +59,12 @@ def machine():
     wanted = ("avx", "fma", "amx", "f16c")
     flags = [flag for flag in lines.get("flags", "").split() if flag.startswith(wanted)]
     copies = {threads: copy_rate(threads) for threads in (1, 2)}
-    return {"cpu": lines.get("model name", platform.machine()), "cores": os.cpu_count(), "flags": " ".join(flags), "copy_16mb_gb_s": copies}
+    return {
+        "cpu": lines.get("model name", platform.machine()),
+        "cores": os.cpu_count(),
+        "flags": " ".join(flags),
+        "copy_16mb_gb_s": copies,
+    }
 
 
 def copy_rate(threads):

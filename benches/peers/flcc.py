@@ -1,4 +1,5 @@
-"""FLCC itself, by `flcc bench`: the first call of a spec learns what is fastest before it times it, the later ones read that."""
+"""FLCC itself, by `flcc bench`: the first call of a spec learns what is fastest before it times it, the later
+ones read that."""
 
 import json
 import os

@@ -1,7 +1,8 @@
 """Correlation by one transform of the whole image, a product and a transform back, by FFTW, MKL or ducc0.
 
-Lengths, plans, buffers and the template's spectrum are prepared. Only the image's copy into longer rows is timed with it, and not even that
-where the image's own lengths suit a transform: a valid result never wraps around. The library has the threads; the product is shared out.
+Lengths, plans, buffers and the template's spectrum are prepared. Only the image's copy into longer rows is timed with
+it, and not even that where the image's own lengths suit a transform: a valid result never wraps around. The library has
+the threads; the product is shared out.
 """
 
 import numpy as np
@@ -10,7 +11,8 @@ from parts import bounds, together
 
 
 def composed(engine):
-    """A maker from an engine: `engine(real, spectrum, back, threads)` gives the transform forwards and the one back, not scaled."""
+    """A maker from an engine: `engine(real, spectrum, back, threads)` gives the transform forwards and the one back,
+    not scaled."""
 
     def make(image, template, threads):
         lengths = [smooth(side) for side in image.shape]
@@ -30,7 +32,9 @@ def composed(engine):
             np.multiply(part, weights[begin:end], out=part)
 
         flat, weights = spectrum.reshape(-1), multiplier.reshape(-1)
-        multiply = together([lambda begin=begin, end=end: product(begin, end) for begin, end in bounds(flat.size, threads)])
+        multiply = together(
+            [lambda begin=begin, end=end: product(begin, end) for begin, end in bounds(flat.size, threads)]
+        )
 
         def run():
             if copy:
@@ -90,7 +94,13 @@ def ducc():
 
         def backward():
             ducc0.fft.c2r(
-                spectrum, axes=axes, lastsize=back.shape[-1], forward=False, nthreads=threads, out=back, allow_overwriting_input=True
+                spectrum,
+                axes=axes,
+                lastsize=back.shape[-1],
+                forward=False,
+                nthreads=threads,
+                out=back,
+                allow_overwriting_input=True,
             )
 
         return forward, backward

@@ -1,4 +1,5 @@
-"""IPP's image and signal libraries by ctypes. It has no threads of its own: two threads are two parts of the result, as its manual advises."""
+"""IPP's image and signal libraries by ctypes. It has no threads of its own: two threads are two parts of the result, as
+its manual advises."""
 
 import ctypes
 from ctypes import byref, c_float, c_int, c_uint64, c_void_p
@@ -22,7 +23,8 @@ class Size(ctypes.Structure):
 
 class Version(ctypes.Structure):
     _fields_ = [(name, c_int) for name in ("major", "minor", "update", "build")]
-    _fields_ += [("target", ctypes.c_char * 4), ("name", ctypes.c_char_p), ("version", ctypes.c_char_p), ("date", ctypes.c_char_p)]
+    _fields_ += [("target", ctypes.c_char * 4)]
+    _fields_ += [(name, ctypes.c_char_p) for name in ("name", "version", "date")]
 
 
 class Buffer:
@@ -95,7 +97,8 @@ class Ipp:
                 part, into, size = image[begin : end + len(template) - 1], out[begin:end], c_int()
                 ok(self.images.ippiCrossCorrNormGetBufferSize(shape(part), shape(template), kind, byref(size)))
                 buffer = Buffer(size)
-                arguments = at(part), step(part), shape(part), at(template), step(template), shape(template), at(into), step(out), kind, buffer.at
+                arguments = at(part), step(part), shape(part), at(template), step(template), shape(template)
+                arguments += at(into), step(out), kind, buffer.at
                 calls.append(prepared(function, *arguments, keep=(image, template, out, buffer)))
             return self.run(calls, out)
 
@@ -107,9 +110,11 @@ class Ipp:
         flipped = np.ascontiguousarray(template[::-1, ::-1])
         for begin, end in bounds(len(out), threads):
             part, into, size = image[begin : end + len(template) - 1], out[begin:end], c_int()
-            ok(self.images.ippiConvGetBufferSize(shape(part), shape(flipped), c_int(FLOAT), c_int(1), kind, byref(size)))
+            ask = self.images.ippiConvGetBufferSize
+            ok(ask(shape(part), shape(flipped), c_int(FLOAT), c_int(1), kind, byref(size)))
             buffer = Buffer(size)
-            arguments = at(part), step(part), shape(part), at(flipped), step(flipped), shape(flipped), at(into), step(out), kind, buffer.at
+            arguments = at(part), step(part), shape(part), at(flipped), step(flipped), shape(flipped)
+            arguments += at(into), step(out), kind, buffer.at
             calls.append(prepared(self.images.ippiConv_32f_C1R, *arguments, keep=(image, flipped, out, buffer)))
         return self.run(calls, out)
 
@@ -117,7 +122,8 @@ class Ipp:
         """FilterBorder with the border in memory: a plain correlation, its fastest for small templates."""
         out, calls = empty(image, template), []
         spec_size, buffer_size, kind = c_int(), c_int(), c_int(FLOAT)
-        ok(self.images.ippiFilterBorderGetSize(shape(template), shape(out), kind, kind, c_int(1), byref(spec_size), byref(buffer_size)))
+        ask = self.images.ippiFilterBorderGetSize
+        ok(ask(shape(template), shape(out), kind, kind, c_int(1), byref(spec_size), byref(buffer_size)))
         spec, nothing = Buffer(spec_size), c_float(0)
         ok(self.images.ippiFilterBorderInit_32f(at(template), shape(template), kind, c_int(1), c_int(0), spec.at))
         # Its anchor is the sample (size - 1) / 2 of the template.
@@ -126,7 +132,8 @@ class Ipp:
             buffer, into = Buffer(buffer_size), out[begin:end]
             arguments = at(image, begin * image.shape[1] + skipped), step(image), at(into), step(out), shape(into)
             arguments += c_int(BORDERS_IN_MEMORY), byref(nothing), spec.at, buffer.at
-            calls.append(prepared(self.images.ippiFilterBorder_32f_C1R, *arguments, keep=(image, template, out, spec, buffer)))
+            kept = image, template, out, spec, buffer
+            calls.append(prepared(self.images.ippiFilterBorder_32f_C1R, *arguments, keep=kept))
         return self.run(calls, out)
 
     def match_line(self, algorithm):
@@ -139,8 +146,10 @@ class Ipp:
                 lengths, size = (c_int(taps), c_int(end - begin + taps - 1), c_int(end - begin)), c_int()
                 ok(self.signals.ippsCrossCorrNormGetBufferSize(*lengths, lag, c_int(FLOAT), kind, byref(size)))
                 buffer = Buffer(size)
-                arguments = at(template), lengths[0], at(image, begin), lengths[1], at(out, begin), lengths[2], lag, kind, buffer.at
-                calls.append(prepared(self.signals.ippsCrossCorrNorm_32f, *arguments, keep=(image, template, out, buffer)))
+                arguments = at(template), lengths[0], at(image, begin), lengths[1], at(out, begin), lengths[2]
+                arguments += lag, kind, buffer.at
+                kept = image, template, out, buffer
+                calls.append(prepared(self.signals.ippsCrossCorrNorm_32f, *arguments, keep=kept))
             return self.run(calls, out)
 
         return make
@@ -156,7 +165,8 @@ class Ipp:
             ok(self.signals.ippsFIRSRInit_32f(at(flipped), c_int(taps), c_int(algorithm), spec.at))
             for begin, end in bounds(len(out), threads):
                 buffer = Buffer(buffer_size)
-                arguments = at(image, begin + taps - 1), at(out, begin), c_int(end - begin), spec.at, at(image, begin), None, buffer.at
+                arguments = at(image, begin + taps - 1), at(out, begin), c_int(end - begin), spec.at
+                arguments += at(image, begin), None, buffer.at
                 calls.append(prepared(self.signals.ippsFIRSR_32f, *arguments, keep=(image, flipped, out, spec, buffer)))
             return self.run(calls, out)
 

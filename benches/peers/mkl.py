@@ -62,7 +62,8 @@ class Task:
         self.arguments = at(image), integers(strides(image)), at(out), integers(strides(out))
         shapes = [integers(array.shape) for array in (template, image, out)]
         create = mkl.vslsCorrNewTaskX
-        ok(create(byref(self.handle), c_int(mode), c_int(image.ndim), *shapes, at(template), integers(strides(template))))
+        steps = integers(strides(template))
+        ok(create(byref(self.handle), c_int(mode), c_int(image.ndim), *shapes, at(template), steps))
         ok(mkl.vslCorrSetInternalPrecision(self.handle, c_int(SINGLE_PRECISION)))
         ok(mkl.vslCorrSetStart(self.handle, integers([0] * image.ndim)))
 
@@ -102,7 +103,8 @@ class Mkl:
 
         def make(image, template, threads):
             self.mkl.MKL_Set_Num_Threads(c_int(1))
-            out, calls = np.empty([whole - part + 1 for whole, part in zip(image.shape, template.shape)], np.float32), []
+            lengths = [whole - part + 1 for whole, part in zip(image.shape, template.shape)]
+            out, calls = np.empty(lengths, np.float32), []
             for begin, end in bounds(len(out), threads):
                 part, into = image[begin : end + len(template) - 1], out[begin:end]
                 calls.append(Task(self.mkl, mode, part, template, into).run)

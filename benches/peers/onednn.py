@@ -97,7 +97,9 @@ class Convolution:
         for array in arrays:
             shape, steps = (1, 1, *array.shape), [stride // array.itemsize for stride in array.strides]
             steps = (array.size, array.size, *steps)
-            plain.append(made("memory_desc_create_with_strides", c_int(count + 2), sizes(shape), c_int(FLOAT), sizes(steps)))
+            plain.append(
+                made("memory_desc_create_with_strides", c_int(count + 2), sizes(shape), c_int(FLOAT), sizes(steps))
+            )
             free = made("memory_desc_create_with_tag", c_int(count + 2), sizes(shape), c_int(FLOAT), c_int(ANY_LAYOUT))
             temporary.append(free)
             asked.append(free if own_layout or array is template else plain[-1])
@@ -106,7 +108,8 @@ class Convolution:
         create = dnnl.dnnl_convolution_forward_primitive_desc_create
         kinds = c_int(FORWARD_INFERENCE), c_int(DIRECT)
         try:
-            status = create(byref(description), onednn.engine, *kinds, *asked[:2], None, asked[2], ones, zeros, zeros, zeros, None)
+            layouts = *asked[:2], None, asked[2]
+            status = create(byref(description), onednn.engine, *kinds, *layouts, ones, zeros, zeros, zeros, None)
             fast = status == 0 and not onednn.name(description).startswith("ref")
             return cls(onednn, description, plain, arrays) if fast else None
         finally:
@@ -125,7 +128,9 @@ class Convolution:
     def reorder(self, source, source_layout, target, target_layout):
         """A copy between layouts: the primitive with its arguments."""
         engine = self.onednn.engine
-        description = self.onednn.made("reorder_primitive_desc_create", source_layout, engine, target_layout, engine, None)
+        description = self.onednn.made(
+            "reorder_primitive_desc_create", source_layout, engine, target_layout, engine, None
+        )
         primitive = self.own("primitive", self.onednn.made("primitive_create", description))
         self.onednn.dnnl.dnnl_primitive_desc_destroy(description)
         return primitive, (Argument * 2)(Argument(SOURCE, source), Argument(TARGET, target))

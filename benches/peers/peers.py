@@ -38,8 +38,12 @@ def main():
     groups = GROUPS if asked.group == "all" else asked.group.split(",")
     unknown = set(groups) - set(GROUPS)
     if unknown or asked.rounds < 1:
-        sys.exit(f"--group and --rounds: expected groups of {', '.join(GROUPS)} and at least one round, got {asked.group} and {asked.rounds}")
-    flcc, catalogue, report = Flcc(asked.flcc, asked.isa), Catalogue(asked.isa, asked.programs), Report(asked.json, asked.markdown)
+        sys.exit(
+            f"--group and --rounds: expected groups of {', '.join(GROUPS)} and at least one round, "
+            f"got {asked.group} and {asked.rounds}"
+        )
+    flcc, catalogue = Flcc(asked.flcc, asked.isa), Catalogue(asked.isa, asked.programs)
+    report = Report(asked.json, asked.markdown)
     head = {"machine": environment.machine(), "isa": asked.isa, "no_switch": no_switch, "flcc": flcc.version}
     head |= {"versions": catalogue.versions, "missing": catalogue.missing}
     report.row(head)

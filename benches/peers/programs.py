@@ -1,4 +1,5 @@
-"""Peers that are programs of their own: they make their data, check them and print a line of JSON with "ms" and "err"."""
+"""Peers that are programs of their own: they make their data, check them and print a line of JSON with "ms" and
+"err"."""
 
 import json
 import os
@@ -8,7 +9,8 @@ TOLERANCE = 2e-2
 
 
 class Program:
-    """`rustpeers OPERATION THREADS HEIGHT WIDTH ROWS COLUMNS [DEPTH LAYERS]`: imageproc and ndarray-conv, correlations of f32."""
+    """`rustpeers OPERATION THREADS HEIGHT WIDTH ROWS COLUMNS [DEPTH LAYERS]`: imageproc and ndarray-conv, correlations
+    of f32."""
 
     def __init__(self, folder):
         self.path = os.path.join(folder, "rustpeers") if folder else "rustpeers"

@@ -1,4 +1,5 @@
-"""Times peers and FLCC in turns: the speed of a machine drifts, so each is timed once a round and only medians over rounds are compared."""
+"""Times peers and FLCC in turns: the speed of a machine drifts, so each is timed once a round and only medians
+over rounds are compared."""
 
 import gc
 import statistics
@@ -45,7 +46,8 @@ class Contest:
             milliseconds, error = result
             self.times.setdefault(name, []).append(milliseconds)
             self.errors[name] = max(error, self.errors.get(name, 0))
-            print(f"# {self.workload.name}, {self.threads} threads, {name}: {milliseconds:.3f} ms", file=sys.stderr, flush=True)
+            line = f"# {self.workload.name}, {self.threads} threads, {name}: {milliseconds:.3f} ms"
+            print(line, file=sys.stderr, flush=True)
 
     def fail(self, name, error):
         self.failures[name] = f"{type(error).__name__}: {error}".strip()
@@ -99,7 +101,8 @@ class Contest:
         named = {"spec": self.workload.name, "threads": self.threads}
         for name in sorted(self.times, key=lambda name: statistics.median(self.times[name])):
             rounds = [round(value, 4) for value in self.times[name]]
-            row = named | {"peer": name, "ms": round(statistics.median(rounds), 4), "rounds": rounds, "error": self.errors[name]}
+            row = named | {"peer": name, "ms": round(statistics.median(rounds), 4), "rounds": rounds}
+            row["error"] = self.errors[name]
             yield row | ({"kernel": self.kernel} if name == "flcc" else {})
         for name, reason in self.failures.items():
             yield named | {"peer": name, "failed": reason}

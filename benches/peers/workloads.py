@@ -56,7 +56,10 @@ class Workload:
         """Images with their templates."""
         rng = np.random.default_rng(1)
         one = sample(rng, self.template, self.dtype)
-        return [(sample(rng, self.image, self.dtype), sample(rng, self.template, self.dtype) if self.paired else one) for _ in range(self.images)]
+        return [
+            (sample(rng, self.image, self.dtype), sample(rng, self.template, self.dtype) if self.paired else one)
+            for _ in range(self.images)
+        ]
 
 
 def sample(rng, shape, dtype):

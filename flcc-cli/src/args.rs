@@ -12,7 +12,8 @@ use flcc_runtime::{
 const MEASURES: &str = "cc|ncc|zncc|ssd|nssd|sad";
 
 /// The form of a spec, as the help shows it.
-const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...], as zncc:f32:2000x2000*16x16:valid; \
+const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...], \
+    as zncc:f32:2000x2000*16x16:valid; \
     an OPTION is a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE, acc=fast, acc=exact, rank=R or channels=C";
 
 /// Template matching, convolution and correlation of 1D, 2D and 3D images.
@@ -105,7 +106,14 @@ pub struct Planning {
     pub platform: Platform,
     /// GPUs by their numbers, as 0 or 0,1; images of a stream are spread over them [default: the first, with --platform
     /// cuda]
-    #[arg(long, global = true, value_name = "NUMBERS", value_delimiter = ',', value_parser = count, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NUMBERS",
+        value_delimiter = ',',
+        value_parser = count,
+        allow_hyphen_values = true
+    )]
     pub devices: Vec<usize>,
     /// Threads to compute with; 0 for one a core
     #[arg(long, global = true, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]

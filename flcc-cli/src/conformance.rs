@@ -412,7 +412,8 @@ impl<'a> Case<'a> {
         if outside > 0 {
             let place = map.shape().unpad(&map.shape().position(worst_at));
             let message = format!(
-                "error {:.3e} at {place:?} is {worst:.3} x tolerance ({precision}), got {}, expected {}; {outside} of {} values out",
+                "error {:.3e} at {place:?} is {worst:.3} x tolerance ({precision}), got {}, expected {}; \
+                 {outside} of {} values out",
                 (map.get(worst_at) - expected[worst_at]).abs(),
                 map.get(worst_at),
                 expected[worst_at],

@@ -366,7 +366,8 @@ mod tests {
         assert_eq!(message(b"", "x.png"), r#""x.png": expected PNG, JPEG, TIFF, PGM, PPM or .npy, got an empty file"#);
         assert_eq!(
             message(b"hello", "x.png"),
-            r#""x.png": expected PNG, JPEG, TIFF, PGM, PPM or .npy, got an unknown format (5 bytes, the first are 68 65 6c 6c 6f)"#
+            "\"x.png\": expected PNG, JPEG, TIFF, PGM, PPM or .npy, \
+             got an unknown format (5 bytes, the first are 68 65 6c 6c 6f)"
         );
         assert!(message(b"PK\x03\x04rest", "x.npz").contains("zip archive"));
     }
@@ -465,7 +466,17 @@ mod tests {
 
         #[test]
         fn arbitrary_bytes_never_panic(start in 0..9usize, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let starts: [&[u8]; 9] = [b"", b"\x93NUMPY\x01\0", b"\x93NUMPY\x02\0", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0+", b"P5 ", b"P7\n"];
+            let starts: [&[u8]; 9] = [
+                b"",
+                b"\x93NUMPY\x01\0",
+                b"\x93NUMPY\x02\0",
+                b"\x89PNG\r\n\x1a\n",
+                b"\xff\xd8\xff",
+                b"II*\0",
+                b"MM\0+",
+                b"P5 ",
+                b"P7\n",
+            ];
             if let Ok(loaded) = load_bytes("noise", &[starts[start], &bytes].concat()) {
                 consistent(&loaded);
             }

@@ -135,7 +135,10 @@ impl Tones<'_> {
             let finite = |low: f64, high: f64, value: f64| {
                 if value.is_finite() { (low.min(value), high.max(value)) } else { (low, high) }
             };
-            each_type!(Pixels, image.pixels(), data => data.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| finite(low, high, Pixel::to_f64(value))))
+            let none = (f64::INFINITY, f64::NEG_INFINITY);
+            each_type!(Pixels, image.pixels(), data => {
+                data.iter().fold(none, |(low, high), &value| finite(low, high, Pixel::to_f64(value)))
+            })
         };
         Tones { image, low, high }
     }

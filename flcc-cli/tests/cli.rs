@@ -294,7 +294,8 @@ fn several_templates_of_several_shapes() {
     folder.bytes("small.png", 5, 5, |k| noise((30 + k / 5) * 50 + 40 + k % 5));
     let said = flcc(
         &folder,
-        "match image.png template.png --template small.png --template other.png --template-at 1,2:6x6 --accuracy exact -o out.npy",
+        "match image.png template.png --template small.png --template other.png --template-at 1,2:6x6 \
+         --accuracy exact -o out.npy",
     )
     .fine();
     assert_eq!(said.out, "1 12,20 1 template.png\n1 30,40 1 small.png\n1 3,4 1 other.png\n1 1,2 1 1,2:6x6\n");
@@ -464,7 +465,9 @@ fn plans_devices_and_help() {
 #[test]
 fn bench_checks_and_times() {
     let folder = Folder::new();
-    let specs = "zncc:f32:60x60*7x7:valid ssd:u8/f32:3@40x40*2@5x6:same,reflect conv:f64:300*9:full sad:u16:30x30*4x4:valid,mask01 corr:u8:20x20x20*3x3x3:valid,rank=1 ncc:f32:30x30*5x5:full,maskw,channels=3,roi=2,3:9x9";
+    let specs = "zncc:f32:60x60*7x7:valid ssd:u8/f32:3@40x40*2@5x6:same,reflect conv:f64:300*9:full \
+                 sad:u16:30x30*4x4:valid,mask01 corr:u8:20x20x20*3x3x3:valid,rank=1 \
+                 ncc:f32:30x30*5x5:full,maskw,channels=3,roi=2,3:9x9";
     let said = flcc(&folder, &format!("bench {specs} --seconds 0.01 --json --effort estimate")).fine();
     let lines = said.json();
     assert_eq!(lines.len(), 6);
@@ -527,8 +530,9 @@ fn conformance_of_a_folder() {
     folder.array("bad.npy", &[4], |k| [2.0, 5.0, 8.0, 4.0][k]);
     let case = |id: &str, expected: &str, error: &str| {
         format!(
-            r#"{{"id":"{id}","op":"corr","measure":null,"dims":1,"mode":"full","boundary":"zero","cval":0.0,"image":"x.npy","template":"t.npy",
-            "mask":null,"expected":"{expected}","error":{error},"cond":null,"tol":{{"f32":{{"atol":1e-6,"power":0}},"f64":null}}}}"#
+            r#"{{"id":"{id}","op":"corr","measure":null,"dims":1,"mode":"full","boundary":"zero","cval":0.0,
+            "image":"x.npy","template":"t.npy","mask":null,"expected":"{expected}","error":{error},"cond":null,
+            "tol":{{"f32":{{"atol":1e-6,"power":0}},"f64":null}}}}"#
         )
     };
     let index = |cases: &[String]| {
@@ -565,7 +569,8 @@ fn a_case_says_how_it_is_computed() {
     std::fs::create_dir(folder.at("out")).unwrap();
     let run = |own: &str| {
         let case = format!(
-            r#"{{"id":"a","op":"corr","dims":1,"mode":"full","boundary":"zero","image":"x.npy","template":"t.npy"{own}}}"#
+            r#"{{"id":"a","op":"corr","dims":1,"mode":"full","boundary":"zero",
+            "image":"x.npy","template":"t.npy"{own}}}"#
         );
         std::fs::write(folder.at("index.json"), format!(r#"{{"cases":[{case}]}}"#)).unwrap();
         let said = flcc(&folder, "conformance . --results out --json");

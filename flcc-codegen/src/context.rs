@@ -199,7 +199,8 @@ fn unroll_note([depth, height]: [usize; 2], rows: usize) -> String {
         format!("{planes}All template rows{} are unrolled.", if depth > 1 { " of a plane" } else { "" })
     } else {
         format!(
-            "{planes}Template rows are taken in a loop, {rows} unrolled at a time, so that the loop stays in the instruction cache."
+            "{planes}Template rows are taken in a loop, {rows} unrolled at a time, \
+             so that the loop stays in the instruction cache."
         )
     }
 }

@@ -50,7 +50,8 @@ struct Adder {
 };
 
 // The sums of one output. Chunks of taps come in order, and within a chunk its rows.
-static void plain(Sum (&sums)[3], const Case& c, const Pixel* from, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
+static void plain(
+    Sum (&sums)[3], const Case& c, const Pixel* from, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
   const int all = c.size[0] * c.size[1] * c.size[2];
   for (int number = 0; number < RESULTS; number++) {
     Adder adder;
@@ -87,14 +88,15 @@ static void plain(Sum (&sums)[3], const Case& c, const Pixel* from, const FlccCr
   }
 }
 
-static void run(
-    Index3 grid, const Case& c, const Pixel* samples, Out* const* out, const FlccCross& g, const Pixel* taps, const Pixel* weights) {
+static void run(Index3 grid, const Case& c, const Pixel* samples, Out* const* out, const FlccCross& g,
+    const Pixel* taps, const Pixel* weights) {
   const Index3 block = {BLOCK_W, BLOCK_H, 1};
   const int depth = c.size[0], height = c.size[1], width = c.size[2];
   (void)depth, (void)height, (void)width, (void)weights;
 #if WIDTH > 0
   std::memset(flcc_taps, 0, sizeof(flcc_taps));
-  for (int r = 0; r < depth * height; r++) std::memcpy((Pixel*)flcc_taps + r * TAPS_STRIDE, taps + r * width, width * sizeof(Pixel));
+  for (int r = 0; r < depth * height; r++)
+    std::memcpy((Pixel*)flcc_taps + r * TAPS_STRIDE, taps + r * width, width * sizeof(Pixel));
   launch(grid, block, [=] { KERNEL(samples, out[0], g); });
 #elif OP == SAD
   launch(grid, block, [=] { KERNEL(samples, out[0], g, taps, weights, depth, height, width); });
@@ -112,7 +114,8 @@ static int check(const Case& c) {
 
   const int count = c.size[0] * c.size[1] * c.size[2], guard = 64;
   std::vector<Pixel> taps(count + 2 * guard, poison()), weights(count + 2 * guard, poison());
-  for (int i = guard; i < guard + count; i++) taps[i] = random_pixel(), weights[i] = (Pixel)(random_below(4) / (FLOATS ? 2.0 : 1.0));
+  for (int i = guard; i < guard + count; i++)
+    taps[i] = random_pixel(), weights[i] = (Pixel)(random_below(4) / (FLOATS ? 2.0 : 1.0));
 
   const Out untouched = FLOATS ? (Out)NAN : (Out)0xdeadbeef;
   std::vector<Out> out[3];
@@ -130,16 +133,19 @@ static int check(const Case& c) {
       for (int y = 0; y < c.out[1]; y++)
         for (int x = 0; x < c.out[2]; x++) {
           Sum sums[3];
-          plain(sums, c, samples + tile * g.in_tile + z * g.in_plane + y * g.in_row + x, g, taps.data() + guard, weights.data() + guard);
-          for (int n = 0; n < RESULTS; n++) expected[n][guard + tile * g.out_tile + z * g.out_plane + y * g.out_row + x] = (Out)sums[n];
+          plain(sums, c, samples + tile * g.in_tile + z * g.in_plane + y * g.in_row + x, g, taps.data() + guard,
+              weights.data() + guard);
+          for (int n = 0; n < RESULTS; n++)
+            expected[n][guard + tile * g.out_tile + z * g.out_plane + y * g.out_row + x] = (Out)sums[n];
         }
   int wrong = 0;
   for (int n = 0; n < RESULTS; n++)
     for (size_t i = 0; i < out[n].size(); i++)
       if (std::memcmp(&out[n][i], &expected[n][i], sizeof(Out)) != 0 && wrong++ < 3)
-        std::printf("template %dx%dx%d outputs %dx%dx%d tiles %d slack %d: result %d element %ld: expected %.17g got %.17g\n", c.size[0],
-            c.size[1], c.size[2], c.out[0], c.out[1], c.out[2], c.tiles, c.slack, n, (long)i - guard, (double)expected[n][i],
-            (double)out[n][i]);
+        std::printf("template %dx%dx%d outputs %dx%dx%d tiles %d slack %d: "
+                    "result %d element %ld: expected %.17g got %.17g\n",
+            c.size[0], c.size[1], c.size[2], c.out[0], c.out[1], c.out[2], c.tiles, c.slack, n, (long)i - guard,
+            (double)expected[n][i], (double)out[n][i]);
   return wrong;
 }
 
@@ -156,7 +162,8 @@ int main() {
 #ifdef FLCC_TH
   const int sizes[][3] = {{FLCC_TD, FLCC_TH, FLCC_TW}};
 #else
-  const int sizes[][3] = {{1, 1, 1}, {1, 1, 300}, {1, 3, 19}, {1, 21, 5}, {1, 16, 16}, {1, 33, 17}, {3, 2, 5}, {2, 17, 18}};
+  const int sizes[][3] = {{1, 1, 1}, {1, 1, 300}, {1, 3, 19}, {1, 21, 5}, {1, 16, 16}, {1, 33, 17}, {3, 2, 5},
+      {2, 17, 18}};
 #endif
   int wrong = 0;
   for (const Case& shape : shapes) {

@@ -35,7 +35,8 @@ struct Buffer {
   void zero() { std::fill_n(data(), count, (T)0); }
   void check(const char* what) {
     for (size_t i = 0; i < all.size(); i++)
-      if ((i < first || i >= first + count) && std::memcmp(&all[i], &poison[i], sizeof(T)) != 0) return FAIL("%s: written outside", what);
+      if ((i < first || i >= first + count) && std::memcmp(&all[i], &poison[i], sizeof(T)) != 0)
+        return FAIL("%s: written outside", what);
   }
 
  private:
@@ -155,7 +156,8 @@ static Problem make(const Case& c) {
             tile.begin[a] = origin[a] - (c.tmpl[a] - 1);
             tile.shape[a] = std::min(c.tile[a], p.outputs[a] - origin[a]);
             tile.len[a] = tile.shape[a] + c.tmpl[a] - 1;
-            const int from = std::max(origin[a], p.region[a][0]), to = std::min(origin[a] + tile.shape[a], p.region[a][1]);
+            const int from = std::max(origin[a], p.region[a][0]),
+                      to = std::min(origin[a] + tile.shape[a], p.region[a][1]);
             tile.keep_from[a] = from - origin[a];
             tile.keep_to[a] = std::max(to - origin[a], tile.keep_from[a]);
             tile.place[a] = from - p.region[a][0];
@@ -192,15 +194,19 @@ static Problem make(const Case& c) {
   // The template as bind.rs makes it ready.
   double n = 0;
   for (int i = 0; i < p.samples; i++) {
-    p.weights.push_back(c.mask == BINARY ? (i == p.samples / 2 || random_below(3) ? 1 : 0) : i % 5 == 1 ? 0 : 0.25 + random_unit());
+    p.weights.push_back(
+        c.mask == BINARY ? (i == p.samples / 2 || random_below(3) ? 1 : 0) : i % 5 == 1 ? 0 : 0.25 + random_unit());
     if (c.mask == BINARY && i == 0) p.weights[0] = p.samples > 2 ? 0 : 1;
     n += p.weight(i);
   }
   p.k.n = n;
   p.k.masked = c.mask != NONE;
-  const double size = FLCC_PIXEL == FLCC_F64 && c.data == HUGE_ALL ? (FLCC_MEASURE == FLCC_SSD || FLCC_MEASURE == FLCC_CC ? 1e120 : 1e299) : 1;
+  const double size = FLCC_PIXEL == FLCC_F64 && c.data == HUGE_ALL
+      ? (FLCC_MEASURE == FLCC_SSD || FLCC_MEASURE == FLCC_CC ? 1e120 : 1e299)
+      : 1;
   for (int i = 0; i < c.channels * p.samples; i++) {
-    const double value = FLCC_PIXEL <= FLCC_U16 ? (double)(Pixel)random_below(FLCC_PIXEL == FLCC_U8 ? 256 : 65536) : (random_unit() - 0.4) * size;
+    const double value = FLCC_PIXEL <= FLCC_U16 ? (double)(Pixel)random_below(FLCC_PIXEL == FLCC_U8 ? 256 : 65536)
+                                                : (random_unit() - 0.4) * size;
     p.raw.push_back(p.weight(i % p.samples) > 0 ? value : 0);
   }
   p.values = p.raw;
@@ -258,7 +264,8 @@ static Wide plain_score(const Problem& p, int image, const int begin[3], Wide* e
     bool any = false;
     Wide first = 0;
     for (int i = 0; i < p.samples; i++) {
-      const int at[3] = {begin[0] + i / (c.tmpl[1] * c.tmpl[2]), begin[1] + i / c.tmpl[2] % c.tmpl[1], begin[2] + i % c.tmpl[2]};
+      const int at[3] = {begin[0] + i / (c.tmpl[1] * c.tmpl[2]), begin[1] + i / c.tmpl[2] % c.tmpl[1],
+          begin[2] + i % c.tmpl[2]};
       const double value = p.weight(i) > 0 ? p.pixel(image, channel, at) : 0;
       finite = finite && std::isfinite(value);
       if (p.weight(i) > 0) {
@@ -289,16 +296,20 @@ static Wide plain_score(const Problem& p, int image, const int begin[3], Wide* e
     if (FLCC_MEASURE != FLCC_ZNCC) mean_p = mean_t = 0;
     const __int128 n = (__int128)p.k.n;
     const bool centred = FLCC_MEASURE == FLCC_ZNCC;
-    ipp += centred ? n * spp - sp * sp : spp, itt += centred ? n * stt - st * st : stt, ipt += centred ? n * spt - sp * st : spt;
+    ipp += centred ? n * spp - sp * sp : spp, itt += centred ? n * stt - st * st : stt,
+        ipt += centred ? n * spt - sp * st : spt;
     for (int i = 0; i < p.samples; i++) {
-      const Wide w = p.weight(i), v = panel[channel * p.samples + i] - mean_p, t = p.raw[channel * p.samples + i] - mean_t;
+      const Wide w = p.weight(i), v = panel[channel * p.samples + i] - mean_p,
+                 t = p.raw[channel * p.samples + i] - mean_t;
       pp += w * v * v, tt += w * t * t, pt += w * v * t, ssd += w * (v - t) * (v - t), sad += w * std::fabs(v - t);
       size += w * (std::fabs(v) + std::fabs(t)) * (std::fabs(v) + std::fabs(t));
     }
   }
   const Wide part = SINGLE ? 4e-6L : 1e-13L;
   // Exact: each integer rounded once, then single operations.
-  const auto whole = [&](Wide numerator) { return (double)numerator / (std::sqrt((double)ipp) * std::sqrt((double)itt)); };
+  const auto whole = [&](Wide numerator) {
+    return (double)numerator / (std::sqrt((double)ipp) * std::sqrt((double)itt));
+  };
   switch (FLCC_MEASURE) {
     case FLCC_CC:
       *error = EXACT ? 0 : part * size;
@@ -325,15 +336,16 @@ static Wide plain_score(const Problem& p, int image, const int begin[3], Wide* e
 
 static size_t line_blocks(const FlccLayout& l) {
   const int k = l.template_[2], run = 8 * (256 - (std::min(k, 1024) + 6) / 8);
-  const long long line = (l.out_shape[0] + l.template_[0] - 2) * l.in_plane + (l.out_shape[1] + l.template_[1] - 2) * l.in_row + l.out_shape[2] + k - 1;
+  const long long line = (l.out_shape[0] + l.template_[0] - 2) * l.in_plane +
+      (l.out_shape[1] + l.template_[1] - 2) * l.in_row + l.out_shape[2] + k - 1;
   return (line + run - 1) / run;
 }
 
 static void run_axis(const FlccLayout& l, int axis, const double* from, double* to, int to_out) {
   const int k = l.template_[axis], strip = k * ((32 + k - 1) / k), strips = (l.out_shape[axis] + strip - 1) / strip;
   const int others = axis == 1 ? l.out_shape[0] + l.template_[0] - 1 : l.out_shape[1];
-  launch({(unsigned)(l.out_shape[2] + 63) / 64, (unsigned)(strips * others), (unsigned)(l.tiles * l.channels)}, {64, 1, 1},
-      [=] { flcc_sum_axis(l, axis, from, to, to_out); });
+  launch({(unsigned)(l.out_shape[2] + 63) / 64, (unsigned)(strips * others), (unsigned)(l.tiles * l.channels)},
+      {64, 1, 1}, [=] { flcc_sum_axis(l, axis, from, to, to_out); });
 }
 
 // Sums over the windows of a batch whose samples lie in `samples`.
@@ -354,7 +366,8 @@ static void run_sums(const FlccLayout& l, Buffer<Real>& samples, Buffer<double>&
   sum.check("sum_axis sum"), square.check("sum_axis square"), between.check("sum_axis between");
 }
 
-static void compare_sums(const FlccLayout& l, Buffer<Real>& samples, Buffer<double>& sum, Buffer<double>& square, const int shape[3], int tile) {
+static void compare_sums(const FlccLayout& l, Buffer<Real>& samples, Buffer<double>& sum, Buffer<double>& square,
+    const int shape[3], int tile) {
   for (int channel = 0; channel < l.channels; channel++)
     for (int z = 0; z < shape[0]; z++)
       for (int y = 0; y < shape[1]; y++)
@@ -363,14 +376,17 @@ static void compare_sums(const FlccLayout& l, Buffer<Real>& samples, Buffer<doub
           for (int a = 0; a < l.template_[0]; a++)
             for (int b = 0; b < l.template_[1]; b++)
               for (int c = 0; c < l.template_[2]; c++) {
-                const Wide v = samples[tile * l.in_tile + channel * l.in_channel + (z + a) * l.in_plane + (y + b) * l.in_row + x + c];
+                const Wide v = samples[tile * l.in_tile + channel * l.in_channel + (z + a) * l.in_plane +
+                    (y + b) * l.in_row + x + c];
                 s += v, ss += v * v, size += std::fabs(v);
               }
           const size_t at = tile * l.out_tile + channel * l.out_channel + z * l.out_plane + y * l.out_row + x;
           const Wide part = EXACT ? 0 : 1e-14L;
-          if (FLCC_MEASURE == FLCC_ZNCC && !close(sum[at], s, part * size)) FAIL("sum at %d %d %d: %g, expected %Lg", z, y, x, sum[at], s);
+          if (FLCC_MEASURE == FLCC_ZNCC && !close(sum[at], s, part * size))
+            FAIL("sum at %d %d %d: %g, expected %Lg", z, y, x, sum[at], s);
           // Each square may be too small for its type.
-          if (!close(square[at], ss, part * ss + 1e-319L)) FAIL("square at %d %d %d: %g, expected %Lg", z, y, x, square[at], ss);
+          if (!close(square[at], ss, part * ss + 1e-319L))
+            FAIL("square at %d %d %d: %g, expected %Lg", z, y, x, square[at], ss);
         }
 }
 
@@ -384,13 +400,15 @@ static void check_windows(int depth, int height, int width, int kd, int kh, int 
     l.in_shape[a] = shape[a] + tmpl[a] - 1;
   }
   l.channels = 1, l.tiles = 1;
-  l.in_row = (l.in_shape[2] + 15) / 16 * 16, l.in_plane = l.in_row * l.in_shape[1], l.in_channel = l.in_tile = l.in_plane * l.in_shape[0];
+  l.in_row = (l.in_shape[2] + 15) / 16 * 16, l.in_plane = l.in_row * l.in_shape[1];
+  l.in_channel = l.in_tile = l.in_plane * l.in_shape[0];
   l.out_row = width, l.out_plane = width * height, l.out_channel = l.out_tile = depth * l.out_plane;
   Buffer<Real> samples(l.in_tile);
   for (int z = 0; z < l.in_shape[0]; z++)
     for (int y = 0; y < l.in_shape[1]; y++)
       for (int x = 0; x < l.in_shape[2]; x++)
-        samples[z * l.in_plane + y * l.in_row + x] = (Real)(FLCC_REAL == FLCC_U8 || EXACT ? random_below(256) : random_below(500) ? random_unit() - 0.5 : 1e12);
+        samples[z * l.in_plane + y * l.in_row + x] =
+            (Real)(FLCC_REAL == FLCC_U8 || EXACT ? random_below(256) : random_below(500) ? random_unit() - 0.5 : 1e12);
   Buffer<double> sum(l.out_tile), square(l.out_tile);
   run_sums(l, samples, sum, square);
   const int before = wrong;
@@ -404,7 +422,8 @@ static void check(const Case& c) {
   const int batch = l.tiles * l.channels, before = wrong;
   const unsigned quads = (l.in_shape[2] + 3) / 4, cells = (l.in_shape[0] * l.in_shape[1] * quads + 255) / 256;
   const unsigned outputs = (l.out_shape[0] * l.out_shape[1] * l.out_shape[2] + 255) / 256;
-  const Index3 of_cells = {cells, (unsigned)batch, 1}, of_outputs = {outputs, (unsigned)l.tiles, 1}, block = {256, 1, 1};
+  const Index3 of_cells = {cells, (unsigned)batch, 1}, of_outputs = {outputs, (unsigned)l.tiles, 1},
+               block = {256, 1, 1};
   const Pixel* image = p.image.data();
   const FlccTile* tiles = p.tiles.data();
   const bool free = FLCC_MEASURE == FLCC_ZNCC && !EXACT;
@@ -438,16 +457,22 @@ static void check(const Case& c) {
   Buffer<u8> marks(l.tiles * l.in_tile), scratch(l.tiles * l.in_channel), hits(l.tiles * l.out_channel);
   largest.zero(), span.zero(), marked.zero();
   const bool surveys = FLCC_REAL != FLCC_U8 && !EXACT;
-  launch(of_cells, block, [&] { flcc_load(image, p.im, tiles, l, shift, samples.data(), surveys ? largest.data() : nullptr); });
+  launch(of_cells, block, [&] {
+    flcc_load(image, p.im, tiles, l, shift, samples.data(), surveys ? largest.data() : nullptr);
+  });
 #if FLCC_REAL != FLCC_U8
   if (surveys) {
-    launch(of_cells, block, [&] { flcc_survey(image, p.im, tiles, l, shift, p.forced, largest.data(), span.data(), marked.data()); });
     launch(of_cells, block, [&] {
-      flcc_reload(image, p.im, tiles, l, shift, p.forced, largest.data(), span.data(), marked.data(), samples.data(), marks.data(), scale.data());
+      flcc_survey(image, p.im, tiles, l, shift, p.forced, largest.data(), span.data(), marked.data());
+    });
+    launch(of_cells, block, [&] {
+      flcc_reload(image, p.im, tiles, l, shift, p.forced, largest.data(), span.data(), marked.data(),
+          samples.data(), marks.data(), scale.data());
     });
   }
 #endif
-  samples.check("load"), largest.check("largest"), span.check("span"), marked.check("marked"), scale.check("scale"), marks.check("marks");
+  samples.check("load"), largest.check("largest"), span.check("span"), marked.check("marked");
+  scale.check("scale"), marks.check("marks");
   const int reach = SINGLE ? 40 : 200;
   for (int i = 0; i < batch; i++) {
     const FlccTile& tile = tiles[i / l.channels];
@@ -463,7 +488,8 @@ static void check(const Case& c) {
             bool outside = false;
             const bool of_tile = z < tile.len[0] && y < tile.len[1] && x < tile.len[2];
             const double value = of_tile ? p.pixel(tile.image, i % l.channels, at, &outside) : 0;
-            see(i / l.channels * l.in_tile + i % l.channels * l.in_channel + z * l.in_plane + y * l.in_row + x, of_tile, outside, value);
+            see(i / l.channels * l.in_tile + i % l.channels * l.in_channel + z * l.in_plane + y * l.in_row + x, of_tile,
+                outside, value);
           }
     };
     const auto centred = [&](double value, bool outside) -> Real {
@@ -478,9 +504,11 @@ static void check(const Case& c) {
       if (std::isfinite(value)) widest = std::max(widest, std::fabs(value / 2 - o / 2));
     });
     const bool natural = most == 0 || (most >= std::ldexp(1.0, -reach) && most <= std::ldexp(1.0, reach));
-    const bool plain = !surveys || ((p.forced == 0 || p.forced == 1) && (natural || (p.forced == 1 && most < INFINITY)));
+    const bool plain =
+        !surveys || ((p.forced == 0 || p.forced == 1) && (natural || (p.forced == 1 && most < INFINITY)));
     const int e = widest > 0 ? std::ilogb(widest) + 1 : 0;
-    const double factor = plain ? 1 : p.forced != 0 ? p.forced : widest == 0 || std::abs(e) <= reach ? 1 : plain_power(-e);
+    const double factor =
+        plain ? 1 : p.forced != 0 ? p.forced : widest == 0 || std::abs(e) <= reach ? 1 : plain_power(-e);
     if (surveys && scale[i] != factor) FAIL("scale %d: %g, expected %g", i, scale[i], factor);
     if (surveys && bad && !marked[i / l.channels]) FAIL("tile %d is not marked", i / l.channels);
     each([&](size_t at, bool of_tile, bool outside, double value) {
@@ -500,7 +528,9 @@ static void check(const Case& c) {
       launch(grid, block, [&] { flcc_hits_y(l, marked.data(), scratch.data(), marks.data()); });
       launch(of_outputs, block, [&] { flcc_hits_z(l, marked.data(), marks.data(), hits.data()); });
     } else {
-      launch(of_outputs, block, [&] { flcc_hits_masked(l, marked.data(), marks.data(), p.weights.data(), hits.data()); });
+      launch(of_outputs, block, [&] {
+        flcc_hits_masked(l, marked.data(), marks.data(), p.weights.data(), hits.data());
+      });
     }
     marks.check("marks"), scratch.check("scratch"), hits.check("hits");
   }
@@ -527,7 +557,8 @@ static void check(const Case& c) {
       Wide it = 0, s = 0, ss = 0;
       for (int i = 0; i < p.samples; i++) {
         const int a = i / (c.tmpl[1] * c.tmpl[2]), b = i / c.tmpl[2] % c.tmpl[1], d = i % c.tmpl[2];
-        const Wide v = samples[tile * l.in_tile + channel * l.in_channel + (z + a) * l.in_plane + (y + b) * l.in_row + x + d];
+        const Wide v = samples[tile * l.in_tile + channel * l.in_channel + (z + a) * l.in_plane + (y + b) * l.in_row +
+            x + d];
         const Wide t = p.values[channel * p.samples + i], w = p.weight(i);
         it += FLCC_MEASURE == FLCC_SAD ? w * std::fabs(v - t) : w * v * t;
         s += w * v, ss += w * v * v;
@@ -535,7 +566,8 @@ static void check(const Case& c) {
       const size_t at = tile * l.out_tile + channel * l.out_channel + z * l.out_plane + y * l.out_row + x;
       if (c.mask != NONE) sum[at] = (double)s, square[at] = (double)ss;
       // What a transform leaves of an integer is near it.
-      cross[tile * l.cross_tile + channel * l.cross_channel + z * l.cross_plane + y * l.cross_row + x] = (Cross)(it + (FLCC_ROUNDS ? 0.3L * random_unit() : 0));
+      cross[tile * l.cross_tile + channel * l.cross_channel + z * l.cross_plane + y * l.cross_row + x] =
+          (Cross)(it + (FLCC_ROUNDS ? 0.3L * random_unit() : 0));
     }
   });
 
@@ -551,7 +583,8 @@ static void check(const Case& c) {
     partial.check("partial"), of_samples.check("figures"), of_cross.check("cross figures");
     for (int tile = 0; tile < l.tiles; tile++) {
       double smallest = INFINITY;
-      for (int channel = 0; channel < c.channels; channel++) smallest = std::min(smallest, surveys ? scale[tile * l.channels + channel] : 1);
+      for (int channel = 0; channel < c.channels; channel++)
+        smallest = std::min(smallest, surveys ? scale[tile * l.channels + channel] : 1);
       Wide squares[2] = {}, largest[2] = {};
       for (int channel = 0; channel < c.channels; channel++) {
         const Wide factor = surveys ? smallest / scale[tile * l.channels + channel] : 1;
@@ -573,8 +606,10 @@ static void check(const Case& c) {
       for (int of = 0; of < 2; of++) {
         const FlccFigures got = at(of == 0 ? of_samples : of_cross)[tile];
         const char* what = of == 0 ? "samples" : "cross term";
-        if (!close(got.squares, squares[of], 1e-13L * squares[of] + 1e-300L)) FAIL("squares of the %s %d: %g, expected %Lg", what, tile, got.squares, squares[of]);
-        if (!close(got.largest, largest[of], 1e-15L * largest[of])) FAIL("largest of the %s %d: %g, expected %Lg", what, tile, got.largest, largest[of]);
+        if (!close(got.squares, squares[of], 1e-13L * squares[of] + 1e-300L))
+          FAIL("squares of the %s %d: %g, expected %Lg", what, tile, got.squares, squares[of]);
+        if (!close(got.largest, largest[of], 1e-15L * largest[of]))
+          FAIL("largest of the %s %d: %g, expected %Lg", what, tile, got.largest, largest[of]);
       }
     }
   }
@@ -586,8 +621,8 @@ static void check(const Case& c) {
   count.zero();
   FlccLayout of_finish = l;
   launch(of_outputs, block, [&] {
-    flcc_finish(p.k, of_finish, tiles, cross.data(), sum.data(), square.data(), surveys ? marked.data() : nullptr, hits.data(),
-        surveys ? scale.data() : nullptr, nullptr, result.data(), p.r, doubtful.data(), count.data());
+    flcc_finish(p.k, of_finish, tiles, cross.data(), sum.data(), square.data(), surveys ? marked.data() : nullptr,
+        hits.data(), surveys ? scale.data() : nullptr, nullptr, result.data(), p.r, doubtful.data(), count.data());
   });
   result.check("finish"), doubtful.check("doubtful");
   if (EXACT && count[0] != 0) FAIL("integers are in no doubt");
@@ -615,15 +650,18 @@ static void check(const Case& c) {
     Wide error;
     Wide expected = plain_score(p, tiles[tile].image, begin, &error);
     if (sizeof(Out) == 4) expected = (Out)(double)expected, error += std::fabs(expected) * 6e-8L * (EXACT ? 0 : 1);
-    if (c.data == HUGE_ONE && FLCC_MEASURE != FLCC_ZNCC && FLCC_MEASURE != FLCC_NCC) error += std::fabs(expected) * 1e-5L;
+    if (c.data == HUGE_ONE && FLCC_MEASURE != FLCC_ZNCC && FLCC_MEASURE != FLCC_NCC)
+      error += std::fabs(expected) * 1e-5L;
     if (!close(result[place], expected, error))
-      FAIL("score of tile %d at %d %d %d: %.17g, expected %.17Lg, error %Lg", tile, z, y, x, (double)result[place], expected, error);
+      FAIL("score of tile %d at %d %d %d: %.17g, expected %.17Lg, error %Lg", tile, z, y, x,
+          (double)result[place], expected, error);
   });
   for (size_t i = 0; i < results; i++)
     if (!wanted[i] && result[i] != (Out)POISON) FAIL("result %zu was not asked for", i);
   if (wrong > before)
-    std::printf("image %dx%dx%d template %dx%dx%d tile %dx%dx%d channels %d mask %d data %d strided %d: %u doubtful\n", c.image[0], c.image[1],
-        c.image[2], c.tmpl[0], c.tmpl[1], c.tmpl[2], c.tile[0], c.tile[1], c.tile[2], c.channels, c.mask, c.data, c.strided, count[0]);
+    std::printf("image %dx%dx%d template %dx%dx%d tile %dx%dx%d channels %d mask %d data %d strided %d: %u doubtful\n",
+        c.image[0], c.image[1], c.image[2], c.tmpl[0], c.tmpl[1], c.tmpl[2], c.tile[0], c.tile[1], c.tile[2],
+        c.channels, c.mask, c.data, c.strided, count[0]);
 }
 
 static void check_fourier() {
@@ -633,7 +671,8 @@ static void check_fourier() {
   std::vector<Complex> a(tiles * channels * count), b(channels * count), out(a.size());
   for (Complex& v : a) v = {(Cross)random_below(9), (Cross)random_below(9)};
   for (Complex& v : b) v = {(Cross)random_below(9), (Cross)random_below(9)};
-  launch({3, channels * tiles, 1}, {256, 1, 1}, [&] { flcc_multiply(a.data(), b.data(), out.data(), count, channels); });
+  launch({3, channels * tiles, 1}, {256, 1, 1},
+      [&] { flcc_multiply(a.data(), b.data(), out.data(), count, channels); });
   for (size_t i = 0; i < a.size(); i++) {
     const Complex f = a[i], g = b[i % b.size()];
     if (out[i].re != f.re * g.re - f.im * g.im || out[i].im != f.re * g.im + f.im * g.re) FAIL("multiply %zu", i);
@@ -683,7 +722,9 @@ int main() {
 
   for (int data = 0; data < KINDS; data++) {
     if (FLCC_PIXEL <= FLCC_U16 && data > BLOCKS) break;
-    const auto mask = [&](int turn) { return EXACT && (data + turn) % 3 == WEIGHTS ? BINARY : (Mask)((data + turn) % 3); };
+    const auto mask = [&](int turn) {
+      return EXACT && (data + turn) % 3 == WEIGHTS ? BINARY : (Mask)((data + turn) % 3);
+    };
     check({{1, 1, 90}, {1, 1, 13}, {1, 1, 64}, 1, 1, mask(0), (Data)data, false});
     check({{1, 1, 5}, {1, 1, 17}, {1, 1, 64}, 2, 1, NONE, (Data)data, false});
     check({{1, 21, 34}, {1, 5, 6}, {1, 16, 24}, 1, 2, NONE, (Data)data, false});

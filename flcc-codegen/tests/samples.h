@@ -11,7 +11,9 @@ static unsigned random_below(unsigned n) {
 #if defined(FLCC_FUSED) && FLCC_INTEGERS
 static Pixel random_pixel() { return (Pixel)random_below(FLOATS ? 65536 : 256); }
 #else
-static Pixel random_pixel() { return FLOATS ? (Pixel)((random_below(20001) - 10000.0) / 777) : (Pixel)random_below(256); }
+static Pixel random_pixel() {
+  return FLOATS ? (Pixel)((random_below(20001) - 10000.0) / 777) : (Pixel)random_below(256);
+}
 #endif
 static int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -61,6 +63,7 @@ struct Field {
   Pixel* at(int tile, int z, int y, int x) { return samples + tile * g.in_tile + z * g.in_plane + y * g.in_row + x; }
   // The blocks that cover the results.
   Index3 grid(const Case& c) const {
-    return {(unsigned)(round_up(c.out[2], TILE_W) / TILE_W), (unsigned)(round_up(c.out[1], TILE_H) / TILE_H), (unsigned)(c.tiles * c.out[0])};
+    return {(unsigned)(round_up(c.out[2], TILE_W) / TILE_W), (unsigned)(round_up(c.out[1], TILE_H) / TILE_H),
+        (unsigned)(c.tiles * c.out[0])};
   }
 };

@@ -30,7 +30,8 @@
 #define __shared__ static __attribute__((section("flcc_shared")))
 extern "C" char __start_flcc_shared[], __stop_flcc_shared[];
 
-static unsigned char flcc_dynamic[1 << 16] __attribute__((section("flcc_shared"), aligned(16)));  // dynamic shared memory
+// Dynamic shared memory.
+static unsigned char flcc_dynamic[1 << 16] __attribute__((section("flcc_shared"), aligned(16)));
 
 struct Index3 {
   unsigned x, y, z;

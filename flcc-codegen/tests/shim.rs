@@ -57,8 +57,8 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
         let stride = kernel.taps_stride().unwrap_or(0);
         let shared = kernel.shared();
         let program = format!(
-            "#include \"shim.h\"\n#define FLCC_FUSED\n#define FLCC_SHARED {shared}\n#define TAPS_STRIDE {stride}\n{dtype}{source}\
-             #include \"zncc_check.h\"\n"
+            "#include \"shim.h\"\n#define FLCC_FUSED\n#define FLCC_SHARED {shared}\n#define TAPS_STRIDE {stride}\n\
+             {dtype}{source}#include \"zncc_check.h\"\n"
         );
         return compile_and_run(&folder, &program);
     }
@@ -79,8 +79,9 @@ fn sums(corr: &Kernel, source: &str, as_kernel: &Kernel) -> String {
     );
     let together = format!("{together}#define MOST_ROUNDINGS {most}\n");
     format!(
-        "#include \"shim.h\"\n{source}\n{together}#define RUN_OF_ANY {RUN}\n#define KERNEL {}\n#define OP {}\n#define DEPTH {depth}\n#define HEIGHT {height}\n\
-         #define WIDTH {width}\n#define TAPS_STRIDE {}\n{}#include \"check.h\"\n",
+        "#include \"shim.h\"\n{source}\n{together}#define RUN_OF_ANY {RUN}\n#define KERNEL {}\n#define OP {}\n\
+         #define DEPTH {depth}\n#define HEIGHT {height}\n#define WIDTH {width}\n\
+         #define TAPS_STRIDE {}\n{}#include \"check.h\"\n",
         corr.name(),
         corr.op.name().to_uppercase(),
         corr.taps_stride().unwrap_or(0),
@@ -140,9 +141,12 @@ macro_rules! kernels {
         fn the_list_covers_the_matrix() {
             let listed = [$(stringify!($name)),*];
             let kernels = Matrix::committed().kernels;
-            for (op, dtype, axes) in [Op::Corr, Op::Zncc].into_iter().flat_map(|op| TYPES.map(|dtype| (op, dtype))).flat_map(|(op, dtype)| [1, 2, 3].map(|axes| (op, dtype, axes))) {
-                let mut of: Vec<&Kernel> =
-                    kernels.iter().filter(|kernel| kernel.op == op && kernel.dtype == dtype && kernel.sides.len() == axes).collect();
+            let typed = [Op::Corr, Op::Zncc].into_iter().flat_map(|op| TYPES.map(|dtype| (op, dtype)));
+            for (op, dtype, axes) in typed.flat_map(|(op, dtype)| [1, 2, 3].map(|axes| (op, dtype, axes))) {
+                let mut of: Vec<&Kernel> = kernels
+                    .iter()
+                    .filter(|kernel| kernel.op == op && kernel.dtype == dtype && kernel.sides.len() == axes)
+                    .collect();
                 of.sort_by_key(|kernel| &kernel.sides);
                 for kernel in [of[0], of[of.len() / 2], of[of.len() - 1]] {
                     assert!(listed.contains(&kernel.name().as_str()), "{} is not run", kernel.name());

@@ -53,7 +53,8 @@ static void check(const Case& c, const Rules& rules) {
   sum = 0;
   for (Pixel tap : taps) sum += tap, square += (Wide)tap * tap;
   std::memset(flcc_taps, 0, sizeof(flcc_taps));
-  for (int r = 0; r < DEPTH * HEIGHT; r++) std::memcpy((Pixel*)flcc_taps + r * TAPS_STRIDE, &taps[r * WIDTH], WIDTH * sizeof(Pixel));
+  for (int r = 0; r < DEPTH * HEIGHT; r++)
+    std::memcpy((Pixel*)flcc_taps + r * TAPS_STRIDE, &taps[r * WIDTH], WIDTH * sizeof(Pixel));
 
   pipeline::FlccConstants k = {};
   k.n = n;
@@ -90,8 +91,9 @@ static void check(const Case& c, const Rules& rules) {
   const Result untouched = (Result)-7;
   std::vector<Result> results(c.tiles * r.image_stride + 2 * guard, untouched);
   launch(f.grid(c), {BLOCK_W, BLOCK_H, 1}, [&] {
-    pipeline::flcc_zncc(f.samples, f.g, k, l, tiles.data(), careful ? marked.data() : nullptr, careful ? hits.data() : nullptr,
-        careful ? scale.data() : nullptr, results.data() + guard, r, doubtful.data(), &count);
+    pipeline::flcc_zncc(f.samples, f.g, k, l, tiles.data(), careful ? marked.data() : nullptr,
+        careful ? hits.data() : nullptr, careful ? scale.data() : nullptr, results.data() + guard, r,
+        doubtful.data(), &count);
   });
 
   std::vector<bool> listed(c.tiles * l.out_channel), written(results.size());
@@ -121,12 +123,15 @@ static void check(const Case& c, const Rules& rules) {
           const Wide energy = p.square - p.sum * p.sum / n;
           const bool faint = energy <= limit * (1 + 1e-9), clear = energy >= limit * (1 - 1e-9), zeros = p.square == 0;
           const bool constant = zeros && FLCC_PIXEL != FLCC_F64 && !scaled;
-          if (listed[at] ? constant || !faint : !constant && !clear) FAIL("tile %d (%d, %d, %d): doubt %d", tile, z, y, x, (int)listed[at]);
-          const double expected = constant ? 0 : std::min(1.0, std::max(-1.0, (double)(p.cross / std::sqrt(energy * square))));
+          if (listed[at] ? constant || !faint : !constant && !clear)
+            FAIL("tile %d (%d, %d, %d): doubt %d", tile, z, y, x, (int)listed[at]);
+          const double expected =
+              constant ? 0 : std::min(1.0, std::max(-1.0, (double)(p.cross / std::sqrt(energy * square))));
 // What cancels in the energy is lost in f64, what cancels in the cross term in its own type.
           const double shaky = constant ? 1 : (double)(p.square / energy);
           const double error = (FLCC_REAL == FLCC_F32 ? 1e-6 * std::sqrt(shaky) : 0) + 4e-15 * shaky + 1e-14;
-          if (!listed[at] && !(std::fabs(got - expected) <= error && std::fabs(got) <= 1)) FAIL("tile %d (%d, %d, %d): expected %.17g got %.17g", tile, z, y, x, expected, got);
+          if (!listed[at] && !(std::fabs(got - expected) <= error && std::fabs(got) <= 1))
+            FAIL("tile %d (%d, %d, %d): expected %.17g got %.17g", tile, z, y, x, expected, got);
 #endif
         }
   for (size_t i = 0; i < results.size(); i++)

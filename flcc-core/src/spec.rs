@@ -494,7 +494,8 @@ fn apply(spec: Spec, option: &str) -> Result<Spec, SpecError> {
                 if error.argument == "boundary" {
                     SpecError::new(
                         "spec option",
-                        "a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE, acc=fast|exact, rank=R or channels=C",
+                        "a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE, acc=fast|exact, \
+                         rank=R or channels=C",
                         option,
                     )
                 } else {

@@ -35,8 +35,8 @@ pub struct Body {
 pub fn kernel(body: &Body) -> TokenStream {
     let name = format_ident!("{}", body.name);
     let doc = format!(
-        "`out[z, y, x] = bias + sum in[z+dz, y+i, x+j] * t[dz, i, j]` of bytes; template rows of any width; blocks of {} rows x {} \
-         vectors.",
+        "`out[z, y, x] = bias + sum in[z+dz, y+i, x+j] * t[dz, i, j]` of bytes; template rows of any width; \
+         blocks of {} rows x {} vectors.",
         body.rows, body.vectors
     );
     let features = features(body.isa);

@@ -21,7 +21,8 @@ mod unroll;
 ///
 /// ```text
 /// direct_kernels! {
-///     { isa = avx512, dtype = f32, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4, unroll = 8 }
+///     { isa = avx512, dtype = f32, rows = 6, vectors = 4, line_vectors = 8, sad_rows = 4, sad_vectors = 4,
+///       unroll = 8 }
 ///     { isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }
 ///     { isa = amx, dtype = u8, body = correlate_tiles, lanes = 16 }
 /// }

@@ -101,7 +101,8 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
             let told = quote! {
                 let mut lanes = [0.0; #lanes];
                 isa::store(&mut lanes, 0, largest);
-                let larger = |most: #float, value: &#float| if most.to_bits() < value.to_bits() { *value } else { most };
+                let larger =
+                    |most: #float, value: &#float| if most.to_bits() < value.to_bits() { *value } else { most };
                 tile.largest = lanes.iter().fold(0.0, larger);
             };
             (quote!(let mut largest = isa::zero();), told)
@@ -291,7 +292,9 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     };
     quote! {
         #features
-        fn #name(tile: &mut Tile<'_, #float>, room: &mut [#float], largest: &mut #vector, z: usize, y: usize, x: usize) {
+        fn #name(
+            tile: &mut Tile<'_, #float>, room: &mut [#float], largest: &mut #vector, z: usize, y: usize, x: usize
+        ) {
             let [depth, height, _] = tile.kernel_shape;
             let width = #width;
             #cut

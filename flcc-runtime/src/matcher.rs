@@ -80,14 +80,16 @@ impl Matcher {
             match runner_up.execute().rank(&checked, &weights, limit) {
                 Some(rank) => {
                     note = format!(
-                        "the templates' separable rank is {rank}, at most the {limit} up to which {} is faster by estimate\n",
+                        "the templates' separable rank is {rank}, at most the {limit} up to which {} is faster \
+                         by estimate\n",
                         runner_up.kernel()
                     );
                     choice = runner_up;
                 }
                 None => {
                     note = format!(
-                        "the templates' separable rank is above {limit}, up to which the separable method would be faster\n"
+                        "the templates' separable rank is above {limit}, up to which the separable method would be \
+                         faster\n"
                     )
                 }
             }

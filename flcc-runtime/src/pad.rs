@@ -381,7 +381,8 @@ mod tests {
             let mut out = vec![f32::NAN; pitch.elements()];
             let samples = Samples { begin, len };
             let offset = f64::from(offset);
-            let done = gather(&view.into(), RULES[rule], samples, offset, None, Target { out: &mut out, marks: &mut [], pitch, isas: IsaSet::detect() });
+            let target = Target { out: &mut out, marks: &mut [], pitch, isas: IsaSet::detect() };
+            let done = gather(&view.into(), RULES[rule], samples, offset, None, target);
             prop_assert_eq!(done, Gathered { scale: 1.0, marked: false });
             for (index, &got) in out.iter().enumerate() {
                 let [z, y, x] = [index / pitch.plane, index % pitch.plane / pitch.row, index % pitch.row];

@@ -24,22 +24,31 @@ use std::sync::Arc;
 ///
 /// // Two frames, the second moved by 2 down and 3 to the right.
 /// let sample = |y: usize, x: usize| ((y * 131 + x * 57) * (y + 3 * x) % 251) as f32;
-/// let frame = |dy: usize, dx: usize| -> Vec<f32> { (0..100 * 100).map(|i| sample(10 + i / 100 - dy, 10 + i % 100 -
-/// dx)).collect() }; let (before, after) = (frame(0, 0), frame(2, 3));
+/// let frame = |dy: usize, dx: usize| -> Vec<f32> {
+///     (0..100 * 100).map(|i| sample(10 + i / 100 - dy, 10 + i % 100 - dx)).collect()
+/// };
+/// let (before, after) = (frame(0, 0), frame(2, 3));
 /// let shape = Shape::new(&[100, 100])?;
 /// let (before, after) = (View::new(&before, shape)?, View::new(&after, shape)?);
 ///
 /// // Windows of 32x32 of the second, each with the 12x12 in the middle of the same window of the first.
 /// let spec: Spec = "zncc:f32:0@32x32*12x12:valid".parse()?;
 /// let corners = [[0, 0, 0], [0, 16, 40], [0, 60, 60]];
-/// let images = corners.iter().map(|&at| Ok(after.part(at, spec.image())?.into())).collect::<Result<Vec<_>,
-/// flcc_runtime::SpecError>>()?; let middle = |[z, y, x]: [usize; 3]| [z, y + 10, x + 10];
-/// let templates =
-///     corners.iter().map(|&at| Ok(before.part(middle(at), spec.template())?.into())).collect::<Result<Vec<_>, flcc_runtime::SpecError>>()?;
+/// let images = corners
+///     .iter()
+///     .map(|&at| Ok(after.part(at, spec.image())?.into()))
+///     .collect::<Result<Vec<_>, flcc_runtime::SpecError>>()?;
+/// let middle = |[z, y, x]: [usize; 3]| [z, y + 10, x + 10];
+/// let templates = corners
+///     .iter()
+///     .map(|&at| Ok(before.part(middle(at), spec.template())?.into()))
+///     .collect::<Result<Vec<_>, flcc_runtime::SpecError>>()?;
 ///
 /// let pairs = Planner::new()?.plan(&spec)?.pairs(None)?;
-/// let Pixels::F32(scores) = pairs.execute(&images, &templates)? else { unreachable!("results of f32 arrays are f32")
-/// }; for map in scores.chunks_exact(21 * 21) {
+/// let Pixels::F32(scores) = pairs.execute(&images, &templates)? else {
+///     unreachable!("results of f32 arrays are f32")
+/// };
+/// for map in scores.chunks_exact(21 * 21) {
 ///     let best = (0..map.len()).max_by(|&a, &b| map[a].total_cmp(&map[b])).unwrap();
 ///     assert_eq!([best / 21, best % 21], [12, 13]);
 ///     assert!((map[best] - 1.0).abs() < 1e-5);

@@ -141,4 +141,5 @@ macro_rules! names {
 
 names!(Method, "method", "auto, direct, fourier or separable",
     "auto" => Method::Auto, "direct" => Method::Direct, "fourier" => Method::Fourier, "separable" => Method::Separable);
-names!(Platform, "platform", "auto, cpu or cuda", "auto" => Platform::Any, "cpu" => Platform::Cpu, "cuda" => Platform::Cuda);
+names!(Platform, "platform", "auto, cpu or cuda",
+    "auto" => Platform::Any, "cpu" => Platform::Cpu, "cuda" => Platform::Cuda);

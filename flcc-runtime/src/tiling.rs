@@ -144,7 +144,8 @@ mod tests {
             let tile = TileBox { origin: [3, 5, 7], shape, keep, place: [2, 0, 1] };
             let mut seen = std::collections::HashMap::new();
             for part in tile.parts(capacity) {
-                prop_assert!((0..3).all(|axis| part.shape[axis] <= capacity[axis] && part.keep[axis].1 <= part.shape[axis]));
+                let fits = |axis: usize| part.shape[axis] <= capacity[axis] && part.keep[axis].1 <= part.shape[axis];
+                prop_assert!((0..3).all(fits));
                 for z in part.keep[0].0..part.keep[0].1 {
                     for y in part.keep[1].0..part.keep[1].1 {
                         for x in part.keep[2].0..part.keep[2].1 {
@@ -158,7 +159,8 @@ mod tests {
             }
             prop_assert_eq!(seen.len(), (0..3).map(|axis| keep[axis].1 - keep[axis].0).product::<usize>());
             for (global, place) in seen {
-                prop_assert!((0..3).all(|axis| global[axis] - tile.origin[axis] - keep[axis].0 == place[axis] - tile.place[axis]));
+                let from_tile = |axis: usize| global[axis] - tile.origin[axis] - keep[axis].0;
+                prop_assert!((0..3).all(|axis| from_tile(axis) == place[axis] - tile.place[axis]));
             }
         }
 
@@ -171,10 +173,13 @@ mod tests {
             cut in prop::array::uniform4(0usize..6),
         ) {
             let mode = ["full", "same", "valid"][mode];
-            let whole: Spec = format!("corr:f32:{}x{}*{}x{}:{mode}", image[0], image[1], template[0], template[1]).parse().unwrap();
+            let text = format!("corr:f32:{}x{}*{}x{}:{mode}", image[0], image[1], template[0], template[1]);
+            let whole: Spec = text.parse().unwrap();
             let shape = whole.out_shape().padded();
             let origin = [0, 1].map(|axis| whole.region().origin[axis + 1] + cut[axis].min(shape[axis + 1] - 1));
-            let lengths = [0, 1].map(|axis| (shape[axis + 1] + whole.region().origin[axis + 1] - origin[axis]).min(cut[axis + 2] + 1));
+            let lengths = [0, 1].map(|axis| {
+                (shape[axis + 1] + whole.region().origin[axis + 1] - origin[axis]).min(cut[axis + 2] + 1)
+            });
             let roi = format!("{},{}:{}x{}", origin[0], origin[1], lengths[0], lengths[1]).parse().unwrap();
             let part = whole.clone().with_roi(Some(roi)).unwrap();
             let tile = [1, tile[0], tile[1]];

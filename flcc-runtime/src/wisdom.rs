@@ -8,7 +8,8 @@
 //! flcc-wisdom 1
 //! # comments and blank lines anywhere below
 //! machine x86_64/intel-xeon/avx2+portable/2cores/flcc-0.1.0 9f3c2a
-//! plan<TAB>zncc:f32:2000x2000*16x16:valid<TAB>threads=2<TAB>corr_f32_16x16_avx2<TAB>median_ns=8123456<TAB>fourier_f32_any_rustfft=9000123
+//! plan<TAB>zncc:f32:2000x2000*16x16:valid<TAB>threads=2<TAB>corr_f32_16x16_avx2<TAB>median_ns=8123456
+//!     <TAB>fourier_f32_any_rustfft=9000123
 //! end 1
 //! ```
 //!
@@ -447,7 +448,8 @@ mod tests {
     const TEXT: &str = "flcc-wisdom 1
 machine x86_64/a/avx2/2cores 9f3c
 plan\tconv:u8:100x100x100*5x5x5:full,reflect\tthreads=1\tcorr_f32_w5_avx2\tmedian_ns=10
-plan\tzncc:f32:64x64*7x7:valid\tthreads=1\tcorr_f32_7x7_avx2\tmedian_ns=812\tsad_f32_w7_avx2=812\tfourier_f32_any_rustfft=9001
+plan\tzncc:f32:64x64*7x7:valid\tthreads=1\tcorr_f32_7x7_avx2\tmedian_ns=812\tsad_f32_w7_avx2=812\
+\tfourier_f32_any_rustfft=9001
 plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tcorr_f32_7x7_avx2\tmedian_ns=500
 machine x86_64/b/avx2/2cores 9f3c
 plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tfourier_f32_any_rustfft\tmedian_ns=18446744073709551615
@@ -787,7 +789,11 @@ end 4
         }
 
         #[test]
-        fn changed_lines_are_harmless(wisdom in entries(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>()) {
+        fn changed_lines_are_harmless(
+            wisdom in entries(),
+            from in any::<prop::sample::Index>(),
+            to in any::<prop::sample::Index>(),
+        ) {
             let text = wisdom.to_text();
             let mut lines: Vec<&str> = text.lines().collect();
             let line = lines.remove(from.index(lines.len()));

@@ -286,7 +286,8 @@ fn specs(seed: &mut Seed) -> Vec<String> {
                 let accuracy = seed.pick(&["", "", ",acc=fast", ",acc=exact"]);
                 let (images, templates) = (seed.pick(&["", "", "3@"]), seed.pick(&["", "", "2@"]));
                 specs.push(format!(
-                    "{op}:{image_type}/{template_type}{out}:{images}{}*{templates}{}:{mode},{boundary}{mask}{channels}{accuracy}",
+                    "{op}:{image_type}/{template_type}{out}:{images}{}*{templates}{}:{mode},\
+                     {boundary}{mask}{channels}{accuracy}",
                     join(&image),
                     join(&template)
                 ));

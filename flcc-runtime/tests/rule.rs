@@ -36,7 +36,8 @@ int main(int, char** arguments) {
       if (std::fread(&samples[i], 16, 1, in) + std::fread(&cross[i], 16, 1, in) != 2) return 1;
     }
     std::vector<double> doubt(2 * TILES);
-    launch({(TILES + 255) / 256, 1, 1}, {256, 1, 1}, [&] { flcc_doubt(d, results, samples.data(), cross.data(), doubt.data(), TILES); });
+    launch({(TILES + 255) / 256, 1, 1}, {256, 1, 1},
+        [&] { flcc_doubt(d, results, samples.data(), cross.data(), doubt.data(), TILES); });
     for (double value : doubt) std::printf("%llx\n", (unsigned long long)__double_as_longlong(value));
   }
   return 0;

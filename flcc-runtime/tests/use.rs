@@ -385,9 +385,10 @@ fn statistics_of_windows_on_threads_and_in_little_memory() {
                     "{stat} {lengths:?} at {index}"
                 );
             }
-            assert!(
-                matches!(whole.memory_limit(Some(64)).run(&Control::default()), Err(ExecError::Plan(PlanError::Memory { needed, limit: 64 })) if needed > 64)
-            );
+            assert!(matches!(
+                whole.memory_limit(Some(64)).run(&Control::default()),
+                Err(ExecError::Plan(PlanError::Memory { needed, limit: 64 })) if needed > 64
+            ));
             let token = CancelToken::new();
             token.cancel();
             assert!(matches!(
@@ -464,7 +465,8 @@ mod odd {
             let template_shape = Shape::new(&vec![side; lengths.len()]).unwrap();
             let template = Pixels::U16((0..template_shape.len()).map(|i| (i * i) as u16).collect());
             let Ok(view) = View::strided(&data, offset, image_shape, &strides) else { return Ok(()) };
-            let Ok(spec) = Spec::new(flcc_runtime::Op::Correlate, DType::U16, image_shape, DType::U16, template_shape, flcc_runtime::Mode::Same) else {
+            let (op, mode) = (flcc_runtime::Op::Correlate, flcc_runtime::Mode::Same);
+            let Ok(spec) = Spec::new(op, DType::U16, image_shape, DType::U16, template_shape, mode) else {
                 return Ok(());
             };
             let template = AnyView::dense(&template, template_shape, 1).unwrap();
@@ -472,10 +474,12 @@ mod odd {
             let mut out = vec![-1.0f32; 300];
             if let Ok(out_view) = ViewMut::strided(&mut out, out_offset, image_shape, &out_strides) {
                 let layout = *out_view.layout();
-                matcher.execute_into(&[view.into()], &mut [out_view.into()], &mut matcher.make_scratch(), &Control::default()).unwrap();
+                let (mut scratch, control) = (matcher.make_scratch(), Control::default());
+                matcher.execute_into(&[view.into()], &mut [out_view.into()], &mut scratch, &control).unwrap();
                 let expected = flcc_runtime::Oracle::new(&spec, &view.into(), &template, None).unwrap().all();
                 for (index, value) in expected.iter().enumerate() {
-                    prop_assert_eq!(f64::from(out[layout.offset(image_shape.position(index), 0)]), *value as f32 as f64);
+                    let got = out[layout.offset(image_shape.position(index), 0)];
+                    prop_assert_eq!(f64::from(got), *value as f32 as f64);
                 }
                 prop_assert_eq!(out.iter().filter(|&&value| value == -1.0).count(), 300 - expected.len());
             }

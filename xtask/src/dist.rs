@@ -98,7 +98,10 @@ mod tests {
 
     #[test]
     fn a_message_of_cargo_names_a_program() {
-        let message = r#"{"reason":"compiler-artifact","package_id":"x","target":{"kind":["test"],"crate_types":["bin"],"name":"gpu","#;
+        let message = concat!(
+            r#"{"reason":"compiler-artifact","package_id":"x","#,
+            r#""target":{"kind":["test"],"crate_types":["bin"],"name":"gpu","#
+        );
         let made = format!(
             r#"{message}"src_path":"gpu.rs"}},"filenames":["/t/gpu-1"],"executable":"/t/gpu-1","fresh":true}}"#
         );

@@ -203,8 +203,8 @@ fn judge(log: &mut Log, folder: &Path) -> Result<(), String> {
     let index = folder.join("conformance/vectors/index.json");
     let index = fs::read_to_string(&index).map_err(|error| format!("{}: {error}", index.display()))?;
     let candidate = format!(
-        "'{}' {{op}} --platform cuda --mode {{mode}} --boundary {{boundary}} [[--cval {{cval}}]] [[--measure {{measure}}]] \
-         [[--mask {{mask}}]] {{image}} {{template}} -o {{out}}",
+        "'{}' {{op}} --platform cuda --mode {{mode}} --boundary {{boundary}} [[--cval {{cval}}]] \
+         [[--measure {{measure}}]] [[--mask {{mask}}]] {{image}} {{template}} -o {{out}}",
         folder.join("flcc").display()
     );
     let mut command = Command::new("python3");

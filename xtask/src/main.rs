@@ -21,15 +21,17 @@ Developer commands of FLCC: cargo xtask COMMAND
 gen                  renders the CUDA sources and their registry into generated/
 gen --check          writes nothing; lists the files that are missing, extra or changed, and fails if there are any
 gen --prove [--bin-dir DIR]
-                     compiles every source for every architecture too, and writes generated/PROVEN; with the programs of a
+                     compiles every source for every architecture too, and writes generated/PROVEN; \
+with the programs of a
                      folder that dist made, or else building them
 dist DIR             gathers programs and data in a folder, for gpu-check on a machine without cargo
 gpu-check [--bin-dir DIR]
-                     checks this machine's GPU: conformance, tests, plans, sanitizers; prints a line for each and one for all;
+                     checks this machine's GPU: conformance, tests, plans, sanitizers; \
+prints a line for each and one for all;
                      DIR is a folder that dist made, without it the programs are built
 record               renders the tables of README.md and docs/ anew from what was measured (benches/record)
-tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, unsafe code, names, what may
-                     not be committed; and that tables are those of their records";
+tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, unsafe code, names, how
+                     long lines are, what may not be committed; and that tables are those of their records";
 
 /// Does what the arguments ask for; what there is to say about it.
 fn run(arguments: &[&str]) -> Result<String, String> {

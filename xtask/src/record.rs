@@ -13,6 +13,8 @@ use serde_json::Value;
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/performance/cpu.md"];
 const BEGIN: &str = "<!-- record ";
 const END: &str = "<!-- end of record -->";
+/// Columns of a line of text: as many as the narrower of the documents has.
+const WIDTH: usize = 100;
 
 /// Renders every table anew.
 pub fn write(root: &Path) -> Result<String, String> {
@@ -77,8 +79,10 @@ fn table(record: &str, threads: Option<u64>) -> Result<String, String> {
                     .get(key)
                     .map_or("?".to_string(), |value| value.as_str().map_or(value.to_string(), str::to_string))
             };
-            let _ = writeln!(table, "{}, {} cores, {}.\n", text("cpu"), text("cores"), text("flags"));
-            table += "| spec | threads | flcc ms | best peer | peer ms | peer / flcc | error |\n|---|---|---|---|---|---|---|\n";
+            let machine = format!("{}, {} cores, {}.", text("cpu"), text("cores"), text("flags"));
+            let _ = writeln!(table, "{}\n", wrapped(&machine));
+            table += "| spec | threads | flcc ms | best peer | peer ms | peer / flcc | error |\n\
+                      |---|---|---|---|---|---|---|\n";
         }
         let (Some(own), Some(spec), Some(count)) =
             (row["flcc_ms"].as_f64(), row["spec"].as_str(), row["threads"].as_u64())
@@ -97,6 +101,22 @@ fn table(record: &str, threads: Option<u64>) -> Result<String, String> {
         let _ = writeln!(table, "| {spec} | {count} | {} | {peer} | {theirs} | {ratio} | {error:.0e} |", digits(own));
     }
     Ok(table)
+}
+
+/// A text in lines of at most `WIDTH` columns.
+fn wrapped(text: &str) -> String {
+    let (mut done, mut column) = (String::new(), 0);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 {
+            let fits = column + 1 + length <= WIDTH;
+            done.push(if fits { ' ' } else { '\n' });
+            column = if fits { column + 1 } else { 0 };
+        }
+        done += word;
+        column += length;
+    }
+    done
 }
 
 /// Milliseconds to three digits.
@@ -125,7 +145,8 @@ mod tests {
         assert!(new.starts_with("before\n<!-- record a.jsonl -->\nA processor, 2 cores, avx2.\n\n| spec |"), "{new}");
         assert!(
             new.contains(
-                "| corr:f32:9*3 | 1 | 1.25 | other | 3.00 | 2.40 | 2e-7 |\n| corr:f32:9*3 | 2 | 120 | - | - | - | 0e0 |\n<!-- end"
+                "| corr:f32:9*3 | 1 | 1.25 | other | 3.00 | 2.40 | 2e-7 |\n\
+                 | corr:f32:9*3 | 2 | 120 | - | - | - | 0e0 |\n<!-- end"
             ),
             "{new}"
         );
@@ -133,6 +154,19 @@ mod tests {
         assert_eq!(render(&new, |_| Ok(RECORD.into())), Ok(new.clone()));
         let some = render(&text.replace(" -->\nold", " threads 2 -->\nold"), |_| Ok(RECORD.into())).unwrap();
         assert!(!some.contains("| 1 |") && some.contains("| 2 |"), "{some}");
+    }
+
+    #[test]
+    fn what_is_said_of_a_machine_is_wrapped() {
+        let flags = "avx512 ".repeat(30);
+        let text = wrapped(&format!("A processor, 2 cores, {flags}fma."));
+        assert!(
+            text.lines().count() == 3
+                && text.lines().all(|line| (90..=WIDTH).contains(&line.len()) || line.ends_with('.')),
+            "{text}"
+        );
+        assert_eq!(text.replace('\n', " "), format!("A processor, 2 cores, {flags}fma."));
+        assert_eq!(wrapped("avx2."), "avx2.");
     }
 
     #[test]

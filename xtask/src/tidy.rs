@@ -1,6 +1,7 @@
 //! `tidy`: the rules of ARCHITECTURE.md that the compiler cannot check. Each violation is one line, `file:line: what`.
 
 mod edges;
+mod lines;
 mod scrub;
 mod sources;
 
@@ -56,6 +57,7 @@ pub fn run(root: &Path) -> Result<String, String> {
     }
     let mut violations = edges::check(&texts);
     violations.extend(sources::check(&texts));
+    violations.extend(lines::check(&texts));
     violations.extend(edges::generated_holds_data(&paths));
     violations.sort();
     if violations.is_empty() {

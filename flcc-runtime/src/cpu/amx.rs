@@ -191,7 +191,8 @@ fn ask_for_tiles() -> bool {
     // SAFETY: a system call that takes two numbers and touches no memory of the process; the registers that it changes
     // are named.
     unsafe {
-        asm!("syscall", inlateout("rax") answer, in("rdi") REQUEST, in("rsi") TILE_DATA, out("rcx") _, out("r11") _, options(nostack));
+        asm!("syscall", inlateout("rax") answer, in("rdi") REQUEST, in("rsi") TILE_DATA, out("rcx") _, out("r11") _,
+            options(nostack));
     }
     answer == 0
 }

@@ -123,7 +123,10 @@ pub fn add(
     let (width, t) = (channel.width, channel.template_sum);
     let taken = &rows.taken[..width];
     with_formula!(measure, F => isa::vectorized(isas, || match integers {
-        None => add_floats::<F>(channel, constants, taken, [&mut rows.cross[..width], &mut rows.energy[..width], &mut rows.square[..width]]),
+        None => {
+            let sums = [&mut rows.cross[..width], &mut rows.energy[..width], &mut rows.square[..width]];
+            add_floats::<F>(channel, constants, taken, sums)
+        }
         Some(Width::Narrow) => add_integers::<F, i64>(channel, taken, constants.n as i64, t as i64, &mut rows.narrow),
         Some(Width::Wide) => add_integers::<F, i128>(channel, taken, constants.n as i128, t, &mut rows.wide),
     }));
@@ -140,7 +143,13 @@ pub fn settle(
     rows: &mut Rows,
 ) -> bool {
     with_formula!(measure, F => isa::vectorized(isas, || match integers {
-        None => settle_floats::<F>(constants, &rows.cross[..width], &rows.energy[..width], &rows.square[..width], &mut rows.out[..width]),
+        None => settle_floats::<F>(
+            constants,
+            &rows.cross[..width],
+            &rows.energy[..width],
+            &rows.square[..width],
+            &mut rows.out[..width],
+        ),
         Some(Width::Narrow) => settle_integers::<F, i64>(template as i64, &rows.narrow, &mut rows.out[..width]),
         Some(Width::Wide) => settle_integers::<F, i128>(template, &rows.wide, &mut rows.out[..width]),
     }))

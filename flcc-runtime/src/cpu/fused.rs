@@ -705,7 +705,8 @@ mod tests {
         #[test]
         fn scores_are_those_of_the_plain_formula(
             depth in 1usize..6, window in prop::array::uniform2(1usize..24), planes in 1usize..4,
-            outputs in (1usize..20, 1usize..70), part in 1usize..20, centred in any::<bool>(), exact in any::<bool>(), seed in any::<u32>(),
+            outputs in (1usize..20, 1usize..70), part in 1usize..20, centred in any::<bool>(), exact in any::<bool>(),
+            seed in any::<u32>(),
         ) {
             let (window, outputs) = ([depth, window[0], window[1]], [planes, outputs.0, outputs.1]);
             let case = Case { window, outputs, centred, exact, seed: seed.into() };

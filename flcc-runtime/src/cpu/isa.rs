@@ -229,8 +229,8 @@ fn short(len: usize, need: usize) -> ! {
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86 {
     ($(#[$doc:meta])* $module:ident, $features:literal, $float:ty, $vector:ident, $register:ident, $lanes:literal,
-     $zero:ident, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $add:ident, $sub:ident, |$value:ident| $abs:expr,
-     |$a:ident, $b:ident| $larger:expr) => {
+     $zero:ident, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $add:ident, $sub:ident,
+     |$value:ident| $abs:expr, |$a:ident, $b:ident| $larger:expr) => {
         $(#[$doc])*
         #[cfg(target_arch = "x86_64")]
         pub(crate) mod $module {
@@ -320,15 +320,15 @@ macro_rules! x86 {
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX-512, 16 `f32`.
-    avx512_f32, "avx512f", f32, __m512, zmm_reg, 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps,
-    _mm512_fmadd_ps, _mm512_add_ps, _mm512_sub_ps, |value| _mm512_abs_ps(value),
+    avx512_f32, "avx512f", f32, __m512, zmm_reg, 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps,
+    _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_sub_ps, |value| _mm512_abs_ps(value),
     |a, b| _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)))
 }
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX-512, 8 `f64`.
-    avx512_f64, "avx512f", f64, __m512d, zmm_reg, 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd,
-    _mm512_fmadd_pd, _mm512_add_pd, _mm512_sub_pd, |value| _mm512_abs_pd(value),
+    avx512_f64, "avx512f", f64, __m512d, zmm_reg, 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd,
+    _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd, _mm512_sub_pd, |value| _mm512_abs_pd(value),
     |a, b| _mm512_castsi512_pd(_mm512_max_epi64(_mm512_castpd_si512(a), _mm512_castpd_si512(b)))
 }
 #[cfg(target_arch = "x86_64")]
@@ -341,8 +341,9 @@ x86! {
 #[cfg(target_arch = "x86_64")]
 x86! {
     /// AVX2 and FMA, 4 `f64`.
-    avx2_f64, "avx2,fma", f64, __m256d, ymm_reg, 4, _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd,
-    _mm256_fmadd_pd, _mm256_add_pd, _mm256_sub_pd, |value| _mm256_andnot_pd(_mm256_set1_pd(-0.0), value),
+    avx2_f64, "avx2,fma", f64, __m256d, ymm_reg, 4, _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd,
+    _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd, _mm256_sub_pd,
+    |value| _mm256_andnot_pd(_mm256_set1_pd(-0.0), value),
     |a, b| {
         let greater = _mm256_cmpgt_epi64(_mm256_castpd_si256(a), _mm256_castpd_si256(b));
         _mm256_blendv_pd(b, a, _mm256_castsi256_pd(greater))
@@ -475,7 +476,8 @@ macro_rules! portable {
             /// Its values.
             pub const LANES: usize = $lanes;
             /// Whether the target multiplies and adds in one instruction; elsewhere `mul_add` would be a library call.
-            const FUSED: bool = cfg!(any(target_feature = "fma", all(target_arch = "aarch64", target_feature = "neon")));
+            const FUSED: bool =
+                cfg!(any(target_feature = "fma", all(target_arch = "aarch64", target_feature = "neon")));
 
             /// `0` in every lane.
             #[inline(always)]
@@ -710,7 +712,8 @@ impl Simd for Avx512 {
         fn load(row: &[f32; 16]) -> x86::__m512 = x86::_mm512_loadu_ps(row.as_ptr());
         fn store(row: &mut [f32; 16], value: x86::__m512) = x86::_mm512_storeu_ps(row.as_mut_ptr(), value);
         fn load_at(values: &[f32], at: usize) -> x86::__m512 = x86::_mm512_loadu_ps(values[at..at + 16].as_ptr());
-        fn store_at(values: &mut [f32], at: usize, value: x86::__m512) = x86::_mm512_storeu_ps(values[at..at + 16].as_mut_ptr(), value);
+        fn store_at(values: &mut [f32], at: usize, value: x86::__m512) =
+            x86::_mm512_storeu_ps(values[at..at + 16].as_mut_ptr(), value);
         fn add(a: x86::__m512, b: x86::__m512) -> x86::__m512 = x86::_mm512_add_ps(a, b);
         fn sub(a: x86::__m512, b: x86::__m512) -> x86::__m512 = x86::_mm512_sub_ps(a, b);
         fn mul(a: x86::__m512, b: x86::__m512) -> x86::__m512 = x86::_mm512_mul_ps(a, b);
@@ -725,10 +728,14 @@ impl Simd for Avx512 {
         fn clamp(a: x86::__m512) -> x86::__m512 =
             x86::_mm512_max_ps(x86::_mm512_set1_ps(-1.0), x86::_mm512_min_ps(x86::_mm512_set1_ps(1.0), a));
         fn larger_magnitude(a: x86::__m512, largest: x86::__m512) -> x86::__m512 =
-            x86::_mm512_castsi512_ps(x86::_mm512_max_epu32(x86::_mm512_castps_si512(x86::_mm512_abs_ps(a)), x86::_mm512_castps_si512(largest)));
+            x86::_mm512_castsi512_ps(x86::_mm512_max_epu32(
+                x86::_mm512_castps_si512(x86::_mm512_abs_ps(a)),
+                x86::_mm512_castps_si512(largest),
+            ));
         fn largest(a: x86::__m512) -> u32 = x86::_mm512_reduce_max_epu32(x86::_mm512_castps_si512(a));
         fn total(a: x86::__m512) -> f32 = x86::_mm512_reduce_add_ps(a);
-        fn any_nan(a: x86::__m512, count: usize) -> bool = u32::from(x86::_mm512_cmp_ps_mask::<{ x86::_CMP_UNORD_Q }>(a, a)) & first(count) != 0;
+        fn any_nan(a: x86::__m512, count: usize) -> bool =
+            u32::from(x86::_mm512_cmp_ps_mask::<{ x86::_CMP_UNORD_Q }>(a, a)) & first(count) != 0;
         fn transpose(from: &[[f32; 16]], to: &mut [[f32; 16]]) = {
             let (from, to) = (head::<_, 16>(from), head_mut::<_, 16>(to));
             // Blocks of 4 x 4: columns 4 c to 4 c + 3 of rows i, i + 4, i + 8 and i + 12 in one register. No closures
@@ -755,10 +762,16 @@ impl Simd for Avx512 {
         fn load_double(row: &[f64; 8]) -> x86::__m512d = x86::_mm512_loadu_pd(row.as_ptr());
         fn store_double(row: &mut [f64; 8], value: x86::__m512d) = x86::_mm512_storeu_pd(row.as_mut_ptr(), value);
         fn widen(row: &[f32; 8]) -> x86::__m512d = x86::_mm512_cvtps_pd(x86::_mm256_loadu_ps(row.as_ptr()));
-        fn split(a: x86::__m512) -> [x86::__m512d; 2] = [x86::_mm512_cvtps_pd(x86::_mm512_castps512_ps256(a)), x86::_mm512_cvtps_pd(x86::_mm256_castpd_ps(x86::_mm512_extractf64x4_pd::<1>(x86::_mm512_castps_pd(a))))];
+        fn split(a: x86::__m512) -> [x86::__m512d; 2] = [
+            x86::_mm512_cvtps_pd(x86::_mm512_castps512_ps256(a)),
+            x86::_mm512_cvtps_pd(x86::_mm256_castpd_ps(x86::_mm512_extractf64x4_pd::<1>(x86::_mm512_castps_pd(a)))),
+        ];
         fn split_integers(a: x86::__m512) -> [x86::__m512d; 2] = {
             let bits = x86::_mm512_castps_si512(a);
-            [x86::_mm512_cvtepi32_pd(x86::_mm512_castsi512_si256(bits)), x86::_mm512_cvtepi32_pd(x86::_mm512_extracti64x4_epi64::<1>(bits))]
+            [
+                x86::_mm512_cvtepi32_pd(x86::_mm512_castsi512_si256(bits)),
+                x86::_mm512_cvtepi32_pd(x86::_mm512_extracti64x4_epi64::<1>(bits)),
+            ]
         };
         fn narrow(low: x86::__m512d, high: x86::__m512d) -> x86::__m512 = {
             let low = x86::_mm512_castps_pd(x86::_mm512_castps256_ps512(x86::_mm512_cvtpd_ps(low)));
@@ -767,12 +780,16 @@ impl Simd for Avx512 {
         fn add_double(a: x86::__m512d, b: x86::__m512d) -> x86::__m512d = x86::_mm512_add_pd(a, b);
         fn sub_double(a: x86::__m512d, b: x86::__m512d) -> x86::__m512d = x86::_mm512_sub_pd(a, b);
         fn mul_double(a: x86::__m512d, b: x86::__m512d) -> x86::__m512d = x86::_mm512_mul_pd(a, b);
-        fn mul_add_double(a: x86::__m512d, b: x86::__m512d, c: x86::__m512d) -> x86::__m512d = x86::_mm512_fmadd_pd(a, b, c);
-        fn sub_mul_double(a: x86::__m512d, b: x86::__m512d, c: x86::__m512d) -> x86::__m512d = x86::_mm512_fnmadd_pd(a, b, c);
+        fn mul_add_double(a: x86::__m512d, b: x86::__m512d, c: x86::__m512d) -> x86::__m512d =
+            x86::_mm512_fmadd_pd(a, b, c);
+        fn sub_mul_double(a: x86::__m512d, b: x86::__m512d, c: x86::__m512d) -> x86::__m512d =
+            x86::_mm512_fnmadd_pd(a, b, c);
         fn narrow_above(low: [x86::__m512d; 2], high: [x86::__m512d; 2]) -> x86::__m512 = {
             let nan = x86::_mm256_set1_ps(f32::NAN);
-            let low = x86::_mm512_mask_cvtpd_ps(nan, x86::_mm512_cmp_pd_mask::<{ x86::_CMP_GT_OQ }>(low[0], low[1]), low[0]);
-            let high = x86::_mm512_mask_cvtpd_ps(nan, x86::_mm512_cmp_pd_mask::<{ x86::_CMP_GT_OQ }>(high[0], high[1]), high[0]);
+            let above = x86::_mm512_cmp_pd_mask::<{ x86::_CMP_GT_OQ }>(low[0], low[1]);
+            let low = x86::_mm512_mask_cvtpd_ps(nan, above, low[0]);
+            let above = x86::_mm512_cmp_pd_mask::<{ x86::_CMP_GT_OQ }>(high[0], high[1]);
+            let high = x86::_mm512_mask_cvtpd_ps(nan, above, high[0]);
             let low = x86::_mm512_castps_pd(x86::_mm512_castps256_ps512(low));
             x86::_mm512_castpd_ps(x86::_mm512_insertf64x4::<1>(low, x86::_mm256_castps_pd(high)))
         };
@@ -785,7 +802,10 @@ impl Simd for Avx512 {
             let four = x86::_mm512_add_pd(two, shifted_in::<4>(zero, two));
             let after = x86::_mm512_add_pd(before, four);
             let first = x86::_mm512_add_pd(first, shifted_in::<2>(before, after));
-            ([x86::_mm512_unpacklo_pd(first, after), x86::_mm512_unpackhi_pd(first, after)], x86::_mm512_shuffle_f64x2::<0xff>(after, after))
+            (
+                [x86::_mm512_unpacklo_pd(first, after), x86::_mm512_unpackhi_pd(first, after)],
+                x86::_mm512_shuffle_f64x2::<0xff>(after, after),
+            )
         };
     }
 }
@@ -843,7 +863,8 @@ impl Simd for Avx2 {
         fn load(row: &[f32; 8]) -> x86::__m256 = x86::_mm256_loadu_ps(row.as_ptr());
         fn store(row: &mut [f32; 8], value: x86::__m256) = x86::_mm256_storeu_ps(row.as_mut_ptr(), value);
         fn load_at(values: &[f32], at: usize) -> x86::__m256 = x86::_mm256_loadu_ps(values[at..at + 8].as_ptr());
-        fn store_at(values: &mut [f32], at: usize, value: x86::__m256) = x86::_mm256_storeu_ps(values[at..at + 8].as_mut_ptr(), value);
+        fn store_at(values: &mut [f32], at: usize, value: x86::__m256) =
+            x86::_mm256_storeu_ps(values[at..at + 8].as_mut_ptr(), value);
         fn add(a: x86::__m256, b: x86::__m256) -> x86::__m256 = x86::_mm256_add_ps(a, b);
         fn sub(a: x86::__m256, b: x86::__m256) -> x86::__m256 = x86::_mm256_sub_ps(a, b);
         fn mul(a: x86::__m256, b: x86::__m256) -> x86::__m256 = x86::_mm256_mul_ps(a, b);
@@ -859,7 +880,10 @@ impl Simd for Avx2 {
             x86::_mm256_max_ps(x86::_mm256_set1_ps(-1.0), x86::_mm256_min_ps(x86::_mm256_set1_ps(1.0), a));
         fn larger_magnitude(a: x86::__m256, largest: x86::__m256) -> x86::__m256 = {
             let magnitude = x86::_mm256_andnot_ps(x86::_mm256_set1_ps(-0.0), a);
-            x86::_mm256_castsi256_ps(x86::_mm256_max_epu32(x86::_mm256_castps_si256(magnitude), x86::_mm256_castps_si256(largest)))
+            x86::_mm256_castsi256_ps(x86::_mm256_max_epu32(
+                x86::_mm256_castps_si256(magnitude),
+                x86::_mm256_castps_si256(largest),
+            ))
         };
         fn largest(a: x86::__m256) -> u32 = {
             let mut lanes = [0f32; 8];
@@ -871,7 +895,8 @@ impl Simd for Avx2 {
             x86::_mm256_storeu_ps(lanes.as_mut_ptr(), a);
             lanes.iter().sum()
         };
-        fn any_nan(a: x86::__m256, count: usize) -> bool = x86::_mm256_movemask_ps(x86::_mm256_cmp_ps::<{ x86::_CMP_UNORD_Q }>(a, a)) as u32 & first(count) != 0;
+        fn any_nan(a: x86::__m256, count: usize) -> bool =
+            x86::_mm256_movemask_ps(x86::_mm256_cmp_ps::<{ x86::_CMP_UNORD_Q }>(a, a)) as u32 & first(count) != 0;
         fn transpose(from: &[[f32; 8]], to: &mut [[f32; 8]]) = {
             let (from, to) = (head::<_, 8>(from), head_mut::<_, 8>(to));
             // Blocks of 4 x 4: columns 4 c to 4 c + 3 of rows i and i + 4 in one register.
@@ -895,23 +920,37 @@ impl Simd for Avx2 {
         fn load_double(row: &[f64; 4]) -> x86::__m256d = x86::_mm256_loadu_pd(row.as_ptr());
         fn store_double(row: &mut [f64; 4], value: x86::__m256d) = x86::_mm256_storeu_pd(row.as_mut_ptr(), value);
         fn widen(row: &[f32; 4]) -> x86::__m256d = x86::_mm256_cvtps_pd(x86::_mm_loadu_ps(row.as_ptr()));
-        fn split(a: x86::__m256) -> [x86::__m256d; 2] = [x86::_mm256_cvtps_pd(x86::_mm256_castps256_ps128(a)), x86::_mm256_cvtps_pd(x86::_mm256_extractf128_ps::<1>(a))];
+        fn split(a: x86::__m256) -> [x86::__m256d; 2] = [
+            x86::_mm256_cvtps_pd(x86::_mm256_castps256_ps128(a)),
+            x86::_mm256_cvtps_pd(x86::_mm256_extractf128_ps::<1>(a)),
+        ];
         fn split_integers(a: x86::__m256) -> [x86::__m256d; 2] = {
             let bits = x86::_mm256_castps_si256(a);
-            [x86::_mm256_cvtepi32_pd(x86::_mm256_castsi256_si128(bits)), x86::_mm256_cvtepi32_pd(x86::_mm256_extracti128_si256::<1>(bits))]
+            [
+                x86::_mm256_cvtepi32_pd(x86::_mm256_castsi256_si128(bits)),
+                x86::_mm256_cvtepi32_pd(x86::_mm256_extracti128_si256::<1>(bits)),
+            ]
         };
         fn narrow(low: x86::__m256d, high: x86::__m256d) -> x86::__m256 =
-            x86::_mm256_insertf128_ps::<1>(x86::_mm256_castps128_ps256(x86::_mm256_cvtpd_ps(low)), x86::_mm256_cvtpd_ps(high));
+            x86::_mm256_insertf128_ps::<1>(
+                x86::_mm256_castps128_ps256(x86::_mm256_cvtpd_ps(low)),
+                x86::_mm256_cvtpd_ps(high),
+            );
         fn add_double(a: x86::__m256d, b: x86::__m256d) -> x86::__m256d = x86::_mm256_add_pd(a, b);
         fn sub_double(a: x86::__m256d, b: x86::__m256d) -> x86::__m256d = x86::_mm256_sub_pd(a, b);
         fn mul_double(a: x86::__m256d, b: x86::__m256d) -> x86::__m256d = x86::_mm256_mul_pd(a, b);
-        fn mul_add_double(a: x86::__m256d, b: x86::__m256d, c: x86::__m256d) -> x86::__m256d = x86::_mm256_fmadd_pd(a, b, c);
-        fn sub_mul_double(a: x86::__m256d, b: x86::__m256d, c: x86::__m256d) -> x86::__m256d = x86::_mm256_fnmadd_pd(a, b, c);
+        fn mul_add_double(a: x86::__m256d, b: x86::__m256d, c: x86::__m256d) -> x86::__m256d =
+            x86::_mm256_fmadd_pd(a, b, c);
+        fn sub_mul_double(a: x86::__m256d, b: x86::__m256d, c: x86::__m256d) -> x86::__m256d =
+            x86::_mm256_fnmadd_pd(a, b, c);
         fn narrow_above(low: [x86::__m256d; 2], high: [x86::__m256d; 2]) -> x86::__m256 = {
             let nan = x86::_mm256_set1_pd(f64::NAN);
             let low = x86::_mm256_blendv_pd(nan, low[0], x86::_mm256_cmp_pd::<{ x86::_CMP_GT_OQ }>(low[0], low[1]));
             let high = x86::_mm256_blendv_pd(nan, high[0], x86::_mm256_cmp_pd::<{ x86::_CMP_GT_OQ }>(high[0], high[1]));
-            x86::_mm256_insertf128_ps::<1>(x86::_mm256_castps128_ps256(x86::_mm256_cvtpd_ps(low)), x86::_mm256_cvtpd_ps(high))
+            x86::_mm256_insertf128_ps::<1>(
+                x86::_mm256_castps128_ps256(x86::_mm256_cvtpd_ps(low)),
+                x86::_mm256_cvtpd_ps(high),
+            )
         };
         fn totals(a: x86::__m256d, b: x86::__m256d, before: x86::__m256d) -> ([x86::__m256d; 2], x86::__m256d) = {
             // Lane 2 k is of `a`, lane 2 k + 1 of `b`: the first of two values, and both together.
@@ -920,7 +959,10 @@ impl Simd for Avx2 {
             let two = x86::_mm256_add_pd(both, x86::_mm256_permute2f128_pd::<0x08>(both, both));
             let after = x86::_mm256_add_pd(before, two);
             let first = x86::_mm256_add_pd(first, x86::_mm256_permute2f128_pd::<0x20>(before, after));
-            ([x86::_mm256_unpacklo_pd(first, after), x86::_mm256_unpackhi_pd(first, after)], x86::_mm256_permute2f128_pd::<0x11>(after, after))
+            (
+                [x86::_mm256_unpacklo_pd(first, after), x86::_mm256_unpackhi_pd(first, after)],
+                x86::_mm256_permute2f128_pd::<0x11>(after, after),
+            )
         };
     }
 }

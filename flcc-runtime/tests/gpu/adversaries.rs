@@ -257,7 +257,8 @@ fn cufft_errs_by_less_than_it_is_granted() {
         worst
     };
     println!(
-        "measured: cuFFT in f32, largest error over what it is granted; in roundoffs of the largest result; ghosts that would do:"
+        "measured: cuFFT in f32, largest error over what it is granted; in roundoffs of the largest result; \
+         ghosts that would do:"
     );
     for (number, kind) in Kind::all().into_iter().enumerate() {
         let granted = worst(&|errors| &errors.granted, Some(number));

@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn the_runtime_renders_nothing() {
-        let text = "[package]\nname = \"flcc-runtime\"\n[target.'cfg(unix)'.dependencies]\nengine = { package = \"tera\", version = \"2\" }\n";
+        let text = "[package]\nname = \"flcc-runtime\"\n[target.'cfg(unix)'.dependencies]\n\
+                    engine = { package = \"tera\", version = \"2\" }\n";
         assert_eq!(found(text), ["x/Cargo.toml:4: flcc-runtime must not depend on tera"]);
         let text = "[package]\nname = \"flcc-runtime\"\n[build-dependencies]\nflcc-codegen = { path = \"..\" }\n";
         assert_eq!(found(text), ["x/Cargo.toml:4: flcc-runtime must not import flcc-codegen"]);
