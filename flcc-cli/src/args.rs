@@ -57,7 +57,7 @@ pub enum Command {
     Match(Match),
     /// Find templates in frames as they come: prints one JSON line a frame
     ///
-    /// On a CPU one frame is held at a time. On GPUs the frames that have come, as many as keep the devices busy, are
+    /// On a CPU one frame is computed while the next is read. On GPUs the frames that have come, as many as keep the devices busy, are
     /// taken at a time; those of one type and size that follow each other are computed together, and as many more are
     /// read meanwhile, as long as frames and results take at most 1 GiB and half of the free memory. Fields: frame,
     /// shape, peaks, optimum (with --count) and ns, the time to plan, compute and search the frame, of frames computed

@@ -1,8 +1,8 @@
 //! stream: frames as they come, one JSON line each, in their order.
 //!
-//! Where one frame at a time keeps everything busy, on a CPU, one is held at a time. Where several do, on GPUs, those
-//! that have come are computed together, and as many more are read meanwhile. A frame that fails gives a line with
-//! `error`, and the stream goes on.
+//! Where one frame at a time keeps everything busy, on a CPU, one is computed while the next is read. Where several do,
+//! on GPUs, those that have come are computed together, and as many more are read meanwhile. A frame that fails gives a
+//! line with `error`, and the stream goes on.
 
 mod ahead;
 
@@ -152,10 +152,8 @@ impl Frames<'_> {
             if frames.is_empty() {
                 return Ok(());
             }
-            if self.at_once > 1 {
-                // The next are read while these are computed.
-                ahead.ask(self.at_once);
-            }
+            // The next are read while these are computed.
+            ahead.ask(self.at_once);
             self.tell(frames, out)?;
         }
     }
