@@ -157,7 +157,7 @@ fn energy<T: Real>(values: &[Complex<T>]) -> f64 {
 mod tests {
     use super::*;
     use crate::cpu::doubt::{Figures, Library, Rounding};
-    use crate::cpu::hard::{self, Ratios, noise};
+    use crate::cpu::hard::{self, Ratios, noise, seeds};
 
     /// The cross term of a whole tile of samples, in one type, the mean square of all results and the largest magnitude
     /// of the template's spectrum.
@@ -184,8 +184,8 @@ mod tests {
         ];
         let shapes = planes.into_iter().chain(others).collect::<Vec<_>>();
         let mut ratios = Ratios::default();
-        for seed in 0.. {
-            if seed > 0 && ratios.enough() {
+        for seed in seeds() {
+            if ratios.enough() {
                 break;
             }
             for &(shape, template) in &shapes {

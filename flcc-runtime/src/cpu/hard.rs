@@ -1,8 +1,10 @@
 //! For tests: instruction sets, images that are hard on rounding, and the largest error over what the model of
 //! `doubt.rs` grants it. `tests/gpu/adversaries.rs` takes this file as a module of its own, for a GPU.
 //!
-//! `FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib errors_stay -- --nocapture` goes on with new noise until
-//! each of the tests has seen so many panels, and prints what it found.
+//! `FLCC_SEED=0 FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib errors_stay -- --nocapture` goes on with new
+//! noise until each of the tests has seen so many panels, and prints what it found.
+
+use std::ops::RangeFrom;
 
 use flcc_core::measure::Measure;
 
@@ -110,12 +112,23 @@ pub fn doubt_of(taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
     model.doubt(figures)
 }
 
+/// Seeds of noise, without end: from 0, or from `FLCC_SEED`, so that several processes see different noise.
+pub fn seeds() -> RangeFrom<u64> {
+    number("FLCC_SEED").map_or(0, |seed| seed as u64)..
+}
+
+fn number(variable: &str) -> Option<f64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
 /// Errors over what is granted to them.
 #[derive(Default)]
 pub struct Ratios {
     /// The largest of each image.
     largest: [f64; IMAGES.len()],
     panels: u64,
+    /// Panels when the largest was told last.
+    told: u64,
 }
 
 impl Ratios {
@@ -143,10 +156,16 @@ impl Ratios {
         self.panels += 1;
     }
 
-    /// Whether as many panels were seen as `FLCC_PANELS` asks for.
-    pub fn enough(&self) -> bool {
-        let wanted = std::env::var("FLCC_PANELS").ok().and_then(|text| text.parse::<f64>().ok());
-        self.panels as f64 >= wanted.unwrap_or(1.0)
+    /// Whether as many panels were seen as `FLCC_PANELS` asks for; tells the largest so far now and then.
+    pub fn enough(&mut self) -> bool {
+        let wanted = number("FLCC_PANELS").unwrap_or(1.0);
+        if self.panels - self.told >= 20_000_000 {
+            self.told = self.panels;
+            let thread = std::thread::current();
+            let largest = self.largest.iter().fold(0.0, |a: f64, &b| a.max(b));
+            println!("so far {}: {largest:.3} over {:.2e} panels", thread.name().unwrap_or(""), self.panels as f64);
+        }
+        self.panels as f64 >= wanted
     }
 
     /// Prints them; the estimate is neither broken nor so large that panels are recomputed for nothing.
