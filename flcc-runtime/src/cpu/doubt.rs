@@ -26,7 +26,7 @@ pub struct Figures {
     pub varying: f64,
     /// Of a direct sum: the sum of the magnitudes of the values' partial sums, over the root of their number.
     pub constant: f64,
-    /// Of transforms by a library and of pairs: the largest magnitude of the values' spectrum, which is what a wave of
+    /// Of transforms by a library, of pairs and of planes: the largest magnitude of the values' spectrum, which is what a wave of
     /// amplitude 1 comes to at most.
     pub wave: f64,
     /// Of transforms of one tile: what that of the values is off by at frequency 0 (`Halved::off`).
@@ -264,7 +264,8 @@ impl Model<'_> {
                 // As above, and a rounding more for each plane. Where planes repeat, so do the errors of their
                 // transforms, and some roundings.
                 let epsilon = |steps: f64| sigma * u * steps.max(1.0).sqrt() / 2f64.sqrt();
-                of_tile = epsilon(len.log2()) * layers.sqrt() * template.norm / len.sqrt();
+                let noise = epsilon(len.log2()) * layers.sqrt() * template.norm / len.sqrt();
+                of_tile = noise.hypot(copies(GHOSTS, len));
                 of_result = epsilon(len.log2() + layers + layers * layers / 24.0);
                 of_peak = GHOSTS * u;
                 sigma * u * template.largest

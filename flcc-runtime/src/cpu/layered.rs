@@ -183,6 +183,23 @@ impl Layered {
         spectra
     }
 
+    /// What a wave of amplitude 1 in every plane of a tile comes to at most: the largest sum, over the planes of a
+    /// template, of the magnitudes of their spectra.
+    pub fn wave(&self, template: &Spectra) -> f64 {
+        let (depth, lanes) = (self.layout.template[0], self.plane.vectors().lanes());
+        let Planes { re, im } = &template.planes;
+        let mut sums = vec![0.0f32; lanes];
+        let mut most = 0.0f32;
+        for (re, im) in re.chunks(depth * lanes).zip(im.chunks(depth * lanes)) {
+            sums.fill(0.0);
+            for (re, im) in re.chunks(lanes).zip(im.chunks(lanes)) {
+                sums.iter_mut().zip(re.iter().zip(im)).for_each(|(sum, (re, im))| *sum += (re * re + im * im).sqrt());
+            }
+            most = sums.iter().fold(most, |most, &sum| most.max(sum));
+        }
+        f64::from(most) * (self.layout.length * self.layout.length) as f64
+    }
+
     /// The cross term of the first `outputs` (depth, height and width) of a tile, and a figure for each plane of the
     /// pair.
     ///
@@ -361,7 +378,7 @@ mod tests {
     use rustfft::num_complex::Complex;
 
     use super::*;
-    use crate::cpu::doubt::Rounding;
+    use crate::cpu::doubt::{Figures, Rounding};
     use crate::cpu::hard::{self, Ratios, noise, seeds, sets};
     use crate::cpu::transform::TileTransform;
 
@@ -510,9 +527,11 @@ mod tests {
                         .collect(),
                 };
                 let expected = expected(layout, &input, &template);
-                layered.run(ground(layout, &input, &mut out), &layered.prepare(&template), &mut scratch, layout.tile());
+                let spectra = layered.prepare(&template);
+                layered.run(ground(layout, &input, &mut out), &spectra, &mut scratch, layout.tile());
                 let (len, layers) = ((layout.length * layout.length) as f64, layout.template[0] as f64);
-                let doubt = hard::doubt(&template, Rounding::Layered { len, layers });
+                let figures = Figures { wave: layered.wave(&spectra), ..Figures::of([&template].into_iter()) };
+                let doubt = hard::doubt_of(template.len(), &figures, Rounding::Layered { len, layers });
                 let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
                 for z in 0..depth {
                     let figure = scratch.figures[layout.plane_of(z)];

@@ -751,10 +751,11 @@ impl<T: Real> TileContext<T> {
         };
         let figures = match &self.engine {
             Engine::Direct(direct) => direct.figures(channels),
-            Engine::Fourier(_) | Engine::Planar(_) => {
+            Engine::Fourier(_) | Engine::Planar(_) | Engine::Layered(_) => {
                 let wave = |prepared: &Prepared<T>| match (&self.engine, prepared) {
                     (Engine::Fourier(fourier), Prepared::Spectrum(spectrum)) => fourier.wave(spectrum),
                     (Engine::Planar(planar), Prepared::Planes(spectrum)) => planar.wave(spectrum),
+                    (Engine::Layered(layered), Prepared::Layers(spectra)) => layered.wave(spectra),
                     _ => 0.0,
                 };
                 let wave = prepared.iter().map(|prepared| wave(prepared).powi(2)).sum::<f64>().sqrt();
