@@ -250,8 +250,10 @@ pub struct Correlate {
     /// A part of the full result: 10,0:32x32
     #[arg(long, value_name = "ORIGIN:SHAPE")]
     pub roi: Option<Region>,
-    /// The result as .npy, by no other extension; of several templates OUT-1.npy, OUT-2.npy, in their order
-    #[arg(short, long, value_name = "OUT.npy")]
+    /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
+    /// (as --heatmap draws it), .csv (of a signal: position,score). - is standard output, as .npy, where nothing else
+    /// is printed. Results of several templates are OUT-1.npy, OUT-2.npy, in their order
+    #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// Compute on the CPU what GPUs fail at, and tell it on standard error
     #[arg(long)]
@@ -269,7 +271,11 @@ pub struct Match {
     pub correlate: Correlate,
     /// What is looked for.
     #[command(flatten)]
-    pub peaks: Peaks,
+    pub search: Peaks,
+    /// The peaks as a table: template,rank,y,x,score, with --subpixel template,rank,y,x,refined_y,refined_x,score; z,y,x
+    /// in volumes, x in signals
+    #[arg(long = "peaks", value_name = "OUT.csv")]
+    pub table: Option<PathBuf>,
     /// The image with a numbered rectangle around each peak; a slice of a volume, a plot of a line
     #[arg(long, value_name = "OUT.png")]
     pub annotate: Option<PathBuf>,
@@ -341,8 +347,9 @@ pub struct Local {
     /// Extent and boundary.
     #[command(flatten)]
     pub extent: Extent,
-    /// The result as .npy, by no other extension
-    #[arg(short, long, value_name = "OUT.npy")]
+    /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
+    /// (in colours), .csv (of a signal: a row for each position). - is standard output, as .npy
+    #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
 }
 

@@ -213,7 +213,7 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("match image.png --template-at 39,0:3x3", "--template-at"),
         ("match image.png --template-at 0:3", "--template-at"),
         ("match image.png --template-at 0,0:0x3", "--template-at"),
-        ("conv image.png template.png", "-o OUT.npy"),
+        ("conv image.png template.png", "-o OUT (or --heatmap OUT.png)"),
         ("conv image.png template.png --measure ncc -o x.npy", "--measure"),
         ("lcc image.png template.png --measure ssd -o x.npy", "--measure"),
         ("corr image.png template.png --boundary bounce -o x.npy", "replicate"),
@@ -1069,10 +1069,11 @@ fn no_output_takes_the_place_of_what_the_call_names() {
         (format!("{call} --heatmap h.png --annotate ./h.png"), "--annotate", "--heatmap"),
         (format!("{call} --heatmap new.png --annotate dangling.png"), "--annotate", "--heatmap"),
         (format!("{call} --template-at 1,1:4x4 --heatmap h.png --annotate h-2.png"), "--annotate", "--heatmap"),
-        (format!("{call} -o r --heatmap r"), "--heatmap", "-o"),
-        (format!("{call} -o - --heatmap -"), "--heatmap", "-o"),
+        (format!("{call} -o r.png --heatmap r.png"), "--heatmap", "-o"),
+        (format!("{call} --peaks r.csv -o r.csv"), "--peaks", "-o"),
+        ("match image.png --template-at 0,0:3x3 --mask image.png -o image.png".into(), "-o", "IMAGE"),
         (format!("{call} -o /dev/stdout --heatmap /dev/stdout"), "--heatmap", "-o"),
-        (format!("{call} -o w --wisdom w --effort measure"), "--wisdom", "-o"),
+        (format!("{call} -o w.npy --wisdom w.npy --effort measure"), "--wisdom", "-o"),
         (format!("{call} --wisdom image.png"), "--wisdom", "IMAGE"),
     ] {
         let line = flcc(&folder, &args).fails(2);
@@ -1101,33 +1102,124 @@ fn an_output_is_what_its_name_says() {
     let folder = Folder::new();
     photo(&folder);
     let call = "match image.png template.png";
-    for (args, argument, extension) in [
-        (format!("{call} -o o.txt"), "-o", ".npy"),
-        (format!("{call} -o o.png"), "-o", ".npy"),
-        (format!("{call} -o o.npz"), "-o", ".npy"),
-        (format!("{call} -o o.npy.gz"), "-o", ".npy"),
-        ("conv image.png template.png -o o.tif".into(), "-o", ".npy"),
-        ("local mean --window 3x3 image.png -o o.csv".into(), "-o", ".npy"),
+    let results = ".npy, .tif, .tiff, .png or .csv (or - for standard output)";
+    for (args, argument, endings) in [
+        (format!("{call} -o o"), "-o", results),
+        (format!("{call} -o o.txt"), "-o", results),
+        (format!("{call} -o o.jpg"), "-o", results),
+        (format!("{call} -o o.npz"), "-o", results),
+        (format!("{call} -o o.npy.gz"), "-o", results),
+        ("conv image.png template.png -o o.bmp".into(), "-o", results),
+        ("local mean --window 3x3 image.png -o o.txt".into(), "-o", results),
+        (format!("{call} -o o.csv"), "-o", ".npy, .tif, .tiff or .png for a result of 2 axes (.csv holds 1 axis)"),
+        (
+            "local mean --window 3x3 image.png -o o.csv".into(),
+            "-o",
+            ".npy, .tif, .tiff or .png for a result of 2 axes (.csv holds 1 axis)",
+        ),
+        (format!("{call} --heatmap h"), "--heatmap", ".png"),
         (format!("{call} --heatmap h.jpg"), "--heatmap", ".png"),
+        (format!("{call} --heatmap -"), "--heatmap", ".png"),
         ("lcc image.png template.png --heatmap h.npy".into(), "--heatmap", ".png"),
         (format!("{call} -o o.npy --heatmap h.png --annotate x.jpg"), "--annotate", ".png"),
+        (format!("{call} --peaks p.json"), "--peaks", ".csv"),
     ] {
         let line = flcc(&folder, &args).fails(2);
-        assert!(
-            line.starts_with(&format!("error: {argument}: expected a name that ends in {extension}, as which ")),
-            "{args}: {line}"
-        );
+        let start = format!("error: {argument}: expected a name that ends in {endings}, got ");
+        assert!(line.starts_with(&start), "{args}: {line}");
         assert_eq!(folder.names(), ["image.png", "template.png"], "{args}");
     }
     // What an output cannot be is told before another is written.
     for args in ["-o o.npy --annotate none/a.png", "-o o.npy --heatmap .", "--heatmap h.png -o none/o.npy"] {
-        assert!(flcc(&folder, &format!("{call} {args}")).fails(1).contains(": expected a writable file, got: "));
+        assert!(flcc(&folder, &format!("{call} {args}")).status > 0);
         assert_eq!(folder.names(), ["image.png", "template.png"], "{args}");
     }
-    flcc(&folder, &format!("{call} -o O.NPY --heatmap H.PNG --annotate a -o o")).fails(2);
-    flcc(&folder, &format!("{call} -o o --heatmap H.PNG --annotate a")).fine();
+    flcc(&folder, &format!("{call} -o O.NPY --heatmap H.PNG --annotate a.png")).fine();
     let begins = |name: &str, with: &[u8]| std::fs::read(folder.at(name)).unwrap().starts_with(with);
-    assert!(begins("o", b"\x93NUMPY") && begins("H.PNG", b"\x89PNG") && begins("a", b"\x89PNG"));
+    assert!(begins("O.NPY", b"\x93NUMPY") && begins("H.PNG", b"\x89PNG") && begins("a.png", b"\x89PNG"));
+}
+
+#[test]
+fn every_format_holds_the_same_result() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("line.npy", &[60], |k| f64::from(noise(k)));
+    folder.array("volume.npy", &[9, 20, 24], |k| f64::from(noise(k)));
+    // f32 and f64, exactly; a line is one row, a plane of a volume a page.
+    for (call, shape) in [
+        ("match image.png template.png", vec![34, 42]),
+        ("lcc image.png template.png --precision f64", vec![34, 42]),
+        ("conv image.png template.png --precision f64", vec![46, 58]),
+        ("corr line.npy --template-at 9:5", vec![1, 64]),
+        ("lcc volume.npy --template-at 1,2,3:3x4x5", vec![7, 17, 20]),
+        ("local var --window 3x3 image.png", vec![40, 50]),
+    ] {
+        for name in ["o.npy", "o.tif", "o.tiff", "o.png"] {
+            flcc(&folder, &format!("{call} -o {name}")).fine();
+        }
+        let array = load(&folder.at("o.npy")).unwrap();
+        for name in ["o.tif", "o.tiff"] {
+            let pages = load(&folder.at(name)).unwrap();
+            assert_eq!(pages.shape, shape, "{call}");
+            assert!(pages.pixels == array.pixels, "{call}");
+        }
+        // The picture is the heat map.
+        if !call.starts_with("local") {
+            flcc(&folder, &format!("{call} --heatmap h.png")).fine();
+            assert_eq!(std::fs::read(folder.at("o.png")).unwrap(), std::fs::read(folder.at("h.png")).unwrap());
+        }
+        // Standard output takes the array alone.
+        if !call.starts_with("match") {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_flcc"));
+            let said = command.args(format!("{call} -o -").split(' ')).current_dir(&folder.0).output().unwrap();
+            assert_eq!((said.status.code(), said.stdout), (Some(0), std::fs::read(folder.at("o.npy")).unwrap()));
+        }
+        assert!(!folder.at("-").exists());
+    }
+    let table = |call: &str| {
+        flcc(&folder, &format!("{call} -o o.csv")).fine();
+        std::fs::read_to_string(folder.at("o.csv")).unwrap()
+    };
+    folder.array("x.npy", &[3], |k| [1.0, 2.0, 3.0][k]);
+    folder.array("t.npy", &[2], |k| [0.5, 1.0][k]);
+    assert_eq!(table("corr x.npy t.npy --mode valid"), "position,score\n0,2.5\n1,4\n");
+    assert_eq!(table("local max x.npy --window 2 --mode valid"), "position,max\n0,2\n1,3\n");
+    let line = flcc(&folder, "match image.png template.png -o -").fails(2);
+    assert!(line.ends_with("takes one result and nothing else), got -, where the peaks go"), "{line}");
+    let line = flcc(&folder, "lcc image.png template.png -o - --json").fails(2);
+    assert!(line.ends_with("got -, where the fields of --json go"), "{line}");
+    let line = flcc(&folder, "local mean image.png --window 3x3 -o - --json").fails(2);
+    assert!(line.ends_with("got -, where the fields of --json go"), "{line}");
+    let line = flcc(&folder, "lcc image.png template.png --template-at 1,1:3x3 -o -").fails(2);
+    assert!(line.ends_with("got - for 2 results"), "{line}");
+}
+
+#[test]
+fn peaks_are_written_as_a_table() {
+    let folder = Folder::new();
+    photo(&folder);
+    std::fs::copy(folder.at("template.png"), folder.at("a,b.png")).unwrap();
+    folder.array("line.npy", &[60], |k| f64::from(noise(k)));
+    folder.array("volume.npy", &[9, 20, 24], |k| f64::from(noise(k)));
+    let table = |call: &str| {
+        flcc(&folder, &format!("match {call} --accuracy exact --peaks p.csv")).fine();
+        std::fs::read_to_string(folder.at("p.csv")).unwrap()
+    };
+    assert_eq!(table("image.png template.png"), "template,rank,y,x,score\ntemplate.png,1,12,20,1\n");
+    assert_eq!(
+        table("image.png --template-at 3,4:6x5 --template a,b.png"),
+        "template,rank,y,x,score\n\"a,b.png\",1,12,20,1\n\"3,4:6x5\",1,3,4,1\n"
+    );
+    assert_eq!(table("line.npy --template-at 7:9"), "template,rank,x,score\n7:9,1,7,1\n");
+    assert!(
+        table("volume.npy --template-at 2,3,4:3x4x5")
+            .starts_with("template,rank,z,y,x,score\n\"2,3,4:3x4x5\",1,2,3,4,")
+    );
+    let refined = table("image.png template.png --subpixel --top 2");
+    let lines: Vec<Vec<&str>> = refined.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines[0], ["template", "rank", "y", "x", "refined_y", "refined_x", "score"]);
+    assert!(lines.len() == 3 && lines[1][..4] == ["template.png", "1", "12", "20"] && lines[2][1] == "2");
+    assert!((lines[1][4].parse::<f64>().unwrap() - 12.0).abs() < 0.5);
 }
 
 #[test]

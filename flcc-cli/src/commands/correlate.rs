@@ -15,7 +15,7 @@ use crate::args::{Correlate, Match, Peaks, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_plan};
-use crate::outputs::{self, Format, Output};
+use crate::outputs::{self, Format, Holds, Output, Written, score_text};
 use crate::picture::{self, Mark};
 use crate::session::{Progress, Session, accuracy, wisdom_file};
 
@@ -77,7 +77,7 @@ pub fn run(
 ) -> Result<(), Error> {
     let op = name.op(args.measure)?;
     if matching.is_none() && args.output.is_none() && args.heatmap.is_none() {
-        return Err(SpecError::new("-o", "-o OUT.npy (or --heatmap OUT.png)", "neither").into());
+        return Err(SpecError::new("-o", "-o OUT (or --heatmap OUT.png)", "neither").into());
     }
     check_outputs(args, matching, planning)?;
     let problem = Problem {
@@ -101,34 +101,43 @@ pub fn run(
         let spec = problem.spec(&image.view()?, &first, group.len(), mask.as_ref());
         specs.push(spec.map_err(|error| Error::from(error).named("IMAGE", &templates[group[0]].argument))?);
     }
+    let format =
+        args.output.as_ref().map(|path| outputs::result_format("-o", path, image.shape().axes())).transpose()?;
 
     let mut marks = Vec::new();
-    let mut lines: Vec<(usize, String)> = Vec::new();
+    let (mut lines, mut rows): (Vec<(usize, String)>, Vec<(usize, String)>) = (Vec::new(), Vec::new());
     let several = templates.len() > 1;
     for (group, spec) in groups.iter().zip(&specs) {
-        let pictures = 8.0 * f64::from(u8::from(args.heatmap.is_some())) * spec.out_shape().len() as f64;
-        let more = pictures + matching.map_or(0.0, |matching| search_bytes(&matching.peaks, spec));
+        let drawn = args.heatmap.is_some() || format == Some(Format::Png);
+        let pictures = 8.0 * f64::from(u8::from(drawn)) * spec.out_shape().len() as f64;
+        let more = pictures + matching.map_or(0.0, |matching| search_bytes(&matching.search, spec));
         for (&index, found) in
             group.iter().zip(compute(spec, &session, &image, group, &templates, mask.as_ref(), more)?)
         {
             let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
             if let Some(path) = &output {
-                crate::io::save_npy(path, found.map.shape().lengths(), found.map.data()).map_err(Error::io("-o"))?;
+                let first = first_position(spec);
+                let written = Written { map: &found.map, minimum: op.minimum_is_best(), column: "score", first };
+                outputs::write("-o", path, written, out)?;
             }
             if let Some(path) = &args.heatmap {
                 picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &found.map, op.minimum_is_best())?;
             }
             let peaks =
-                matching.map(|matching| search(&matching.peaks, &found.map, op, spec.template())).unwrap_or_default();
+                matching.map(|matching| search(&matching.search, &found.map, op, spec.template())).unwrap_or_default();
             marks.extend(peaks.iter().zip(1..).map(|(peak, rank)| Mark {
                 origin: origin(spec, &peak.position),
                 shape: spec.template(),
                 rank,
                 group: index,
             }));
-            let count =
-                matching.filter(|matching| matching.peaks.count).map(|matching| count(&matching.peaks, &found.map, op));
+            let count = matching
+                .filter(|matching| matching.search.count)
+                .map(|matching| count(&matching.search, &found.map, op));
             let name = &templates[index].name;
+            if matching.is_some_and(|matching| matching.table.is_some()) {
+                rows.push((index, table_rows(name, &found, &peaks)));
+            }
             let text = match planning.json {
                 true => json_line(name, &found, &peaks, count, output.as_deref(), matching.is_some())?,
                 false => text_lines(several.then_some(name), &found, &peaks, count),
@@ -140,6 +149,12 @@ pub fn run(
     let kept = session.keep_wisdom();
     if let Some(path) = matching.and_then(|matching| matching.annotate.as_ref()) {
         picture::save_annotated(path, &image, &marks)?;
+    }
+    if let Some(path) = matching.and_then(|matching| matching.table.as_ref()) {
+        rows.sort_by_key(|(index, _)| *index);
+        let refined = matching.is_some_and(|matching| matching.search.subpixel);
+        let lines = std::iter::once(table_header(image.shape(), refined)).chain(rows.into_iter().map(|(_, rows)| rows));
+        crate::io::save_text(path, lines).map_err(Error::io("--peaks"))?;
     }
     lines.sort_by_key(|(index, _)| *index);
     for (_, text) in lines {
@@ -162,13 +177,24 @@ fn check_outputs(args: &Correlate, matching: Option<&Match>, planning: &Planning
     let mut outputs = Vec::new();
     for index in 0..templates {
         let number = (templates > 1).then_some(index + 1);
-        for (argument, path, format) in [("-o", &args.output, Format::Npy), ("--heatmap", &args.heatmap, Format::Png)] {
-            outputs.extend(path.iter().map(|path| Output { argument, path: numbered(path, number), format }));
+        for (argument, path, holds) in
+            [("-o", &args.output, Holds::Result), ("--heatmap", &args.heatmap, Holds::Picture)]
+        {
+            outputs.extend(path.iter().map(|path| Output { argument, path: numbered(path, number), holds }));
         }
     }
-    let annotated = matching.and_then(|matching| matching.annotate.clone());
-    outputs.extend(annotated.map(|path| Output { argument: "--annotate", path, format: Format::Png }));
-    outputs.extend(wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, format: Format::Wisdom }));
+    let one = |argument, path: Option<PathBuf>, holds| path.map(|path| Output { argument, path, holds });
+    outputs.extend(one("--annotate", matching.and_then(|matching| matching.annotate.clone()), Holds::Picture));
+    outputs.extend(one("--peaks", matching.and_then(|matching| matching.table.clone()), Holds::Peaks));
+    outputs.extend(wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom }));
+    if let Some(path) = &args.output {
+        let other = match (matching, planning.json) {
+            (Some(_), _) => Some("the peaks"),
+            (None, true) => Some("the fields of --json"),
+            (None, false) => None,
+        };
+        outputs::check_standard_output("-o", path, templates, other)?;
+    }
     outputs::check(&inputs, &outputs)
 }
 
@@ -304,16 +330,22 @@ fn shift(spec: &Spec) -> Vec<usize> {
     spec.out_shape().unpad(&[0, 1, 2].map(|axis| part[axis].saturating_sub(whole[axis])))
 }
 
+/// A refined position in the coordinates of [`position`].
+fn refined_position(spec: &Spec, peak: &Peak) -> Option<Vec<f64>> {
+    let refined = peak.refined.as_ref()?;
+    Some(refined.iter().zip(shift(spec)).map(|(at, shift)| at + shift as f64).collect())
+}
+
+/// The position of a result's first value, on its first axis.
+fn first_position(spec: &Spec) -> i64 {
+    position(spec, &[0]).first().map_or(0, |&first| first as i64)
+}
+
 /// Where the template's first sample lies in the image, which may be outside.
 pub fn origin(spec: &Spec, map: &[usize]) -> Vec<i64> {
     let (part, template) = (spec.region().origin, spec.template().padded());
     let begin = spec.out_shape().unpad(&[0, 1, 2].map(|axis| part[axis] as i64 - (template[axis] as i64 - 1)));
     map.iter().zip(begin).map(|(&at, begin)| at as i64 + begin).collect()
-}
-
-/// A score with as many digits as its type has.
-fn score_text(score: f64, dtype: DType) -> String {
-    if dtype == DType::F64 { score.to_string() } else { (score as f32).to_string() }
 }
 
 /// A score as JSON; what is no number there is null.
@@ -326,15 +358,9 @@ fn text_lines(name: Option<&String>, found: &Found, peaks: &[Peak], count: Optio
     let tail = name.map_or(String::new(), |name| format!(" {name}"));
     let mut text = String::new();
     for (peak, rank) in peaks.iter().zip(1..) {
-        let position = match &peak.refined {
+        let position = match refined_position(&found.spec, peak) {
             None => comma(&position(&found.spec, &peak.position)),
-            Some(refined) => comma(
-                &refined
-                    .iter()
-                    .zip(shift(&found.spec))
-                    .map(|(at, shift)| format!("{:.3}", at + shift as f64))
-                    .collect::<Vec<_>>(),
-            ),
+            Some(refined) => comma(&refined.iter().map(|at| format!("{at:.3}")).collect::<Vec<_>>()),
         };
         text.push_str(&format!("{rank} {position} {}{tail}\n", score_text(peak.score, dtype)));
     }
@@ -346,6 +372,34 @@ fn text_lines(name: Option<&String>, found: &Found, peaks: &[Peak], count: Optio
     text
 }
 
+/// The names of the axes in tables, the slowest first.
+const AXES: [&str; 3] = ["z", "y", "x"];
+
+/// The first line of a table of peaks: `template,rank,y,x,refined_y,refined_x,score`.
+fn table_header(image: Shape, refined: bool) -> String {
+    let axes = image.unpad(&AXES);
+    let refined = axes.iter().filter(|_| refined).map(|axis| format!("refined_{axis}"));
+    let places: Vec<String> = axes.iter().map(ToString::to_string).chain(refined).collect();
+    format!("template,rank,{},score\n", places.join(","))
+}
+
+/// The lines of a template's peaks in a table.
+fn table_rows(name: &str, found: &Found, peaks: &[Peak]) -> String {
+    let mut text = String::new();
+    for (peak, rank) in peaks.iter().zip(1..) {
+        let mut places: Vec<String> = position(&found.spec, &peak.position).iter().map(ToString::to_string).collect();
+        places.extend(refined_position(&found.spec, peak).iter().flatten().map(ToString::to_string));
+        let score = score_text(peak.score, found.map.data().dtype());
+        text.push_str(&format!("{},{rank},{},{score}\n", quoted(name), places.join(",")));
+    }
+    text
+}
+
+/// A text as a field of a table, as RFC 4180 says.
+fn quoted(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
+}
+
 fn comma<T: ToString>(numbers: &[T]) -> String {
     numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",")
 }
@@ -354,8 +408,7 @@ fn comma<T: ToString>(numbers: &[T]) -> String {
 pub fn peak_json(spec: &Spec, peak: &Peak, dtype: DType) -> Value {
     let mut object = Map::new();
     object.insert("position".into(), json!(position(spec, &peak.position)));
-    if let Some(refined) = &peak.refined {
-        let refined: Vec<f64> = refined.iter().zip(shift(spec)).map(|(at, shift)| at + shift as f64).collect();
+    if let Some(refined) = refined_position(spec, peak) {
         object.insert("refined".into(), json!(refined));
     }
     object.insert("origin".into(), json!(origin(spec, &peak.position)));
