@@ -113,7 +113,8 @@ pub struct Planning {
     /// estimate, measure or patient [default: estimate; bench: measure]
     #[arg(long, global = true, value_name = "EFFORT")]
     pub effort: Option<Effort>,
-    /// Bytes that scratch and bound templates may take (K, M and G count in powers of 1024)
+    /// Bytes that scratch and bound templates may take, as 64M or 1.5G (K, M and G count in powers of 1024); image,
+    /// templates, result and pictures come on top
     #[arg(long, global = true, value_name = "BYTES", allow_hyphen_values = true)]
     pub memory_limit: Option<Bytes>,
     /// Wisdom file, read if it is there, added to after measuring; processes may share it [default: FLCC_WISDOM, if it
@@ -131,7 +132,7 @@ pub struct Planning {
     pub json: bool,
 }
 
-/// A number of bytes: `4096`, `64M`.
+/// A number of bytes: `4096`, `64M`, `1.5G`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub usize);
 
@@ -139,17 +140,29 @@ impl FromStr for Bytes {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Bytes, SpecError> {
-        let wrong = || SpecError::new("--memory-limit", "a number of bytes, as 4096, 512K, 64M or 2G", text);
+        let wrong = || SpecError::new("--memory-limit", "a number of bytes, as 4096, 512K, 64M or 1.5G", text);
         let (digits, unit) = match text.as_bytes().last() {
             Some(b'K' | b'k') => (&text[..text.len() - 1], 1usize << 10),
             Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
             Some(b'G' | b'g') => (&text[..text.len() - 1], 1 << 30),
             _ => (text, 1),
         };
-        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A fraction counts parts of a unit, of which a byte has none.
+        let (whole, fraction) = match digits.split_once('.') {
+            Some((whole, fraction)) if unit > 1 && !fraction.is_empty() => (whole, fraction),
+            Some(_) => return Err(wrong()),
+            None => (digits, "0"),
+        };
+        let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !all_digits(whole) || !all_digits(fraction) {
             return Err(wrong());
         }
-        digits.parse::<usize>().ok().and_then(|count| count.checked_mul(unit)).map(Bytes).ok_or_else(wrong)
+        // Rounded down; what lies behind 18 digits is no byte of a gigabyte.
+        let fraction = &fraction[..fraction.len().min(18)];
+        let parts = fraction.parse::<u128>().ok().map(|parts| parts * unit as u128 / 10u128.pow(fraction.len() as u32));
+        let bytes = whole.parse::<usize>().ok().and_then(|count| count.checked_mul(unit));
+        let parts = parts.and_then(|parts| usize::try_from(parts).ok());
+        bytes.zip(parts).and_then(|(bytes, parts)| bytes.checked_add(parts)).map(Bytes).ok_or_else(wrong)
     }
 }
 
@@ -178,6 +191,14 @@ fn count(text: &str) -> Result<usize, SpecError> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let value = if digits { text.parse().ok() } else { None };
     value.ok_or_else(|| SpecError::new("number", format!("a whole number from 0 to {}", usize::MAX), text))
+}
+
+/// As [`count`], and not 0.
+fn at_least_one(text: &str) -> Result<usize, SpecError> {
+    count(text)
+        .ok()
+        .filter(|&count| count > 0)
+        .ok_or_else(|| SpecError::new("number", "a whole number, at least 1", text))
 }
 
 /// Any number, not NaN.
@@ -255,7 +276,7 @@ pub struct Correlate {
     /// is printed. Results of several templates are OUT-1.npy, OUT-2.npy, in their order
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
-    /// Compute on the CPU what GPUs fail at, and tell it on standard error
+    /// Compute on the CPU what GPUs fail at, or everything where there is none, and tell it on standard error
     #[arg(long)]
     pub fall_back: bool,
     /// A picture of the result with a colour bar; numbered as --output is
@@ -285,7 +306,7 @@ pub struct Match {
 #[derive(Clone, Debug, Args)]
 pub struct Peaks {
     /// At most so many peaks of each template [default: 1, or all that --threshold leaves]
-    #[arg(long, value_name = "K", value_parser = count, allow_hyphen_values = true)]
+    #[arg(long, value_name = "K", value_parser = at_least_one, allow_hyphen_values = true)]
     pub top: Option<usize>,
     /// Only scores at least as good as this: not below it, for ssd, nssd and sad not above it
     #[arg(long, value_name = "R", value_parser = number, allow_hyphen_values = true)]
@@ -329,7 +350,7 @@ pub struct Stream {
     /// What is looked for.
     #[command(flatten)]
     pub peaks: Peaks,
-    /// Compute on the CPU what GPUs fail at, and tell it on standard error
+    /// Compute on the CPU what GPUs fail at, or everything where there is none, and tell it on standard error
     #[arg(long)]
     pub fall_back: bool,
 }
@@ -430,7 +451,25 @@ mod tests {
     fn bytes_with_units() {
         assert_eq!("64M".parse::<Bytes>().unwrap(), Bytes(64 << 20));
         assert_eq!("4096".parse::<Bytes>().unwrap(), Bytes(4096));
-        for wrong in ["", "K", "-1", "1e9", "99999999999999999999", "18446744073709551615G", "ß"] {
+        assert_eq!("1.5G".parse::<Bytes>().unwrap(), Bytes(3 << 29));
+        assert_eq!("0.0009k".parse::<Bytes>().unwrap(), Bytes(0));
+        assert_eq!("1.001K".parse::<Bytes>().unwrap(), Bytes(1025));
+        assert_eq!("0.3333333333333333333333333M".parse::<Bytes>().unwrap(), Bytes(349_525));
+        for wrong in [
+            "",
+            "K",
+            "1.5",
+            ".5G",
+            "1.G",
+            "1.2.3G",
+            "1.-5G",
+            "+1G",
+            "-1",
+            "1e9",
+            "99999999999999999999",
+            "18446744073709551615G",
+            "ß",
+        ] {
             assert!(wrong.parse::<Bytes>().is_err(), "{wrong}");
         }
     }

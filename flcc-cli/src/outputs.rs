@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flcc_runtime::core::shape;
 use flcc_runtime::{DType, ScoreMap, SpecError, files};
 
 use crate::error::Error;
@@ -101,8 +102,11 @@ pub fn result_format(argument: &str, path: &Path, axes: usize) -> Result<Format,
     let format = Holds::Result.format(argument, path)?;
     if format == Format::Csv && axes != 1 {
         let others: Vec<Format> = Holds::Result.formats().iter().copied().filter(|other| *other != format).collect();
-        let expected =
-            format!("a name that ends in {} for a result of {axes} axes (.csv holds 1 axis)", endings(&others));
+        let expected = format!(
+            "a name that ends in {} for a result of {} (.csv holds 1 axis)",
+            endings(&others),
+            shape::axes(axes)
+        );
         return Err(SpecError::new(argument, expected, path.display()));
     }
     Ok(format)

@@ -203,7 +203,12 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("match image.png", "--template-at"),
         ("match image.png template.png --mode vaild", "full, same or valid"),
         ("match image.png template.png --top -1", "'--top <K>': number: expected a whole number"),
+        ("match image.png template.png --top 0", "'--top <K>': number: expected a whole number, at least 1, got 0"),
+        ("stream template.png image.png --top 0", "'--top <K>': number: expected a whole number, at least 1, got 0"),
         ("match image.png template.png --frob", "--frob"),
+        ("match image.png template.png --memory-limit 1.5", "a number of bytes, as 4096, 512K, 64M or 1.5G, got 1.5"),
+        ("plan zncc:f32:9x9*3:valid", "template: expected 2 axes, as the image, got 1 axis"),
+        ("plan zncc:f32", "sizes, IMAGE*TEMPLATE, as the third field, as in zncc:f32:2000x2000*16x16:valid"),
         ("match image.png template.png --threshold nan", "--threshold"),
         ("match image.png line.npy", "2 axes"),
         ("match template.png image.png", "at most 7x9"),
@@ -228,7 +233,7 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("stream template.png --frame u8:3x3 image.png", "FRAMES"),
         ("local median --window 3x3 image.png -o x.npy", "sum, mean, var, min or max"),
         ("local mean --window 3 image.png -o x.npy", "axes"),
-        ("plan zncc:f32:9*3", "OP:TYPE"),
+        ("plan zncc:f32:9*3", "a mode (full, same or valid) as the fourth field, as in zncc:f32:9*3:valid, got none"),
         ("plan zncc:f32:9*3:valid,bounce", "maskw"),
         ("bench", "SPEC"),
         ("bench zncc:f32:9*3:valid --seconds -1", "--seconds"),
@@ -247,7 +252,7 @@ fn failures_have_status_1() {
     let folder = Folder::new();
     photo(&folder);
     std::fs::write(folder.at("noise.png"), b"\x89PNG\r\n\x1a\nnothing").unwrap();
-    std::fs::write(folder.at("wisdom"), "flcc-wisdom 1\nrubbish\nend 0\n").unwrap();
+    std::fs::write(folder.at("wisdom"), "flcc-wisdom 2\nrubbish\nend 0\n").unwrap();
     for (args, words) in [
         ("match missing.png template.png", "missing.png"),
         ("match noise.png template.png", "noise.png"),
@@ -462,6 +467,75 @@ fn plans_devices_and_help() {
 }
 
 #[test]
+fn what_is_told_of_a_choice_is_what_decided() {
+    let folder = Folder::new();
+    let spec = "zncc:f32:300x300*8x8:valid";
+    let chosen = flcc(&folder, &format!("plan {spec} --effort measure --wisdom w")).fine().out;
+    for args in [format!("plan {spec} --effort measure --json"), format!("plan {spec} --wisdom w --json")] {
+        let plan = &flcc(&folder, &args).fine().json()[0];
+        let timings: Vec<(u64, bool)> = plan["candidates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|candidate| Some((candidate["least_ns"].as_u64()?, candidate["kernel"] == plan["kernel"])))
+            .collect();
+        let least = timings.iter().map(|(ns, _)| *ns).min().unwrap();
+        assert!(timings.len() > 1 && timings.contains(&(least, true)), "{plan}");
+    }
+    for entry in flcc(&folder, "wisdom show --wisdom w --json").fine().json() {
+        let others = entry["others"].as_object().unwrap().values().map(|ns| ns.as_u64().unwrap());
+        assert!(others.min() >= entry["least_ns"].as_u64(), "{entry}");
+    }
+    let explained = flcc(&folder, &format!("plan {spec} --effort measure --explain")).fine().out;
+    assert!(explained.contains("measured is the least of all runs on"), "{explained}");
+    assert_eq!(explained.lines().filter(|line| line.ends_with(": chosen")).count(), 1, "{explained}");
+    let explained = flcc(&folder, &format!("plan {spec} --explain --wisdom w")).fine().out;
+    assert!(explained.contains(&format!("{}  chosen by wisdom: measured", chosen.trim())), "{explained}");
+}
+
+#[test]
+fn what_an_accuracy_leaves_out_is_explained() {
+    let folder = Folder::new();
+    let explained = flcc(&folder, "plan corr:u16:900x900*64x64:valid --explain").fine().out;
+    let left = |line: &&str| line.contains("refuses: f32 does not keep accuracy promised here; acc=fast takes it");
+    let lines: Vec<&str> = explained.lines().filter(left).map(str::trim_start).collect();
+    assert!(lines.iter().any(|line| line.starts_with("fourier   fourier_f32")), "{explained}");
+    for spec in
+        ["corr:u16:900x900*64x64:valid,acc=fast", "corr:u16:900x900*64x64:valid,acc=exact", "zncc:f32:90x90*9x9:valid"]
+    {
+        let explained = flcc(&folder, &format!("plan {spec} --explain")).fine().out;
+        assert!(!explained.lines().any(|line| left(&line)), "{explained}");
+    }
+}
+
+/// Where there is a GPU, it is taken.
+#[test]
+fn the_cpu_goes_on_where_there_is_no_gpu() {
+    let folder = Folder::new();
+    photo(&folder);
+    let devices = flcc(&folder, "devices --json").fine().json();
+    if !devices[0]["devices"].as_array().unwrap().is_empty() {
+        println!("absent: a machine without a GPU");
+        return;
+    }
+    let why = devices[0]["cuda"].as_str().unwrap();
+    let note = format!("note: {why}; the CPU goes on\n");
+    let call = "match image.png template.png --accuracy exact";
+    for option in ["--platform cuda", "--devices 0", "--platform cuda --devices 0,1"] {
+        let said = flcc(&folder, &format!("{call} {option} --fall-back")).fine();
+        assert_eq!((said.out.as_str(), &said.err), ("1 12,20 1\n", &note), "{option}");
+        let said = flcc(&folder, &format!("stream template.png image.png image.png {option} --fall-back")).fine();
+        assert_eq!((said.json().len(), &said.err), (2, &note), "{option}");
+    }
+    flcc(&folder, &format!("{call} --platform cuda")).fails(3);
+    let line = flcc(&folder, &format!("{call} --devices 0")).fails(2);
+    let due = format!("error: --devices: expected numbers of NVIDIA GPUs, of which there are none ({why}), got 0");
+    assert_eq!(line, due);
+    // What the CPU does not serve either is refused.
+    flcc(&folder, &format!("{call} --platform cuda --fall-back --measure sad --method fourier")).fails(3);
+}
+
+#[test]
 fn bench_checks_and_times() {
     let folder = Folder::new();
     let specs = "zncc:f32:60x60*7x7:valid ssd:u8/f32:3@40x40*2@5x6:same,reflect conv:f64:300*9:full sad:u16:30x30*4x4:valid,mask01 corr:u8:20x20x20*3x3x3:valid,rank=1 ncc:f32:30x30*5x5:full,maskw,channels=3,roi=2,3:9x9";
@@ -503,16 +577,16 @@ fn wisdom_is_kept_shown_merged_and_forgotten() {
     flcc(&folder, &format!("plan {spec} --effort measure --wisdom one")).fine();
     flcc_with(&folder, "plan conv:f32:80x80*9x9:full --effort measure", &[], Some(&folder.at("two"))).fine();
     let shown = flcc(&folder, "wisdom show --wisdom one").fine().out;
-    assert!(shown.starts_with("flcc-wisdom 1\n") && shown.contains(spec), "{shown}");
+    assert!(shown.starts_with("flcc-wisdom 2\n") && shown.contains(spec), "{shown}");
     let explained = flcc(&folder, &format!("plan {spec} --explain --wisdom one")).fine().out;
     assert!(explained.contains("wisdom"), "{explained}");
     flcc(&folder, "wisdom merge one two --wisdom both").fine();
     let both = flcc_with(&folder, "wisdom show --json", &[], Some(&folder.at("both"))).fine().json();
     assert_eq!(both.len(), 2);
-    assert!(both.iter().any(|entry| entry["spec"] == spec && entry["median_ns"].as_u64().unwrap() > 0));
+    assert!(both.iter().any(|entry| entry["spec"] == spec && entry["least_ns"].as_u64().unwrap() > 0));
     assert!(flcc(&folder, "wisdom forget --spec zncc: --wisdom both").fine().out.starts_with("1 entries"));
     assert_eq!(flcc(&folder, "wisdom forget --wisdom both --json").fine().json()[0]["forgotten"], 1);
-    assert_eq!(flcc(&folder, "wisdom show --wisdom both").fine().out, "flcc-wisdom 1\nend 0\n");
+    assert_eq!(flcc(&folder, "wisdom show --wisdom both").fine().out, "flcc-wisdom 2\nend 0\n");
     // By estimate nothing is learnt, and nothing written.
     flcc(&folder, &format!("plan {spec} --wisdom three")).fine();
     assert!(!folder.at("three").exists());
@@ -705,10 +779,11 @@ fn a_count_knows_the_border() {
     let folder = Folder::new();
     folder.array("x.npy", &[6], |k| [9.0, 1.0, 5.0, 5.0, 2.0, 9.0][k]);
     folder.array("t.npy", &[1], |_| 1.0);
-    let count =
-        |options: &str| flcc(&folder, &format!("match x.npy t.npy --measure cc --count --top 0 {options}")).fine().out;
+    let count = |options: &str| {
+        flcc(&folder, &format!("match x.npy t.npy --measure cc --count --threshold 100 {options}")).fine().out
+    };
     assert_eq!(count(""), "count 2 9\n");
-    assert_eq!(count("--exclude-border 1 --threshold 100"), "count 2 5\n");
+    assert_eq!(count("--exclude-border 1 --top 1"), "count 2 5\n");
     assert_eq!(count("--exclude-border 3"), "count 0 nan\n");
 }
 
@@ -827,7 +902,7 @@ fn pipes_are_read_as_files_are() {
     let frame = through("stream template.png image.png pipe", &image).json();
     assert_eq!((&frame[1]["frame"], &frame[1]["peaks"][0]["position"]), (&"pipe".into(), &serde_json::json!([12, 20])));
     let wisdom =
-        b"flcc-wisdom 1\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tmedian_ns=5\nend 1\n";
+        b"flcc-wisdom 2\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tleast_ns=5\nend 1\n";
     assert_eq!(through("wisdom merge pipe --wisdom w", wisdom).out, "1 entries in w\n");
     assert_eq!(through("wisdom show --wisdom pipe", wisdom).out.as_bytes(), wisdom);
     // A mask is an array or a raster by what it holds, not by where it comes from.
@@ -999,7 +1074,7 @@ fn wisdom_that_cannot_be_written_is_told_after_the_result() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     photo(&folder);
-    std::fs::write(folder.at("w"), "flcc-wisdom 1\nend 0\n").unwrap();
+    std::fs::write(folder.at("w"), "flcc-wisdom 2\nend 0\n").unwrap();
     std::fs::set_permissions(folder.at("w"), std::fs::Permissions::from_mode(0o444)).unwrap();
     for (call, result) in [
         ("match image.png template.png --accuracy exact", "1 12,20 "),
@@ -1020,7 +1095,7 @@ fn wisdom_that_cannot_be_written_is_told_after_the_result() {
         );
     }
     // What is known already needs no writing.
-    assert_eq!(std::fs::read_to_string(folder.at("w")).unwrap(), "flcc-wisdom 1\nend 0\n");
+    assert_eq!(std::fs::read_to_string(folder.at("w")).unwrap(), "flcc-wisdom 2\nend 0\n");
     flcc(&folder, "plan corr:f32:99*3:valid --wisdom w").fine();
 }
 

@@ -32,7 +32,7 @@ pub fn run(args: &Bench, planning: &Planning, out: &mut dyn Write) -> Result<(),
     if !args.seconds.is_finite() || args.seconds < 0.0 || args.seconds > 3600.0 {
         return Err(SpecError::new("--seconds", "0 to 3600", args.seconds).into());
     }
-    let session = Session::new(planning, Effort::Measure)?;
+    let session = Session::new(planning, Effort::Measure, false)?;
     for spec in &args.specs {
         let spec = override_spec(spec, planning)?;
         let line = bench(&spec, &session, args)?;

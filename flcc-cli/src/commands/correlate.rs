@@ -88,7 +88,7 @@ pub fn run(
         accuracy: accuracy(planning),
         roi: args.roi,
     };
-    let session = Session::new(planning, Effort::Estimate)?.fall_back(args.fall_back);
+    let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let image = Image::open("IMAGE", &args.image, args.extent.gray)?;
     let templates = templates(args, &image)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, args.extent.gray)).transpose()?;

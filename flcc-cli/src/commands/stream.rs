@@ -60,7 +60,7 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
         accuracy: accuracy(planning),
         roi: None,
     };
-    let session = Session::new(planning, Effort::Estimate)?.fall_back(args.fall_back);
+    let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let gray = args.extent.gray;
     let template = Image::open("TEMPLATE", &args.template, gray)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, gray)).transpose()?;
@@ -338,7 +338,7 @@ mod tests {
         else {
             unreachable!("the call is right");
         };
-        let session = Session::new(&planning, Effort::Estimate).unwrap();
+        let session = Session::new(&planning, Effort::Estimate, false).unwrap();
         let problem = Problem {
             op: Op::Match(args.measure).canonical(),
             mode: Mode::Valid,
