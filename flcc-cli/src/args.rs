@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::data::Places;
 use clap::{Args, Parser, Subcommand};
 use flcc_runtime::{
     Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat,
@@ -13,7 +14,20 @@ const MEASURES: &str = "cc|ncc|zncc|ssd|nssd|sad";
 
 /// The form of a spec, as the help shows it.
 const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...], as zncc:f32:2000x2000*16x16:valid; \
-    an OPTION is a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE, acc=fast, acc=exact, rank=R or channels=C";
+    an OPTION is a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE (of the full result), acc=fast, acc=exact, rank=R or channels=C";
+
+/// What positions and --roi mean, below the options of each command that takes --roi.
+const PLACES: &str = "\
+Positions:
+  A position is where the template's first sample lies in the image, slowest axis first, in every mode: row,column of an
+  image. It is negative where the template begins before the image, in modes same and full. --template-at and --roi
+  speak of the same positions.
+
+      image of 4x7, --roi 1,2:2x3           a template of 2x3 found at 2,4
+      . . . . . . .                         . . . . . . .
+      . . o o o . .   rows 1 and 2,         . . . . . . .
+      . . o o o . .   columns 2, 3 and 4:   . . . . T t t
+      . . . . . . .   its first sample      . . . . t t t";
 
 /// Template matching, convolution and correlation of 1D, 2D and 3D images.
 ///
@@ -36,23 +50,23 @@ pub struct Cli {
 pub enum Command {
     /// Convolve an image with a template (the template is flipped)
     // It has no measure and takes no mask: what is given all the same is refused with the reason, and not offered.
-    #[command(mut_arg("measure", |arg| arg.hide(true)), mut_arg("mask", |arg| arg.hide(true)))]
+    #[command(mut_arg("measure", |arg| arg.hide(true)), mut_arg("mask", |arg| arg.hide(true)), after_help = PLACES)]
     Conv(Correlate),
     /// Cross-correlate an image with a template (nothing is flipped)
     #[command(mut_arg("measure", |arg| {
         arg.value_name("cc").help("The measure: cc, which it is without this; match takes all")
-    }))]
+    }), after_help = PLACES)]
     Corr(Correlate),
     /// Local correlation coefficients of an image and a template (the same as match --measure zncc)
     #[command(mut_arg("measure", |arg| {
         arg.value_name("zncc").help("The measure: zncc, which it is without this; match takes all")
-    }))]
+    }), after_help = PLACES)]
     Lcc(Correlate),
     /// Find templates in an image: prints `rank position score` lines, the best first
     ///
-    /// A position is that of the template's first sample in mode valid; in the other modes it is the position in the
-    /// mode's whole result. With several templates each line ends with the template's name. --count adds a line
-    /// `count N SCORE`.
+    /// A position is where the template's first sample lies in the image, in every mode. With several templates each
+    /// line ends with the template's name. --count adds a line `count N SCORE`.
+    #[command(after_help = PLACES)]
     Match(Match),
     /// Find templates in frames as they come: prints one JSON line a frame
     ///
@@ -71,9 +85,10 @@ pub enum Command {
     /// Judge a folder of vectors (an index.json) in this process
     ///
     /// A case of the index may say for itself how it is computed: method, kernel (as flcc plan prints it), threads,
-    /// memory_limit, precision, accuracy and roi, in the words of the options. One that has neither an expected result
-    /// nor an error is computed and counted as a skip. With --json each result tells, besides, kernels (those that
-    /// serve the case) and status (the exit status of a command that computes it).
+    /// memory_limit, precision and accuracy, in the words of the options, and roi, in coordinates of the full result as
+    /// in a spec. One that has neither an expected result nor an error is computed and counted as a skip. With --json
+    /// each result tells, besides, kernels (those that serve the case) and status (the exit status of a command that
+    /// computes it).
     Conformance(Conformance),
     /// Show which kernel a spec is computed with
     Plan(Plan),
@@ -268,9 +283,9 @@ pub struct Correlate {
     /// Weights of the template's samples, >= 0; of an image of 8 bits that holds only 0 and 255 the 255 count as 1
     #[arg(long, value_name = "MASK")]
     pub mask: Option<PathBuf>,
-    /// A part of the full result: 10,0:32x32
-    #[arg(long, value_name = "ORIGIN:SHAPE")]
-    pub roi: Option<Region>,
+    /// Where the template's first sample may lie in the image, as the picture below shows: 160,180:20x20
+    #[arg(long, value_name = "ORIGIN:SHAPE", allow_hyphen_values = true)]
+    pub roi: Option<Places>,
     /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
     /// (as --heatmap draws it), .csv (of a signal: position,score). - is standard output, as .npy, where nothing else
     /// is printed. Results of several templates are OUT-1.npy, OUT-2.npy, in their order

@@ -151,9 +151,8 @@ fn a_minimum_is_found_as_a_maximum_is() {
 fn a_region_keeps_positions_and_values() {
     let folder = Folder::new();
     photo(&folder);
-    // In mode valid the result begins at 6,8 of the full one.
     assert_eq!(
-        flcc(&folder, "match image.png template.png --roi 16,26:5x6 -o part.npy --accuracy exact").fine().out,
+        flcc(&folder, "match image.png template.png --roi 10,18:5x6 -o part.npy --accuracy exact").fine().out,
         "1 12,20 1\n"
     );
     flcc(&folder, "match image.png template.png -o whole.npy --accuracy exact").fine();
@@ -163,8 +162,51 @@ fn a_region_keeps_positions_and_values() {
     for (k, value) in part.iter().enumerate() {
         assert_eq!(*value, whole[(10 + k / 6) * 42 + 18 + k % 6]);
     }
-    let line = flcc(&folder, "match image.png template.png --roi 0,0:5x6").fails(2);
-    assert!(line.contains("roi"), "{line}");
+    let line = flcc(&folder, "match image.png template.png --roi -1,0:5x6").fails(2);
+    let due =
+        "error: --roi: expected a part of 0,0:34x42, where the template's first sample may lie in mode valid, got ";
+    assert_eq!(line, format!("{due}-1,0:5x6"));
+}
+
+#[test]
+fn one_system_of_coordinates() {
+    let folder = Folder::new();
+    photo(&folder);
+    let pair = |value: &Value| [value[0].as_f64().unwrap(), value[1].as_f64().unwrap()];
+    // What is found lies where it was asked for, in every mode.
+    for mode in ["valid", "same", "full"] {
+        let call = format!("match image.png template.png --mode {mode} --accuracy exact");
+        assert_eq!(flcc(&folder, &call).fine().out, "1 12,20 1\n", "{mode}");
+        let regions: &[([f64; 2], [f64; 2])] = match mode {
+            "valid" => &[([2.0, 30.0], [5.0, 6.0]), ([0.0, 0.0], [1.0, 1.0])],
+            _ => &[([2.0, 30.0], [5.0, 6.0]), ([-3.0, -4.0], [3.0, 4.0])],
+        };
+        for &(origin, shape) in regions {
+            let roi = format!("{},{}:{}x{}", origin[0], origin[1], shape[0], shape[1]);
+            let said = flcc(&folder, &format!("{call} --roi {roi} --json --subpixel --top 2 -o p.npy")).fine().json();
+            let whole = flcc(&folder, &format!("{call} --json -o w.npy --top 1")).fine().json();
+            assert_eq!(load(&folder.at("p.npy")).unwrap().shape, shape.map(|length| length as usize));
+            for peak in said[0]["peaks"].as_array().unwrap() {
+                let (position, index) = (pair(&peak["position"]), pair(&peak["index"]));
+                assert_eq!(peak["origin"], peak["position"]);
+                for axis in 0..2 {
+                    assert!(position[axis] >= origin[axis] && position[axis] < origin[axis] + shape[axis], "{peak}");
+                    assert_eq!(index[axis], position[axis] - origin[axis]);
+                    assert!((pair(&peak["refined"])[axis] - position[axis]).abs() <= 1.0, "{peak}");
+                }
+            }
+            // The index is that of the file.
+            let index = pair(&whole[0]["peaks"][0]["index"]);
+            let map = load(&folder.at("w.npy")).unwrap();
+            assert_eq!(map.pixels.to_f64()[index[0] as usize * map.shape[1] + index[1] as usize], 1.0, "{mode}");
+        }
+    }
+    let text = flcc(&folder, "match image.png template.png --roi 20,3:4x5").fine().out;
+    let place: Vec<usize> = text.split(' ').nth(1).unwrap().split(',').map(|at| at.parse().unwrap()).collect();
+    assert!((20..24).contains(&place[0]) && (3..8).contains(&place[1]), "{text}");
+    for command in ["match", "conv", "corr", "lcc"] {
+        assert!(flcc(&folder, &format!("{command} --help")).fine().out.contains("--roi 1,2:2x3"), "{command}");
+    }
 }
 
 #[test]
@@ -652,10 +694,11 @@ fn a_case_says_how_it_is_computed() {
     assert_eq!(std::fs::read(folder.at("out/a.npy")).unwrap(), std::fs::read(folder.at("whole.npy")).unwrap());
     // As the options of a command, and by a kernel of those that serve.
     assert!(result["kernels"].as_array().unwrap().contains(&result["kernel"]), "{result}");
+    // A case's region is in coordinates of the full result, a command's in those of the image.
     let (result, _) = run(&format!(r#","kernel":{},"threads":1"#, result["kernel"]));
     assert_eq!(result["kernels"], serde_json::json!([result["kernel"]]));
     run(r#","method":"fourier","precision":"f64","accuracy":"exact","memory_limit":"64M","roi":"3:4""#);
-    flcc(&folder, "corr x.npy t.npy --method fourier --precision f64 --accuracy exact --roi 3:4 -o part.npy").fine();
+    flcc(&folder, "corr x.npy t.npy --method fourier --precision f64 --accuracy exact --roi 2:4 -o part.npy").fine();
     assert_eq!(std::fs::read(folder.at("out/a.npy")).unwrap(), std::fs::read(folder.at("part.npy")).unwrap());
     // A refusal and a wrong call tell the status that a command would end with.
     for (own, wanted) in [
@@ -720,7 +763,9 @@ fn errors_name_the_argument() {
         ("match image.png flat.npy", 2, "TEMPLATE: expected"),
         ("match image.png --template flat.npy", 2, "--template: expected"),
         ("match image.png template.png --mask flat.npy", 2, "--mask: expected"),
-        ("match image.png template.png --roi 0,0:5x6", 2, "--roi: expected"),
+        ("match image.png template.png --roi -7,0:5x6", 2, "--roi: expected"),
+        ("match image.png template.png --roi 7:5", 2, "--roi: expected 2 axes, as the image"),
+        ("match image.png template.png --roi 7,8:5x0", 2, "--roi: expected"),
         ("corr image.png template.png --boundary constant --cval inf -o x.npy", 2, "--"),
         ("local sum --window 3 image.png -o x.npy", 2, "--window: expected"),
         ("match image.png template.png --memory-limit 10", 1, "--memory-limit: expected at least"),

@@ -12,7 +12,7 @@ use flcc_runtime::{
 use serde_json::{Map, Value, json};
 
 use crate::args::{Correlate, Match, Peaks, Planning};
-use crate::data::{Image, Problem, open_mask};
+use crate::data::{Image, Places, Problem, first_place, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_plan};
 use crate::outputs::{self, Format, Holds, Output, Written, score_text};
@@ -80,13 +80,13 @@ pub fn run(
         return Err(SpecError::new("-o", "-o OUT (or --heatmap OUT.png)", "neither").into());
     }
     check_outputs(args, matching, planning)?;
-    let problem = Problem {
+    let mut problem = Problem {
         op,
         mode: args.extent.mode.unwrap_or(name.mode()),
         boundary: args.extent.boundary().map_err(|error| Error::from(error).named("IMAGE", "TEMPLATE"))?,
         precision: planning.precision.map(|precision| precision.0),
         accuracy: accuracy(planning),
-        roi: args.roi,
+        roi: None,
     };
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let image = Image::open("IMAGE", &args.image, args.extent.gray)?;
@@ -98,8 +98,10 @@ pub fn run(
     for group in &groups {
         let first = templates[group[0]].view()?;
         let mask = mask.as_ref().map(Image::view).transpose()?;
-        let spec = problem.spec(&image.view()?, &first, group.len(), mask.as_ref());
-        specs.push(spec.map_err(|error| Error::from(error).named("IMAGE", &templates[group[0]].argument))?);
+        let named = |error: SpecError| Error::from(error).named("IMAGE", &templates[group[0]].argument);
+        let region = |places: Places| places.region(problem.mode, image.shape(), first.shape());
+        problem.roi = args.roi.map(region).transpose().map_err(named)?;
+        specs.push(problem.spec(&image.view()?, &first, group.len(), mask.as_ref()).map_err(named)?);
     }
     let format =
         args.output.as_ref().map(|path| outputs::result_format("-o", path, image.shape().axes())).transpose()?;
@@ -116,7 +118,7 @@ pub fn run(
         {
             let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
             if let Some(path) = &output {
-                let first = first_position(spec);
+                let first = begin(spec).first().copied().unwrap_or(0);
                 let written = Written { map: &found.map, minimum: op.minimum_is_best(), column: "score", first };
                 outputs::write("-o", path, written, out)?;
             }
@@ -126,7 +128,7 @@ pub fn run(
             let peaks =
                 matching.map(|matching| search(&matching.search, &found.map, op, spec.template())).unwrap_or_default();
             marks.extend(peaks.iter().zip(1..).map(|(peak, rank)| Mark {
-                origin: origin(spec, &peak.position),
+                origin: position(spec, &peak.position),
                 shape: spec.template(),
                 rank,
                 group: index,
@@ -320,32 +322,20 @@ pub fn count(options: &Peaks, map: &ScoreMap, op: Op) -> Option<(f64, usize)> {
     count_optimum_inside(map, op.minimum_is_best(), options.exclude_border)
 }
 
-/// A position of a region's map in the whole result of the mode: the template's first sample for mode valid.
-pub fn position(spec: &Spec, map: &[usize]) -> Vec<usize> {
-    map.iter().zip(shift(spec)).map(|(at, shift)| at + shift).collect()
+/// Where the template's first sample lies in the image for an index of a result; outside it may be negative.
+pub fn position(spec: &Spec, index: &[usize]) -> Vec<i64> {
+    index.iter().zip(begin(spec)).map(|(&at, begin)| at as i64 + begin).collect()
 }
 
-fn shift(spec: &Spec) -> Vec<usize> {
-    let (part, whole) = (spec.region().origin, spec.mode_region().origin);
-    spec.out_shape().unpad(&[0, 1, 2].map(|axis| part[axis].saturating_sub(whole[axis])))
+/// The position of a result's first value.
+fn begin(spec: &Spec) -> Vec<i64> {
+    spec.out_shape().unpad(&first_place(&spec.region(), spec.template()))
 }
 
-/// A refined position in the coordinates of [`position`].
+/// A refined position in the image.
 fn refined_position(spec: &Spec, peak: &Peak) -> Option<Vec<f64>> {
     let refined = peak.refined.as_ref()?;
-    Some(refined.iter().zip(shift(spec)).map(|(at, shift)| at + shift as f64).collect())
-}
-
-/// The position of a result's first value, on its first axis.
-fn first_position(spec: &Spec) -> i64 {
-    position(spec, &[0]).first().map_or(0, |&first| first as i64)
-}
-
-/// Where the template's first sample lies in the image, which may be outside.
-pub fn origin(spec: &Spec, map: &[usize]) -> Vec<i64> {
-    let (part, template) = (spec.region().origin, spec.template().padded());
-    let begin = spec.out_shape().unpad(&[0, 1, 2].map(|axis| part[axis] as i64 - (template[axis] as i64 - 1)));
-    map.iter().zip(begin).map(|(&at, begin)| at as i64 + begin).collect()
+    Some(refined.iter().zip(begin(spec)).map(|(at, begin)| at + begin as f64).collect())
 }
 
 /// A score as JSON; what is no number there is null.
@@ -411,7 +401,8 @@ pub fn peak_json(spec: &Spec, peak: &Peak, dtype: DType) -> Value {
     if let Some(refined) = refined_position(spec, peak) {
         object.insert("refined".into(), json!(refined));
     }
-    object.insert("origin".into(), json!(origin(spec, &peak.position)));
+    object.insert("origin".into(), json!(position(spec, &peak.position)));
+    object.insert("index".into(), json!(peak.position));
     object.insert("score".into(), score_json(peak.score, dtype));
     Value::Object(object)
 }
@@ -482,8 +473,9 @@ mod tests {
         let part: Spec = "zncc:u8:20x30*4x5:valid,roi=7,9:3x3".parse().unwrap();
         assert_eq!(position(&whole, &[5, 6]), [5, 6]);
         assert_eq!(position(&part, &[1, 1]), [5, 6]);
-        assert_eq!(origin(&part, &[1, 1]), [5, 6]);
         let full: Spec = "zncc:u8:20x30*4x5:full".parse().unwrap();
-        assert_eq!(origin(&full, &[0, 0]), [-3, -4]);
+        assert_eq!(position(&full, &[0, 0]), [-3, -4]);
+        let same: Spec = "zncc:u8:20x30*4x5:same".parse().unwrap();
+        assert_eq!(position(&same, &[0, 0]), [-2, -2]);
     }
 }
