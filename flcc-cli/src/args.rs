@@ -19,9 +19,9 @@ const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE
 /// What positions and --roi mean, below the options of each command that takes --roi.
 const PLACES: &str = "\
 Positions:
-  A position is where the template's first sample lies in the image, slowest axis first, in every mode: row,column of an
-  image. It is negative where the template begins before the image, in modes same and full. --template-at and --roi
-  speak of the same positions.
+  A position is where the template's first sample lies in the image, slowest axis first: row,column
+  of an image. It means that in every mode; in modes same and full it may be negative. --template-at
+  and --roi speak of the same positions.
 
       image of 4x7, --roi 1,2:2x3           a template of 2x3 found at 2,4
       . . . . . . .                         . . . . . . .
@@ -92,14 +92,15 @@ pub enum Command {
     Conformance(Conformance),
     /// Show which kernel a spec is computed with
     Plan(Plan),
-    /// Check specs against the f64 oracle, then time them: prints one JSON line a spec
+    /// Check specs against the f64 oracle, then time them: prints a table, with --json one line a spec
     ///
-    /// Data are noise of a fixed seed. Fields: spec, method, kernel, threads; plan_ns, the time to make the plan;
-    /// warm_plan_ns, that of making it again, when devices are open, code is compiled and what was measured is known;
-    /// median_ns, min_ns and runs, of one call for all images and templates of the spec into results and scratch that
-    /// are there; gflops, 2 operations for each multiply-add of the direct method, by the median; max_error over the
-    /// checked positions, absolute for ncc, zncc and nssd, divided by the largest magnitude otherwise; checked, the
-    /// number of positions: all of them up to 1e9 multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
+    /// Data are noise of a fixed seed. The table has the median and the least time of a call in ms. Fields of --json:
+    /// spec, method, kernel, threads; plan_ns, the time to make the plan; warm_plan_ns, that of making it again, when
+    /// devices are open, code is compiled and what was measured is known; median_ns, min_ns and runs, of one call for
+    /// all images and templates of the spec into results and scratch that are there; gflops, 2 operations for each
+    /// multiply-add of the direct method, by the median; max_error over the checked positions, absolute for ncc, zncc
+    /// and nssd, divided by the largest magnitude otherwise; checked, the number of positions: all of them up to 1e9
+    /// multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
     Bench(Bench),
     /// Show the processor, its instruction sets and caches, and the GPUs
     Devices,

@@ -604,6 +604,25 @@ fn bench_checks_and_times() {
         assert!(line["max_error"].as_f64().unwrap() < 1e-5, "{line}");
         assert!(line["min_ns"].as_u64() <= line["median_ns"].as_u64());
     }
+    // Without --json, a table of the same.
+    let said = flcc(&folder, &format!("bench {specs} --seconds 0.01 --effort estimate")).fine();
+    let table: Vec<&str> = said.out.lines().collect();
+    assert_eq!(
+        table[0].split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>(),
+        ["spec", "kernel", "threads", "median ms", "min ms", "GFLOP/s", "max error"]
+    );
+    assert_eq!(table.len(), 7);
+    for (row, line) in table[1..].iter().zip(&lines) {
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(cells.len(), 7, "{row}");
+        assert_eq!(cells[..2], [line["spec"].as_str().unwrap(), line["kernel"].as_str().unwrap()]);
+        assert!(cells[2..].iter().all(|cell| cell.parse::<f64>().is_ok()), "{row}");
+        assert_eq!(
+            cells[6].parse::<f64>().unwrap(),
+            format!("{:.1e}", line["max_error"].as_f64().unwrap()).parse::<f64>().unwrap()
+        );
+        assert_eq!(row.len(), table[0].len(), "{row}");
+    }
     assert_eq!(lines[0]["checked"], 54 * 54);
     assert_eq!(lines[1]["checked"], 40 * 40 * 6);
     let said = flcc(&folder, "bench zncc:f32:5@40x40*9x9:valid --pairs --seconds 0.01 --json --effort estimate").fine();
@@ -1124,7 +1143,7 @@ fn wisdom_that_cannot_be_written_is_told_after_the_result() {
     for (call, result) in [
         ("match image.png template.png --accuracy exact", "1 12,20 "),
         ("plan corr:f32:99*3:valid", "corr_"),
-        ("bench corr:f32:99*3:valid --seconds 0", "{\"spec\":\"corr"),
+        ("bench corr:f32:99*3:valid --seconds 0 --json", "{\"spec\":\"corr"),
         ("stream template.png image.png --accuracy exact", "{\"frame\":"),
     ] {
         let said = flcc(&folder, &format!("{call} --effort patient --wisdom w"));
