@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::data::Places;
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use flcc_runtime::{
     Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat,
 };
@@ -107,6 +108,21 @@ pub enum Command {
     /// Show, merge or forget wisdom: what measuring has taught (the file that --wisdom or FLCC_WISDOM names)
     #[command(subcommand, disable_help_subcommand = true)]
     Wisdom(Wisdom),
+    /// Print the completions of a shell
+    ///
+    /// For bash: flcc completions bash > ~/.local/share/bash-completion/completions/flcc. For zsh: a file _flcc in a
+    /// folder of $fpath. For fish: ~/.config/fish/completions/flcc.fish.
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page of flcc, or of one of its commands
+    ///
+    /// It is in the format of man: flcc man match | man -l -.
+    Man {
+        /// A command, as match
+        command: Option<String>,
+    },
 }
 
 /// How to compute: options of every command.

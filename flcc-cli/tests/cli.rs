@@ -1379,6 +1379,8 @@ fn help_is_a_command_too() {
         "wisdom",
         "wisdom show",
         "wisdom merge",
+        "completions",
+        "man",
     ] {
         let asked = flcc(&folder, &format!("help {command}")).fine().out;
         assert_eq!(asked, flcc(&folder, &format!("{command} --help")).fine().out, "{command}");
@@ -1387,6 +1389,32 @@ fn help_is_a_command_too() {
     for args in ["help frobnicate", "help wisdom frobnicate"] {
         assert!(flcc(&folder, args).fails(2).contains("frobnicate"), "{args}");
     }
+}
+
+#[test]
+fn completions_and_manual_pages() {
+    let folder = Folder::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let text = flcc(&folder, &format!("completions {shell}")).fine().out;
+        assert!(text.len() > 1000 && text.contains("match") && text.contains("--min-distance"), "{shell}: {text}");
+    }
+    let line = flcc(&folder, "completions csh").fails(2);
+    assert!(line.contains("csh") && line.contains("zsh"), "{line}");
+    let page = flcc(&folder, "man").fine().out;
+    assert!(page.contains(".TH flcc 1") && page.contains("flcc\\-match(1)"), "{page}");
+    let page = flcc(&folder, "man match").fine().out;
+    assert!(
+        page.contains(".TH flcc-match 1") && page.contains("min\\-distance") && page.contains("roi 1,2:2x3"),
+        "{page}"
+    );
+    for option in ["threads", "method"] {
+        assert!(page.contains(&format!("\\-\\-{option}")), "{option} {page}");
+    }
+    let line = flcc(&folder, "man frobnicate").fails(2);
+    assert!(
+        line.starts_with("error: COMMAND: expected one of conv, corr, lcc, match, ")
+            && line.ends_with("got frobnicate")
+    );
 }
 
 #[test]
