@@ -18,7 +18,9 @@ const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE
     an OPTION is a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE (of the full result), acc=fast, acc=exact, rank=R or channels=C";
 
 /// What positions and --roi mean, below the options of each command that takes --roi.
-const PLACES: &str = "\
+macro_rules! places {
+    () => {
+        "\
 Positions:
   A position is where the template's first sample lies in the image, slowest axis first: row,column
   of an image. It means that in every mode; in modes same and full it may be negative. --template-at
@@ -28,7 +30,57 @@ Positions:
       . . . . . . .                         . . . . . . .
       . . o o o . .   rows 1 and 2,         . . . . . . .
       . . o o o . .   columns 2, 3 and 4:   . . . . T t t
-      . . . . . . .   its first sample      . . . . t t t";
+      . . . . . . .   its first sample      . . . . t t t"
+    };
+}
+
+/// The fields of a peak in JSON.
+macro_rules! peak_fields {
+    () => {
+        "
+  peaks          each with position (where the template's first sample lies in the image), refined
+                 (the same below a pixel, with --subpixel), index (in the result, as -o writes it),
+                 origin (as position), score, null if it is no number, and, of match, rank, from 1
+  optimum        with --count: the best score, and count, at how many positions it is"
+    };
+}
+
+/// The fields of a result in JSON.
+macro_rules! result_fields {
+    () => {
+        "
+
+Fields of --json, one line a template:
+  template       the file, or the part of the image
+  template_shape its shape, slowest axis first
+  measure        cc, ncc, zncc, ssd, nssd or sad; not of conv
+  spec           what was computed, in the words of flcc plan
+  method, kernel how it was computed
+  shape          the shape of the result
+  output         the file of the result, with -o
+  ns             nanoseconds to bind the templates of one shape and to compute them, together"
+    };
+}
+
+/// Below the options of conv, corr and lcc.
+const BELOW_RESULTS: &str = concat!(places!(), result_fields!());
+
+/// Below the options of match.
+const BELOW_MATCH: &str = concat!(places!(), result_fields!(), peak_fields!());
+
+/// Below the options of stream.
+const BELOW_STREAM: &str = concat!(
+    "\
+Fields, one line a frame:
+  frame          the file, or the number of a raw frame, from 0
+  error          why there is no result; then only frame stands beside it
+  shape          the shape of the frame, slowest axis first
+  template_shape the shape of the template
+  measure        cc, ncc, zncc, ssd, nssd or sad
+  ns             nanoseconds to plan, compute and search the frame; of frames computed together an
+                 equal share",
+    peak_fields!()
+);
 
 /// Template matching, convolution and correlation of 1D, 2D and 3D images.
 ///
@@ -51,31 +103,30 @@ pub struct Cli {
 pub enum Command {
     /// Convolve an image with a template (the template is flipped)
     // It has no measure and takes no mask: what is given all the same is refused with the reason, and not offered.
-    #[command(mut_arg("measure", |arg| arg.hide(true)), mut_arg("mask", |arg| arg.hide(true)), after_help = PLACES)]
+    #[command(mut_arg("measure", |arg| arg.hide(true)), mut_arg("mask", |arg| arg.hide(true)), after_help = BELOW_RESULTS)]
     Conv(Correlate),
     /// Cross-correlate an image with a template (nothing is flipped)
     #[command(mut_arg("measure", |arg| {
         arg.value_name("cc").help("The measure: cc, which it is without this; match takes all")
-    }), after_help = PLACES)]
+    }), after_help = BELOW_RESULTS)]
     Corr(Correlate),
     /// Local correlation coefficients of an image and a template (the same as match --measure zncc)
     #[command(mut_arg("measure", |arg| {
         arg.value_name("zncc").help("The measure: zncc, which it is without this; match takes all")
-    }), after_help = PLACES)]
+    }), after_help = BELOW_RESULTS)]
     Lcc(Correlate),
     /// Find templates in an image: prints `rank position score` lines, the best first
     ///
     /// A position is where the template's first sample lies in the image, in every mode. With several templates each
     /// line ends with the template's name. --count adds a line `count N SCORE`.
-    #[command(after_help = PLACES)]
+    #[command(after_help = BELOW_MATCH)]
     Match(Match),
     /// Find templates in frames as they come: prints one JSON line a frame
     ///
     /// On a CPU one frame is held at a time. On GPUs the frames that have come, as many as keep the devices busy, are
     /// taken at a time; those of one type and size that follow each other are computed together, and as many more are
-    /// read meanwhile, as long as frames and results take at most 1 GiB and half of the free memory. Fields: frame,
-    /// shape, peaks, optimum (with --count) and ns, the time to plan, compute and search the frame, of frames computed
-    /// together an equal share; or frame and error.
+    /// read meanwhile, as long as frames and results take at most 1 GiB and half of the free memory.
+    #[command(after_help = BELOW_STREAM)]
     Stream(Stream),
     /// Statistics of every window of an image
     ///

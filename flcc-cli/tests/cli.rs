@@ -1392,6 +1392,43 @@ fn help_is_a_command_too() {
 }
 
 #[test]
+fn the_fields_of_json_are_those_of_the_help() {
+    let folder = Folder::new();
+    photo(&folder);
+    // The names at the beginning of a line of the list, or behind one of them.
+    let documented = |command: &str| -> Vec<String> {
+        let help = flcc(&folder, &format!("{command} --help")).fine().out;
+        let list = help.split_once("Fields").unwrap().1.lines().skip(1);
+        let names = list.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        let names = names.filter_map(|line| line.trim().split("  ").next().map(|names| names.replace(',', " ")));
+        names.flat_map(|names| names.split_whitespace().map(str::to_string).collect::<Vec<_>>()).collect()
+    };
+    let options = "--top 2 --count --subpixel --json";
+    for (call, measure) in [
+        (format!("match image.png template.png {options} -o o.npy"), Some("zncc")),
+        (format!("match image.png template.png {options} --measure ssd"), Some("ssd")),
+        ("conv image.png template.png -o o.npy --json".into(), None),
+        ("corr image.png template.png -o o.npy --json".into(), Some("cc")),
+        ("lcc image.png template.png -o o.npy --json".into(), Some("zncc")),
+        (format!("stream template.png image.png {options} --measure sad"), Some("sad")),
+    ] {
+        let line = &flcc(&folder, &call).fine().json()[0];
+        assert_eq!(line["template_shape"], serde_json::json!([7, 9]), "{call}");
+        assert_eq!(line["measure"].as_str(), measure, "{call}");
+        let command = call.split(' ').next().unwrap();
+        let help = flcc(&folder, &format!("{command} --help")).fine().out;
+        let documented = documented(command);
+        for name in line.as_object().unwrap().keys() {
+            assert!(documented.contains(name), "{call}: {name} of {documented:?}");
+        }
+        for peak in line["peaks"].as_array().into_iter().flatten() {
+            let fields = help.split_once("  peaks ").unwrap().1;
+            assert!(peak.as_object().unwrap().keys().all(|name| fields.contains(name.as_str())), "{call}: {peak}");
+        }
+    }
+}
+
+#[test]
 fn completions_and_manual_pages() {
     let folder = Folder::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {

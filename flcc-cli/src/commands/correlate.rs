@@ -394,6 +394,14 @@ fn comma<T: ToString>(numbers: &[T]) -> String {
     numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",")
 }
 
+/// The measure and the template's shape as fields of a line of JSON; a convolution has no measure.
+pub fn describe(object: &mut Map<String, Value>, spec: &Spec) {
+    object.insert("template_shape".into(), json!(spec.template().lengths()));
+    if spec.op() != Op::Convolve {
+        object.insert("measure".into(), json!(spec.op().measure().to_string()));
+    }
+}
+
 /// A peak as JSON.
 pub fn peak_json(spec: &Spec, peak: &Peak, dtype: DType) -> Value {
     let mut object = Map::new();
@@ -426,6 +434,7 @@ fn json_line(
     let dtype = found.map.data().dtype();
     let mut object = Map::new();
     object.insert("template".into(), json!(name));
+    describe(&mut object, &found.spec);
     object.insert("spec".into(), json!(found.spec.to_string()));
     object.insert("method".into(), json!(found.method));
     object.insert("kernel".into(), json!(found.kernel));

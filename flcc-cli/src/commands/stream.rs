@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use ahead::{Ahead, Frame};
 
-use super::correlate::{count, count_json, peak_json, search};
+use super::correlate::{count, count_json, describe, peak_json, search};
 use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
@@ -285,6 +285,7 @@ impl Frames<'_> {
             object.insert("optimum".into(), count_json(count(&self.args.peaks, map, self.problem.op), dtype));
         }
         object.insert("shape".into(), json!(image.shape().lengths()));
+        describe(&mut object, &spec);
         Ok(object)
     }
 }
