@@ -505,7 +505,7 @@ end 4
             fails(&TEXT.replacen(from, to, 1))
         };
         assert_eq!(fails(""), "wisdom line 1: header: expected flcc-wisdom 2, got nothing");
-        assert_eq!(change("wisdom 1", "wisdom 2"), "wisdom line 1: header: expected flcc-wisdom 2, got flcc-wisdom 2");
+        assert_eq!(change("wisdom 2", "wisdom 1"), "wisdom line 1: header: expected flcc-wisdom 2, got flcc-wisdom 1");
         assert_eq!(change("5x5x5:full", "5x5x5:fool"), "wisdom line 3: mode: expected full, same or valid, got fool");
         assert_eq!(
             change("64x64*7x7:valid", "064x64*7x7:valid"),

@@ -107,7 +107,8 @@ pub fn run(
         args.output.as_ref().map(|path| outputs::result_format("-o", path, image.shape().axes())).transpose()?;
 
     let mut marks = Vec::new();
-    let (mut lines, mut rows): (Vec<(usize, String)>, Vec<(usize, String)>) = (Vec::new(), Vec::new());
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut rows: Vec<(usize, String)> = Vec::new();
     let several = templates.len() > 1;
     for (group, spec) in groups.iter().zip(&specs) {
         let drawn = args.heatmap.is_some() || format == Some(Format::Png);
