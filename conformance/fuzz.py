@@ -940,7 +940,7 @@ class Runner:
                 words += [option, str(case[key])]
         if case.get("roi"):
             # A command speaks of the template's first sample in the image, a case of the full result.
-            first = [a - (k - 1) for a, k in zip(case["roi"][0], case["template"])]
+            first = [a - (k - 1) for a, k in zip(case["roi"][0], arrays(case)[1].shape)]
             words += ["--roi", region_text([first, case["roi"][1]])]
         for k, other in enumerate(later):
             words += ["--template", os.path.join(folder, save(folder, f"t{k + 1}", other.t, case.get("channels", 1)))]
