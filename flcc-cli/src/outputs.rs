@@ -71,9 +71,12 @@ impl Holds {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let named = |row: &&(Format, &[&str])| row.1.iter().any(|extension| name.ends_with(extension));
         let found = EXTENSIONS.iter().filter(|row| formats.contains(&row.0)).find(named).map(|row| row.0);
+        // Where /dev/stdout leads to a file, the file's own name is not what was asked for either.
+        let device =
+            || path.starts_with("/dev") || fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
         let first = || match self {
             Holds::Result if is_standard_output(path) => formats.first().copied(),
-            _ if fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) => formats.first().copied(),
+            _ if device() => formats.first().copied(),
             _ => None,
         };
         found.or_else(first).ok_or_else(|| {

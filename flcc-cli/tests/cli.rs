@@ -1234,6 +1234,10 @@ fn no_output_takes_the_place_of_what_the_call_names() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stdout.starts_with(b"\x93NUMPY"));
     flcc(&folder, "conv image.png template.png -o /dev/null").fine();
+    // Standard output by its other name, also where it is a file.
+    let line = format!("{} conv image.png template.png -o /dev/stdout > r.bin", env!("CARGO_BIN_EXE_flcc"));
+    assert!(Command::new("sh").args(["-c", &line]).current_dir(&folder.0).status().unwrap().success());
+    assert!(std::fs::read(folder.at("r.bin")).unwrap().starts_with(b"\x93NUMPY"));
 }
 
 #[test]
