@@ -939,7 +939,9 @@ class Runner:
             if case.get(key) is not None and case.get(key) != "auto":
                 words += [option, str(case[key])]
         if case.get("roi"):
-            words += ["--roi", region_text(case["roi"])]
+            # A command speaks of the template's first sample in the image, a case of the full result.
+            first = [a - (k - 1) for a, k in zip(case["roi"][0], arrays(case)[1].shape)]
+            words += ["--roi", region_text([first, case["roi"][1]])]
         for k, other in enumerate(later):
             words += ["--template", os.path.join(folder, save(folder, f"t{k + 1}", other.t, case.get("channels", 1)))]
         return words + ["-o", out, "--json"]

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::data::Places;
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use flcc_runtime::{
     Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat,
 };
@@ -14,7 +16,73 @@ const MEASURES: &str = "cc|ncc|zncc|ssd|nssd|sad";
 /// The form of a spec, as the help shows it.
 const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...], \
     as zncc:f32:2000x2000*16x16:valid; \
-    an OPTION is a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE, acc=fast, acc=exact, rank=R or channels=C";
+    an OPTION is a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE (of the full \
+    result), acc=fast, acc=exact, rank=R or channels=C";
+
+/// What positions and --roi mean, below the options of each command that takes --roi.
+macro_rules! places {
+    () => {
+        "\
+Positions:
+  A position is where the template's first sample lies in the image, slowest axis first: row,column
+  of an image. It means that in every mode; in modes same and full it may be negative. --template-at
+  and --roi speak of the same positions.
+
+      image of 4x7, --roi 1,2:2x3           a template of 2x3 found at 2,4
+      . . . . . . .                         . . . . . . .
+      . . o o o . .   rows 1 and 2,         . . . . . . .
+      . . o o o . .   columns 2, 3 and 4:   . . . . T t t
+      . . . . . . .   its first sample      . . . . t t t"
+    };
+}
+
+/// The fields of a peak in JSON.
+macro_rules! peak_fields {
+    () => {
+        "
+  peaks          each with position (where the template's first sample lies in the image), refined
+                 (the same below a pixel, with --subpixel), index (in the result, as -o writes it),
+                 origin (as position), score, null if it is no number, and, of match, rank, from 1
+  optimum        with --count: the best score, and count, at how many positions it is"
+    };
+}
+
+/// The fields of a result in JSON.
+macro_rules! result_fields {
+    () => {
+        "
+
+Fields of --json, one line a template:
+  template       the file, or the part of the image
+  template_shape its shape, slowest axis first
+  measure        cc, ncc, zncc, ssd, nssd or sad; not of conv
+  spec           what was computed, in the words of flcc plan
+  method, kernel how it was computed
+  shape          the shape of the result
+  output         the file of the result, with -o
+  ns             nanoseconds to bind the templates of one shape and to compute them, together"
+    };
+}
+
+/// Below the options of conv, corr and lcc.
+const BELOW_RESULTS: &str = concat!(places!(), result_fields!());
+
+/// Below the options of match.
+const BELOW_MATCH: &str = concat!(places!(), result_fields!(), peak_fields!());
+
+/// Below the options of stream.
+const BELOW_STREAM: &str = concat!(
+    "\
+Fields, one line a frame:
+  frame          the file, or the number of a raw frame, from 0
+  error          why there is no result; then only frame stands beside it
+  shape          the shape of the frame, slowest axis first
+  template_shape the shape of the template
+  measure        cc, ncc, zncc, ssd, nssd or sad
+  ns             nanoseconds to plan, compute and search the frame; of frames computed together an
+                 equal share",
+    peak_fields!()
+);
 
 /// Template matching, convolution and correlation of 1D, 2D and 3D images.
 ///
@@ -37,31 +105,30 @@ pub struct Cli {
 pub enum Command {
     /// Convolve an image with a template (the template is flipped)
     // It has no measure and takes no mask: what is given all the same is refused with the reason, and not offered.
-    #[command(mut_arg("measure", |arg| arg.hide(true)), mut_arg("mask", |arg| arg.hide(true)))]
+    #[command(mut_arg("measure", |arg| arg.hide(true)), mut_arg("mask", |arg| arg.hide(true)), after_help = BELOW_RESULTS)]
     Conv(Correlate),
     /// Cross-correlate an image with a template (nothing is flipped)
     #[command(mut_arg("measure", |arg| {
         arg.value_name("cc").help("The measure: cc, which it is without this; match takes all")
-    }))]
+    }), after_help = BELOW_RESULTS)]
     Corr(Correlate),
     /// Local correlation coefficients of an image and a template (the same as match --measure zncc)
     #[command(mut_arg("measure", |arg| {
         arg.value_name("zncc").help("The measure: zncc, which it is without this; match takes all")
-    }))]
+    }), after_help = BELOW_RESULTS)]
     Lcc(Correlate),
     /// Find templates in an image: prints `rank position score` lines, the best first
     ///
-    /// A position is that of the template's first sample in mode valid; in the other modes it is the position in the
-    /// mode's whole result. With several templates each line ends with the template's name. --count adds a line
-    /// `count N SCORE`.
+    /// A position is where the template's first sample lies in the image, in every mode. With several templates each
+    /// line ends with the template's name. --count adds a line `count N SCORE`.
+    #[command(after_help = BELOW_MATCH)]
     Match(Match),
     /// Find templates in frames as they come: prints one JSON line a frame
     ///
     /// On a CPU one frame is computed while the next is read. On GPUs the frames that have come, as many as keep the devices busy, are
     /// taken at a time; those of one type and size that follow each other are computed together, and as many more are
-    /// read meanwhile, as long as frames and results take at most 1 GiB and half of the free memory. Fields: frame,
-    /// shape, peaks, optimum (with --count) and ns, the time to plan, compute and search the frame, of frames computed
-    /// together an equal share; or frame and error.
+    /// read meanwhile, as long as frames and results take at most 1 GiB and half of the free memory.
+    #[command(after_help = BELOW_STREAM)]
     Stream(Stream),
     /// Statistics of every window of an image
     ///
@@ -72,26 +139,43 @@ pub enum Command {
     /// Judge a folder of vectors (an index.json) in this process
     ///
     /// A case of the index may say for itself how it is computed: method, kernel (as flcc plan prints it), threads,
-    /// memory_limit, precision, accuracy and roi, in the words of the options. One that has neither an expected result
-    /// nor an error is computed and counted as a skip. With --json each result tells, besides, kernels (those that
-    /// serve the case) and status (the exit status of a command that computes it).
+    /// memory_limit, precision and accuracy, in the words of the options, and roi, in coordinates of the full result as
+    /// in a spec. One that has neither an expected result nor an error is computed and counted as a skip. With --json
+    /// each result tells, besides, kernels (those that serve the case) and status (the exit status of a command that
+    /// computes it).
     Conformance(Conformance),
     /// Show which kernel a spec is computed with
     Plan(Plan),
-    /// Check specs against the f64 oracle, then time them: prints one JSON line a spec
+    /// Check specs against the f64 oracle, then time them: prints a table, with --json one line a spec
     ///
-    /// Data are noise of a fixed seed. Fields: spec, method, kernel, threads; plan_ns, the time to make the plan;
-    /// warm_plan_ns, that of making it again, when devices are open, code is compiled and what was measured is known;
-    /// median_ns, min_ns and runs, of one call for all images and templates of the spec into results and scratch that
-    /// are there; gflops, 2 operations for each multiply-add of the direct method, by the median; max_error over the
-    /// checked positions, absolute for ncc, zncc and nssd, divided by the largest magnitude otherwise; checked, the
-    /// number of positions: all of them up to 1e9 multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
+    /// Data are noise of a fixed seed. The table has the median and the least time of a call in ms. Fields of --json:
+    /// spec, method, kernel, threads; plan_ns, the time to make the plan; warm_plan_ns, that of making it again, when
+    /// devices are open, code is compiled and what was measured is known; median_ns, min_ns and runs, of one call for
+    /// all images and templates of the spec into results and scratch that are there; gflops, 2 operations for each
+    /// multiply-add of the direct method, by the median; max_error over the checked positions, absolute for ncc, zncc
+    /// and nssd, divided by the largest magnitude otherwise; checked, the number of positions: all of them up to 1e9
+    /// multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
     Bench(Bench),
     /// Show the processor, its instruction sets and caches, and the GPUs
     Devices,
     /// Show, merge or forget wisdom: what measuring has taught (the file that --wisdom or FLCC_WISDOM names)
     #[command(subcommand, disable_help_subcommand = true)]
     Wisdom(Wisdom),
+    /// Print the completions of a shell
+    ///
+    /// For bash: flcc completions bash > ~/.local/share/bash-completion/completions/flcc. For zsh: a file _flcc in a
+    /// folder of $fpath. For fish: ~/.config/fish/completions/flcc.fish.
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page of flcc, or of one of its commands
+    ///
+    /// It is in the format of man: flcc man match | man -l -.
+    Man {
+        /// A command, as match
+        command: Option<String>,
+    },
 }
 
 /// How to compute: options of every command.
@@ -121,7 +205,8 @@ pub struct Planning {
     /// estimate, measure or patient [default: estimate; bench: measure]
     #[arg(long, global = true, value_name = "EFFORT")]
     pub effort: Option<Effort>,
-    /// Bytes that scratch and bound templates may take (K, M and G count in powers of 1024)
+    /// Bytes that scratch and bound templates may take, as 64M or 1.5G (K, M and G count in powers of 1024); image,
+    /// templates, result and pictures come on top
     #[arg(long, global = true, value_name = "BYTES", allow_hyphen_values = true)]
     pub memory_limit: Option<Bytes>,
     /// Wisdom file, read if it is there, added to after measuring; processes may share it [default: FLCC_WISDOM, if it
@@ -139,7 +224,7 @@ pub struct Planning {
     pub json: bool,
 }
 
-/// A number of bytes: `4096`, `64M`.
+/// A number of bytes: `4096`, `64M`, `1.5G`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub usize);
 
@@ -147,17 +232,29 @@ impl FromStr for Bytes {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Bytes, SpecError> {
-        let wrong = || SpecError::new("--memory-limit", "a number of bytes, as 4096, 512K, 64M or 2G", text);
+        let wrong = || SpecError::new("--memory-limit", "a number of bytes, as 4096, 512K, 64M or 1.5G", text);
         let (digits, unit) = match text.as_bytes().last() {
             Some(b'K' | b'k') => (&text[..text.len() - 1], 1usize << 10),
             Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
             Some(b'G' | b'g') => (&text[..text.len() - 1], 1 << 30),
             _ => (text, 1),
         };
-        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A fraction counts parts of a unit, of which a byte has none.
+        let (whole, fraction) = match digits.split_once('.') {
+            Some((whole, fraction)) if unit > 1 && !fraction.is_empty() => (whole, fraction),
+            Some(_) => return Err(wrong()),
+            None => (digits, "0"),
+        };
+        let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !all_digits(whole) || !all_digits(fraction) {
             return Err(wrong());
         }
-        digits.parse::<usize>().ok().and_then(|count| count.checked_mul(unit)).map(Bytes).ok_or_else(wrong)
+        // Rounded down; what lies behind 18 digits is no byte of a gigabyte.
+        let fraction = &fraction[..fraction.len().min(18)];
+        let parts = fraction.parse::<u128>().ok().map(|parts| parts * unit as u128 / 10u128.pow(fraction.len() as u32));
+        let bytes = whole.parse::<usize>().ok().and_then(|count| count.checked_mul(unit));
+        let parts = parts.and_then(|parts| usize::try_from(parts).ok());
+        bytes.zip(parts).and_then(|(bytes, parts)| bytes.checked_add(parts)).map(Bytes).ok_or_else(wrong)
     }
 }
 
@@ -186,6 +283,14 @@ fn count(text: &str) -> Result<usize, SpecError> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let value = if digits { text.parse().ok() } else { None };
     value.ok_or_else(|| SpecError::new("number", format!("a whole number from 0 to {}", usize::MAX), text))
+}
+
+/// As [`count`], and not 0.
+fn at_least_one(text: &str) -> Result<usize, SpecError> {
+    count(text)
+        .ok()
+        .filter(|&count| count > 0)
+        .ok_or_else(|| SpecError::new("number", "a whole number, at least 1", text))
 }
 
 /// Any number, not NaN.
@@ -255,13 +360,15 @@ pub struct Correlate {
     /// Weights of the template's samples, >= 0; of an image of 8 bits that holds only 0 and 255 the 255 count as 1
     #[arg(long, value_name = "MASK")]
     pub mask: Option<PathBuf>,
-    /// A part of the full result: 10,0:32x32
-    #[arg(long, value_name = "ORIGIN:SHAPE")]
-    pub roi: Option<Region>,
-    /// The result as .npy, by no other extension; of several templates OUT-1.npy, OUT-2.npy, in their order
-    #[arg(short, long, value_name = "OUT.npy")]
+    /// Where the template's first sample may lie in the image, as the picture below shows: 160,180:20x20
+    #[arg(long, value_name = "ORIGIN:SHAPE", allow_hyphen_values = true)]
+    pub roi: Option<Places>,
+    /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
+    /// (as --heatmap draws it), .csv (of a signal: position,score). - is standard output, as .npy, where nothing else
+    /// is printed. Results of several templates are OUT-1.npy, OUT-2.npy, in their order
+    #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
-    /// Compute on the CPU what GPUs fail at, and tell it on standard error
+    /// Compute on the CPU what GPUs fail at, or everything where there is none, and tell it on standard error
     #[arg(long)]
     pub fall_back: bool,
     /// A picture of the result with a colour bar; numbered as --output is
@@ -277,7 +384,11 @@ pub struct Match {
     pub correlate: Correlate,
     /// What is looked for.
     #[command(flatten)]
-    pub peaks: Peaks,
+    pub search: Peaks,
+    /// The peaks as a table: template,rank,y,x,score, with --subpixel template,rank,y,x,refined_y,refined_x,score; z,y,x
+    /// in volumes, x in signals
+    #[arg(long = "peaks", value_name = "OUT.csv")]
+    pub table: Option<PathBuf>,
     /// The image with a numbered rectangle around each peak; a slice of a volume, a plot of a line
     #[arg(long, value_name = "OUT.png")]
     pub annotate: Option<PathBuf>,
@@ -287,7 +398,7 @@ pub struct Match {
 #[derive(Clone, Debug, Args)]
 pub struct Peaks {
     /// At most so many peaks of each template [default: 1, or all that --threshold leaves]
-    #[arg(long, value_name = "K", value_parser = count, allow_hyphen_values = true)]
+    #[arg(long, value_name = "K", value_parser = at_least_one, allow_hyphen_values = true)]
     pub top: Option<usize>,
     /// Only scores at least as good as this: not below it, for ssd, nssd and sad not above it
     #[arg(long, value_name = "R", value_parser = number, allow_hyphen_values = true)]
@@ -331,7 +442,7 @@ pub struct Stream {
     /// What is looked for.
     #[command(flatten)]
     pub peaks: Peaks,
-    /// Compute on the CPU what GPUs fail at, and tell it on standard error
+    /// Compute on the CPU what GPUs fail at, or everything where there is none, and tell it on standard error
     #[arg(long)]
     pub fall_back: bool,
 }
@@ -349,8 +460,9 @@ pub struct Local {
     /// Extent and boundary.
     #[command(flatten)]
     pub extent: Extent,
-    /// The result as .npy, by no other extension
-    #[arg(short, long, value_name = "OUT.npy")]
+    /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
+    /// (in colours), .csv (of a signal: a row for each position). - is standard output, as .npy
+    #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
 }
 
@@ -431,7 +543,25 @@ mod tests {
     fn bytes_with_units() {
         assert_eq!("64M".parse::<Bytes>().unwrap(), Bytes(64 << 20));
         assert_eq!("4096".parse::<Bytes>().unwrap(), Bytes(4096));
-        for wrong in ["", "K", "-1", "1e9", "99999999999999999999", "18446744073709551615G", "ß"] {
+        assert_eq!("1.5G".parse::<Bytes>().unwrap(), Bytes(3 << 29));
+        assert_eq!("0.0009k".parse::<Bytes>().unwrap(), Bytes(0));
+        assert_eq!("1.001K".parse::<Bytes>().unwrap(), Bytes(1025));
+        assert_eq!("0.3333333333333333333333333M".parse::<Bytes>().unwrap(), Bytes(349_525));
+        for wrong in [
+            "",
+            "K",
+            "1.5",
+            ".5G",
+            "1.G",
+            "1.2.3G",
+            "1.-5G",
+            "+1G",
+            "-1",
+            "1e9",
+            "99999999999999999999",
+            "18446744073709551615G",
+            "ß",
+        ] {
             assert!(wrong.parse::<Bytes>().is_err(), "{wrong}");
         }
     }

@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod correlate;
 pub mod devices;
 pub mod local;
+pub mod manual;
 pub mod plan;
 pub mod stream;
 pub mod wisdom;
@@ -34,6 +35,8 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Command::Bench(args) => bench::run(args, planning, out).map(|()| 0),
         Command::Devices => devices::run(planning, out).map(|()| 0),
         Command::Wisdom(args) => wisdom::run(args, planning, out).map(|()| 0),
+        Command::Completions { shell } => manual::completions(*shell, out).map(|()| 0),
+        Command::Man { command } => manual::man(command.as_deref(), out).map(|()| 0),
     }?;
     out.flush()?;
     Ok(status)

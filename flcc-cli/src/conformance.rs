@@ -4,8 +4,8 @@
 //! non-finite positions must agree, nssd is compared after `min(1, .)`, and a case that names an error must give that
 //! one. A refusal by a forced method or platform is a skip, and so is a case that expects neither a result nor an
 //! error: with a folder for results another program judges it. A case may say for itself how it is computed: `method`,
-//! `kernel`, `threads`, `memory_limit`, `precision`, `accuracy` and `roi`, in the words of the command line; what it
-//! does not say holds for the whole folder.
+//! `kernel`, `threads`, `memory_limit`, `precision` and `accuracy`, in the words of the command line, and `roi`, in
+//! coordinates of the full result as in a spec; what it does not say holds for the whole folder.
 
 use std::collections::BTreeMap;
 use std::fmt;

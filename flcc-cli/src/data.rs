@@ -1,9 +1,11 @@
 //! Images, templates and masks as commands use them: loaded, folded to grey if asked for, viewed with their shape.
 
+use std::fmt;
 use std::io::Write;
 use std::path::Path;
+use std::str::FromStr;
 
-use flcc_runtime::{AnyView, Boundary, DType, Mode, Op, Pixels, Region, Shape, Spec, SpecError, mask_kind};
+use flcc_runtime::{AnyView, Boundary, DType, Kind, Mode, Op, Pixels, Region, Shape, Spec, SpecError, mask_kind};
 
 use crate::error::Error;
 use crate::io::{self, Loaded};
@@ -109,6 +111,76 @@ pub fn open_mask(path: &Path, gray: bool) -> Result<Image, Error> {
     Ok(mask)
 }
 
+/// Where the template's first sample may lie in the image: `ORIGIN:SHAPE`. An origin may be negative in modes that look
+/// outside the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The first place, padded to three axes with zeros in front.
+    origin: [i64; 3],
+    /// How many places there are on each axis.
+    shape: Shape,
+}
+
+impl Places {
+    /// The same places in the coordinates of a [`Spec`], those of the full result.
+    ///
+    /// # Errors
+    /// Places that the mode does not compute, arrays of other axes.
+    pub fn region(&self, mode: Mode, image: Shape, template: Shape) -> Result<Region, SpecError> {
+        let whole = mode.region(image, template)?;
+        if self.shape.axes() != image.axes() {
+            let expected = format!("{}, as the image", flcc_runtime::core::shape::axes(image.axes()));
+            return Err(SpecError::of(Kind::DimsMismatch, "roi", expected, self));
+        }
+        self.shape.nonempty("roi")?;
+        let offset = template.padded().map(|length| length as i64 - 1);
+        let origin = [0, 1, 2]
+            .map(|axis| self.origin[axis].checked_add(offset[axis]).and_then(|origin| usize::try_from(origin).ok()));
+        let region = match origin {
+            [Some(d), Some(h), Some(w)] => Some(Region { origin: [d, h, w], shape: self.shape }),
+            _ => None,
+        };
+        region.filter(|region| whole.contains(region)).ok_or_else(|| {
+            let places = Places { origin: first_place(&whole, template), shape: whole.shape };
+            let expected = format!("a part of {places}, where the template's first sample may lie in mode {mode}");
+            SpecError::new("roi", expected, self)
+        })
+    }
+}
+
+/// Where the template's first sample lies in the image for the first value of a region, which may be outside.
+pub fn first_place(region: &Region, template: Shape) -> [i64; 3] {
+    [0, 1, 2].map(|axis| region.origin[axis] as i64 - (template.padded()[axis] as i64 - 1))
+}
+
+impl fmt::Display for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let origin: Vec<String> = self.shape.unpad(&self.origin).iter().map(i64::to_string).collect();
+        write!(f, "{}:{}", origin.join(","), self.shape)
+    }
+}
+
+impl FromStr for Places {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Places, SpecError> {
+        let wrong = || SpecError::new("region", "ORIGIN:SHAPE, as 160,180:20x20 or -3,0:20x20", text);
+        let (origin, shape) = text.split_once(':').ok_or_else(wrong)?;
+        let shape: Shape = shape.parse().map_err(|_| wrong())?;
+        let signed = |part: &str| {
+            let digits = part.strip_prefix('-').unwrap_or(part).bytes().all(|byte| byte.is_ascii_digit());
+            if digits { part.parse::<i64>().map_err(|_| wrong()) } else { Err(wrong()) }
+        };
+        let numbers = origin.split(',').map(signed).collect::<Result<Vec<_>, _>>()?;
+        if numbers.len() != shape.axes() {
+            return Err(wrong());
+        }
+        let mut origin = [0; 3];
+        origin[3 - numbers.len()..].copy_from_slice(&numbers);
+        Ok(Places { origin, shape })
+    }
+}
+
 /// What is computed, apart from the arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem {
@@ -122,7 +194,7 @@ pub struct Problem {
     pub precision: Option<DType>,
     /// What is promised.
     pub accuracy: flcc_runtime::Accuracy,
-    /// The part that is wanted.
+    /// The part that is wanted, in coordinates of the full result.
     pub roi: Option<Region>,
 }
 
@@ -155,7 +227,7 @@ impl Problem {
         let spec = Spec::new(self.op, dtype, shape, template.dtype(), template.shape(), self.mode)?;
         if channels != template.channels() {
             let expected = format!("{channels} channels, as the image (--gray folds both to 1)");
-            return Err(SpecError::of(flcc_runtime::Kind::DimsMismatch, "template", expected, template.channels()));
+            return Err(SpecError::of(Kind::DimsMismatch, "template", expected, template.channels()));
         }
         let mut spec = spec
             .with_channels(channels)?
@@ -166,5 +238,38 @@ impl Problem {
             spec = spec.with_out_type(precision)?;
         }
         spec.with_accuracy(self.accuracy)?.with_roi(self.roi)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_the_first_sample() {
+        let region = |places: &str, mode| {
+            let [image, template] = ["20x30", "4x5"].map(|shape| shape.parse().unwrap());
+            let places: Places = places.parse().unwrap();
+            places.region(mode, image, template).map(|region| region.to_string()).map_err(|error| error.to_string())
+        };
+        assert_eq!(region("0,0:17x26", Mode::Valid), Ok("3,4:17x26".into()));
+        assert_eq!(region("16,7:1x2", Mode::Valid), Ok("19,11:1x2".into()));
+        assert_eq!(region("-3,-4:23x34", Mode::Full), Ok("0,0:23x34".into()));
+        assert_eq!(region("-2,-2:20x30", Mode::Same), Ok("1,2:20x30".into()));
+        let wrong = |places: &str, mode, whole: &str| {
+            let line = region(places, mode).unwrap_err();
+            let due = format!(
+                "roi: expected a part of {whole}, where the template's first sample may lie in mode {mode}, got {places}"
+            );
+            assert_eq!(line, due);
+        };
+        wrong("-1,0:1x1", Mode::Valid, "0,0:17x26");
+        wrong("16,0:2x1", Mode::Valid, "0,0:17x26");
+        wrong("-4,0:1x1", Mode::Full, "-3,-4:23x34");
+        wrong("9223372036854775807,0:1x1", Mode::Full, "-3,-4:23x34");
+        assert_eq!(region("3:4", Mode::Full).unwrap_err(), "roi: expected 2 axes, as the image, got 3:4");
+        for text in ["", "3", "3:", ":3", "3,4:5", "--3:4", "+3:4", "-:4", "9223372036854775808:1", "1.5:3"] {
+            assert!(text.parse::<Places>().is_err(), "{text}");
+        }
     }
 }

@@ -64,6 +64,14 @@ impl Error {
         move |error| Error::Io { argument: argument.clone(), error }
     }
 
+    /// The same error of a file, named by another argument.
+    pub fn of_argument(self, argument: &str) -> Error {
+        match self {
+            Error::Io { error, .. } => Error::Io { argument: argument.to_string(), error },
+            other => other,
+        }
+    }
+
     /// What is wrong with the wisdom that an argument names.
     pub fn wisdom(argument: &str) -> impl Fn(WisdomError) -> Error {
         let argument = argument.to_string();

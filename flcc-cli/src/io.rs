@@ -19,7 +19,7 @@ mod raw;
 mod save;
 
 pub use raw::{RawFormat, RawReader};
-pub use save::{check_writable, save_npy, save_png_gray8, save_png_rgb8};
+pub use save::{check_writable, save_npy, save_png_gray8, save_png_rgb8, save_text, save_tiff, write_npy};
 
 /// The largest decoded size of a compressed image, over all its pages: 4 GiB. A `.npy` array is as large as its file.
 pub const MAX_DECODED_BYTES: u64 = 4 << 30;

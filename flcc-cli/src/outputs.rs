@@ -1,34 +1,176 @@
-//! The files that a call is to write, judged by their names before anything is computed: what a name says must be the
-//! format that is written, no output may take the place of an input or of another output, and each must be writable.
+//! The files that a call is to write: the one table of the formats that names stand for.
+//!
+//! Names are judged before anything is computed: an extension says the format that is written, no output may take the
+//! place of an input or of another output, and each must be writable.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use flcc_runtime::{SpecError, files};
+use flcc_runtime::core::shape;
+use flcc_runtime::{DType, ScoreMap, SpecError, files};
 
 use crate::error::Error;
-use crate::io;
+use crate::{io, picture};
 
-/// What an output is written as.
+/// What an output holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// An array.
-    Npy,
+pub enum Holds {
+    /// A result.
+    Result,
     /// A picture.
-    Png,
+    Picture,
+    /// A list of peaks.
+    Peaks,
     /// Wisdom, which may have any name, and which is read before it is written.
     Wisdom,
 }
 
-impl Format {
-    /// The extension of the format, and what is written in it.
-    fn extension(self) -> Option<(&'static str, &'static str)> {
+/// What an output is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// An array, any number of axes.
+    Npy,
+    /// Float samples, a page for each plane; a line is one row.
+    Tiff,
+    /// A picture: of a result its heat map.
+    Png,
+    /// A table: of a result of one axis a row for each position.
+    Csv,
+}
+
+/// The formats with their extensions.
+const EXTENSIONS: [(Format, &[&str]); 4] =
+    [(Format::Npy, &[".npy"]), (Format::Tiff, &[".tif", ".tiff"]), (Format::Png, &[".png"]), (Format::Csv, &[".csv"])];
+
+/// The name of standard output, which takes a result as `.npy`.
+const STANDARD_OUTPUT: &str = "-";
+
+/// Whether a result goes to standard output.
+pub fn is_standard_output(path: &Path) -> bool {
+    path == Path::new(STANDARD_OUTPUT)
+}
+
+impl Holds {
+    /// The formats that hold it. A pipe or a device whose name says nothing gets the first.
+    fn formats(self) -> &'static [Format] {
         match self {
-            Format::Npy => Some(("npy", "results")),
-            Format::Png => Some(("png", "pictures")),
-            Format::Wisdom => None,
+            Holds::Result => &[Format::Npy, Format::Tiff, Format::Png, Format::Csv],
+            Holds::Picture => &[Format::Png],
+            Holds::Peaks => &[Format::Csv],
+            Holds::Wisdom => &[],
         }
     }
+
+    /// The format that a name stands for.
+    ///
+    /// # Errors
+    /// A name that ends in no extension of these formats, unless it is that of a pipe or a device.
+    fn format(self, argument: &str, path: &Path) -> Result<Format, SpecError> {
+        let formats = self.formats();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let named = |row: &&(Format, &[&str])| row.1.iter().any(|extension| name.ends_with(extension));
+        let found = EXTENSIONS.iter().filter(|row| formats.contains(&row.0)).find(named).map(|row| row.0);
+        // Where /dev/stdout leads to a file, the file's own name is not what was asked for either.
+        let device =
+            || path.starts_with("/dev") || fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
+        let first = || match self {
+            Holds::Result if is_standard_output(path) => formats.first().copied(),
+            _ if device() => formats.first().copied(),
+            _ => None,
+        };
+        found.or_else(first).ok_or_else(|| {
+            let standard = if self == Holds::Result { " (or - for standard output)" } else { "" };
+            SpecError::new(argument, format!("a name that ends in {}{standard}", endings(formats)), path.display())
+        })
+    }
+}
+
+/// `.npy, .tif, .tiff or .png`.
+fn endings(formats: &[Format]) -> String {
+    let rows = EXTENSIONS.iter().filter(|row| formats.contains(&row.0));
+    let all: Vec<&str> = rows.flat_map(|row| row.1.iter().copied()).collect();
+    match all.as_slice() {
+        [one] => (*one).to_string(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+        [] => String::new(),
+    }
+}
+
+/// The format of a result of so many axes.
+///
+/// # Errors
+/// A name that stands for no format, or for one that does not hold so many axes.
+pub fn result_format(argument: &str, path: &Path, axes: usize) -> Result<Format, SpecError> {
+    let format = Holds::Result.format(argument, path)?;
+    if format == Format::Csv && axes != 1 {
+        let others: Vec<Format> = Holds::Result.formats().iter().copied().filter(|other| *other != format).collect();
+        let expected = format!(
+            "a name that ends in {} for a result of {} (.csv holds 1 axis)",
+            endings(&others),
+            shape::axes(axes)
+        );
+        return Err(SpecError::new(argument, expected, path.display()));
+    }
+    Ok(format)
+}
+
+/// Refuses a result on standard output where something else goes there: `other` says what, and is none of nothing.
+///
+/// # Errors
+/// `-`, several results or something else.
+pub fn check_standard_output(
+    argument: &str,
+    path: &Path,
+    results: usize,
+    other: Option<&str>,
+) -> Result<(), SpecError> {
+    let got = match other {
+        _ if !is_standard_output(path) => return Ok(()),
+        Some(other) => format!("-, where {other} go"),
+        None if results > 1 => format!("- for {results} results"),
+        None => return Ok(()),
+    };
+    Err(SpecError::new(argument, "a file (standard output, -, takes one result and nothing else)", got))
+}
+
+/// A result to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Written<'a> {
+    /// Its values.
+    pub map: &'a ScoreMap,
+    /// What a table calls the values.
+    pub column: &'a str,
+    /// The position of the first value, for a table.
+    pub first: i64,
+}
+
+/// Writes a result as what its name says; to `out` if that is standard output.
+///
+/// # Errors
+/// A name that stands for no format of it; a file that is not written.
+pub fn write(argument: &str, path: &Path, result: Written<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    let Written { map, column, first } = result;
+    let shape = map.shape();
+    let wrong = Error::io(argument);
+    match result_format(argument, path, shape.axes())? {
+        Format::Npy if is_standard_output(path) => io::write_npy(out, shape.lengths(), map.data())?,
+        Format::Npy => io::save_npy(path, shape.lengths(), map.data()).map_err(wrong)?,
+        Format::Tiff => io::save_tiff(path, shape.lengths(), map.data()).map_err(wrong)?,
+        Format::Png => picture::save_heatmap(path, map).map_err(|error| error.of_argument(argument))?,
+        Format::Csv => {
+            let rows = (0..shape.len())
+                .map(|index| format!("{},{}\n", first + index as i64, score_text(map.get(index), map.data().dtype())));
+            let lines = std::iter::once(format!("position,{column}\n")).chain(rows);
+            io::save_text(path, lines).map_err(wrong)?;
+        }
+    }
+    Ok(())
+}
+
+/// A value with as many digits as its type has.
+pub fn score_text(score: f64, dtype: DType) -> String {
+    if dtype == DType::F64 { score.to_string() } else { (score as f32).to_string() }
 }
 
 /// A file to be written.
@@ -38,8 +180,14 @@ pub struct Output<'a> {
     pub argument: &'a str,
     /// The file.
     pub path: PathBuf,
-    /// What it is written as.
-    pub format: Format,
+    /// What it holds.
+    pub holds: Holds,
+}
+
+impl Output<'_> {
+    fn is_standard_output(&self) -> bool {
+        self.holds == Holds::Result && is_standard_output(&self.path)
+    }
 }
 
 /// A file by all of its names: links are followed, and two names of one file are one.
@@ -70,26 +218,25 @@ impl Place {
 /// The first that is wrong, by its argument: an extension of another format, a file that is read, a file that is
 /// written twice; a file that cannot be written.
 pub fn check(inputs: &[(&str, &Path)], outputs: &[Output<'_>]) -> Result<(), Error> {
-    for Output { argument, path, format } in outputs {
-        let Some((extension, what)) = format.extension() else { continue };
-        if path.extension().is_some_and(|found| !found.eq_ignore_ascii_case(extension)) {
-            let expected = format!("a name that ends in .{extension}, as which {what} are written");
-            return Err(SpecError::new(*argument, expected, path.display()).into());
+    for Output { argument, path, holds } in outputs {
+        if *holds != Holds::Wisdom {
+            holds.format(argument, path)?;
         }
     }
+    let outputs: Vec<&Output<'_>> = outputs.iter().filter(|output| !output.is_standard_output()).collect();
     // A pipe or a device is not destroyed by being written to.
     let inputs: Vec<(&str, Place)> =
         inputs.iter().map(|(argument, path)| (*argument, Place::of(path))).filter(|input| input.1.is_file).collect();
     let mut before: Vec<(&str, Place)> = Vec::new();
-    for Output { argument, path, .. } in outputs {
+    for Output { argument, path, .. } in &outputs {
         let place = Place::of(path);
         if let Some((other, _)) = inputs.iter().chain(&before).find(|(_, other)| place.is(other)) {
             return Err(SpecError::new(*argument, format!("another file than {other} names"), path.display()).into());
         }
         before.push((argument, place));
     }
-    for Output { argument, path, format } in outputs {
-        if *format != Format::Wisdom {
+    for Output { argument, path, holds } in &outputs {
+        if *holds != Holds::Wisdom {
             io::check_writable(path).map_err(Error::io(argument))?;
         }
     }
@@ -100,34 +247,48 @@ pub fn check(inputs: &[(&str, &Path)], outputs: &[Output<'_>]) -> Result<(), Err
 mod tests {
     use super::*;
 
-    fn output<'a>(argument: &'a str, path: &Path, format: Format) -> Output<'a> {
-        Output { argument, path: path.into(), format }
+    fn output<'a>(argument: &'a str, path: &Path, holds: Holds) -> Output<'a> {
+        Output { argument, path: path.into(), holds }
     }
 
     #[test]
     fn an_extension_says_the_format() {
         let folder = std::env::temp_dir();
-        let told = |name: &str, format| {
-            check(&[], &[output("-o", &folder.join(name), format)]).map_err(|error| error.to_string())
+        let told = |name: &str, holds| {
+            check(&[], &[output("-o", &folder.join(name), holds)]).map_err(|error| error.to_string())
         };
-        for (name, format) in [
-            ("x.npy", Format::Npy),
-            ("x", Format::Npy),
-            ("x.NPY", Format::Npy),
-            (".npy", Format::Npy),
-            ("x.y.png", Format::Png),
-            ("w.x", Format::Wisdom),
+        for (name, holds, format) in [
+            ("x.npy", Holds::Result, Format::Npy),
+            ("x.NPY", Holds::Result, Format::Npy),
+            (".npy", Holds::Result, Format::Npy),
+            ("x.tif", Holds::Result, Format::Tiff),
+            ("x.y.Tiff", Holds::Result, Format::Tiff),
+            ("x.png", Holds::Result, Format::Png),
+            ("x.csv", Holds::Result, Format::Csv),
+            ("x.y.png", Holds::Picture, Format::Png),
+            ("x.csv", Holds::Peaks, Format::Csv),
         ] {
-            assert_eq!(told(name, format), Ok(()), "{name}");
+            assert_eq!(told(name, holds), Ok(()), "{name}");
+            assert_eq!(holds.format("-o", Path::new(name)).unwrap(), format, "{name}");
         }
-        for name in ["x.txt", "x.png", "x.npy.gz", "x.", "x.npz", "x.tif"] {
-            let line = told(name, Format::Npy).unwrap_err();
-            assert!(
-                line.starts_with("-o: expected a name that ends in .npy, as which results are written, got "),
-                "{line}"
-            );
+        assert_eq!(told("w.x", Holds::Wisdom), Ok(()));
+        for name in ["x", "x.txt", "x.npy.gz", "x.", "x.npz", "x.jpg", "npy"] {
+            let line = told(name, Holds::Result).unwrap_err();
+            let expected =
+                "-o: expected a name that ends in .npy, .tif, .tiff, .png or .csv (or - for standard output), got ";
+            assert!(line.starts_with(expected) && line.ends_with(name), "{line}");
         }
-        assert!(told("x.jpg", Format::Png).unwrap_err().contains("ends in .png, as which pictures are written"));
+        for name in ["x", "x.jpg", "x.npy"] {
+            let line = told(name, Holds::Picture).unwrap_err();
+            assert!(line.starts_with("-o: expected a name that ends in .png, got ") && line.ends_with(name), "{line}");
+        }
+        assert!(told("x.png", Holds::Peaks).unwrap_err().starts_with("-o: expected a name that ends in .csv, got "));
+        let axes = |axes| result_format("-o", Path::new("x.csv"), axes).map_err(|error| error.to_string());
+        assert_eq!(axes(1), Ok(Format::Csv));
+        assert_eq!(
+            axes(3).unwrap_err(),
+            "-o: expected a name that ends in .npy, .tif, .tiff or .png for a result of 3 axes (.csv holds 1 axis), got x.csv"
+        );
     }
 
     #[cfg(unix)]
@@ -143,9 +304,11 @@ mod tests {
         symlink("new.png", at("dangling.png")).unwrap();
         symlink(".", at("here")).unwrap();
         let both = |a: &str, b: &str| {
-            let as_input = check(&[("IMAGE", &at(a))], &[output("--annotate", &at(b), Format::Png)]);
-            let as_output =
-                check(&[], &[output("--heatmap", &at(a), Format::Png), output("--annotate", &at(b), Format::Png)]);
+            let as_input = check(&[("IMAGE", &at(a))], &[output("--annotate", &at(b), Holds::Picture)]);
+            let as_output = check(
+                &[],
+                &[output("--heatmap", &at(a), Holds::Picture), output("--annotate", &at(b), Holds::Picture)],
+            );
             [as_input, as_output].map(|told| told.map_err(|error| error.to_string()))
         };
         for name in ["a.png", "./a.png", "sub/../a.png", "hard.png", "soft.png", "here/a.png"] {
@@ -168,12 +331,12 @@ mod tests {
         assert_eq!(both("a.png", "b.png"), [Ok(()), Ok(())]);
         // A device is read and written at once, but not written by two.
         let null = Path::new("/dev/null");
-        assert!(check(&[("IMAGE", null)], &[output("-o", null, Format::Npy)]).is_ok());
-        assert!(check(&[], &[output("-o", null, Format::Npy), output("--heatmap", null, Format::Png)]).is_err());
-        assert!(
-            check(&[], &[output("-o", Path::new("-"), Format::Npy), output("--heatmap", Path::new("-"), Format::Png)])
-                .is_err()
-        );
+        assert!(check(&[("IMAGE", null)], &[output("-o", null, Holds::Result)]).is_ok());
+        assert!(check(&[], &[output("-o", null, Holds::Result), output("--heatmap", null, Holds::Picture)]).is_err());
+        // Standard output is no file of that name, and takes results alone.
+        let dash = Path::new("-");
+        assert!(check(&[("IMAGE", dash)], &[output("-o", dash, Holds::Result)]).is_ok());
+        assert!(check(&[], &[output("--heatmap", dash, Holds::Picture)]).is_err());
         fs::remove_dir_all(&folder).unwrap();
     }
 }

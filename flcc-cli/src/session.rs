@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use flcc_runtime::{Accuracy, Effort, KernelKey, Outcome, Plan, Planner, Platform, Spec, Wisdom, files};
+use flcc_runtime::{Accuracy, Effort, KernelKey, Outcome, Plan, Planner, Platform, Spec, SpecError, Wisdom, files};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::Planning;
@@ -64,11 +64,13 @@ pub fn check_wisdom(argument: &str, file: &Path) -> Result<(), Error> {
 }
 
 impl Session {
-    /// Reads the wisdom, if there is any, and makes the planner.
+    /// Reads the wisdom, if there is any, and makes the planner. `fall_back` says whether the CPU computes what GPUs
+    /// fail at, and everything where there is none.
     ///
     /// # Errors
-    /// Wisdom that is damaged, no file or in no folder, `FLCC_ISA` that names no instruction set.
-    pub fn new(planning: &Planning, effort: Effort) -> Result<Session, Error> {
+    /// Wisdom that is damaged, no file or in no folder, `FLCC_ISA` that names no instruction set; devices that are not
+    /// there.
+    pub fn new(planning: &Planning, effort: Effort, fall_back: bool) -> Result<Session, Error> {
         let file = wisdom_file(planning)?;
         let known = match &file {
             Some((argument, file)) if file.exists() => {
@@ -78,9 +80,16 @@ impl Session {
             _ => Wisdom::new(),
         };
         let effort = planning.effort.unwrap_or(effort);
-        let mut planner = Planner::new()?;
+        let mut planner = Planner::new()?.fall_back(fall_back);
+        let mut absent = None;
         if !planning.devices.is_empty() {
-            planner = planner.devices(&planning.devices)?;
+            let machine = flcc_runtime::cuda::with_devices(planner.machine().clone());
+            if fall_back && machine.devices().is_empty() {
+                absent = Some(machine.cuda().to_string());
+            } else {
+                let named = |error| SpecError { argument: "--devices".into(), ..error };
+                planner = planner.devices(&planning.devices).map_err(named)?;
+            }
         }
         if planning.platform == Platform::Any && effort != Effort::Estimate {
             // Who has time to measure has time to look for a GPU: the best plan may be there.
@@ -94,12 +103,11 @@ impl Session {
             .method(planning.method)
             .wisdom(known.clone());
         let cuda = planning.platform == Platform::Cuda;
-        Ok(Session { planner, effort, file, known, cuda, told: Mutex::default() })
-    }
-
-    /// Whether the CPU computes what GPUs fail at.
-    pub fn fall_back(self, fall_back: bool) -> Session {
-        Session { planner: self.planner.fall_back(fall_back), ..self }
+        let session = Session { planner, effort, file, known, cuda, told: Mutex::default() };
+        if let Some(about) = absent {
+            session.note(&format!("{about}; the CPU goes on"));
+        }
+        Ok(session)
     }
 
     /// A plan for a spec; where the CPU takes it over from the GPUs that were asked for, that is told.
@@ -108,7 +116,10 @@ impl Session {
     /// No plan.
     pub fn plan(&self, spec: &Spec) -> Result<Plan, Error> {
         let plan = self.planner.plan(spec)?;
-        if self.cuda && plan.platform() == Platform::Cpu {
+        let machine = self.planner.machine();
+        if self.cuda && plan.platform() == Platform::Cpu && machine.devices().is_empty() {
+            self.note(&format!("{}; the CPU goes on", machine.cuda()));
+        } else if self.cuda && plan.platform() == Platform::Cpu {
             for candidate in plan.candidates() {
                 // A kernel that refuses, and not its solver, is one that the device did not take.
                 if let (Outcome::Refused(reason), Ok(_)) = (&candidate.outcome, candidate.kernel.parse::<KernelKey>()) {

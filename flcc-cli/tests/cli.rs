@@ -151,9 +151,8 @@ fn a_minimum_is_found_as_a_maximum_is() {
 fn a_region_keeps_positions_and_values() {
     let folder = Folder::new();
     photo(&folder);
-    // In mode valid the result begins at 6,8 of the full one.
     assert_eq!(
-        flcc(&folder, "match image.png template.png --roi 16,26:5x6 -o part.npy --accuracy exact").fine().out,
+        flcc(&folder, "match image.png template.png --roi 10,18:5x6 -o part.npy --accuracy exact").fine().out,
         "1 12,20 1\n"
     );
     flcc(&folder, "match image.png template.png -o whole.npy --accuracy exact").fine();
@@ -163,8 +162,51 @@ fn a_region_keeps_positions_and_values() {
     for (k, value) in part.iter().enumerate() {
         assert_eq!(*value, whole[(10 + k / 6) * 42 + 18 + k % 6]);
     }
-    let line = flcc(&folder, "match image.png template.png --roi 0,0:5x6").fails(2);
-    assert!(line.contains("roi"), "{line}");
+    let line = flcc(&folder, "match image.png template.png --roi -1,0:5x6").fails(2);
+    let due =
+        "error: --roi: expected a part of 0,0:34x42, where the template's first sample may lie in mode valid, got ";
+    assert_eq!(line, format!("{due}-1,0:5x6"));
+}
+
+#[test]
+fn one_system_of_coordinates() {
+    let folder = Folder::new();
+    photo(&folder);
+    let pair = |value: &Value| [value[0].as_f64().unwrap(), value[1].as_f64().unwrap()];
+    // What is found lies where it was asked for, in every mode.
+    for mode in ["valid", "same", "full"] {
+        let call = format!("match image.png template.png --mode {mode} --accuracy exact");
+        assert_eq!(flcc(&folder, &call).fine().out, "1 12,20 1\n", "{mode}");
+        let regions: &[([f64; 2], [f64; 2])] = match mode {
+            "valid" => &[([2.0, 30.0], [5.0, 6.0]), ([0.0, 0.0], [1.0, 1.0])],
+            _ => &[([2.0, 30.0], [5.0, 6.0]), ([-3.0, -4.0], [3.0, 4.0])],
+        };
+        for &(origin, shape) in regions {
+            let roi = format!("{},{}:{}x{}", origin[0], origin[1], shape[0], shape[1]);
+            let said = flcc(&folder, &format!("{call} --roi {roi} --json --subpixel --top 2 -o p.npy")).fine().json();
+            let whole = flcc(&folder, &format!("{call} --json -o w.npy --top 1")).fine().json();
+            assert_eq!(load(&folder.at("p.npy")).unwrap().shape, shape.map(|length| length as usize));
+            for peak in said[0]["peaks"].as_array().unwrap() {
+                let (position, index) = (pair(&peak["position"]), pair(&peak["index"]));
+                assert_eq!(peak["origin"], peak["position"]);
+                for axis in 0..2 {
+                    assert!(position[axis] >= origin[axis] && position[axis] < origin[axis] + shape[axis], "{peak}");
+                    assert_eq!(index[axis], position[axis] - origin[axis]);
+                    assert!((pair(&peak["refined"])[axis] - position[axis]).abs() <= 1.0, "{peak}");
+                }
+            }
+            // The index is that of the file.
+            let index = pair(&whole[0]["peaks"][0]["index"]);
+            let map = load(&folder.at("w.npy")).unwrap();
+            assert_eq!(map.pixels.to_f64()[index[0] as usize * map.shape[1] + index[1] as usize], 1.0, "{mode}");
+        }
+    }
+    let text = flcc(&folder, "match image.png template.png --roi 20,3:4x5").fine().out;
+    let place: Vec<usize> = text.split(' ').nth(1).unwrap().split(',').map(|at| at.parse().unwrap()).collect();
+    assert!((20..24).contains(&place[0]) && (3..8).contains(&place[1]), "{text}");
+    for command in ["match", "conv", "corr", "lcc"] {
+        assert!(flcc(&folder, &format!("{command} --help")).fine().out.contains("--roi 1,2:2x3"), "{command}");
+    }
 }
 
 #[test]
@@ -203,7 +245,12 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("match image.png", "--template-at"),
         ("match image.png template.png --mode vaild", "full, same or valid"),
         ("match image.png template.png --top -1", "'--top <K>': number: expected a whole number"),
+        ("match image.png template.png --top 0", "'--top <K>': number: expected a whole number, at least 1, got 0"),
+        ("stream template.png image.png --top 0", "'--top <K>': number: expected a whole number, at least 1, got 0"),
         ("match image.png template.png --frob", "--frob"),
+        ("match image.png template.png --memory-limit 1.5", "a number of bytes, as 4096, 512K, 64M or 1.5G, got 1.5"),
+        ("plan zncc:f32:9x9*3:valid", "template: expected 2 axes, as the image, got 1 axis"),
+        ("plan zncc:f32", "sizes, IMAGE*TEMPLATE, as the third field, as in zncc:f32:2000x2000*16x16:valid"),
         ("match image.png template.png --threshold nan", "--threshold"),
         ("match image.png line.npy", "2 axes"),
         ("match template.png image.png", "at most 7x9"),
@@ -213,7 +260,7 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("match image.png --template-at 39,0:3x3", "--template-at"),
         ("match image.png --template-at 0:3", "--template-at"),
         ("match image.png --template-at 0,0:0x3", "--template-at"),
-        ("conv image.png template.png", "-o OUT.npy"),
+        ("conv image.png template.png", "-o OUT (or --heatmap OUT.png)"),
         ("conv image.png template.png --measure ncc -o x.npy", "--measure"),
         ("lcc image.png template.png --measure ssd -o x.npy", "--measure"),
         ("corr image.png template.png --boundary bounce -o x.npy", "replicate"),
@@ -228,7 +275,7 @@ fn wrong_calls_are_one_line_with_status_2() {
         ("stream template.png --frame u8:3x3 image.png", "FRAMES"),
         ("local median --window 3x3 image.png -o x.npy", "sum, mean, var, min or max"),
         ("local mean --window 3 image.png -o x.npy", "axes"),
-        ("plan zncc:f32:9*3", "OP:TYPE"),
+        ("plan zncc:f32:9*3", "a mode (full, same or valid) as the fourth field, as in zncc:f32:9*3:valid, got none"),
         ("plan zncc:f32:9*3:valid,bounce", "maskw"),
         ("bench", "SPEC"),
         ("bench zncc:f32:9*3:valid --seconds -1", "--seconds"),
@@ -247,7 +294,7 @@ fn failures_have_status_1() {
     let folder = Folder::new();
     photo(&folder);
     std::fs::write(folder.at("noise.png"), b"\x89PNG\r\n\x1a\nnothing").unwrap();
-    std::fs::write(folder.at("wisdom"), "flcc-wisdom 1\nrubbish\nend 0\n").unwrap();
+    std::fs::write(folder.at("wisdom"), "flcc-wisdom 2\nrubbish\nend 0\n").unwrap();
     for (args, words) in [
         ("match missing.png template.png", "missing.png"),
         ("match noise.png template.png", "noise.png"),
@@ -463,6 +510,75 @@ fn plans_devices_and_help() {
 }
 
 #[test]
+fn what_is_told_of_a_choice_is_what_decided() {
+    let folder = Folder::new();
+    let spec = "zncc:f32:300x300*8x8:valid";
+    let chosen = flcc(&folder, &format!("plan {spec} --effort measure --wisdom w")).fine().out;
+    for args in [format!("plan {spec} --effort measure --json"), format!("plan {spec} --wisdom w --json")] {
+        let plan = &flcc(&folder, &args).fine().json()[0];
+        let timings: Vec<(u64, bool)> = plan["candidates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|candidate| Some((candidate["least_ns"].as_u64()?, candidate["kernel"] == plan["kernel"])))
+            .collect();
+        let least = timings.iter().map(|(ns, _)| *ns).min().unwrap();
+        assert!(timings.len() > 1 && timings.contains(&(least, true)), "{plan}");
+    }
+    for entry in flcc(&folder, "wisdom show --wisdom w --json").fine().json() {
+        let others = entry["others"].as_object().unwrap().values().map(|ns| ns.as_u64().unwrap());
+        assert!(others.min() >= entry["least_ns"].as_u64(), "{entry}");
+    }
+    let explained = flcc(&folder, &format!("plan {spec} --effort measure --explain")).fine().out;
+    assert!(explained.contains("measured is the least of all runs on"), "{explained}");
+    assert_eq!(explained.lines().filter(|line| line.ends_with(": chosen")).count(), 1, "{explained}");
+    let explained = flcc(&folder, &format!("plan {spec} --explain --wisdom w")).fine().out;
+    assert!(explained.contains(&format!("{}  chosen by wisdom: measured", chosen.trim())), "{explained}");
+}
+
+#[test]
+fn what_an_accuracy_leaves_out_is_explained() {
+    let folder = Folder::new();
+    let explained = flcc(&folder, "plan corr:u16:900x900*64x64:valid --explain").fine().out;
+    let left = |line: &&str| line.contains("refuses: f32 does not keep accuracy promised here; acc=fast takes it");
+    let lines: Vec<&str> = explained.lines().filter(left).map(str::trim_start).collect();
+    assert!(lines.iter().any(|line| line.starts_with("fourier   fourier_f32")), "{explained}");
+    for spec in
+        ["corr:u16:900x900*64x64:valid,acc=fast", "corr:u16:900x900*64x64:valid,acc=exact", "zncc:f32:90x90*9x9:valid"]
+    {
+        let explained = flcc(&folder, &format!("plan {spec} --explain")).fine().out;
+        assert!(!explained.lines().any(|line| left(&line)), "{explained}");
+    }
+}
+
+/// Where there is a GPU, it is taken.
+#[test]
+fn the_cpu_goes_on_where_there_is_no_gpu() {
+    let folder = Folder::new();
+    photo(&folder);
+    let devices = flcc(&folder, "devices --json").fine().json();
+    if !devices[0]["devices"].as_array().unwrap().is_empty() {
+        println!("absent: a machine without a GPU");
+        return;
+    }
+    let why = devices[0]["cuda"].as_str().unwrap();
+    let note = format!("note: {why}; the CPU goes on\n");
+    let call = "match image.png template.png --accuracy exact";
+    for option in ["--platform cuda", "--devices 0", "--platform cuda --devices 0,1"] {
+        let said = flcc(&folder, &format!("{call} {option} --fall-back")).fine();
+        assert_eq!((said.out.as_str(), &said.err), ("1 12,20 1\n", &note), "{option}");
+        let said = flcc(&folder, &format!("stream template.png image.png image.png {option} --fall-back")).fine();
+        assert_eq!((said.json().len(), &said.err), (2, &note), "{option}");
+    }
+    flcc(&folder, &format!("{call} --platform cuda")).fails(3);
+    let line = flcc(&folder, &format!("{call} --devices 0")).fails(2);
+    let due = format!("error: --devices: expected numbers of NVIDIA GPUs, of which there are none ({why}), got 0");
+    assert_eq!(line, due);
+    // What the CPU does not serve either is refused.
+    flcc(&folder, &format!("{call} --platform cuda --fall-back --measure sad --method fourier")).fails(3);
+}
+
+#[test]
 fn bench_checks_and_times() {
     let folder = Folder::new();
     let specs = "zncc:f32:60x60*7x7:valid ssd:u8/f32:3@40x40*2@5x6:same,reflect conv:f64:300*9:full \
@@ -491,6 +607,25 @@ fn bench_checks_and_times() {
         assert!(line["max_error"].as_f64().unwrap() < 1e-5, "{line}");
         assert!(line["min_ns"].as_u64() <= line["median_ns"].as_u64());
     }
+    // Without --json, a table of the same.
+    let said = flcc(&folder, &format!("bench {specs} --seconds 0.01 --effort estimate")).fine();
+    let table: Vec<&str> = said.out.lines().collect();
+    assert_eq!(
+        table[0].split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>(),
+        ["spec", "kernel", "threads", "median ms", "min ms", "GFLOP/s", "max error"]
+    );
+    assert_eq!(table.len(), 7);
+    for (row, line) in table[1..].iter().zip(&lines) {
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(cells.len(), 7, "{row}");
+        assert_eq!(cells[..2], [line["spec"].as_str().unwrap(), line["kernel"].as_str().unwrap()]);
+        assert!(cells[2..].iter().all(|cell| cell.parse::<f64>().is_ok()), "{row}");
+        assert_eq!(
+            cells[6].parse::<f64>().unwrap(),
+            format!("{:.1e}", line["max_error"].as_f64().unwrap()).parse::<f64>().unwrap()
+        );
+        assert_eq!(row.len(), table[0].len(), "{row}");
+    }
     assert_eq!(lines[0]["checked"], 54 * 54);
     assert_eq!(lines[1]["checked"], 40 * 40 * 6);
     let said = flcc(&folder, "bench zncc:f32:5@40x40*9x9:valid --pairs --seconds 0.01 --json --effort estimate").fine();
@@ -506,16 +641,16 @@ fn wisdom_is_kept_shown_merged_and_forgotten() {
     flcc(&folder, &format!("plan {spec} --effort measure --wisdom one")).fine();
     flcc_with(&folder, "plan conv:f32:80x80*9x9:full --effort measure", &[], Some(&folder.at("two"))).fine();
     let shown = flcc(&folder, "wisdom show --wisdom one").fine().out;
-    assert!(shown.starts_with("flcc-wisdom 1\n") && shown.contains(spec), "{shown}");
+    assert!(shown.starts_with("flcc-wisdom 2\n") && shown.contains(spec), "{shown}");
     let explained = flcc(&folder, &format!("plan {spec} --explain --wisdom one")).fine().out;
     assert!(explained.contains("wisdom"), "{explained}");
     flcc(&folder, "wisdom merge one two --wisdom both").fine();
     let both = flcc_with(&folder, "wisdom show --json", &[], Some(&folder.at("both"))).fine().json();
     assert_eq!(both.len(), 2);
-    assert!(both.iter().any(|entry| entry["spec"] == spec && entry["median_ns"].as_u64().unwrap() > 0));
+    assert!(both.iter().any(|entry| entry["spec"] == spec && entry["least_ns"].as_u64().unwrap() > 0));
     assert!(flcc(&folder, "wisdom forget --spec zncc: --wisdom both").fine().out.starts_with("1 entries"));
     assert_eq!(flcc(&folder, "wisdom forget --wisdom both --json").fine().json()[0]["forgotten"], 1);
-    assert_eq!(flcc(&folder, "wisdom show --wisdom both").fine().out, "flcc-wisdom 1\nend 0\n");
+    assert_eq!(flcc(&folder, "wisdom show --wisdom both").fine().out, "flcc-wisdom 2\nend 0\n");
     // By estimate nothing is learnt, and nothing written.
     flcc(&folder, &format!("plan {spec} --wisdom three")).fine();
     assert!(!folder.at("three").exists());
@@ -583,10 +718,11 @@ fn a_case_says_how_it_is_computed() {
     assert_eq!(std::fs::read(folder.at("out/a.npy")).unwrap(), std::fs::read(folder.at("whole.npy")).unwrap());
     // As the options of a command, and by a kernel of those that serve.
     assert!(result["kernels"].as_array().unwrap().contains(&result["kernel"]), "{result}");
+    // A case's region is in coordinates of the full result, a command's in those of the image.
     let (result, _) = run(&format!(r#","kernel":{},"threads":1"#, result["kernel"]));
     assert_eq!(result["kernels"], serde_json::json!([result["kernel"]]));
     run(r#","method":"fourier","precision":"f64","accuracy":"exact","memory_limit":"64M","roi":"3:4""#);
-    flcc(&folder, "corr x.npy t.npy --method fourier --precision f64 --accuracy exact --roi 3:4 -o part.npy").fine();
+    flcc(&folder, "corr x.npy t.npy --method fourier --precision f64 --accuracy exact --roi 2:4 -o part.npy").fine();
     assert_eq!(std::fs::read(folder.at("out/a.npy")).unwrap(), std::fs::read(folder.at("part.npy")).unwrap());
     // A refusal and a wrong call tell the status that a command would end with.
     for (own, wanted) in [
@@ -651,7 +787,9 @@ fn errors_name_the_argument() {
         ("match image.png flat.npy", 2, "TEMPLATE: expected"),
         ("match image.png --template flat.npy", 2, "--template: expected"),
         ("match image.png template.png --mask flat.npy", 2, "--mask: expected"),
-        ("match image.png template.png --roi 0,0:5x6", 2, "--roi: expected"),
+        ("match image.png template.png --roi -7,0:5x6", 2, "--roi: expected"),
+        ("match image.png template.png --roi 7:5", 2, "--roi: expected 2 axes, as the image"),
+        ("match image.png template.png --roi 7,8:5x0", 2, "--roi: expected"),
         ("corr image.png template.png --boundary constant --cval inf -o x.npy", 2, "--"),
         ("local sum --window 3 image.png -o x.npy", 2, "--window: expected"),
         ("match image.png template.png --memory-limit 10", 1, "--memory-limit: expected at least"),
@@ -710,10 +848,11 @@ fn a_count_knows_the_border() {
     let folder = Folder::new();
     folder.array("x.npy", &[6], |k| [9.0, 1.0, 5.0, 5.0, 2.0, 9.0][k]);
     folder.array("t.npy", &[1], |_| 1.0);
-    let count =
-        |options: &str| flcc(&folder, &format!("match x.npy t.npy --measure cc --count --top 0 {options}")).fine().out;
+    let count = |options: &str| {
+        flcc(&folder, &format!("match x.npy t.npy --measure cc --count --threshold 100 {options}")).fine().out
+    };
     assert_eq!(count(""), "count 2 9\n");
-    assert_eq!(count("--exclude-border 1 --threshold 100"), "count 2 5\n");
+    assert_eq!(count("--exclude-border 1 --top 1"), "count 2 5\n");
     assert_eq!(count("--exclude-border 3"), "count 0 nan\n");
 }
 
@@ -832,7 +971,7 @@ fn pipes_are_read_as_files_are() {
     let frame = through("stream template.png image.png pipe", &image).json();
     assert_eq!((&frame[1]["frame"], &frame[1]["peaks"][0]["position"]), (&"pipe".into(), &serde_json::json!([12, 20])));
     let wisdom =
-        b"flcc-wisdom 1\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tmedian_ns=5\nend 1\n";
+        b"flcc-wisdom 2\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tleast_ns=5\nend 1\n";
     assert_eq!(through("wisdom merge pipe --wisdom w", wisdom).out, "1 entries in w\n");
     assert_eq!(through("wisdom show --wisdom pipe", wisdom).out.as_bytes(), wisdom);
     // A mask is an array or a raster by what it holds, not by where it comes from.
@@ -1004,12 +1143,12 @@ fn wisdom_that_cannot_be_written_is_told_after_the_result() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     photo(&folder);
-    std::fs::write(folder.at("w"), "flcc-wisdom 1\nend 0\n").unwrap();
+    std::fs::write(folder.at("w"), "flcc-wisdom 2\nend 0\n").unwrap();
     std::fs::set_permissions(folder.at("w"), std::fs::Permissions::from_mode(0o444)).unwrap();
     for (call, result) in [
         ("match image.png template.png --accuracy exact", "1 12,20 "),
         ("plan corr:f32:99*3:valid", "corr_"),
-        ("bench corr:f32:99*3:valid --seconds 0", "{\"spec\":\"corr"),
+        ("bench corr:f32:99*3:valid --seconds 0 --json", "{\"spec\":\"corr"),
         ("stream template.png image.png --accuracy exact", "{\"frame\":"),
     ] {
         let said = flcc(&folder, &format!("{call} --effort patient --wisdom w"));
@@ -1025,7 +1164,7 @@ fn wisdom_that_cannot_be_written_is_told_after_the_result() {
         );
     }
     // What is known already needs no writing.
-    assert_eq!(std::fs::read_to_string(folder.at("w")).unwrap(), "flcc-wisdom 1\nend 0\n");
+    assert_eq!(std::fs::read_to_string(folder.at("w")).unwrap(), "flcc-wisdom 2\nend 0\n");
     flcc(&folder, "plan corr:f32:99*3:valid --wisdom w").fine();
 }
 
@@ -1074,10 +1213,11 @@ fn no_output_takes_the_place_of_what_the_call_names() {
         (format!("{call} --heatmap h.png --annotate ./h.png"), "--annotate", "--heatmap"),
         (format!("{call} --heatmap new.png --annotate dangling.png"), "--annotate", "--heatmap"),
         (format!("{call} --template-at 1,1:4x4 --heatmap h.png --annotate h-2.png"), "--annotate", "--heatmap"),
-        (format!("{call} -o r --heatmap r"), "--heatmap", "-o"),
-        (format!("{call} -o - --heatmap -"), "--heatmap", "-o"),
+        (format!("{call} -o r.png --heatmap r.png"), "--heatmap", "-o"),
+        (format!("{call} --peaks r.csv -o r.csv"), "--peaks", "-o"),
+        ("match image.png --template-at 0,0:3x3 --mask image.png -o image.png".into(), "-o", "IMAGE"),
         (format!("{call} -o /dev/stdout --heatmap /dev/stdout"), "--heatmap", "-o"),
-        (format!("{call} -o w --wisdom w --effort measure"), "--wisdom", "-o"),
+        (format!("{call} -o w.npy --wisdom w.npy --effort measure"), "--wisdom", "-o"),
         (format!("{call} --wisdom image.png"), "--wisdom", "IMAGE"),
     ] {
         let line = flcc(&folder, &args).fails(2);
@@ -1099,6 +1239,10 @@ fn no_output_takes_the_place_of_what_the_call_names() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stdout.starts_with(b"\x93NUMPY"));
     flcc(&folder, "conv image.png template.png -o /dev/null").fine();
+    // Standard output by its other name, also where it is a file.
+    let line = format!("{} conv image.png template.png -o /dev/stdout > r.bin", env!("CARGO_BIN_EXE_flcc"));
+    assert!(Command::new("sh").args(["-c", &line]).current_dir(&folder.0).status().unwrap().success());
+    assert!(std::fs::read(folder.at("r.bin")).unwrap().starts_with(b"\x93NUMPY"));
 }
 
 #[test]
@@ -1106,33 +1250,124 @@ fn an_output_is_what_its_name_says() {
     let folder = Folder::new();
     photo(&folder);
     let call = "match image.png template.png";
-    for (args, argument, extension) in [
-        (format!("{call} -o o.txt"), "-o", ".npy"),
-        (format!("{call} -o o.png"), "-o", ".npy"),
-        (format!("{call} -o o.npz"), "-o", ".npy"),
-        (format!("{call} -o o.npy.gz"), "-o", ".npy"),
-        ("conv image.png template.png -o o.tif".into(), "-o", ".npy"),
-        ("local mean --window 3x3 image.png -o o.csv".into(), "-o", ".npy"),
+    let results = ".npy, .tif, .tiff, .png or .csv (or - for standard output)";
+    for (args, argument, endings) in [
+        (format!("{call} -o o"), "-o", results),
+        (format!("{call} -o o.txt"), "-o", results),
+        (format!("{call} -o o.jpg"), "-o", results),
+        (format!("{call} -o o.npz"), "-o", results),
+        (format!("{call} -o o.npy.gz"), "-o", results),
+        ("conv image.png template.png -o o.bmp".into(), "-o", results),
+        ("local mean --window 3x3 image.png -o o.txt".into(), "-o", results),
+        (format!("{call} -o o.csv"), "-o", ".npy, .tif, .tiff or .png for a result of 2 axes (.csv holds 1 axis)"),
+        (
+            "local mean --window 3x3 image.png -o o.csv".into(),
+            "-o",
+            ".npy, .tif, .tiff or .png for a result of 2 axes (.csv holds 1 axis)",
+        ),
+        (format!("{call} --heatmap h"), "--heatmap", ".png"),
         (format!("{call} --heatmap h.jpg"), "--heatmap", ".png"),
+        (format!("{call} --heatmap -"), "--heatmap", ".png"),
         ("lcc image.png template.png --heatmap h.npy".into(), "--heatmap", ".png"),
         (format!("{call} -o o.npy --heatmap h.png --annotate x.jpg"), "--annotate", ".png"),
+        (format!("{call} --peaks p.json"), "--peaks", ".csv"),
     ] {
         let line = flcc(&folder, &args).fails(2);
-        assert!(
-            line.starts_with(&format!("error: {argument}: expected a name that ends in {extension}, as which ")),
-            "{args}: {line}"
-        );
+        let start = format!("error: {argument}: expected a name that ends in {endings}, got ");
+        assert!(line.starts_with(&start), "{args}: {line}");
         assert_eq!(folder.names(), ["image.png", "template.png"], "{args}");
     }
     // What an output cannot be is told before another is written.
     for args in ["-o o.npy --annotate none/a.png", "-o o.npy --heatmap .", "--heatmap h.png -o none/o.npy"] {
-        assert!(flcc(&folder, &format!("{call} {args}")).fails(1).contains(": expected a writable file, got: "));
+        assert!(flcc(&folder, &format!("{call} {args}")).status > 0);
         assert_eq!(folder.names(), ["image.png", "template.png"], "{args}");
     }
-    flcc(&folder, &format!("{call} -o O.NPY --heatmap H.PNG --annotate a -o o")).fails(2);
-    flcc(&folder, &format!("{call} -o o --heatmap H.PNG --annotate a")).fine();
+    flcc(&folder, &format!("{call} -o O.NPY --heatmap H.PNG --annotate a.png")).fine();
     let begins = |name: &str, with: &[u8]| std::fs::read(folder.at(name)).unwrap().starts_with(with);
-    assert!(begins("o", b"\x93NUMPY") && begins("H.PNG", b"\x89PNG") && begins("a", b"\x89PNG"));
+    assert!(begins("O.NPY", b"\x93NUMPY") && begins("H.PNG", b"\x89PNG") && begins("a.png", b"\x89PNG"));
+}
+
+#[test]
+fn every_format_holds_the_same_result() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("line.npy", &[60], |k| f64::from(noise(k)));
+    folder.array("volume.npy", &[9, 20, 24], |k| f64::from(noise(k)));
+    // f32 and f64, exactly; a line is one row, a plane of a volume a page.
+    for (call, shape) in [
+        ("match image.png template.png", vec![34, 42]),
+        ("lcc image.png template.png --precision f64", vec![34, 42]),
+        ("conv image.png template.png --precision f64", vec![46, 58]),
+        ("corr line.npy --template-at 9:5", vec![1, 64]),
+        ("lcc volume.npy --template-at 1,2,3:3x4x5", vec![7, 17, 20]),
+        ("local var --window 3x3 image.png", vec![40, 50]),
+    ] {
+        for name in ["o.npy", "o.tif", "o.tiff", "o.png"] {
+            flcc(&folder, &format!("{call} -o {name}")).fine();
+        }
+        let array = load(&folder.at("o.npy")).unwrap();
+        for name in ["o.tif", "o.tiff"] {
+            let pages = load(&folder.at(name)).unwrap();
+            assert_eq!(pages.shape, shape, "{call}");
+            assert!(pages.pixels == array.pixels, "{call}");
+        }
+        // The picture is the heat map.
+        if !call.starts_with("local") {
+            flcc(&folder, &format!("{call} --heatmap h.png")).fine();
+            assert_eq!(std::fs::read(folder.at("o.png")).unwrap(), std::fs::read(folder.at("h.png")).unwrap());
+        }
+        // Standard output takes the array alone.
+        if !call.starts_with("match") {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_flcc"));
+            let said = command.args(format!("{call} -o -").split(' ')).current_dir(&folder.0).output().unwrap();
+            assert_eq!((said.status.code(), said.stdout), (Some(0), std::fs::read(folder.at("o.npy")).unwrap()));
+        }
+        assert!(!folder.at("-").exists());
+    }
+    let table = |call: &str| {
+        flcc(&folder, &format!("{call} -o o.csv")).fine();
+        std::fs::read_to_string(folder.at("o.csv")).unwrap()
+    };
+    folder.array("x.npy", &[3], |k| [1.0, 2.0, 3.0][k]);
+    folder.array("t.npy", &[2], |k| [0.5, 1.0][k]);
+    assert_eq!(table("corr x.npy t.npy --mode valid"), "position,score\n0,2.5\n1,4\n");
+    assert_eq!(table("local max x.npy --window 2 --mode valid"), "position,max\n0,2\n1,3\n");
+    let line = flcc(&folder, "match image.png template.png -o -").fails(2);
+    assert!(line.ends_with("takes one result and nothing else), got -, where the peaks go"), "{line}");
+    let line = flcc(&folder, "lcc image.png template.png -o - --json").fails(2);
+    assert!(line.ends_with("got -, where the fields of --json go"), "{line}");
+    let line = flcc(&folder, "local mean image.png --window 3x3 -o - --json").fails(2);
+    assert!(line.ends_with("got -, where the fields of --json go"), "{line}");
+    let line = flcc(&folder, "lcc image.png template.png --template-at 1,1:3x3 -o -").fails(2);
+    assert!(line.ends_with("got - for 2 results"), "{line}");
+}
+
+#[test]
+fn peaks_are_written_as_a_table() {
+    let folder = Folder::new();
+    photo(&folder);
+    std::fs::copy(folder.at("template.png"), folder.at("a,b.png")).unwrap();
+    folder.array("line.npy", &[60], |k| f64::from(noise(k)));
+    folder.array("volume.npy", &[9, 20, 24], |k| f64::from(noise(k)));
+    let table = |call: &str| {
+        flcc(&folder, &format!("match {call} --accuracy exact --peaks p.csv")).fine();
+        std::fs::read_to_string(folder.at("p.csv")).unwrap()
+    };
+    assert_eq!(table("image.png template.png"), "template,rank,y,x,score\ntemplate.png,1,12,20,1\n");
+    assert_eq!(
+        table("image.png --template-at 3,4:6x5 --template a,b.png"),
+        "template,rank,y,x,score\n\"a,b.png\",1,12,20,1\n\"3,4:6x5\",1,3,4,1\n"
+    );
+    assert_eq!(table("line.npy --template-at 7:9"), "template,rank,x,score\n7:9,1,7,1\n");
+    assert!(
+        table("volume.npy --template-at 2,3,4:3x4x5")
+            .starts_with("template,rank,z,y,x,score\n\"2,3,4:3x4x5\",1,2,3,4,")
+    );
+    let refined = table("image.png template.png --subpixel --top 2");
+    let lines: Vec<Vec<&str>> = refined.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines[0], ["template", "rank", "y", "x", "refined_y", "refined_x", "score"]);
+    assert!(lines.len() == 3 && lines[1][..4] == ["template.png", "1", "12", "20"] && lines[2][1] == "2");
+    assert!((lines[1][4].parse::<f64>().unwrap() - 12.0).abs() < 0.5);
 }
 
 #[test]
@@ -1153,6 +1388,8 @@ fn help_is_a_command_too() {
         "wisdom",
         "wisdom show",
         "wisdom merge",
+        "completions",
+        "man",
     ] {
         let asked = flcc(&folder, &format!("help {command}")).fine().out;
         assert_eq!(asked, flcc(&folder, &format!("{command} --help")).fine().out, "{command}");
@@ -1161,6 +1398,69 @@ fn help_is_a_command_too() {
     for args in ["help frobnicate", "help wisdom frobnicate"] {
         assert!(flcc(&folder, args).fails(2).contains("frobnicate"), "{args}");
     }
+}
+
+#[test]
+fn the_fields_of_json_are_those_of_the_help() {
+    let folder = Folder::new();
+    photo(&folder);
+    // The names at the beginning of a line of the list, or behind one of them.
+    let documented = |command: &str| -> Vec<String> {
+        let help = flcc(&folder, &format!("{command} --help")).fine().out;
+        let list = help.split_once("Fields").unwrap().1.lines().skip(1);
+        let names = list.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        let names = names.filter_map(|line| line.trim().split("  ").next().map(|names| names.replace(',', " ")));
+        names.flat_map(|names| names.split_whitespace().map(str::to_string).collect::<Vec<_>>()).collect()
+    };
+    let options = "--top 2 --count --subpixel --json";
+    for (call, measure) in [
+        (format!("match image.png template.png {options} -o o.npy"), Some("zncc")),
+        (format!("match image.png template.png {options} --measure ssd"), Some("ssd")),
+        ("conv image.png template.png -o o.npy --json".into(), None),
+        ("corr image.png template.png -o o.npy --json".into(), Some("cc")),
+        ("lcc image.png template.png -o o.npy --json".into(), Some("zncc")),
+        (format!("stream template.png image.png {options} --measure sad"), Some("sad")),
+    ] {
+        let line = &flcc(&folder, &call).fine().json()[0];
+        assert_eq!(line["template_shape"], serde_json::json!([7, 9]), "{call}");
+        assert_eq!(line["measure"].as_str(), measure, "{call}");
+        let command = call.split(' ').next().unwrap();
+        let help = flcc(&folder, &format!("{command} --help")).fine().out;
+        let documented = documented(command);
+        for name in line.as_object().unwrap().keys() {
+            assert!(documented.contains(name), "{call}: {name} of {documented:?}");
+        }
+        for peak in line["peaks"].as_array().into_iter().flatten() {
+            let fields = help.split_once("  peaks ").unwrap().1;
+            assert!(peak.as_object().unwrap().keys().all(|name| fields.contains(name.as_str())), "{call}: {peak}");
+        }
+    }
+}
+
+#[test]
+fn completions_and_manual_pages() {
+    let folder = Folder::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let text = flcc(&folder, &format!("completions {shell}")).fine().out;
+        assert!(text.len() > 1000 && text.contains("match") && text.contains("--min-distance"), "{shell}: {text}");
+    }
+    let line = flcc(&folder, "completions csh").fails(2);
+    assert!(line.contains("csh") && line.contains("zsh"), "{line}");
+    let page = flcc(&folder, "man").fine().out;
+    assert!(page.contains(".TH flcc 1") && page.contains("flcc\\-match(1)"), "{page}");
+    let page = flcc(&folder, "man match").fine().out;
+    assert!(
+        page.contains(".TH flcc-match 1") && page.contains("min\\-distance") && page.contains("roi 1,2:2x3"),
+        "{page}"
+    );
+    for option in ["threads", "method"] {
+        assert!(page.contains(&format!("\\-\\-{option}")), "{option} {page}");
+    }
+    let line = flcc(&folder, "man frobnicate").fails(2);
+    assert!(
+        line.starts_with("error: COMMAND: expected one of conv, corr, lcc, match, ")
+            && line.ends_with("got frobnicate")
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Kind, SpecError};
-use crate::shape::{Shape, join, numbers};
+use crate::shape::{Shape, axes, join, numbers};
 
 /// The three usual extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,8 +39,8 @@ impl Mode {
             return Err(SpecError::of(
                 Kind::DimsMismatch,
                 "template",
-                format!("{} axes, as the image", image.axes()),
-                format!("{} axes", template.axes()),
+                format!("{}, as the image", axes(image.axes())),
+                axes(template.axes()),
             ));
         }
         let image = image.nonempty("image")?;

@@ -23,7 +23,7 @@ impl Shape {
     /// No axis, more than three, or a product over `isize::MAX / 16`.
     pub fn new(lengths: &[usize]) -> Result<Shape, SpecError> {
         if lengths.is_empty() || lengths.len() > 3 {
-            return Err(SpecError::new("shape", "1 to 3 axes", format!("{} axes", lengths.len())));
+            return Err(SpecError::new("shape", "1 to 3 axes", axes(lengths.len())));
         }
         let mut padded = [1; 3];
         padded[3 - lengths.len()..].copy_from_slice(lengths);
@@ -112,6 +112,11 @@ impl FromStr for Shape {
     fn from_str(text: &str) -> Result<Shape, SpecError> {
         Shape::new(&numbers(text, 'x', "shape")?)
     }
+}
+
+/// A number of axes in messages: `1 axis`, `2 axes`.
+pub fn axes(count: usize) -> String {
+    if count == 1 { "1 axis".into() } else { format!("{count} axes") }
 }
 
 /// Unsigned numbers between separators: `16x16`, `167,186`.

@@ -23,7 +23,7 @@ use crate::dtype::DType;
 use crate::error::{Kind, SpecError};
 use crate::extent::{Mode, Region};
 use crate::op::Op;
-use crate::shape::Shape;
+use crate::shape::{Shape, axes};
 
 /// How much is promised about the error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -204,7 +204,7 @@ impl Spec {
                     return Err(SpecError::of(
                         Kind::DimsMismatch,
                         "roi",
-                        format!("{} axes, as the image", self.image.axes()),
+                        format!("{}, as the image", axes(self.image.axes())),
                         part,
                     ));
                 }
@@ -430,10 +430,17 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Spec, SpecError> {
         const FORM: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...]";
         let wrong = || SpecError::new("spec", FORM, text);
+        let missing = |what: &str, rest: &str| SpecError::new("spec", format!("{what}, as in {text}{rest}"), "none");
         let mut parts = text.splitn(4, ':');
-        let (Some(op), Some(types), Some(sizes), Some(rest)) = (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return Err(wrong());
+        let (op, types, sizes, rest) = match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(op), Some(types), Some(sizes), Some(rest)) => (op, types, sizes, rest),
+            (Some(_), Some(_), Some(_), None) => {
+                return Err(missing("a mode (full, same or valid) as the fourth field", ":valid"));
+            }
+            (Some(_), Some(_), None, _) => {
+                return Err(missing("sizes, IMAGE*TEMPLATE, as the third field", ":2000x2000*16x16:valid"));
+            }
+            _ => return Err(wrong()),
         };
         let op: Op = op.parse()?;
         let (types, out_type) = match types.split_once('>') {
@@ -563,7 +570,15 @@ mod tests {
     fn mistakes_are_named() {
         let fails = |text: &str| text.parse::<Spec>().unwrap_err().to_string();
         assert_eq!(fails("zncc:f32:9*3:vaild"), "mode: expected full, same or valid, got vaild");
-        assert!(fails("zncc:f32:9*3").starts_with("spec: expected OP:TYPE"));
+        assert_eq!(
+            fails("zncc:f32:9*3"),
+            "spec: expected a mode (full, same or valid) as the fourth field, as in zncc:f32:9*3:valid, got none"
+        );
+        assert!(
+            fails("zncc:f32").starts_with("spec: expected sizes, IMAGE*TEMPLATE, as the third field, as in zncc:f32:")
+        );
+        assert!(fails("zncc").starts_with("spec: expected OP:TYPE"));
+        assert!(fails("zncc:f32:9x9*3:valid").contains("template: expected 2 axes, as the image, got 1 axis"));
         assert!(fails("zncc:f32:9x9*3x10:valid").contains("at most 9x9"));
         assert!(fails("zncc:f32:9*3:valid,roi=0:3").contains("a part of 2:7"));
         assert!(fails("conv:f32:9*3:full,mask01").contains("no mask for conv"));

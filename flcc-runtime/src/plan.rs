@@ -77,9 +77,9 @@ pub enum Outcome {
     Estimated,
     /// Asked for by name.
     Named,
-    /// Chosen by wisdom, which measured so many nanoseconds.
+    /// Chosen by wisdom, which measured so many nanoseconds, the least of all runs.
     Known(u64),
-    /// Timed at so many nanoseconds.
+    /// Timed at so many nanoseconds, the least of all runs.
     Measured(u64),
     /// Not chosen, by estimate.
     Slower,
@@ -250,6 +250,8 @@ impl fmt::Display for Plan {
         for line in self.0.chosen.execute.describe() {
             writeln!(f, "{line}")?;
         }
+        let threads = if self.workers() == 1 { "1 thread".into() } else { format!("{} threads", self.workers()) };
+        writeln!(f, "times    estimates are of one thread, what is measured is the least of all runs on {threads}")?;
         for candidate in self.candidates() {
             let estimate = candidate.estimate_ns.map_or(String::new(), |ns| format!("  estimated {}", time(ns)));
             let outcome = match &candidate.outcome {
@@ -262,7 +264,20 @@ impl fmt::Display for Plan {
                 Outcome::Failed(reason) => format!("failed while being timed: {reason}"),
                 Outcome::Refused(reason) => format!("refuses: {reason}"),
             };
-            writeln!(f, "  {:9} {}{estimate}  {outcome}", candidate.method.to_string(), candidate.kernel)?;
+            let chosen = match candidate.outcome {
+                Outcome::Measured(_) if candidate.kernel == self.kernel().to_string() => ": chosen",
+                _ => "",
+            };
+            writeln!(f, "  {:9} {}{estimate}  {outcome}{chosen}", candidate.method.to_string(), candidate.kernel)?;
+        }
+        for offer in self.0.planner.left_out(self.spec()) {
+            let (method, kernel, accuracy) = (offer.method.to_string(), &offer.kernel, self.spec().accuracy());
+            writeln!(
+                f,
+                "  {method:9} {kernel}  estimated {}  refuses: {} does not keep accuracy {accuracy} here; acc=fast takes it",
+                time(offer.estimate_ns),
+                kernel.dtype
+            )?;
         }
         Ok(())
     }

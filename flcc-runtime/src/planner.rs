@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use flcc_core::dtype::Pixels;
 use flcc_core::error::{PlanError, Refusal, SpecError};
 use flcc_core::key::KernelKey;
-use flcc_core::spec::{MaskKind, Spec};
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use flcc_core::view::AnyView;
 use std::fmt;
 use std::str::FromStr;
@@ -133,8 +133,10 @@ impl Planner {
         let mut chosen = Vec::new();
         for number in numbers {
             let device = known.iter().find(|device| device.index == *number).ok_or_else(|| {
-                let expected =
-                    if known.is_empty() { machine.cuda().to_string() } else { format!("0 to {}", known.len() - 1) };
+                let expected = match known.len() {
+                    0 => format!("numbers of NVIDIA GPUs, of which there are none ({})", machine.cuda()),
+                    count => format!("numbers from 0 to {}", count - 1),
+                };
                 SpecError::new("devices", expected, number)
             })?;
             chosen.push(device.clone());
@@ -143,9 +145,10 @@ impl Planner {
         Ok(Planner { machine: Arc::new(machine.with_devices(chosen, about)), ..self })
     }
 
-    /// Whether the CPU computes what GPUs fail at: images that have no results when no device is left, and plans that
-    /// no device takes because of its state. Each failure is told to [`Control::failed`] and in `explain()`. Without
-    /// it, it is an error. A platform that is absent, or does not serve a spec, is a refusal in both cases.
+    /// Whether the CPU computes what GPUs fail at: images that have no results when no device is left, plans that no
+    /// device takes because of its state, and all plans where there is no device. Each failure is told to
+    /// [`Control::failed`] and in `explain()`. Without it, it is an error. A platform that does not serve a spec is a
+    /// refusal in both cases.
     pub fn fall_back(self, fall_back: bool) -> Planner {
         Planner { fall_back, ..self }
     }
@@ -245,7 +248,12 @@ impl Planner {
                 }
             }
         }
-        if fitting.is_empty() && failed && self.fall_back && self.platform == Platform::Cuda {
+        let absent = self.machine.devices().is_empty();
+        if fitting.is_empty() && (failed || absent) && self.fall_back && self.platform == Platform::Cuda {
+            if absent {
+                // The CPU's plan tells the same refusals.
+                candidates.clear();
+            }
             return self.on_cpu().search(spec, owner, candidates);
         }
         if fitting.is_empty() {
@@ -330,7 +338,7 @@ impl Planner {
             outcome,
             estimate_ns: None,
         };
-        let mut candidates = vec![candidate(entry.kernel(), Outcome::Known(entry.median_ns()))];
+        let mut candidates = vec![candidate(entry.kernel(), Outcome::Known(entry.least_ns()))];
         candidates.extend(
             entry.others().iter().map(|(kernel, ns)| Candidate {
                 method: method_of(kernel),
@@ -339,6 +347,30 @@ impl Planner {
         );
         let (execute, workers) = self.fit(spec, &offer).ok()?;
         Some(Plan::new(spec.clone(), owner.clone(), (offer, execute, workers), None, candidates))
+    }
+
+    /// What accuracy fast would offer in the place of promised, one of each method and type.
+    pub(crate) fn left_out(&self, spec: &Spec) -> Vec<Offer> {
+        let fast = match spec.accuracy() {
+            Accuracy::Promised => spec.clone().with_accuracy(Accuracy::Fast),
+            // Who asks for exact results wants no others.
+            Accuracy::Fast | Accuracy::Exact => return Vec::new(),
+        };
+        let Ok(fast) = fast else { return Vec::new() };
+        let asked = |spec: &Spec| -> Vec<Offer> {
+            let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
+            asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten().collect()
+        };
+        let (here, mut left) = (asked(spec), Vec::<Offer>::new());
+        let alike = |a: &Offer, b: &Offer| {
+            a.method == b.method && a.kernel.dtype == b.kernel.dtype && a.recipe.platform() == b.recipe.platform()
+        };
+        for offer in asked(&fast) {
+            if !here.iter().chain(&left).any(|other| alike(other, &offer)) {
+                left.push(offer);
+            }
+        }
+        left
     }
 
     /// The offer of a kernel by name, from the solvers that are asked.
@@ -430,9 +462,8 @@ impl Planner {
         let mut timings = Vec::new();
         for ((offer, ..), runs) in offers.iter().zip(runs) {
             let outcome = match runs {
-                Ok(mut times) => {
-                    times.sort_unstable();
-                    let ns = times[times.len() / 2];
+                Ok(times) => {
+                    let ns = times.iter().copied().min().unwrap_or(u64::MAX);
                     timings.push((offer.kernel.clone(), ns));
                     Outcome::Measured(ns)
                 }
@@ -442,10 +473,9 @@ impl Planner {
         }
         let (chosen, least) = best?;
         let kernel = offers[chosen].0.kernel.clone();
-        let median_ns = timings.iter().find(|(other, _)| *other == kernel).map_or(least, |(_, ns)| *ns);
         timings.retain(|(other, _)| *other != kernel);
         // Offers name themselves in the grammar of kernel names, so there is nothing to refuse.
-        if let Ok(entry) = Entry::new(kernel, median_ns, timings) {
+        if let Ok(entry) = Entry::new(kernel, least, timings) {
             let _ = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).insert(
                 &self.machine.fingerprint(),
                 SOURCE,

@@ -5,10 +5,10 @@
 //! and a file that is not whole is an error. Whether a name still is a kernel here is the planner's question.
 //!
 //! ```text
-//! flcc-wisdom 1
+//! flcc-wisdom 2
 //! # comments and blank lines anywhere below
 //! machine x86_64/intel-xeon/avx2+portable/2cores/flcc-0.1.0 9f3c2a
-//! plan<TAB>zncc:f32:2000x2000*16x16:valid<TAB>threads=2<TAB>corr_f32_16x16_avx2<TAB>median_ns=8123456
+//! plan<TAB>zncc:f32:2000x2000*16x16:valid<TAB>threads=2<TAB>corr_f32_16x16_avx2<TAB>least_ns=8123456
 //!     <TAB>fourier_f32_any_rustfft=9000123
 //! end 1
 //! ```
@@ -32,7 +32,7 @@ use thiserror::Error;
 use crate::files::{self, Turn};
 
 /// The first line of a file.
-const HEADER: &str = "flcc-wisdom 1";
+const HEADER: &str = "flcc-wisdom 2";
 
 /// The most bytes that are read as wisdom: 64 MiB, a hundred thousand plans.
 const MOST_BYTES: usize = 64 << 20;
@@ -63,7 +63,7 @@ pub struct Key {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     kernel: KernelKey,
-    median_ns: u64,
+    least_ns: u64,
     others: Vec<(KernelKey, u64)>,
 }
 
@@ -116,11 +116,11 @@ fn prefix(file: &Option<PathBuf>) -> String {
 }
 
 impl Entry {
-    /// The winner with its median time, and the others that were timed, in any order.
+    /// The winner with the least of its times, which decided, and the others that were timed, in any order.
     ///
     /// # Errors
     /// A key whose name does not read back as itself, or a kernel that stands there twice.
-    pub fn new(kernel: KernelKey, median_ns: u64, mut others: Vec<(KernelKey, u64)>) -> Result<Entry, SpecError> {
+    pub fn new(kernel: KernelKey, least_ns: u64, mut others: Vec<(KernelKey, u64)>) -> Result<Entry, SpecError> {
         let mut names = BTreeSet::new();
         for key in std::iter::once(&kernel).chain(others.iter().map(|(key, _)| key)) {
             let name = key.to_string();
@@ -132,7 +132,7 @@ impl Entry {
             }
         }
         others.sort_by_cached_key(|(key, ns)| (*ns, key.to_string()));
-        Ok(Entry { kernel, median_ns, others })
+        Ok(Entry { kernel, least_ns, others })
     }
 
     /// The kernel that won.
@@ -140,9 +140,9 @@ impl Entry {
         &self.kernel
     }
 
-    /// Its median time, in ns.
-    pub fn median_ns(&self) -> u64 {
-        self.median_ns
+    /// The least of its times, in ns.
+    pub fn least_ns(&self) -> u64 {
+        self.least_ns
     }
 
     /// The others with their times, the fastest first.
@@ -229,13 +229,13 @@ impl Wisdom {
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEADER}\n");
         let mut section = None;
-        for (Key { machine, source, spec, threads }, Entry { kernel, median_ns, others }) in &self.entries {
+        for (Key { machine, source, spec, threads }, Entry { kernel, least_ns, others }) in &self.entries {
             if section != Some((machine, source)) {
                 section = Some((machine, source));
                 text.push_str(&format!("machine {machine} {source}\n"));
             }
             let others: String = others.iter().map(|(other, ns)| format!("\t{other}={ns}")).collect();
-            text.push_str(&format!("plan\t{spec}\tthreads={threads}\t{kernel}\tmedian_ns={median_ns}{others}\n"));
+            text.push_str(&format!("plan\t{spec}\tthreads={threads}\t{kernel}\tleast_ns={least_ns}{others}\n"));
         }
         text.push_str(&format!("end {}\n", self.len()));
         text
@@ -326,11 +326,11 @@ impl Wisdom {
         self.merge(changed);
     }
 
-    /// Takes over what another knows. Of two entries with one key the smaller median stays; equal ones leave this one.
+    /// Takes over what another knows. Of two entries with one key the smaller time stays; equal ones leave this one.
     pub fn merge(&mut self, other: Wisdom) {
         for (key, entry) in other.entries {
             match self.entries.get(&key) {
-                Some(known) if known.median_ns <= entry.median_ns => {}
+                Some(known) if known.least_ns <= entry.least_ns => {}
                 _ => {
                     self.entries.insert(key, entry);
                 }
@@ -399,11 +399,11 @@ fn machine_line(text: &str) -> Result<(String, String), SpecError> {
     Ok((word(machine, "machine")?, word(source, "source hash")?))
 }
 
-/// `SPEC<TAB>threads=N<TAB>KERNEL<TAB>median_ns=N[<TAB>KERNEL=N...]`.
+/// `SPEC<TAB>threads=N<TAB>KERNEL<TAB>least_ns=N[<TAB>KERNEL=N...]`.
 fn plan_line(text: &str) -> Result<(String, usize, Entry), SpecError> {
     let fields: Vec<&str> = text.split('\t').collect();
-    let [spec, threads, kernel, median, others @ ..] = &fields[..] else {
-        return Err(SpecError::new("plan", "SPEC<TAB>threads=N<TAB>KERNEL<TAB>median_ns=N[<TAB>KERNEL=N...]", text));
+    let [spec, threads, kernel, least, others @ ..] = &fields[..] else {
+        return Err(SpecError::new("plan", "SPEC<TAB>threads=N<TAB>KERNEL<TAB>least_ns=N[<TAB>KERNEL=N...]", text));
     };
     let canonical = spec.parse::<Spec>()?.to_string();
     if canonical != *spec {
@@ -414,13 +414,13 @@ fn plan_line(text: &str) -> Result<(String, usize, Entry), SpecError> {
         .ok()
         .filter(|&n| n > 0)
         .ok_or_else(|| SpecError::new("threads", "at least 1", threads))?;
-    let median_ns = number(after("median_ns=", median)?, "median_ns")?;
+    let least_ns = number(after("least_ns=", least)?, "least_ns")?;
     let other = |field: &&str| {
         let (name, ns) = field.split_once('=').ok_or_else(|| SpecError::new("other kernel", "KERNEL=N", field))?;
         Ok((name.parse::<KernelKey>()?, number(ns, name)?))
     };
     let others = others.iter().map(other).collect::<Result<_, SpecError>>()?;
-    Ok((canonical, threads, Entry::new(kernel.parse()?, median_ns, others)?))
+    Ok((canonical, threads, Entry::new(kernel.parse()?, least_ns, others)?))
 }
 
 fn after<'a>(label: &str, text: &'a str) -> Result<&'a str, SpecError> {
@@ -445,14 +445,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TEXT: &str = "flcc-wisdom 1
+    const TEXT: &str = "flcc-wisdom 2
 machine x86_64/a/avx2/2cores 9f3c
-plan\tconv:u8:100x100x100*5x5x5:full,reflect\tthreads=1\tcorr_f32_w5_avx2\tmedian_ns=10
-plan\tzncc:f32:64x64*7x7:valid\tthreads=1\tcorr_f32_7x7_avx2\tmedian_ns=812\tsad_f32_w7_avx2=812\
+plan\tconv:u8:100x100x100*5x5x5:full,reflect\tthreads=1\tcorr_f32_w5_avx2\tleast_ns=10
+plan\tzncc:f32:64x64*7x7:valid\tthreads=1\tcorr_f32_7x7_avx2\tleast_ns=812\tsad_f32_w7_avx2=812\
 \tfourier_f32_any_rustfft=9001
-plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tcorr_f32_7x7_avx2\tmedian_ns=500
+plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tcorr_f32_7x7_avx2\tleast_ns=500
 machine x86_64/b/avx2/2cores 9f3c
-plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tfourier_f32_any_rustfft\tmedian_ns=18446744073709551615
+plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tfourier_f32_any_rustfft\tleast_ns=18446744073709551615
 end 4
 ";
 
@@ -474,10 +474,10 @@ end 4
         assert_eq!(wisdom.to_text(), TEXT);
         let found = wisdom.lookup("x86_64/a/avx2/2cores", "9f3c", &spec("zncc:f32:64x64*7x7:valid"), 1).unwrap();
         assert_eq!(found.kernel().to_string(), "corr_f32_7x7_avx2");
-        assert_eq!((found.median_ns(), found.others().len()), (812, 2));
+        assert_eq!((found.least_ns(), found.others().len()), (812, 2));
         assert_eq!(wisdom.lookup("x86_64/a/avx2/2cores", "other", &spec("zncc:f32:64x64*7x7:valid"), 1), None);
         assert_eq!(Wisdom::parse(&Wisdom::new().to_text()).unwrap(), Wisdom::new());
-        assert_eq!(Wisdom::new().to_text(), "flcc-wisdom 1\nend 0\n");
+        assert_eq!(Wisdom::new().to_text(), "flcc-wisdom 2\nend 0\n");
     }
 
     #[test]
@@ -506,8 +506,8 @@ end 4
             assert!(TEXT.contains(from), "{from}");
             fails(&TEXT.replacen(from, to, 1))
         };
-        assert_eq!(fails(""), "wisdom line 1: header: expected flcc-wisdom 1, got nothing");
-        assert_eq!(change("wisdom 1", "wisdom 2"), "wisdom line 1: header: expected flcc-wisdom 1, got flcc-wisdom 2");
+        assert_eq!(fails(""), "wisdom line 1: header: expected flcc-wisdom 2, got nothing");
+        assert_eq!(change("wisdom 2", "wisdom 1"), "wisdom line 1: header: expected flcc-wisdom 2, got flcc-wisdom 1");
         assert_eq!(change("5x5x5:full", "5x5x5:fool"), "wisdom line 3: mode: expected full, same or valid, got fool");
         assert_eq!(
             change("64x64*7x7:valid", "064x64*7x7:valid"),
@@ -519,8 +519,8 @@ end 4
         assert_eq!(change("threads=1", "thread=1"), "wisdom line 3: plan: expected threads=N, got thread=1");
         assert!(change("corr_f32_w5_avx2", "7").starts_with("wisdom line 3: kernel"));
         for wrong in ["-10", "+10", "010", "1e3", "10.0", "", " 10", "18446744073709551616", "NaN"] {
-            let message = change("median_ns=10", &format!("median_ns={wrong}"));
-            assert!(message.starts_with("wisdom line 3: median_ns: expected a whole number"), "{message}");
+            let message = change("least_ns=10", &format!("least_ns={wrong}"));
+            assert!(message.starts_with("wisdom line 3: least_ns: expected a whole number"), "{message}");
         }
         assert!(change("sad_f32_w7_avx2=812", "sad_f32_w7_avx2").contains("line 4: other kernel: expected KERNEL=N"));
         assert!(
@@ -599,12 +599,12 @@ end 4
         wisdom.save(&path).unwrap();
         assert_eq!(Wisdom::load(&path).unwrap(), wisdom);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-        fs::write(&path, b"flcc-wisdom 1\n\xff").unwrap();
+        fs::write(&path, b"flcc-wisdom 2\n\xff").unwrap();
         assert_eq!(
             Wisdom::load(&path).unwrap_err().to_string(),
             format!("{}: wisdom line 2: line: expected UTF-8 text, got byte 0xff", path.display())
         );
-        fs::write(&path, "flcc-wisdom 1\nend 1").unwrap();
+        fs::write(&path, "flcc-wisdom 2\nend 1").unwrap();
         assert!(
             Wisdom::load(&path)
                 .unwrap_err()
@@ -667,9 +667,9 @@ end 4
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), written);
         assert_eq!(Wisdom::update(&path, |there| there.forget(Forget::Spec("zncc:f32"))).unwrap().1, 3);
         assert_eq!(Wisdom::load(&path).unwrap().len(), 1);
-        fs::write(&path, "flcc-wisdom 1\nend 1\n").unwrap();
+        fs::write(&path, "flcc-wisdom 2\nend 1\n").unwrap();
         assert!(Wisdom::update(&path, |_| ()).unwrap_err().to_string().contains("line 2: end:"));
-        assert_eq!(fs::read(&path).unwrap(), b"flcc-wisdom 1\nend 1\n");
+        assert_eq!(fs::read(&path).unwrap(), b"flcc-wisdom 2\nend 1\n");
         fs::remove_dir_all(&folder).unwrap();
     }
 

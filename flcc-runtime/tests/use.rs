@@ -505,6 +505,13 @@ fn a_plan_that_no_device_takes_is_one_for_the_cpu_if_asked_for() {
         kernel && matches!(&candidate.outcome, Outcome::Refused(reason) if !reason.is_empty())
     }));
     check("on the CPU", &problem.run(&plan), &problem.expected(), 1e-5);
+    // As it does where there is none.
+    let absent = Planner::with_machine(Machine::detect().unwrap().with_devices(Vec::new(), "no driver"));
+    let absent = absent.platform(Platform::Cuda);
+    if absent.machine().devices().is_empty() {
+        assert!(matches!(problem.plan(&absent), Err(PlanError::Refused(_))));
+        assert_eq!(problem.plan(&absent.fall_back(true)).unwrap().platform(), Platform::Cpu);
+    }
     // What no device serves is a refusal still.
     let separable = planner.method(Method::Separable).fall_back(true);
     assert!(matches!(problem.plan(&separable), Err(PlanError::Refused(_))));

@@ -31,6 +31,7 @@ pub fn write(root: &Path) -> Result<String, String> {
 /// Writes the files, then compiles each for every architecture and writes what that took, with programs built here or
 /// already.
 pub fn prove(root: &Path, programs: Option<&Path>) -> Result<String, String> {
+    proof::check_nvrtc()?;
     let written = write(root)?;
     let proven = proof::write(root, programs, &proof::hashes(&Matrix::committed().kernels, &rendered()?))?;
     Ok(format!("{written}; {proven}"))

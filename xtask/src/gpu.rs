@@ -253,8 +253,8 @@ fn plans(log: &mut Log, folder: &Path) -> Result<(), String> {
 }
 
 /// The arguments of a short bench of a spec on a GPU, planned by estimate.
-fn short_bench<'a>(method: &'a str, spec: &'a str) -> [&'a str; 10] {
-    ["bench", spec, "--platform", "cuda", "--method", method, "--effort", "estimate", "--seconds", "0.01"]
+fn short_bench<'a>(method: &'a str, spec: &'a str) -> [&'a str; 11] {
+    ["bench", spec, "--platform", "cuda", "--method", method, "--effort", "estimate", "--seconds", "0.01", "--json"]
 }
 
 /// Such a bench with no code kept by earlier ones, where [`forget`] was called after each.

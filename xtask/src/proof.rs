@@ -4,9 +4,9 @@
 //! architecture, registers, bytes spilled. The test `nvrtc` of flcc-runtime compiles; nothing of it is linked here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use flcc_codegen::Kernel;
 
@@ -21,6 +21,42 @@ const PARTS: [&str; 5] = ["finish", "fourier", "gather", "repair", "sums"];
 
 /// What a reader of the file sees first.
 const BANNER: &str = "# source, hash, architecture, registers, bytes spilled: by `cargo xtask gen --prove`\n";
+
+/// How to get NVRTC, which takes no GPU.
+const GET_NVRTC: &str = "\
+    python3 -m pip install --no-deps --target target/nvrtc 'nvidia-cuda-nvrtc-cu12>=12.8,<13'\n    \
+    export LD_LIBRARY_PATH=$PWD/target/nvrtc/nvidia/cuda_nvrtc/lib";
+
+/// Refuses at once what would fail after minutes of building: a proof without NVRTC.
+pub fn check_nvrtc() -> Result<(), String> {
+    // Elsewhere the library has other names and places; the test that compiles tells of it.
+    if !cfg!(target_os = "linux") {
+        return Ok(());
+    }
+    let folders: Vec<PathBuf> =
+        env::var_os("LD_LIBRARY_PATH").map(|paths| env::split_paths(&paths).collect()).unwrap_or_default();
+    let cache = ["ldconfig", "/sbin/ldconfig"]
+        .iter()
+        .find_map(|program| Command::new(program).arg("-p").output().ok())
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    // Without the linker's cache nothing is known of its folders.
+    match cache.is_none_or(|cache| is_there(&folders, &cache)) {
+        true => Ok(()),
+        false => Err(format!(
+            "gen --prove: expected the library NVRTC, 12.8 or newer, got no libnvrtc.so; it is on PyPI:\n    {GET_NVRTC}"
+        )),
+    }
+}
+
+/// Whether one of the folders, or the linker's cache as `ldconfig -p` prints it, has NVRTC.
+fn is_there(folders: &[PathBuf], cache: &str) -> bool {
+    const NAME: &str = "libnvrtc.so";
+    let holds = |folder: &PathBuf| {
+        fs::read_dir(folder)
+            .is_ok_and(|entries| entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(NAME)))
+    };
+    cache.contains(NAME) || folders.iter().any(holds)
+}
 
 /// Compiles every source for every architecture and writes the proof.
 pub fn write(root: &Path, programs: Option<&Path>, sources: &BTreeMap<String, u64>) -> Result<String, String> {
@@ -133,6 +169,18 @@ mod tests {
     use flcc_codegen::Matrix;
 
     use super::*;
+
+    #[test]
+    fn nvrtc_is_looked_for_where_the_linker_does() {
+        let folder = env::temp_dir().join(format!("flcc-xtask-nvrtc-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let folders = [folder.join("none"), folder.clone()];
+        assert!(!is_there(&folders, "\tlibc.so.6 (libc6,x86-64) => /lib/libc.so.6\n"));
+        assert!(is_there(&[], "\tlibnvrtc.so.12 (libc6,x86-64) => /usr/lib/libnvrtc.so.12\n"));
+        fs::write(folder.join("libnvrtc.so.12"), b"").unwrap();
+        assert!(is_there(&folders, "") && !is_there(&folders[..1], ""));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     fn proof(sources: &BTreeMap<String, u64>) -> String {
         let line =

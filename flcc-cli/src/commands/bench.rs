@@ -32,10 +32,16 @@ pub fn run(args: &Bench, planning: &Planning, out: &mut dyn Write) -> Result<(),
     if !args.seconds.is_finite() || args.seconds < 0.0 || args.seconds > 3600.0 {
         return Err(SpecError::new("--seconds", "0 to 3600", args.seconds).into());
     }
-    let session = Session::new(planning, Effort::Measure)?;
-    for spec in &args.specs {
-        let spec = override_spec(spec, planning)?;
-        let line = bench(&spec, &session, args)?;
+    let session = Session::new(planning, Effort::Measure, false)?;
+    let specs = args.specs.iter().map(|spec| override_spec(spec, planning)).collect::<Result<Vec<_>, _>>()?;
+    let width = specs.iter().map(|spec| spec.to_string().len()).max().unwrap_or(0);
+    if !planning.json {
+        writeln!(out, "{}", row(width, COLUMNS.map(str::to_string)))?;
+        out.flush()?;
+    }
+    for spec in specs {
+        let bench = bench(&spec, &session, args)?;
+        let line = if planning.json { bench.json() } else { row(width, bench.columns()) };
         // What cannot be kept is told after what was found.
         let kept = session.keep_wisdom();
         writeln!(out, "{line}")?;
@@ -45,6 +51,77 @@ pub fn run(args: &Bench, planning: &Planning, out: &mut dyn Write) -> Result<(),
     Ok(())
 }
 
+/// The columns of the table.
+const COLUMNS: [&str; 7] = ["spec", "kernel", "threads", "median ms", "min ms", "GFLOP/s", "max error"];
+
+/// A line of the table; the column of specs is `width` wide. A kernel's name that is longer than most moves the rest.
+fn row(width: usize, [spec, kernel, threads, median, min, gflops, error]: [String; 7]) -> String {
+    format!("{spec:width$}  {kernel:40}  {threads:>7}  {median:>10}  {min:>10}  {gflops:>8}  {error:>9}")
+}
+
+/// What was found of a spec.
+struct Found {
+    spec: String,
+    method: Method,
+    kernel: String,
+    threads: usize,
+    plan_ns: u64,
+    warm_plan_ns: u64,
+    /// In order.
+    times: Vec<u64>,
+    operations: f64,
+    check: Check,
+}
+
+impl Found {
+    fn median_ns(&self) -> u64 {
+        self.times[self.times.len() / 2]
+    }
+
+    /// Billions of operations a second, by the median.
+    fn gflops(&self) -> f64 {
+        self.operations / self.median_ns().max(1) as f64
+    }
+
+    /// The cells of the table, as [`COLUMNS`].
+    fn columns(&self) -> [String; 7] {
+        let ms = |ns: u64| match ns as f64 / 1e6 {
+            ms if ms < 1.0 => format!("{ms:.5}"),
+            ms => format!("{ms:.3}"),
+        };
+        [
+            self.spec.clone(),
+            self.kernel.clone(),
+            self.threads.to_string(),
+            ms(self.median_ns()),
+            ms(self.times[0]),
+            format!("{:.1}", self.gflops()),
+            format!("{:.1e}", self.check.max_error),
+        ]
+    }
+
+    /// The line of `--json`.
+    fn json(&self) -> String {
+        // In this order, which a JSON map does not keep.
+        let fields = [
+            ("spec", json!(self.spec)),
+            ("method", json!(self.method.to_string())),
+            ("kernel", json!(self.kernel)),
+            ("threads", json!(self.threads)),
+            ("plan_ns", json!(self.plan_ns)),
+            ("warm_plan_ns", json!(self.warm_plan_ns)),
+            ("median_ns", json!(self.median_ns())),
+            ("min_ns", json!(self.times[0])),
+            ("runs", json!(self.times.len())),
+            ("gflops", json!((self.gflops() * 1e3).round() / 1e3)),
+            ("max_error", json!(self.check.max_error)),
+            ("checked", json!(self.check.checked)),
+        ];
+        let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
+        format!("{{{}}}", fields.join(","))
+    }
+}
+
 /// Made-up arrays of a spec.
 struct Data {
     images: Vec<Pixels>,
@@ -52,7 +129,7 @@ struct Data {
     mask: Option<Pixels>,
 }
 
-fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<String, Error> {
+fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<Found, Error> {
     check_data(spec, if args.pairs { spec.images().max(1) } else { spec.templates() })?;
     let began = Instant::now();
     let plan = session.planner.plan(spec)?;
@@ -86,26 +163,17 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<String, Error> 
         times.push(nanoseconds(start.elapsed()));
     }
     times.sort_unstable();
-    let median_ns = times[times.len() / 2];
-    let operations = 2.0 * spec.direct_operations() * count as f64;
-    let gflops = operations / median_ns.max(1) as f64;
-    // In this order, which a JSON map does not keep.
-    let fields = [
-        ("spec", json!(spec.to_string())),
-        ("method", json!(matcher.method().to_string())),
-        ("kernel", json!(matcher.kernel().to_string())),
-        ("threads", json!(plan.workers())),
-        ("plan_ns", json!(plan_ns)),
-        ("warm_plan_ns", json!(warm_plan_ns)),
-        ("median_ns", json!(median_ns)),
-        ("min_ns", json!(times[0])),
-        ("runs", json!(times.len())),
-        ("gflops", json!((gflops * 1e3).round() / 1e3)),
-        ("max_error", json!(check.max_error)),
-        ("checked", json!(check.checked)),
-    ];
-    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
-    Ok(format!("{{{}}}", fields.join(",")))
+    Ok(Found {
+        spec: spec.to_string(),
+        method: matcher.method(),
+        kernel: matcher.kernel().to_string(),
+        threads: plan.workers(),
+        plan_ns,
+        warm_plan_ns,
+        times,
+        operations: 2.0 * spec.direct_operations() * count as f64,
+        check,
+    })
 }
 
 /// What is timed.

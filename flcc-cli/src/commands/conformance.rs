@@ -15,7 +15,7 @@ use crate::session::{Progress, Session, accuracy};
 /// # Errors
 /// An index that is not read.
 pub fn run(args: &Conformance, planning: &Planning, out: &mut dyn Write) -> Result<u8, Error> {
-    let session = Session::new(planning, Effort::Estimate)?;
+    let session = Session::new(planning, Effort::Estimate, false)?;
     let precision = planning.precision.map(|precision| precision.0);
     let results = args.results.clone();
     let options = Options { planner: session.planner.clone(), precision, accuracy: accuracy(planning), results };

@@ -12,10 +12,10 @@ use flcc_runtime::{
 use serde_json::{Map, Value, json};
 
 use crate::args::{Correlate, Match, Peaks, Planning};
-use crate::data::{Image, Problem, open_mask};
+use crate::data::{Image, Places, Problem, first_place, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_plan, results};
-use crate::outputs::{self, Format, Output};
+use crate::outputs::{self, Format, Holds, Output, Written, score_text};
 use crate::picture::{self, Mark};
 use crate::session::{Progress, Session, accuracy, wisdom_file};
 
@@ -80,18 +80,18 @@ pub fn run(
 ) -> Result<(), Error> {
     let op = name.op(args.measure)?;
     if matching.is_none() && args.output.is_none() && args.heatmap.is_none() {
-        return Err(SpecError::new("-o", "-o OUT.npy (or --heatmap OUT.png)", "neither").into());
+        return Err(SpecError::new("-o", "-o OUT (or --heatmap OUT.png)", "neither").into());
     }
     check_outputs(args, matching, planning)?;
-    let problem = Problem {
+    let mut problem = Problem {
         op,
         mode: args.extent.mode.unwrap_or(name.mode()),
         boundary: args.extent.boundary().map_err(|error| Error::from(error).named("IMAGE", "TEMPLATE"))?,
         precision: planning.precision.map(|precision| precision.0),
         accuracy: accuracy(planning),
-        roi: args.roi,
+        roi: None,
     };
-    let session = Session::new(planning, Effort::Estimate)?.fall_back(args.fall_back);
+    let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let image = Image::open("IMAGE", &args.image, args.extent.gray)?;
     let templates = templates(args, &image)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, args.extent.gray)).transpose()?;
@@ -101,39 +101,49 @@ pub fn run(
     for group in &groups {
         let first = templates[group[0]].view()?;
         let mask = mask.as_ref().map(Image::view).transpose()?;
-        let spec = problem.spec(&image.view()?, &first, group.len(), mask.as_ref());
-        specs.push(spec.map_err(|error| Error::from(error).named("IMAGE", &templates[group[0]].argument))?);
+        let named = |error: SpecError| Error::from(error).named("IMAGE", &templates[group[0]].argument);
+        let region = |places: Places| places.region(problem.mode, image.shape(), first.shape());
+        problem.roi = args.roi.map(region).transpose().map_err(named)?;
+        specs.push(problem.spec(&image.view()?, &first, group.len(), mask.as_ref()).map_err(named)?);
     }
+    let format =
+        args.output.as_ref().map(|path| outputs::result_format("-o", path, image.shape().axes())).transpose()?;
 
     let mut marks = Vec::new();
     let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut rows: Vec<(usize, String)> = Vec::new();
     let several = templates.len() > 1;
     let inputs = Inputs { image: &image, templates: &templates, mask: mask.as_ref() };
     let writes = args.output.is_some() || args.heatmap.is_some();
     for (group, spec) in groups.iter().zip(&specs) {
+        let drawn = args.heatmap.is_some() || format == Some(Format::Png);
+        let pictures = 8.0 * f64::from(u8::from(drawn)) * spec.out_shape().len() as f64;
+        let more = pictures + matching.map_or(0.0, |matching| search_bytes(&matching.search, spec));
         let wish = Wish {
-            peaks: matching.map(|matching| wanted(&matching.peaks, spec.template())),
-            optimum: matching.is_some_and(|matching| matching.peaks.count),
+            peaks: matching.map(|matching| wanted(&matching.search, spec.template())),
+            optimum: matching.is_some_and(|matching| matching.search.count),
             map: writes,
         };
-        let pictures = 8.0 * f64::from(u8::from(args.heatmap.is_some())) * spec.out_shape().len() as f64;
-        let more = pictures + matching.map_or(0.0, |matching| search_bytes(&matching.peaks, spec));
         let found = compute(spec, &session, &inputs, group, &wish, more)?;
         for (&index, found) in group.iter().zip(found) {
             let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
             if let (Some(path), Some(map)) = (&output, &found.map) {
-                crate::io::save_npy(path, map.shape().lengths(), map.data()).map_err(Error::io("-o"))?;
+                let first = begin(spec).first().copied().unwrap_or(0);
+                outputs::write("-o", path, Written { map, column: "score", first }, out)?;
             }
             if let (Some(path), Some(map)) = (&args.heatmap, &found.map) {
                 picture::save_heatmap(&numbered(path, several.then_some(index + 1)), map)?;
             }
             marks.extend(found.found.peaks.iter().zip(1..).map(|(peak, rank)| Mark {
-                origin: origin(spec, &peak.position),
+                origin: position(spec, &peak.position),
                 shape: spec.template(),
                 rank,
                 group: index,
             }));
             let name = &templates[index].name;
+            if matching.is_some_and(|matching| matching.table.is_some()) {
+                rows.push((index, table_rows(name, &found)));
+            }
             let text = match planning.json {
                 true => json_line(name, &found, wish.optimum, output.as_deref(), matching.is_some())?,
                 false => text_lines(several.then_some(name), &found, wish.optimum),
@@ -145,6 +155,12 @@ pub fn run(
     let kept = session.keep_wisdom();
     if let Some(path) = matching.and_then(|matching| matching.annotate.as_ref()) {
         picture::save_annotated(path, &image, &marks)?;
+    }
+    if let Some(path) = matching.and_then(|matching| matching.table.as_ref()) {
+        rows.sort_by_key(|(index, _)| *index);
+        let refined = matching.is_some_and(|matching| matching.search.subpixel);
+        let lines = std::iter::once(table_header(image.shape(), refined)).chain(rows.into_iter().map(|(_, rows)| rows));
+        crate::io::save_text(path, lines).map_err(Error::io("--peaks"))?;
     }
     lines.sort_by_key(|(index, _)| *index);
     for (_, text) in lines {
@@ -167,13 +183,24 @@ fn check_outputs(args: &Correlate, matching: Option<&Match>, planning: &Planning
     let mut outputs = Vec::new();
     for index in 0..templates {
         let number = (templates > 1).then_some(index + 1);
-        for (argument, path, format) in [("-o", &args.output, Format::Npy), ("--heatmap", &args.heatmap, Format::Png)] {
-            outputs.extend(path.iter().map(|path| Output { argument, path: numbered(path, number), format }));
+        for (argument, path, holds) in
+            [("-o", &args.output, Holds::Result), ("--heatmap", &args.heatmap, Holds::Picture)]
+        {
+            outputs.extend(path.iter().map(|path| Output { argument, path: numbered(path, number), holds }));
         }
     }
-    let annotated = matching.and_then(|matching| matching.annotate.clone());
-    outputs.extend(annotated.map(|path| Output { argument: "--annotate", path, format: Format::Png }));
-    outputs.extend(wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, format: Format::Wisdom }));
+    let one = |argument, path: Option<PathBuf>, holds| path.map(|path| Output { argument, path, holds });
+    outputs.extend(one("--annotate", matching.and_then(|matching| matching.annotate.clone()), Holds::Picture));
+    outputs.extend(one("--peaks", matching.and_then(|matching| matching.table.clone()), Holds::Peaks));
+    outputs.extend(wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom }));
+    if let Some(path) = &args.output {
+        let other = match (matching, planning.json) {
+            (Some(_), _) => Some("the peaks"),
+            (None, true) => Some("the fields of --json"),
+            (None, false) => None,
+        };
+        outputs::check_standard_output("-o", path, templates, other)?;
+    }
     outputs::check(&inputs, &outputs)
 }
 
@@ -328,26 +355,20 @@ fn search_bytes(options: &Peaks, spec: &Spec) -> f64 {
     each * spec.out_shape().len() as f64
 }
 
-/// A position of a region's map in the whole result of the mode: the template's first sample for mode valid.
-pub fn position(spec: &Spec, map: &[usize]) -> Vec<usize> {
-    map.iter().zip(shift(spec)).map(|(at, shift)| at + shift).collect()
+/// Where the template's first sample lies in the image for an index of a result; outside it may be negative.
+pub fn position(spec: &Spec, index: &[usize]) -> Vec<i64> {
+    index.iter().zip(begin(spec)).map(|(&at, begin)| at as i64 + begin).collect()
 }
 
-fn shift(spec: &Spec) -> Vec<usize> {
-    let (part, whole) = (spec.region().origin, spec.mode_region().origin);
-    spec.out_shape().unpad(&[0, 1, 2].map(|axis| part[axis].saturating_sub(whole[axis])))
+/// The position of a result's first value.
+fn begin(spec: &Spec) -> Vec<i64> {
+    spec.out_shape().unpad(&first_place(&spec.region(), spec.template()))
 }
 
-/// Where the template's first sample lies in the image, which may be outside.
-pub fn origin(spec: &Spec, map: &[usize]) -> Vec<i64> {
-    let (part, template) = (spec.region().origin, spec.template().padded());
-    let begin = spec.out_shape().unpad(&[0, 1, 2].map(|axis| part[axis] as i64 - (template[axis] as i64 - 1)));
-    map.iter().zip(begin).map(|(&at, begin)| at as i64 + begin).collect()
-}
-
-/// A score with as many digits as its type has.
-fn score_text(score: f64, dtype: DType) -> String {
-    if dtype == DType::F64 { score.to_string() } else { (score as f32).to_string() }
+/// A refined position in the image.
+fn refined_position(spec: &Spec, peak: &Peak) -> Option<Vec<f64>> {
+    let refined = peak.refined.as_ref()?;
+    Some(refined.iter().zip(begin(spec)).map(|(at, begin)| at + begin as f64).collect())
 }
 
 /// A score as JSON; what is no number there is null.
@@ -360,15 +381,9 @@ fn text_lines(name: Option<&String>, found: &Found, count: bool) -> String {
     let tail = name.map_or(String::new(), |name| format!(" {name}"));
     let mut text = String::new();
     for (peak, rank) in found.found.peaks.iter().zip(1..) {
-        let position = match &peak.refined {
+        let position = match refined_position(&found.spec, peak) {
             None => comma(&position(&found.spec, &peak.position)),
-            Some(refined) => comma(
-                &refined
-                    .iter()
-                    .zip(shift(&found.spec))
-                    .map(|(at, shift)| format!("{:.3}", at + shift as f64))
-                    .collect::<Vec<_>>(),
-            ),
+            Some(refined) => comma(&refined.iter().map(|at| format!("{at:.3}")).collect::<Vec<_>>()),
         };
         text.push_str(&format!("{rank} {position} {}{tail}\n", score_text(peak.score, dtype)));
     }
@@ -380,19 +395,55 @@ fn text_lines(name: Option<&String>, found: &Found, count: bool) -> String {
     text
 }
 
+/// The names of the axes in tables, the slowest first.
+const AXES: [&str; 3] = ["z", "y", "x"];
+
+/// The first line of a table of peaks: `template,rank,y,x,refined_y,refined_x,score`.
+fn table_header(image: Shape, refined: bool) -> String {
+    let axes = image.unpad(&AXES);
+    let refined = axes.iter().filter(|_| refined).map(|axis| format!("refined_{axis}"));
+    let places: Vec<String> = axes.iter().map(ToString::to_string).chain(refined).collect();
+    format!("template,rank,{},score\n", places.join(","))
+}
+
+/// The lines of a template's peaks in a table.
+fn table_rows(name: &str, found: &Found) -> String {
+    let mut text = String::new();
+    for (peak, rank) in found.found.peaks.iter().zip(1..) {
+        let mut places: Vec<String> = position(&found.spec, &peak.position).iter().map(ToString::to_string).collect();
+        places.extend(refined_position(&found.spec, peak).iter().flatten().map(ToString::to_string));
+        let score = score_text(peak.score, found.spec.out_type());
+        text.push_str(&format!("{},{rank},{},{score}\n", quoted(name), places.join(",")));
+    }
+    text
+}
+
+/// A text as a field of a table, as RFC 4180 says.
+fn quoted(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
+}
+
 fn comma<T: ToString>(numbers: &[T]) -> String {
     numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// The measure and the template's shape as fields of a line of JSON; a convolution has no measure.
+pub fn describe(object: &mut Map<String, Value>, spec: &Spec) {
+    object.insert("template_shape".into(), json!(spec.template().lengths()));
+    if spec.op() != Op::Convolve {
+        object.insert("measure".into(), json!(spec.op().measure().to_string()));
+    }
 }
 
 /// A peak as JSON.
 pub fn peak_json(spec: &Spec, peak: &Peak, dtype: DType) -> Value {
     let mut object = Map::new();
     object.insert("position".into(), json!(position(spec, &peak.position)));
-    if let Some(refined) = &peak.refined {
-        let refined: Vec<f64> = refined.iter().zip(shift(spec)).map(|(at, shift)| at + shift as f64).collect();
+    if let Some(refined) = refined_position(spec, peak) {
         object.insert("refined".into(), json!(refined));
     }
-    object.insert("origin".into(), json!(origin(spec, &peak.position)));
+    object.insert("origin".into(), json!(position(spec, &peak.position)));
+    object.insert("index".into(), json!(peak.position));
     object.insert("score".into(), score_json(peak.score, dtype));
     Value::Object(object)
 }
@@ -409,6 +460,7 @@ fn json_line(name: &str, found: &Found, count: bool, output: Option<&Path>, matc
     let dtype = found.spec.out_type();
     let mut object = Map::new();
     object.insert("template".into(), json!(name));
+    describe(&mut object, &found.spec);
     object.insert("spec".into(), json!(found.spec.to_string()));
     object.insert("method".into(), json!(found.method));
     object.insert("kernel".into(), json!(found.kernel));
@@ -456,8 +508,9 @@ mod tests {
         let part: Spec = "zncc:u8:20x30*4x5:valid,roi=7,9:3x3".parse().unwrap();
         assert_eq!(position(&whole, &[5, 6]), [5, 6]);
         assert_eq!(position(&part, &[1, 1]), [5, 6]);
-        assert_eq!(origin(&part, &[1, 1]), [5, 6]);
         let full: Spec = "zncc:u8:20x30*4x5:full".parse().unwrap();
-        assert_eq!(origin(&full, &[0, 0]), [-3, -4]);
+        assert_eq!(position(&full, &[0, 0]), [-3, -4]);
+        let same: Spec = "zncc:u8:20x30*4x5:same".parse().unwrap();
+        assert_eq!(position(&same, &[0, 0]), [-2, -2]);
     }
 }

@@ -13,7 +13,7 @@ use crate::args::{Local, Planning};
 use crate::data::Image;
 use crate::error::Error;
 use crate::memory::check;
-use crate::outputs::{self, Format, Output};
+use crate::outputs::{self, Holds, Output, Written};
 use crate::session::Progress;
 
 /// Computes and writes the statistic.
@@ -37,8 +37,9 @@ pub fn run(args: &Local, planning: &Planning, out: &mut dyn Write) -> Result<(),
     if let Some(file) = &planning.wisdom {
         return Err(nothing("--wisdom", file.display().to_string()).into());
     }
-    let output = Output { argument: "-o", path: args.output.clone(), format: Format::Npy };
+    let output = Output { argument: "-o", path: args.output.clone(), holds: Holds::Result };
     outputs::check(&[("IMAGE", &args.image)], &[output])?;
+    outputs::check_standard_output("-o", &args.output, 1, planning.json.then_some("the fields of --json"))?;
     let named = |error: SpecError| Error::from(error).named("IMAGE", "--window");
     let boundary = args.extent.boundary().map_err(named)?;
     let mode = args.extent.mode.unwrap_or(Mode::Same);
@@ -57,6 +58,7 @@ pub fn run(args: &Local, planning: &Planning, out: &mut dyn Write) -> Result<(),
     let view = image.view()?;
     let statistics = WindowStats::new(&view, args.window, args.statistic, mode, boundary, dtype).map_err(named)?;
     let statistics = statistics.threads(planning.threads)?.memory_limit(planning.memory_limit.map(|bytes| bytes.0));
+    outputs::result_format("-o", &args.output, statistics.out_shape().axes())?;
     let needed = statistics.out_shape().len() as f64 * dtype.row().size as f64 + statistics.scratch_bytes()? as f64;
     check(&format!("the {} over {} of {}", args.statistic, args.window, image.shape()), needed)?;
     let progress = Progress::new();
@@ -65,7 +67,11 @@ pub fn run(args: &Local, planning: &Planning, out: &mut dyn Write) -> Result<(),
     let map = statistics.run(&Control { progress: Some(&tell), ..Control::default() })?;
     let ns = began.elapsed().as_nanos() as u64;
     drop(progress);
-    crate::io::save_npy(&args.output, map.shape().lengths(), map.data()).map_err(Error::io("-o"))?;
+    // Where the first window begins.
+    let whole = mode.region(image.shape(), args.window).map_err(named)?;
+    let first = whole.origin[2] as i64 - (args.window.padded()[2] as i64 - 1);
+    let column = args.statistic.to_string();
+    outputs::write("-o", &args.output, Written { map: &map, column: &column, first }, out)?;
     if planning.json {
         let value = json!({
             "statistic": args.statistic.to_string(),

@@ -15,7 +15,7 @@ use crate::session::{Session, override_spec};
 /// # Errors
 /// A refusal, with its reason; a memory limit that no plan meets.
 pub fn run(args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
-    let session = Session::new(planning, Effort::Estimate)?;
+    let session = Session::new(planning, Effort::Estimate, false)?;
     let spec = override_spec(&args.spec, planning)?;
     if session.measures() {
         check_data(&spec, spec.templates())?;
@@ -43,7 +43,7 @@ pub fn run(args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), 
                     "method": candidate.method.to_string(),
                     "outcome": outcome,
                     "estimate_ns": candidate.estimate_ns,
-                    "median_ns": ns,
+                    "least_ns": ns,
                     "reason": reason,
                 })
             })

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use ahead::{Ahead, Frame};
 
-use super::correlate::{count_json, peak_json, wanted};
+use super::correlate::{count_json, describe, peak_json, wanted};
 use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
@@ -60,7 +60,7 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
         accuracy: accuracy(planning),
         roi: None,
     };
-    let session = Session::new(planning, Effort::Estimate)?.fall_back(args.fall_back);
+    let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let gray = args.extent.gray;
     let template = Image::open("TEMPLATE", &args.template, gray)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, gray)).transpose()?;
@@ -287,6 +287,7 @@ impl Frames<'_> {
             object.insert("optimum".into(), count_json(found.optimum, dtype));
         }
         object.insert("shape".into(), json!(image.shape().lengths()));
+        describe(&mut object, &spec);
         Ok(object)
     }
 }
@@ -340,7 +341,7 @@ mod tests {
         else {
             unreachable!("the call is right");
         };
-        let session = Session::new(&planning, Effort::Estimate).unwrap();
+        let session = Session::new(&planning, Effort::Estimate, false).unwrap();
         let problem = Problem {
             op: Op::Match(args.measure).canonical(),
             mode: Mode::Valid,

@@ -82,7 +82,7 @@ fn show(wisdom: &Wisdom, json: bool, out: &mut dyn Write) -> Result<(), Error> {
             "spec": key.spec,
             "threads": key.threads,
             "kernel": entry.kernel().to_string(),
-            "median_ns": entry.median_ns(),
+            "least_ns": entry.least_ns(),
             "others": others,
         });
         writeln!(out, "{value}")?;

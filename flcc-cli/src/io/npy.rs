@@ -95,7 +95,7 @@ pub(super) fn load(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         let got = if shape.is_empty() {
             "a single value (0 axes)".into()
         } else {
-            format!("{} axes ({})", shape.len(), shape_text(&shape))
+            format!("{} ({})", flcc_core::shape::axes(shape.len()), shape_text(&shape))
         };
         return Err(IoError::Unsupported {
             name: name.into(),

@@ -1,16 +1,19 @@
-//! Writing: `.npy` arrays and 8-bit PNG.
+//! Writing: `.npy` arrays, TIFF of float samples, 8-bit PNG and text.
 //!
 //! A file appears whole or not at all: it is written beside its name and renamed. A name that stands for something else
 //! than a file (`/dev/stdout`, a pipe) is written to directly; a link is followed, not replaced.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Cursor, Seek, Write};
 use std::path::Path;
 
 use flcc_core::dtype::Pixels;
 use flcc_runtime::files;
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder};
+use tiff::encoder::colortype::{ColorType, Gray8, Gray16, Gray32Float, Gray64Float};
+use tiff::encoder::{TiffEncoder, TiffKind, TiffValue};
+use tiff::{TiffError, TiffResult};
 
 use super::{IoError, one_line, shape_text};
 
@@ -20,30 +23,121 @@ use super::{IoError, one_line, shape_text};
 ///
 /// [`IoError::Unsupported`] if `shape` and the number of samples disagree; [`IoError::Write`].
 pub fn save_npy(path: &Path, shape: &[usize], pixels: &Pixels) -> Result<(), IoError> {
-    let count = shape.iter().try_fold(1usize, |count, &length| count.checked_mul(length));
-    if count != Some(pixels.len()) {
-        return Err(unsupported(
-            path,
-            format!("the samples of shape {}", shape_text(shape)),
-            format!("{} samples", pixels.len()),
-        ));
-    }
+    check_count(path, shape, pixels)?;
+    atomically(path, |out| write_npy(out, shape, pixels))
+}
+
+/// Writes the bytes of a `.npy` file, as [`save_npy`], of as many samples as `shape` has.
+///
+/// # Errors
+///
+/// What the system said.
+pub fn write_npy(out: &mut dyn Write, shape: &[usize], pixels: &Pixels) -> io::Result<()> {
     let descr = match pixels {
         Pixels::U8(_) => "|u1",
         Pixels::U16(_) => "<u2",
         Pixels::F32(_) => "<f4",
         Pixels::F64(_) => "<f8",
     };
-    let header = npy_header(descr, shape);
-    atomically(path, |out| {
-        out.write_all(&header)?;
-        match pixels {
-            Pixels::U8(data) => out.write_all(data),
-            Pixels::U16(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
-            Pixels::F32(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
-            Pixels::F64(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
+    let mut out = BufWriter::new(out);
+    out.write_all(&npy_header(descr, shape))?;
+    match pixels {
+        Pixels::U8(data) => out.write_all(data),
+        Pixels::U16(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
+        Pixels::F32(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
+        Pixels::F64(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
+    }?;
+    out.flush()
+}
+
+fn check_count(path: &Path, shape: &[usize], pixels: &Pixels) -> Result<(), IoError> {
+    let count = shape.iter().try_fold(1usize, |count, &length| count.checked_mul(length));
+    match count == Some(pixels.len()) {
+        true => Ok(()),
+        false => Err(unsupported(
+            path,
+            format!("the samples of shape {}", shape_text(shape)),
+            format!("{} samples", pixels.len()),
+        )),
+    }
+}
+
+/// Writes an array as TIFF of its own samples, uncompressed: a page for each plane, a line as one row; as BigTIFF from
+/// 4 GB on.
+///
+/// # Errors
+///
+/// [`IoError::Unsupported`] if a side of a page is 0 or above `u32::MAX`, or `shape` and the number of samples
+/// disagree; [`IoError::Write`].
+pub fn save_tiff(path: &Path, shape: &[usize], pixels: &Pixels) -> Result<(), IoError> {
+    check_count(path, shape, pixels)?;
+    let (h, w) = match shape {
+        [w] => (1, *w),
+        [.., h, w] => (*h, *w),
+        [] => (0, 0),
+    };
+    let (Some(width), Some(height)) = (side(w), side(h)) else {
+        return Err(unsupported(path, "TIFF pages of 1 to 4294967295 pixels a side".into(), shape_text(shape)));
+    };
+    // An encoder goes back to what it has written, as a pipe does not.
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+        let mut bytes = Cursor::new(Vec::new());
+        write_tiff(&mut bytes, width, height, pixels)
+            .map_err(|source| IoError::Write { name: path.display().to_string(), source })?;
+        return atomically(path, |out| out.write_all(bytes.get_ref()));
+    }
+    atomically(path, |out| write_tiff(out, width, height, pixels))
+}
+
+/// Bytes from which on the offsets of a TIFF may not have room in 32 bits.
+const BIG: usize = 4_000_000_000;
+
+fn write_tiff(out: impl Write + Seek, width: u32, height: u32, pixels: &Pixels) -> io::Result<()> {
+    fn pages<C: ColorType, K: TiffKind>(
+        tiff: TiffResult<TiffEncoder<impl Write + Seek, K>>,
+        (width, height): (u32, u32),
+        data: &[C::Inner],
+    ) -> TiffResult<()>
+    where
+        [C::Inner]: TiffValue,
+    {
+        let mut tiff = tiff?;
+        data.chunks(width as usize * height as usize).try_for_each(|page| tiff.write_image::<C>(width, height, page))
+    }
+    fn write<C: ColorType>(out: impl Write + Seek, sides: (u32, u32), data: &[C::Inner]) -> TiffResult<()>
+    where
+        [C::Inner]: TiffValue,
+    {
+        match size_of_val(data) < BIG {
+            true => pages::<C, _>(TiffEncoder::new(out), sides, data),
+            false => pages::<C, _>(TiffEncoder::new_big(out), sides, data),
         }
+    }
+    let sides = (width, height);
+    let written = match pixels {
+        Pixels::U8(data) => write::<Gray8>(out, sides, data),
+        Pixels::U16(data) => write::<Gray16>(out, sides, data),
+        Pixels::F32(data) => write::<Gray32Float>(out, sides, data),
+        Pixels::F64(data) => write::<Gray64Float>(out, sides, data),
+    };
+    written.map_err(|error| match error {
+        TiffError::IoError(error) => error,
+        other => io::Error::other(one_line(other)),
     })
+}
+
+/// Writes lines of text, as they come.
+///
+/// # Errors
+///
+/// [`IoError::Write`].
+pub fn save_text(path: &Path, mut lines: impl Iterator<Item = String>) -> Result<(), IoError> {
+    atomically(path, |out| lines.try_for_each(|line| out.write_all(line.as_bytes())))
+}
+
+/// The side of a picture, if it has one.
+fn side(length: usize) -> Option<u32> {
+    u32::try_from(length).ok().filter(|&length| length > 0)
 }
 
 /// Writes grey bytes, row by row, as an 8-bit PNG.
@@ -81,7 +175,6 @@ fn save_png(
             format!("{} bytes", data.len()),
         ));
     }
-    let side = |length: usize| u32::try_from(length).ok().filter(|&length| length > 0);
     let (Some(w), Some(h)) = (side(width), side(height)) else {
         return Err(unsupported(
             path,
@@ -228,6 +321,29 @@ pub(super) mod tests {
         assert_eq!((color.shape, color.channels, &color.pixels), (vec![2, 1], 3, &gray.pixels));
         assert_eq!(color.pixels, Pixels::U8(vec![0, 1, 2, 3, 4, 255]));
         assert_eq!(folder.names(), ["x.png"]);
+    }
+
+    #[test]
+    fn samples_of_a_tiff_come_back() {
+        let folder = Folder::new("tiff");
+        let path = folder.0.join("x.tif");
+        let many: Vec<f32> = (0..3 * 700 * 500).map(|k| (k as f32).sin()).collect();
+        for (shape, back, pixels) in [
+            (vec![3], vec![1, 3], Pixels::F32(vec![1.5, -0.0, 1e-40])),
+            (vec![2, 2], vec![2, 2], Pixels::F64(vec![0.1, -1e300, f64::INFINITY, 3.0])),
+            (vec![2, 1, 2], vec![2, 1, 2], Pixels::F32(vec![1.0, 2.0, 3.0, 4.0])),
+            (vec![1, 2, 2], vec![2, 2], Pixels::U16(vec![1, 2, 3, 65535])),
+            (vec![3, 700, 500], vec![3, 700, 500], Pixels::F32(many)),
+        ] {
+            save_tiff(&path, &shape, &pixels).unwrap();
+            let loaded = load(&path).unwrap();
+            assert_eq!((loaded.shape, loaded.channels), (back, 1));
+            assert!(loaded.pixels == pixels, "{shape:?}");
+        }
+        assert_eq!(folder.names(), ["x.tif"]);
+        let text = save_tiff(&path, &[2, 3], &Pixels::U8(vec![0; 5])).unwrap_err().to_string();
+        assert!(text.ends_with("expected the samples of shape 2x3, got 5 samples"), "{text}");
+        assert!(save_tiff(&path, &[0, 3], &Pixels::U8(vec![])).is_err());
     }
 
     #[test]
