@@ -1,11 +1,12 @@
 //! The arguments of every command.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
 use flcc_runtime::{
-    Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat,
+    Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat, Subpixel,
 };
 
 /// The measures, as the help shows them.
@@ -295,9 +296,10 @@ pub struct Peaks {
     /// and --min-distance do not matter to it
     #[arg(long)]
     pub count: bool,
-    /// Refine positions below a pixel
-    #[arg(long)]
-    pub subpixel: bool,
+    /// Refine positions below a sample: by a paraboloid through the neighbours (quadratic), one through their logarithms
+    /// (gauss), a spline of degree 3 (cubic) or 7 (septic) [without FIT: septic, the most exact]
+    #[arg(long, value_name = "FIT", num_args = 0..=1, require_equals = true, default_missing_value = "septic")]
+    pub subpixel: Option<Subpixel>,
 }
 
 /// stream.
@@ -407,6 +409,19 @@ pub enum Wisdom {
         #[arg(long)]
         spec: Option<String>,
     },
+}
+
+/// The arguments with `--subpixel FIT` as `--subpixel=FIT`, so that what follows a bare `--subpixel` is not its value.
+pub fn with_fits(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    for arg in args {
+        let fit = arg.to_str().filter(|text| text.parse::<Subpixel>().is_ok());
+        match (joined.last_mut(), fit) {
+            (Some(last), Some(fit)) if last == "--subpixel" => last.push(format!("={fit}")),
+            _ => joined.push(arg),
+        }
+    }
+    joined
 }
 
 #[cfg(test)]

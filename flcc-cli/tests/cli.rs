@@ -131,6 +131,37 @@ fn match_prints_rank_position_and_score() {
 }
 
 #[test]
+fn positions_below_a_sample_by_every_fit() {
+    let folder = Folder::new();
+    // A smooth scene, and the same shifted by 0.25 down and 0.4 left.
+    let scene =
+        |y: f64, x: f64| (0.9 * y + 0.3 * x).sin() + (0.2 * y - 0.7 * x).cos() + (0.5 * x).sin() * (0.4 * y).cos();
+    folder.array("image.npy", &[40, 50], |k| scene((k / 50) as f64 - 0.25, (k % 50) as f64 + 0.4));
+    folder.array("template.npy", &[16, 16], |k| scene((12 + k / 16) as f64, (20 + k % 16) as f64));
+    let found = |args: &str| {
+        let said = flcc(&folder, &format!("match {args} --json")).fine();
+        let refined = said.json()[0]["peaks"][0]["refined"].clone();
+        [0, 1].map(|axis| refined[axis].as_f64().unwrap())
+    };
+    let error = |at: [f64; 2]| (at[0] - 12.25).abs().max((at[1] - 19.6).abs());
+    let files = "image.npy template.npy";
+    for (fit, bound) in [("quadratic", 0.03), ("gauss", 0.03), ("cubic", 0.015), ("septic", 0.002)] {
+        let at = found(&format!("{files} --subpixel {fit}"));
+        assert!(error(at) < bound, "{fit} {at:?}");
+        assert_eq!(found(&format!("{files} --subpixel={fit}")), at);
+        // ssd has its minimum there.
+        assert!(error(found(&format!("{files} --subpixel {fit} --measure ssd"))) < 0.05, "{fit}");
+    }
+    // The default is the most exact one, and what follows is not its value.
+    let default = found(&format!("{files} --subpixel"));
+    assert_eq!(found(&format!("--subpixel {files}")), default);
+    assert_eq!(found(&format!("{files} --subpixel=septic")), default);
+    assert_ne!(found(&format!("{files} --subpixel=quadratic")), default);
+    let wrong = flcc(&folder, &format!("match {files} --subpixel=cubical")).fails(2);
+    assert!(wrong.contains("--subpixel") && wrong.contains("quadratic, gauss, cubic or septic"), "{wrong}");
+}
+
+#[test]
 fn a_minimum_is_found_as_a_maximum_is() {
     let folder = Folder::new();
     photo(&folder);
@@ -1292,6 +1323,9 @@ const OPTIONS: &[&str] = &[
     "--exclude-border 18446744073709551615",
     "--count",
     "--subpixel",
+    "--subpixel quadratic",
+    "--subpixel=gauss",
+    "--subpixel=cubic",
     "--annotate a.png",
     "--heatmap h.png",
     "--template small.npy",
@@ -1360,6 +1394,8 @@ const VOCABULARY: &[&str] = &[
     "--exclude-border",
     "--count",
     "--subpixel",
+    "--subpixel=gauss",
+    "cubic",
     "--annotate",
     "a.png",
     "--heatmap",
