@@ -257,7 +257,8 @@ pub struct Correlate {
     /// Compute on the CPU what GPUs fail at, and tell it on standard error
     #[arg(long)]
     pub fall_back: bool,
-    /// A picture of the result with a colour bar; numbered as --output is
+    /// A picture of the result with axes and a colour bar: of a volume the best slice and the best of all slices, of a
+    /// line a plot; numbered as --output is
     #[arg(long, value_name = "OUT.png")]
     pub heatmap: Option<PathBuf>,
 }
@@ -271,7 +272,8 @@ pub struct Match {
     /// What is looked for.
     #[command(flatten)]
     pub peaks: Peaks,
-    /// The image with a numbered rectangle around each peak; a slice of a volume, a plot of a line
+    /// The image with a numbered box around each peak, lettered where there are several templates: of a volume the slice
+    /// of the best and all slices together, of a line a plot of signal and scores. A number without room is left out
     #[arg(long, value_name = "OUT.png")]
     pub annotate: Option<PathBuf>,
 }

@@ -412,6 +412,51 @@ fn pictures_of_planes_lines_and_volumes() {
 }
 
 #[test]
+fn pictures_have_room_for_what_they_tell() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("line.npy", &[500], |k| f64::from(noise(k)));
+    folder.array("volume.npy", &[9, 20, 24], |k| f64::from(noise(k)));
+    folder.array("small.npy", &[9, 9], |k| f64::from(noise(k)));
+    folder.array("row.npy", &[1, 300], |k| f64::from(noise(k)));
+    folder.array("holes.npy", &[20, 20], |k| if k == 7 { f64::NAN } else { f64::from(noise(k)) });
+    folder.array("none.npy", &[9, 9], |_| f64::NAN);
+    // Height and width of both pictures.
+    let sizes = |args: &str| {
+        flcc(&folder, &format!("match {args} --annotate a.png --heatmap h.png")).fine();
+        let size = |name: &str| {
+            let shape = load(&folder.at(name)).unwrap().shape;
+            [shape[0], shape[1]]
+        };
+        (size("a.png"), if args.contains("--template ") { [0, 0] } else { size("h.png") })
+    };
+    // 5 x 5 scores are 480 pixels wide, and their axes and bar lie around them.
+    let (image, scores) = sizes("small.npy --template-at 2,2:5x5");
+    assert!(image.iter().all(|&side| side > 9 * 67) && scores[0] > 480 && scores[1] > 480 + 60, "{scores:?}");
+    // A row is high enough to be seen.
+    let (row, _) = sizes("row.npy --template-at 0,100:1x20");
+    assert!(row[0] > 40 && row[1] > 600, "{row:?}");
+    // A volume has two planes beside each other: 24 columns, or 19 scores.
+    let (planes, scores) = sizes("volume.npy --template-at 2,3,4:4x5x6");
+    assert!(planes[1] > 2 * 24 * 25 && scores[1] > 2 * 19 * 31, "{planes:?} {scores:?}");
+    // Of a line, signal and scores lie above each other, as wide; the scores alone are about half as high.
+    let (both, scores) = sizes("line.npy --template-at 100:30 --top 4");
+    assert!(both[1] == scores[1] && both[0] > scores[0] + 200, "{both:?} {scores:?}");
+    // A second template has a legend, and so has what is no number.
+    let (one, _) = sizes("image.png --template-at 12,20:7x9");
+    let (two, _) = sizes("image.png --template-at 12,20:7x9 --template template.png");
+    assert!(two[0] > one[0] && two[1] == one[1], "{one:?} {two:?}");
+    folder.array("whole.npy", &[20, 20], |k| f64::from(noise(k)));
+    let (whole, _) = sizes("whole.npy --template-at 10,10:4x4");
+    let (holes, _) = sizes("holes.npy --template-at 10,10:4x4");
+    assert!(holes[0] > whole[0] && holes[1] == whole[1], "{whole:?} {holes:?}");
+    // Nothing to show is shown too.
+    sizes("none.npy small.npy");
+    sizes("small.npy small.npy");
+    sizes("small.npy --template-at 2,2:5x5 --threshold 7");
+}
+
+#[test]
 fn a_stream_of_files_and_folders() {
     let folder = Folder::new();
     photo(&folder);

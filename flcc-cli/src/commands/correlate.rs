@@ -16,7 +16,7 @@ use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_plan};
 use crate::outputs::{self, Format, Output};
-use crate::picture::{self, Mark};
+use crate::picture::{self, Curve, Heat, Mark, Scene};
 use crate::session::{Progress, Session, accuracy, wisdom_file};
 
 /// The command's name.
@@ -102,7 +102,7 @@ pub fn run(
         specs.push(spec.map_err(|error| Error::from(error).named("IMAGE", &templates[group[0]].argument))?);
     }
 
-    let mut marks = Vec::new();
+    let (mut marks, mut curves) = (Vec::new(), Vec::new());
     let mut lines: Vec<(usize, String)> = Vec::new();
     let several = templates.len() > 1;
     for (group, spec) in groups.iter().zip(&specs) {
@@ -116,7 +116,13 @@ pub fn run(
                 crate::io::save_npy(path, found.map.shape().lengths(), found.map.data()).map_err(Error::io("-o"))?;
             }
             if let Some(path) = &args.heatmap {
-                picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &found.map, op.minimum_is_best())?;
+                let none = vec![0; found.map.shape().axes()];
+                let first: Vec<i64> = position(spec, &none).into_iter().map(|at| at as i64).collect();
+                let heat = Heat { map: &found.map, first: &first, measure: op.name(), minimum: op.minimum_is_best() };
+                picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &heat)?;
+            }
+            if matching.is_some_and(|matching| matching.annotate.is_some()) && found.map.shape().axes() == 1 {
+                curves.push((index, Curve::of_map(&found.map, origin(spec, &[0]).first().copied().unwrap_or(0))));
             }
             let peaks =
                 matching.map(|matching| search(&matching.peaks, &found.map, op, spec.template())).unwrap_or_default();
@@ -125,6 +131,7 @@ pub fn run(
                 shape: spec.template(),
                 rank,
                 group: index,
+                score: peak.score,
             }));
             let count =
                 matching.filter(|matching| matching.peaks.count).map(|matching| count(&matching.peaks, &found.map, op));
@@ -139,7 +146,10 @@ pub fn run(
     // What cannot be kept is told after what was found.
     let kept = session.keep_wisdom();
     if let Some(path) = matching.and_then(|matching| matching.annotate.as_ref()) {
-        picture::save_annotated(path, &image, &marks)?;
+        let names: Vec<&str> = templates.iter().map(|template| template.name.as_str()).collect();
+        let (measure, minimum) = (op.name(), op.minimum_is_best());
+        let scene = Scene { image: &image, marks: &marks, names: &names, measure, minimum, curves: &curves };
+        picture::save_annotated(path, &scene)?;
     }
     lines.sort_by_key(|(index, _)| *index);
     for (_, text) in lines {
