@@ -236,14 +236,18 @@ impl Window {
     fn local(&self, spline: Spline, at: [f64; 3]) -> Local {
         let weights = [0, 1, 2].map(|axis| spline.weights(self.radii[axis], at[axis]));
         let [depth, height, width] = self.radii.map(|radius| 2 * radius + 1);
+        // Most weights are 0.
+        let used = |weight: &[f64; 3]| *weight != [0.0; 3];
+        let first = weights[2].iter().position(used).unwrap_or(0);
+        let end = weights[2].iter().take(width).rposition(used).map_or(first, |last| last + 1);
         // Index by the order of the derivative along z, y and x.
         let mut total = [[[0.0; 3]; 3]; 3];
-        for (z, wz) in weights[0].iter().enumerate().take(depth) {
+        for (z, wz) in weights[0].iter().enumerate().take(depth).filter(|(_, weight)| used(weight)) {
             let mut plane = [[0.0; 3]; 3];
-            for (y, wy) in weights[1].iter().enumerate().take(height) {
+            for (y, wy) in weights[1].iter().enumerate().take(height).filter(|(_, weight)| used(weight)) {
                 let begin = (z * height + y) * width;
                 let mut row = [0.0; 3];
-                for (score, wx) in self.scores[begin..begin + width].iter().zip(&weights[2]) {
+                for (score, wx) in self.scores[begin + first..begin + end].iter().zip(&weights[2][first..end]) {
                     row.iter_mut().zip(wx).for_each(|(sum, weight)| *sum += score * weight);
                 }
                 for (of_y, &weight) in plane.iter_mut().zip(wy) {
@@ -334,9 +338,13 @@ impl Spline {
         line.iter_mut().enumerate().for_each(|(k, value)| *value -= straight(k));
         for &pole in self.poles() {
             // The pass begins as if it came through all turned values, which repeat after twice the line.
-            let power = |k: usize| pole.powi(k as i32);
-            let inner: f64 = (1..last).map(|k| (power(2 * last - k) - power(k)) * line[k]).sum();
-            line[0] = inner / (1.0 - power(2 * last));
+            let mut powers = [1.0; 2 * LONGEST + 1];
+            for k in 1..=last {
+                powers[k] = powers[k - 1] * pole;
+            }
+            let far = powers[last];
+            let inner: f64 = (1..last).map(|k| (far * powers[last - k] - powers[k]) * line[k]).sum();
+            line[0] = inner / (1.0 - far * far);
             for k in 1..=last {
                 line[k] += pole * line[k - 1];
             }

@@ -34,7 +34,8 @@ pub fn round_ticks(low: f64, high: f64, most: usize) -> Vec<Tick> {
     // A power of ten below 1 is no double: dividing by its inverse, which is one, makes 0.6 of 6 of them.
     let multiple = |k: f64| if power < 0.0 { k * times / 10f64.powf(-power) } else { k * times * 10f64.powf(power) };
     let unit = multiple(1.0);
-    let (first, last) = ((low / unit - 1e-9).ceil(), (high / unit + 1e-9).floor());
+    // A score that rounding took from 1.0 has its tick too.
+    let (first, last) = ((low / unit - 1e-5).ceil(), (high / unit + 1e-5).floor());
     let power = if times == 10.0 { power + 1.0 } else { power };
     let values = (0..=(most as usize + 1)).map(|k| first + k as f64).take_while(|k| *k <= last).map(multiple);
     let largest = low.abs().max(high.abs());
@@ -239,6 +240,7 @@ mod tests {
         assert_eq!(texts(0.0, 2.5e7, 6), ["0", "0.5e7", "1.0e7", "1.5e7", "2.0e7", "2.5e7"]);
         assert_eq!(texts(1.2e7, 1.3e7, 4), ["1.20e7", "1.25e7", "1.30e7"]);
         assert_eq!(texts(-3e-7, 3e-7, 4), ["−2e−7", "0", "2e−7"]);
+        assert_eq!(texts(0.5, 0.999_999_94, 6), ["0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]);
         assert!(round_ticks(-0.3, 0.7, 9).iter().any(|tick| tick.value == 0.6));
     }
 

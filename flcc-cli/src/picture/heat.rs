@@ -28,7 +28,8 @@ pub fn picture(heat: &Heat<'_>) -> Canvas {
         }
     }
     let slice = best.map_or(d / 2, |(index, _)| index / (h * w));
-    let tone = move |score: f64| if high > low { Axis::values("", low, high, 0, 1.0).at(score) } else { 0.5 };
+    // Halves, so that no range overflows.
+    let tone = move |score: f64| if high > low { (score / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) } else { 0.5 };
     let paint = move |score: f64| {
         if !score.is_finite() {
             return Look::Missing;

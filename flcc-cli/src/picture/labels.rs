@@ -12,8 +12,8 @@ pub struct Boxed {
 /// So many of the best get a label; more are not told apart.
 const MOST: usize = 1000;
 
-/// The upper left corner of each label, from a few `places`: that which hides least of other boxes' lines, of equal ones
-/// the first. `None` where every place lies over a label or leaves the picture.
+/// The upper left corner of each label, from a few `places`: that which hides least of other boxes' lines, the first of
+/// equal ones. `None` where every place lies over a label or leaves the picture.
 pub fn place(picture: Area, boxes: &[Boxed], places: impl Fn(&Boxed) -> Vec<[i64; 2]>) -> Vec<Option<[i64; 2]>> {
     let mut placed: Vec<Area> = Vec::new();
     let labels = boxes.iter().take(MOST).map(|boxed| {
