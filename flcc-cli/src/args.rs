@@ -1,5 +1,6 @@
 //! The arguments of every command.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -7,7 +8,7 @@ use crate::data::Places;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use flcc_runtime::{
-    Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat,
+    Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat, Subpixel,
 };
 
 /// The measures, as the help shows them.
@@ -371,7 +372,8 @@ pub struct Correlate {
     /// Compute on the CPU what GPUs fail at, or everything where there is none, and tell it on standard error
     #[arg(long)]
     pub fall_back: bool,
-    /// A picture of the result with a colour bar; numbered as --output is
+    /// A picture of the result with axes and a colour bar: of a volume the best slice and the best of all slices, of a
+    /// line a plot; numbered as --output is
     #[arg(long, value_name = "OUT.png")]
     pub heatmap: Option<PathBuf>,
 }
@@ -389,7 +391,8 @@ pub struct Match {
     /// in volumes, x in signals
     #[arg(long = "peaks", value_name = "OUT.csv")]
     pub table: Option<PathBuf>,
-    /// The image with a numbered rectangle around each peak; a slice of a volume, a plot of a line
+    /// The image with a numbered box around each peak, lettered where there are several templates: of a volume the slice
+    /// of the best and all slices together, of a line a plot of signal and scores. A number without room is left out
     #[arg(long, value_name = "OUT.png")]
     pub annotate: Option<PathBuf>,
 }
@@ -414,9 +417,10 @@ pub struct Peaks {
     /// and --min-distance do not matter to it
     #[arg(long)]
     pub count: bool,
-    /// Refine positions below a pixel
-    #[arg(long)]
-    pub subpixel: bool,
+    /// Refine positions below a sample: by a paraboloid through the neighbours (quadratic), one through their logarithms
+    /// (gauss), a spline of degree 3 (cubic) or 7 (septic) [without FIT: septic, the most exact]
+    #[arg(long, value_name = "FIT", num_args = 0..=1, require_equals = true, default_missing_value = "septic")]
+    pub subpixel: Option<Subpixel>,
 }
 
 /// stream.
@@ -527,6 +531,19 @@ pub enum Wisdom {
         #[arg(long)]
         spec: Option<String>,
     },
+}
+
+/// The arguments with `--subpixel FIT` as `--subpixel=FIT`, so that what follows a bare `--subpixel` is not its value.
+pub fn with_fits(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    for arg in args {
+        let fit = arg.to_str().filter(|text| text.parse::<Subpixel>().is_ok());
+        match (joined.last_mut(), fit) {
+            (Some(last), Some(fit)) if last == "--subpixel" => last.push(format!("={fit}")),
+            _ => joined.push(arg),
+        }
+    }
+    joined
 }
 
 #[cfg(test)]

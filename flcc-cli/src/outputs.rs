@@ -8,10 +8,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use flcc_runtime::core::shape;
-use flcc_runtime::{DType, ScoreMap, SpecError, files};
+use flcc_runtime::{DType, SpecError, files};
 
 use crate::error::Error;
-use crate::{io, picture};
+use crate::io;
+use crate::picture::{self, Heat};
 
 /// What an output holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,14 +136,11 @@ pub fn check_standard_output(
 }
 
 /// A result to be written.
-#[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
-    /// Its values.
-    pub map: &'a ScoreMap,
+    /// Its values, where the first of them lies, and what they are.
+    pub heat: Heat<'a>,
     /// What a table calls the values.
     pub column: &'a str,
-    /// The position of the first value, for a table.
-    pub first: i64,
 }
 
 /// Writes a result as what its name says; to `out` if that is standard output.
@@ -150,14 +148,15 @@ pub struct Written<'a> {
 /// # Errors
 /// A name that stands for no format of it; a file that is not written.
 pub fn write(argument: &str, path: &Path, result: Written<'_>, out: &mut dyn Write) -> Result<(), Error> {
-    let Written { map, column, first } = result;
+    let Written { heat, column } = result;
+    let (map, first) = (heat.map, heat.first.first().copied().unwrap_or(0));
     let shape = map.shape();
     let wrong = Error::io(argument);
     match result_format(argument, path, shape.axes())? {
         Format::Npy if is_standard_output(path) => io::write_npy(out, shape.lengths(), map.data())?,
         Format::Npy => io::save_npy(path, shape.lengths(), map.data()).map_err(wrong)?,
         Format::Tiff => io::save_tiff(path, shape.lengths(), map.data()).map_err(wrong)?,
-        Format::Png => picture::save_heatmap(path, map).map_err(|error| error.of_argument(argument))?,
+        Format::Png => picture::save_heatmap(path, &heat).map_err(|error| error.of_argument(argument))?,
         Format::Csv => {
             let rows = (0..shape.len())
                 .map(|index| format!("{},{}\n", first + index as i64, score_text(map.get(index), map.data().dtype())));

@@ -131,6 +131,37 @@ fn match_prints_rank_position_and_score() {
 }
 
 #[test]
+fn positions_below_a_sample_by_every_fit() {
+    let folder = Folder::new();
+    // A smooth scene, and the same shifted by 0.25 down and 0.4 left.
+    let scene =
+        |y: f64, x: f64| (0.9 * y + 0.3 * x).sin() + (0.2 * y - 0.7 * x).cos() + (0.5 * x).sin() * (0.4 * y).cos();
+    folder.array("image.npy", &[40, 50], |k| scene((k / 50) as f64 - 0.25, (k % 50) as f64 + 0.4));
+    folder.array("template.npy", &[16, 16], |k| scene((12 + k / 16) as f64, (20 + k % 16) as f64));
+    let found = |args: &str| {
+        let said = flcc(&folder, &format!("match {args} --json")).fine();
+        let refined = said.json()[0]["peaks"][0]["refined"].clone();
+        [0, 1].map(|axis| refined[axis].as_f64().unwrap())
+    };
+    let error = |at: [f64; 2]| (at[0] - 12.25).abs().max((at[1] - 19.6).abs());
+    let files = "image.npy template.npy";
+    for (fit, bound) in [("quadratic", 0.03), ("gauss", 0.03), ("cubic", 0.015), ("septic", 0.002)] {
+        let at = found(&format!("{files} --subpixel {fit}"));
+        assert!(error(at) < bound, "{fit} {at:?}");
+        assert_eq!(found(&format!("{files} --subpixel={fit}")), at);
+        // ssd has its minimum there.
+        assert!(error(found(&format!("{files} --subpixel {fit} --measure ssd"))) < 0.05, "{fit}");
+    }
+    // The default is the most exact one, and what follows is not its value.
+    let default = found(&format!("{files} --subpixel"));
+    assert_eq!(found(&format!("--subpixel {files}")), default);
+    assert_eq!(found(&format!("{files} --subpixel=septic")), default);
+    assert_ne!(found(&format!("{files} --subpixel=quadratic")), default);
+    let wrong = flcc(&folder, &format!("match {files} --subpixel=cubical")).fails(2);
+    assert!(wrong.contains("--subpixel") && wrong.contains("quadratic, gauss, cubic or septic"), "{wrong}");
+}
+
+#[test]
 fn a_minimum_is_found_as_a_maximum_is() {
     let folder = Folder::new();
     photo(&folder);
@@ -426,6 +457,51 @@ fn pictures_of_planes_lines_and_volumes() {
         .fine();
     assert!(folder.at("h-1.png").exists() && folder.at("h-2.png").exists() && folder.at("a.png").exists());
     flcc(&folder, "conv image.png template.png --heatmap c.png").fine();
+}
+
+#[test]
+fn pictures_have_room_for_what_they_tell() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("line.npy", &[500], |k| f64::from(noise(k)));
+    folder.array("volume.npy", &[9, 20, 24], |k| f64::from(noise(k)));
+    folder.array("small.npy", &[9, 9], |k| f64::from(noise(k)));
+    folder.array("row.npy", &[1, 300], |k| f64::from(noise(k)));
+    folder.array("holes.npy", &[20, 20], |k| if k == 7 { f64::NAN } else { f64::from(noise(k)) });
+    folder.array("none.npy", &[9, 9], |_| f64::NAN);
+    // Height and width of both pictures.
+    let sizes = |args: &str| {
+        flcc(&folder, &format!("match {args} --annotate a.png --heatmap h.png")).fine();
+        let size = |name: &str| {
+            let shape = load(&folder.at(name)).unwrap().shape;
+            [shape[0], shape[1]]
+        };
+        (size("a.png"), if args.contains("--template ") { [0, 0] } else { size("h.png") })
+    };
+    // 5 x 5 scores are 480 pixels wide, and their axes and bar lie around them.
+    let (image, scores) = sizes("small.npy --template-at 2,2:5x5");
+    assert!(image.iter().all(|&side| side > 9 * 67) && scores[0] > 480 && scores[1] > 480 + 60, "{scores:?}");
+    // A row is high enough to be seen.
+    let (row, _) = sizes("row.npy --template-at 0,100:1x20");
+    assert!(row[0] > 40 && row[1] > 600, "{row:?}");
+    // A volume has two planes beside each other: 24 columns, or 19 scores.
+    let (planes, scores) = sizes("volume.npy --template-at 2,3,4:4x5x6");
+    assert!(planes[1] > 2 * 24 * 25 && scores[1] > 2 * 19 * 31, "{planes:?} {scores:?}");
+    // Of a line, signal and scores lie above each other, as wide; the scores alone are about half as high.
+    let (both, scores) = sizes("line.npy --template-at 100:30 --top 4");
+    assert!(both[1] == scores[1] && both[0] > scores[0] + 200, "{both:?} {scores:?}");
+    // A second template has a legend, and so has what is no number.
+    let (one, _) = sizes("image.png --template-at 12,20:7x9");
+    let (two, _) = sizes("image.png --template-at 12,20:7x9 --template template.png");
+    assert!(two[0] > one[0] && two[1] == one[1], "{one:?} {two:?}");
+    folder.array("whole.npy", &[20, 20], |k| f64::from(noise(k)));
+    let (whole, _) = sizes("whole.npy --template-at 10,10:4x4");
+    let (holes, _) = sizes("holes.npy --template-at 10,10:4x4");
+    assert!(holes[0] > whole[0] && holes[1] == whole[1], "{whole:?} {holes:?}");
+    // Nothing to show is shown too.
+    sizes("none.npy small.npy");
+    sizes("small.npy small.npy");
+    sizes("small.npy --template-at 2,2:5x5 --threshold 7");
 }
 
 #[test]
@@ -1597,6 +1673,9 @@ const OPTIONS: &[&str] = &[
     "--exclude-border 18446744073709551615",
     "--count",
     "--subpixel",
+    "--subpixel quadratic",
+    "--subpixel=gauss",
+    "--subpixel=cubic",
     "--annotate a.png",
     "--heatmap h.png",
     "--template small.npy",
@@ -1665,6 +1744,8 @@ const VOCABULARY: &[&str] = &[
     "--exclude-border",
     "--count",
     "--subpixel",
+    "--subpixel=gauss",
+    "cubic",
     "--annotate",
     "a.png",
     "--heatmap",

@@ -19,6 +19,7 @@ pub mod score;
 pub mod shape;
 pub mod sizes;
 pub mod spec;
+pub mod subpixel;
 pub mod sums;
 pub mod view;
 

@@ -3,8 +3,8 @@
 //! **Order and ties.** Peaks come best first; equal scores in row-major order of their positions. NaN is never a peak.
 //! **Suppression.** A position is a peak if no position within `min_distance` of it, on every axis, is better, where
 //! equal scores count the earlier position as better: a plateau narrower than that gives one peak, its first position.
-//! **Sub-pixel.** On each axis the vertex of the parabola through the peak and its two neighbours, at most half a pixel
-//! away; an axis without two finite neighbours is not refined.
+//! **Sub-pixel.** Where a curve through the scores around the peak is best, at most one position away on each axis; an
+//! axis without two finite neighbours is not refined. [`Subpixel`] names the curves.
 //!
 //! [`find_peaks`] searches a map. A [`Search`] looks at a map part by part, so that none has to be held whole.
 
@@ -16,6 +16,7 @@ use crate::each_type;
 use crate::measure::Best;
 use crate::score::ScoreMap;
 use crate::shape::Shape;
+use crate::subpixel::{self, Subpixel};
 use crate::view::AnyView;
 
 /// What is looked for.
@@ -31,13 +32,13 @@ pub struct PeakOptions {
     /// than twice that, all. An axis of 1 position has no ends: a template as high as its image is searched for as on a
     /// line.
     pub exclude_border: usize,
-    /// Whether positions are refined below a pixel.
-    pub subpixel: bool,
+    /// How positions are refined below a sample, if they are; `Some(Subpixel::default())` is the best fit.
+    pub subpixel: Option<Subpixel>,
 }
 
 impl Default for PeakOptions {
     fn default() -> PeakOptions {
-        PeakOptions { top: None, threshold: None, min_distance: 1, exclude_border: 0, subpixel: false }
+        PeakOptions { top: None, threshold: None, min_distance: 1, exclude_border: 0, subpixel: None }
     }
 }
 
@@ -139,7 +140,7 @@ impl Search {
     pub fn reach(&self) -> usize {
         let PeakOptions { top, min_distance, subpixel, .. } = self.options;
         let suppression = if top == Some(0) || self.best_is_a_peak() { 0 } else { min_distance };
-        suppression.max(usize::from(subpixel))
+        suppression.max(subpixel.map_or(0, Subpixel::reach))
     }
 
     /// Whether the best of all is what is asked for: nothing suppresses it, nor the first of its equals.
@@ -314,6 +315,18 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
     }
 
     fn look(&self, positions: Range<usize>, into: &mut Candidates<T>) {
+        self.choose(positions, into);
+        let Some(fit) = self.search.options.subpixel else { return };
+        // Only what may still be told is refined: a fit takes longer than finding a peak.
+        if let Some(top) = self.search.options.top {
+            self.search.keep_best(&mut into.found, top);
+        }
+        for candidate in into.found.iter_mut().filter(|candidate| candidate.refined.is_none()) {
+            candidate.refined = Some(self.refined(fit, candidate.index));
+        }
+    }
+
+    fn choose(&self, positions: Range<usize>, into: &mut Candidates<T>) {
         let (search, PeakOptions { top, exclude_border, .. }) = (self.search, self.search.options);
         let rows = || rows(search.lengths, exclude_border, positions.clone());
         if search.optimum {
@@ -394,34 +407,22 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
     }
 
     fn candidate(&self, index: usize) -> Candidate<T> {
-        let refined = self.search.options.subpixel.then(|| self.refined(index));
-        Candidate { index, score: self.scores[index - self.first], refined }
+        Candidate { index, score: self.scores[index - self.first], refined: None }
     }
 
-    /// The position of a peak below a pixel.
-    fn refined(&self, index: usize) -> [f64; 3] {
+    /// The position of a peak below a sample.
+    fn refined(&self, fit: Subpixel, index: usize) -> [f64; 3] {
         let lengths = self.search.lengths;
         let [_, h, w] = lengths;
-        let (position, steps) = ([index / (h * w), index / w % h, index % w], [h * w, w, 1]);
+        let position = [index / (h * w), index / w % h, index % w];
         // Turned so that larger is better.
         let value = |index: usize| {
             let score = self.scores[index - self.first].to_f64() + 0.0;
             if MINIMUM { 0.0 - score } else { score }
         };
-        std::array::from_fn(|axis| {
-            let inside = position[axis] > 0 && position[axis] + 1 < lengths[axis];
-            let shift =
-                if inside { vertex(value(index - steps[axis]), value(index), value(index + steps[axis])) } else { 0.0 };
-            position[axis] as f64 + shift
-        })
+        let away = subpixel::offset(fit, value, lengths, position);
+        [0, 1, 2].map(|axis| position[axis] as f64 + away[axis])
     }
-}
-
-/// Where the parabola through `(-1, left), (0, centre), (1, right)` has its maximum, at most half away.
-fn vertex(left: f64, centre: f64, right: f64) -> f64 {
-    let bend = left - 2.0 * centre + right;
-    let shift = (left - right) / (2.0 * bend);
-    if bend < 0.0 && shift.is_finite() { shift.clamp(-0.5, 0.5) } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -475,7 +476,8 @@ mod tests {
             threshold in prop::option::of(-5.0f64..5.0),
             min_distance in 0usize..4,
             exclude_border in 0usize..3,
-            (minimum, single, subpixel) in (any::<bool>(), any::<bool>(), any::<bool>()),
+            (minimum, single) in (any::<bool>(), any::<bool>()),
+            subpixel in prop::option::of(prop::sample::select(&Subpixel::ALL[..])),
             (slices, workers) in (1usize..5, 1usize..4),
         ) {
             let lengths = [lengths[0], lengths[1], lengths[2] + wide];
@@ -585,18 +587,5 @@ mod tests {
         assert_eq!(inner(&map(&[1, 5], &[9.0, 1.0, 2.0, 2.0, 9.0]), 1), (3, Some((2.0, 2))));
         assert_eq!(inner(&map(&[1], &[9.0]), 7), (1, Some((9.0, 1))));
         assert_eq!(count_optimum_inside(&plane.with_best(Best::Smallest), 1), Some((0.0, 1)));
-    }
-
-    #[test]
-    fn a_parabola_is_refined_exactly() {
-        // -(x - 2.25)^2 - (y - 1.75)^2 on a 4 x 5 grid.
-        let data: Vec<f64> = (0..20)
-            .map(|i| ((i / 5) as f64, (i % 5) as f64))
-            .map(|(y, x)| -(x - 2.25f64).powi(2) - (y - 1.75f64).powi(2))
-            .collect();
-        let peaks =
-            find_peaks(&map(&[4, 5], &data), &PeakOptions { top: Some(1), subpixel: true, ..PeakOptions::default() });
-        let refined = peaks[0].refined.as_ref().unwrap();
-        assert!((refined[0] - 1.75).abs() < 1e-12 && (refined[1] - 2.25).abs() < 1e-12, "{refined:?}");
     }
 }

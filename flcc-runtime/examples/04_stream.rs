@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release --example 04_stream
 
-use flcc_runtime::{AnyView, PeakOptions, Pixels, Planner, Shape, Spec, find_peaks};
+use flcc_runtime::{AnyView, PeakOptions, Pixels, Planner, Shape, Spec, Subpixel, find_peaks};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spec: Spec = "zncc:u8:0@90x120*2@9x9:valid".parse()?;
@@ -19,7 +19,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let pixels = noise(100 + frame as u32, size[0] * size[1]);
         let maps = stream.push(&AnyView::dense(&pixels, Shape::new(&size)?, 1)?)?;
         for (number, map) in maps.iter().enumerate() {
-            let best = &find_peaks(map, &PeakOptions { top: Some(1), subpixel: true, ..PeakOptions::default() })[0];
+            let best = &find_peaks(
+                map,
+                &PeakOptions { top: Some(1), subpixel: Some(Subpixel::default()), ..PeakOptions::default() },
+            )[0];
             println!("frame {frame} template {number}: {:?} r = {:.3}", best.refined, best.score);
         }
     }

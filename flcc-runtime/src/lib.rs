@@ -60,6 +60,7 @@ pub use flcc_core::reference::Oracle;
 pub use flcc_core::score::ScoreMap;
 pub use flcc_core::shape::Shape;
 pub use flcc_core::spec::{Accuracy, MaskKind, Spec};
+pub use flcc_core::subpixel::Subpixel;
 pub use flcc_core::view::{AnyView, AnyViewMut, View, ViewMut};
 pub use machine::Machine;
 pub use matcher::Matcher;

@@ -300,6 +300,7 @@ mod tests {
     use flcc_core::dtype::Pixels;
     use flcc_core::error::Kind;
     use flcc_core::peaks::PeakOptions;
+    use flcc_core::subpixel::Subpixel;
     use proptest::prelude::*;
     use std::sync::Mutex;
 
@@ -336,7 +337,7 @@ mod tests {
             top in prop::option::of(0usize..9),
             threshold in prop::option::of(-0.5f64..0.9),
             (min_distance, exclude_border) in (0usize..30, 0usize..4),
-            subpixel in any::<bool>(),
+            subpixel in prop::option::of(prop::sample::select(&Subpixel::ALL[..])),
         ) {
             let spec: Spec = text.parse().unwrap();
             let images: Vec<Pixels> =

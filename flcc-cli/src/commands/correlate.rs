@@ -16,7 +16,7 @@ use crate::data::{Image, Places, Problem, first_place, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_plan, results};
 use crate::outputs::{self, Format, Holds, Output, Written, score_text};
-use crate::picture::{self, Mark};
+use crate::picture::{self, Curve, Heat, Mark, Scene};
 use crate::session::{Progress, Session, accuracy, wisdom_file};
 
 /// The command's name.
@@ -109,12 +109,14 @@ pub fn run(
     let format =
         args.output.as_ref().map(|path| outputs::result_format("-o", path, image.shape().axes())).transpose()?;
 
-    let mut marks = Vec::new();
+    let (mut marks, mut curves) = (Vec::new(), Vec::new());
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut rows: Vec<(usize, String)> = Vec::new();
     let several = templates.len() > 1;
     let inputs = Inputs { image: &image, templates: &templates, mask: mask.as_ref() };
     let writes = args.output.is_some() || args.heatmap.is_some();
+    // A line is drawn with its scores.
+    let plots = image.shape().axes() == 1 && matching.is_some_and(|matching| matching.annotate.is_some());
     for (group, spec) in groups.iter().zip(&specs) {
         let drawn = args.heatmap.is_some() || format == Some(Format::Png);
         let pictures = 8.0 * f64::from(u8::from(drawn)) * spec.out_shape().len() as f64;
@@ -122,23 +124,28 @@ pub fn run(
         let wish = Wish {
             peaks: matching.map(|matching| wanted(&matching.search, spec.template())),
             optimum: matching.is_some_and(|matching| matching.search.count),
-            map: writes,
+            map: writes || plots,
         };
         let found = compute(spec, &session, &inputs, group, &wish, more)?;
         for (&index, found) in group.iter().zip(found) {
             let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
             if let (Some(path), Some(map)) = (&output, &found.map) {
-                let first = begin(spec).first().copied().unwrap_or(0);
-                outputs::write("-o", path, Written { map, column: "score", first }, out)?;
+                let heat = Heat { map, first: &begin(spec), measure: op.name() };
+                outputs::write("-o", path, Written { heat, column: "score" }, out)?;
             }
             if let (Some(path), Some(map)) = (&args.heatmap, &found.map) {
-                picture::save_heatmap(&numbered(path, several.then_some(index + 1)), map)?;
+                let heat = Heat { map, first: &begin(spec), measure: op.name() };
+                picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &heat)?;
+            }
+            if let (true, Some(map)) = (plots, &found.map) {
+                curves.push((index, Curve::of_map(map, begin(spec).first().copied().unwrap_or(0))));
             }
             marks.extend(found.found.peaks.iter().zip(1..).map(|(peak, rank)| Mark {
                 origin: position(spec, &peak.position),
                 shape: spec.template(),
                 rank,
                 group: index,
+                score: peak.score,
             }));
             let name = &templates[index].name;
             if matching.is_some_and(|matching| matching.table.is_some()) {
@@ -154,11 +161,14 @@ pub fn run(
     // What cannot be kept is told after what was found.
     let kept = session.keep_wisdom();
     if let Some(path) = matching.and_then(|matching| matching.annotate.as_ref()) {
-        picture::save_annotated(path, &image, &marks)?;
+        let names: Vec<&str> = templates.iter().map(|template| template.name.as_str()).collect();
+        let (measure, best) = (op.name(), op.best());
+        let scene = Scene { image: &image, marks: &marks, names: &names, measure, best, curves: &curves };
+        picture::save_annotated(path, &scene)?;
     }
     if let Some(path) = matching.and_then(|matching| matching.table.as_ref()) {
         rows.sort_by_key(|(index, _)| *index);
-        let refined = matching.is_some_and(|matching| matching.search.subpixel);
+        let refined = matching.is_some_and(|matching| matching.search.subpixel.is_some());
         let lines = std::iter::once(table_header(image.shape(), refined)).chain(rows.into_iter().map(|(_, rows)| rows));
         crate::io::save_text(path, lines).map_err(Error::io("--peaks"))?;
     }

@@ -14,6 +14,7 @@ use crate::data::Image;
 use crate::error::Error;
 use crate::memory::check;
 use crate::outputs::{self, Holds, Output, Written};
+use crate::picture::Heat;
 use crate::session::Progress;
 
 /// Computes and writes the statistic.
@@ -69,9 +70,11 @@ pub fn run(args: &Local, planning: &Planning, out: &mut dyn Write) -> Result<(),
     drop(progress);
     // Where the first window begins.
     let whole = mode.region(image.shape(), args.window).map_err(named)?;
-    let first = whole.origin[2] as i64 - (args.window.padded()[2] as i64 - 1);
-    let column = args.statistic.to_string();
-    outputs::write("-o", &args.output, Written { map: &map, column: &column, first }, out)?;
+    let window = args.window.padded();
+    let first = [0, 1, 2].map(|axis| whole.origin[axis] as i64 - (window[axis] as i64 - 1));
+    let name = args.statistic.to_string();
+    let heat = Heat { map: &map, first: &image.shape().unpad(&first), measure: &name };
+    outputs::write("-o", &args.output, Written { heat, column: &name }, out)?;
     if planning.json {
         let value = json!({
             "statistic": args.statistic.to_string(),

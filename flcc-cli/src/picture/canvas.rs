@@ -1,0 +1,312 @@
+//! The pixels of a picture: rectangles, lines of boxes, text, and what a plotting library draws on.
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use ab_glyph::{Font, FontRef, GlyphId, PxScale, ScaleFont, point};
+use plotters::backend::DrawingBackend;
+use plotters_backend::text_anchor::{HPos, VPos};
+use plotters_backend::{BackendColor, BackendCoord, BackendTextStyle, DrawingErrorKind, FontTransform};
+
+use crate::error::Error;
+use crate::io;
+
+/// Red, green, blue.
+pub type Color = [u8; 3];
+
+pub const WHITE: Color = [255; 3];
+pub const INK: Color = [32, 32, 32];
+/// What is no number is hatched in these two, which no map of colours and no photograph does.
+const HATCH: [Color; 2] = [[120, 120, 120], [225, 225, 225]];
+
+/// x, y, width, height.
+pub type Area = [i64; 4];
+
+/// The one font of all pictures; a machine needs none of its own.
+static FONT: LazyLock<Option<FontRef<'static>>> =
+    LazyLock::new(|| FontRef::try_from_slice(include_bytes!("../../fonts/DejaVuSans-subset.ttf")).ok());
+
+/// Pixels of three bytes, white at first.
+pub struct Canvas {
+    pub width: i64,
+    pub height: i64,
+    data: Vec<u8>,
+}
+
+impl Canvas {
+    pub fn new(width: i64, height: i64) -> Canvas {
+        let (width, height) = (width.max(1), height.max(1));
+        Canvas { width, height, data: vec![255; (width * height * 3) as usize] }
+    }
+
+    /// A copy of an area of another canvas.
+    pub fn part(of: &Canvas, [x, y, width, height]: Area) -> Canvas {
+        let mut part = Canvas::new(width, height);
+        for (px, py) in part.inside([0, 0, width, height]) {
+            part.set(px, py, of.color(x + px, y + py));
+        }
+        part
+    }
+
+    /// Puts a canvas where an area begins.
+    pub fn put(&mut self, part: &Canvas, [x, y, ..]: Area) {
+        for (px, py) in part.inside([0, 0, part.width, part.height]) {
+            self.set(x + px, y + py, part.color(px, py));
+        }
+    }
+
+    fn color(&self, x: i64, y: i64) -> Color {
+        let inside = x >= 0 && y >= 0 && x < self.width && y < self.height;
+        let at = if inside { ((y * self.width + x) * 3) as usize } else { usize::MAX - 3 };
+        self.data.get(at..at + 3).and_then(|pixel| pixel.try_into().ok()).unwrap_or(WHITE)
+    }
+
+    pub fn save(&self, argument: &str, path: &Path) -> Result<(), Error> {
+        io::save_png_rgb8(path, self.width as usize, self.height as usize, &self.data).map_err(Error::io(argument))
+    }
+
+    fn pixel(&mut self, x: i64, y: i64) -> Option<&mut [u8]> {
+        let inside = x >= 0 && y >= 0 && x < self.width && y < self.height;
+        let at = (y.wrapping_mul(self.width).wrapping_add(x)).wrapping_mul(3) as usize;
+        if inside { self.data.get_mut(at..at + 3) } else { None }
+    }
+
+    pub fn set(&mut self, x: i64, y: i64, color: Color) {
+        if let Some(pixel) = self.pixel(x, y) {
+            pixel.copy_from_slice(&color);
+        }
+    }
+
+    /// Mixes a part of a colour, from 0 to 1, into a pixel.
+    pub fn blend(&mut self, x: i64, y: i64, color: Color, part: f64) {
+        if let Some(pixel) = self.pixel(x, y) {
+            for (pixel, color) in pixel.iter_mut().zip(color) {
+                *pixel = (f64::from(*pixel) + (f64::from(color) - f64::from(*pixel)) * part).round() as u8;
+            }
+        }
+    }
+
+    /// The part of an area that lies on the canvas, row by row.
+    fn inside(&self, [x, y, width, height]: Area) -> impl Iterator<Item = (i64, i64)> + use<> {
+        let (right, bottom) = (x.saturating_add(width).min(self.width), y.saturating_add(height).min(self.height));
+        let along = x.max(0)..right;
+        (y.max(0)..bottom).flat_map(move |y| along.clone().map(move |x| (x, y)))
+    }
+
+    pub fn fill(&mut self, area: Area, color: Color) {
+        for (x, y) in self.inside(area) {
+            self.set(x, y, color);
+        }
+    }
+
+    /// Colours what is light and leaves what is dark.
+    pub fn shade(&mut self, area: Area, color: Color) {
+        for (x, y) in self.inside(area) {
+            if let Some(pixel) = self.pixel(x, y) {
+                for (pixel, color) in pixel.iter_mut().zip(color) {
+                    *pixel = (u32::from(*pixel) * (300 + u32::from(color)) / 555) as u8;
+                }
+            }
+        }
+    }
+
+    /// What is no number.
+    pub fn hatch(&mut self, area: Area) {
+        for (x, y) in self.inside(area) {
+            self.set(x, y, HATCH[((x + y) / 4 % 2) as usize]);
+        }
+    }
+
+    /// The outline of a box, outside of it: `dash` pixels drawn and as many left out, 0 for all drawn. A dark line on
+    /// both sides keeps it legible on any ground.
+    pub fn outline(&mut self, [x, y, width, height]: Area, thick: i64, color: Color, dash: i64) {
+        let ring = |gap: i64, thick: i64| {
+            let out = gap + thick;
+            let (long, tall) = (width + 2 * out, height + 2 * out);
+            [
+                [x - out, y - out, long, thick],
+                [x - out, y + height + gap, long, thick],
+                [x - out, y - out, thick, tall],
+                [x + width + gap, y - out, thick, tall],
+            ]
+        };
+        for side in ring(-1, thick + 2) {
+            self.fill(side, INK);
+        }
+        for side in ring(0, thick) {
+            for (px, py) in self.inside(side) {
+                let along = (px - x) + (py - y);
+                if dash == 0 || along.div_euclid(dash) % 2 == 0 {
+                    self.set(px, py, color);
+                }
+            }
+        }
+    }
+
+    /// Text whose middle line stands at `y`; `place` is the part of its width that lies left of `x`.
+    pub fn text(&mut self, x: i64, y: i64, place: f64, size: f64, text: &str, color: Color) {
+        self.letters([x as f64 - place * text_width(text, size), y as f64 + middle(size)], size, text, color, |p| p);
+    }
+
+    /// Draws from the left end of the base line; `turn` takes each pixel, seen from there, to where it goes.
+    fn letters(
+        &mut self,
+        base: [f64; 2],
+        size: f64,
+        text: &str,
+        color: Color,
+        turn: impl Fn((i64, i64)) -> (i64, i64),
+    ) {
+        let Some(font) = FONT.as_ref() else { return };
+        let [x0, y0] = base.map(f64::round);
+        for (id, x) in placed(font, text, size).0 {
+            let Some(outline) = font.outline_glyph(id.with_scale_and_position(scale(size), point(x as f32, 0.0)))
+            else {
+                continue;
+            };
+            let corner = outline.px_bounds().min;
+            outline.draw(|x, y, part| {
+                let (x, y) = turn((i64::from(x) + corner.x as i64, i64::from(y) + corner.y as i64));
+                self.blend(x0 as i64 + x, y0 as i64 + y, color, f64::from(part.clamp(0.0, 1.0)));
+            });
+        }
+    }
+}
+
+/// The size of letters, as plotters and the web count it, as that of the font's lines.
+fn scale(size: f64) -> PxScale {
+    PxScale::from((size * 1.164) as f32)
+}
+
+/// How far the base line lies under the middle of capital letters.
+fn middle(size: f64) -> f64 {
+    0.365 * size
+}
+
+/// Glyphs with their places, and the width of all.
+fn placed(font: &FontRef<'static>, text: &str, size: f64) -> (Vec<(GlyphId, f64)>, f64) {
+    let font = font.as_scaled(scale(size));
+    let (mut x, mut last, mut placed) = (0.0, None, Vec::new());
+    for character in text.chars() {
+        let id = font.glyph_id(character);
+        x += last.map_or(0.0, |last| f64::from(font.kern(last, id)));
+        placed.push((id, x));
+        x += f64::from(font.h_advance(id));
+        last = Some(id);
+    }
+    (placed, x)
+}
+
+/// How wide a text is.
+pub fn text_width(text: &str, size: f64) -> f64 {
+    FONT.as_ref().map_or(0.0, |font| placed(font, text, size).1)
+}
+
+/// A name in at most so many letters, its middle left out.
+pub fn shortened(name: &str, most: usize) -> String {
+    let letters: Vec<char> = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if letters.len() <= most {
+        return letters.into_iter().collect();
+    }
+    let (head, tail) = (most.saturating_sub(1) / 2, most.saturating_sub(1) - most.saturating_sub(1) / 2);
+    letters[..head].iter().chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
+}
+
+/// What plotters draws through.
+pub struct Pen<'a>(pub &'a mut Canvas);
+
+impl DrawingBackend for Pen<'_> {
+    type ErrorType = Infallible;
+
+    fn get_size(&self) -> (u32, u32) {
+        (self.0.width as u32, self.0.height as u32)
+    }
+
+    fn ensure_prepared(&mut self) -> Result<(), DrawingErrorKind<Infallible>> {
+        Ok(())
+    }
+
+    fn present(&mut self) -> Result<(), DrawingErrorKind<Infallible>> {
+        Ok(())
+    }
+
+    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Result<(), DrawingErrorKind<Infallible>> {
+        self.0.blend(x.into(), y.into(), [color.rgb.0, color.rgb.1, color.rgb.2], color.alpha.clamp(0.0, 1.0));
+        Ok(())
+    }
+
+    fn draw_text<S: BackendTextStyle>(
+        &mut self,
+        text: &str,
+        style: &S,
+        (x, y): BackendCoord,
+    ) -> Result<(), DrawingErrorKind<Infallible>> {
+        let (size, color) = (style.size(), style.color().rgb);
+        let (width, height) = (text_width(text, size).round() as i64, size.round() as i64);
+        let left = match style.anchor().h_pos {
+            HPos::Left => 0,
+            HPos::Center => -width / 2,
+            HPos::Right => -width,
+        };
+        let top = match style.anchor().v_pos {
+            VPos::Top => 0,
+            VPos::Center => -height / 2,
+            VPos::Bottom => -height,
+        };
+        let base = top + height / 2 + middle(size).round() as i64;
+        let turn = |(px, py): (i64, i64)| match style.transform() {
+            FontTransform::None => (px + left, py + base),
+            FontTransform::Rotate90 => (-(py + base), px + left),
+            FontTransform::Rotate180 => (-(px + left), -(py + base)),
+            FontTransform::Rotate270 => (py + base, -(px + left)),
+        };
+        self.0.letters([x.into(), y.into()], size, text, [color.0, color.1, color.2], turn);
+        Ok(())
+    }
+
+    fn estimate_text_size<S: BackendTextStyle>(
+        &self,
+        text: &str,
+        style: &S,
+    ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
+        Ok((text_width(text, style.size()).ceil() as u32, style.size().ceil() as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_drawn_outside() {
+        let mut canvas = Canvas::new(40, 30);
+        for x in [i64::MIN / 4, -1000, -5, 0, 35, 1000, i64::MAX / 4] {
+            canvas.outline([x, x, 10, 10], 2, INK, 3);
+            canvas.hatch([x, 0, 10, 10]);
+            canvas.text(x, x, 0.5, 13.0, "score", INK);
+        }
+        canvas.outline([i64::MIN / 4, 0, i64::MAX / 4, 3], 3, INK, 0);
+        assert_eq!(canvas.data.len(), 40 * 30 * 3);
+    }
+
+    #[test]
+    fn text_is_dark_where_it_should_be() {
+        let mut canvas = Canvas::new(60, 20);
+        canvas.text(2, 10, 0.0, 13.0, "Il", INK);
+        let dark: Vec<(i64, i64)> =
+            canvas.inside([0, 0, 60, 20]).filter(|&(x, y)| canvas.data[((y * 60 + x) * 3) as usize] < 128).collect();
+        let rows = dark.iter().map(|(_, y)| *y);
+        assert!(dark.len() > 10 && rows.clone().min() >= Some(3) && rows.max() <= Some(17), "{dark:?}");
+        assert!(text_width("WWW", 13.0) > text_width("iii", 13.0) && text_width("", 13.0) == 0.0);
+        assert!(text_width("ЖλÉ→−", 13.0) > 30.0);
+    }
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shortened("short.png", 20), "short.png");
+        assert_eq!(shortened("a-very-long-name.png", 11), "a-ver…e.png");
+        assert_eq!(shortened("tab\tnew\nline", 40), "tab new line");
+        assert_eq!(shortened("abc", 0), "…");
+    }
+}
