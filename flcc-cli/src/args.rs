@@ -106,7 +106,11 @@ pub struct Cli {
 pub enum Command {
     /// Convolve an image with a template (the template is flipped)
     // It has no measure and takes no mask: what is given all the same is refused with the reason, and not offered.
-    #[command(mut_arg("measure", |arg| arg.hide(true)), mut_arg("mask", |arg| arg.hide(true)), after_help = BELOW_RESULTS)]
+    #[command(
+        mut_arg("measure", |arg| arg.hide(true)),
+        mut_arg("mask", |arg| arg.hide(true)),
+        after_help = BELOW_RESULTS
+    )]
     Conv(Correlate),
     /// Cross-correlate an image with a template (nothing is flipped)
     #[command(mut_arg("measure", |arg| {
@@ -126,9 +130,9 @@ pub enum Command {
     Match(Match),
     /// Find templates in frames as they come: prints one JSON line a frame
     ///
-    /// On a CPU one frame is computed while the next is read. On GPUs the frames that have come, as many as keep the devices busy, are
-    /// taken at a time; those of one type and size that follow each other are computed together, and as many more are
-    /// read meanwhile, as long as frames and results take at most 1 GiB and half of the free memory.
+    /// On a CPU one frame is computed while the next is read. On GPUs the frames that have come, as many as keep the
+    /// devices busy, are taken at a time; those of one type and size that follow each other are computed together, and
+    /// as many more are read meanwhile, as long as frames and results take at most 1 GiB and half of the free memory.
     #[command(after_help = BELOW_STREAM)]
     Stream(Stream),
     /// Statistics of every window of an image
@@ -387,12 +391,13 @@ pub struct Match {
     /// What is looked for.
     #[command(flatten)]
     pub search: Peaks,
-    /// The peaks as a table: template,rank,y,x,score, with --subpixel template,rank,y,x,refined_y,refined_x,score; z,y,x
-    /// in volumes, x in signals
+    /// The peaks as a table: template,rank,y,x,score, with --subpixel template,rank,y,x,refined_y,refined_x,score;
+    /// z,y,x in volumes, x in signals
     #[arg(long = "peaks", value_name = "OUT.csv")]
     pub table: Option<PathBuf>,
-    /// The image with a numbered box around each peak, lettered where there are several templates: of a volume the slice
-    /// of the best and all slices together, of a line a plot of signal and scores. A number without room is left out
+    /// The image with a numbered box around each peak, lettered where there are several templates: of a volume the
+    /// slice of the best and all slices together, of a line a plot of signal and scores. A number without
+    /// room is left out
     #[arg(long, value_name = "OUT.png")]
     pub annotate: Option<PathBuf>,
 }
@@ -417,8 +422,8 @@ pub struct Peaks {
     /// and --min-distance do not matter to it
     #[arg(long)]
     pub count: bool,
-    /// Refine positions below a sample: by a paraboloid through the neighbours (quadratic), one through their logarithms
-    /// (gauss), a spline of degree 3 (cubic) or 7 (septic) [without FIT: septic, the most exact]
+    /// Refine positions below a sample: by a paraboloid through the neighbours (quadratic), one through their
+    /// logarithms (gauss), a spline of degree 3 (cubic) or 7 (septic) [without FIT: septic, the most exact]
     #[arg(long, value_name = "FIT", num_args = 0..=1, require_equals = true, default_missing_value = "septic")]
     pub subpixel: Option<Subpixel>,
 }

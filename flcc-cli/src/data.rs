@@ -259,7 +259,8 @@ mod tests {
         let wrong = |places: &str, mode, whole: &str| {
             let line = region(places, mode).unwrap_err();
             let due = format!(
-                "roi: expected a part of {whole}, where the template's first sample may lie in mode {mode}, got {places}"
+                "roi: expected a part of {whole}, where the template's first sample may lie in mode {mode}, \
+                 got {places}"
             );
             assert_eq!(line, due);
         };

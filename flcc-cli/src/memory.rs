@@ -57,8 +57,8 @@ fn copies(spec: &Spec) -> f64 {
     32.0 * spec.template().len() as f64 * spec.channels() as f64 * spec.templates() as f64
 }
 
-/// Refuses an execution that does not fit: scratch, bound templates, and so many bytes of results and of what the caller
-/// makes of them.
+/// Refuses an execution that does not fit: scratch, bound templates, and so many bytes of results and of what the
+/// caller makes of them.
 ///
 /// # Errors
 /// As [`check`].

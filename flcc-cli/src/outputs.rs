@@ -286,7 +286,8 @@ mod tests {
         assert_eq!(axes(1), Ok(Format::Csv));
         assert_eq!(
             axes(3).unwrap_err(),
-            "-o: expected a name that ends in .npy, .tif, .tiff or .png for a result of 3 axes (.csv holds 1 axis), got x.csv"
+            "-o: expected a name that ends in .npy, .tif, .tiff or .png for a result of 3 axes (.csv holds 1 axis), \
+             got x.csv"
         );
     }
 

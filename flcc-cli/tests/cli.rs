@@ -943,9 +943,9 @@ fn what_the_memory_does_not_hold_is_one_line() {
     zeros("column.npy", &[30_000, 1]);
     for args in [
         "conv row.npy column.npy -o x.npy",
-        "match row.npy column.npy --mode full --measure cc",
+        "match row.npy column.npy --mode full --measure cc -o x.npy",
+        "match row.npy column.npy --mode full --measure cc --threshold 0 --min-distance 0",
         "local sum --window 30000x1 --mode full row.npy -o x.npy",
-        "stream column.npy row.npy --mode full --measure cc",
     ] {
         let mut command = Command::new("sh");
         let limited = format!("ulimit -v 3000000; exec {} {args}", env!("CARGO_BIN_EXE_flcc"));

@@ -414,6 +414,7 @@ mod tests {
     use super::*;
     use crate::dtype::Pixels;
     use crate::extent::Region;
+    use crate::measure::Best;
     use crate::peaks::{PeakOptions, find_peaks};
     use crate::score::ScoreMap;
     use crate::shape::Shape;
@@ -423,8 +424,9 @@ mod tests {
     }
 
     fn refined(map: &ScoreMap, fit: Subpixel, minimum: bool) -> Vec<f64> {
-        let options = PeakOptions { top: Some(1), subpixel: Some(fit), minimum, ..PeakOptions::default() };
-        find_peaks(map, &options)[0].refined.clone().unwrap()
+        let options = PeakOptions { top: Some(1), subpixel: Some(fit), ..PeakOptions::default() };
+        let best = if minimum { Best::Smallest } else { Best::Largest };
+        find_peaks(&map.clone().with_best(best), &options)[0].refined.clone().unwrap()
     }
 
     /// A map of these lengths from a function of positions.

@@ -274,7 +274,8 @@ impl fmt::Display for Plan {
             let (method, kernel, accuracy) = (offer.method.to_string(), &offer.kernel, self.spec().accuracy());
             writeln!(
                 f,
-                "  {method:9} {kernel}  estimated {}  refuses: {} does not keep accuracy {accuracy} here; acc=fast takes it",
+                "  {method:9} {kernel}  estimated {}  refuses: {} does not keep accuracy {accuracy} here; \
+                 acc=fast takes it",
                 time(offer.estimate_ns),
                 kernel.dtype
             )?;

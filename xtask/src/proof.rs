@@ -43,7 +43,8 @@ pub fn check_nvrtc() -> Result<(), String> {
     match cache.is_none_or(|cache| is_there(&folders, &cache)) {
         true => Ok(()),
         false => Err(format!(
-            "gen --prove: expected the library NVRTC, 12.8 or newer, got no libnvrtc.so; it is on PyPI:\n    {GET_NVRTC}"
+            "gen --prove: expected the library NVRTC, 12.8 or newer, got no libnvrtc.so; \
+             it is on PyPI:\n    {GET_NVRTC}"
         )),
     }
 }

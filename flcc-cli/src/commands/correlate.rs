@@ -355,14 +355,14 @@ pub fn wanted(options: &Peaks, template: Shape) -> PeakOptions {
     }
 }
 
-/// Bytes that a search may take beside the map: where every position may be a peak, a list of all.
+/// Bytes that a search may take beside the scores: a list of peaks where their number is not given, each of which keeps
+/// a box of its distance for itself.
 fn search_bytes(options: &Peaks, spec: &Spec) -> f64 {
-    let each = match (options.min_distance, options.top, options.threshold) {
-        (Some(0), None, Some(_)) => 256.0,
-        (Some(0), _, _) => 8.0,
-        _ => 4.0,
-    };
-    each * spec.out_shape().len() as f64
+    const EACH: f64 = 256.0;
+    let PeakOptions { top, min_distance, .. } = wanted(options, spec.template());
+    let shape = spec.out_shape();
+    let boxes = shape.lengths().iter().map(|length| (length / min_distance.saturating_add(1)) as f64 + 1.0);
+    if top.is_some() { 0.0 } else { EACH * boxes.product::<f64>() * spec.templates() as f64 }
 }
 
 /// Where the template's first sample lies in the image for an index of a result; outside it may be negative.

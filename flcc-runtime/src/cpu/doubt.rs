@@ -26,8 +26,8 @@ pub struct Figures {
     pub varying: f64,
     /// Of a direct sum: the sum of the magnitudes of the values' partial sums, over the root of their number.
     pub constant: f64,
-    /// Of transforms by a library, of pairs and of planes: the largest magnitude of the values' spectrum, which is what a wave of
-    /// amplitude 1 comes to at most.
+    /// Of transforms by a library, of pairs and of planes: the largest magnitude of the values' spectrum, which is what
+    /// a wave of amplitude 1 comes to at most.
     pub wave: f64,
     /// Of transforms of one tile: what that of the values is off by at frequency 0 (`Halved::off`).
     pub off: f64,
