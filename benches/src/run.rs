@@ -48,6 +48,11 @@ impl<'a> Run<'a> {
         &self.matcher
     }
 
+    /// The result.
+    pub fn map(&self) -> &ScoreMap {
+        &self.map
+    }
+
     /// The largest error that the check found.
     pub fn error(&self) -> f64 {
         self.error

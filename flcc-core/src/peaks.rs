@@ -258,6 +258,21 @@ fn passes<T: Pixel, const MINIMUM: bool>(score: T, bar: Bar<T>) -> bool {
 /// Scores that are looked at together, in vectors.
 const TOGETHER: usize = 32;
 
+/// Whether any score is so, in vectors.
+fn any_of<T: Copy>(scores: &[T], so: impl Fn(T) -> bool) -> bool {
+    scores.chunks(TOGETHER).any(|chunk| chunk.iter().fold(false, |some, &score| some | so(score)))
+}
+
+/// The numbers of a range, from one of them outwards.
+fn from_the_middle(range: Range<usize>, middle: usize) -> impl Iterator<Item = usize> {
+    let (below, above) = (middle - range.start, range.end - middle);
+    (0..above.max(below + 1)).flat_map(move |away| {
+        let after = (away < above).then_some(middle + away);
+        let before = (away > 0 && away <= below).then(|| middle - away);
+        after.into_iter().chain(before)
+    })
+}
+
 /// The best of some scores; `None` if there is no number among them.
 fn best_of<T: Pixel, const MINIMUM: bool>(scores: &[T]) -> Option<T> {
     let first = *scores.iter().find(|score| score.partial_cmp(score).is_some())?;
@@ -343,25 +358,82 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
             return;
         }
         for row in rows().take_while(|_| top != Some(0)) {
-            let end = row.end;
-            for begin in row.step_by(TOGETHER) {
-                let chunk = self.at(begin..end.min(begin + TOGETHER));
-                if !chunk.iter().fold(false, |some, &score| some | passes::<T, MINIMUM>(score, into.bar)) {
-                    continue;
-                }
-                for (index, &score) in (begin..).zip(chunk) {
-                    if !passes::<T, MINIMUM>(score, into.bar) || !self.is_peak(index) {
-                        continue;
-                    }
-                    into.found.push(self.candidate(index));
-                    if let Some(top) = top.filter(|top| into.found.len() >= top.saturating_mul(2)) {
-                        // Those to come are later, so they have to be better.
-                        search.keep_best(&mut into.found, top);
-                        into.bar = Bar::Over(into.found[top - 1].score);
+            // The ends of a row have fewer neighbours.
+            let (first, last) = (self.row_of(row.start).start + 1, self.row_of(row.start).end - 1);
+            let begin = row.start.max(first).min(row.end);
+            let inner = begin..row.end.min(last).max(begin);
+            self.choose_among(row.start..inner.start, false, into);
+            for begin in inner.clone().step_by(TOGETHER) {
+                self.choose_among(begin..inner.end.min(begin + TOGETHER), true, into);
+            }
+            self.choose_among(inner.end..row.end, false, into);
+        }
+    }
+
+    /// Takes the peaks among some positions of a row, at most [`TOGETHER`] where they are `inner`: neither the first nor
+    /// the last.
+    fn choose_among(&self, positions: Range<usize>, inner: bool, into: &mut Candidates<T>) {
+        let scores = self.at(positions.clone());
+        if !scores.iter().fold(false, |some, &score| some | passes::<T, MINIMUM>(score, into.bar)) {
+            return;
+        }
+        let summits = (inner && self.search.options.min_distance > 0 && !T::DTYPE.is_integer())
+            .then(|| self.summits(positions.start, scores));
+        let PeakOptions { top, min_distance, .. } = self.search.options;
+        for (place, &score) in scores.iter().enumerate() {
+            let (summit, index) = (summits.as_ref().is_none_or(|summits| summits[place]), positions.start + place);
+            if !summit || !passes::<T, MINIMUM>(score, into.bar) || min_distance > 0 && !self.stands_out(index, 1) {
+                continue;
+            }
+            if min_distance > 1 && !self.stands_out(index, min_distance) {
+                continue;
+            }
+            into.found.push(self.candidate(index));
+            if let Some(top) = top.filter(|top| into.found.len() >= top.saturating_mul(2)) {
+                // Those to come are later, so they have to be better.
+                self.search.keep_best(&mut into.found, top);
+                into.bar = Bar::Over(into.found[top - 1].score);
+            }
+        }
+    }
+
+    /// The row that a position lies in.
+    fn row_of(&self, index: usize) -> Range<usize> {
+        let width = self.search.lengths[2];
+        index / width * width..(index / width + 1) * width
+    }
+
+    /// Which of some positions of a row, none of them the first or the last, may be better than all neighbours: in
+    /// vectors, and surely not the others. Of floats.
+    fn summits(&self, begin: usize, scores: &[T]) -> [bool; TOGETHER] {
+        let [depth, h, w] = self.search.lengths;
+        let (z, y) = (begin / (h * w), begin / w % h);
+        let worst = T::from_f64(if MINIMUM { f64::INFINITY } else { f64::NEG_INFINITY });
+        let (mut own, mut before, mut after) = ([worst; TOGETHER], [worst; TOGETHER], [worst; TOGETHER]);
+        own[..scores.len()].copy_from_slice(scores);
+        let meet = |best: &mut [T; TOGETHER], from: usize| {
+            for (best, &other) in best.iter_mut().zip(self.at(from..from + scores.len())) {
+                *best = if over::<T, MINIMUM>(other, *best) { other } else { *best };
+            }
+        };
+        for plane in z.saturating_sub(1)..(z + 2).min(depth) {
+            for line in y.saturating_sub(1)..(y + 2).min(h) {
+                let from = begin + (plane * h + line) * w - (z * h + y) * w;
+                match (plane, line).cmp(&(z, y)) {
+                    Ordering::Less => [from - 1, from, from + 1].iter().for_each(|&from| meet(&mut before, from)),
+                    Ordering::Greater => [from - 1, from, from + 1].iter().for_each(|&from| meet(&mut after, from)),
+                    Ordering::Equal => {
+                        meet(&mut before, from - 1);
+                        meet(&mut after, from + 1);
                     }
                 }
             }
         }
+        // Of equal scores the earlier is better; the worst score of all may have no neighbour at all.
+        std::array::from_fn(|k| {
+            let beaten = over::<T, MINIMUM>(after[k], own[k]) | over::<T, MINIMUM>(before[k], own[k]);
+            !beaten & ((before[k] != own[k]) | (own[k] == worst))
+        })
     }
 
     /// Counts how many scores attain the best of these and those before.
@@ -375,15 +447,6 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
         }
     }
 
-    fn is_peak(&self, index: usize) -> bool {
-        // A wide window is looked at only where the nearest neighbours do not decide.
-        match self.search.options.min_distance {
-            0 => true,
-            1 => self.stands_out(index, 1),
-            distance => self.stands_out(index, 1) && self.stands_out(index, distance),
-        }
-    }
-
     fn stands_out(&self, index: usize, distance: usize) -> bool {
         let lengths = self.search.lengths;
         let [_, h, w] = lengths;
@@ -393,17 +456,16 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
                 ..position[axis].saturating_add(distance).saturating_add(1).min(lengths[axis])
         };
         let along = range(2);
-        range(0).all(|z| {
-            range(1).all(|y| {
-                let row = (z * h + y) * w;
-                let (begin, end) = (row + along.start, row + along.end);
-                // Of equal scores the earlier is better.
-                let middle = index.clamp(begin, end);
-                let (earlier, later) = (self.at(begin..middle), self.at(middle..end));
-                !earlier.iter().any(|&other| over::<T, MINIMUM>(other, score) || other == score)
-                    && !later.iter().any(|&other| over::<T, MINIMUM>(other, score))
-            })
-        })
+        let stands_out = |z: usize, y: usize| {
+            let row = (z * h + y) * w;
+            let (begin, end) = (row + along.start, row + along.end);
+            // Of equal scores the earlier is better.
+            let middle = index.clamp(begin, end);
+            !any_of(self.at(begin..middle), |other| over::<T, MINIMUM>(other, score) | (other == score))
+                && !any_of(self.at(middle..end), |other| over::<T, MINIMUM>(other, score))
+        };
+        // What is better is mostly near.
+        from_the_middle(range(0), position[0]).all(|z| from_the_middle(range(1), position[1]).all(|y| stands_out(z, y)))
     }
 
     fn candidate(&self, index: usize) -> Candidate<T> {
