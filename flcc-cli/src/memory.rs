@@ -1,7 +1,7 @@
 //! Refusals of what the memory does not hold, before anything of that size is asked for: an allocation that fails ends
 //! the process, and one that the system has promised but cannot keep ends others too.
 
-use flcc_runtime::{Plan, Platform, Spec};
+use flcc_runtime::{PeakOptions, Plan, Platform, Spec};
 
 use crate::error::Error;
 
@@ -57,19 +57,41 @@ fn copies(spec: &Spec) -> f64 {
     32.0 * spec.template().len() as f64 * spec.channels() as f64 * spec.templates() as f64
 }
 
-/// Refuses an execution that does not fit: scratch, bound templates, and so many bytes of results and of what the
-/// caller makes of them.
-///
-/// # Errors
-/// As [`check`].
-pub fn check_plan(plan: &Plan, results: f64) -> Result<(), Error> {
+/// Bytes that an execution takes: scratch, bound templates, and so many of results and of what the caller makes of them.
+fn taken(plan: &Plan, results: f64) -> f64 {
     let spec = plan.spec();
     // What a plan for a device takes lies there, and was held against what is there.
     let here = match plan.platform() {
         Platform::Cuda => 0.0,
         _ => plan.scratch_bytes() as f64 + plan.template_bytes() as f64 * spec.templates() as f64,
     };
-    check(&format!("{spec}"), here + copies(spec) + results)
+    here + copies(spec) + results
+}
+
+/// Refuses an execution that does not fit, with so many bytes of results and of what the caller makes of them.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_plan(plan: &Plan, results: f64) -> Result<(), Error> {
+    check(&plan.spec().to_string(), taken(plan, results))
+}
+
+/// Refuses lists of peaks that do not fit beside an execution: as many as are asked for, or as there is room for, since
+/// each keeps a box of its distance for itself.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_peaks(plan: &Plan, results: f64, options: &PeakOptions) -> Result<(), Error> {
+    /// As found, as told and as text.
+    const EACH: f64 = 512.0;
+    let (spec, shape) = (plan.spec(), plan.spec().out_shape());
+    let side = options.min_distance.saturating_add(1);
+    let boxes: f64 = shape.lengths().iter().map(|length| length.div_ceil(side) as f64).product();
+    let count = options.top.map_or(boxes, |top| boxes.min(top as f64)) * spec.templates() as f64;
+    let what = format!(
+        "{spec} with a list of up to {count:.0} peaks (a smaller --top or a larger --min-distance shortens it)"
+    );
+    check(&what, taken(plan, results) + EACH * count)
 }
 
 /// Refuses made-up data that do not fit: images, so many templates and results, and the oracle's copy of an image.

@@ -941,11 +941,15 @@ fn what_the_memory_does_not_hold_is_one_line() {
     };
     zeros("row.npy", &[1, 30_000]);
     zeros("column.npy", &[30_000, 1]);
+    zeros("square.npy", &[3000, 3000]);
+    zeros("dot.npy", &[1, 1]);
     for args in [
         "conv row.npy column.npy -o x.npy",
         "match row.npy column.npy --mode full --measure cc -o x.npy",
         "match row.npy column.npy --mode full --measure cc --threshold 0 --min-distance 0",
+        "match row.npy column.npy --mode full --measure cc --threshold 0 --min-distance 0 --top 100000000",
         "local sum --window 30000x1 --mode full row.npy -o x.npy",
+        "stream dot.npy square.npy --measure cc --threshold 0 --min-distance 0",
     ] {
         let mut command = Command::new("sh");
         let limited = format!("ulimit -v 3000000; exec {} {args}", env!("CARGO_BIN_EXE_flcc"));

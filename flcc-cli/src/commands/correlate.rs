@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::args::{Correlate, Match, Peaks, Planning};
 use crate::data::{Image, Places, Problem, first_place, open_mask};
 use crate::error::Error;
-use crate::memory::{check_data, check_plan, results};
+use crate::memory::{check_data, check_peaks, check_plan, results};
 use crate::outputs::{self, Format, Holds, Output, Written, score_text};
 use crate::picture::{self, Curve, Heat, Mark, Scene};
 use crate::session::{Progress, Session, accuracy, wisdom_file};
@@ -120,13 +120,12 @@ pub fn run(
     for (group, spec) in groups.iter().zip(&specs) {
         let drawn = args.heatmap.is_some() || format == Some(Format::Png);
         let pictures = 8.0 * f64::from(u8::from(drawn)) * spec.out_shape().len() as f64;
-        let more = pictures + matching.map_or(0.0, |matching| search_bytes(&matching.search, spec));
         let wish = Wish {
             peaks: matching.map(|matching| wanted(&matching.search, spec.template())),
             optimum: matching.is_some_and(|matching| matching.search.count),
             map: writes || plots,
         };
-        let found = compute(spec, &session, &inputs, group, &wish, more)?;
+        let found = compute(spec, &session, &inputs, group, &wish, pictures)?;
         for (&index, found) in group.iter().zip(found) {
             let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
             if let (Some(path), Some(map)) = (&output, &found.map) {
@@ -271,7 +270,7 @@ fn compute(
     inputs: &Inputs<'_>,
     group: &[usize],
     wish: &Wish,
-    more: f64,
+    pictures: f64,
 ) -> Result<Vec<Found>, Error> {
     let &Inputs { image, templates, mask } = inputs;
     if session.measures() {
@@ -282,7 +281,8 @@ fn compute(
         Some(peaks) if !wish.map => plan.peaks_bytes(peaks) as f64,
         _ => results(spec),
     };
-    check_plan(&plan, held + more)?;
+    check_plan(&plan, held + pictures)?;
+    wish.peaks.as_ref().map_or(Ok(()), |peaks| check_peaks(&plan, held + pictures, peaks))?;
     let mask = mask.map(Image::view).transpose()?;
     let views = group.iter().map(|&index| templates[index].view()).collect::<Result<Vec<AnyView<'_>>, _>>()?;
     let progress = Progress::new();
@@ -353,16 +353,6 @@ pub fn wanted(options: &Peaks, template: Shape) -> PeakOptions {
         exclude_border: options.exclude_border,
         subpixel: options.subpixel,
     }
-}
-
-/// Bytes that a search may take beside the scores: a list of peaks where their number is not given, each of which keeps
-/// a box of its distance for itself.
-fn search_bytes(options: &Peaks, spec: &Spec) -> f64 {
-    const EACH: f64 = 256.0;
-    let PeakOptions { top, min_distance, .. } = wanted(options, spec.template());
-    let shape = spec.out_shape();
-    let boxes = shape.lengths().iter().map(|length| (length / min_distance.saturating_add(1)) as f64 + 1.0);
-    if top.is_some() { 0.0 } else { EACH * boxes.product::<f64>() * spec.templates() as f64 }
 }
 
 /// Where the template's first sample lies in the image for an index of a result; outside it may be negative.

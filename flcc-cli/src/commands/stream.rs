@@ -21,7 +21,7 @@ use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
 use crate::io::{RawFormat, RawReader};
-use crate::memory::{available, check_data, check_plan, results};
+use crate::memory::{available, check_data, check_peaks, check_plan, results};
 use crate::session::{Session, accuracy};
 
 /// Bytes that frames and results may take where several are held at a time: 1 GiB.
@@ -266,7 +266,9 @@ impl Frames<'_> {
         };
         let plan = stream.matcher(view.shape()).map_err(named)?.plan().clone();
         let held = if stream.appetite() > 1 { images.len() as f64 * results(plan.spec()) } else { 0.0 };
-        check_plan(&plan, held.max(plan.peaks_bytes(&wanted) as f64))?;
+        let held = held.max(plan.peaks_bytes(&wanted) as f64);
+        check_plan(&plan, held)?;
+        check_peaks(&plan, held, &wanted)?;
         self.fitted = true;
         self.at_once = at_once(stream.appetite(), plan.spec(), available());
         let failed = |words: &str| self.session.note(words);
