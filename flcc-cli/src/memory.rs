@@ -57,7 +57,8 @@ fn copies(spec: &Spec) -> f64 {
     32.0 * spec.template().len() as f64 * spec.channels() as f64 * spec.templates() as f64
 }
 
-/// Bytes that an execution takes: scratch, bound templates, and so many of results and of what the caller makes of them.
+/// Bytes that an execution takes: scratch, bound templates, and so many of results and of what the caller makes of
+/// them.
 fn taken(plan: &Plan, results: f64) -> f64 {
     let spec = plan.spec();
     // What a plan for a device takes lies there, and was held against what is there.

@@ -370,8 +370,8 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
         }
     }
 
-    /// Takes the peaks among some positions of a row, at most [`TOGETHER`] where they are `inner`: neither the first nor
-    /// the last.
+    /// Takes the peaks among some positions of a row, at most [`TOGETHER`] where they are `inner`: neither the first
+    /// nor the last.
     fn choose_among(&self, positions: Range<usize>, inner: bool, into: &mut Candidates<T>) {
         let scores = self.at(positions.clone());
         if !scores.iter().fold(false, |some, &score| some | passes::<T, MINIMUM>(score, into.bar)) {

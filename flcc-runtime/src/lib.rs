@@ -72,3 +72,8 @@ pub use solver::{Method, Platform};
 pub use stream::{AsImage, Stream};
 pub use windows::{Stat, window_stats};
 pub use wisdom::Wisdom;
+
+/// The README, whose code is compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
