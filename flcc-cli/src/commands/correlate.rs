@@ -109,6 +109,9 @@ pub fn run(
     let format =
         args.output.as_ref().map(|path| outputs::result_format("-o", path, image.shape().axes())).transpose()?;
 
+    let measure = if matching.is_some() { op.measure().to_string() } else { op.name().to_string() };
+    // What is wrong with a picture is told after what was found.
+    let mut pictures = Ok(());
     let (mut marks, mut curves) = (Vec::new(), Vec::new());
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut rows: Vec<(usize, String)> = Vec::new();
@@ -118,9 +121,7 @@ pub fn run(
     // A line is drawn with its scores.
     let plots = image.shape().axes() == 1 && matching.is_some_and(|matching| matching.annotate.is_some());
     for (group, spec) in groups.iter().zip(&specs) {
-        let drawn = args.heatmap.is_some() || format == Some(Format::Png);
-        let pictures = 8.0 * f64::from(u8::from(drawn)) * spec.out_shape().len() as f64;
-        let more = pictures + matching.map_or(0.0, |matching| search_bytes(&matching.search, spec));
+        let more = matching.map_or(0.0, |matching| search_bytes(&matching.search, spec));
         let wish = Wish {
             peaks: matching.map(|matching| wanted(&matching.search, spec.template())),
             optimum: matching.is_some_and(|matching| matching.search.count),
@@ -128,14 +129,20 @@ pub fn run(
         };
         let found = compute(spec, &session, &inputs, group, &wish, more)?;
         for (&index, found) in group.iter().zip(found) {
-            let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
+            let mut output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
             if let (Some(path), Some(map)) = (&output, &found.map) {
-                let heat = Heat { map, first: &begin(spec), measure: op.name() };
-                outputs::write("-o", path, Written { heat, column: "score" }, out)?;
+                let heat = Heat { map, first: &begin(spec), measure: &measure };
+                match outputs::write("-o", path, Written { heat, column: "score" }, out) {
+                    Err(error) if format == Some(Format::Png) => {
+                        pictures = pictures.and(Err(error));
+                        output = None;
+                    }
+                    done => done?,
+                }
             }
             if let (Some(path), Some(map)) = (&args.heatmap, &found.map) {
-                let heat = Heat { map, first: &begin(spec), measure: op.name() };
-                picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &heat)?;
+                let heat = Heat { map, first: &begin(spec), measure: &measure };
+                pictures = pictures.and(picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &heat));
             }
             if let (true, Some(map)) = (plots, &found.map) {
                 curves.push((index, Curve::of_map(map, begin(spec).first().copied().unwrap_or(0))));
@@ -162,9 +169,9 @@ pub fn run(
     let kept = session.keep_wisdom();
     if let Some(path) = matching.and_then(|matching| matching.annotate.as_ref()) {
         let names: Vec<&str> = templates.iter().map(|template| template.name.as_str()).collect();
-        let (measure, best) = (op.name(), op.best());
+        let (measure, best) = (measure.as_str(), op.best());
         let scene = Scene { image: &image, marks: &marks, names: &names, measure, best, curves: &curves };
-        picture::save_annotated(path, &scene)?;
+        pictures = pictures.and(picture::save_annotated(path, &scene));
     }
     if let Some(path) = matching.and_then(|matching| matching.table.as_ref()) {
         rows.sort_by_key(|(index, _)| *index);
@@ -176,7 +183,7 @@ pub fn run(
     for (_, text) in lines {
         out.write_all(text.as_bytes())?;
     }
-    kept
+    pictures.and(kept)
 }
 
 /// Refuses files to write that would not be what the call says, before anything is read or computed.
