@@ -143,8 +143,8 @@ struct Layout {
     height: i64,
 }
 
-/// Draws planes of one shape, with `right` times the size of letters left free at the right of them; small ones enlarged
-/// by `wish` or more, those that would make too large a picture shrunk.
+/// Draws planes of one shape, with `right` times the size of letters left free at the right of them: small ones
+/// enlarged, by `wish` if there is room, and those that would make too large a picture shrunk.
 ///
 /// # Errors
 /// A picture that takes more memory than there is.
@@ -156,6 +156,7 @@ pub fn lay(
     wish: usize,
 ) -> Result<Laid, Error> {
     let across = width.saturating_mul(panels.len().max(1));
+    let wish = wish.min(ROOMY / height.max(across).max(1));
     let pixels = (height as f64 * across as f64 / MOST_PIXELS as f64).sqrt() as usize;
     let mut cell = (height.max(across) / MOST_SIDE as usize).max(pixels).max(1);
     let fits = |plan: &Layout| plan.width.max(plan.height) <= MOST_SIDE && plan.width * plan.height <= MOST_PIXELS;
