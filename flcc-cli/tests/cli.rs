@@ -459,6 +459,93 @@ fn pictures_of_planes_lines_and_volumes() {
     flcc(&folder, "conv image.png template.png --heatmap c.png").fine();
 }
 
+/// Height and width of a picture, and its bytes.
+fn pixels(folder: &Folder, name: &str) -> ([usize; 2], Vec<u8>) {
+    let picture = load(&folder.at(name)).unwrap();
+    let Pixels::U8(data) = picture.pixels else { panic!("{name}: 8-bit samples") };
+    ([picture.shape[0], picture.shape[1]], data)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pictures_of_long_narrow_images_have_bounds() {
+    let folder = Folder::new();
+    for (image, shape, part) in [
+        ("row.npy", [1, 3_000_000], "0,100:1x50"),
+        ("column.npy", [3_000_000, 1], "100,0:50x1"),
+        ("strip.npy", [1, 50_000], "0,100:1x50"),
+    ] {
+        folder.array(image, &shape, |k| f64::from(noise(k)));
+        let call = format!("flcc match {image} --template-at {part} --top 2 --heatmap h.png --annotate a.png");
+        let said = limited(&folder, 6_000_000, &call);
+        assert!(said.status == 0 && said.out.lines().count() == 2, "{image}: {} {}", said.out, said.err);
+        for name in ["h.png", "a.png"] {
+            let ([height, width], data) = pixels(&folder, name);
+            assert!(height.max(width) <= 30_000 && height.min(width) < 500, "{image} {name}: {height}x{width}");
+            // The image can be seen between boxes, and margins do not take all.
+            let white = data.chunks(3).filter(|pixel| *pixel == [255; 3]).count();
+            assert!(white * 20 < height * width * 19, "{image} {name}: {white} of {height}x{width}");
+            let bright = data.chunks(3).filter(|pixel| *pixel == [255, 196, 0]).count();
+            assert!(name == "h.png" || bright > 50 && bright * 50 < height * width, "{image}: {bright}");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn peaks_are_told_though_a_picture_does_not_fit() {
+    let folder = Folder::new();
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (6000, 8000), }";
+    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    bytes.extend(format!("{header:<117}\n").into_bytes());
+    bytes.extend((0..48_000_000).map(noise));
+    std::fs::write(folder.at("large.npy"), bytes).unwrap();
+    let call = "flcc match large.npy --template-at 10,20:5x5 --top 2 --threads 1 --annotate a.png";
+    let said = limited(&folder, 500_000, call);
+    assert!(said.status == 1 && said.out.starts_with("1 10,20 1\n") && said.out.lines().count() == 2, "{}", said.out);
+    assert!(said.err.starts_with("error: memory: expected at most ") && said.err.lines().count() == 1, "{}", said.err);
+    assert!(said.err.contains("a picture of ") && !folder.at("a.png").exists(), "{}", said.err);
+}
+
+#[test]
+fn pictures_show_boxes_at_edges_and_small_ones() {
+    let folder = Folder::new();
+    folder.array("small.npy", &[30, 30], |k| f64::from(noise(k)));
+    flcc(&folder, "match small.npy --template-at 0,0:30x30 --annotate a.png").fine();
+    let (_, data) = pixels(&folder, "a.png");
+    // A box as large as the image, 600 pixels a side, has four sides of a few pixels.
+    let bright = data.chunks(3).filter(|pixel| *pixel == [255, 196, 0]).count();
+    assert!(bright > 4 * 590 * 2, "{bright}");
+    // Boxes of 8 x 8 are enlarged to 24 pixels or more; large ones leave the image as it is.
+    folder.array("wide.npy", &[170, 450], |k| f64::from(noise(k)));
+    flcc(&folder, "match wide.npy --template-at 20,20:8x8 --top 9 --annotate a.png").fine();
+    flcc(&folder, "match wide.npy --template-at 20,20:80x80 --annotate b.png").fine();
+    let ([_, a], [_, b]) = (pixels(&folder, "a.png").0, pixels(&folder, "b.png").0);
+    assert!((3 * 450..2000).contains(&a) && b < 700, "{a} {b}");
+}
+
+#[test]
+fn one_slice_is_drawn_once_and_cc_is_titled_so() {
+    let folder = Folder::new();
+    folder.array("one.npy", &[1, 60, 80], |k| f64::from(noise(k)));
+    folder.array("two.npy", &[2, 60, 80], |k| f64::from(noise(k)));
+    for (image, planes) in [("one.npy", 1), ("two.npy", 2)] {
+        let call = format!("match {image} --template-at 0,9,9:1x9x9 --annotate a.png --heatmap h.png");
+        flcc(&folder, &call).fine();
+        for name in ["a.png", "h.png"] {
+            let ([_, width], _) = pixels(&folder, name);
+            assert_eq!(width > 1000, planes == 2, "{image} {name}: {width}");
+        }
+    }
+    // The measure is told by its own name; the scores are the same, and so is all else.
+    folder.array("image.npy", &[30, 40], |k| f64::from(noise(k)));
+    folder.array("part.npy", &[5, 5], |k| f64::from(noise(k)));
+    flcc(&folder, "match image.npy part.npy --measure cc --heatmap cc.png").fine();
+    flcc(&folder, "corr image.npy part.npy --mode valid --heatmap corr.png").fine();
+    let (cc, corr) = (pixels(&folder, "cc.png"), pixels(&folder, "corr.png"));
+    assert!(cc.0 == corr.0 && cc.1 != corr.1);
+}
+
 #[test]
 fn pictures_have_room_for_what_they_tell() {
     let folder = Folder::new();

@@ -109,6 +109,9 @@ pub fn run(
     let format =
         args.output.as_ref().map(|path| outputs::result_format("-o", path, image.shape().axes())).transpose()?;
 
+    let measure = if matching.is_some() { op.measure().to_string() } else { op.name().to_string() };
+    // What is wrong with a picture is told after what was found.
+    let mut pictures = Ok(());
     let (mut marks, mut curves) = (Vec::new(), Vec::new());
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut rows: Vec<(usize, String)> = Vec::new();
@@ -118,23 +121,27 @@ pub fn run(
     // A line is drawn with its scores.
     let plots = image.shape().axes() == 1 && matching.is_some_and(|matching| matching.annotate.is_some());
     for (group, spec) in groups.iter().zip(&specs) {
-        let drawn = args.heatmap.is_some() || format == Some(Format::Png);
-        let pictures = 8.0 * f64::from(u8::from(drawn)) * spec.out_shape().len() as f64;
         let wish = Wish {
             peaks: matching.map(|matching| wanted(&matching.search, spec.template())),
             optimum: matching.is_some_and(|matching| matching.search.count),
             map: writes || plots,
         };
-        let found = compute(spec, &session, &inputs, group, &wish, pictures)?;
+        let found = compute(spec, &session, &inputs, group, &wish)?;
         for (&index, found) in group.iter().zip(found) {
-            let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
+            let mut output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
             if let (Some(path), Some(map)) = (&output, &found.map) {
-                let heat = Heat { map, first: &begin(spec), measure: op.name() };
-                outputs::write("-o", path, Written { heat, column: "score" }, out)?;
+                let heat = Heat { map, first: &begin(spec), measure: &measure };
+                match outputs::write("-o", path, Written { heat, column: "score" }, out) {
+                    Err(error) if format == Some(Format::Png) => {
+                        pictures = pictures.and(Err(error));
+                        output = None;
+                    }
+                    done => done?,
+                }
             }
             if let (Some(path), Some(map)) = (&args.heatmap, &found.map) {
-                let heat = Heat { map, first: &begin(spec), measure: op.name() };
-                picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &heat)?;
+                let heat = Heat { map, first: &begin(spec), measure: &measure };
+                pictures = pictures.and(picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &heat));
             }
             if let (true, Some(map)) = (plots, &found.map) {
                 curves.push((index, Curve::of_map(map, begin(spec).first().copied().unwrap_or(0))));
@@ -161,9 +168,9 @@ pub fn run(
     let kept = session.keep_wisdom();
     if let Some(path) = matching.and_then(|matching| matching.annotate.as_ref()) {
         let names: Vec<&str> = templates.iter().map(|template| template.name.as_str()).collect();
-        let (measure, best) = (op.name(), op.best());
+        let (measure, best) = (measure.as_str(), op.best());
         let scene = Scene { image: &image, marks: &marks, names: &names, measure, best, curves: &curves };
-        picture::save_annotated(path, &scene)?;
+        pictures = pictures.and(picture::save_annotated(path, &scene));
     }
     if let Some(path) = matching.and_then(|matching| matching.table.as_ref()) {
         rows.sort_by_key(|(index, _)| *index);
@@ -175,7 +182,7 @@ pub fn run(
     for (_, text) in lines {
         out.write_all(text.as_bytes())?;
     }
-    kept
+    pictures.and(kept)
 }
 
 /// Refuses files to write that would not be what the call says, before anything is read or computed.
@@ -270,7 +277,6 @@ fn compute(
     inputs: &Inputs<'_>,
     group: &[usize],
     wish: &Wish,
-    pictures: f64,
 ) -> Result<Vec<Found>, Error> {
     let &Inputs { image, templates, mask } = inputs;
     if session.measures() {
@@ -281,8 +287,8 @@ fn compute(
         Some(peaks) if !wish.map => plan.peaks_bytes(peaks) as f64,
         _ => results(spec),
     };
-    check_plan(&plan, held + pictures)?;
-    wish.peaks.as_ref().map_or(Ok(()), |peaks| check_peaks(&plan, held + pictures, peaks))?;
+    check_plan(&plan, held)?;
+    wish.peaks.as_ref().map_or(Ok(()), |peaks| check_peaks(&plan, held, peaks))?;
     let mask = mask.map(Image::view).transpose()?;
     let views = group.iter().map(|&index| templates[index].view()).collect::<Result<Vec<AnyView<'_>>, _>>()?;
     let progress = Progress::new();

@@ -4,15 +4,19 @@ use flcc_runtime::Pixel;
 use flcc_runtime::Pixels;
 use flcc_runtime::core::each_type;
 
-use super::canvas::{Canvas, Color, INK, text_width};
+use super::canvas::{Area, Canvas, Color, INK, text_width};
 use super::labels::{self, Boxed};
 use super::panel::{self, Entry, Look, Panel, Swatch};
 use super::{Mark, Scene, line, style};
 use crate::data::Image;
+use crate::error::Error;
 
 /// The picture of an image: of a volume the slice through the middle of the best peak with the marks that it cuts, and
-/// beside it the brightest of all slices with every mark.
-pub fn picture(scene: &Scene<'_>) -> Canvas {
+/// beside it the brightest of all slices, if there are several, with every mark.
+///
+/// # Errors
+/// A picture that takes more memory than there is.
+pub fn picture(scene: &Scene<'_>) -> Result<Canvas, Error> {
     let image = scene.image;
     if image.shape().axes() == 1 {
         return line::annotated(scene);
@@ -29,20 +33,22 @@ pub fn picture(scene: &Scene<'_>) -> Canvas {
     let mut panels = vec![Panel {
         caption: if volume { format!("slice {slice} (of 0 to {})", d - 1) } else { String::new() },
         first: [0, 0],
-        look: Box::new(|y, x| look((slice * h + y) * w + x)),
+        look: Box::new(|rows, columns| mean(panel::each(rows, columns).map(|(y, x)| look((slice * h + y) * w + x)))),
     }];
-    if volume {
+    if d > 1 {
         panels.push(Panel {
             caption: "maximum over all slices".into(),
             first: [0, 0],
-            look: Box::new(|y, x| tones.brightest((0..d).map(|z| (z * h + y) * w + x))),
+            look: Box::new(|rows, columns| {
+                mean(panel::each(rows, columns).map(|(y, x)| tones.brightest((0..d).map(|z| (z * h + y) * w + x))))
+            }),
         });
     }
     let mut legend = scene.legend();
     if tones.missing {
         legend.push(Entry { swatch: Swatch::Missing, name: "no number".into() });
     }
-    let mut laid = panel::lay([h, w], &panels, 1.0, &legend);
+    let mut laid = panel::lay([h, w], &panels, 1.0, &legend, panel::roomy(median_side(scene.marks)))?;
     let size = laid.size;
     for (panel, area) in laid.areas.clone().into_iter().enumerate() {
         let cut = |mark: &&Mark| panel == 1 || (depth(mark).0..depth(mark).0 + depth(mark).1).contains(&(slice as i64));
@@ -54,30 +60,61 @@ pub fn picture(scene: &Scene<'_>) -> Canvas {
             .iter()
             .map(|mark| {
                 let [.., y, x] = mark.origin[..] else { return Boxed { area: [0; 4], label: [0; 2] } };
-                let ([_, mh, mw], [fy, fx]) = (mark.shape.padded().map(|length| length as i64), laid.factors);
+                let ([_, mh, mw], [down, along]) = (mark.shape.padded().map(|length| length as i64), laid.scales);
+                let ((top, bottom), (left, right)) = (down.span(y, mh), along.span(x, mw));
                 let wide = (text_width(&scene.label(mark), size) + 0.6 * size) as i64;
-                Boxed { area: [area[0] + x * fx, area[1] + y * fy, mw * fx, mh * fy], label: [wide, tall] }
+                Boxed { area: [area[0] + left, area[1] + top, right - left, bottom - top], label: [wide, tall] }
             })
             .collect();
         let places = labels::place(area, &boxes, |boxed| labels::around(boxed, thick + 1));
         // The best are drawn last, so that nothing covers them; labels lie over all boxes.
-        let mut within = Canvas::part(&laid.canvas, area);
-        let here = |[x, y, w, h]: [i64; 4]| [x - area[0], y - area[1], w, h];
+        let canvas = &mut laid.canvas;
+        canvas.clip(Some(area));
         for (mark, boxed) in marks.iter().zip(&boxes).rev() {
             let (color, dash) = style(mark.group);
             let thick = if mark.rank == 1 { thick + (thick + 1) / 2 } else { thick };
-            within.outline(here(boxed.area), thick, color, dash * thick);
+            let thick = line_width(thick, boxed.area);
+            canvas.outline(boxed.area, thick, color, dash * thick);
         }
         for ((mark, boxed), place) in marks.iter().zip(&boxes).zip(&places).rev() {
             let (Some([x, y]), [wide, tall]) = (place, boxed.label) else { continue };
-            let [x, y, ..] = here([*x, *y, 0, 0]);
-            within.fill([x, y, wide, tall], INK);
-            within.fill([x + 1, y + 1, wide - 2, tall - 2], style(mark.group).0);
-            within.text(x + wide / 2, y + tall / 2, 0.5, size, &scene.label(mark), INK);
+            canvas.fill([*x, *y, wide, tall], INK);
+            canvas.fill([x + 1, y + 1, wide - 2, tall - 2], style(mark.group).0);
+            canvas.text(x + wide / 2, y + tall / 2, 0.5, size, &scene.label(mark), INK);
         }
-        laid.canvas.put(&within, area);
+        canvas.clip(None);
     }
-    laid.canvas
+    Ok(laid.canvas)
+}
+
+/// The line of a box that leaves most of it to be seen.
+fn line_width(thick: i64, [_, _, width, height]: Area) -> i64 {
+    thick.min(width.min(height) / 4).max(1)
+}
+
+/// The shorter side of a box of middling size; of none, one that asks for no room.
+fn median_side(marks: &[Mark]) -> usize {
+    let mut sides: Vec<usize> = marks
+        .iter()
+        .map(|mark| {
+            let [_, height, width] = mark.shape.padded();
+            height.min(width)
+        })
+        .collect();
+    sides.sort_unstable();
+    sides.get(sides.len() / 2).copied().unwrap_or(usize::MAX)
+}
+
+/// The mean colour of what is shown.
+fn mean(looks: impl Iterator<Item = Look>) -> Look {
+    let (mut sum, mut count) = ([0u64; 3], 0u64);
+    for look in looks {
+        if let Look::Shown(color) = look {
+            sum.iter_mut().zip(color).for_each(|(sum, part)| *sum += u64::from(part));
+            count += 1;
+        }
+    }
+    if count == 0 { Look::Missing } else { Look::Shown(sum.map(|sum| ((sum + count / 2) / count) as u8)) }
 }
 
 /// Grey or colour of an image's samples, stretched to 8 bits: 8-bit samples as they are, others from their smallest to
@@ -132,5 +169,23 @@ impl Tones<'_> {
             Look::Missing => -1,
         };
         pixels.map(|pixel| self.look(pixel)).max_by_key(light).unwrap_or(Look::Missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_leave_boxes_to_be_seen() {
+        assert_eq!([4, 12, 40, 400].map(|side| line_width(6, [0, 0, 500, side])), [1, 3, 6, 6]);
+        assert_eq!(line_width(6, [0, 0, 1, 900]), 1);
+    }
+
+    #[test]
+    fn a_cell_is_its_mean_without_what_is_no_number() {
+        let looks = [Look::Shown([10, 0, 255]), Look::Missing, Look::Shown([20, 1, 255])];
+        assert_eq!(mean(looks.into_iter()), Look::Shown([15, 1, 255]));
+        assert_eq!(mean([Look::Missing].into_iter()), Look::Missing);
     }
 }

@@ -11,11 +11,11 @@ use plotters_backend::{BackendColor, BackendCoord, BackendTextStyle, DrawingErro
 
 use crate::error::Error;
 use crate::io;
+use crate::memory;
 
 /// Red, green, blue.
 pub type Color = [u8; 3];
 
-pub const WHITE: Color = [255; 3];
 pub const INK: Color = [32, 32, 32];
 /// What is no number is hatched in these two, which no map of colours and no photograph does.
 const HATCH: [Color; 2] = [[120, 120, 120], [225, 225, 225]];
@@ -27,39 +27,42 @@ pub type Area = [i64; 4];
 static FONT: LazyLock<Option<FontRef<'static>>> =
     LazyLock::new(|| FontRef::try_from_slice(include_bytes!("../../fonts/DejaVuSans-subset.ttf")).ok());
 
+/// What a picture takes of its own bytes: itself, its filtered rows, and the file that is made of them.
+const HELD: f64 = 3.0;
+
 /// Pixels of three bytes, white at first.
 pub struct Canvas {
     pub width: i64,
     pub height: i64,
     data: Vec<u8>,
+    /// What is drawn on: the rest stays as it is.
+    clip: Area,
 }
 
 impl Canvas {
-    pub fn new(width: i64, height: i64) -> Canvas {
+    /// A white canvas.
+    ///
+    /// # Errors
+    /// One that takes more memory than there is until it is written.
+    pub fn new(width: i64, height: i64) -> Result<Canvas, Error> {
         let (width, height) = (width.max(1), height.max(1));
-        Canvas { width, height, data: vec![255; (width * height * 3) as usize] }
+        let bytes = 3.0 * width as f64 * height as f64;
+        memory::check(&format!("a picture of {height}x{width}"), HELD * bytes)?;
+        let mut data = Vec::new();
+        // What no machine holds is refused above; another may have taken it since.
+        let failed = |_| Error::Failed(format!("memory: expected room for a picture of {height}x{width}, got none"));
+        data.try_reserve_exact(bytes as usize).map_err(failed)?;
+        data.resize(bytes as usize, 255);
+        Ok(Canvas { width, height, data, clip: [0, 0, width, height] })
     }
 
-    /// A copy of an area of another canvas.
-    pub fn part(of: &Canvas, [x, y, width, height]: Area) -> Canvas {
-        let mut part = Canvas::new(width, height);
-        for (px, py) in part.inside([0, 0, width, height]) {
-            part.set(px, py, of.color(x + px, y + py));
-        }
-        part
-    }
-
-    /// Puts a canvas where an area begins.
-    pub fn put(&mut self, part: &Canvas, [x, y, ..]: Area) {
-        for (px, py) in part.inside([0, 0, part.width, part.height]) {
-            self.set(x + px, y + py, part.color(px, py));
-        }
-    }
-
-    fn color(&self, x: i64, y: i64) -> Color {
-        let inside = x >= 0 && y >= 0 && x < self.width && y < self.height;
-        let at = if inside { ((y * self.width + x) * 3) as usize } else { usize::MAX - 3 };
-        self.data.get(at..at + 3).and_then(|pixel| pixel.try_into().ok()).unwrap_or(WHITE)
+    /// Draws on an area alone from now on; on all of the canvas if there is none.
+    pub fn clip(&mut self, area: Option<Area>) {
+        let whole = [0, 0, self.width, self.height];
+        let [x, y, width, height] = area.unwrap_or(whole);
+        let (right, bottom) = (x.saturating_add(width).min(self.width), y.saturating_add(height).min(self.height));
+        let (x, y) = (x.max(0), y.max(0));
+        self.clip = [x, y, (right - x).max(0), (bottom - y).max(0)];
     }
 
     pub fn save(&self, argument: &str, path: &Path) -> Result<(), Error> {
@@ -67,7 +70,8 @@ impl Canvas {
     }
 
     fn pixel(&mut self, x: i64, y: i64) -> Option<&mut [u8]> {
-        let inside = x >= 0 && y >= 0 && x < self.width && y < self.height;
+        let [left, top, width, height] = self.clip;
+        let inside = x >= left && y >= top && x < left + width && y < top + height;
         let at = (y.wrapping_mul(self.width).wrapping_add(x)).wrapping_mul(3) as usize;
         if inside { self.data.get_mut(at..at + 3) } else { None }
     }
@@ -87,11 +91,12 @@ impl Canvas {
         }
     }
 
-    /// The part of an area that lies on the canvas, row by row.
+    /// The part of an area that is drawn on, row by row.
     fn inside(&self, [x, y, width, height]: Area) -> impl Iterator<Item = (i64, i64)> + use<> {
-        let (right, bottom) = (x.saturating_add(width).min(self.width), y.saturating_add(height).min(self.height));
-        let along = x.max(0)..right;
-        (y.max(0)..bottom).flat_map(move |y| along.clone().map(move |x| (x, y)))
+        let [left, top, wide, tall] = self.clip;
+        let (right, bottom) = (x.saturating_add(width).min(left + wide), y.saturating_add(height).min(top + tall));
+        let along = x.max(left)..right;
+        (y.max(top)..bottom).flat_map(move |y| along.clone().map(move |x| (x, y)))
     }
 
     pub fn fill(&mut self, area: Area, color: Color) {
@@ -118,23 +123,34 @@ impl Canvas {
         }
     }
 
-    /// The outline of a box, outside of it: `dash` pixels drawn and as many left out, 0 for all drawn. A dark line on
-    /// both sides keeps it legible on any ground.
+    /// The outline of a box, outside of it, but within what is drawn on where the box is: `dash` pixels drawn and as
+    /// many left out, 0 for all drawn. A dark line on both sides keeps it legible on any ground.
     pub fn outline(&mut self, [x, y, width, height]: Area, thick: i64, color: Color, dash: i64) {
-        let ring = |gap: i64, thick: i64| {
-            let out = gap + thick;
-            let (long, tall) = (width + 2 * out, height + 2 * out);
+        let [left, top, wide, tall] = self.clip;
+        // Where the lines of the first and of the last side begin.
+        let sides = |from: i64, length: i64, low: i64, high: i64| {
+            let (to, first) = (from + length, from - thick);
+            let first = if from >= low && first < low { low } else { first };
+            (first, if to <= high && to + thick > high { high - thick } else { to })
+        };
+        let ((x0, x1), (y0, y1)) = (sides(x, width, left, left + wide), sides(y, height, top, top + tall));
+        let ring = |out: i64, within: i64| {
+            let thick = thick + out + within;
+            let (long, tall) = (x1 - x0 + thick - within + out, y1 - y0 + thick - within + out);
+            let (far_x, far_y) = (x1 - within, y1 - within);
             [
-                [x - out, y - out, long, thick],
-                [x - out, y + height + gap, long, thick],
-                [x - out, y - out, thick, tall],
-                [x + width + gap, y - out, thick, tall],
+                [x0 - out, y0 - out, long, thick],
+                [x0 - out, far_y, long, thick],
+                [x0 - out, y0 - out, thick, tall],
+                [far_x, y0 - out, thick, tall],
             ]
         };
-        for side in ring(-1, thick + 2) {
+        // A tiny box keeps what is in it.
+        let within = i64::from(width.min(height) >= 6);
+        for side in ring(1, within) {
             self.fill(side, INK);
         }
-        for side in ring(0, thick) {
+        for side in ring(0, 0) {
             for (px, py) in self.inside(side) {
                 let along = (px - x) + (py - y);
                 if dash == 0 || along.div_euclid(dash) % 2 == 0 {
@@ -280,7 +296,7 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_outside() {
-        let mut canvas = Canvas::new(40, 30);
+        let mut canvas = Canvas::new(40, 30).unwrap();
         for x in [i64::MIN / 4, -1000, -5, 0, 35, 1000, i64::MAX / 4] {
             canvas.outline([x, x, 10, 10], 2, INK, 3);
             canvas.hatch([x, 0, 10, 10]);
@@ -290,9 +306,61 @@ mod tests {
         assert_eq!(canvas.data.len(), 40 * 30 * 3);
     }
 
+    /// Where the middles of a box's left, right, upper and lower sides are of a colour.
+    fn drawn(canvas: &Canvas, [x, y, w, h]: Area, thick: i64, color: Color) -> [bool; 4] {
+        let is = |x: i64, y: i64| {
+            let at = ((y * canvas.width + x) * 3) as usize;
+            x >= 0 && y >= 0 && x < canvas.width && y < canvas.height && canvas.data[at..at + 3] == color
+        };
+        let near =
+            |x: i64, y: i64, across: [i64; 2]| (-thick..=thick).any(|k| is(x + k * across[0], y + k * across[1]));
+        let (mx, my) = (x + w / 2, y + h / 2);
+        [near(x, my, [1, 0]), near(x + w - 1, my, [1, 0]), near(mx, y, [0, 1]), near(mx, y + h - 1, [0, 1])]
+    }
+
+    #[test]
+    fn a_side_on_the_edge_is_drawn_and_one_outside_is_not() {
+        let color = [255, 196, 0];
+        for (area, sides) in [
+            ([0, 0, 20, 20], [true; 4]),
+            ([0, 0, 60, 50], [true; 4]),
+            ([40, 30, 20, 20], [true; 4]),
+            ([1, 1, 58, 48], [true; 4]),
+            ([20, 20, 20, 20], [true; 4]),
+            ([-8, 10, 20, 20], [false, true, true, true]),
+            ([45, 35, 20, 20], [true, false, true, false]),
+        ] {
+            for thick in [1, 3] {
+                let mut canvas = Canvas::new(60, 50).unwrap();
+                canvas.outline(area, thick, color, 0);
+                assert_eq!(drawn(&canvas, area, thick, color), sides, "{area:?} {thick}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_drawn_outside_of_a_clip() {
+        let mut canvas = Canvas::new(40, 30).unwrap();
+        canvas.clip(Some([10, 10, 10, 10]));
+        canvas.fill([0, 0, 40, 30], INK);
+        canvas.text(15, 10, 0.5, 13.0, "wide text", INK);
+        canvas.clip(None);
+        let dark = |(x, y): &(i64, i64)| canvas.data[((y * 40 + x) * 3) as usize] != 255;
+        assert_eq!(canvas.inside([0, 0, 40, 30]).filter(dark).count(), 100);
+    }
+
+    #[test]
+    fn a_picture_that_no_memory_holds_is_refused() {
+        let error = Canvas::new(1 << 30, 1 << 30).err().unwrap().to_string();
+        assert!(
+            error.starts_with("memory: expected at most ") && error.contains("a picture of 1073741824x"),
+            "{error}"
+        );
+    }
+
     #[test]
     fn text_is_dark_where_it_should_be() {
-        let mut canvas = Canvas::new(60, 20);
+        let mut canvas = Canvas::new(60, 20).unwrap();
         canvas.text(2, 10, 0.0, 13.0, "Il", INK);
         let dark: Vec<(i64, i64)> =
             canvas.inside([0, 0, 60, 20]).filter(|&(x, y)| canvas.data[((y * 60 + x) * 3) as usize] < 128).collect();

@@ -1,15 +1,22 @@
 //! A map in colours, with a bar that tells the values.
 
+use std::ops::Range;
+
 use flcc_runtime::Best;
 
 use super::axes::{self, Axis, Drawn, Side};
 use super::canvas::Color;
 use super::panel::{self, Entry, Laid, Look, Panel, Swatch};
 use super::{Heat, line};
+use crate::error::Error;
 use crate::picture::canvas::Canvas;
 
-/// The picture of a map: of a volume the slice of the best score and beside it the best of each column of slices.
-pub fn picture(heat: &Heat<'_>) -> Canvas {
+/// The picture of a map: of a volume the slice of the best score and beside it the best of each column of slices, if
+/// there are several.
+///
+/// # Errors
+/// A picture that takes more memory than there is.
+pub fn picture(heat: &Heat<'_>) -> Result<Canvas, Error> {
     let (map, minimum) = (heat.map, heat.map.best() == Best::Smallest);
     if map.shape().axes() == 1 {
         return line::heat(heat);
@@ -38,6 +45,12 @@ pub fn picture(heat: &Heat<'_>) -> Canvas {
         }
         Look::Shown(perceptual(if minimum { 1.0 - tone(score) } else { tone(score) }))
     };
+    let best_of = move |slices: Range<usize>, rows: Range<usize>, columns: Range<usize>| {
+        let all =
+            slices.flat_map(|z| panel::each(rows.clone(), columns.clone()).map(move |(y, x)| (z * h + y) * w + x));
+        let finite = all.map(|index| map.get(index)).filter(|score| score.is_finite());
+        finite.reduce(|a, b| if better(b, a) { b } else { a }).unwrap_or(f64::NAN)
+    };
     let first = |axis: usize| heat.first.get(axis).copied().unwrap_or(0);
     let axes = map.shape().axes();
     let origin = [first(axes - 2), first(axes - 1)];
@@ -48,27 +61,23 @@ pub fn picture(heat: &Heat<'_>) -> Canvas {
     panels.push(Panel {
         caption: if volume { told } else { String::new() },
         first: origin,
-        look: Box::new(move |y, x| paint(map.get((slice * h + y) * w + x))),
+        look: Box::new(move |rows, columns| paint(best_of(slice..slice + 1, rows, columns))),
     });
-    if volume {
-        let projected = move |y: usize, x: usize| {
-            let along = (0..d).map(|z| map.get((z * h + y) * w + x)).filter(|score| score.is_finite());
-            along.reduce(|a, b| if better(b, a) { b } else { a }).unwrap_or(f64::NAN)
-        };
+    if d > 1 {
         let what = if minimum { "minimum" } else { "maximum" };
         panels.push(Panel {
             caption: format!("{what} over all slices"),
             first: origin,
-            look: Box::new(move |y, x| paint(projected(y, x))),
+            look: Box::new(move |rows, columns| paint(best_of(0..d, rows, columns))),
         });
     }
     let legend: Vec<Entry> =
         missing.then(|| Entry { swatch: Swatch::Missing, name: "no number".into() }).into_iter().collect();
-    let mut laid = panel::lay([h, w], &panels, if best.is_some() { 9.0 } else { 1.0 }, &legend);
+    let mut laid = panel::lay([h, w], &panels, if best.is_some() { 9.0 } else { 1.0 }, &legend, 1)?;
     if best.is_some() {
         bar(&mut laid, &heat.title(), low, high, paint);
     }
-    laid.canvas
+    Ok(laid.canvas)
 }
 
 /// The colours from `high` down to `low`, and values beside them.

@@ -8,6 +8,7 @@ use super::canvas::{Area, Canvas, Color, INK, text_width};
 use super::labels::{self, Boxed};
 use super::panel::{self, Entry, LETTERS, Swatch};
 use super::{Heat, Mark, Scene, style};
+use crate::error::Error;
 
 /// Pixels across and up.
 const WIDTH: i64 = 960;
@@ -80,14 +81,14 @@ struct Plot<'a> {
 }
 
 /// The scores of a line.
-pub fn heat(heat: &Heat<'_>) -> Canvas {
+pub fn heat(heat: &Heat<'_>) -> Result<Canvas, Error> {
     let curve = Curve::of_map(heat.map, heat.first.first().copied().unwrap_or(0));
     let plot = Plot { title: heat.title(), curves: vec![(&curve, INK)], rings: Vec::new() };
-    plots(&[plot], &[]).0
+    Ok(plots(&[plot], &[])?.0)
 }
 
 /// The signal with the spans of its peaks, and the scores of each template with their peaks.
-pub fn annotated(scene: &Scene<'_>) -> Canvas {
+pub fn annotated(scene: &Scene<'_>) -> Result<Canvas, Error> {
     let (image, tones) = (scene.image, Tones::new(scene.image));
     let channels = image.channels();
     let signal = Curve::of(image.shape().len(), 0, |x| tones.sample(x * channels));
@@ -101,8 +102,8 @@ pub fn annotated(scene: &Scene<'_>) -> Canvas {
         curves: scene.curves.iter().map(|(group, curve)| (curve, color(*group))).collect(),
         rings: scene.marks.iter().map(|mark| (place(mark) as f64, mark.score, style(mark.group).0)).collect(),
     };
-    let (mut canvas, areas, along, upright) = plots(&[above, below], &scene.legend());
-    let [signal, scores] = areas[..] else { return canvas };
+    let (mut canvas, areas, along, upright) = plots(&[above, below], &scene.legend())?;
+    let [signal, scores] = areas[..] else { return Ok(canvas) };
     // Spans are tinted under what is drawn already: dark lines stay dark.
     let mut marks: Vec<&Mark> = scene.marks.iter().collect();
     marks.sort_by_key(|mark| (mark.rank, mark.group));
@@ -142,7 +143,7 @@ pub fn annotated(scene: &Scene<'_>) -> Canvas {
             canvas.text(x + wide / 2, y + tall / 2, 0.5, LETTERS, &scene.label(mark), INK);
         }
     }
-    canvas
+    Ok(canvas)
 }
 
 /// A colour that stands out from white.
@@ -151,7 +152,7 @@ fn dark(color: Color) -> Color {
 }
 
 /// Plots under one another over the same samples, with a legend.
-fn plots(plots: &[Plot<'_>], legend: &[Entry]) -> (Canvas, Vec<Area>, Axis, Vec<Axis>) {
+fn plots(plots: &[Plot<'_>], legend: &[Entry]) -> Result<(Canvas, Vec<Area>, Axis, Vec<Axis>), Error> {
     let size = LETTERS;
     let curves = || plots.iter().flat_map(|plot| plot.curves.iter().map(|(curve, _)| *curve));
     let first = curves().map(|curve| curve.first).min().unwrap_or(0);
@@ -185,7 +186,7 @@ fn plots(plots: &[Plot<'_>], legend: &[Entry]) -> (Canvas, Vec<Area>, Axis, Vec<
     let rows = panel::rows(&legend, width - 2 * gap, size);
     let count = rows.last().map_or(0, |(row, ..)| row + 1);
     let below = gap + plots.len() as i64 * (HEIGHT + gap) - gap + axes::room_below(size) + gap / 2;
-    let mut canvas = Canvas::new(width, below + count * line + gap / 2);
+    let mut canvas = Canvas::new(width, below + count * line + gap / 2)?;
     let mut areas = Vec::new();
     for (k, (plot, axis)) in plots.iter().zip(&upright).enumerate() {
         let area = [left, gap + k as i64 * (HEIGHT + gap), WIDTH, HEIGHT];
@@ -211,7 +212,7 @@ fn plots(plots: &[Plot<'_>], legend: &[Entry]) -> (Canvas, Vec<Area>, Axis, Vec<
     for ((row, x, _), entry) in rows.iter().zip(&legend) {
         panel::draw_entry(&mut canvas, gap + x, below + row * line, size, entry);
     }
-    (canvas, areas, along, upright)
+    Ok((canvas, areas, along, upright))
 }
 
 #[cfg(test)]
@@ -237,7 +238,8 @@ mod tests {
         assert!(none.runs.is_empty() && none.gaps == [(0, 3)]);
         for curve in [none, Curve::of(1, 0, |_| 5.0), Curve::of(0, 0, |_| 5.0), Curve::of(2, 0, |k| [-1e308, 1e308][k])]
         {
-            plots(&[Plot { title: "zncc".into(), curves: vec![(&curve, INK)], rings: vec![(0.0, 5.0, INK)] }], &[]);
+            plots(&[Plot { title: "zncc".into(), curves: vec![(&curve, INK)], rings: vec![(0.0, 5.0, INK)] }], &[])
+                .unwrap();
         }
     }
 }
