@@ -27,8 +27,9 @@ pub type Area = [i64; 4];
 static FONT: LazyLock<Option<FontRef<'static>>> =
     LazyLock::new(|| FontRef::try_from_slice(include_bytes!("../../fonts/DejaVuSans-subset.ttf")).ok());
 
-/// What a picture takes of its own bytes: itself, its filtered rows, and the file that is made of them.
-const HELD: f64 = 3.0;
+/// What a picture takes of its own bytes until it is written: itself, its filtered rows, and those packed, which noise
+/// leaves as long and which grow by being copied to twice the room.
+const HELD: f64 = 5.0;
 
 /// Pixels of three bytes, white at first.
 pub struct Canvas {
