@@ -237,7 +237,8 @@ impl<'a, P: Copy> View<'a, P> {
         View { data: self.data, layout: self.layout.channel(channel) }
     }
 
-    /// A part, without a copy.
+    /// A part, without a copy. Its origin has three numbers, slowest axis first, with zeros for axes that there are
+    /// none of: `[0, y, x]` in an image, `[0, 0, x]` on a line.
     ///
     /// # Errors
     /// A part that does not lie inside.
@@ -382,7 +383,8 @@ impl<'a> AnyView<'a> {
         each_type!(AnyView, self, view => Pixel::any_view(view.channel(channel)))
     }
 
-    /// A part, without a copy.
+    /// A part, without a copy. Its origin has three numbers, slowest axis first, with zeros for axes that there are
+    /// none of: `[0, y, x]` in an image, `[0, 0, x]` on a line.
     ///
     /// # Errors
     /// A part that does not lie inside.

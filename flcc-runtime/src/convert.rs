@@ -6,7 +6,8 @@ use flcc_core::shape::Shape;
 use flcc_core::view::{View, ViewMut};
 use ndarray::{ArrayRef, Dimension};
 
-/// A view of an ndarray array or view of 1 to 3 axes, whatever its strides.
+/// A view of an ndarray array or view of 1 to 3 axes, in any order of axes, whose elements lie in memory without gaps;
+/// of a slice with gaps take [`View::strided`] of what it is a slice of.
 ///
 /// # Errors
 /// An array of more axes, or of none, or one whose axes run backwards (take `.as_standard_layout()` of that).
