@@ -29,7 +29,7 @@ gpu-check [--bin-dir DIR]
                      checks this machine's GPU: conformance, tests, plans, sanitizers; \
 prints a line for each and one for all;
                      DIR is a folder that dist made, without it the programs are built
-record               renders the tables of README.md and docs/ anew from what was measured (benches/record)
+record               renders the tables of docs/performance anew from what was measured (benches/record)
 tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, unsafe code, names, how
                      long lines are, what may not be committed; and that tables are those of their records";
 
