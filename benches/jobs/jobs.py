@@ -11,7 +11,6 @@ import time
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-REAL = os.path.join(HERE, "..", "..", "conformance", "real")
 
 
 def texture(shape, seed):
@@ -95,10 +94,10 @@ def jobs(flcc, data):
 
 def run(command, standard_input):
     """Milliseconds and what was printed."""
-    source = open(standard_input, "rb") if standard_input else subprocess.DEVNULL
-    began = time.perf_counter()
-    done = subprocess.run(command, stdin=source, stdout=subprocess.PIPE, check=True)
-    return 1e3 * (time.perf_counter() - began), done.stdout.decode()
+    with open(standard_input or os.devnull, "rb") as source:
+        began = time.perf_counter()
+        done = subprocess.run(command, stdin=source, stdout=subprocess.PIPE, check=True)
+        return 1e3 * (time.perf_counter() - began), done.stdout.decode()
 
 
 def main():

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The lines of the README's blocks of commands that begin with `flcc`.
+/// The lines of the README's blocks of commands that run `flcc`, by that name.
 fn commands(readme: &str) -> Vec<String> {
     let blocks = readme.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
     let whole = blocks.flat_map(|block| block.replace("\\\n", " ").lines().map(str::to_string).collect::<Vec<_>>());
-    whole.filter(|line| line.starts_with("flcc ")).collect()
+    let named = whole.map(|line| line.replace("cargo run --release --bin flcc -- ", "flcc "));
+    named.filter(|line| line.starts_with("flcc ")).collect()
 }
 
 #[cfg(unix)]
@@ -17,12 +18,16 @@ fn every_command_of_the_readme_does_what_it_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = std::env::temp_dir().join(format!("flcc-readme-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
+    // The first command is one for the repository's folder, the others are for that of the data.
+    fs::create_dir_all(folder.join("conformance/real")).unwrap();
     for entry in fs::read_dir(root.join("conformance/real")).unwrap() {
         let entry = entry.unwrap();
-        fs::copy(entry.path(), folder.join(entry.file_name())).unwrap();
+        for place in [&folder, &folder.join("conformance/real")] {
+            fs::copy(entry.path(), place.join(entry.file_name())).unwrap();
+        }
     }
     let commands = commands(&fs::read_to_string(root.join("README.md")).unwrap());
-    assert!(commands.len() > 9, "{commands:?}");
+    assert!(commands.len() > 10, "{commands:?}");
     let program = Path::new(env!("CARGO_BIN_EXE_flcc")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     for command in &commands {
