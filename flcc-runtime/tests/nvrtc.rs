@@ -14,12 +14,12 @@ use std::{env, fs, thread};
 
 use common::absent;
 use flcc_generated::{Entry, PIPELINE, kernels};
-use flcc_runtime::cuda::compile::{architectures, compile_with_log, version};
-use flcc_runtime::cuda::recipe::holds_integers;
-use flcc_runtime::cuda::steps::Part;
-use flcc_runtime::machine::Device;
-use flcc_runtime::solver::Recipe;
-use flcc_runtime::solvers::SOLVERS;
+use flcc_runtime::cuda::driver::compile::{architectures, compile_with_log, version};
+use flcc_runtime::cuda::kernels::Part;
+use flcc_runtime::cuda::solver::holds_integers;
+use flcc_runtime::plan::machine::Device;
+use flcc_runtime::plan::solver::Recipe;
+use flcc_runtime::plan::solvers::SOLVERS;
 use flcc_runtime::{Machine, Platform, Spec};
 
 /// The architecture that every source is compiled for in each run.

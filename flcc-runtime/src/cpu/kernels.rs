@@ -1,0 +1,5 @@
+//! Kernels of sums of products, one body for each instruction set, and the table that names them.
+
+pub mod amx;
+pub mod kernel;
+pub mod table;

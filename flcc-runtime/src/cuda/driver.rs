@@ -1,0 +1,6 @@
+//! The driver's side: devices, streams, memory, compiled code.
+
+pub mod buffer;
+pub mod compile;
+pub mod launch;
+pub(crate) mod staging;
