@@ -184,7 +184,7 @@ fn byte_module(of: &Of, entries: &[Entry]) -> TokenStream {
     quote! {
         #cfg
         mod #name {
-            use crate::cpu::engines::bytes::ByteTile;
+            use crate::cpu::kernels::operands::ByteTile;
             use crate::isa::{#name as isa, ask, head};
             #bodies
         }

@@ -10,12 +10,12 @@
 use std::arch::{asm, x86_64 as x86};
 pub mod prefetch;
 pub mod simd;
+pub mod tiles;
 
 use std::fmt;
 use std::str::FromStr;
 
 #[cfg(target_arch = "x86_64")]
-use crate::cpu::kernels::amx;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::simd::{Job, Simd};
 
@@ -56,7 +56,7 @@ impl Isa {
     pub fn detected(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Isa::Amx => Isa::Avx512.detected() && amx::granted(),
+            Isa::Amx => Isa::Avx512.detected() && tiles::granted(),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Vnni => Isa::Avx512.detected() && std::arch::is_x86_feature_detected!("avx512vnni"),
             #[cfg(target_arch = "x86_64")]

@@ -56,7 +56,7 @@ pub use flcc_core::view::{AnyView, AnyViewMut, View, ViewMut};
 pub use plan::machine::Machine;
 pub use plan::matcher::Matcher;
 pub use plan::planned::{Candidate, Outcome, Plan};
-pub use plan::planner::{Effort, Planner};
+pub use plan::settings::{Effort, Planner};
 pub use plan::solver::{Method, Platform};
 pub use plan::wisdom::Wisdom;
 pub use problem::template::mask_kind;

@@ -4,6 +4,8 @@ pub mod machine;
 pub mod matcher;
 pub mod planned;
 pub mod planner;
+pub mod settings;
 pub mod solver;
 pub mod solvers;
+pub(crate) mod trial;
 pub mod wisdom;

@@ -3,5 +3,7 @@
 pub mod execute;
 pub mod geometry;
 pub(crate) mod results;
+pub(crate) mod search;
 pub mod tiling;
+pub(crate) mod words;
 pub(crate) mod workers;

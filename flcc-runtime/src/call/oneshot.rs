@@ -19,7 +19,7 @@ use flcc_core::score::ScoreMap;
 use flcc_core::spec::Spec;
 use flcc_core::view::AnyView;
 
-use crate::plan::planner::Planner;
+use crate::plan::settings::Planner;
 use crate::problem::template::mask_kind;
 
 /// `y_b = sum_k P_b[k] t[T-1-k]`, the convolution of an image with a template. The template is flipped: scipy's

@@ -62,6 +62,16 @@ pub struct Pairs {
     weights: Weights,
 }
 
+impl Plan {
+    /// The plan for images that each have a template of their own, under this mask if the spec has one.
+    ///
+    /// # Errors
+    /// A spec of several templates; `mask_shape`, `mask_invalid`.
+    pub fn pairs(&self, mask: Option<&AnyView<'_>>) -> Result<Pairs, ExecError> {
+        Ok(Pairs::new(self, mask)?)
+    }
+}
+
 impl Pairs {
     pub(crate) fn new(plan: &Plan, mask: Option<&AnyView<'_>>) -> Result<Pairs, SpecError> {
         let spec = plan.spec();

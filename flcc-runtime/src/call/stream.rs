@@ -29,6 +29,14 @@ pub struct Stream {
     first: Matcher,
 }
 
+impl Matcher {
+    /// A stream of images that come one after another: of the plan's size, or of other sizes, which are planned once
+    /// each.
+    pub fn stream(&self) -> Stream {
+        Stream::new(self.clone())
+    }
+}
+
 impl Stream {
     pub(crate) fn new(first: Matcher) -> Stream {
         Stream { others: Vec::new(), first }

@@ -2,7 +2,6 @@
 
 use flcc_core::dtype::Pixel;
 
-use crate::cpu::engines::direct::Direct;
 use crate::cpu::fft::library::Sample;
 use crate::cpu::kernels::kernel::Float;
 
@@ -29,8 +28,6 @@ pub trait Real: Float + Sample + Into<f64> {
     fn singles(values: &[Self]) -> Option<&[f32]>;
     /// The values, if they are `f32`, to be written.
     fn singles_mut(values: &mut [Self]) -> Option<&mut [f32]>;
-    /// The direct method, if it computes in `f32`.
-    fn single_direct(direct: &Direct<Self>) -> Option<&Direct<f32>>;
 }
 
 impl Real for f32 {
@@ -63,10 +60,6 @@ impl Real for f32 {
     fn singles_mut(values: &mut [f32]) -> Option<&mut [f32]> {
         Some(values)
     }
-
-    fn single_direct(direct: &Direct<f32>) -> Option<&Direct<f32>> {
-        Some(direct)
-    }
 }
 
 impl Real for f64 {
@@ -96,10 +89,6 @@ impl Real for f64 {
     }
 
     fn singles_mut(_: &mut [f64]) -> Option<&mut [f32]> {
-        None
-    }
-
-    fn single_direct(_: &Direct<f64>) -> Option<&Direct<f32>> {
         None
     }
 }

@@ -1,6 +1,8 @@
 //! The CPU's solvers: which engine, which type, which tile. A recipe is cheap; building it makes transforms and
 //! buffers.
 
+use std::sync::Arc;
+
 use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
 use flcc_core::extent::Mode;
@@ -60,12 +62,21 @@ enum EngineRecipe {
     Separable,
 }
 
+impl solver::Recipe for Recipe {
+    fn platform(&self) -> Platform {
+        Platform::Cpu
+    }
+
+    fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
+        let built = self.with_memory(spec, false)?;
+        let needed = built.scratch_bytes(1).saturating_add(built.template_bytes().saturating_mul(spec.templates()));
+        if memory_limit.is_some_and(|limit| needed > limit) { self.with_memory(spec, true) } else { Ok(built) }
+    }
+}
+
 impl Recipe {
     /// Builds it, with as little memory as possible where that is `short`.
-    ///
-    /// # Errors
-    /// This processor lacks the instruction set that the described machine has.
-    pub fn build(&self, spec: &Spec, short: bool) -> Result<Box<dyn Execute>, Refusal> {
+    fn with_memory(&self, spec: &Spec, short: bool) -> Result<Box<dyn Execute>, Refusal> {
         match self.real {
             DType::F32 => self.typed::<f32>(spec, short),
             _ => self.typed::<f64>(spec, short),
@@ -403,7 +414,7 @@ impl Solver for DirectSolver {
                 method: Method::Direct,
                 estimate_ns,
                 eligible: Eligible::ByCost,
-                recipe: solver::Recipe::Cpu(Recipe { real, tile, isas, exact, engine: EngineRecipe::Direct(kernel) }),
+                recipe: Arc::new(Recipe { real, tile, isas, exact, engine: EngineRecipe::Direct(kernel) }),
             }
         });
         Ok(byte_offers(spec, isas).into_iter().chain(floats).collect())
@@ -440,7 +451,7 @@ fn byte_offers(spec: &Spec, isas: IsaSet) -> Vec<Offer> {
             method: Method::Direct,
             estimate_ns: outputs * count * byte_sum(kernel, template, largest) + gathered * cost::BYTE_GATHER + around,
             eligible: Eligible::ByCost,
-            recipe: solver::Recipe::Cpu(Recipe { real: DType::F32, tile, isas, exact: true, engine }),
+            recipe: Arc::new(Recipe { real: DType::F32, tile, isas, exact: true, engine }),
         }
     };
     let tiles = plain_tiles(spec, strips(spec, DType::U8));
@@ -608,7 +619,7 @@ impl FourierSolver {
             method: Method::Fourier,
             estimate_ns,
             eligible: Eligible::ByCost,
-            recipe: solver::Recipe::Cpu(recipe),
+            recipe: Arc::new(recipe),
         }
     }
 
@@ -633,7 +644,7 @@ impl FourierSolver {
             method: Method::Fourier,
             estimate_ns,
             eligible: Eligible::ByCost,
-            recipe: solver::Recipe::Cpu(recipe),
+            recipe: Arc::new(recipe),
         }
     }
 
@@ -668,7 +679,7 @@ impl FourierSolver {
             method: Method::Fourier,
             estimate_ns,
             eligible: Eligible::ByCost,
-            recipe: solver::Recipe::Cpu(recipe),
+            recipe: Arc::new(recipe),
         }
     }
 
@@ -699,7 +710,7 @@ impl FourierSolver {
             method: Method::Fourier,
             estimate_ns,
             eligible: Eligible::ByCost,
-            recipe: solver::Recipe::Cpu(recipe),
+            recipe: Arc::new(recipe),
         }
     }
 
@@ -734,7 +745,7 @@ impl FourierSolver {
             estimate_ns,
             // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
             eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced },
-            recipe: solver::Recipe::Cpu(Recipe {
+            recipe: Arc::new(Recipe {
                 real,
                 tile,
                 isas,
@@ -944,13 +955,7 @@ impl Solver for SeparableSolver {
                         Some(_) => Eligible::ByCost,
                         None => Eligible::ByRank,
                     },
-                    recipe: solver::Recipe::Cpu(Recipe {
-                        real,
-                        tile,
-                        isas,
-                        exact: false,
-                        engine: EngineRecipe::Separable,
-                    }),
+                    recipe: Arc::new(Recipe { real, tile, isas, exact: false, engine: EngineRecipe::Separable }),
                 }
             })
             .collect())

@@ -3,6 +3,7 @@
 //! The same steps for every method; only the cross term differs. Nothing here allocates: a worker brings its
 //! [`TileScratch`]. What a tile computes depends on the tile alone.
 
+use std::any::Any;
 use std::borrow::Cow;
 
 use flcc_core::boundary::Boundary;
@@ -883,7 +884,10 @@ impl<T: Real> TileContext<T> {
                 self.pair_strip(planar, view, tile, bound, scratch, rows)?
             }
             Engine::Hybrid(hybrid) => self.hybrid_strip(hybrid, view, tile, bound, scratch, rows)?,
-            Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, scratch, rows)?,
+            Engine::Direct(direct) => {
+                let single: &Direct<f32> = (direct as &dyn Any).downcast_ref()?;
+                self.direct_strip(single, view, tile, bound, scratch, rows)?
+            }
             _ => return None,
         }
         Some(statistics)

@@ -5,19 +5,7 @@ use cudarc::cufft::{result, sys};
 use crate::cuda::Fault;
 use crate::cuda::driver::buffer::Buffer;
 use crate::cuda::driver::launch::{Address, Stream};
-
-/// Whether cuFFT is there.
-///
-/// # Errors
-/// It is not.
-pub fn present() -> Result<(), Fault> {
-    // SAFETY: it loads a library by its well-known names and closes it again.
-    if unsafe { sys::is_culib_present() } {
-        Ok(())
-    } else {
-        Err(Fault::new("cuFFT", "the library libcufft was not found"))
-    }
-}
+use crate::cuda::driver::libraries;
 
 /// Transforms there and back of `batch` dense volumes of one shape, on one stream.
 pub struct Transforms {
@@ -54,7 +42,7 @@ impl Transforms {
     /// # Errors
     /// cuFFT's, or the device is out of memory.
     pub fn new(stream: &Stream, shape: [usize; 3], batch: usize, double: bool) -> Result<Transforms, Fault> {
-        present()?;
+        libraries::present()?;
         stream.bind()?;
         let (there_type, back_type) = if double {
             (sys::cufftType::CUFFT_D2Z, sys::cufftType::CUFFT_Z2D)

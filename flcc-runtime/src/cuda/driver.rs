@@ -3,4 +3,5 @@
 pub mod buffer;
 pub mod compile;
 pub mod launch;
+pub(crate) mod libraries;
 pub(crate) mod staging;

@@ -1,5 +1,7 @@
 //! The GPU's offers: which kernel or transform, in which type, by which tiles. Pure: no device is asked for anything.
 
+use std::sync::Arc;
+
 use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
 use flcc_core::key::KernelKey;
@@ -12,7 +14,7 @@ use crate::cuda::execute::CudaExecute;
 use crate::cuda::kernels::{self, Cross, Part, Types};
 use crate::cuda::unit::{self, Decisions, Engine};
 use crate::plan::machine::{Device, Machine};
-use crate::plan::solver::{self, Eligible, Method, Offer};
+use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
 use crate::problem::scheme::integer_problem;
 use crate::problem::scheme::{
     Scheme, Width, exact_in_f64, not_rounded, refuse_inexact, rounding_bound, serves_in_single, wants_rounding,
@@ -31,6 +33,25 @@ pub struct Recipe {
     devices: Vec<Device>,
 }
 
+impl solver::Recipe for Recipe {
+    fn platform(&self) -> Platform {
+        Platform::Cuda
+    }
+
+    /// Opens the device, compiles what is not compiled yet.
+    fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
+        let decide = |device: &Device| Decisions {
+            engine: self.engine,
+            tile: self.tile,
+            types: self.types,
+            scheme: Scheme::new(spec, self.exact, self.rounds),
+            device: device.clone(),
+            memory: (memory_limit.unwrap_or(usize::MAX) / self.devices.len().max(1)).min(device.memory / 10 * 6),
+        };
+        Ok(Box::new(CudaExecute::new(spec, self.devices.iter().map(decide).collect())?))
+    }
+}
+
 impl Recipe {
     /// What building it compiles, known without a device.
     pub fn sources(&self, spec: &Spec) -> Sources {
@@ -42,22 +63,6 @@ impl Recipe {
             own: self.engine.options(spec.template().padded(), &options),
             options,
         }
-    }
-
-    /// Opens the device, compiles what is not compiled yet.
-    ///
-    /// # Errors
-    /// The device's reason.
-    pub fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
-        let decide = |device: &Device| Decisions {
-            engine: self.engine,
-            tile: self.tile,
-            types: self.types,
-            scheme: Scheme::new(spec, self.exact, self.rounds),
-            device: device.clone(),
-            memory: (memory_limit.unwrap_or(usize::MAX) / self.devices.len().max(1)).min(device.memory / 10 * 6),
-        };
-        Ok(Box::new(CudaExecute::new(spec, self.devices.iter().map(decide).collect())?))
     }
 }
 
@@ -186,14 +191,14 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
             method: Method::Direct,
             estimate_ns: products / rate + around + overhead(spec, tile),
             eligible: Eligible::ByCost,
-            recipe: solver::Recipe::Cuda(Box::new(Recipe {
+            recipe: Arc::new(Recipe {
                 engine,
                 tile,
                 types: types(spec, real, cross(engine)),
                 exact,
                 rounds: false,
                 devices: devices.to_vec(),
-            })),
+            }),
         }));
     }
     offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
@@ -309,14 +314,14 @@ fn fourier(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Of
             method: Method::Fourier,
             estimate_ns: bytes / rate + overhead(spec, tile),
             eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced },
-            recipe: solver::Recipe::Cuda(Box::new(Recipe {
+            recipe: Arc::new(Recipe {
                 engine: Engine::Fourier(shape),
                 tile,
                 types: types(spec, real, cross),
                 exact: rounds,
                 rounds,
                 devices: devices.to_vec(),
-            })),
+            }),
         });
     }
     if offers.is_empty() {

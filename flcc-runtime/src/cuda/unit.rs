@@ -21,6 +21,7 @@ use crate::cuda::driver::launch::{
     Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds,
     Tile, TileFigures,
 };
+use crate::cuda::driver::libraries;
 use crate::cuda::driver::staging::Staging;
 use crate::cuda::kernels::{
     self, Batch, Cross, FIGURES_OF_A_LANE, FIGURES_OF_A_TILE, Finishing, Gathering, Part, Places, Repair, Steps, Types,
@@ -219,7 +220,7 @@ impl Unit {
         let target = decisions.device.target();
         let entry = decisions.engine.entry();
         if entry.is_none() {
-            cufft::present()?;
+            libraries::present()?;
         }
         let parts = parts(decisions.engine, &decisions.scheme);
         let pipeline = options(spec, &decisions.scheme, decisions.types);
@@ -842,7 +843,7 @@ impl Unit {
             format!(
                 "{} in {}",
                 if code.cached { "from the cache" } else { "compiled" },
-                crate::plan::planned::time(code.time.as_nanos() as f64)
+                crate::run::words::time(code.time.as_nanos() as f64)
             )
         };
         let gpu = &self.gpu.device;

@@ -9,15 +9,13 @@ use flcc_core::error::{ExecError, Kind, SpecError};
 use flcc_core::key::KernelKey;
 use flcc_core::peaks::{Found, Peak, PeakOptions, Search};
 use flcc_core::score::ScoreMap;
-use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 
-use crate::call::search::{BAND, Buffers, Searching};
-use crate::call::stream::Stream;
 use crate::plan::planned::Plan;
 use crate::plan::solver::Method;
-use crate::problem::template::{self, Checked, Weights};
+use crate::problem::template;
 use crate::run::execute::{Control, Execute, Scratch, Statistics, Unfinished};
+use crate::run::search::{BAND, Buffers, Searching};
 
 /// Templates bound to a plan. Cheap to clone; executed from many threads at once.
 #[derive(Clone)]
@@ -43,26 +41,40 @@ struct Inner {
     on_cpu: Mutex<Option<Matcher>>,
 }
 
-/// Checks templates and mask against a spec.
-pub(crate) fn check(
-    spec: &Spec,
-    templates: &[AnyView<'_>],
-    mask: Option<&AnyView<'_>>,
-) -> Result<(Vec<Checked>, Weights), SpecError> {
-    if templates.len() != spec.templates() {
-        return Err(SpecError::of(
-            Kind::DimsMismatch,
-            "templates",
-            format!("{} templates", spec.templates()),
-            templates.len(),
-        ));
+impl Plan {
+    /// Binds templates (and a mask, if the spec has one): their sums and spectra are computed now, and used for every
+    /// image.
+    ///
+    /// With method auto, templates whose separable rank is low enough to be faster by the plan's own estimates take the
+    /// separable method.
+    ///
+    /// # Errors
+    /// Arrays that are not the spec's; `constant_template`, `zero_template`, `nonfinite_template`, `mask_shape`,
+    /// `mask_invalid`.
+    pub fn bind(&self, templates: &[AnyView<'_>], mask: Option<&AnyView<'_>>) -> Result<Matcher, ExecError> {
+        Matcher::new(self, templates, mask)
     }
-    let weights = template::check_mask(spec, mask)?;
-    let checked = templates
-        .iter()
-        .map(|template| template::check_template(spec, template, &weights))
-        .collect::<Result<_, _>>()?;
-    Ok((checked, weights))
+
+    /// Binds, executes, forgets: the results of every image with every template, image by image.
+    ///
+    /// # Errors
+    /// As [`Plan::bind`] and [`Matcher::execute`].
+    pub fn execute(
+        &self,
+        images: &[AnyView<'_>],
+        templates: &[AnyView<'_>],
+        mask: Option<&AnyView<'_>>,
+    ) -> Result<Vec<ScoreMap>, ExecError> {
+        self.bind(templates, mask)?.execute(images)
+    }
+
+    /// Bytes of results that [`Matcher::peaks`] holds at a time, above scratch and templates.
+    pub fn peaks_bytes(&self, options: &PeakOptions) -> usize {
+        let (spec, execute) = (self.spec(), self.primary().execute());
+        let search = Search::new(spec.out_shape(), spec.op().best(), *options);
+        let searching = Searching { spec, search: &search, workers: self.workers(), band: BAND };
+        searching.bytes(execute.banded(), execute.appetite())
+    }
 }
 
 impl Matcher {
@@ -72,7 +84,7 @@ impl Matcher {
         mask: Option<&AnyView<'_>>,
     ) -> Result<Matcher, ExecError> {
         let spec = plan.spec();
-        let (checked, weights) = check(spec, templates, mask)?;
+        let (checked, weights) = template::check(spec, templates, mask)?;
         let mut choice = plan.primary();
         let mut note = String::new();
         if let Some((runner_up, limit)) = plan.runner_up()
@@ -442,12 +454,6 @@ impl Matcher {
         Ok(())
     }
 
-    /// A stream of images that come one after another: of the plan's size, or of other sizes, which are planned once
-    /// each.
-    pub fn stream(&self) -> Stream {
-        Stream::new(self.clone())
-    }
-
     fn check_images(&self, images: &[AnyView<'_>]) -> Result<(), SpecError> {
         let spec = self.0.plan.spec();
         if spec.images() != 0 && images.len() != spec.images() {
@@ -483,8 +489,10 @@ mod tests {
     use super::*;
     use crate::plan::machine::Machine;
     use crate::plan::planned::Plan;
-    use crate::plan::planner::Planner;
+    use crate::plan::settings::Planner;
     use crate::plan::solvers::SOLVERS;
+    use crate::problem::template::{Checked, Weights};
+    use flcc_core::spec::Spec;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// The direct method as a device that fails in the midst of a run, or when templates are bound.

@@ -3,19 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use flcc_core::error::ExecError;
 use flcc_core::key::KernelKey;
-use flcc_core::peaks::{PeakOptions, Search};
-use flcc_core::score::ScoreMap;
 use flcc_core::spec::Spec;
-use flcc_core::view::AnyView;
 
-use crate::call::pairs::Pairs;
-use crate::call::search::{BAND, Searching};
-use crate::plan::matcher::Matcher;
-use crate::plan::planner::Planner;
+use crate::plan::settings::Planner;
 use crate::plan::solver::{Method, Offer, Platform};
 use crate::run::execute::Execute;
+use crate::run::words::time;
 
 /// A plan. Cheap to clone.
 #[derive(Clone)]
@@ -143,14 +137,6 @@ impl Plan {
         self.0.chosen.execute.template_bytes()
     }
 
-    /// Bytes of results that [`Matcher::peaks`] holds at a time, above scratch and templates.
-    pub fn peaks_bytes(&self, options: &PeakOptions) -> usize {
-        let (spec, execute) = (self.spec(), &self.0.chosen.execute);
-        let search = Search::new(spec.out_shape(), spec.op().best(), *options);
-        let searching = Searching { spec, search: &search, workers: self.workers(), band: BAND };
-        searching.bytes(execute.banded(), execute.appetite())
-    }
-
     /// Tiles of one image.
     pub fn tiles(&self) -> usize {
         self.0.chosen.execute.tiles()
@@ -164,40 +150,6 @@ impl Plan {
     /// The planner that made it, for images of other sizes.
     pub fn planner(&self) -> &Planner {
         &self.0.planner
-    }
-
-    /// Binds templates (and a mask, if the spec has one): their sums and spectra are computed now, and used for every
-    /// image.
-    ///
-    /// With method auto, templates whose separable rank is low enough to be faster by the plan's own estimates take the
-    /// separable method.
-    ///
-    /// # Errors
-    /// Arrays that are not the spec's; `constant_template`, `zero_template`, `nonfinite_template`, `mask_shape`,
-    /// `mask_invalid`.
-    pub fn bind(&self, templates: &[AnyView<'_>], mask: Option<&AnyView<'_>>) -> Result<Matcher, ExecError> {
-        Matcher::new(self, templates, mask)
-    }
-
-    /// Binds, executes, forgets: the results of every image with every template, image by image.
-    ///
-    /// # Errors
-    /// As [`Plan::bind`] and [`Matcher::execute`].
-    pub fn execute(
-        &self,
-        images: &[AnyView<'_>],
-        templates: &[AnyView<'_>],
-        mask: Option<&AnyView<'_>>,
-    ) -> Result<Vec<ScoreMap>, ExecError> {
-        self.bind(templates, mask)?.execute(images)
-    }
-
-    /// The plan for images that each have a template of their own, under this mask if the spec has one.
-    ///
-    /// # Errors
-    /// A spec of several templates; `mask_shape`, `mask_invalid`.
-    pub fn pairs(&self, mask: Option<&AnyView<'_>>) -> Result<Pairs, ExecError> {
-        Ok(Pairs::new(self, mask)?)
     }
 
     /// What was considered and why this was chosen, a line each.
@@ -281,15 +233,5 @@ impl fmt::Display for Plan {
             )?;
         }
         Ok(())
-    }
-}
-
-/// A time with a unit.
-pub(crate) fn time(ns: f64) -> String {
-    match ns {
-        ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
-        ns if ns < 1e9 => format!("{:.2} ms", ns / 1e6),
-        ns => format!("{:.2} s", ns / 1e9),
     }
 }

@@ -3,12 +3,11 @@
 use flcc_core::error::{Refusal, SpecError};
 use flcc_core::key::KernelKey;
 use flcc_core::spec::Spec;
+use std::any::Any;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use crate::cpu;
-#[cfg(feature = "cuda")]
-use crate::cuda;
 use crate::plan::machine::Machine;
 use crate::run::execute::Execute;
 
@@ -61,45 +60,18 @@ pub struct Offer {
     /// When auto may choose it.
     pub eligible: Eligible,
     /// How to build it.
-    pub recipe: Recipe,
+    pub recipe: Arc<dyn Recipe>,
 }
 
-/// How to build what executes an offer.
-#[derive(Clone, Debug)]
-pub enum Recipe {
-    /// On the CPU.
-    Cpu(cpu::solvers::Recipe),
-    /// On a GPU.
-    #[cfg(feature = "cuda")]
-    Cuda(Box<cuda::solver::Recipe>),
-}
-
-impl Recipe {
+/// How to build what executes an offer: cheap to make, and no pixels.
+pub trait Recipe: Any + fmt::Debug + Send + Sync {
     /// Where it computes.
-    pub fn platform(&self) -> Platform {
-        match self {
-            Recipe::Cpu(_) => Platform::Cpu,
-            #[cfg(feature = "cuda")]
-            Recipe::Cuda(_) => Platform::Cuda,
-        }
-    }
-
+    fn platform(&self) -> Platform;
     /// Builds it, to take at most so many bytes where it has a choice.
     ///
     /// # Errors
-    /// This machine lacks what the described one has.
-    pub fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
-        match self {
-            Recipe::Cpu(recipe) => {
-                let built = recipe.build(spec, false)?;
-                let needed =
-                    built.scratch_bytes(1).saturating_add(built.template_bytes().saturating_mul(spec.templates()));
-                if memory_limit.is_some_and(|limit| needed > limit) { recipe.build(spec, true) } else { Ok(built) }
-            }
-            #[cfg(feature = "cuda")]
-            Recipe::Cuda(recipe) => recipe.build(spec, memory_limit),
-        }
-    }
+    /// This machine lacks what the described one has, or a device's reason.
+    fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal>;
 }
 
 /// A method on a platform. Pure: it looks at the spec and the machine, never at pixels or clocks.

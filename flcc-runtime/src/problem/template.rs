@@ -228,6 +228,29 @@ fn read(channel: &AnyView<'_>, values: &mut Vec<f64>) {
     });
 }
 
+/// Checks templates and mask against a spec.
+///
+/// # Errors
+/// Another number of templates, and as [`check_mask`] and [`check_template`].
+pub fn check(
+    spec: &Spec,
+    templates: &[AnyView<'_>],
+    mask: Option<&AnyView<'_>>,
+) -> Result<(Vec<Checked>, Weights), SpecError> {
+    if templates.len() != spec.templates() {
+        return Err(SpecError::of(
+            Kind::DimsMismatch,
+            "templates",
+            format!("{} templates", spec.templates()),
+            templates.len(),
+        ));
+    }
+    let weights = check_mask(spec, mask)?;
+    let checked =
+        templates.iter().map(|template| check_template(spec, template, &weights)).collect::<Result<_, _>>()?;
+    Ok((checked, weights))
+}
+
 /// Checks that an array is what the plan was made for.
 ///
 /// # Errors

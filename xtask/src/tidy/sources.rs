@@ -8,11 +8,13 @@ use super::{Source, Violation};
 /// The files that may hold unsafe code.
 const UNSAFE: &[&str] = &[
     "flcc-runtime/src/isa.rs",
+    "flcc-runtime/src/isa/tiles.rs",
     "flcc-runtime/src/cpu/kernels/kernel.rs",
     "flcc-runtime/src/cpu/kernels/amx.rs",
     "flcc-runtime/src/cpu/execute.rs",
     "flcc-runtime/src/run/results.rs",
     "flcc-runtime/src/cuda/driver/launch.rs",
+    "flcc-runtime/src/cuda/driver/libraries.rs",
     "flcc-runtime/src/cuda/driver/buffer.rs",
     "flcc-runtime/src/cuda/driver/compile.rs",
     "flcc-runtime/src/cuda/cufft.rs",

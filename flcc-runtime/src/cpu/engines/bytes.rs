@@ -10,140 +10,15 @@
 //! happens on the way.
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::kernels::amx::Plot;
-use crate::cpu::kernels::kernel::{BoundBytes, Kernel, Misfit, extent};
+use crate::cpu::kernels::form::Form;
+use crate::cpu::kernels::kernel::{BoundBytes, Kernel};
+use crate::cpu::kernels::operands::{ByteTile, GROUP};
 use crate::cpu::kernels::table;
 use crate::isa::{Isa, IsaSet};
 use crate::run::geometry::Pitch;
 
-/// Taps of which each group of products takes as many.
-pub(crate) const GROUP: usize = 4;
-
 /// The most taps of a template: `255 * 255` times as many is below `2^31`.
 pub const MOST_TAPS: usize = i32::MAX as usize / (255 * 255);
-
-/// One padded tile of a valid correlation of bytes. All pitches are in elements, axes go depth, height, width.
-///
-/// A kernel reads past what belongs to `out_shape`: heights are rounded up to [`Kernel::block_rows`], widths to
-/// [`Kernel::lanes`]; [`ByteTile::in_len`] says how long the input is. What lies there does not matter. It writes
-/// `out_shape` and nothing else.
-#[derive(Debug)]
-pub struct ByteTile<'a> {
-    /// The input, each sample less 128; `in[z, y, x]` is byte `x % 4` of `input[z * in_plane + y * in_row + x / 4]`.
-    pub input: &'a [[i8; GROUP]],
-    /// From one input row to the next.
-    pub in_row: usize,
-    /// From one input plane to the next.
-    pub in_plane: usize,
-    /// The template as the kernel takes it ([`Taps`]).
-    pub template: &'a [[u8; GROUP]],
-    /// Room for what a kernel makes of the input first, [`Form::room`] long.
-    pub room: &'a mut [i8],
-    /// What every output begins with.
-    pub bias: i32,
-    /// Depth, height and width of the template, in taps; ones in front for fewer axes.
-    pub kernel_shape: [usize; 3],
-    /// The output; `out[z, y, x]` is `out[z * out_plane + y * out_row + x]`.
-    pub out: &'a mut [f32],
-    /// Whether the output takes the bits of the sums, which are `i32`, and not their values, rounded once.
-    pub bits: bool,
-    /// From one output row to the next.
-    pub out_row: usize,
-    /// From one output plane to the next.
-    pub out_plane: usize,
-    /// Depth, height and width of the output; ones in front for fewer axes.
-    pub out_shape: [usize; 3],
-}
-
-impl ByteTile<'_> {
-    /// Groups of a template row, where a kernel takes the rows of it.
-    #[inline(always)]
-    pub fn groups(&self) -> usize {
-        self.kernel_shape[2].div_ceil(GROUP)
-    }
-
-    /// The least length of the input.
-    pub fn in_len(&self, kernel: &Kernel) -> usize {
-        if self.out_shape.contains(&0) {
-            return 0;
-        }
-        let [depth, height, width] = kernel.rounded(self.out_shape);
-        let rows = |outputs: usize, axis: usize| outputs.saturating_add(self.kernel_shape[axis]).saturating_sub(1);
-        let reach = Form::of(kernel, self.kernel_shape).reach(width);
-        extent([rows(depth, 0), rows(height, 1), reach / GROUP], self.in_row, self.in_plane)
-    }
-
-    /// Whether `kernel` may run on this tile.
-    ///
-    /// # Errors
-    ///
-    /// Names the first thing that does not fit, with what was expected and what is there.
-    pub fn check(&self, kernel: &Kernel) -> Result<(), Misfit> {
-        let misfit = |what, expected: usize, got: usize| Err(Misfit { kernel: kernel.name, what, expected, got });
-        let at_least =
-            |what, expected: usize, got: usize| if got < expected { misfit(what, expected, got) } else { Ok(()) };
-        for side in self.kernel_shape {
-            at_least("a side of the template of at least", 1, side)?;
-        }
-        let form = Form::of(kernel, self.kernel_shape);
-        let groups = form.groups();
-        if self.template.len() != groups {
-            misfit("as many groups of taps as its shape has,", groups, self.template.len())?;
-        }
-        at_least("room of at least", form.room(self.out_shape), self.room.len())?;
-        let [out_depth, out_height, out_width] = self.out_shape;
-        if out_height > 1 {
-            at_least("an output row pitch of at least the width,", out_width, self.out_row)?;
-        }
-        if out_depth > 1 {
-            let rows = extent([1, out_height, out_width], self.out_row, 0);
-            at_least("an output plane pitch of at least its rows,", rows, self.out_plane)?;
-        }
-        at_least("an output slice of at least", extent(self.out_shape, self.out_row, self.out_plane), self.out.len())?;
-        at_least("an input slice of at least", self.in_len(kernel), self.input.len())
-    }
-}
-
-/// How a kernel takes templates of one shape.
-#[derive(Clone, Copy, Debug)]
-pub enum Form {
-    /// Row by row in groups, with zeros after the last tap of a row.
-    Rows([usize; 3]),
-    /// For products of tiles.
-    Tiles(Plot),
-}
-
-impl Form {
-    /// That of a kernel.
-    pub fn of(kernel: &Kernel, shape: [usize; 3]) -> Form {
-        if kernel.isa == Isa::Amx { Form::Tiles(Plot::new(shape)) } else { Form::Rows(shape) }
-    }
-
-    /// Groups of a template.
-    pub fn groups(&self) -> usize {
-        match self {
-            Form::Rows([depth, height, width]) => depth.saturating_mul(*height).saturating_mul(width.div_ceil(GROUP)),
-            Form::Tiles(plot) => plot.groups(),
-        }
-    }
-
-    /// Bytes that are read of a row of samples for so many outputs, whole blocks.
-    fn reach(&self, width: usize) -> usize {
-        match self {
-            // The loads of the last group reach three bytes further than their quads.
-            Form::Rows([_, _, taps]) => (width / GROUP).saturating_add(taps.div_ceil(GROUP)).saturating_mul(GROUP),
-            Form::Tiles(plot) => plot.reach(width),
-        }
-    }
-
-    /// Bytes that a kernel needs beside the samples, for a tile of such outputs.
-    pub fn room(&self, out: [usize; 3]) -> usize {
-        match self {
-            Form::Rows(_) => 0,
-            Form::Tiles(plot) => plot.room(out),
-        }
-    }
-}
 
 /// A template as a kernel takes it.
 pub struct Taps {

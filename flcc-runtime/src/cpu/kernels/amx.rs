@@ -12,10 +12,8 @@
 //!
 //! Everything but the products themselves is plain code, which the tests also run on an emulated unit.
 
-use std::sync::OnceLock;
-
 #[cfg(target_arch = "x86_64")]
-use crate::cpu::engines::bytes::{ByteTile, GROUP};
+use crate::cpu::kernels::operands::{ByteTile, GROUP};
 
 #[cfg(target_arch = "x86_64")]
 mod walk;
@@ -143,59 +141,6 @@ impl Plot {
     }
 }
 
-/// Whether this processor multiplies tiles of bytes and its operating system lets this process do so; asked once.
-///
-/// Linux keeps the registers of tiles only for processes that asked for it, and may refuse. What it grants holds until
-/// the process ends, so this is called only where the unit may be used.
-pub fn granted() -> bool {
-    static GRANTED: OnceLock<bool> = OnceLock::new();
-    *GRANTED.get_or_init(ask_for_tiles)
-}
-
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-fn ask_for_tiles() -> bool {
-    false
-}
-
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-fn ask_for_tiles() -> bool {
-    use std::arch::{asm, x86_64};
-
-    /// AMX-TILE and AMX-INT8 in `edx` of leaf 7.
-    const TILES_OF_BYTES: u32 = 1 << 24 | 1 << 25;
-    /// Of the states that the system keeps: the shape of tiles and their data.
-    const TILE_STATES: u64 = 1 << 17 | 1 << 18;
-
-    #[target_feature(enable = "xsave")]
-    fn kept_states() -> u64 {
-        // SAFETY: the caller asked the processor for `xsave` and whether the system uses it.
-        unsafe { x86_64::_xgetbv(0) }
-    }
-
-    let has_tiles =
-        x86_64::__cpuid_count(0, 0).eax >= 7 && x86_64::__cpuid_count(7, 0).edx & TILES_OF_BYTES == TILES_OF_BYTES;
-    // With AVX the standard library made sure that the system uses `xsave`.
-    if !has_tiles || !std::arch::is_x86_feature_detected!("avx") || !std::arch::is_x86_feature_detected!("xsave") {
-        return false;
-    }
-    // SAFETY: `xsave` was just asked for, and AVX is detected only where the system has enabled it.
-    if unsafe { kept_states() } & TILE_STATES != TILE_STATES {
-        return false;
-    }
-    /// The call `arch_prctl`, its request for a state that is not kept by default, and the number of that.
-    const ARCH_PRCTL: i64 = 158;
-    const REQUEST: i64 = 0x1023;
-    const TILE_DATA: i64 = 18;
-    let mut answer = ARCH_PRCTL;
-    // SAFETY: a system call that takes two numbers and touches no memory of the process; the registers that it changes
-    // are named.
-    unsafe {
-        asm!("syscall", inlateout("rax") answer, in("rdi") REQUEST, in("rsi") TILE_DATA, out("rcx") _, out("r11") _,
-            options(nostack));
-    }
-    answer == 0
-}
-
 /// The kernel `corr_u8_any_amx`: `out[z, y, x] = bias + sum in[z+dz, y+i, x+j] * t[dz, i, j]` of bytes, for templates
 /// of any shape.
 #[cfg(target_arch = "x86_64")]
@@ -214,7 +159,8 @@ mod processor {
     use std::arch::asm;
 
     use super::walk::{Sums, Unit, Windows};
-    use super::{BLOCK, GROUP, LINE, SIDE, SPAN, granted};
+    use super::{BLOCK, GROUP, LINE, SIDE, SPAN};
+    use crate::isa::tiles;
 
     /// The tile registers of this thread, which are given back when it is dropped.
     pub struct Tiles {
@@ -235,7 +181,7 @@ mod processor {
         ///
         /// If the processor has none or the system keeps none.
         pub unsafe fn new() -> Tiles {
-            assert!(granted(), "tiles of bytes are used where they were granted");
+            assert!(tiles::granted(), "tiles of bytes are used where they were granted");
             Tiles { windows: 0, _here: std::marker::PhantomData }
         }
     }
@@ -347,7 +293,7 @@ mod tests {
     use super::*;
     use crate::cpu::engines::bytes::tests::{Subject, conforms};
     use crate::cpu::kernels::table;
-    use crate::isa::Isa;
+    use crate::isa::{Isa, tiles};
 
     /// The unit as the manual tells it, in plain loops.
     struct Emulated {
@@ -421,7 +367,7 @@ mod tests {
     /// What a block may not reach is not read.
     #[test]
     fn too_few_samples_are_told() {
-        if !granted() {
+        if !tiles::granted() {
             return eprintln!("absent: amx; its products were emulated");
         }
         let (samples, taps, mut sums) = (vec![1i8; 16 * 64], vec![[1u8; GROUP]; SPAN], [Sums([7; SPAN]); 2]);

@@ -8,7 +8,7 @@ use std::fmt;
 use flcc_core::blocks::Blocks;
 use flcc_core::dtype::DType;
 
-use crate::cpu::engines::bytes::ByteTile;
+use crate::cpu::kernels::operands::ByteTile;
 use crate::isa::{Isa, IsaSet};
 
 /// One padded tile of a valid correlation. All pitches are in elements, axes go depth, height, width.

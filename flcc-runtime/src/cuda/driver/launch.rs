@@ -12,8 +12,8 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 
-use crate::cuda::driver::compile;
-use crate::cuda::{Fault, cufft};
+use crate::cuda::Fault;
+use crate::cuda::driver::{compile, libraries};
 use crate::plan::machine::Device;
 use crate::problem::error_model::Doubt;
 
@@ -61,7 +61,7 @@ fn detect() -> Result<Found, String> {
     }
     let nvrtc =
         compile::version().map_or_else(|fault| fault.to_string(), |(major, minor)| format!("NVRTC {major}.{minor}"));
-    let cufft = cufft::present().map_or_else(|fault| fault.to_string(), |()| "cuFFT".into());
+    let cufft = libraries::present().map_or_else(|fault| fault.to_string(), |()| "cuFFT".into());
     Ok(Found { devices, about: format!("driver for CUDA {}, {nvrtc}, {cufft}", name(version)) })
 }
 

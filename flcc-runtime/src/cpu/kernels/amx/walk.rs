@@ -3,7 +3,7 @@
 //! It multiplies nothing itself and knows no registers: the unit is a trait, of which the tests have another.
 
 use super::{BLOCK, LINE, Plot, SIDE, SPAN, WINDOWS};
-use crate::cpu::engines::bytes::{ByteTile, GROUP};
+use crate::cpu::kernels::operands::{ByteTile, GROUP};
 use crate::isa::{self, avx512_sums as sums};
 
 /// What is multiplied: byte `k` of window `m` of product `p` for tile `t` in plane `z` of the template is

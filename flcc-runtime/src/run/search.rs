@@ -295,7 +295,7 @@ impl<'a> Watch<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::planner::Planner;
+    use crate::plan::settings::Planner;
     use crate::plan::solver::Method;
     use flcc_core::dtype::Pixels;
     use flcc_core::error::Kind;
