@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::{Source, Violation};
+use super::violation::{Source, Violation};
 
 /// What a crate of ours may depend on, whatever the kind of dependency.
 struct Edges {
