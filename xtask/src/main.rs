@@ -30,8 +30,9 @@ gpu-check [--bin-dir DIR]
 prints a line for each and one for all;
                      DIR is a folder that dist made, without it the programs are built
 record               renders the tables of docs/performance anew from what was measured (benches/record)
-tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, unsafe code, names, how
-                     long lines are, what may not be committed; and that tables are those of their records";
+tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, circles of imports,
+                     rooms, unsafe code, names, how long lines are, what may not be committed; and that tables are those
+                     of their records";
 
 /// Does what the arguments ask for; what there is to say about it.
 fn run(arguments: &[&str]) -> Result<String, String> {

@@ -14,7 +14,8 @@ use tiff::decoder::{Decoder, DecodingResult};
 use tiff::tags::Tag;
 use tiff::{ColorType as TiffColor, TiffError};
 
-use super::{IoError, Loaded, MAX_DECODED_BYTES, MAX_EXPANSION, check_memory, one_line, shape_text};
+use super::error::{IoError, one_line, shape_text};
+use super::loaded::{Loaded, MAX_DECODED_BYTES, MAX_EXPANSION, check_memory};
 
 /// Reads a PNG; of an animation the default image. A file without its end chunk is truncated, even if all rows are
 /// there.

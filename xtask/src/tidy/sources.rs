@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::scrub::{code, has_word};
-use super::{Source, Violation};
+use super::violation::{Source, Violation};
 
 /// The files that may hold unsafe code.
 const UNSAFE: &[&str] = &[
