@@ -1,4 +1,4 @@
-//! Image files in and out: PNG, JPEG, TIFF, PGM, PPM, `.npy` and raw frames.
+//! Image files in and out: PNG, JPEG, TIFF, PGM, PPM, `.npy`, raw frames and those of YUV4MPEG2.
 //!
 //! A file is told by its first bytes; its extension only adds a note where it disagrees. Samples come out as they are
 //! stored, or as the smallest float type that holds them exactly; every other change is written in [`Loaded::notes`].
@@ -17,9 +17,11 @@ mod npy;
 mod raster;
 mod raw;
 mod save;
+mod y4m;
 
 pub use raw::{RawFormat, RawReader};
 pub use save::{check_writable, save_npy, save_png_gray8, save_png_rgb8, save_text, save_tiff, write_npy};
+pub use y4m::{Y4mFormat, Y4mReader};
 
 /// The largest decoded size of a compressed image, over all its pages: 4 GiB. A `.npy` array is as large as its file.
 pub const MAX_DECODED_BYTES: u64 = 4 << 30;
@@ -257,7 +259,8 @@ impl Format {
 
 /// What bytes of no accepted format are, as far as their start tells, and of how many there are if that is known.
 fn describe(bytes: &[u8], size: Option<u64>) -> String {
-    const OTHERS: [(&[u8], &str); 10] = [
+    const OTHERS: [(&[u8], &str); 11] = [
+        (y4m::MAGIC, "YUV4MPEG2 (flcc stream takes it, on standard input or named .y4m)"),
         (b"PK\x03\x04", "a zip archive (.npz is one: save its arrays one by one)"),
         (b"\x1f\x8b", "gzip data (unpack it first)"),
         (b"BM", "BMP"),
