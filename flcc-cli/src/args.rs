@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::data::Places;
+use crate::outputs::Pattern;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use flcc_runtime::{
@@ -43,7 +44,7 @@ macro_rules! peak_fields {
         "
   peaks          each with position (where the template's first sample lies in the image), refined
                  (the same below a pixel, with --subpixel), index (in the result, as -o writes it),
-                 origin (as position), score, null if it is no number, and, of match, rank, from 1
+                 origin (as position), score, null if it is no number, and rank, from 1
   optimum        with --count: the best score, and count, at how many positions it is"
     };
 }
@@ -74,14 +75,17 @@ const BELOW_MATCH: &str = concat!(places!(), result_fields!(), peak_fields!());
 /// Below the options of stream.
 const BELOW_STREAM: &str = concat!(
     "\
-Fields, one line a frame:
-  frame          the file, or the number of a raw frame, from 0
-  error          why there is no result; then only frame stands beside it
+Fields, one line a frame and template:
+  frame          the file, of a file of many frames with the frame's number as clip.y4m[7], or the
+                 number of a frame on standard input; numbers count from 0
+  template       the file
+  error          why there is no result; then only frame stands beside it, and template where the
+                 frame was read
   shape          the shape of the frame, slowest axis first
   template_shape the shape of the template
   measure        cc, ncc, zncc, ssd, nssd or sad
-  ns             nanoseconds to plan, compute and search the frame; of frames computed together an
-                 equal share",
+  ns             nanoseconds to plan, compute and search the frame for all templates; of frames
+                 computed together an equal share",
     peak_fields!()
 );
 
@@ -128,7 +132,7 @@ pub enum Command {
     /// line ends with the template's name. --count adds a line `count N SCORE`.
     #[command(after_help = BELOW_MATCH)]
     Match(Match),
-    /// Find templates in frames as they come: prints one JSON line a frame
+    /// Find templates in frames as they come: prints one JSON line a frame and template
     ///
     /// On a CPU one frame is computed while the next is read. On GPUs the frames that have come, as many as keep the
     /// devices busy, are taken at a time; those of one type and size that follow each other are computed together, and
@@ -347,10 +351,10 @@ impl Extent {
 pub struct Correlate {
     /// The image
     pub image: PathBuf,
-    /// The template
+    /// The template, or a folder of templates: the images in it in the order of their names
     #[arg(value_name = "TEMPLATE")]
     pub positional: Option<PathBuf>,
-    /// Another template; may be given several times
+    /// Another template, or a folder of them; may be given several times
     #[arg(long, value_name = "FILE")]
     pub template: Vec<PathBuf>,
     /// A part of the image as a template: 167,186:52x52
@@ -431,14 +435,23 @@ pub struct Peaks {
 /// stream.
 #[derive(Clone, Debug, Args)]
 pub struct Stream {
-    /// The template
+    /// The template, or a folder of templates
     pub template: PathBuf,
-    /// Files, folders (their images in the order of their names), or - for raw frames on standard input [default: -]
+    /// Files, folders (their images in the order of their names), or - for frames on standard input [default: -]. A
+    /// file named .y4m (YUV4MPEG2 of 8 bits) has many frames, of which the luma is taken, as grey
     #[arg(value_name = "FRAMES")]
     pub frames: Vec<PathBuf>,
-    /// The raw frames on standard input, little-endian, one behind another: u8:480x640
+    /// Another template, or a folder of them; may be given several times
+    #[arg(long = "template", value_name = "FILE")]
+    pub more: Vec<PathBuf>,
+    /// The raw frames on standard input, one behind another: u8:480x640. The type is u8, u16, f32, f64 (little-endian)
+    /// or rgb24, in colour. YUV4MPEG2 on standard input needs none
     #[arg(long, value_name = "TYPE:SHAPE")]
     pub frame: Option<String>,
+    /// A picture of each frame with its peaks, as match --annotate draws it (of a line without its scores), in numbered
+    /// files: in the name %d stands for the number of the frame, from 0, %05d for the number in five digits
+    #[arg(long, value_name = "OUT-%d.png")]
+    pub annotate: Option<Pattern>,
     /// Extent and boundary.
     #[command(flatten)]
     pub extent: Extent,

@@ -13,6 +13,7 @@ pub mod local;
 pub mod manual;
 pub mod plan;
 pub mod stream;
+pub mod templates;
 pub mod wisdom;
 
 /// Runs a command; the exit status is that of a command that ran but has something bad to tell.

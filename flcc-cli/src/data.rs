@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use flcc_runtime::{AnyView, Boundary, DType, Kind, Mode, Op, Pixels, Region, Shape, Spec, SpecError, mask_kind};
@@ -92,6 +92,38 @@ impl Image {
     pub fn pixels(&self) -> &Pixels {
         &self.pixels
     }
+}
+
+/// The extensions of the files of a folder that are images.
+const IMAGES: [&str; 10] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "pbm", "npy"];
+
+/// Whether a name ends in one of these extensions, in letters of either case.
+pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(|text| text.to_str()).unwrap_or("").to_ascii_lowercase();
+    extensions.contains(&extension.as_str())
+}
+
+/// The images of a folder in the order of their names, and what has one of these extensions besides.
+///
+/// # Errors
+/// A folder that is not read, or in which there is none.
+pub fn images_in(folder: &Path, besides: &[&str]) -> Result<Vec<PathBuf>, Error> {
+    let failed =
+        |error: std::io::Error| Error::Failed(format!("folder {folder:?}: expected a readable folder, got: {error}"));
+    let mut inside = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if (has_extension(&path, &IMAGES) || has_extension(&path, besides)) && path.is_file() {
+            inside.push(path);
+        }
+    }
+    if inside.is_empty() {
+        return Err(Error::Failed(format!(
+            "folder {folder:?}: expected images (.png, .jpg, .tif, .pgm, .ppm, .npy), got none"
+        )));
+    }
+    inside.sort();
+    Ok(inside)
 }
 
 /// Reads a mask. Of an image of 8 bits that holds only 0 and 255, 255 counts as 1; an array (`.npy`) is taken

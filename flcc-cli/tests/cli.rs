@@ -634,6 +634,149 @@ fn a_stream_of_raw_frames() {
     );
 }
 
+/// A stream of YUV4MPEG2 whose luma is these frames, with chroma of 4:2:0.
+fn y4m(height: usize, width: usize, frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = format!("YUV4MPEG2 W{width} H{height} F25:1 Ip A1:1 C420jpeg\n").into_bytes();
+    for luma in frames {
+        bytes.extend(b"FRAME\n");
+        bytes.extend(luma);
+        bytes.extend(vec![128; 2 * height.div_ceil(2) * width.div_ceil(2)]);
+    }
+    bytes
+}
+
+#[test]
+fn a_stream_of_yuv4mpeg2() {
+    let folder = Folder::new();
+    photo(&folder);
+    let frame = |shift: usize| (0..40 * 50).map(|k| noise(k + 50 * shift)).collect::<Vec<u8>>();
+    let two = y4m(40, 50, &[frame(0), frame(3)]);
+    std::fs::create_dir(folder.at("frames")).unwrap();
+    std::fs::write(folder.at("frames/clip.y4m"), &two).unwrap();
+    let places = |lines: &[Value]| lines.iter().map(|line| line["peaks"][0]["position"][0].clone()).collect::<Vec<_>>();
+    let said = flcc_with(&folder, "stream template.png --accuracy exact", &two, None).fine().json();
+    assert_eq!((&said[0]["frame"], &said[1]["frame"]), (&serde_json::json!(0), &serde_json::json!(1)));
+    assert_eq!(places(&said), [12, 9]);
+    let said = flcc(&folder, "stream template.png image.png frames --accuracy exact").fine().json();
+    let names: Vec<&str> = said.iter().map(|line| line["frame"].as_str().unwrap()).collect();
+    assert_eq!(names, ["image.png", "frames/clip.y4m[0]", "frames/clip.y4m[1]"]);
+    assert_eq!(places(&said), [12, 12, 9]);
+    // Cut short: the whole frames, and a line that says so.
+    let said = flcc_with(&folder, "stream template.png -", &two[..two.len() - 1], None);
+    let lines = said.json();
+    assert!(said.status == 1 && lines.len() == 2, "{said:?}");
+    let words = "FRAMES \"standard input\": expected 1000 bytes of chroma in frame 1, got 999 bytes before the end";
+    assert_eq!(lines[1]["error"], words);
+    let refused = |input: &[u8], status: i32| flcc_with(&folder, "stream template.png", input, None).fails(status);
+    let line = refused(b"YUV4MPEG2 W50 H40 C420p10\nFRAME\n", 1);
+    assert!(line.starts_with("error: FRAMES \"standard input\": expected YUV4MPEG2 of 8 bits (420, "), "{line}");
+    assert!(line.ends_with("got \"C420p10\""), "{line}");
+    assert!(refused(b"YUV4MPEG2 W999999999999 H999999999999\n", 1).contains("a frame that an address can span"));
+    assert!(refused(b"YUV4MPEG2 W3 H3\n", 2).contains("at most 3x3"));
+    assert!(refused(b"rubbish", 2).starts_with("error: --frame: expected TYPE:SHAPE of the frames on standard input"));
+    std::fs::write(folder.at("no.y4m"), "P5 1 1 255\n1").unwrap();
+    let said = flcc(&folder, "stream template.png no.y4m no/such.y4m");
+    assert!(said.json()[0]["error"].as_str().unwrap().contains("begins with YUV4MPEG2, as its name says"), "{said:?}");
+    assert!(said.json()[1]["error"].as_str().unwrap().contains("expected a readable file"), "{said:?}");
+    assert!(flcc(&folder, "match frames/clip.y4m template.png").fails(1).contains("got YUV4MPEG2 (flcc stream takes"));
+}
+
+#[test]
+fn a_stream_in_colour_is_matched_as_images_are() {
+    let folder = Folder::new();
+    let rgb: Vec<u8> = (0..30 * 32 * 3).map(noise).collect();
+    save_png_rgb8(&folder.at("colour.png"), 32, 30, &rgb).unwrap();
+    let part: Vec<u8> = (0..6 * 5 * 3).map(|k| rgb[((8 + k / 15) * 32 + 9) * 3 + k % 15]).collect();
+    save_png_rgb8(&folder.at("part.png"), 5, 6, &part).unwrap();
+    folder.bytes("grey.png", 5, 5, noise);
+    for options in ["", "--gray"] {
+        let call = format!("stream part.png --frame rgb24:30x32 --precision f64 {options}");
+        let piped = flcc_with(&folder, &call, &rgb, None).fine().json();
+        let matched =
+            flcc(&folder, &format!("match colour.png part.png --json --precision f64 {options}")).fine().json();
+        assert_eq!(piped[0]["peaks"], matched[0]["peaks"], "{options}");
+        assert_eq!(piped[0]["peaks"][0]["position"], serde_json::json!([8, 9]));
+    }
+    let line = flcc_with(&folder, "stream grey.png --frame rgb24:30x32", &rgb, None).fails(2);
+    assert!(line.starts_with("error: TEMPLATE: expected 3 channels, as the image (--gray folds"), "{line}");
+    let line = flcc_with(&folder, "stream part.png --frame u8:30x32", &rgb, None).fails(2);
+    assert!(line.starts_with("error: TEMPLATE: expected 1 channels, as the image"), "{line}");
+    flcc_with(&folder, "stream grey.png --frame rgb24:30x32 --gray", &rgb, None).fine();
+}
+
+#[test]
+fn a_stream_for_several_templates() {
+    let folder = Folder::new();
+    photo(&folder);
+    std::fs::create_dir(folder.at("templates")).unwrap();
+    folder.bytes("templates/b.png", 7, 9, |k| noise((3 + k / 9) * 50 + 4 + k % 9));
+    folder.bytes("templates/a.png", 5, 5, |k| noise((30 + k / 5) * 50 + 40 + k % 5));
+    folder.bytes("low.png", 6, 50, noise);
+    folder.bytes("flat.png", 4, 4, |_| 7);
+    let call = "stream template.png image.png low.png image.png --template templates --accuracy exact --top 2";
+    let said = flcc(&folder, call);
+    let lines = said.json();
+    assert!(said.status == 1 && lines.len() == 9, "{said:?}");
+    let names = ["template.png", "templates/a.png", "templates/b.png"];
+    let alone =
+        flcc(&folder, "match image.png template.png --template templates --accuracy exact --top 2 --json").fine();
+    for (k, line) in lines.iter().enumerate() {
+        assert_eq!(line["frame"], if k / 3 == 1 { "low.png" } else { "image.png" });
+        assert_eq!(line["template"], names[k % 3]);
+        // The frame of 6 rows holds the template of 5.
+        let fails = k / 3 == 1 && k % 3 != 1;
+        assert_eq!(line.get("error").is_some(), fails, "{line}");
+        assert!(!fails || line["error"].as_str().unwrap().contains("at most 6x50"), "{line}");
+        if k / 3 != 1 {
+            assert_eq!(line["peaks"], alone.json()[k % 3]["peaks"]);
+        }
+    }
+    // Which of them is wrong.
+    let line = flcc(&folder, "stream template.png image.png --template flat.png").fails(2);
+    assert!(line.starts_with("error: --template \"flat.png\": expected "), "{line}");
+    let line = flcc(&folder, "match image.png template.png --template flat.png").fails(2);
+    assert!(line.starts_with("error: --template \"flat.png\": expected "), "{line}");
+    std::fs::create_dir(folder.at("none")).unwrap();
+    assert!(flcc(&folder, "match image.png none").fails(1).contains("expected images"));
+}
+
+#[test]
+fn frames_are_drawn_into_numbered_files() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("line.npy", &[60], |k| f64::from(noise(k)));
+    folder.array("part.npy", &[9], |k| f64::from(noise(k + 7)));
+    std::fs::write(folder.at("bad.png"), "rubbish").unwrap();
+    flcc(&folder, "match image.png template.png --annotate one.png").fine();
+    let said = flcc(&folder, "stream template.png image.png bad.png image.png --annotate f-%03d.png");
+    assert!(said.status == 1 && said.json().len() == 3, "{said:?}");
+    assert_eq!(
+        folder.names().iter().filter(|name| name.starts_with("f-")).collect::<Vec<_>>(),
+        ["f-000.png", "f-002.png"]
+    );
+    let read = |name: &str| std::fs::read(folder.at(name)).unwrap();
+    assert!(read("f-000.png") == read("one.png") && read("f-002.png") == read("one.png"));
+    flcc(&folder, "stream part.npy line.npy --annotate l%d.png").fine();
+    assert!(folder.at("l0.png").exists());
+    for (name, words) in [
+        ("a.png", "name: expected a name with one %d, or as %05d, for the number of the frame, got a.png"),
+        ("%d.jpg", "--annotate: expected a name that ends in .png, got 0.jpg"),
+        ("none/%d.png", "--annotate \"none/0.png\": expected a writable file"),
+    ] {
+        let said = flcc(&folder, &format!("stream template.png image.png --annotate {name}"));
+        assert!(said.status != 0 && said.err.contains(words) && said.out.is_empty(), "{said:?}");
+    }
+    // No frame that is still to be read is replaced.
+    std::fs::copy(folder.at("image.png"), folder.at("i1.png")).unwrap();
+    let line = flcc(&folder, "stream template.png image.png i1.png --annotate i%d.png").fails(2);
+    assert!(line.ends_with("--annotate: expected another file than FRAMES names, got i1.png"), "{line}");
+    assert!(!folder.at("i0.png").exists());
+    // What cannot be written is told before.
+    std::fs::create_dir(folder.at("p1.png")).unwrap();
+    let said = flcc(&folder, "stream template.png image.png image.png image.png --annotate p%d.png");
+    assert!(said.status == 1 && said.out.is_empty() && said.err.contains("p1.png"), "{said:?}");
+}
+
 #[test]
 fn local_statistics() {
     let folder = Folder::new();
@@ -1768,6 +1911,7 @@ const OPTIONS: &[&str] = &[
     "--subpixel=gauss",
     "--subpixel=cubic",
     "--annotate a.png",
+    "--annotate a%d.png",
     "--heatmap h.png",
     "--template small.npy",
     "--template-at 3,3:1x1",
@@ -1839,6 +1983,7 @@ const VOCABULARY: &[&str] = &[
     "cubic",
     "--annotate",
     "a.png",
+    "a%d.png",
     "--heatmap",
     "-o",
     "out.npy",
@@ -1884,6 +2029,7 @@ const VOCABULARY: &[&str] = &[
     "w",
     "--frame",
     "u8:4x4",
+    "rgb24:4x4",
     "u8:999999999x999999999",
     "--gray",
     "--seconds",
