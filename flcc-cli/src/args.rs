@@ -418,6 +418,11 @@ pub struct Peaks {
     /// How far from a peak, on every axis, there is no other [default: half the template's smallest side, at least 1]
     #[arg(long, value_name = "D", value_parser = count, allow_hyphen_values = true)]
     pub min_distance: Option<usize>,
+    /// Leave no place to two templates: where their peaks are near, the better stays (of equal scores the earlier
+    /// template's), and --top counts what stays. Near are boxes whose middles are no further apart, on every axis, than
+    /// --min-distance, the larger of the two templates'
+    #[arg(long)]
+    pub exclusive: bool,
     /// Leave out so many positions at each end of every axis that has more than one; nothing is left of an axis of up
     /// to twice as many
     #[arg(long, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]

@@ -173,16 +173,11 @@ impl Places {
             _ => None,
         };
         region.filter(|region| whole.contains(region)).ok_or_else(|| {
-            let places = Places { origin: first_place(&whole, template), shape: whole.shape };
+            let places = Places { origin: whole.first_place(template), shape: whole.shape };
             let expected = format!("a part of {places}, where the template's first sample may lie in mode {mode}");
             SpecError::new("roi", expected, self)
         })
     }
-}
-
-/// Where the template's first sample lies in the image for the first value of a region, which may be outside.
-pub fn first_place(region: &Region, template: Shape) -> [i64; 3] {
-    [0, 1, 2].map(|axis| region.origin[axis] as i64 - (template.padded()[axis] as i64 - 1))
 }
 
 impl fmt::Display for Places {

@@ -741,6 +741,46 @@ fn a_stream_for_several_templates() {
 }
 
 #[test]
+fn exclusive_leaves_no_place_to_two_templates() {
+    let folder = Folder::new();
+    photo(&folder);
+    // The template's own middle, and the template with a stranger's rows.
+    folder.bytes("inner.png", 5, 5, |k| noise((13 + k / 5) * 50 + 22 + k % 5));
+    folder.bytes("like.png", 7, 9, |k| if k / 9 < 6 { noise((12 + k / 9) * 50 + 20 + k % 9) } else { noise(9 * k) });
+    let places = |said: &Said| -> Vec<(String, Value, f64)> {
+        said.json()
+            .iter()
+            .flat_map(|line| {
+                let name = line["template"].as_str().unwrap();
+                let peaks = line["peaks"].as_array().unwrap().iter();
+                peaks.map(move |peak| (name.into(), peak["position"].clone(), peak["score"].as_f64().unwrap()))
+            })
+            .collect()
+    };
+    let all = "--template like.png --template inner.png --accuracy exact";
+    let shared = places(&flcc(&folder, &format!("match image.png template.png {all} --json")).fine());
+    let position = |y: usize, x: usize| serde_json::json!([y, x]);
+    assert_eq!((&shared[1].1, &shared[2].1), (&position(12, 20), &position(13, 22)));
+    let own = places(&flcc(&folder, &format!("match image.png template.png {all} --exclusive --json")).fine());
+    // Of equal scores the earlier template's stays; the others are told their next best.
+    assert_eq!((own.len(), &own[0].1), (3, &position(12, 20)));
+    assert!(own[1].2 < shared[1].2 && own[2].2 < shared[2].2, "{own:?}");
+    let streamed = flcc(&folder, &format!("stream template.png image.png {all} --exclusive")).fine();
+    assert_eq!(places(&streamed), own);
+    // With a threshold nothing else is left of them.
+    let call = "match image.png template.png --template like.png --accuracy exact --threshold 0.6";
+    assert_eq!(flcc(&folder, call).fine().out.lines().count(), 2);
+    assert_eq!(flcc(&folder, &format!("{call} --exclusive")).fine().out, "1 12,20 1 template.png\n");
+    // Half of 7 is 3: middles that are 4 apart are two places.
+    let call = "match image.png --template-at 12,20:7x7 --template-at 12,24:7x7 --template-at 15,27:7x7";
+    let two = flcc(&folder, &format!("{call} --accuracy exact --exclusive")).fine().out;
+    assert_eq!(two.lines().filter(|line| line.contains(" 1 ")).count(), 2, "{two}");
+    assert!(two.starts_with("1 12,20 1 ") && two.contains("1 12,24 1 "), "{two}");
+    let alone = flcc(&folder, "match image.png template.png --accuracy exact --top 4").fine().out;
+    assert_eq!(flcc(&folder, "match image.png template.png --accuracy exact --top 4 --exclusive").fine().out, alone);
+}
+
+#[test]
 fn frames_are_drawn_into_numbered_files() {
     let folder = Folder::new();
     photo(&folder);
@@ -1906,6 +1946,7 @@ const OPTIONS: &[&str] = &[
     "--exclude-border 3",
     "--exclude-border 18446744073709551615",
     "--count",
+    "--exclusive",
     "--subpixel",
     "--subpixel quadratic",
     "--subpixel=gauss",
@@ -1978,6 +2019,7 @@ const VOCABULARY: &[&str] = &[
     "--min-distance",
     "--exclude-border",
     "--count",
+    "--exclusive",
     "--subpixel",
     "--subpixel=gauss",
     "cubic",

@@ -12,8 +12,8 @@ use flcc_runtime::{
 use serde_json::{Map, Value, json};
 
 use super::templates::{self, Templates};
-use crate::args::{Correlate, Match, Peaks, Planning};
-use crate::data::{Image, Places, Problem, first_place, open_mask};
+use crate::args::{Correlate, Match, Planning};
+use crate::data::{Image, Places, Problem, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_peaks, check_plan, results};
 use crate::outputs::{self, Format, Holds, Inputs, Output, Written, score_text};
@@ -64,6 +64,8 @@ struct Found {
     ns: u128,
     /// Where it is to be written.
     map: Option<ScoreMap>,
+    /// The file that it was written to.
+    output: Option<PathBuf>,
     /// Where peaks are asked for.
     found: PeaksFound,
 }
@@ -114,68 +116,69 @@ pub fn run(
     let measure = if matching.is_some() { op.measure().to_string() } else { op.name().to_string() };
     // What is wrong with a picture is told after what was found.
     let mut pictures = Ok(());
-    let (mut marks, mut curves) = (Vec::new(), Vec::new());
-    let mut lines: Vec<(usize, String)> = Vec::new();
-    let mut rows: Vec<(usize, String)> = Vec::new();
+    let mut curves = Vec::new();
+    let mut told: Vec<(usize, Found)> = Vec::new();
     let several = all.len() > 1;
     let given = Given { image: &image, templates: &templates, mask: mask.as_ref() };
     let writes = args.output.is_some() || args.heatmap.is_some();
     // A line is drawn with its scores.
     let plots = image.shape().axes() == 1 && matching.is_some_and(|matching| matching.annotate.is_some());
+    let wish = Wish {
+        peaks: matching.map(|matching| templates::wanted(&matching.search, all.len())),
+        optimum: matching.is_some_and(|matching| matching.search.count),
+        map: writes || plots,
+    };
     for (group, spec) in groups.iter().zip(&specs) {
-        let wish = Wish {
-            peaks: matching.map(|matching| wanted(&matching.search, spec.template())),
-            optimum: matching.is_some_and(|matching| matching.search.count),
-            map: writes || plots,
-        };
         let found = compute(spec, &session, &given, group, &wish)?;
-        for (&index, found) in group.iter().zip(found) {
-            let mut output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
-            if let (Some(path), Some(map)) = (&output, &found.map) {
+        for (&index, mut found) in group.iter().zip(found) {
+            let map = found.map.take();
+            let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
+            if let (Some(path), Some(map)) = (output, &map) {
                 let heat = Heat { map, first: &begin(spec), measure: &measure };
-                match outputs::write("-o", path, Written { heat, column: "score" }, out) {
-                    Err(error) if format == Some(Format::Png) => {
-                        pictures = pictures.and(Err(error));
-                        output = None;
+                match outputs::write("-o", &path, Written { heat, column: "score" }, out) {
+                    Err(error) if format == Some(Format::Png) => pictures = pictures.and(Err(error)),
+                    done => {
+                        done?;
+                        found.output = Some(path);
                     }
-                    done => done?,
                 }
             }
-            if let (Some(path), Some(map)) = (&args.heatmap, &found.map) {
+            if let (Some(path), Some(map)) = (&args.heatmap, &map) {
                 let heat = Heat { map, first: &begin(spec), measure: &measure };
                 pictures = pictures.and(picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &heat));
             }
-            if let (true, Some(map)) = (plots, &found.map) {
+            if let (true, Some(map)) = (plots, &map) {
                 curves.push((index, Curve::of_map(map, begin(spec).first().copied().unwrap_or(0))));
             }
-            marks.extend(marks_of(spec, index, &found.found.peaks));
-            let name = &all[index].name;
-            if matching.is_some_and(|matching| matching.table.is_some()) {
-                rows.push((index, table_rows(name, &found)));
-            }
-            let text = match planning.json {
-                true => json_line(name, &found, wish.optimum, output.as_deref(), matching.is_some())?,
-                false => text_lines(several.then_some(name), &found, wish.optimum),
-            };
-            lines.push((index, text));
+            told.push((index, found));
         }
+    }
+    told.sort_by_key(|(index, _)| *index);
+    if let Some(matching) = matching {
+        templates::leave(&matching.search, told.iter_mut().map(|(_, found)| (&found.spec, &mut found.found.peaks)));
     }
     // What cannot be kept is told after what was found.
     let kept = session.keep_wisdom();
     if let Some(path) = matching.and_then(|matching| matching.annotate.as_ref()) {
         let names: Vec<&str> = all.iter().map(|template| template.name.as_str()).collect();
+        let marks: Vec<Mark> =
+            told.iter().flat_map(|(index, found)| marks_of(&found.spec, *index, &found.found.peaks)).collect();
         let (measure, best) = (measure.as_str(), op.best());
         let scene = Scene { image: &image, marks: &marks, names: &names, measure, best, curves: &curves };
         pictures = pictures.and(picture::save_annotated(path, &scene));
     }
     if let Some(path) = matching.and_then(|matching| matching.table.as_ref()) {
-        rows.sort_by_key(|(index, _)| *index);
         let refined = matching.is_some_and(|matching| matching.search.subpixel.is_some());
-        let lines = std::iter::once(table_header(image.shape(), refined)).chain(rows.into_iter().map(|(_, rows)| rows));
+        let rows = told.iter().map(|(index, found)| table_rows(&all[*index].name, found));
+        let lines = std::iter::once(table_header(image.shape(), refined)).chain(rows);
         crate::io::save_text(path, lines).map_err(Error::io("--peaks"))?;
     }
-    lines.sort_by_key(|(index, _)| *index);
-    for (_, text) in lines {
+    for (index, found) in &told {
+        let name = &all[*index].name;
+        let text = match planning.json {
+            true => json_line(name, found, wish.optimum, matching.is_some()),
+            false => text_lines(several.then_some(name), found, wish.optimum),
+        };
         out.write_all(text.as_bytes())?;
     }
     pictures.and(kept)
@@ -286,7 +289,7 @@ fn compute(
         peaks => {
             let (maps, _) = matcher.execute_with(&images, &control)?;
             let search = |map: &ScoreMap| {
-                let search = |peaks: &PeakOptions| Search::new(map.shape(), map.best(), *peaks);
+                let search = |peaks: &PeakOptions| Search::in_map(map, *peaks);
                 peaks.as_ref().map(|peaks| search(peaks).with_optimum(wish.optimum).in_view(&map.view()))
             };
             let found = |map| (search(&map).unwrap_or_default(), map);
@@ -300,6 +303,7 @@ fn compute(
         method: matcher.method().to_string(),
         ns,
         map,
+        output: None,
         found,
     };
     Ok(all.into_iter().map(found).collect())
@@ -317,18 +321,6 @@ fn numbered(path: &Path, number: Option<usize>) -> PathBuf {
         name.push(extension);
     }
     path.with_file_name(name)
-}
-
-/// What is looked for, as the options say.
-pub fn wanted(options: &Peaks, template: Shape) -> PeakOptions {
-    let smallest = template.lengths().iter().copied().min().unwrap_or(1);
-    PeakOptions {
-        top: options.top.or(if options.threshold.is_some() { None } else { Some(1) }),
-        threshold: options.threshold,
-        min_distance: options.min_distance.unwrap_or((smallest / 2).max(1)),
-        exclude_border: options.exclude_border,
-        subpixel: options.subpixel,
-    }
 }
 
 /// The peaks of a template, to be drawn.
@@ -349,7 +341,7 @@ pub fn position(spec: &Spec, index: &[usize]) -> Vec<i64> {
 
 /// The position of a result's first value.
 fn begin(spec: &Spec) -> Vec<i64> {
-    spec.out_shape().unpad(&first_place(&spec.region(), spec.template()))
+    spec.out_shape().unpad(&spec.region().first_place(spec.template()))
 }
 
 /// A refined position in the image.
@@ -448,7 +440,7 @@ pub fn count_json(count: Option<(f64, usize)>, dtype: DType) -> Value {
     }
 }
 
-fn json_line(name: &str, found: &Found, count: bool, output: Option<&Path>, matching: bool) -> Result<String, Error> {
+fn json_line(name: &str, found: &Found, count: bool, matching: bool) -> String {
     let dtype = found.spec.out_type();
     let mut object = Map::new();
     object.insert("template".into(), json!(name));
@@ -457,7 +449,7 @@ fn json_line(name: &str, found: &Found, count: bool, output: Option<&Path>, matc
     object.insert("method".into(), json!(found.method));
     object.insert("kernel".into(), json!(found.kernel));
     object.insert("shape".into(), json!(found.spec.out_shape().lengths()));
-    if let Some(output) = output {
+    if let Some(output) = &found.output {
         object.insert("output".into(), json!(output.display().to_string()));
     }
     object.insert("ns".into(), json!(u64::try_from(found.ns).unwrap_or(u64::MAX)));
@@ -467,7 +459,7 @@ fn json_line(name: &str, found: &Found, count: bool, output: Option<&Path>, matc
     if count {
         object.insert("optimum".into(), count_json(found.found.optimum, dtype));
     }
-    Ok(format!("{}\n", Value::Object(object)))
+    format!("{}\n", Value::Object(object))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use ahead::{Ahead, Frame};
 use source::Source;
 
-use super::correlate::{count_json, describe, marks_of, peaks_json, wanted};
+use super::correlate::{count_json, describe, marks_of, peaks_json};
 use super::templates::{self, Templates};
 use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
@@ -160,7 +160,9 @@ impl Frames<'_> {
             let began = Instant::now();
             let all = self.compute(&images)?;
             let share = began.elapsed() / u32::try_from(images.len()).unwrap_or(u32::MAX);
-            for ((name, image), told) in names.into_iter().zip(&images).zip(all) {
+            for ((name, image), mut told) in names.into_iter().zip(&images).zip(all) {
+                let found = told.iter_mut().flatten().map(|told| (&told.spec, &mut told.found.peaks));
+                templates::leave(&self.args.peaks, found);
                 self.lines(&name, image, &told, share, out)?;
                 self.picture(image, &told)?;
                 self.number += 1;
@@ -295,7 +297,7 @@ impl Frames<'_> {
         let group = &self.templates.groups()[number];
         let key = (view.dtype(), view.channels(), view.shape().axes(), number);
         let spec = self.spec(group, (view.dtype(), view.shape(), view.channels()))?;
-        let wanted = wanted(&self.args.peaks, spec.template());
+        let wanted = templates::wanted(&self.args.peaks, self.templates.all().len());
         if !self.streams.contains_key(&key) {
             let mask = self.mask.as_ref().map(Image::view).transpose()?;
             if self.session.measures() {

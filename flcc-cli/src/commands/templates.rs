@@ -1,9 +1,10 @@
-//! The templates of a call: those that one plan serves are bound and computed together.
+//! The templates of a call: which they are, which of them are computed together, and what of them is told.
 
 use std::path::{Path, PathBuf};
 
-use flcc_runtime::{AnyView, Matcher, Plan, SpecError};
+use flcc_runtime::{AnyView, Claims, Matcher, Peak, PeakOptions, Plan, Spec, SpecError, exclusive};
 
+use crate::args::Peaks;
 use crate::data::{Image, images_in};
 use crate::error::Error;
 use crate::session::Session;
@@ -36,6 +37,32 @@ pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], gray: bool) -> Resul
         }
     }
     Ok(all)
+}
+
+/// What is told of each template, as the options say.
+fn told(options: &Peaks) -> PeakOptions {
+    PeakOptions {
+        top: options.top.or(if options.threshold.is_some() { None } else { Some(1) }),
+        threshold: options.threshold,
+        min_distance: options.min_distance,
+        exclude_border: options.exclude_border,
+        subpixel: options.subpixel,
+    }
+}
+
+/// What is looked for in the map of each of so many templates: where some of it may be another's, all of it.
+pub fn wanted(options: &Peaks, templates: usize) -> PeakOptions {
+    let told = told(options);
+    if options.exclusive && templates > 1 { PeakOptions { top: None, ..told } } else { told }
+}
+
+/// Leaves of what [`wanted`] found in one image what is told.
+pub fn leave<'a>(options: &Peaks, found: impl Iterator<Item = (&'a Spec, &'a mut Vec<Peak>)>) {
+    if options.exclusive {
+        let told = told(options);
+        let mut claims: Vec<Claims<'_>> = found.map(|(spec, peaks)| Claims::new(spec, &told, peaks)).collect();
+        exclusive(&mut claims, told.top);
+    }
 }
 
 /// Templates in the order of the call.

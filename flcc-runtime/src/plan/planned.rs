@@ -146,7 +146,7 @@ impl Plan {
     /// Bytes of results that [`Matcher::peaks`] holds at a time, above scratch and templates.
     pub fn peaks_bytes(&self, options: &PeakOptions) -> usize {
         let (spec, execute) = (self.spec(), &self.0.chosen.execute);
-        let search = Search::new(spec.out_shape(), spec.op().best(), *options);
+        let search = Search::of(spec, *options);
         let searching = Searching { spec, search: &search, workers: self.workers(), band: BAND };
         searching.bytes(execute.banded(), execute.appetite())
     }
