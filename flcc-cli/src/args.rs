@@ -55,7 +55,7 @@ macro_rules! result_fields {
         "
 
 Fields of --json, one line a template:
-  template       the file, or the part of the image
+  template       the file, file[3] of a stack (from 0), or the part of the image
   template_shape its shape, slowest axis first
   measure        cc, ncc, zncc, ssd, nssd or sad; not of conv
   spec           what was computed, in the words of flcc plan
@@ -78,7 +78,7 @@ const BELOW_STREAM: &str = concat!(
 Fields, one line a frame and template:
   frame          the file, of a file of many frames with the frame's number as clip.y4m[7], or the
                  number of a frame on standard input; numbers count from 0
-  template       the file
+  template       the file, or file[3] of a stack, from 0
   error          why there is no result; then only frame stands beside it, and template where the
                  frame was read
   shape          the shape of the frame, slowest axis first
@@ -351,10 +351,12 @@ impl Extent {
 pub struct Correlate {
     /// The image
     pub image: PathBuf,
-    /// The template, or a folder of templates: the images in it in the order of their names
+    /// The template, or several: a folder (the images in it in the order of their names), or a file with one axis more
+    /// than the image, which is a stack along its slowest axis (pages of a TIFF for an image, rows of a 50x400 array
+    /// for a signal), told as file[0], file[1]
     #[arg(value_name = "TEMPLATE")]
     pub positional: Option<PathBuf>,
-    /// Another template, or a folder of them; may be given several times
+    /// Another template, folder or stack; may be given several times
     #[arg(long, value_name = "FILE")]
     pub template: Vec<PathBuf>,
     /// A part of the image as a template: 167,186:52x52
@@ -440,13 +442,13 @@ pub struct Peaks {
 /// stream.
 #[derive(Clone, Debug, Args)]
 pub struct Stream {
-    /// The template, or a folder of templates
+    /// The template, or several: a folder, or a stack with one axis more than the frames, as match takes them
     pub template: PathBuf,
     /// Files, folders (their images in the order of their names), or - for frames on standard input [default: -]. A
     /// file named .y4m (YUV4MPEG2 of 8 bits) has many frames, of which the luma is taken, as grey
     #[arg(value_name = "FRAMES")]
     pub frames: Vec<PathBuf>,
-    /// Another template, or a folder of them; may be given several times
+    /// Another template, folder or stack; may be given several times
     #[arg(long = "template", value_name = "FILE")]
     pub more: Vec<PathBuf>,
     /// The raw frames on standard input, one behind another: u8:480x640. The type is u8, u16, f32, f64 (little-endian)

@@ -65,6 +65,36 @@ impl Image {
         })
     }
 
+    /// The images that are stacked along its slowest axis, `file[0]` and on.
+    ///
+    /// # Errors
+    /// A stack of none.
+    pub fn planes(&self) -> Result<Vec<Image>, SpecError> {
+        fn part<T: Copy>(data: &[T], size: usize, number: usize) -> Vec<T> {
+            data[number * size..(number + 1) * size].to_vec()
+        }
+        let (count, lengths) = (self.shape.lengths()[0], &self.shape.lengths()[1..]);
+        if count == 0 {
+            let got = format!("none in {:?}, {}", self.name, self.shape);
+            return Err(SpecError::of(Kind::EmptyInput, &self.argument, "a stack of at least one template", got));
+        }
+        let shape = Shape::new(lengths).map_err(|error| SpecError { argument: self.argument.clone(), ..error })?;
+        let size = shape.len() * self.channels;
+        let plane = |number: usize| Image {
+            argument: self.argument.clone(),
+            name: format!("{}[{number}]", self.name),
+            shape,
+            channels: self.channels,
+            pixels: match &self.pixels {
+                Pixels::U8(data) => Pixels::U8(part(data, size, number)),
+                Pixels::U16(data) => Pixels::U16(part(data, size, number)),
+                Pixels::F32(data) => Pixels::F32(part(data, size, number)),
+                Pixels::F64(data) => Pixels::F64(part(data, size, number)),
+            },
+        };
+        Ok((0..count).map(plane).collect())
+    }
+
     /// The samples with their shape.
     ///
     /// # Errors

@@ -223,7 +223,8 @@ fn check_outputs(
 
 /// The templates in the order of the arguments: the positional one, those of `--template`, those of `--template-at`.
 fn open_templates(args: &Correlate, image: &Image) -> Result<Vec<Image>, Error> {
-    let mut templates = templates::open(args.positional.as_ref(), &args.template, args.extent.gray)?;
+    let files = templates::open(args.positional.as_ref(), &args.template, args.extent.gray)?;
+    let mut templates = templates::unstacked(files, image.shape().axes())?;
     for part in &args.template_at {
         templates.push(image.part("--template-at", *part)?);
     }

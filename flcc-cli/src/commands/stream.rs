@@ -9,6 +9,7 @@ mod source;
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, Stream};
@@ -47,13 +48,14 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
     };
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let gray = args.extent.gray;
-    let templates = templates::open(Some(&args.template), &args.more, gray)?;
+    let files = templates::open(Some(&args.template), &args.more, gray)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, gray)).transpose()?;
     let mut frames = Frames {
         args,
         problem,
         session: &session,
-        templates: Templates::new(templates),
+        files,
+        templates: HashMap::new(),
         mask,
         streams: HashMap::new(),
         failed: false,
@@ -65,8 +67,10 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
     if let Some(format) = source.format() {
         // All frames are alike: what does not fit the first never will, and need not be waited for.
         let channels = if gray { 1 } else { format.channels() };
-        for group in frames.templates.groups() {
-            frames.spec(group, (format.dtype(), Shape::new(format.shape())?, channels))?;
+        let shape = Shape::new(format.shape())?;
+        let templates = frames.templates(shape.axes())?;
+        for group in templates.groups() {
+            frames.spec(&templates, group, (format.dtype(), shape, channels))?;
         }
     }
     frames.follow(Ahead::new(move || source.frames(gray))?, out)?;
@@ -99,7 +103,10 @@ struct Frames<'a> {
     args: &'a args::Stream,
     problem: Problem,
     session: &'a Session,
-    templates: Templates,
+    /// What the arguments hold.
+    files: Vec<Image>,
+    /// The templates that this is for frames of so many axes.
+    templates: HashMap<usize, Rc<Templates>>,
     mask: Option<Image>,
     streams: HashMap<(DType, usize, usize, usize), Stream>,
     failed: bool,
@@ -123,6 +130,16 @@ struct Told {
 }
 
 impl Frames<'_> {
+    /// The templates for frames of so many axes.
+    fn templates(&mut self, axes: usize) -> Result<Rc<Templates>, Error> {
+        if let Some(known) = self.templates.get(&axes) {
+            return Ok(Rc::clone(known));
+        }
+        let templates = Rc::new(Templates::new(templates::unstacked(self.files.clone(), axes)?));
+        self.templates.insert(axes, Rc::clone(&templates));
+        Ok(templates)
+    }
+
     /// Takes frames until there are no more.
     fn follow(&mut self, mut ahead: Ahead, out: &mut dyn Write) -> Result<(), Error> {
         loop {
@@ -158,13 +175,14 @@ impl Frames<'_> {
             }
             images.extend(more);
             let began = Instant::now();
-            let all = self.compute(&images)?;
+            let templates = self.templates(images[0].shape().axes())?;
+            let all = self.compute(&templates, &images)?;
             let share = began.elapsed() / u32::try_from(images.len()).unwrap_or(u32::MAX);
             for ((name, image), mut told) in names.into_iter().zip(&images).zip(all) {
                 let found = told.iter_mut().flatten().map(|told| (&told.spec, &mut told.found.peaks));
                 templates::leave(&self.args.peaks, found);
-                self.lines(&name, image, &told, share, out)?;
-                self.picture(image, &told)?;
+                self.lines(&name, &templates, image, &told, share, out)?;
+                self.picture(&templates, image, &told)?;
                 self.number += 1;
             }
         }
@@ -175,12 +193,13 @@ impl Frames<'_> {
     fn lines(
         &mut self,
         frame: &Value,
+        templates: &Templates,
         image: &Image,
         told: &[Result<Told, String>],
         share: Duration,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        for (template, told) in self.templates.all().iter().zip(told) {
+        for (template, told) in templates.all().iter().zip(told) {
             let mut object = Map::new();
             object.insert("frame".into(), frame.clone());
             object.insert("template".into(), json!(template.name));
@@ -205,7 +224,7 @@ impl Frames<'_> {
     }
 
     /// Draws a frame with its peaks, where that is asked for; a picture that fails is told, and the stream goes on.
-    fn picture(&mut self, image: &Image, told: &[Result<Told, String>]) -> Result<(), Error> {
+    fn picture(&mut self, templates: &Templates, image: &Image, told: &[Result<Told, String>]) -> Result<(), Error> {
         let Some(output) = picture_of(self.args, self.number) else { return Ok(()) };
         let marks: Vec<_> = told
             .iter()
@@ -213,7 +232,7 @@ impl Frames<'_> {
             .filter_map(|(template, told)| told.as_ref().ok().map(|told| (template, told)))
             .flat_map(|(template, told)| marks_of(&told.spec, template, &told.found.peaks))
             .collect();
-        let names: Vec<&str> = self.templates.all().iter().map(|template| template.name.as_str()).collect();
+        let names: Vec<&str> = templates.all().iter().map(|template| template.name.as_str()).collect();
         let measure = self.problem.op.measure().to_string();
         let scene =
             Scene { image, marks: &marks, names: &names, measure: &measure, best: self.problem.op.best(), curves: &[] };
@@ -230,11 +249,11 @@ impl Frames<'_> {
     }
 
     /// The spec of a group of templates for frames of a type, a shape and a number of channels.
-    fn spec(&self, group: &[usize], frame: (DType, Shape, usize)) -> Result<Spec, Error> {
-        let first = self.templates.all()[group[0]].view()?;
+    fn spec(&self, templates: &Templates, group: &[usize], frame: (DType, Shape, usize)) -> Result<Spec, Error> {
+        let first = templates.all()[group[0]].view()?;
         let mask = self.mask.as_ref().map(Image::view).transpose()?;
         let spec = self.problem.spec_of(frame, &first, group.len(), mask.as_ref());
-        let named = |error| Error::from(error).named("FRAMES", &self.templates.called(group[0]));
+        let named = |error| Error::from(error).named("FRAMES", &templates.called(group[0]));
         spec.and_then(|spec| spec.with_images(0)).map_err(named)
     }
 
@@ -242,14 +261,12 @@ impl Frames<'_> {
     ///
     /// # Errors
     /// What no other frame would fare better with.
-    fn compute(&mut self, images: &[Image]) -> Result<Vec<Vec<Result<Told, String>>>, Error> {
-        let templates = self.templates.all().len();
-        let mut all: Vec<Vec<Option<Result<Told, String>>>> =
-            images.iter().map(|_| (0..templates).map(|_| None).collect()).collect();
+    fn compute(&mut self, templates: &Templates, images: &[Image]) -> Result<Vec<Vec<Result<Told, String>>>, Error> {
+        let empty = || templates.all().iter().map(|_| None).collect();
+        let mut all: Vec<Vec<Option<Result<Told, String>>>> = images.iter().map(|_| empty()).collect();
         let mut fitted = true;
-        for number in 0..self.templates.groups().len() {
-            let group = self.templates.groups()[number].clone();
-            let found = self.of_group(number, images);
+        for (number, group) in templates.groups().iter().enumerate() {
+            let found = self.of_group(templates, number, images);
             for (told, found) in all.iter_mut().zip(found) {
                 let failed = match found {
                     Ok((spec, found)) => {
@@ -278,26 +295,33 @@ impl Frames<'_> {
 
     /// What there is of a group of templates in each of some frames of one kind: of all together, or one by one where
     /// that fails.
-    fn of_group(&mut self, group: usize, images: &[Image]) -> Vec<Result<(Spec, Vec<Found>), Error>> {
-        match self.results(group, images) {
+    fn of_group(
+        &mut self,
+        templates: &Templates,
+        group: usize,
+        images: &[Image],
+    ) -> Vec<Result<(Spec, Vec<Found>), Error>> {
+        match self.results(templates, group, images) {
             Ok((spec, results)) => {
-                let first = self.templates.groups()[group][0];
-                let named = |error: ExecError| Error::from(error).named("FRAMES", &self.templates.called(first));
+                let first = templates.groups()[group][0];
+                let named = |error: ExecError| Error::from(error).named("FRAMES", &templates.called(first));
                 results.into_iter().map(|found| Ok((spec.clone(), found.map_err(named)?))).collect()
             }
             Err(error) if images.len() < 2 => vec![Err(error)],
-            Err(_) => images.iter().flat_map(|image| self.of_group(group, std::slice::from_ref(image))).collect(),
+            Err(_) => {
+                images.iter().flat_map(|image| self.of_group(templates, group, std::slice::from_ref(image))).collect()
+            }
         }
     }
 
     /// The results of frames of one kind, planned now if the kind is new.
-    fn results(&mut self, number: usize, images: &[Image]) -> Result<(Spec, Results), Error> {
+    fn results(&mut self, templates: &Templates, number: usize, images: &[Image]) -> Result<(Spec, Results), Error> {
         let views = images.iter().map(Image::view).collect::<Result<Vec<_>, _>>()?;
         let view = &views[0];
-        let group = &self.templates.groups()[number];
+        let group = &templates.groups()[number];
         let key = (view.dtype(), view.channels(), view.shape().axes(), number);
-        let spec = self.spec(group, (view.dtype(), view.shape(), view.channels()))?;
-        let wanted = templates::wanted(&self.args.peaks, self.templates.all().len());
+        let spec = self.spec(templates, group, (view.dtype(), view.shape(), view.channels()))?;
+        let wanted = templates::wanted(&self.args.peaks, templates.all().len());
         if !self.streams.contains_key(&key) {
             let mask = self.mask.as_ref().map(Image::view).transpose()?;
             if self.session.measures() {
@@ -305,13 +329,13 @@ impl Frames<'_> {
             }
             let plan = self.session.plan(&spec)?;
             check_plan(&plan, plan.peaks_bytes(&wanted) as f64)?;
-            let matcher = self.templates.bind(group, &plan, self.session, "FRAMES", mask.as_ref())?;
+            let matcher = templates.bind(group, &plan, self.session, "FRAMES", mask.as_ref())?;
             self.streams.insert(key, matcher.stream());
         }
         let Some(stream) = self.streams.get_mut(&key) else {
             return Err(Error::Failed("stream: expected a plan for the frame, got none".into()));
         };
-        let named = |error: ExecError| Error::from(error).named("FRAMES", &self.templates.called(group[0]));
+        let named = |error: ExecError| Error::from(error).named("FRAMES", &templates.called(group[0]));
         let plan = stream.matcher(view.shape()).map_err(named)?.plan().clone();
         let held = if stream.appetite() > 1 { images.len() as f64 * results(plan.spec()) } else { 0.0 };
         let held = held.max(plan.peaks_bytes(&wanted) as f64);
@@ -395,7 +419,8 @@ mod tests {
             args: &args,
             problem,
             session: &session,
-            templates: Templates::new(vec![image("t", [5, 6], 3)]),
+            files: vec![image("t", [5, 6], 3)],
+            templates: HashMap::new(),
             mask: None,
             streams: HashMap::new(),
             failed: false,

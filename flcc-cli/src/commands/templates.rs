@@ -39,6 +39,23 @@ pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], gray: bool) -> Resul
     Ok(all)
 }
 
+/// The templates that files hold for images of so many axes. A template has as many axes as its image; a file with one
+/// more can only be a stack of templates along its slowest axis, as the rows of an array for signals or the pages of a
+/// TIFF for images, and is taken as one.
+///
+/// # Errors
+/// A stack of none.
+pub fn unstacked(files: Vec<Image>, axes: usize) -> Result<Vec<Image>, SpecError> {
+    let mut all = Vec::new();
+    for file in files {
+        match file.shape().axes() == axes + 1 {
+            true => all.extend(file.planes()?),
+            false => all.push(file),
+        }
+    }
+    Ok(all)
+}
+
 /// What is told of each template, as the options say.
 fn told(options: &Peaks) -> PeakOptions {
     PeakOptions {
