@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::data::Places;
+use crate::io::RawFormat;
 use crate::outputs::Pattern;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -322,9 +323,40 @@ pub struct Extent {
     /// The value outside the image, for --boundary constant [default: 0]
     #[arg(long, value_name = "C", value_parser = number, allow_hyphen_values = true)]
     pub cval: Option<f64>,
+    /// How images are read.
+    #[command(flatten)]
+    pub reading: Reading,
+}
+
+/// How images are read.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Reading {
     /// Fold colour to grey (Rec. 601 luma)
     #[arg(long)]
     pub gray: bool,
+    /// Files without a header, and an image on standard input (-), are these samples, little-endian: u16:512x512. The
+    /// type is u8, u16, f32, f64 or rgb24, in colour; the shape stands slowest axis first. It holds for names that end
+    /// in no extension of a format that is read. Given several times, a file is the one that has its size
+    #[arg(long, value_name = "TYPE:SHAPE")]
+    pub raw: Vec<RawFormat>,
+}
+
+impl Reading {
+    /// The formats of files without a header.
+    ///
+    /// # Errors
+    /// Two of one size, which no file tells apart.
+    pub fn raw(&self) -> Result<&[RawFormat], SpecError> {
+        let size = RawFormat::frame_bytes;
+        for (index, format) in self.raw.iter().enumerate() {
+            let same = |other: &&RawFormat| size(other) == size(format) && *other != format;
+            if let Some(other) = self.raw[..index].iter().find(same) {
+                let expected = format!("formats of several sizes, not the {} bytes of {other} again", size(other));
+                return Err(SpecError::new("--raw", expected, format));
+            }
+        }
+        Ok(&self.raw)
+    }
 }
 
 impl Extent {
@@ -349,7 +381,7 @@ impl Extent {
 /// conv, corr, lcc and match.
 #[derive(Clone, Debug, Args)]
 pub struct Correlate {
-    /// The image
+    /// The image; - is standard input
     pub image: PathBuf,
     /// The template, or several: a folder (the images in it in the order of their names), or a file with one axis more
     /// than the image, which is a stack along its slowest axis (pages of a TIFF for an image, rows of a 50x400 array
@@ -481,7 +513,7 @@ pub struct Stream {
 pub struct Local {
     /// sum, mean, var, min or max
     pub statistic: Stat,
-    /// The image
+    /// The image; - is standard input
     pub image: PathBuf,
     /// The window: 15x15
     #[arg(long, value_name = "SHAPE")]
@@ -611,7 +643,7 @@ mod tests {
     #[test]
     fn a_constant_has_its_value() {
         let extent = |boundary: &str, cval: Option<f64>| {
-            Extent { mode: None, boundary: boundary.into(), cval, gray: false }.boundary()
+            Extent { mode: None, boundary: boundary.into(), cval, reading: Reading::default() }.boundary()
         };
         assert_eq!(extent("constant", Some(-2.5)).unwrap(), Boundary::Constant(-2.5));
         assert_eq!(extent("constant(3)", None).unwrap(), Boundary::Constant(3.0));

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use flcc_runtime::{AnyView, Boundary, DType, Kind, Mode, Op, Pixels, Region, Shape, Spec, SpecError, mask_kind};
 
+use crate::args::Reading;
 use crate::error::Error;
 use crate::io::{self, Loaded};
 
@@ -27,8 +28,9 @@ impl Image {
     ///
     /// # Errors
     /// A file that is not read.
-    pub fn open(argument: &str, path: &Path, gray: bool) -> Result<Image, Error> {
-        Image::new(argument, path.display().to_string(), io::load(path).map_err(Error::io(argument))?, gray)
+    pub fn open(argument: &str, path: &Path, reading: &Reading) -> Result<Image, Error> {
+        let (loaded, _) = io::load_as(path, reading.raw()?).map_err(Error::io(argument))?;
+        Image::new(argument, path.display().to_string(), loaded, reading.gray)
     }
 
     /// Takes over what was read, and tells its notes.
@@ -161,9 +163,9 @@ pub fn images_in(folder: &Path, besides: &[&str]) -> Result<Vec<PathBuf>, Error>
 ///
 /// # Errors
 /// A file that is not read.
-pub fn open_mask(path: &Path, gray: bool) -> Result<Image, Error> {
-    let (loaded, array) = io::load_telling(path).map_err(Error::io("--mask"))?;
-    let mut mask = Image::new("--mask", path.display().to_string(), loaded, gray)?;
+pub fn open_mask(path: &Path, reading: &Reading) -> Result<Image, Error> {
+    let (loaded, array) = io::load_as(path, reading.raw()?).map_err(Error::io("--mask"))?;
+    let mut mask = Image::new("--mask", path.display().to_string(), loaded, reading.gray)?;
     if !array
         && let Pixels::U8(weights) = &mut mask.pixels
         && weights.iter().all(|&weight| weight == 0 || weight == 255)

@@ -786,6 +786,60 @@ fn a_file_with_one_axis_more_is_a_stack_of_templates() {
 }
 
 #[test]
+fn files_without_a_header_are_told_by_raw() {
+    let folder = Folder::new();
+    photo(&folder);
+    let wide: Vec<u8> = (0..40 * 50).flat_map(|k| (u16::from(noise(k)) * 7).to_le_bytes()).collect();
+    let part: Vec<u8> = (0..63).flat_map(|k| f32::from(noise((12 + k / 9) * 50 + 20 + k % 9)).to_le_bytes()).collect();
+    let rgb: Vec<u8> = (0..40 * 50 * 3).map(noise).collect();
+    for (name, bytes) in [("image.raw", &wide), ("part", &part), ("rgb.bin", &rgb), ("short.raw", &wide[..7].to_vec())]
+    {
+        std::fs::write(folder.at(name), bytes).unwrap();
+    }
+    let said = |args: &str, input: &[u8]| flcc_with(&folder, &format!("{args} --accuracy exact"), input, None);
+    let found = |args: &str, input: &[u8]| assert_eq!(said(args, input).fine().out, "1 12,20 1\n", "{args}");
+    // Files of a known extension are read as ever.
+    found("match image.raw template.png --raw u16:40x50", &[]);
+    found("match image.png part --raw f32:7x9", &[]);
+    found("match image.raw part --raw u16:40x50 --raw f32:7x9", &[]);
+    found("match image.raw --template-at 12,20:7x9 --raw u16:40x50 --raw u16:40x50", &[]);
+    found("match rgb.bin --template-at 12,20:7x9 --raw rgb24:40x50", &[]);
+    found("match - template.png --raw u16:40x50", &wide);
+    found("match - part --raw u16:40x50 --raw f32:7x9", &wide);
+    found("match - template.png", &std::fs::read(folder.at("image.png")).unwrap());
+    flcc(&folder, "local mean image.raw --window 3x3 --raw u16:40x50 -o x.npy").fine();
+    let streamed = flcc(&folder, "stream part image.raw image.png --raw f32:7x9 --raw u16:40x50").fine().json();
+    assert!(streamed.iter().all(|line| line["peaks"][0]["position"] == serde_json::json!([12, 20])));
+    let sizes = "expected 4000 bytes (u16:40x50) or 252 bytes (f32:7x9), got";
+    let both = "--raw u16:40x50 --raw f32:7x9";
+    for (args, input, status, words) in [
+        (format!("match short.raw part {both}"), &wide[..0], 1, format!("IMAGE \"short.raw\": {sizes} 7")),
+        (format!("match image.png short.raw {both}"), &wide[..0], 1, format!("TEMPLATE \"short.raw\": {sizes} 7")),
+        (format!("match - part {both}"), &wide[..9], 1, format!("IMAGE \"-\": {sizes} 9")),
+        (format!("match - part {both}"), &rgb[..], 1, format!("IMAGE \"-\": {sizes} more than 4000")),
+        (format!("match image.png template.png --mask short.raw {both}"), &wide[..0], 1, "--mask \"short.raw\"".into()),
+        ("match image.raw part".into(), &wide[..0], 1, "IMAGE \"image.raw\": expected PNG".into()),
+        (
+            "match image.raw part --raw u16:40x50 --raw u16:50x40".into(),
+            &wide[..0],
+            2,
+            "--raw: expected formats of several sizes, not the 4000 bytes of u16:40x50 again, got u16:50x40".into(),
+        ),
+        ("match image.raw part --raw i8:3x3".into(), &wide[..0], 2, "a type u8, u16, f32, f64 or rgb24".into()),
+        ("match image.raw part --raw u8:0x3".into(), &wide[..0], 2, "'--raw <TYPE:SHAPE>'".into()),
+        (
+            "match image.raw part --raw f64:99999999x9999999".into(),
+            &wide[..0],
+            1,
+            "(f64:99999999x9999999), got 4000".into(),
+        ),
+    ] {
+        let line = said(&args, input).fails(status);
+        assert!(line.contains(&words), "{args}: {line}");
+    }
+}
+
+#[test]
 fn exclusive_leaves_no_place_to_two_templates() {
     let folder = Folder::new();
     photo(&folder);
@@ -2115,6 +2169,7 @@ const VOCABULARY: &[&str] = &[
     "--wisdom",
     "w",
     "--frame",
+    "--raw",
     "u8:4x4",
     "rgb24:4x4",
     "u8:999999999x999999999",

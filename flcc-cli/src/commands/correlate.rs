@@ -93,12 +93,12 @@ pub fn run(
         accuracy: accuracy(planning),
         roi: None,
     };
-    let image = Image::open("IMAGE", &args.image, args.extent.gray)?;
+    let image = Image::open("IMAGE", &args.image, &args.extent.reading)?;
     let templates = Templates::new(open_templates(args, &image)?);
     let all = templates.all();
     check_outputs(args, matching, planning, all.len())?;
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
-    let mask = args.mask.as_deref().map(|path| open_mask(path, args.extent.gray)).transpose()?;
+    let mask = args.mask.as_deref().map(|path| open_mask(path, &args.extent.reading)).transpose()?;
     let groups = templates.groups();
     // What is wrong with any template is told before the first result is written.
     let mut specs = Vec::new();
@@ -223,7 +223,7 @@ fn check_outputs(
 
 /// The templates in the order of the arguments: the positional one, those of `--template`, those of `--template-at`.
 fn open_templates(args: &Correlate, image: &Image) -> Result<Vec<Image>, Error> {
-    let files = templates::open(args.positional.as_ref(), &args.template, args.extent.gray)?;
+    let files = templates::open(args.positional.as_ref(), &args.template, &args.extent.reading)?;
     let mut templates = templates::unstacked(files, image.shape().axes())?;
     for part in &args.template_at {
         templates.push(image.part("--template-at", *part)?);

@@ -46,7 +46,7 @@ pub fn run(args: &Local, planning: &Planning, out: &mut dyn Write) -> Result<(),
     let named = |error: SpecError| Error::from(error).named("IMAGE", "--window");
     let boundary = args.extent.boundary().map_err(named)?;
     let mode = args.extent.mode.unwrap_or(Mode::Same);
-    let image = Image::open("IMAGE", &args.image, args.extent.gray)?;
+    let image = Image::open("IMAGE", &args.image, &args.extent.reading)?;
     if image.channels() != 1 {
         return Err(SpecError::new("IMAGE", "1 channel (--gray folds colour)", image.channels()).into());
     }

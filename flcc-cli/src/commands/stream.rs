@@ -47,9 +47,9 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
         roi: None,
     };
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
-    let gray = args.extent.gray;
-    let files = templates::open(Some(&args.template), &args.more, gray)?;
-    let mask = args.mask.as_deref().map(|path| open_mask(path, gray)).transpose()?;
+    let reading = args.extent.reading.clone();
+    let files = templates::open(Some(&args.template), &args.more, &reading)?;
+    let mask = args.mask.as_deref().map(|path| open_mask(path, &reading)).transpose()?;
     let mut frames = Frames {
         args,
         problem,
@@ -66,14 +66,14 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
     };
     if let Some(format) = source.format() {
         // All frames are alike: what does not fit the first never will, and need not be waited for.
-        let channels = if gray { 1 } else { format.channels() };
+        let channels = if reading.gray { 1 } else { format.channels() };
         let shape = Shape::new(format.shape())?;
         let templates = frames.templates(shape.axes())?;
         for group in templates.groups() {
             frames.spec(&templates, group, (format.dtype(), shape, channels))?;
         }
     }
-    frames.follow(Ahead::new(move || source.frames(gray))?, out)?;
+    frames.follow(Ahead::new(move || source.frames(reading))?, out)?;
     session.keep_wisdom()?;
     Ok(u8::from(frames.failed))
 }

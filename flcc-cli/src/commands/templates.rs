@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flcc_runtime::{AnyView, Claims, Matcher, Peak, PeakOptions, Plan, Spec, SpecError, exclusive};
 
-use crate::args::Peaks;
+use crate::args::{Peaks, Reading};
 use crate::data::{Image, images_in};
 use crate::error::Error;
 use crate::session::Session;
@@ -29,11 +29,11 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
 ///
 /// # Errors
 /// A file that is not read, a folder without images.
-pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], gray: bool) -> Result<Vec<Image>, Error> {
+pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], reading: &Reading) -> Result<Vec<Image>, Error> {
     let mut all = Vec::new();
     for (argument, path) in named(positional, more) {
         for file in files(path)? {
-            all.push(Image::open(argument, &file, gray)?);
+            all.push(Image::open(argument, &file, reading)?);
         }
     }
     Ok(all)

@@ -74,15 +74,15 @@ impl Source {
     }
 
     /// The frames, in the thread that reads them.
-    pub fn frames(self, gray: bool) -> Box<dyn Iterator<Item = Frame>> {
-        let input = || std::io::stdin().lock();
+    pub fn frames(self, reading: args::Reading) -> Box<dyn Iterator<Item = Frame>> {
+        let (input, gray) = (|| std::io::stdin().lock(), reading.gray);
         match self {
             Source::Raw(format) => numbered(None, RawReader::new(STANDARD_INPUT, format, input()), gray),
             Source::Y4m(format) => numbered(None, Y4mReader::new(STANDARD_INPUT, format, input()), gray),
             Source::Files(files) => Box::new(files.into_iter().flat_map(move |path| {
                 let name = path.display().to_string();
                 if !has_extension(&path, &[Y4M]) {
-                    return Box::new(iter::once((json!(name), Image::open("FRAMES", &path, gray)))) as Box<_>;
+                    return Box::new(iter::once((json!(name), Image::open("FRAMES", &path, &reading)))) as Box<_>;
                 }
                 match opened(&path) {
                     Ok(reader) => numbered(Some(name), reader, gray),
