@@ -1,12 +1,13 @@
 //! The arguments of every command.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::data::Places;
 use crate::io::RawFormat;
 use crate::outputs::Pattern;
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use flcc_runtime::{
@@ -15,6 +16,65 @@ use flcc_runtime::{
 
 /// The measures, as the help shows them.
 const MEASURES: &str = "cc|ncc|zncc|ssd|nssd|sad";
+
+/// The values that completions offer; the help tells them in its own words.
+mod offered {
+    pub const METHODS: &[&str] = &["auto", "direct", "fourier", "separable"];
+    pub const PLATFORMS: &[&str] = &["auto", "cpu", "cuda"];
+    pub const EFFORTS: &[&str] = &["estimate", "measure", "patient"];
+    pub const PRECISIONS: &[&str] = &["f32", "f64"];
+    pub const ACCURACIES: &[&str] = &["fast", "promised", "exact"];
+    pub const MODES: &[&str] = &["full", "same", "valid"];
+    pub const BOUNDARIES: &[&str] = &["zero", "constant", "replicate", "reflect", "mirror", "wrap"];
+    pub const MEASURES: &[&str] = &["cc", "ncc", "zncc", "ssd", "nssd", "sad"];
+    pub const STATISTICS: &[&str] = &["sum", "mean", "var", "min", "max"];
+    pub const FITS: &[&str] = &["quadratic", "gauss", "cubic", "septic"];
+    pub const COMMANDS: &[&str] = &[
+        "conv",
+        "corr",
+        "lcc",
+        "match",
+        "stream",
+        "local",
+        "conformance",
+        "plan",
+        "bench",
+        "devices",
+        "wisdom",
+        "completions",
+        "man",
+    ];
+}
+
+/// A parser whose values completions list.
+#[derive(Clone)]
+struct Offering<P>(P, &'static [&'static str]);
+
+impl<P: TypedValueParser> TypedValueParser for Offering<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, clap::Error> {
+        self.0.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.1.iter().map(|name| PossibleValue::new(*name))))
+    }
+}
+
+/// The values that their type reads, of which some are offered.
+fn offering<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr + Clone + Send + Sync + 'static,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    Offering(|text: &str| text.parse::<T>(), names)
+}
 
 /// The form of a spec, as the help shows it.
 const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...], \
@@ -96,7 +156,8 @@ Fields, one line a frame and template:
 /// positions stand slowest axis first. Exit status: 0 done, 1 a failure, 2 a wrong call, 3 a forced method or platform
 /// refuses.
 #[derive(Debug, Parser)]
-#[command(name = "flcc", version)]
+// What an argument takes is told in words.
+#[command(name = "flcc", version, hide_possible_values = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -119,12 +180,14 @@ pub enum Command {
     Conv(Correlate),
     /// Cross-correlate an image with a template (nothing is flipped)
     #[command(mut_arg("measure", |arg| {
-        arg.value_name("cc").help("The measure: cc, which it is without this; match takes all")
+        let help = "The measure: cc, which it is without this; match takes all";
+        arg.value_name("cc").value_parser(offering::<Measure>(&["cc"])).help(help)
     }), after_help = BELOW_RESULTS)]
     Corr(Correlate),
     /// Local correlation coefficients of an image and a template (the same as match --measure zncc)
     #[command(mut_arg("measure", |arg| {
-        arg.value_name("zncc").help("The measure: zncc, which it is without this; match takes all")
+        let help = "The measure: zncc, which it is without this; match takes all";
+        arg.value_name("zncc").value_parser(offering::<Measure>(&["zncc"])).help(help)
     }), after_help = BELOW_RESULTS)]
     Lcc(Correlate),
     /// Find templates in an image: prints `rank position score` lines, the best first
@@ -176,15 +239,16 @@ pub enum Command {
     /// For bash: flcc completions bash > ~/.local/share/bash-completion/completions/flcc. For zsh: a file _flcc in a
     /// folder of $fpath. For fish: ~/.config/fish/completions/flcc.fish.
     Completions {
-        /// The shell
+        /// The shell: bash, elvish, fish, powershell or zsh
         shell: Shell,
     },
     /// Print the manual page of flcc, or of one of its commands
     ///
     /// It is in the format of man: flcc man match | man -l -.
     Man {
-        /// A command, as match
-        command: Option<String>,
+        /// A command, as match, or as wisdom merge
+        #[arg(value_parser = offering::<String>(offered::COMMANDS))]
+        command: Vec<String>,
     },
 }
 
@@ -193,10 +257,22 @@ pub enum Command {
 #[command(next_help_heading = "Options of every command")]
 pub struct Planning {
     /// auto, direct, fourier or separable
-    #[arg(long, global = true, default_value = "auto", value_name = "METHOD")]
+    #[arg(
+        long,
+        global = true,
+        default_value = "auto",
+        value_name = "METHOD",
+        value_parser = offering::<Method>(offered::METHODS)
+    )]
     pub method: Method,
     /// auto (or any), cpu or cuda; auto looks for a GPU where plans are measured (--effort measure, patient)
-    #[arg(long, global = true, default_value = "auto", value_name = "PLATFORM", value_parser = platform)]
+    #[arg(
+        long,
+        global = true,
+        default_value = "auto",
+        value_name = "PLATFORM",
+        value_parser = Offering(platform, offered::PLATFORMS)
+    )]
     pub platform: Platform,
     /// GPUs by their numbers, as 0 or 0,1; images of a stream are spread over them [default: the first, with --platform
     /// cuda]
@@ -213,7 +289,7 @@ pub struct Planning {
     #[arg(long, global = true, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub threads: usize,
     /// estimate, measure or patient [default: estimate; bench: measure]
-    #[arg(long, global = true, value_name = "EFFORT")]
+    #[arg(long, global = true, value_name = "EFFORT", value_parser = offering::<Effort>(offered::EFFORTS))]
     pub effort: Option<Effort>,
     /// Bytes that scratch and bound templates may take, as 64M or 1.5G (K, M and G count in powers of 1024); image,
     /// templates, result and pictures come on top
@@ -224,10 +300,10 @@ pub struct Planning {
     #[arg(long, global = true, value_name = "FILE")]
     pub wisdom: Option<PathBuf>,
     /// Type of the results, f32 or f64 [default: f32, f64 for f64 input]
-    #[arg(long, global = true, value_name = "TYPE")]
+    #[arg(long, global = true, value_name = "TYPE", value_parser = offering::<Precision>(offered::PRECISIONS))]
     pub precision: Option<Precision>,
     /// fast, promised or exact [default: promised]
-    #[arg(long, global = true, value_name = "ACCURACY")]
+    #[arg(long, global = true, value_name = "ACCURACY", value_parser = offering::<Accuracy>(offered::ACCURACIES))]
     pub accuracy: Option<Accuracy>,
     /// Print machine-readable output
     #[arg(long, global = true)]
@@ -242,7 +318,7 @@ impl FromStr for Bytes {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Bytes, SpecError> {
-        let wrong = || SpecError::new("--memory-limit", "a number of bytes, as 4096, 512K, 64M or 1.5G", text);
+        let wrong = || SpecError::new("size", "a number of bytes, as 4096, 512K, 64M or 1.5G", text);
         let (digits, unit) = match text.as_bytes().last() {
             Some(b'K' | b'k') => (&text[..text.len() - 1], 1usize << 10),
             Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
@@ -315,10 +391,15 @@ fn number(text: &str) -> Result<f64, SpecError> {
 #[derive(Clone, Debug, Args)]
 pub struct Extent {
     /// full, same or valid [default: valid for match, lcc and stream, full for conv and corr, same for local]
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", value_parser = offering::<Mode>(offered::MODES))]
     pub mode: Option<Mode>,
     /// zero, constant, replicate, reflect, mirror or wrap, or a name that numpy, scipy or OpenCV has for one
-    #[arg(long, default_value = "zero", value_name = "BOUNDARY")]
+    #[arg(
+        long,
+        default_value = "zero",
+        value_name = "BOUNDARY",
+        value_parser = offering::<String>(offered::BOUNDARIES)
+    )]
     pub boundary: String,
     /// The value outside the image, for --boundary constant [default: 0]
     #[arg(long, value_name = "C", value_parser = number, allow_hyphen_values = true)]
@@ -398,7 +479,7 @@ pub struct Correlate {
     #[command(flatten)]
     pub extent: Extent,
     /// The measure: cc, ncc, zncc, ssd, nssd or sad [default: zncc]
-    #[arg(long, value_name = MEASURES)]
+    #[arg(long, value_name = MEASURES, value_parser = offering::<Measure>(offered::MEASURES))]
     pub measure: Option<Measure>,
     /// Weights of the template's samples, >= 0; of an image of 8 bits that holds only 0 and 255 the 255 count as 1
     #[arg(long, value_name = "MASK")]
@@ -407,8 +488,8 @@ pub struct Correlate {
     #[arg(long, value_name = "ORIGIN:SHAPE", allow_hyphen_values = true)]
     pub roi: Option<Places>,
     /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
-    /// (as --heatmap draws it), .csv (of a signal: position,score). - is standard output, as .npy, where nothing else
-    /// is printed. Results of several templates are OUT-1.npy, OUT-2.npy, in their order
+    /// (as --heatmap draws it), .csv (of a signal: position,score). With several templates there is no file OUT.npy,
+    /// but OUT-1.npy, OUT-2.npy and on, in their order. - is standard output, as .npy, where nothing else is printed
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// Compute on the CPU what GPUs fail at, or everything where there is none, and tell it on standard error
@@ -466,8 +547,16 @@ pub struct Peaks {
     #[arg(long)]
     pub count: bool,
     /// Refine positions below a sample: by a paraboloid through the neighbours (quadratic), one through their
-    /// logarithms (gauss), a spline of degree 3 (cubic) or 7 (septic) [without FIT: septic, the most exact]
-    #[arg(long, value_name = "FIT", num_args = 0..=1, require_equals = true, default_missing_value = "septic")]
+    /// logarithms (gauss), a spline of degree 3 (cubic) or 7 (septic) [without FIT: septic, the most exact]. One of
+    /// these words behind --subpixel is the fit; a file of that name is ./cubic
+    #[arg(
+        long,
+        value_name = "FIT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "septic",
+        value_parser = offering::<Subpixel>(offered::FITS)
+    )]
     pub subpixel: Option<Subpixel>,
 }
 
@@ -495,7 +584,7 @@ pub struct Stream {
     #[command(flatten)]
     pub extent: Extent,
     /// The measure
-    #[arg(long, default_value = "zncc", value_name = MEASURES)]
+    #[arg(long, default_value = "zncc", value_name = MEASURES, value_parser = offering::<Measure>(offered::MEASURES))]
     pub measure: Measure,
     /// Weights of the template's samples, as for match
     #[arg(long, value_name = "MASK")]
@@ -512,6 +601,7 @@ pub struct Stream {
 #[derive(Clone, Debug, Args)]
 pub struct Local {
     /// sum, mean, var, min or max
+    #[arg(value_parser = offering::<Stat>(offered::STATISTICS))]
     pub statistic: Stat,
     /// The image; - is standard input
     pub image: PathBuf,
@@ -590,10 +680,16 @@ pub enum Wisdom {
     },
 }
 
-/// The arguments with `--subpixel FIT` as `--subpixel=FIT`, so that what follows a bare `--subpixel` is not its value.
-pub fn with_fits(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// The arguments with `--subpixel FIT` as `--subpixel=FIT`, so that what follows a bare `--subpixel` is not its value;
+/// behind `--` there are no options.
+pub fn with_fits(mut args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
-    for arg in args {
+    while let Some(arg) = args.next() {
+        if arg == "--" {
+            joined.push(arg);
+            joined.extend(args);
+            break;
+        }
         let fit = arg.to_str().filter(|text| text.parse::<Subpixel>().is_ok());
         match (joined.last_mut(), fit) {
             (Some(last), Some(fit)) if last == "--subpixel" => last.push(format!("={fit}")),
@@ -611,6 +707,42 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_offered_is_accepted_and_all_that_is() {
+        fn told<T: FromStr<Err = SpecError>>(names: &[&str]) {
+            assert!(names.iter().all(|name| name.parse::<T>().is_ok()), "{names:?}");
+            let Some(error) = "?".parse::<T>().err() else { panic!("{names:?}") };
+            let (most, last) = (names[..names.len() - 1].join(", "), names[names.len() - 1]);
+            assert!(error.expected.starts_with(&format!("{most} or {last}")), "{error}");
+        }
+        told::<Method>(offered::METHODS);
+        told::<Platform>(offered::PLATFORMS);
+        told::<Effort>(offered::EFFORTS);
+        told::<Precision>(offered::PRECISIONS);
+        told::<Accuracy>(offered::ACCURACIES);
+        told::<Mode>(offered::MODES);
+        told::<Measure>(offered::MEASURES);
+        told::<Stat>(offered::STATISTICS);
+        assert_eq!(MEASURES, offered::MEASURES.join("|"));
+        assert_eq!(Subpixel::ALL.map(Subpixel::name), offered::FITS);
+        let error = Boundary::named("?", 0.0).unwrap_err();
+        assert!(error.expected.starts_with(&offered::BOUNDARIES.join(", ").replace(", wrap", " or wrap")), "{error}");
+        assert!(offered::BOUNDARIES.iter().all(|name| Boundary::named(name, 1.0).is_ok()));
+        let command = Cli::command();
+        assert_eq!(command.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>(), offered::COMMANDS);
+    }
+
+    #[test]
+    fn a_fit_is_joined_to_its_option() {
+        let joined = |text: &str| {
+            let joined = with_fits(text.split(' ').map(OsString::from)).into_iter();
+            joined.map(|arg| arg.into_string().unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(joined("flcc --subpixel cubic x"), "flcc --subpixel=cubic x");
+        assert_eq!(joined("flcc --subpixel ./cubic cubic"), "flcc --subpixel ./cubic cubic");
+        assert_eq!(joined("flcc a -- --subpixel cubic"), "flcc a -- --subpixel cubic");
     }
 
     #[test]

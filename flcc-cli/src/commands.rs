@@ -37,7 +37,7 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Command::Devices => devices::run(planning, out).map(|()| 0),
         Command::Wisdom(args) => wisdom::run(args, planning, out).map(|()| 0),
         Command::Completions { shell } => manual::completions(*shell, out).map(|()| 0),
-        Command::Man { command } => manual::man(command.as_deref(), out).map(|()| 0),
+        Command::Man { command } => manual::man(command, out).map(|()| 0),
     }?;
     out.flush()?;
     Ok(status)

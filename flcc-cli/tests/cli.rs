@@ -317,7 +317,26 @@ fn wrong_calls_are_one_line_with_status_2() {
     ] {
         let line = flcc(&folder, args).fails(2);
         assert!(line.contains(words), "{args}: {line}");
+        assert!(line.matches("--memory-limit").count() < 2, "{line}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_does_not_split_a_line() {
+    let folder = Folder::new();
+    photo(&folder);
+    for name in ["a\nb.png", "cubic"] {
+        std::fs::copy(folder.at("template.png"), folder.at(name)).unwrap();
+    }
+    let run = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_flcc")).args(args).current_dir(&folder.0).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let call = ["match", "image.png", "template.png", "--accuracy", "exact", "--template"];
+    assert_eq!(run(&[&call[..], &["a\nb.png"]].concat()), "1 12,20 1 template.png\n1 12,20 1 a\\nb.png\n");
+    assert_eq!(run(&["match", "image.png", "--accuracy", "exact", "--", "cubic"]), "1 12,20 1\n");
+    assert!(run(&["match", "image.png", "--accuracy", "exact", "--subpixel", "./cubic"]).starts_with("1 12.0"));
 }
 
 #[test]
@@ -896,7 +915,9 @@ fn frames_are_drawn_into_numbered_files() {
     let read = |name: &str| std::fs::read(folder.at(name)).unwrap();
     assert!(read("f-000.png") == read("one.png") && read("f-002.png") == read("one.png"));
     flcc(&folder, "stream part.npy line.npy --annotate l%d.png").fine();
-    assert!(folder.at("l0.png").exists());
+    flcc(&folder, "match line.npy part.npy --annotate both.png").fine();
+    let height = |name: &str| pixels(&folder, name).0[0];
+    assert!(height("l0.png") < 350 && height("both.png") > 500);
     for (name, words) in [
         ("a.png", "name: expected a name with one %d, or as %05d, for the number of the frame, got a.png"),
         ("%d.jpg", "--annotate: expected a name that ends in .png, got 0.jpg"),
@@ -1233,6 +1254,12 @@ fn errors_name_the_argument() {
         ("match image.png --template flat.npy", 2, "--template: expected"),
         ("match image.png template.png --mask flat.npy", 2, "--mask: expected"),
         ("match image.png template.png --roi -7,0:5x6", 2, "--roi: expected"),
+        (
+            "match image.png template.png --template flat.npy --roi 34,0:3x3",
+            2,
+            "--roi: expected a part of 0,0:34x42, where the template's first sample may lie in mode valid \
+             (TEMPLATE \"template.png\"), got 34,0:3x3",
+        ),
         ("match image.png template.png --roi 7:5", 2, "--roi: expected 2 axes, as the image"),
         ("match image.png template.png --roi 7,8:5x0", 2, "--roi: expected"),
         ("corr image.png template.png --boundary constant --cval inf -o x.npy", 2, "--"),
@@ -1893,6 +1920,16 @@ fn completions_and_manual_pages() {
         let text = flcc(&folder, &format!("completions {shell}")).fine().out;
         assert!(text.len() > 1000 && text.contains("match") && text.contains("--min-distance"), "{shell}: {text}");
     }
+    // What an argument takes is offered, though the help tells it in words.
+    for values in
+        ["auto direct fourier separable", "full same valid", "cc ncc zncc ssd nssd sad", "sum mean var min max"]
+    {
+        for shell in ["bash", "zsh"] {
+            let text = flcc(&folder, &format!("completions {shell}")).fine().out;
+            assert!(text.contains(values), "{shell}: {values}");
+        }
+        assert!(!flcc(&folder, "help match").fine().out.contains("possible values"));
+    }
     let line = flcc(&folder, "completions csh").fails(2);
     assert!(line.contains("csh") && line.contains("zsh"), "{line}");
     let page = flcc(&folder, "man").fine().out;
@@ -1905,6 +1942,14 @@ fn completions_and_manual_pages() {
     for option in ["threads", "method"] {
         assert!(page.contains(&format!("\\-\\-{option}")), "{option} {page}");
     }
+    for command in ["show", "merge", "forget"] {
+        let page = flcc(&folder, &format!("man wisdom {command}")).fine().out;
+        assert!(page.contains(&format!(".TH flcc-wisdom-{command} 1")), "{page}");
+    }
+    assert!(
+        flcc(&folder, "man wisdom frob").fails(2).contains("COMMAND: expected one of show, merge, forget, got frob")
+    );
+    assert!(flcc(&folder, "man match frob").fails(2).contains("COMMAND: expected no more words, got frob"));
     let line = flcc(&folder, "man frobnicate").fails(2);
     assert!(
         line.starts_with("error: COMMAND: expected one of conv, corr, lcc, match, ")

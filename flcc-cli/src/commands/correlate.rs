@@ -99,14 +99,19 @@ pub fn run(
     check_outputs(args, matching, planning, all.len())?;
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, &args.extent.reading)).transpose()?;
-    let groups = templates.groups();
+    let (groups, several) = (templates.groups(), all.len() > 1);
     // What is wrong with any template is told before the first result is written.
     let mut specs = Vec::new();
     for group in groups {
         let first = all[group[0]].view()?;
         let mask = mask.as_ref().map(Image::view).transpose()?;
         let named = |error: SpecError| Error::from(error).named("IMAGE", &templates.called(group[0]));
-        let region = |places: Places| places.region(problem.mode, image.shape(), first.shape());
+        // The places are those of one of several templates.
+        let of = |error: SpecError| match several {
+            true => SpecError { expected: format!("{} ({})", error.expected, templates.called(group[0])), ..error },
+            false => error,
+        };
+        let region = |places: Places| places.region(problem.mode, image.shape(), first.shape()).map_err(of);
         problem.roi = args.roi.map(region).transpose().map_err(named)?;
         specs.push(problem.spec(&image.view()?, &first, group.len(), mask.as_ref()).map_err(named)?);
     }
@@ -118,7 +123,6 @@ pub fn run(
     let mut pictures = Ok(());
     let mut curves = Vec::new();
     let mut told: Vec<(usize, Found)> = Vec::new();
-    let several = all.len() > 1;
     let given = Given { image: &image, templates: &templates, mask: mask.as_ref() };
     let writes = args.output.is_some() || args.heatmap.is_some();
     // A line is drawn with its scores.
@@ -358,7 +362,7 @@ pub fn score_json(score: f64, dtype: DType) -> Value {
 
 fn text_lines(name: Option<&String>, found: &Found, count: bool) -> String {
     let dtype = found.spec.out_type();
-    let tail = name.map_or(String::new(), |name| format!(" {name}"));
+    let tail = name.map_or(String::new(), |name| format!(" {}", in_line(name)));
     let mut text = String::new();
     for (peak, rank) in found.found.peaks.iter().zip(1..) {
         let position = match refined_position(&found.spec, peak) {
@@ -373,6 +377,12 @@ fn text_lines(name: Option<&String>, found: &Found, count: bool) -> String {
         None => {}
     }
     text
+}
+
+/// A name without what would end its line: control characters are told as in a string of Rust, a new line as `\n`.
+fn in_line(name: &str) -> String {
+    let told = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    name.chars().map(told).collect()
 }
 
 /// The names of the axes in tables, the slowest first.
@@ -472,6 +482,11 @@ mod tests {
         assert_eq!(numbered(Path::new("a/b.npy"), None), Path::new("a/b.npy"));
         assert_eq!(numbered(Path::new("a/b.npy"), Some(2)), Path::new("a/b-2.npy"));
         assert_eq!(numbered(Path::new("b"), Some(1)), Path::new("b-1"));
+    }
+
+    #[test]
+    fn a_name_stays_on_its_line() {
+        assert_eq!(in_line("a\nb\t\u{1b}é \\n.png"), "a\\nb\\t\\u{1b}é \\n.png");
     }
 
     #[test]
