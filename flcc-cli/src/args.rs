@@ -466,7 +466,7 @@ pub struct Correlate {
     pub image: PathBuf,
     /// The template, or several: a folder (the images in it in the order of their names), or a file with one axis more
     /// than the image, which is a stack along its slowest axis (pages of a TIFF for an image, rows of a 50x400 array
-    /// for a signal), told as file[0], file[1]
+    /// for a signal), told by the file and their numbers from 0
     #[arg(value_name = "TEMPLATE")]
     pub positional: Option<PathBuf>,
     /// Another template, folder or stack; may be given several times
