@@ -41,13 +41,12 @@ fn measure(text: &str, planner: &Planner) -> Vec<String> {
     let case = Case::new(text);
     let run = RefCell::new(Run::new(&case, planner));
     let matcher = run.borrow().matcher().clone();
-    let side = case.spec.template().lengths().iter().copied().min().unwrap_or(2);
     let threshold = find_peaks(run.borrow().map(), &PeakOptions { top: Some(1), ..PeakOptions::default() })[0].score;
     let best = PeakOptions { top: Some(1), ..PeakOptions::default() };
     let options = [
         best,
-        PeakOptions { threshold: Some(threshold), min_distance: side / 2, ..PeakOptions::default() },
-        PeakOptions { top: Some(16), min_distance: side / 2, ..PeakOptions::default() },
+        PeakOptions { threshold: Some(threshold), ..PeakOptions::default() },
+        PeakOptions { top: Some(16), ..PeakOptions::default() },
     ];
     let peaks = |options: &PeakOptions| matcher.peaks(&[case.image()], options).expect("made for the spec").remove(0);
     for options in &options {

@@ -1,10 +1,13 @@
 //! The arguments of every command.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::data::Places;
+use crate::outputs::Pattern;
+use crate::places::Places;
+use crate::reading::Reading;
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use flcc_runtime::{
@@ -13,6 +16,65 @@ use flcc_runtime::{
 
 /// The measures, as the help shows them.
 const MEASURES: &str = "cc|ncc|zncc|ssd|nssd|sad";
+
+/// The values that completions offer; the help tells them in its own words.
+mod offered {
+    pub const METHODS: &[&str] = &["auto", "direct", "fourier", "separable"];
+    pub const PLATFORMS: &[&str] = &["auto", "cpu", "cuda"];
+    pub const EFFORTS: &[&str] = &["estimate", "measure", "patient"];
+    pub const PRECISIONS: &[&str] = &["f32", "f64"];
+    pub const ACCURACIES: &[&str] = &["fast", "promised", "exact"];
+    pub const MODES: &[&str] = &["full", "same", "valid"];
+    pub const BOUNDARIES: &[&str] = &["zero", "constant", "replicate", "reflect", "mirror", "wrap"];
+    pub const MEASURES: &[&str] = &["cc", "ncc", "zncc", "ssd", "nssd", "sad"];
+    pub const STATISTICS: &[&str] = &["sum", "mean", "var", "min", "max"];
+    pub const FITS: &[&str] = &["quadratic", "gauss", "cubic", "septic"];
+    pub const COMMANDS: &[&str] = &[
+        "conv",
+        "corr",
+        "lcc",
+        "match",
+        "stream",
+        "local",
+        "conformance",
+        "plan",
+        "bench",
+        "devices",
+        "wisdom",
+        "completions",
+        "man",
+    ];
+}
+
+/// A parser whose values completions list.
+#[derive(Clone)]
+struct Offering<P>(P, &'static [&'static str]);
+
+impl<P: TypedValueParser> TypedValueParser for Offering<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, clap::Error> {
+        self.0.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.1.iter().map(|name| PossibleValue::new(*name))))
+    }
+}
+
+/// The values that their type reads, of which some are offered.
+fn offering<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr + Clone + Send + Sync + 'static,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    Offering(|text: &str| text.parse::<T>(), names)
+}
 
 /// The form of a spec, as the help shows it.
 const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...], \
@@ -43,7 +105,7 @@ macro_rules! peak_fields {
         "
   peaks          each with position (where the template's first sample lies in the image), refined
                  (the same below a pixel, with --subpixel), index (in the result, as -o writes it),
-                 origin (as position), score, null if it is no number, and, of match, rank, from 1
+                 origin (as position), score, null if it is no number, and rank, from 1
   optimum        with --count: the best score, and count, at how many positions it is"
     };
 }
@@ -54,7 +116,7 @@ macro_rules! result_fields {
         "
 
 Fields of --json, one line a template:
-  template       the file, or the part of the image
+  template       the file, file[3] of a stack (from 0), or the part of the image
   template_shape its shape, slowest axis first
   measure        cc, ncc, zncc, ssd, nssd or sad; not of conv
   spec           what was computed, in the words of flcc plan
@@ -74,14 +136,17 @@ const BELOW_MATCH: &str = concat!(places!(), result_fields!(), peak_fields!());
 /// Below the options of stream.
 const BELOW_STREAM: &str = concat!(
     "\
-Fields, one line a frame:
-  frame          the file, or the number of a raw frame, from 0
-  error          why there is no result; then only frame stands beside it
+Fields, one line a frame and template:
+  frame          the file, of a file of many frames with the frame's number as clip.y4m[7], or the
+                 number of a frame on standard input; numbers count from 0
+  template       the file, or file[3] of a stack, from 0
+  error          why there is no result; then only frame stands beside it, and template where the
+                 frame was read
   shape          the shape of the frame, slowest axis first
   template_shape the shape of the template
   measure        cc, ncc, zncc, ssd, nssd or sad
-  ns             nanoseconds to plan, compute and search the frame; of frames computed together an
-                 equal share",
+  ns             nanoseconds to plan, compute and search the frame for all templates; of frames
+                 computed together an equal share",
     peak_fields!()
 );
 
@@ -91,7 +156,8 @@ Fields, one line a frame:
 /// positions stand slowest axis first. Exit status: 0 done, 1 a failure, 2 a wrong call, 3 a forced method or platform
 /// refuses.
 #[derive(Debug, Parser)]
-#[command(name = "flcc", version)]
+// What an argument takes is told in words.
+#[command(name = "flcc", version, hide_possible_values = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -114,12 +180,14 @@ pub enum Command {
     Conv(Correlate),
     /// Cross-correlate an image with a template (nothing is flipped)
     #[command(mut_arg("measure", |arg| {
-        arg.value_name("cc").help("The measure: cc, which it is without this; match takes all")
+        let help = "The measure: cc, which it is without this; match takes all";
+        arg.value_name("cc").value_parser(offering::<Measure>(&["cc"])).help(help)
     }), after_help = BELOW_RESULTS)]
     Corr(Correlate),
     /// Local correlation coefficients of an image and a template (the same as match --measure zncc)
     #[command(mut_arg("measure", |arg| {
-        arg.value_name("zncc").help("The measure: zncc, which it is without this; match takes all")
+        let help = "The measure: zncc, which it is without this; match takes all";
+        arg.value_name("zncc").value_parser(offering::<Measure>(&["zncc"])).help(help)
     }), after_help = BELOW_RESULTS)]
     Lcc(Correlate),
     /// Find templates in an image: prints `rank position score` lines, the best first
@@ -128,7 +196,7 @@ pub enum Command {
     /// line ends with the template's name. --count adds a line `count N SCORE`.
     #[command(after_help = BELOW_MATCH)]
     Match(Match),
-    /// Find templates in frames as they come: prints one JSON line a frame
+    /// Find templates in frames as they come: prints one JSON line a frame and template
     ///
     /// On a CPU one frame is computed while the next is read. On GPUs the frames that have come, as many as keep the
     /// devices busy, are taken at a time; those of one type and size that follow each other are computed together, and
@@ -171,15 +239,16 @@ pub enum Command {
     /// For bash: flcc completions bash > ~/.local/share/bash-completion/completions/flcc. For zsh: a file _flcc in a
     /// folder of $fpath. For fish: ~/.config/fish/completions/flcc.fish.
     Completions {
-        /// The shell
+        /// The shell: bash, elvish, fish, powershell or zsh
         shell: Shell,
     },
     /// Print the manual page of flcc, or of one of its commands
     ///
     /// It is in the format of man: flcc man match | man -l -.
     Man {
-        /// A command, as match
-        command: Option<String>,
+        /// A command, as match, or as wisdom merge
+        #[arg(value_parser = offering::<String>(offered::COMMANDS))]
+        command: Vec<String>,
     },
 }
 
@@ -188,10 +257,22 @@ pub enum Command {
 #[command(next_help_heading = "Options of every command")]
 pub struct Planning {
     /// auto, direct, fourier or separable
-    #[arg(long, global = true, default_value = "auto", value_name = "METHOD")]
+    #[arg(
+        long,
+        global = true,
+        default_value = "auto",
+        value_name = "METHOD",
+        value_parser = offering::<Method>(offered::METHODS)
+    )]
     pub method: Method,
     /// auto (or any), cpu or cuda; auto looks for a GPU where plans are measured (--effort measure, patient)
-    #[arg(long, global = true, default_value = "auto", value_name = "PLATFORM", value_parser = platform)]
+    #[arg(
+        long,
+        global = true,
+        default_value = "auto",
+        value_name = "PLATFORM",
+        value_parser = Offering(platform, offered::PLATFORMS)
+    )]
     pub platform: Platform,
     /// GPUs by their numbers, as 0 or 0,1; images of a stream are spread over them [default: the first, with --platform
     /// cuda]
@@ -208,7 +289,7 @@ pub struct Planning {
     #[arg(long, global = true, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub threads: usize,
     /// estimate, measure or patient [default: estimate; bench: measure]
-    #[arg(long, global = true, value_name = "EFFORT")]
+    #[arg(long, global = true, value_name = "EFFORT", value_parser = offering::<Effort>(offered::EFFORTS))]
     pub effort: Option<Effort>,
     /// Bytes that scratch and bound templates may take, as 64M or 1.5G (K, M and G count in powers of 1024); image,
     /// templates, result and pictures come on top
@@ -219,10 +300,10 @@ pub struct Planning {
     #[arg(long, global = true, value_name = "FILE")]
     pub wisdom: Option<PathBuf>,
     /// Type of the results, f32 or f64 [default: f32, f64 for f64 input]
-    #[arg(long, global = true, value_name = "TYPE")]
+    #[arg(long, global = true, value_name = "TYPE", value_parser = offering::<Precision>(offered::PRECISIONS))]
     pub precision: Option<Precision>,
     /// fast, promised or exact [default: promised]
-    #[arg(long, global = true, value_name = "ACCURACY")]
+    #[arg(long, global = true, value_name = "ACCURACY", value_parser = offering::<Accuracy>(offered::ACCURACIES))]
     pub accuracy: Option<Accuracy>,
     /// Print machine-readable output
     #[arg(long, global = true)]
@@ -237,7 +318,7 @@ impl FromStr for Bytes {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Bytes, SpecError> {
-        let wrong = || SpecError::new("--memory-limit", "a number of bytes, as 4096, 512K, 64M or 1.5G", text);
+        let wrong = || SpecError::new("size", "a number of bytes, as 4096, 512K, 64M or 1.5G", text);
         let (digits, unit) = match text.as_bytes().last() {
             Some(b'K' | b'k') => (&text[..text.len() - 1], 1usize << 10),
             Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
@@ -310,17 +391,22 @@ fn number(text: &str) -> Result<f64, SpecError> {
 #[derive(Clone, Debug, Args)]
 pub struct Extent {
     /// full, same or valid [default: valid for match, lcc and stream, full for conv and corr, same for local]
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", value_parser = offering::<Mode>(offered::MODES))]
     pub mode: Option<Mode>,
     /// zero, constant, replicate, reflect, mirror or wrap, or a name that numpy, scipy or OpenCV has for one
-    #[arg(long, default_value = "zero", value_name = "BOUNDARY")]
+    #[arg(
+        long,
+        default_value = "zero",
+        value_name = "BOUNDARY",
+        value_parser = offering::<String>(offered::BOUNDARIES)
+    )]
     pub boundary: String,
     /// The value outside the image, for --boundary constant [default: 0]
     #[arg(long, value_name = "C", value_parser = number, allow_hyphen_values = true)]
     pub cval: Option<f64>,
-    /// Fold colour to grey (Rec. 601 luma)
-    #[arg(long)]
-    pub gray: bool,
+    /// How images are read.
+    #[command(flatten)]
+    pub reading: Reading,
 }
 
 impl Extent {
@@ -345,12 +431,14 @@ impl Extent {
 /// conv, corr, lcc and match.
 #[derive(Clone, Debug, Args)]
 pub struct Correlate {
-    /// The image
+    /// The image; - is standard input
     pub image: PathBuf,
-    /// The template
+    /// The template, or several: a folder (the images in it in the order of their names), or a file with one axis more
+    /// than the image, which is a stack along its slowest axis (pages of a TIFF for an image, rows of a 50x400 array
+    /// for a signal), told by the file and their numbers from 0
     #[arg(value_name = "TEMPLATE")]
     pub positional: Option<PathBuf>,
-    /// Another template; may be given several times
+    /// Another template, folder or stack; may be given several times
     #[arg(long, value_name = "FILE")]
     pub template: Vec<PathBuf>,
     /// A part of the image as a template: 167,186:52x52
@@ -360,7 +448,7 @@ pub struct Correlate {
     #[command(flatten)]
     pub extent: Extent,
     /// The measure: cc, ncc, zncc, ssd, nssd or sad [default: zncc]
-    #[arg(long, value_name = MEASURES)]
+    #[arg(long, value_name = MEASURES, value_parser = offering::<Measure>(offered::MEASURES))]
     pub measure: Option<Measure>,
     /// Weights of the template's samples, >= 0; of an image of 8 bits that holds only 0 and 255 the 255 count as 1
     #[arg(long, value_name = "MASK")]
@@ -369,8 +457,8 @@ pub struct Correlate {
     #[arg(long, value_name = "ORIGIN:SHAPE", allow_hyphen_values = true)]
     pub roi: Option<Places>,
     /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
-    /// (as --heatmap draws it), .csv (of a signal: position,score). - is standard output, as .npy, where nothing else
-    /// is printed. Results of several templates are OUT-1.npy, OUT-2.npy, in their order
+    /// (as --heatmap draws it), .csv (of a signal: position,score). With several templates there is no file OUT.npy,
+    /// but OUT-1.npy, OUT-2.npy and on, in their order. - is standard output, as .npy, where nothing else is printed
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// Compute on the CPU what GPUs fail at, or everything where there is none, and tell it on standard error
@@ -414,6 +502,11 @@ pub struct Peaks {
     /// How far from a peak, on every axis, there is no other [default: half the template's smallest side, at least 1]
     #[arg(long, value_name = "D", value_parser = count, allow_hyphen_values = true)]
     pub min_distance: Option<usize>,
+    /// Leave no place to two templates: where their peaks are near, the better stays (of equal scores the earlier
+    /// template's), and --top counts what stays. Near are boxes whose middles are no further apart, on every axis, than
+    /// --min-distance, the larger of the two templates'
+    #[arg(long)]
+    pub exclusive: bool,
     /// Leave out so many positions at each end of every axis that has more than one; nothing is left of an axis of up
     /// to twice as many
     #[arg(long, default_value = "0", value_name = "N", value_parser = count, allow_hyphen_values = true)]
@@ -423,27 +516,44 @@ pub struct Peaks {
     #[arg(long)]
     pub count: bool,
     /// Refine positions below a sample: by a paraboloid through the neighbours (quadratic), one through their
-    /// logarithms (gauss), a spline of degree 3 (cubic) or 7 (septic) [without FIT: septic, the most exact]
-    #[arg(long, value_name = "FIT", num_args = 0..=1, require_equals = true, default_missing_value = "septic")]
+    /// logarithms (gauss), a spline of degree 3 (cubic) or 7 (septic) [without FIT: septic, the most exact]. One of
+    /// these words behind --subpixel is the fit; a file of that name is ./cubic
+    #[arg(
+        long,
+        value_name = "FIT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "septic",
+        value_parser = offering::<Subpixel>(offered::FITS)
+    )]
     pub subpixel: Option<Subpixel>,
 }
 
 /// stream.
 #[derive(Clone, Debug, Args)]
 pub struct Stream {
-    /// The template
+    /// The template, or several: a folder, or a stack with one axis more than the frames, as match takes them
     pub template: PathBuf,
-    /// Files, folders (their images in the order of their names), or - for raw frames on standard input [default: -]
+    /// Files, folders (their images in the order of their names), or - for frames on standard input [default: -]. A
+    /// file named .y4m (YUV4MPEG2 of 8 bits) has many frames, of which the luma is taken, as grey
     #[arg(value_name = "FRAMES")]
     pub frames: Vec<PathBuf>,
-    /// The raw frames on standard input, little-endian, one behind another: u8:480x640
+    /// Another template, folder or stack; may be given several times
+    #[arg(long = "template", value_name = "FILE")]
+    pub more: Vec<PathBuf>,
+    /// The raw frames on standard input, one behind another: u8:480x640. The type is u8, u16, f32, f64 (little-endian)
+    /// or rgb24, in colour. YUV4MPEG2 on standard input needs none
     #[arg(long, value_name = "TYPE:SHAPE")]
     pub frame: Option<String>,
+    /// A picture of each frame with its peaks, as match --annotate draws it (of a line without its scores), in numbered
+    /// files: in the name %d stands for the number of the frame, from 0, %05d for the number in five digits
+    #[arg(long, value_name = "OUT-%d.png")]
+    pub annotate: Option<Pattern>,
     /// Extent and boundary.
     #[command(flatten)]
     pub extent: Extent,
     /// The measure
-    #[arg(long, default_value = "zncc", value_name = MEASURES)]
+    #[arg(long, default_value = "zncc", value_name = MEASURES, value_parser = offering::<Measure>(offered::MEASURES))]
     pub measure: Measure,
     /// Weights of the template's samples, as for match
     #[arg(long, value_name = "MASK")]
@@ -460,8 +570,9 @@ pub struct Stream {
 #[derive(Clone, Debug, Args)]
 pub struct Local {
     /// sum, mean, var, min or max
+    #[arg(value_parser = offering::<Stat>(offered::STATISTICS))]
     pub statistic: Stat,
-    /// The image
+    /// The image; - is standard input
     pub image: PathBuf,
     /// The window: 15x15
     #[arg(long, value_name = "SHAPE")]
@@ -538,10 +649,16 @@ pub enum Wisdom {
     },
 }
 
-/// The arguments with `--subpixel FIT` as `--subpixel=FIT`, so that what follows a bare `--subpixel` is not its value.
-pub fn with_fits(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// The arguments with `--subpixel FIT` as `--subpixel=FIT`, so that what follows a bare `--subpixel` is not its value;
+/// behind `--` there are no options.
+pub fn with_fits(mut args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
-    for arg in args {
+    while let Some(arg) = args.next() {
+        if arg == "--" {
+            joined.push(arg);
+            joined.extend(args);
+            break;
+        }
         let fit = arg.to_str().filter(|text| text.parse::<Subpixel>().is_ok());
         match (joined.last_mut(), fit) {
             (Some(last), Some(fit)) if last == "--subpixel" => last.push(format!("={fit}")),
@@ -559,6 +676,42 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_offered_is_accepted_and_all_that_is() {
+        fn told<T: FromStr<Err = SpecError>>(names: &[&str]) {
+            assert!(names.iter().all(|name| name.parse::<T>().is_ok()), "{names:?}");
+            let Some(error) = "?".parse::<T>().err() else { panic!("{names:?}") };
+            let (most, last) = (names[..names.len() - 1].join(", "), names[names.len() - 1]);
+            assert!(error.expected.starts_with(&format!("{most} or {last}")), "{error}");
+        }
+        told::<Method>(offered::METHODS);
+        told::<Platform>(offered::PLATFORMS);
+        told::<Effort>(offered::EFFORTS);
+        told::<Precision>(offered::PRECISIONS);
+        told::<Accuracy>(offered::ACCURACIES);
+        told::<Mode>(offered::MODES);
+        told::<Measure>(offered::MEASURES);
+        told::<Stat>(offered::STATISTICS);
+        assert_eq!(MEASURES, offered::MEASURES.join("|"));
+        assert_eq!(Subpixel::ALL.map(Subpixel::name), offered::FITS);
+        let error = Boundary::named("?", 0.0).unwrap_err();
+        assert!(error.expected.starts_with(&offered::BOUNDARIES.join(", ").replace(", wrap", " or wrap")), "{error}");
+        assert!(offered::BOUNDARIES.iter().all(|name| Boundary::named(name, 1.0).is_ok()));
+        let command = Cli::command();
+        assert_eq!(command.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>(), offered::COMMANDS);
+    }
+
+    #[test]
+    fn a_fit_is_joined_to_its_option() {
+        let joined = |text: &str| {
+            let joined = with_fits(text.split(' ').map(OsString::from)).into_iter();
+            joined.map(|arg| arg.into_string().unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(joined("flcc --subpixel cubic x"), "flcc --subpixel=cubic x");
+        assert_eq!(joined("flcc --subpixel ./cubic cubic"), "flcc --subpixel ./cubic cubic");
+        assert_eq!(joined("flcc a -- --subpixel cubic"), "flcc a -- --subpixel cubic");
     }
 
     #[test]
@@ -591,7 +744,7 @@ mod tests {
     #[test]
     fn a_constant_has_its_value() {
         let extent = |boundary: &str, cval: Option<f64>| {
-            Extent { mode: None, boundary: boundary.into(), cval, gray: false }.boundary()
+            Extent { mode: None, boundary: boundary.into(), cval, reading: Reading::default() }.boundary()
         };
         assert_eq!(extent("constant", Some(-2.5)).unwrap(), Boundary::Constant(-2.5));
         assert_eq!(extent("constant(3)", None).unwrap(), Boundary::Constant(3.0));

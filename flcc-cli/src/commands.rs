@@ -13,6 +13,7 @@ pub mod local;
 pub mod manual;
 pub mod plan;
 pub mod stream;
+pub mod templates;
 pub mod wisdom;
 
 /// Runs a command; the exit status is that of a command that ran but has something bad to tell.
@@ -36,7 +37,7 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Command::Devices => devices::run(planning, out).map(|()| 0),
         Command::Wisdom(args) => wisdom::run(args, planning, out).map(|()| 0),
         Command::Completions { shell } => manual::completions(*shell, out).map(|()| 0),
-        Command::Man { command } => manual::man(command.as_deref(), out).map(|()| 0),
+        Command::Man { command } => manual::man(command, out).map(|()| 0),
     }?;
     out.flush()?;
     Ok(status)

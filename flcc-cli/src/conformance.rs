@@ -21,6 +21,7 @@ use crate::args::{Bytes, Extent, Precision};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
 use crate::io;
+use crate::reading::Reading;
 
 /// The most bytes that are read as an index: 64 MiB.
 const MOST_BYTES: usize = 64 << 20;
@@ -316,7 +317,7 @@ impl<'a> Case<'a> {
             name => name.parse::<Op>()?,
         };
         let cval = self.fields.get("cval").and_then(Value::as_f64).filter(|_| self.boundary == "constant");
-        let extent = Extent { mode: None, boundary: self.boundary.into(), cval, gray: false };
+        let extent = Extent { mode: None, boundary: self.boundary.into(), cval, reading: Reading::default() };
         let problem = Problem {
             op,
             mode: self.mode.parse::<Mode>()?,
@@ -325,9 +326,9 @@ impl<'a> Case<'a> {
             accuracy: self.own::<Accuracy>("accuracy")?.unwrap_or(options.accuracy),
             roi: self.own::<Region>("roi")?,
         };
-        let image = Image::open("image", &folder.join(self.image), false)?;
-        let template = Image::open("template", &folder.join(self.template), false)?;
-        let mask = self.text("mask").map(|name| open_mask(&folder.join(name), false)).transpose()?;
+        let image = Image::open("image", &folder.join(self.image), &Reading::default())?;
+        let template = Image::open("template", &folder.join(self.template), &Reading::default())?;
+        let mask = self.text("mask").map(|name| open_mask(&folder.join(name), &Reading::default())).transpose()?;
         let (image, template, mask) = (image.view()?, template.view()?, mask.as_ref().map(Image::view).transpose()?);
         let spec = problem.spec(&image, &template, 1, mask.as_ref())?;
         let planner = self.planner(options)?;

@@ -1,14 +1,13 @@
 //! Images, templates and masks as commands use them: loaded, folded to grey if asked for, viewed with their shape.
 
-use std::fmt;
 use std::io::Write;
-use std::path::Path;
-use std::str::FromStr;
+use std::path::{Path, PathBuf};
 
 use flcc_runtime::{AnyView, Boundary, DType, Kind, Mode, Op, Pixels, Region, Shape, Spec, SpecError, mask_kind};
 
 use crate::error::Error;
 use crate::io::{self, Loaded};
+use crate::reading::Reading;
 
 /// An image or a template with its names for messages.
 #[derive(Clone, Debug)]
@@ -27,8 +26,9 @@ impl Image {
     ///
     /// # Errors
     /// A file that is not read.
-    pub fn open(argument: &str, path: &Path, gray: bool) -> Result<Image, Error> {
-        Image::new(argument, path.display().to_string(), io::load(path).map_err(Error::io(argument))?, gray)
+    pub fn open(argument: &str, path: &Path, reading: &Reading) -> Result<Image, Error> {
+        let (loaded, _) = io::load_as(path, reading.raw()?).map_err(Error::io(argument))?;
+        Image::new(argument, path.display().to_string(), loaded, reading.gray)
     }
 
     /// Takes over what was read, and tells its notes.
@@ -65,6 +65,36 @@ impl Image {
         })
     }
 
+    /// The images that are stacked along its slowest axis, `file[0]` and on.
+    ///
+    /// # Errors
+    /// A stack of none.
+    pub fn planes(&self) -> Result<Vec<Image>, SpecError> {
+        fn part<T: Copy>(data: &[T], size: usize, number: usize) -> Vec<T> {
+            data[number * size..(number + 1) * size].to_vec()
+        }
+        let (count, lengths) = (self.shape.lengths()[0], &self.shape.lengths()[1..]);
+        if count == 0 {
+            let got = format!("none in {:?}, {}", self.name, self.shape);
+            return Err(SpecError::of(Kind::EmptyInput, &self.argument, "a stack of at least one template", got));
+        }
+        let shape = Shape::new(lengths).map_err(|error| SpecError { argument: self.argument.clone(), ..error })?;
+        let size = shape.len() * self.channels;
+        let plane = |number: usize| Image {
+            argument: self.argument.clone(),
+            name: format!("{}[{number}]", self.name),
+            shape,
+            channels: self.channels,
+            pixels: match &self.pixels {
+                Pixels::U8(data) => Pixels::U8(part(data, size, number)),
+                Pixels::U16(data) => Pixels::U16(part(data, size, number)),
+                Pixels::F32(data) => Pixels::F32(part(data, size, number)),
+                Pixels::F64(data) => Pixels::F64(part(data, size, number)),
+            },
+        };
+        Ok((0..count).map(plane).collect())
+    }
+
     /// The samples with their shape.
     ///
     /// # Errors
@@ -94,14 +124,46 @@ impl Image {
     }
 }
 
+/// The extensions of the files of a folder that are images.
+const IMAGES: [&str; 10] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "pbm", "npy"];
+
+/// Whether a name ends in one of these extensions, in letters of either case.
+pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(|text| text.to_str()).unwrap_or("").to_ascii_lowercase();
+    extensions.contains(&extension.as_str())
+}
+
+/// The images of a folder in the order of their names, and what has one of these extensions besides.
+///
+/// # Errors
+/// A folder that is not read, or in which there is none.
+pub fn images_in(folder: &Path, besides: &[&str]) -> Result<Vec<PathBuf>, Error> {
+    let failed =
+        |error: std::io::Error| Error::Failed(format!("folder {folder:?}: expected a readable folder, got: {error}"));
+    let mut inside = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if (has_extension(&path, &IMAGES) || has_extension(&path, besides)) && path.is_file() {
+            inside.push(path);
+        }
+    }
+    if inside.is_empty() {
+        return Err(Error::Failed(format!(
+            "folder {folder:?}: expected images (.png, .jpg, .tif, .pgm, .ppm, .npy), got none"
+        )));
+    }
+    inside.sort();
+    Ok(inside)
+}
+
 /// Reads a mask. Of an image of 8 bits that holds only 0 and 255, 255 counts as 1; an array (`.npy`) is taken
 /// literally.
 ///
 /// # Errors
 /// A file that is not read.
-pub fn open_mask(path: &Path, gray: bool) -> Result<Image, Error> {
-    let (loaded, array) = io::load_telling(path).map_err(Error::io("--mask"))?;
-    let mut mask = Image::new("--mask", path.display().to_string(), loaded, gray)?;
+pub fn open_mask(path: &Path, reading: &Reading) -> Result<Image, Error> {
+    let (loaded, array) = io::load_as(path, reading.raw()?).map_err(Error::io("--mask"))?;
+    let mut mask = Image::new("--mask", path.display().to_string(), loaded, reading.gray)?;
     if !array
         && let Pixels::U8(weights) = &mut mask.pixels
         && weights.iter().all(|&weight| weight == 0 || weight == 255)
@@ -109,76 +171,6 @@ pub fn open_mask(path: &Path, gray: bool) -> Result<Image, Error> {
         weights.iter_mut().for_each(|weight| *weight /= 255);
     }
     Ok(mask)
-}
-
-/// Where the template's first sample may lie in the image: `ORIGIN:SHAPE`. An origin may be negative in modes that look
-/// outside the image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
-    /// The first place, padded to three axes with zeros in front.
-    origin: [i64; 3],
-    /// How many places there are on each axis.
-    shape: Shape,
-}
-
-impl Places {
-    /// The same places in the coordinates of a [`Spec`], those of the full result.
-    ///
-    /// # Errors
-    /// Places that the mode does not compute, arrays of other axes.
-    pub fn region(&self, mode: Mode, image: Shape, template: Shape) -> Result<Region, SpecError> {
-        let whole = mode.region(image, template)?;
-        if self.shape.axes() != image.axes() {
-            let expected = format!("{}, as the image", flcc_runtime::core::shape::axes(image.axes()));
-            return Err(SpecError::of(Kind::DimsMismatch, "roi", expected, self));
-        }
-        self.shape.nonempty("roi")?;
-        let offset = template.padded().map(|length| length as i64 - 1);
-        let origin = [0, 1, 2]
-            .map(|axis| self.origin[axis].checked_add(offset[axis]).and_then(|origin| usize::try_from(origin).ok()));
-        let region = match origin {
-            [Some(d), Some(h), Some(w)] => Some(Region { origin: [d, h, w], shape: self.shape }),
-            _ => None,
-        };
-        region.filter(|region| whole.contains(region)).ok_or_else(|| {
-            let places = Places { origin: first_place(&whole, template), shape: whole.shape };
-            let expected = format!("a part of {places}, where the template's first sample may lie in mode {mode}");
-            SpecError::new("roi", expected, self)
-        })
-    }
-}
-
-/// Where the template's first sample lies in the image for the first value of a region, which may be outside.
-pub fn first_place(region: &Region, template: Shape) -> [i64; 3] {
-    [0, 1, 2].map(|axis| region.origin[axis] as i64 - (template.padded()[axis] as i64 - 1))
-}
-
-impl fmt::Display for Places {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let origin: Vec<String> = self.shape.unpad(&self.origin).iter().map(i64::to_string).collect();
-        write!(f, "{}:{}", origin.join(","), self.shape)
-    }
-}
-
-impl FromStr for Places {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Places, SpecError> {
-        let wrong = || SpecError::new("region", "ORIGIN:SHAPE, as 160,180:20x20 or -3,0:20x20", text);
-        let (origin, shape) = text.split_once(':').ok_or_else(wrong)?;
-        let shape: Shape = shape.parse().map_err(|_| wrong())?;
-        let signed = |part: &str| {
-            let digits = part.strip_prefix('-').unwrap_or(part).bytes().all(|byte| byte.is_ascii_digit());
-            if digits { part.parse::<i64>().map_err(|_| wrong()) } else { Err(wrong()) }
-        };
-        let numbers = origin.split(',').map(signed).collect::<Result<Vec<_>, _>>()?;
-        if numbers.len() != shape.axes() {
-            return Err(wrong());
-        }
-        let mut origin = [0; 3];
-        origin[3 - numbers.len()..].copy_from_slice(&numbers);
-        Ok(Places { origin, shape })
-    }
 }
 
 /// What is computed, apart from the arrays.
@@ -244,6 +236,7 @@ impl Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::places::Places;
 
     #[test]
     fn places_are_those_of_the_first_sample() {

@@ -1,4 +1,4 @@
-//! Image files in and out: PNG, JPEG, TIFF, PGM, PPM, `.npy` and raw frames.
+//! Image files in and out: PNG, JPEG, TIFF, PGM, PPM, `.npy`, raw frames and those of YUV4MPEG2.
 //!
 //! A file is told by its first bytes; its extension only adds a note where it disagrees. Samples come out as they are
 //! stored, or as the smallest float type that holds them exactly; every other change is written in [`Loaded::notes`].
@@ -20,11 +20,13 @@ mod npy;
 mod raster;
 mod raw;
 mod save;
+mod y4m;
 
 pub use error::IoError;
 pub use loaded::{Loaded, MAX_DECODED_BYTES};
 pub use raw::{RawFormat, RawReader};
 pub use save::{check_writable, save_npy, save_png_gray8, save_png_rgb8, save_text, save_tiff, write_npy};
+pub use y4m::{Y4mFormat, Y4mReader};
 
 /// As many bytes as tell the format.
 const START: usize = 16;
@@ -35,52 +37,109 @@ const START: usize = 16;
 ///
 /// Every [`IoError`] but [`Write`](IoError::Write) and [`RawFormat`](IoError::RawFormat).
 pub fn load(path: &Path) -> Result<Loaded, IoError> {
-    load_telling(path).map(|(loaded, _)| loaded)
+    load_as(path, &[]).map(|(loaded, _)| loaded)
 }
 
-/// As [`load`], and whether it is an array, whose values are meant as they are, and no raster.
+/// As [`load`], also from standard input, whose name is `-`, and whether it is an array, whose values are meant as they
+/// are, and no raster. Where there are formats `raw`, what is on standard input and what has no extension of a format
+/// has no header: it is the one of them that has its size.
 ///
 /// # Errors
 ///
 /// As [`load`].
-pub fn load_telling(path: &Path) -> Result<(Loaded, bool), IoError> {
+pub fn load_as(path: &Path, raw: &[RawFormat]) -> Result<(Loaded, bool), IoError> {
     let name = path.display().to_string();
+    let extension = extension(&name);
+    let headless = !raw.is_empty() && FORMATS.iter().all(|row| !row.2.contains(&extension.as_str()));
+    if path == Path::new(STANDARD_INPUT) {
+        let input = std::io::stdin().lock();
+        return if headless { load_raw(&name, input, None, raw) } else { load_from(&name, input, None) };
+    }
     let failed = |source| IoError::Read { name: name.clone(), source };
     let meta = fs::metadata(path).map_err(failed)?;
     if meta.is_dir() {
         return Err(IoError::Format { name, got: "a directory".into() });
     }
-    let mut file = File::open(path).map_err(failed)?;
+    let (file, size) = (File::open(path).map_err(failed)?, meta.is_file().then_some(meta.len()));
+    if headless { load_raw(&name, file, size, raw) } else { load_from(&name, file, size) }
+}
+
+/// The name of standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// Most bytes that are read of a file of a known size, or of a pipe or device, and what limits them.
+fn most_bytes(size: Option<u64>) -> (f64, &'static str) {
+    let free = free::available();
+    match size {
+        Some(_) => (free, "the free memory"),
+        // What grows is copied, and what comes of it has to be held as well.
+        None if free / 2.0 < MAX_DECODED_BYTES as f64 => (free / 2.0, "half of the free memory, from a pipe or device"),
+        None => (MAX_DECODED_BYTES as f64, "4 GiB, from a pipe or device"),
+    }
+}
+
+/// Reads an image of a format that its first bytes tell, of so many bytes if that is known.
+fn load_from(name: &str, mut reader: impl Read, size: Option<u64>) -> Result<(Loaded, bool), IoError> {
+    let failed = |source| IoError::Read { name: name.into(), source };
     let mut bytes = Vec::new();
-    file.by_ref().take(START as u64).read_to_end(&mut bytes).map_err(failed)?;
+    reader.by_ref().take(START as u64).read_to_end(&mut bytes).map_err(failed)?;
     if Format::of(&bytes).is_none() {
         // A short one has ended.
-        let size = if bytes.len() < START { Some(bytes.len() as u64) } else { meta.is_file().then_some(meta.len()) };
-        return Err(IoError::Format { name, got: describe(&bytes, size) });
+        let size = if bytes.len() < START { Some(bytes.len() as u64) } else { size };
+        return Err(IoError::Format { name: name.into(), got: describe(&bytes, size) });
     }
-    let free = free::available();
-    let (most, limit) = match meta.is_file() {
-        true => (free, "the free memory"),
-        // What grows is copied, and what comes of it has to be held as well.
-        false if free / 2.0 < MAX_DECODED_BYTES as f64 => {
-            (free / 2.0, "half of the free memory, from a pipe or device")
-        }
-        false => (MAX_DECODED_BYTES as f64, "4 GiB, from a pipe or device"),
-    };
+    let (most, limit) = most_bytes(size);
     let too_large =
-        |got: String| IoError::TooLarge { name: name.clone(), limit: format!("{most:.0} bytes ({limit})"), got };
-    if meta.is_file() && meta.len() as f64 > most {
-        return Err(too_large(format!("{}", meta.len())));
-    }
-    if meta.is_file() {
-        let length = usize::try_from(meta.len()).unwrap_or(usize::MAX);
+        |got: String| IoError::TooLarge { name: name.into(), limit: format!("{most:.0} bytes ({limit})"), got };
+    if let Some(size) = size {
+        if size as f64 > most {
+            return Err(too_large(format!("{size}")));
+        }
+        let length = usize::try_from(size).unwrap_or(usize::MAX);
         bytes.try_reserve_exact(length.saturating_sub(bytes.len())).map_err(|error| failed(error.into()))?;
     }
-    file.take((most as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    reader.take((most as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as f64 > most {
         return Err(too_large("more".into()));
     }
-    Ok((load_bytes(&name, &bytes)?, Format::of(&bytes) == Some(Format::Npy)))
+    Ok((load_bytes(name, &bytes)?, Format::of(&bytes) == Some(Format::Npy)))
+}
+
+/// Reads samples without a header: of the one of some formats that has their size, which a file tells beforehand.
+fn load_raw(
+    name: &str,
+    mut reader: impl Read,
+    size: Option<u64>,
+    formats: &[RawFormat],
+) -> Result<(Loaded, bool), IoError> {
+    let bytes_of = |format: &RawFormat| format.frame_bytes() as u64;
+    let choose = |size: u64, got: String| {
+        let told: Vec<String> = formats.iter().map(|format| format!("{} bytes ({format})", bytes_of(format))).collect();
+        let wrong = || IoError::Damaged { name: name.into(), expected: told.join(" or "), got };
+        formats.iter().find(|format| bytes_of(format) == size).cloned().ok_or_else(wrong)
+    };
+    let frame = |format: RawFormat, reader: &mut dyn Read| {
+        let mut frames = RawReader::new(name, format, reader);
+        // A file may have become shorter.
+        let ended = frames.cut_short(0);
+        frames.next().unwrap_or(Err(ended)).map(|loaded| (loaded, false))
+    };
+    if let Some(size) = size {
+        return frame(choose(size, size.to_string())?, &mut reader);
+    }
+    let (limit, _) = most_bytes(size);
+    let largest = formats.iter().map(bytes_of).max().unwrap_or(0).min(limit as u64);
+    let mut bytes = Vec::new();
+    let read = reader.take(largest.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|source| IoError::Read { name: name.into(), source })?;
+    let size = bytes.len() as u64;
+    let got = if size > largest { format!("more than {largest}") } else { size.to_string() };
+    frame(choose(size, got)?, &mut bytes.as_slice())
+}
+
+/// The extension of a name, in small letters.
+fn extension(name: &str) -> String {
+    Path::new(name).extension().and_then(|text| text.to_str()).unwrap_or("").to_ascii_lowercase()
 }
 
 /// Reads an image from the bytes of its file. `name` is for messages, and its extension for a note.
@@ -99,7 +158,7 @@ pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         Format::Pnm => guarded(name, "PNM", || raster::pnm(name, bytes)),
         Format::Tiff => guarded(name, "TIFF", || raster::tiff(name, bytes)),
     }?;
-    let extension = Path::new(name).extension().and_then(|text| text.to_str()).unwrap_or("").to_ascii_lowercase();
+    let extension = extension(name);
     if FORMATS.iter().any(|row| row.0 != format && row.2.contains(&extension.as_str())) {
         let found = FORMATS.iter().find(|row| row.0 == format).map_or("", |row| row.1);
         loaded.notes.push(format!("named .{extension}, read as {found}"));
@@ -170,7 +229,8 @@ impl Format {
 
 /// What bytes of no accepted format are, as far as their start tells, and of how many there are if that is known.
 fn describe(bytes: &[u8], size: Option<u64>) -> String {
-    const OTHERS: [(&[u8], &str); 10] = [
+    const OTHERS: [(&[u8], &str); 11] = [
+        (y4m::MAGIC, "YUV4MPEG2 (flcc stream takes it, on standard input or named .y4m)"),
         (b"PK\x03\x04", "a zip archive (.npz is one: save its arrays one by one)"),
         (b"\x1f\x8b", "gzip data (unpack it first)"),
         (b"BM", "BMP"),

@@ -14,4 +14,6 @@ pub mod io;
 pub mod memory;
 pub mod outputs;
 pub mod picture;
+pub mod places;
+pub mod reading;
 pub mod session;

@@ -60,7 +60,7 @@ pub fn check_peaks(plan: &Plan, results: f64, options: &PeakOptions) -> Result<(
     /// As found, as told and as text.
     const EACH: f64 = 512.0;
     let (spec, shape) = (plan.spec(), plan.spec().out_shape());
-    let side = options.min_distance.saturating_add(1);
+    let side = options.distance(Some(spec.template())).saturating_add(1);
     let boxes: f64 = shape.lengths().iter().map(|length| length.div_ceil(side) as f64).product();
     let count = options.top.map_or(boxes, |top| boxes.min(top as f64)) * spec.templates() as f64;
     let what = format!(

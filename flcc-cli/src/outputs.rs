@@ -3,9 +3,11 @@
 //! Names are judged before anything is computed: an extension says the format that is written, no output may take the
 //! place of an input or of another output, and each must be writable.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use flcc_runtime::core::shape;
 use flcc_runtime::{DType, SpecError, files};
@@ -205,46 +207,130 @@ impl Place {
             is_file: meta.is_some_and(|meta| meta.is_file()),
         }
     }
+}
 
-    fn is(&self, other: &Place) -> bool {
-        self.path == other.path || self.identity.is_some() && self.identity == other.identity
+/// What a call reads, which nothing that it writes may replace.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    /// The arguments that named files, by the files' places.
+    paths: HashMap<PathBuf, String>,
+    /// The same by what the system knows files by.
+    identities: HashMap<(u64, u64), String>,
+}
+
+impl Inputs {
+    /// Nothing is read.
+    pub fn new() -> Inputs {
+        Inputs::default()
+    }
+
+    /// Something is read that an argument names. A pipe or a device is not destroyed by being written to.
+    pub fn add(&mut self, argument: &str, path: &Path) {
+        let place = Place::of(path);
+        if place.is_file {
+            self.keep(argument, place);
+        }
+    }
+
+    fn keep(&mut self, argument: &str, place: Place) {
+        self.paths.entry(place.path).or_insert_with(|| argument.into());
+        if let Some(identity) = place.identity {
+            self.identities.entry(identity).or_insert_with(|| argument.into());
+        }
+    }
+
+    /// The argument that names a file already.
+    fn named(&self, place: &Place) -> Option<&String> {
+        let same = || place.identity.and_then(|identity| self.identities.get(&identity));
+        self.paths.get(&place.path).or_else(same)
+    }
+
+    /// Refuses outputs that would be no more what they were called, or would destroy something that the call names.
+    ///
+    /// # Errors
+    /// The first that is wrong, by its argument: an extension of another format, a file that is read, a file that is
+    /// written twice; a file that cannot be written.
+    pub fn check(&self, outputs: &[Output<'_>]) -> Result<(), Error> {
+        for Output { argument, path, holds } in outputs {
+            if *holds != Holds::Wisdom {
+                holds.format(argument, path)?;
+            }
+        }
+        let outputs: Vec<&Output<'_>> = outputs.iter().filter(|output| !output.is_standard_output()).collect();
+        let mut before = Inputs::new();
+        for Output { argument, path, .. } in &outputs {
+            let place = Place::of(path);
+            if let Some(other) = self.named(&place).or_else(|| before.named(&place)) {
+                let expected = format!("another file than {other} names");
+                return Err(SpecError::new(*argument, expected, path.display()).into());
+            }
+            before.keep(argument, place);
+        }
+        for Output { argument, path, holds } in &outputs {
+            if *holds != Holds::Wisdom {
+                io::check_writable(path).map_err(Error::io(argument))?;
+            }
+        }
+        Ok(())
     }
 }
 
-/// Refuses outputs that would be no more what they were called, or would destroy something that the call names.
-///
-/// # Errors
-/// The first that is wrong, by its argument: an extension of another format, a file that is read, a file that is
-/// written twice; a file that cannot be written.
-pub fn check(inputs: &[(&str, &Path)], outputs: &[Output<'_>]) -> Result<(), Error> {
-    for Output { argument, path, holds } in outputs {
-        if *holds != Holds::Wisdom {
-            holds.format(argument, path)?;
-        }
+/// A name with a place for a number: `found-%d.png`, or with zeros before the number `found-%05d.png`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    before: String,
+    digits: usize,
+    after: String,
+}
+
+impl Pattern {
+    /// The name with a number.
+    pub fn with(&self, number: usize) -> PathBuf {
+        let Pattern { before, digits, after } = self;
+        PathBuf::from(format!("{before}{number:0digits$}{after}"))
     }
-    let outputs: Vec<&Output<'_>> = outputs.iter().filter(|output| !output.is_standard_output()).collect();
-    // A pipe or a device is not destroyed by being written to.
-    let inputs: Vec<(&str, Place)> =
-        inputs.iter().map(|(argument, path)| (*argument, Place::of(path))).filter(|input| input.1.is_file).collect();
-    let mut before: Vec<(&str, Place)> = Vec::new();
-    for Output { argument, path, .. } in &outputs {
-        let place = Place::of(path);
-        if let Some((other, _)) = inputs.iter().chain(&before).find(|(_, other)| place.is(other)) {
-            return Err(SpecError::new(*argument, format!("another file than {other} names"), path.display()).into());
+}
+
+impl FromStr for Pattern {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Pattern, SpecError> {
+        let wrong = || SpecError::new("name", "a name with one %d, or as %05d, for the number of the frame", text);
+        let (before, rest) = text.split_once('%').ok_or_else(wrong)?;
+        let (digits, after) = rest.split_once('d').ok_or_else(wrong)?;
+        let digits = match digits.strip_prefix('0') {
+            None if digits.is_empty() => 0,
+            Some(width) if width.len() == 1 => width.parse().map_err(|_| wrong())?,
+            _ => return Err(wrong()),
+        };
+        if after.contains('%') {
+            return Err(wrong());
         }
-        before.push((argument, place));
+        Ok(Pattern { before: before.into(), digits, after: after.into() })
     }
-    for Output { argument, path, holds } in &outputs {
-        if *holds != Holds::Wisdom {
-            io::check_writable(path).map_err(Error::io(argument))?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check(inputs: &[(&str, &Path)], outputs: &[Output<'_>]) -> Result<(), Error> {
+        let mut all = Inputs::new();
+        inputs.iter().for_each(|(argument, path)| all.add(argument, path));
+        all.check(outputs)
+    }
+
+    #[test]
+    fn a_pattern_has_one_place_for_a_number() {
+        let name = |text: &str, number| text.parse::<Pattern>().unwrap().with(number);
+        assert_eq!(name("a/found-%d.png", 12), Path::new("a/found-12.png"));
+        assert_eq!(name("%05d.png", 12), Path::new("00012.png"));
+        assert_eq!(name("%02dd.png", 123), Path::new("123d.png"));
+        for text in ["", "a.png", "%", "%s.png", "%5d.png", "%0d.png", "%d-%d.png", "%099d.png", "%-1d.png", "%0+d"] {
+            let line = text.parse::<Pattern>().unwrap_err().to_string();
+            assert!(line.starts_with("name: expected a name with one %d, or as %05d, "), "{text}: {line}");
+        }
+    }
 
     fn output<'a>(argument: &'a str, path: &Path, holds: Holds) -> Output<'a> {
         Output { argument, path: path.into(), holds }

@@ -317,7 +317,26 @@ fn wrong_calls_are_one_line_with_status_2() {
     ] {
         let line = flcc(&folder, args).fails(2);
         assert!(line.contains(words), "{args}: {line}");
+        assert!(line.matches("--memory-limit").count() < 2, "{line}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_does_not_split_a_line() {
+    let folder = Folder::new();
+    photo(&folder);
+    for name in ["a\nb.png", "cubic"] {
+        std::fs::copy(folder.at("template.png"), folder.at(name)).unwrap();
+    }
+    let run = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_flcc")).args(args).current_dir(&folder.0).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let call = ["match", "image.png", "template.png", "--accuracy", "exact", "--template"];
+    assert_eq!(run(&[&call[..], &["a\nb.png"]].concat()), "1 12,20 1 template.png\n1 12,20 1 a\\nb.png\n");
+    assert_eq!(run(&["match", "image.png", "--accuracy", "exact", "--", "cubic"]), "1 12,20 1\n");
+    assert!(run(&["match", "image.png", "--accuracy", "exact", "--subpixel", "./cubic"]).starts_with("1 12.0"));
 }
 
 #[test]
@@ -632,6 +651,290 @@ fn a_stream_of_raw_frames() {
         said.status == 1 && said.json().len() == 2 && said.json()[1]["error"].as_str().unwrap().contains("1000 bytes"),
         "{said:?}"
     );
+}
+
+/// A stream of YUV4MPEG2 whose luma is these frames, with chroma of 4:2:0.
+fn y4m(height: usize, width: usize, frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = format!("YUV4MPEG2 W{width} H{height} F25:1 Ip A1:1 C420jpeg\n").into_bytes();
+    for luma in frames {
+        bytes.extend(b"FRAME\n");
+        bytes.extend(luma);
+        bytes.extend(vec![128; 2 * height.div_ceil(2) * width.div_ceil(2)]);
+    }
+    bytes
+}
+
+#[test]
+fn a_stream_of_yuv4mpeg2() {
+    let folder = Folder::new();
+    photo(&folder);
+    let frame = |shift: usize| (0..40 * 50).map(|k| noise(k + 50 * shift)).collect::<Vec<u8>>();
+    let two = y4m(40, 50, &[frame(0), frame(3)]);
+    std::fs::create_dir(folder.at("frames")).unwrap();
+    std::fs::write(folder.at("frames/clip.y4m"), &two).unwrap();
+    let places = |lines: &[Value]| lines.iter().map(|line| line["peaks"][0]["position"][0].clone()).collect::<Vec<_>>();
+    let said = flcc_with(&folder, "stream template.png --accuracy exact", &two, None).fine().json();
+    assert_eq!((&said[0]["frame"], &said[1]["frame"]), (&serde_json::json!(0), &serde_json::json!(1)));
+    assert_eq!(places(&said), [12, 9]);
+    let said = flcc(&folder, "stream template.png image.png frames --accuracy exact").fine().json();
+    let names: Vec<&str> = said.iter().map(|line| line["frame"].as_str().unwrap()).collect();
+    assert_eq!(names, ["image.png", "frames/clip.y4m[0]", "frames/clip.y4m[1]"]);
+    assert_eq!(places(&said), [12, 12, 9]);
+    // Cut short: the whole frames, and a line that says so.
+    let said = flcc_with(&folder, "stream template.png -", &two[..two.len() - 1], None);
+    let lines = said.json();
+    assert!(said.status == 1 && lines.len() == 2, "{said:?}");
+    let words = "FRAMES \"standard input\": expected 1000 bytes of chroma in frame 1, got 999 bytes before the end";
+    assert_eq!(lines[1]["error"], words);
+    let refused = |input: &[u8], status: i32| flcc_with(&folder, "stream template.png", input, None).fails(status);
+    let line = refused(b"YUV4MPEG2 W50 H40 C420p10\nFRAME\n", 1);
+    assert!(line.starts_with("error: FRAMES \"standard input\": expected YUV4MPEG2 of 8 bits (420, "), "{line}");
+    assert!(line.ends_with("got \"C420p10\""), "{line}");
+    assert!(refused(b"YUV4MPEG2 W999999999999 H999999999999\n", 1).contains("a frame that an address can span"));
+    assert!(refused(b"YUV4MPEG2 W3 H3\n", 2).contains("at most 3x3"));
+    assert!(refused(b"rubbish", 2).starts_with("error: --frame: expected TYPE:SHAPE of the frames on standard input"));
+    std::fs::write(folder.at("no.y4m"), "P5 1 1 255\n1").unwrap();
+    let said = flcc(&folder, "stream template.png no.y4m no/such.y4m");
+    assert!(said.json()[0]["error"].as_str().unwrap().contains("begins with YUV4MPEG2, as its name says"), "{said:?}");
+    assert!(said.json()[1]["error"].as_str().unwrap().contains("expected a readable file"), "{said:?}");
+    assert!(flcc(&folder, "match frames/clip.y4m template.png").fails(1).contains("got YUV4MPEG2 (flcc stream takes"));
+}
+
+#[test]
+fn a_stream_in_colour_is_matched_as_images_are() {
+    let folder = Folder::new();
+    let rgb: Vec<u8> = (0..30 * 32 * 3).map(noise).collect();
+    save_png_rgb8(&folder.at("colour.png"), 32, 30, &rgb).unwrap();
+    let part: Vec<u8> = (0..6 * 5 * 3).map(|k| rgb[((8 + k / 15) * 32 + 9) * 3 + k % 15]).collect();
+    save_png_rgb8(&folder.at("part.png"), 5, 6, &part).unwrap();
+    folder.bytes("grey.png", 5, 5, noise);
+    for options in ["", "--gray"] {
+        let call = format!("stream part.png --frame rgb24:30x32 --precision f64 {options}");
+        let piped = flcc_with(&folder, &call, &rgb, None).fine().json();
+        let matched =
+            flcc(&folder, &format!("match colour.png part.png --json --precision f64 {options}")).fine().json();
+        assert_eq!(piped[0]["peaks"], matched[0]["peaks"], "{options}");
+        assert_eq!(piped[0]["peaks"][0]["position"], serde_json::json!([8, 9]));
+    }
+    let line = flcc_with(&folder, "stream grey.png --frame rgb24:30x32", &rgb, None).fails(2);
+    assert!(line.starts_with("error: TEMPLATE: expected 3 channels, as the image (--gray folds"), "{line}");
+    let line = flcc_with(&folder, "stream part.png --frame u8:30x32", &rgb, None).fails(2);
+    assert!(line.starts_with("error: TEMPLATE: expected 1 channels, as the image"), "{line}");
+    flcc_with(&folder, "stream grey.png --frame rgb24:30x32 --gray", &rgb, None).fine();
+}
+
+#[test]
+fn a_stream_for_several_templates() {
+    let folder = Folder::new();
+    photo(&folder);
+    std::fs::create_dir(folder.at("templates")).unwrap();
+    folder.bytes("templates/b.png", 7, 9, |k| noise((3 + k / 9) * 50 + 4 + k % 9));
+    folder.bytes("templates/a.png", 5, 5, |k| noise((30 + k / 5) * 50 + 40 + k % 5));
+    folder.bytes("low.png", 6, 50, noise);
+    folder.bytes("flat.png", 4, 4, |_| 7);
+    let call = "stream template.png image.png low.png image.png --template templates --accuracy exact --top 2";
+    let said = flcc(&folder, call);
+    let lines = said.json();
+    assert!(said.status == 1 && lines.len() == 9, "{said:?}");
+    let names = ["template.png", "templates/a.png", "templates/b.png"];
+    let alone =
+        flcc(&folder, "match image.png template.png --template templates --accuracy exact --top 2 --json").fine();
+    for (k, line) in lines.iter().enumerate() {
+        assert_eq!(line["frame"], if k / 3 == 1 { "low.png" } else { "image.png" });
+        assert_eq!(line["template"], names[k % 3]);
+        // The frame of 6 rows holds the template of 5.
+        let fails = k / 3 == 1 && k % 3 != 1;
+        assert_eq!(line.get("error").is_some(), fails, "{line}");
+        assert!(!fails || line["error"].as_str().unwrap().contains("at most 6x50"), "{line}");
+        if k / 3 != 1 {
+            assert_eq!(line["peaks"], alone.json()[k % 3]["peaks"]);
+        }
+    }
+    // Which of them is wrong.
+    let line = flcc(&folder, "stream template.png image.png --template flat.png").fails(2);
+    assert!(line.starts_with("error: --template \"flat.png\": expected "), "{line}");
+    let line = flcc(&folder, "match image.png template.png --template flat.png").fails(2);
+    assert!(line.starts_with("error: --template \"flat.png\": expected "), "{line}");
+    std::fs::create_dir(folder.at("none")).unwrap();
+    assert!(flcc(&folder, "match image.png none").fails(1).contains("expected images"));
+}
+
+#[test]
+fn a_file_with_one_axis_more_is_a_stack_of_templates() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("line.npy", &[300], |k| f64::from(noise(k)));
+    folder.array("lines.npy", &[3, 20], |k| f64::from(noise(50 * (k / 20) + 7 + k % 20)));
+    folder.array("one.npy", &[20], |k| f64::from(noise(57 + k)));
+    folder.array("none.npy", &[0, 20], |_| 0.0);
+    let out = |args: &str| flcc(&folder, &format!("{args} --accuracy exact")).fine().out;
+    let lines = "1 7 1 lines.npy[0]\n1 57 1 lines.npy[1]\n1 107 1 lines.npy[2]\n";
+    assert_eq!(out("match line.npy lines.npy"), lines);
+    assert_eq!(out("match line.npy --template lines.npy --template one.npy"), format!("{lines}1 57 1 one.npy\n"));
+    assert_eq!(out("match line.npy lines.npy -o o.npy"), lines);
+    assert_eq!(load(&folder.at("o-3.npy")).unwrap().shape, [281]);
+    assert!(!folder.at("o.npy").exists() && !folder.at("o-4.npy").exists());
+    // Pages of a TIFF are templates for an image, and one template for a volume.
+    folder.array("volume.npy", &[2, 7, 9], |k| f64::from(noise((5 * (k / 63) + k % 63 / 9) * 50 + 3 + k % 9)));
+    let stack = load(&folder.at("volume.npy")).unwrap();
+    flcc_cli::io::save_tiff(&folder.at("pages.tif"), &stack.shape, &stack.pixels).unwrap();
+    folder.array("block.npy", &[3, 40, 50], |k| f64::from(noise(k)));
+    assert_eq!(out("match image.png pages.tif"), "1 0,3 1 pages.tif[0]\n1 5,3 1 pages.tif[1]\n");
+    assert_eq!(out("match block.npy pages.tif").lines().count(), 1);
+    // In a stream it is what the axes of the frame say.
+    let said = flcc(&folder, "stream pages.tif image.png block.npy --accuracy exact --top 1").fine().json();
+    let told: Vec<(&str, &Value)> =
+        said.iter().map(|line| (line["template"].as_str().unwrap(), &line["template_shape"])).collect();
+    let (plane, block) = (serde_json::json!([7, 9]), serde_json::json!([2, 7, 9]));
+    assert_eq!(told, [("pages.tif[0]", &plane), ("pages.tif[1]", &plane), ("pages.tif", &block)]);
+    let bytes: Vec<u8> = (0..300).map(noise).collect();
+    let said = flcc_with(&folder, "stream lines.npy --frame u8:300 --accuracy exact", &bytes, None).fine().json();
+    assert_eq!((said.len(), &said[2]["peaks"][0]["position"]), (3, &serde_json::json!([107])));
+    for (args, words) in [
+        (
+            "match line.npy none.npy",
+            "TEMPLATE: expected a stack of at least one template, got none in \"none.npy\", 0x20",
+        ),
+        ("match line.npy volume.npy", "TEMPLATE: expected 1 axis, as the image, got 3 axes"),
+        ("match line.npy lines.npy -o -", "-o: expected a file"),
+        ("conv line.npy lines.npy -o -", "-o: expected a file (standard output, -, takes one result"),
+    ] {
+        let line = flcc(&folder, args).fails(2);
+        assert!(line.contains(words), "{args}: {line}");
+    }
+}
+
+#[test]
+fn files_without_a_header_are_told_by_raw() {
+    let folder = Folder::new();
+    photo(&folder);
+    let wide: Vec<u8> = (0..40 * 50).flat_map(|k| (u16::from(noise(k)) * 7).to_le_bytes()).collect();
+    let part: Vec<u8> = (0..63).flat_map(|k| f32::from(noise((12 + k / 9) * 50 + 20 + k % 9)).to_le_bytes()).collect();
+    let rgb: Vec<u8> = (0..40 * 50 * 3).map(noise).collect();
+    for (name, bytes) in [("image.raw", &wide), ("part", &part), ("rgb.bin", &rgb), ("short.raw", &wide[..7].to_vec())]
+    {
+        std::fs::write(folder.at(name), bytes).unwrap();
+    }
+    let said = |args: &str, input: &[u8]| flcc_with(&folder, &format!("{args} --accuracy exact"), input, None);
+    let found = |args: &str, input: &[u8]| assert_eq!(said(args, input).fine().out, "1 12,20 1\n", "{args}");
+    // Files of a known extension are read as ever.
+    found("match image.raw template.png --raw u16:40x50", &[]);
+    found("match image.png part --raw f32:7x9", &[]);
+    found("match image.raw part --raw u16:40x50 --raw f32:7x9", &[]);
+    found("match image.raw --template-at 12,20:7x9 --raw u16:40x50 --raw u16:40x50", &[]);
+    found("match rgb.bin --template-at 12,20:7x9 --raw rgb24:40x50", &[]);
+    found("match - template.png --raw u16:40x50", &wide);
+    found("match - part --raw u16:40x50 --raw f32:7x9", &wide);
+    found("match - template.png", &std::fs::read(folder.at("image.png")).unwrap());
+    flcc(&folder, "local mean image.raw --window 3x3 --raw u16:40x50 -o x.npy").fine();
+    let streamed = flcc(&folder, "stream part image.raw image.png --raw f32:7x9 --raw u16:40x50").fine().json();
+    assert!(streamed.iter().all(|line| line["peaks"][0]["position"] == serde_json::json!([12, 20])));
+    let sizes = "expected 4000 bytes (u16:40x50) or 252 bytes (f32:7x9), got";
+    let both = "--raw u16:40x50 --raw f32:7x9";
+    for (args, input, status, words) in [
+        (format!("match short.raw part {both}"), &wide[..0], 1, format!("IMAGE \"short.raw\": {sizes} 7")),
+        (format!("match image.png short.raw {both}"), &wide[..0], 1, format!("TEMPLATE \"short.raw\": {sizes} 7")),
+        (format!("match - part {both}"), &wide[..9], 1, format!("IMAGE \"-\": {sizes} 9")),
+        (format!("match - part {both}"), &rgb[..], 1, format!("IMAGE \"-\": {sizes} more than 4000")),
+        (format!("match image.png template.png --mask short.raw {both}"), &wide[..0], 1, "--mask \"short.raw\"".into()),
+        ("match image.raw part".into(), &wide[..0], 1, "IMAGE \"image.raw\": expected PNG".into()),
+        (
+            "match image.raw part --raw u16:40x50 --raw u16:50x40".into(),
+            &wide[..0],
+            2,
+            "--raw: expected formats of several sizes, not the 4000 bytes of u16:40x50 again, got u16:50x40".into(),
+        ),
+        ("match image.raw part --raw i8:3x3".into(), &wide[..0], 2, "a type u8, u16, f32, f64 or rgb24".into()),
+        ("match image.raw part --raw u8:0x3".into(), &wide[..0], 2, "'--raw <TYPE:SHAPE>'".into()),
+        (
+            "match image.raw part --raw f64:99999999x9999999".into(),
+            &wide[..0],
+            1,
+            "(f64:99999999x9999999), got 4000".into(),
+        ),
+    ] {
+        let line = said(&args, input).fails(status);
+        assert!(line.contains(&words), "{args}: {line}");
+    }
+}
+
+#[test]
+fn exclusive_leaves_no_place_to_two_templates() {
+    let folder = Folder::new();
+    photo(&folder);
+    // The template's own middle, and the template with a stranger's rows.
+    folder.bytes("inner.png", 5, 5, |k| noise((13 + k / 5) * 50 + 22 + k % 5));
+    folder.bytes("like.png", 7, 9, |k| if k / 9 < 6 { noise((12 + k / 9) * 50 + 20 + k % 9) } else { noise(9 * k) });
+    let places = |said: &Said| -> Vec<(String, Value, f64)> {
+        said.json()
+            .iter()
+            .flat_map(|line| {
+                let name = line["template"].as_str().unwrap();
+                let peaks = line["peaks"].as_array().unwrap().iter();
+                peaks.map(move |peak| (name.into(), peak["position"].clone(), peak["score"].as_f64().unwrap()))
+            })
+            .collect()
+    };
+    let all = "--template like.png --template inner.png --accuracy exact";
+    let shared = places(&flcc(&folder, &format!("match image.png template.png {all} --json")).fine());
+    let position = |y: usize, x: usize| serde_json::json!([y, x]);
+    assert_eq!((&shared[1].1, &shared[2].1), (&position(12, 20), &position(13, 22)));
+    let own = places(&flcc(&folder, &format!("match image.png template.png {all} --exclusive --json")).fine());
+    // Of equal scores the earlier template's stays; the others are told their next best.
+    assert_eq!((own.len(), &own[0].1), (3, &position(12, 20)));
+    assert!(own[1].2 < shared[1].2 && own[2].2 < shared[2].2, "{own:?}");
+    let streamed = flcc(&folder, &format!("stream template.png image.png {all} --exclusive")).fine();
+    assert_eq!(places(&streamed), own);
+    // With a threshold nothing else is left of them.
+    let call = "match image.png template.png --template like.png --accuracy exact --threshold 0.6";
+    assert_eq!(flcc(&folder, call).fine().out.lines().count(), 2);
+    assert_eq!(flcc(&folder, &format!("{call} --exclusive")).fine().out, "1 12,20 1 template.png\n");
+    // Half of 7 is 3: middles that are 4 apart are two places.
+    let call = "match image.png --template-at 12,20:7x7 --template-at 12,24:7x7 --template-at 15,27:7x7";
+    let two = flcc(&folder, &format!("{call} --accuracy exact --exclusive")).fine().out;
+    assert_eq!(two.lines().filter(|line| line.contains(" 1 ")).count(), 2, "{two}");
+    assert!(two.starts_with("1 12,20 1 ") && two.contains("1 12,24 1 "), "{two}");
+    let alone = flcc(&folder, "match image.png template.png --accuracy exact --top 4").fine().out;
+    assert_eq!(flcc(&folder, "match image.png template.png --accuracy exact --top 4 --exclusive").fine().out, alone);
+}
+
+#[test]
+fn frames_are_drawn_into_numbered_files() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("line.npy", &[60], |k| f64::from(noise(k)));
+    folder.array("part.npy", &[9], |k| f64::from(noise(k + 7)));
+    std::fs::write(folder.at("bad.png"), "rubbish").unwrap();
+    flcc(&folder, "match image.png template.png --annotate one.png").fine();
+    let said = flcc(&folder, "stream template.png image.png bad.png image.png --annotate f-%03d.png");
+    assert!(said.status == 1 && said.json().len() == 3, "{said:?}");
+    assert_eq!(
+        folder.names().iter().filter(|name| name.starts_with("f-")).collect::<Vec<_>>(),
+        ["f-000.png", "f-002.png"]
+    );
+    let read = |name: &str| std::fs::read(folder.at(name)).unwrap();
+    assert!(read("f-000.png") == read("one.png") && read("f-002.png") == read("one.png"));
+    flcc(&folder, "stream part.npy line.npy --annotate l%d.png").fine();
+    flcc(&folder, "match line.npy part.npy --annotate both.png").fine();
+    let height = |name: &str| pixels(&folder, name).0[0];
+    assert!(height("l0.png") < 350 && height("both.png") > 500);
+    for (name, words) in [
+        ("a.png", "name: expected a name with one %d, or as %05d, for the number of the frame, got a.png"),
+        ("%d.jpg", "--annotate: expected a name that ends in .png, got 0.jpg"),
+        ("none/%d.png", "--annotate \"none/0.png\": expected a writable file"),
+    ] {
+        let said = flcc(&folder, &format!("stream template.png image.png --annotate {name}"));
+        assert!(said.status != 0 && said.err.contains(words) && said.out.is_empty(), "{said:?}");
+    }
+    // No frame that is still to be read is replaced.
+    std::fs::copy(folder.at("image.png"), folder.at("i1.png")).unwrap();
+    let line = flcc(&folder, "stream template.png image.png i1.png --annotate i%d.png").fails(2);
+    assert!(line.ends_with("--annotate: expected another file than FRAMES names, got i1.png"), "{line}");
+    assert!(!folder.at("i0.png").exists());
+    // What cannot be written is told before.
+    std::fs::create_dir(folder.at("p1.png")).unwrap();
+    let said = flcc(&folder, "stream template.png image.png image.png image.png --annotate p%d.png");
+    assert!(said.status == 1 && said.out.is_empty() && said.err.contains("p1.png"), "{said:?}");
 }
 
 #[test]
@@ -951,6 +1254,12 @@ fn errors_name_the_argument() {
         ("match image.png --template flat.npy", 2, "--template: expected"),
         ("match image.png template.png --mask flat.npy", 2, "--mask: expected"),
         ("match image.png template.png --roi -7,0:5x6", 2, "--roi: expected"),
+        (
+            "match image.png template.png --template flat.npy --roi 34,0:3x3",
+            2,
+            "--roi: expected a part of 0,0:34x42, where the template's first sample may lie in mode valid \
+             (TEMPLATE \"template.png\"), got 34,0:3x3",
+        ),
         ("match image.png template.png --roi 7:5", 2, "--roi: expected 2 axes, as the image"),
         ("match image.png template.png --roi 7,8:5x0", 2, "--roi: expected"),
         ("corr image.png template.png --boundary constant --cval inf -o x.npy", 2, "--"),
@@ -1611,6 +1920,16 @@ fn completions_and_manual_pages() {
         let text = flcc(&folder, &format!("completions {shell}")).fine().out;
         assert!(text.len() > 1000 && text.contains("match") && text.contains("--min-distance"), "{shell}: {text}");
     }
+    // What an argument takes is offered, though the help tells it in words.
+    for values in
+        ["auto direct fourier separable", "full same valid", "cc ncc zncc ssd nssd sad", "sum mean var min max"]
+    {
+        for shell in ["bash", "zsh"] {
+            let text = flcc(&folder, &format!("completions {shell}")).fine().out;
+            assert!(text.contains(values), "{shell}: {values}");
+        }
+        assert!(!flcc(&folder, "help match").fine().out.contains("possible values"));
+    }
     let line = flcc(&folder, "completions csh").fails(2);
     assert!(line.contains("csh") && line.contains("zsh"), "{line}");
     let page = flcc(&folder, "man").fine().out;
@@ -1623,6 +1942,14 @@ fn completions_and_manual_pages() {
     for option in ["threads", "method"] {
         assert!(page.contains(&format!("\\-\\-{option}")), "{option} {page}");
     }
+    for command in ["show", "merge", "forget"] {
+        let page = flcc(&folder, &format!("man wisdom {command}")).fine().out;
+        assert!(page.contains(&format!(".TH flcc-wisdom-{command} 1")), "{page}");
+    }
+    assert!(
+        flcc(&folder, "man wisdom frob").fails(2).contains("COMMAND: expected one of show, merge, forget, got frob")
+    );
+    assert!(flcc(&folder, "man match frob").fails(2).contains("COMMAND: expected no more words, got frob"));
     let line = flcc(&folder, "man frobnicate").fails(2);
     assert!(
         line.starts_with("error: COMMAND: expected one of conv, corr, lcc, match, ")
@@ -1763,11 +2090,13 @@ const OPTIONS: &[&str] = &[
     "--exclude-border 3",
     "--exclude-border 18446744073709551615",
     "--count",
+    "--exclusive",
     "--subpixel",
     "--subpixel quadratic",
     "--subpixel=gauss",
     "--subpixel=cubic",
     "--annotate a.png",
+    "--annotate a%d.png",
     "--heatmap h.png",
     "--template small.npy",
     "--template-at 3,3:1x1",
@@ -1834,11 +2163,13 @@ const VOCABULARY: &[&str] = &[
     "--min-distance",
     "--exclude-border",
     "--count",
+    "--exclusive",
     "--subpixel",
     "--subpixel=gauss",
     "cubic",
     "--annotate",
     "a.png",
+    "a%d.png",
     "--heatmap",
     "-o",
     "out.npy",
@@ -1883,7 +2214,9 @@ const VOCABULARY: &[&str] = &[
     "--wisdom",
     "w",
     "--frame",
+    "--raw",
     "u8:4x4",
+    "rgb24:4x4",
     "u8:999999999x999999999",
     "--gray",
     "--seconds",

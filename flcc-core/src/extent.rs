@@ -68,6 +68,13 @@ impl Mode {
 }
 
 impl Region {
+    /// Where the template's first sample lies in the image for the first position, padded to three axes; it may be
+    /// outside.
+    pub fn first_place(&self, template: Shape) -> [i64; 3] {
+        let template = template.padded();
+        [0, 1, 2].map(|axis| self.origin[axis] as i64 - (template[axis] as i64 - 1))
+    }
+
     /// Whether all of `inner` lies in this region.
     pub fn contains(&self, inner: &Region) -> bool {
         let (outer_shape, inner_shape) = (self.shape.padded(), inner.shape.padded());

@@ -7,8 +7,10 @@
 //! axis without two finite neighbours is not refined. [`Subpixel`] names the curves.
 //!
 //! [`find_peaks`] searches a map. A [`Search`] looks at a map part by part, so that none has to be held whole.
+//! [`exclusive`] leaves no place to two templates.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use crate::dtype::Pixel;
@@ -16,18 +18,20 @@ use crate::each_type;
 use crate::measure::Best;
 use crate::score::ScoreMap;
 use crate::shape::Shape;
+use crate::spec::Spec;
 use crate::subpixel::{self, Subpixel};
 use crate::view::AnyView;
 
-/// What is looked for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What is looked for; by default all peaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PeakOptions {
     /// At most so many peaks; `None` for all.
     pub top: Option<usize>,
     /// Scores at least this good: not below it, or not above it when the smallest is best.
     pub threshold: Option<f64>,
-    /// How far from a peak, on every axis, no other may lie. 0 makes every position a peak.
-    pub min_distance: usize,
+    /// How far from a peak, on every axis, no other may lie; [`PeakOptions::distance`] says what `None` stands for. 0
+    /// makes every position a peak.
+    pub min_distance: Option<usize>,
     /// How many positions at each end of every axis are left out; of an axis of 2 positions or more that is not longer
     /// than twice that, all. An axis of 1 position has no ends: a template as high as its image is searched for as on a
     /// line.
@@ -36,9 +40,12 @@ pub struct PeakOptions {
     pub subpixel: Option<Subpixel>,
 }
 
-impl Default for PeakOptions {
-    fn default() -> PeakOptions {
-        PeakOptions { top: None, threshold: None, min_distance: 1, exclude_border: 0, subpixel: None }
+impl PeakOptions {
+    /// How far from a peak no other may lie: `min_distance`, or half the template's smallest side, rounded down, at
+    /// least 1. It is 1 where no template is known, as in [`find_peaks_in`].
+    pub fn distance(&self, template: Option<Shape>) -> usize {
+        let smallest = || template.and_then(|template| template.lengths().iter().copied().min());
+        self.min_distance.unwrap_or_else(|| (smallest().unwrap_or(1) / 2).max(1))
     }
 }
 
@@ -65,10 +72,10 @@ pub struct Found {
 
 /// The peaks of a map, best first: the largest scores or the smallest, as [`ScoreMap::best`] says.
 pub fn find_peaks(map: &ScoreMap, options: &PeakOptions) -> Vec<Peak> {
-    Search::new(map.shape(), map.best(), *options).in_view(&map.view()).peaks
+    Search::in_map(map, *options).in_view(&map.view()).peaks
 }
 
-/// The peaks of scores in an array of the caller's, which does not say what is best.
+/// The peaks of scores in an array of the caller's, which says neither what is best nor of which template they are.
 pub fn find_peaks_in(scores: &AnyView<'_>, best: Best, options: &PeakOptions) -> Vec<Peak> {
     Search::new(scores.shape(), best, *options).in_view(scores).peaks
 }
@@ -81,7 +88,126 @@ pub fn count_optimum(map: &ScoreMap) -> Option<(f64, usize)> {
 /// As [`count_optimum`], of the positions that [`PeakOptions::exclude_border`] leaves.
 pub fn count_optimum_inside(map: &ScoreMap, exclude_border: usize) -> Option<(f64, usize)> {
     let options = PeakOptions { top: Some(0), exclude_border, ..PeakOptions::default() };
-    Search::new(map.shape(), map.best(), options).with_optimum(true).in_view(&map.view()).optimum
+    Search::in_map(map, options).with_optimum(true).in_view(&map.view()).optimum
+}
+
+/// The peaks of one template in an image, for [`exclusive`].
+#[derive(Debug)]
+pub struct Claims<'a> {
+    peaks: &'a mut Vec<Peak>,
+    best: Best,
+    /// Where the template's first sample lies in the image for the first position of the map.
+    first: [i64; 3],
+    template: [usize; 3],
+    distance: usize,
+}
+
+impl<'a> Claims<'a> {
+    /// The peaks that a search with these options found in a map of the spec, in their order.
+    pub fn new(spec: &Spec, options: &PeakOptions, peaks: &'a mut Vec<Peak>) -> Claims<'a> {
+        let template = spec.template();
+        Claims {
+            peaks,
+            best: spec.op().best(),
+            first: spec.region().first_place(template),
+            template: template.padded(),
+            distance: options.distance(Some(template)),
+        }
+    }
+
+    /// Twice the middle of the template's box at a peak: a whole number.
+    fn middle(&self, peak: &Peak) -> [i128; 3] {
+        let missing = 3 - peak.position.len();
+        [0, 1, 2].map(|axis| {
+            let position = if axis < missing { 0 } else { peak.position[axis - missing] };
+            2 * (i128::from(self.first[axis]) + position as i128) + self.template[axis] as i128 - 1
+        })
+    }
+}
+
+/// Leaves every place to one of several templates, that of the best score there.
+///
+/// All peaks are taken in turn, the best first; of equal scores those of the earlier template first, and of one
+/// template in the order that they have, which is row-major. A peak stays unless one of another template that stayed is
+/// near, or `top` peaks of its own template stayed. Two are near where the middles of their boxes are no further apart,
+/// on every axis, than the larger of the two templates' [`PeakOptions::distance`]. The middle of a box lies
+/// `(T - 1) / 2` behind its first sample, so that templates of several sizes are compared by where they lie. Peaks of
+/// one template are further apart than that already.
+///
+/// All templates are of one measure and in one image, and were searched with `top: None`: what is found behind the best
+/// of a template counts where another template takes the best's place.
+///
+/// ```
+/// use flcc_core::peaks::{Claims, PeakOptions, exclusive, Peak};
+///
+/// let spec = "zncc:u8:20x30*4x4:valid".parse().unwrap();
+/// let peak = |x: usize, score: f64| Peak { position: vec![7, x], score, refined: None };
+/// let (mut bolt, mut nut) = (vec![peak(5, 0.9), peak(20, 0.4)], vec![peak(6, 0.8), peak(12, 0.7)]);
+/// let options = PeakOptions::default(); // of a template of 4x4 a distance of 2
+/// exclusive(&mut [Claims::new(&spec, &options, &mut bolt), Claims::new(&spec, &options, &mut nut)], Some(1));
+/// assert_eq!((bolt, nut), (vec![peak(5, 0.9)], vec![peak(12, 0.7)]));
+/// ```
+pub fn exclusive(claims: &mut [Claims<'_>], top: Option<usize>) {
+    let Some(best) = claims.first().map(|claims| claims.best) else { return };
+    let of_one = |(template, claims): (usize, &Claims<'_>)| (0..claims.peaks.len()).map(move |peak| (template, peak));
+    let mut turns: Vec<(usize, usize)> = claims.iter().enumerate().flat_map(of_one).collect();
+    // It is stable: equals stay in the order of templates.
+    turns.sort_by(|a, b| {
+        let [a, b] = [a, b].map(|&(template, peak)| claims[template].peaks[peak].score);
+        let (first, second) = if best == Best::Largest { (b, a) } else { (a, b) };
+        first.partial_cmp(&second).unwrap_or(Ordering::Equal)
+    });
+    let mut stays: Vec<Vec<bool>> = claims.iter().map(|claims| vec![false; claims.peaks.len()]).collect();
+    let mut left = vec![top.unwrap_or(usize::MAX); claims.len()];
+    let mut taken: BTreeMap<usize, Taken> = BTreeMap::new();
+    for (template, peak) in turns {
+        let (distance, middle) = (claims[template].distance, claims[template].middle(&claims[template].peaks[peak]));
+        if left[template] == 0 || taken.iter().any(|(other, taken)| taken.near(distance.max(*other), template, middle))
+        {
+            continue;
+        }
+        left[template] -= 1;
+        stays[template][peak] = true;
+        taken.entry(distance).or_insert_with(|| Taken::new(distance)).add(template, middle);
+    }
+    for (claims, stays) in claims.iter_mut().zip(stays) {
+        let mut stays = stays.into_iter();
+        claims.peaks.retain(|_| stays.next().unwrap_or(false));
+    }
+}
+
+/// The places of templates of one distance, in cells as wide as that, so that few lie in each.
+struct Taken {
+    width: i128,
+    cells: HashMap<[i128; 3], Vec<(usize, [i128; 3])>>,
+    count: usize,
+}
+
+impl Taken {
+    fn new(distance: usize) -> Taken {
+        Taken { width: 2 * (distance as i128 + 1), cells: HashMap::new(), count: 0 }
+    }
+
+    fn add(&mut self, template: usize, middle: [i128; 3]) {
+        self.cells.entry(middle.map(|at| at.div_euclid(self.width))).or_default().push((template, middle));
+        self.count += 1;
+    }
+
+    /// Whether a place of another template lies within a distance.
+    fn near(&self, distance: usize, template: usize, middle: [i128; 3]) -> bool {
+        let reach = 2 * distance as i128;
+        let is_near = |(other, place): &(usize, [i128; 3])| {
+            *other != template && place.iter().zip(middle).all(|(place, middle)| (place - middle).abs() <= reach)
+        };
+        let range =
+            |axis: usize| (middle[axis] - reach).div_euclid(self.width)..=(middle[axis] + reach).div_euclid(self.width);
+        let along = 2 * (reach / self.width) + 3;
+        if along.saturating_pow(3) > self.count as i128 {
+            return self.cells.values().flatten().any(is_near);
+        }
+        let in_cell = |cell: [i128; 3]| self.cells.get(&cell).is_some_and(|places| places.iter().any(is_near));
+        range(0).any(|z| range(1).any(|y| range(2).any(|x| in_cell([z, y, x]))))
+    }
 }
 
 /// A search for the peaks of a map that is looked at part by part.
@@ -94,6 +220,8 @@ pub struct Search {
     lengths: [usize; 3],
     best: Best,
     options: PeakOptions,
+    /// How far from a peak no other may lie.
+    distance: usize,
     optimum: bool,
 }
 
@@ -126,9 +254,24 @@ enum Bar<T> {
 }
 
 impl Search {
-    /// A search in maps of a shape.
+    /// A search in maps of a shape, of a template that is not known.
     pub fn new(shape: Shape, best: Best, options: PeakOptions) -> Search {
-        Search { shape, lengths: shape.padded(), best, options, optimum: false }
+        Search::with(shape, best, None, options)
+    }
+
+    /// A search in the maps of a spec.
+    pub fn of(spec: &Spec, options: PeakOptions) -> Search {
+        Search::with(spec.out_shape(), spec.op().best(), Some(spec.template()), options)
+    }
+
+    /// A search in maps like this one.
+    pub fn in_map(map: &ScoreMap, options: PeakOptions) -> Search {
+        Search::with(map.shape(), map.best(), map.template(), options)
+    }
+
+    fn with(shape: Shape, best: Best, template: Option<Shape>, options: PeakOptions) -> Search {
+        let distance = options.distance(template);
+        Search { shape, lengths: shape.padded(), best, options, distance, optimum: false }
     }
 
     /// Whether positions that attain the best score are counted.
@@ -138,8 +281,8 @@ impl Search {
 
     /// How many positions along the slowest axis must be there on each side of those that are looked at.
     pub fn reach(&self) -> usize {
-        let PeakOptions { top, min_distance, subpixel, .. } = self.options;
-        let suppression = if top == Some(0) || self.best_is_a_peak() { 0 } else { min_distance };
+        let PeakOptions { top, subpixel, .. } = self.options;
+        let suppression = if top == Some(0) || self.best_is_a_peak() { 0 } else { self.distance };
         suppression.max(subpixel.map_or(0, Subpixel::reach))
     }
 
@@ -377,15 +520,15 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
         if !scores.iter().fold(false, |some, &score| some | passes::<T, MINIMUM>(score, into.bar)) {
             return;
         }
-        let summits = (inner && self.search.options.min_distance > 0 && !T::DTYPE.is_integer())
+        let summits = (inner && self.search.distance > 0 && !T::DTYPE.is_integer())
             .then(|| self.summits(positions.start, scores));
-        let PeakOptions { top, min_distance, .. } = self.search.options;
+        let (top, distance) = (self.search.options.top, self.search.distance);
         for (place, &score) in scores.iter().enumerate() {
             let (summit, index) = (summits.as_ref().is_none_or(|summits| summits[place]), positions.start + place);
-            if !summit || !passes::<T, MINIMUM>(score, into.bar) || min_distance > 0 && !self.stands_out(index, 1) {
+            if !summit || !passes::<T, MINIMUM>(score, into.bar) || distance > 0 && !self.stands_out(index, 1) {
                 continue;
             }
-            if min_distance > 1 && !self.stands_out(index, min_distance) {
+            if distance > 1 && !self.stands_out(index, distance) {
                 continue;
             }
             into.found.push(self.candidate(index));
@@ -517,8 +660,9 @@ mod tests {
             let reached =
                 options.threshold.is_none_or(|bar| if minimum { map.get(index) <= bar } else { map.get(index) >= bar });
             let beaten = |other: usize| value(other) > own || (value(other) == own && other < index);
-            let near =
-                |other: &usize| *other != index && apart(position, shape.position(*other)) <= options.min_distance;
+            let near = |other: &usize| {
+                *other != index && apart(position, shape.position(*other)) <= options.distance(map.template())
+            };
             !own.is_nan() && reached && !in_border(position) && !(0..shape.len()).filter(near).any(beaten)
         };
         let mut found: Vec<usize> = (0..shape.len()).filter(is_peak).collect();
@@ -536,7 +680,8 @@ mod tests {
             seed in 0u64..1000,
             top in prop::option::of(0usize..6),
             threshold in prop::option::of(-5.0f64..5.0),
-            min_distance in 0usize..4,
+            min_distance in prop::option::of(0usize..4),
+            template in prop::option::of(1usize..9),
             exclude_border in 0usize..3,
             (minimum, single) in (any::<bool>(), any::<bool>()),
             subpixel in prop::option::of(prop::sample::select(&Subpixel::ALL[..])),
@@ -561,12 +706,14 @@ mod tests {
             let pixels = Pixels::F64(data).cast(if single { DType::F32 } else { DType::F64 });
             let best = if minimum { Best::Smallest } else { Best::Largest };
             let map = ScoreMap::new(region, pixels).unwrap().with_best(best);
+            let side = template.map(|side| Shape::new(&[side, 9, 9]).unwrap());
+            let map = side.map_or(map.clone(), |side| map.with_template(side));
             let options = PeakOptions { top, threshold, min_distance, exclude_border, subpixel };
             let index = |at: &[usize]| (at[0] * lengths[1] + at[1]) * lengths[2] + at[2];
             let peaks = find_peaks(&map, &options);
             let found: Vec<usize> = peaks.iter().map(|peak| index(&peak.position)).collect();
             prop_assert_eq!(found, by_definition(&map, &options));
-            let all = PeakOptions { top: None, threshold: None, min_distance: 0, ..options };
+            let all = PeakOptions { top: None, threshold: None, min_distance: Some(0), ..options };
             let scores = by_definition(&map, &all);
             let best = scores.first().map(|&index| {
                 let best = map.get(index) + 0.0;
@@ -575,7 +722,7 @@ mod tests {
             prop_assert_eq!(count_optimum_inside(&map, exclude_border), best);
 
             // In parts that have no more at hand than they need, by turns into the candidates of several workers.
-            let search = Search::new(map.shape(), map.best(), options).with_optimum(true);
+            let search = Search::in_map(&map, options).with_optimum(true);
             let slice = lengths[1] * lengths[2];
             let all: Vec<f64> = (0..map.shape().len()).map(|index| map.get(index)).collect();
             let mut parts = vec![search.candidates(); workers];
@@ -591,6 +738,102 @@ mod tests {
         }
     }
 
+    /// The definition of [`exclusive`], pair by pair, with middles as halves.
+    fn exclusive_by_definition(
+        templates: &[(Spec, Vec<Peak>)],
+        options: &PeakOptions,
+        top: Option<usize>,
+    ) -> Vec<Vec<Peak>> {
+        let distance = |index: usize| options.distance(Some(templates[index].0.template())) as f64;
+        let middle = |index: usize, peak: &Peak| -> Vec<f64> {
+            let (spec, lengths) = (&templates[index].0, templates[index].0.template().lengths().to_vec());
+            let first = spec.template().unpad(&spec.region().first_place(spec.template()));
+            (0..lengths.len())
+                .map(|k| first[k] as f64 + peak.position[k] as f64 + (lengths[k] as f64 - 1.0) / 2.0)
+                .collect()
+        };
+        let minimum = templates[0].0.op().best() == Best::Smallest;
+        let mut turns: Vec<(f64, usize, &Peak)> = Vec::new();
+        for (index, (_, peaks)) in templates.iter().enumerate() {
+            turns.extend(peaks.iter().map(|peak| (if minimum { peak.score } else { -peak.score }, index, peak)));
+        }
+        turns.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap().then(a.1.cmp(&b.1)).then(a.2.position.cmp(&b.2.position)));
+        let mut stayed: Vec<(usize, &Peak)> = Vec::new();
+        for (_, index, peak) in turns {
+            let near = |&(other, before): &(usize, &Peak)| {
+                let apart = middle(other, before).into_iter().zip(middle(index, peak)).map(|(a, b)| (a - b).abs());
+                other != index && apart.fold(0.0, f64::max) <= distance(other).max(distance(index))
+            };
+            let own = stayed.iter().filter(|(other, _)| *other == index).count();
+            if top.is_none_or(|top| own < top) && !stayed.iter().any(near) {
+                stayed.push((index, peak));
+            }
+        }
+        let of = |index: usize| {
+            stayed.iter().filter(|(other, _)| *other == index).map(|(_, peak)| (*peak).clone()).collect()
+        };
+        (0..templates.len()).map(of).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn no_place_is_left_to_two_templates(
+            sides in prop::collection::vec((1usize..7, 1usize..12), 1..5),
+            mode in prop::sample::select(&["full", "same", "valid"][..]),
+            measure in prop::sample::select(&["zncc", "ssd"][..]),
+            (levels, seed) in (2u64..40, 0u64..1000),
+            min_distance in prop::option::of(prop::sample::select(&[0, 1, 2, 5, 100, usize::MAX][..])),
+            top in prop::option::of(0usize..6),
+        ) {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            let mut draw = || {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                ((state >> 40) % levels) as f64
+            };
+            let options = PeakOptions { min_distance, ..PeakOptions::default() };
+            let mut templates: Vec<(Spec, Vec<Peak>)> = sides.iter().map(|(h, w)| {
+                let spec: Spec = format!("{measure}:f64:14x17*{h}x{w}:{mode}").parse().unwrap();
+                let data = Pixels::F64((0..spec.out_shape().len()).map(|_| draw()).collect());
+                let map = ScoreMap::new(spec.region(), data).unwrap().with_best(spec.op().best());
+                let peaks = find_peaks(&map.with_template(spec.template()), &options);
+                (spec, peaks)
+            }).collect();
+            let expected = exclusive_by_definition(&templates, &options, top);
+            let mut claims: Vec<Claims<'_>> =
+                templates.iter_mut().map(|(spec, peaks)| Claims::new(spec, &options, peaks)).collect();
+            exclusive(&mut claims, top);
+            // What stays stays again.
+            let once: Vec<Vec<Peak>> = claims.iter().map(|claims| claims.peaks.clone()).collect();
+            exclusive(&mut claims, top);
+            let twice: Vec<Vec<Peak>> = templates.into_iter().map(|(_, peaks)| peaks).collect();
+            prop_assert_eq!(&once, &expected);
+            prop_assert_eq!(&twice, &expected);
+        }
+    }
+
+    #[test]
+    fn places_of_templates_of_two_sizes_are_those_of_their_middles() {
+        let peak = |at: usize, score: f64| Peak { position: vec![at], score, refined: None };
+        let [long, short]: [Spec; 2] =
+            ["zncc:u8:100*21:valid", "zncc:u8:100*5:valid"].map(|text| text.parse().unwrap());
+        let left = |score: f64, at: usize| {
+            let (mut a, mut b) = (vec![peak(40, 0.5)], vec![peak(at, score)]);
+            let options = PeakOptions::default();
+            exclusive(&mut [Claims::new(&long, &options, &mut a), Claims::new(&short, &options, &mut b)], None);
+            (a.len(), b.len())
+        };
+        // The long one's middle is 50 and its distance 10; the short one's middle lies 2 behind its first sample.
+        for (at, stays) in [(37, 1), (38, 0), (48, 0), (58, 0), (59, 1)] {
+            assert_eq!(left(0.4, at), (1, stays), "{at}");
+            assert_eq!(left(0.6, at), (stays, 1), "{at}");
+            // Of equals the earlier template is the better.
+            assert_eq!(left(0.5, at), (1, stays), "{at}");
+        }
+        exclusive(&mut [], None);
+    }
+
     fn positions(map: &ScoreMap, options: &PeakOptions) -> Vec<Vec<usize>> {
         find_peaks(map, options).into_iter().map(|peak| peak.position).collect()
     }
@@ -601,12 +844,27 @@ mod tests {
         let options = PeakOptions { top: Some(3), ..PeakOptions::default() };
         assert_eq!(positions(&line, &options), [vec![8], vec![3], vec![5]]);
         assert_eq!(positions(&line, &PeakOptions { threshold: Some(7.0), ..PeakOptions::default() }).len(), 3);
-        assert_eq!(positions(&line, &PeakOptions { min_distance: 2, ..PeakOptions::default() }), [vec![8], vec![3]]);
         assert_eq!(
-            positions(&line, &PeakOptions { min_distance: 0, top: Some(2), ..PeakOptions::default() }),
+            positions(&line, &PeakOptions { min_distance: Some(2), ..PeakOptions::default() }),
+            [vec![8], vec![3]]
+        );
+        assert_eq!(
+            positions(&line, &PeakOptions { min_distance: Some(0), top: Some(2), ..PeakOptions::default() }),
             [vec![8], vec![3]]
         );
         assert_eq!(positions(&line, &PeakOptions { exclude_border: 2, ..PeakOptions::default() }), [vec![3], vec![5]]);
+    }
+
+    #[test]
+    fn the_distance_is_half_the_template_where_none_is_named() {
+        let distance = |template: &[usize]| PeakOptions::default().distance(Some(Shape::new(template).unwrap()));
+        assert_eq!([&[52, 40][..], &[9], &[3, 50, 50], &[1, 500]].map(distance), [20, 4, 1, 1]);
+        assert_eq!(PeakOptions::default().distance(None), 1);
+        assert_eq!(PeakOptions { min_distance: Some(0), ..PeakOptions::default() }.distance(None), 0);
+        let line = map(&[7], &[0.0, 5.0, 0.0, 7.0, 0.0, 6.0, 0.0]);
+        assert_eq!(positions(&line, &PeakOptions::default()), [vec![3], vec![5], vec![1]]);
+        let line = line.with_template(Shape::new(&[4]).unwrap());
+        assert_eq!(positions(&line, &PeakOptions::default()), [vec![3]]);
     }
 
     #[test]
@@ -632,8 +890,10 @@ mod tests {
     #[test]
     fn a_border_is_left_out_of_peaks_and_counts() {
         let inner = |map: &ScoreMap, border: usize| {
-            let peaks =
-                find_peaks(map, &PeakOptions { exclude_border: border, min_distance: 0, ..PeakOptions::default() });
+            let peaks = find_peaks(
+                map,
+                &PeakOptions { exclude_border: border, min_distance: Some(0), ..PeakOptions::default() },
+            );
             (peaks.len(), count_optimum_inside(map, border))
         };
         let plane = map(

@@ -8,26 +8,27 @@ use crate::shape::Shape;
 use crate::spec::Spec;
 use crate::view::{AnyView, AnyViewMut, ViewMut};
 
-/// The result for one image and one template: row-major, with the place that it has in the full result and with what
-/// is best in it.
+/// The result for one image and one template: row-major, with the place that it has in the full result, with what is
+/// best in it and with the template's shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoreMap {
     region: Region,
     data: Pixels,
     best: Best,
+    template: Option<Shape>,
 }
 
 impl ScoreMap {
     /// Zeros, to be filled with the result of a spec.
     pub fn of(spec: &Spec) -> ScoreMap {
-        ScoreMap::zeros(spec.region(), spec.out_type()).with_best(spec.op().best())
+        ScoreMap::zeros(spec.region(), spec.out_type()).with_best(spec.op().best()).with_template(spec.template())
     }
 
     /// Zeros of a type, f32 or f64, for a region of the full result. The largest is best.
     pub fn zeros(region: Region, dtype: DType) -> ScoreMap {
         let len = region.shape.len();
         let data = if dtype == DType::F64 { Pixels::F64(vec![0.0; len]) } else { Pixels::F32(vec![0.0; len]) };
-        ScoreMap { region, data, best: Best::Largest }
+        ScoreMap { region, data, best: Best::Largest, template: None }
     }
 
     /// Values that are already there. The largest is best.
@@ -41,12 +42,22 @@ impl ScoreMap {
         if data.len() != region.shape.len() {
             return Err(SpecError::new("scores", format!("{} values", region.shape.len()), data.len()));
         }
-        Ok(ScoreMap { region, data, best: Best::Largest })
+        Ok(ScoreMap { region, data, best: Best::Largest, template: None })
     }
 
     /// The same values, of which these are best.
     pub fn with_best(self, best: Best) -> ScoreMap {
         ScoreMap { best, ..self }
+    }
+
+    /// The same values, of a template of this shape.
+    pub fn with_template(self, template: Shape) -> ScoreMap {
+        ScoreMap { template: Some(template), ..self }
+    }
+
+    /// The template's shape: of a map that was computed, what the spec says; none of values that were there already.
+    pub fn template(&self) -> Option<Shape> {
+        self.template
     }
 
     /// Which values are best: of a map that was computed, what the measure says.

@@ -623,7 +623,7 @@ mod tests {
                 let data: Vec<f64> = (0..lengths.iter().product::<usize>()).map(|_| noise.next() - 0.3).collect();
                 let map = map(&lengths, data);
                 for fit in Subpixel::ALL {
-                    let options = PeakOptions { min_distance: 0, subpixel: Some(fit), ..PeakOptions::default() };
+                    let options = PeakOptions { min_distance: Some(0), subpixel: Some(fit), ..PeakOptions::default() };
                     for peak in find_peaks(&map, &options) {
                         for (at, refined) in peak.position.iter().zip(peak.refined.unwrap()) {
                             assert!((refined - *at as f64).abs() <= 1.0, "{fit} {lengths:?}");

@@ -46,7 +46,7 @@ pub use flcc_core::extent::{Mode, Region};
 pub use flcc_core::key::KernelKey;
 pub use flcc_core::measure::{Best, Measure};
 pub use flcc_core::op::Op;
-pub use flcc_core::peaks::{Found, Peak, PeakOptions, count_optimum, find_peaks, find_peaks_in};
+pub use flcc_core::peaks::{Claims, Found, Peak, PeakOptions, count_optimum, exclusive, find_peaks, find_peaks_in};
 pub use flcc_core::reference::Oracle;
 pub use flcc_core::score::ScoreMap;
 pub use flcc_core::shape::Shape;

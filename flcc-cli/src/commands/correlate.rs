@@ -6,17 +6,19 @@ use std::time::Instant;
 
 use flcc_runtime::core::peaks::Search;
 use flcc_runtime::{
-    AnyView, Control, DType, Effort, Found as PeaksFound, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape,
-    Spec, SpecError,
+    Control, DType, Effort, Found as PeaksFound, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape, Spec,
+    SpecError,
 };
 use serde_json::{Map, Value, json};
 
-use crate::args::{Correlate, Match, Peaks, Planning};
-use crate::data::{Image, Places, Problem, first_place, open_mask};
+use super::templates::{self, Templates};
+use crate::args::{Correlate, Match, Planning};
+use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_peaks, check_plan, results};
-use crate::outputs::{self, Format, Holds, Output, Written, score_text};
+use crate::outputs::{self, Format, Holds, Inputs, Output, Written, score_text};
 use crate::picture::{self, Curve, Heat, Mark, Scene};
+use crate::places::Places;
 use crate::session::{Progress, Session, accuracy, wisdom_file};
 
 /// The command's name.
@@ -63,6 +65,8 @@ struct Found {
     ns: u128,
     /// Where it is to be written.
     map: Option<ScoreMap>,
+    /// The file that it was written to.
+    output: Option<PathBuf>,
     /// Where peaks are asked for.
     found: PeaksFound,
 }
@@ -82,7 +86,6 @@ pub fn run(
     if matching.is_none() && args.output.is_none() && args.heatmap.is_none() {
         return Err(SpecError::new("-o", "-o OUT (or --heatmap OUT.png)", "neither").into());
     }
-    check_outputs(args, matching, planning)?;
     let mut problem = Problem {
         op,
         mode: args.extent.mode.unwrap_or(name.mode()),
@@ -91,18 +94,25 @@ pub fn run(
         accuracy: accuracy(planning),
         roi: None,
     };
+    let image = Image::open("IMAGE", &args.image, &args.extent.reading)?;
+    let templates = Templates::new(open_templates(args, &image)?);
+    let all = templates.all();
+    check_outputs(args, matching, planning, all.len())?;
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
-    let image = Image::open("IMAGE", &args.image, args.extent.gray)?;
-    let templates = templates(args, &image)?;
-    let mask = args.mask.as_deref().map(|path| open_mask(path, args.extent.gray)).transpose()?;
-    let groups = groups(&templates);
+    let mask = args.mask.as_deref().map(|path| open_mask(path, &args.extent.reading)).transpose()?;
+    let (groups, several) = (templates.groups(), all.len() > 1);
     // What is wrong with any template is told before the first result is written.
     let mut specs = Vec::new();
-    for group in &groups {
-        let first = templates[group[0]].view()?;
+    for group in groups {
+        let first = all[group[0]].view()?;
         let mask = mask.as_ref().map(Image::view).transpose()?;
-        let named = |error: SpecError| Error::from(error).named("IMAGE", &templates[group[0]].argument);
-        let region = |places: Places| places.region(problem.mode, image.shape(), first.shape());
+        let named = |error: SpecError| Error::from(error).named("IMAGE", &templates.called(group[0]));
+        // The places are those of one of several templates.
+        let of = |error: SpecError| match several {
+            true => SpecError { expected: format!("{} ({})", error.expected, templates.called(group[0])), ..error },
+            false => error,
+        };
+        let region = |places: Places| places.region(problem.mode, image.shape(), first.shape()).map_err(of);
         problem.roi = args.roi.map(region).transpose().map_err(named)?;
         specs.push(problem.spec(&image.view()?, &first, group.len(), mask.as_ref()).map_err(named)?);
     }
@@ -112,90 +122,86 @@ pub fn run(
     let measure = if matching.is_some() { op.measure().to_string() } else { op.name().to_string() };
     // What is wrong with a picture is told after what was found.
     let mut pictures = Ok(());
-    let (mut marks, mut curves) = (Vec::new(), Vec::new());
-    let mut lines: Vec<(usize, String)> = Vec::new();
-    let mut rows: Vec<(usize, String)> = Vec::new();
-    let several = templates.len() > 1;
-    let inputs = Inputs { image: &image, templates: &templates, mask: mask.as_ref() };
+    let mut curves = Vec::new();
+    let mut told: Vec<(usize, Found)> = Vec::new();
+    let given = Given { image: &image, templates: &templates, mask: mask.as_ref() };
     let writes = args.output.is_some() || args.heatmap.is_some();
     // A line is drawn with its scores.
     let plots = image.shape().axes() == 1 && matching.is_some_and(|matching| matching.annotate.is_some());
+    let wish = Wish {
+        peaks: matching.map(|matching| templates::wanted(&matching.search, all.len())),
+        optimum: matching.is_some_and(|matching| matching.search.count),
+        map: writes || plots,
+    };
     for (group, spec) in groups.iter().zip(&specs) {
-        let wish = Wish {
-            peaks: matching.map(|matching| wanted(&matching.search, spec.template())),
-            optimum: matching.is_some_and(|matching| matching.search.count),
-            map: writes || plots,
-        };
-        let found = compute(spec, &session, &inputs, group, &wish)?;
-        for (&index, found) in group.iter().zip(found) {
-            let mut output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
-            if let (Some(path), Some(map)) = (&output, &found.map) {
+        let found = compute(spec, &session, &given, group, &wish)?;
+        for (&index, mut found) in group.iter().zip(found) {
+            let map = found.map.take();
+            let output = args.output.as_deref().map(|path| numbered(path, several.then_some(index + 1)));
+            if let (Some(path), Some(map)) = (output, &map) {
                 let heat = Heat { map, first: &begin(spec), measure: &measure };
-                match outputs::write("-o", path, Written { heat, column: "score" }, out) {
-                    Err(error) if format == Some(Format::Png) => {
-                        pictures = pictures.and(Err(error));
-                        output = None;
+                match outputs::write("-o", &path, Written { heat, column: "score" }, out) {
+                    Err(error) if format == Some(Format::Png) => pictures = pictures.and(Err(error)),
+                    done => {
+                        done?;
+                        found.output = Some(path);
                     }
-                    done => done?,
                 }
             }
-            if let (Some(path), Some(map)) = (&args.heatmap, &found.map) {
+            if let (Some(path), Some(map)) = (&args.heatmap, &map) {
                 let heat = Heat { map, first: &begin(spec), measure: &measure };
                 pictures = pictures.and(picture::save_heatmap(&numbered(path, several.then_some(index + 1)), &heat));
             }
-            if let (true, Some(map)) = (plots, &found.map) {
+            if let (true, Some(map)) = (plots, &map) {
                 curves.push((index, Curve::of_map(map, begin(spec).first().copied().unwrap_or(0))));
             }
-            marks.extend(found.found.peaks.iter().zip(1..).map(|(peak, rank)| Mark {
-                origin: position(spec, &peak.position),
-                shape: spec.template(),
-                rank,
-                group: index,
-                score: peak.score,
-            }));
-            let name = &templates[index].name;
-            if matching.is_some_and(|matching| matching.table.is_some()) {
-                rows.push((index, table_rows(name, &found)));
-            }
-            let text = match planning.json {
-                true => json_line(name, &found, wish.optimum, output.as_deref(), matching.is_some())?,
-                false => text_lines(several.then_some(name), &found, wish.optimum),
-            };
-            lines.push((index, text));
+            told.push((index, found));
         }
+    }
+    told.sort_by_key(|(index, _)| *index);
+    if let Some(matching) = matching {
+        templates::leave(&matching.search, told.iter_mut().map(|(_, found)| (&found.spec, &mut found.found.peaks)));
     }
     // What cannot be kept is told after what was found.
     let kept = session.keep_wisdom();
     if let Some(path) = matching.and_then(|matching| matching.annotate.as_ref()) {
-        let names: Vec<&str> = templates.iter().map(|template| template.name.as_str()).collect();
+        let names: Vec<&str> = all.iter().map(|template| template.name.as_str()).collect();
+        let marks: Vec<Mark> =
+            told.iter().flat_map(|(index, found)| marks_of(&found.spec, *index, &found.found.peaks)).collect();
         let (measure, best) = (measure.as_str(), op.best());
         let scene = Scene { image: &image, marks: &marks, names: &names, measure, best, curves: &curves };
         pictures = pictures.and(picture::save_annotated(path, &scene));
     }
     if let Some(path) = matching.and_then(|matching| matching.table.as_ref()) {
-        rows.sort_by_key(|(index, _)| *index);
         let refined = matching.is_some_and(|matching| matching.search.subpixel.is_some());
-        let lines = std::iter::once(table_header(image.shape(), refined)).chain(rows.into_iter().map(|(_, rows)| rows));
+        let rows = told.iter().map(|(index, found)| table_rows(&all[*index].name, found));
+        let lines = std::iter::once(table_header(image.shape(), refined)).chain(rows);
         crate::io::save_text(path, lines).map_err(Error::io("--peaks"))?;
     }
-    lines.sort_by_key(|(index, _)| *index);
-    for (_, text) in lines {
+    for (index, found) in &told {
+        let name = &all[*index].name;
+        let text = match planning.json {
+            true => json_line(name, found, wish.optimum, matching.is_some()),
+            false => text_lines(several.then_some(name), found, wish.optimum),
+        };
         out.write_all(text.as_bytes())?;
     }
     pictures.and(kept)
 }
 
-/// Refuses files to write that would not be what the call says, before anything is read or computed.
-fn check_outputs(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Result<(), Error> {
-    let parts = args
-        .positional
-        .iter()
-        .map(|path| ("TEMPLATE", path))
-        .chain(args.template.iter().map(|path| ("--template", path)));
-    let inputs =
-        std::iter::once(("IMAGE", &args.image)).chain(parts).chain(args.mask.iter().map(|path| ("--mask", path)));
-    let inputs: Vec<(&str, &Path)> = inputs.map(|(argument, path)| (argument, path.as_path())).collect();
-    let templates = args.positional.iter().count() + args.template.len() + args.template_at.len();
+/// Refuses files to write that would not be what the call says, before anything is computed: with so many templates.
+fn check_outputs(
+    args: &Correlate,
+    matching: Option<&Match>,
+    planning: &Planning,
+    templates: usize,
+) -> Result<(), Error> {
+    let mut inputs = Inputs::new();
+    inputs.add("IMAGE", &args.image);
+    for (argument, path) in templates::named(args.positional.as_ref(), &args.template) {
+        templates::files(path)?.iter().for_each(|file| inputs.add(argument, file));
+    }
+    args.mask.iter().for_each(|path| inputs.add("--mask", path));
     let mut outputs = Vec::new();
     for index in 0..templates {
         let number = (templates > 1).then_some(index + 1);
@@ -217,19 +223,16 @@ fn check_outputs(args: &Correlate, matching: Option<&Match>, planning: &Planning
         };
         outputs::check_standard_output("-o", path, templates, other)?;
     }
-    outputs::check(&inputs, &outputs)
+    inputs.check(&outputs)
 }
 
 /// The templates in the order of the arguments: the positional one, those of `--template`, those of `--template-at`.
-fn templates(args: &Correlate, image: &Image) -> Result<Vec<Image>, Error> {
-    let named = args
-        .positional
-        .iter()
-        .map(|path| ("TEMPLATE", path))
-        .chain(args.template.iter().map(|path| ("--template", path)));
-    let files = named.map(|(argument, path)| Image::open(argument, path, args.extent.gray));
-    let parts = args.template_at.iter().map(|part| image.part("--template-at", *part));
-    let templates = files.chain(parts).collect::<Result<Vec<_>, _>>()?;
+fn open_templates(args: &Correlate, image: &Image) -> Result<Vec<Image>, Error> {
+    let files = templates::open(args.positional.as_ref(), &args.template, &args.extent.reading)?;
+    let mut templates = templates::unstacked(files, image.shape().axes())?;
+    for part in &args.template_at {
+        templates.push(image.part("--template-at", *part)?);
+    }
     if templates.is_empty() {
         return Err(SpecError::of(
             Kind::EmptyInput,
@@ -242,19 +245,6 @@ fn templates(args: &Correlate, image: &Image) -> Result<Vec<Image>, Error> {
     Ok(templates)
 }
 
-/// Templates that one plan serves: of one shape and type.
-fn groups(templates: &[Image]) -> Vec<Vec<usize>> {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    let kind = |index: usize| (templates[index].shape(), templates[index].dtype(), templates[index].channels());
-    for index in 0..templates.len() {
-        match groups.iter_mut().find(|group| kind(group[0]) == kind(index)) {
-            Some(group) => group.push(index),
-            None => groups.push(vec![index]),
-        }
-    }
-    groups
-}
-
 /// What is wanted of a group of templates.
 struct Wish {
     peaks: Option<PeakOptions>,
@@ -265,20 +255,20 @@ struct Wish {
 }
 
 /// What a call computes with.
-struct Inputs<'a> {
+struct Given<'a> {
     image: &'a Image,
-    templates: &'a [Image],
+    templates: &'a Templates,
     mask: Option<&'a Image>,
 }
 
 fn compute(
     spec: &Spec,
     session: &Session,
-    inputs: &Inputs<'_>,
+    given: &Given<'_>,
     group: &[usize],
     wish: &Wish,
 ) -> Result<Vec<Found>, Error> {
-    let &Inputs { image, templates, mask } = inputs;
+    let &Given { image, templates, mask } = given;
     if session.measures() {
         check_data(spec, spec.templates())?;
     }
@@ -290,21 +280,10 @@ fn compute(
     check_plan(&plan, held)?;
     wish.peaks.as_ref().map_or(Ok(()), |peaks| check_peaks(&plan, held, peaks))?;
     let mask = mask.map(Image::view).transpose()?;
-    let views = group.iter().map(|&index| templates[index].view()).collect::<Result<Vec<AnyView<'_>>, _>>()?;
     let progress = Progress::new();
     let tell = |done, total| progress.tell(done, total);
     let began = Instant::now();
-    let matcher = plan.bind(&views, mask.as_ref()).map_err(|error| {
-        // Of several templates the one that cannot be bound alone is meant.
-        let wrong = |&&index: &&usize| match (spec.clone().with_templates(1), templates[index].view()) {
-            (Ok(one), Ok(view)) => {
-                session.planner.plan(&one).is_ok_and(|plan| plan.bind(&[view], mask.as_ref()).is_err())
-            }
-            _ => false,
-        };
-        let index = group.iter().find(wrong).unwrap_or(&group[0]);
-        Error::from(error).named("IMAGE", &templates[*index].argument)
-    })?;
+    let matcher = templates.bind(group, &plan, session, "IMAGE", mask.as_ref())?;
     let failed = |words: &str| session.note(words);
     let control = Control { progress: Some(&tell), failed: Some(&failed), ..Control::default() };
     let images = [image.view()?];
@@ -316,7 +295,7 @@ fn compute(
         peaks => {
             let (maps, _) = matcher.execute_with(&images, &control)?;
             let search = |map: &ScoreMap| {
-                let search = |peaks: &PeakOptions| Search::new(map.shape(), map.best(), *peaks);
+                let search = |peaks: &PeakOptions| Search::in_map(map, *peaks);
                 peaks.as_ref().map(|peaks| search(peaks).with_optimum(wish.optimum).in_view(&map.view()))
             };
             let found = |map| (search(&map).unwrap_or_default(), map);
@@ -330,6 +309,7 @@ fn compute(
         method: matcher.method().to_string(),
         ns,
         map,
+        output: None,
         found,
     };
     Ok(all.into_iter().map(found).collect())
@@ -349,16 +329,15 @@ fn numbered(path: &Path, number: Option<usize>) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// What is looked for, as the options say.
-pub fn wanted(options: &Peaks, template: Shape) -> PeakOptions {
-    let smallest = template.lengths().iter().copied().min().unwrap_or(1);
-    PeakOptions {
-        top: options.top.or(if options.threshold.is_some() { None } else { Some(1) }),
-        threshold: options.threshold,
-        min_distance: options.min_distance.unwrap_or((smallest / 2).max(1)),
-        exclude_border: options.exclude_border,
-        subpixel: options.subpixel,
-    }
+/// The peaks of a template, to be drawn.
+pub fn marks_of(spec: &Spec, template: usize, peaks: &[Peak]) -> impl Iterator<Item = Mark> {
+    peaks.iter().zip(1..).map(move |(peak, rank)| Mark {
+        origin: position(spec, &peak.position),
+        shape: spec.template(),
+        rank,
+        group: template,
+        score: peak.score,
+    })
 }
 
 /// Where the template's first sample lies in the image for an index of a result; outside it may be negative.
@@ -368,7 +347,7 @@ pub fn position(spec: &Spec, index: &[usize]) -> Vec<i64> {
 
 /// The position of a result's first value.
 fn begin(spec: &Spec) -> Vec<i64> {
-    spec.out_shape().unpad(&first_place(&spec.region(), spec.template()))
+    spec.out_shape().unpad(&spec.region().first_place(spec.template()))
 }
 
 /// A refined position in the image.
@@ -384,7 +363,7 @@ pub fn score_json(score: f64, dtype: DType) -> Value {
 
 fn text_lines(name: Option<&String>, found: &Found, count: bool) -> String {
     let dtype = found.spec.out_type();
-    let tail = name.map_or(String::new(), |name| format!(" {name}"));
+    let tail = name.map_or(String::new(), |name| format!(" {}", in_line(name)));
     let mut text = String::new();
     for (peak, rank) in found.found.peaks.iter().zip(1..) {
         let position = match refined_position(&found.spec, peak) {
@@ -399,6 +378,12 @@ fn text_lines(name: Option<&String>, found: &Found, count: bool) -> String {
         None => {}
     }
     text
+}
+
+/// A name without what would end its line: control characters are told as in a string of Rust, a new line as `\n`.
+fn in_line(name: &str) -> String {
+    let told = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    name.chars().map(told).collect()
 }
 
 /// The names of the axes in tables, the slowest first.
@@ -441,17 +426,22 @@ pub fn describe(object: &mut Map<String, Value>, spec: &Spec) {
     }
 }
 
-/// A peak as JSON.
-pub fn peak_json(spec: &Spec, peak: &Peak, dtype: DType) -> Value {
-    let mut object = Map::new();
-    object.insert("position".into(), json!(position(spec, &peak.position)));
-    if let Some(refined) = refined_position(spec, peak) {
-        object.insert("refined".into(), json!(refined));
-    }
-    object.insert("origin".into(), json!(position(spec, &peak.position)));
-    object.insert("index".into(), json!(peak.position));
-    object.insert("score".into(), score_json(peak.score, dtype));
-    Value::Object(object)
+/// Peaks with their ranks as JSON.
+pub fn peaks_json(spec: &Spec, peaks: &[Peak]) -> Value {
+    let dtype = spec.out_type();
+    let peak = |(peak, rank): (&Peak, usize)| {
+        let mut object = Map::new();
+        object.insert("position".into(), json!(position(spec, &peak.position)));
+        if let Some(refined) = refined_position(spec, peak) {
+            object.insert("refined".into(), json!(refined));
+        }
+        object.insert("origin".into(), json!(position(spec, &peak.position)));
+        object.insert("index".into(), json!(peak.position));
+        object.insert("score".into(), score_json(peak.score, dtype));
+        object.insert("rank".into(), json!(rank));
+        Value::Object(object)
+    };
+    Value::Array(peaks.iter().zip(1..).map(peak).collect())
 }
 
 /// The optimum and how many positions attain it, as JSON.
@@ -462,7 +452,7 @@ pub fn count_json(count: Option<(f64, usize)>, dtype: DType) -> Value {
     }
 }
 
-fn json_line(name: &str, found: &Found, count: bool, output: Option<&Path>, matching: bool) -> Result<String, Error> {
+fn json_line(name: &str, found: &Found, count: bool, matching: bool) -> String {
     let dtype = found.spec.out_type();
     let mut object = Map::new();
     object.insert("template".into(), json!(name));
@@ -471,22 +461,17 @@ fn json_line(name: &str, found: &Found, count: bool, output: Option<&Path>, matc
     object.insert("method".into(), json!(found.method));
     object.insert("kernel".into(), json!(found.kernel));
     object.insert("shape".into(), json!(found.spec.out_shape().lengths()));
-    if let Some(output) = output {
+    if let Some(output) = &found.output {
         object.insert("output".into(), json!(output.display().to_string()));
     }
     object.insert("ns".into(), json!(u64::try_from(found.ns).unwrap_or(u64::MAX)));
     if matching {
-        let peaks = found.found.peaks.iter().zip(1..).map(|(peak, rank)| {
-            let mut value = peak_json(&found.spec, peak, dtype);
-            value["rank"] = json!(rank);
-            value
-        });
-        object.insert("peaks".into(), Value::Array(peaks.collect()));
+        object.insert("peaks".into(), peaks_json(&found.spec, &found.found.peaks));
     }
     if count {
         object.insert("optimum".into(), count_json(found.found.optimum, dtype));
     }
-    Ok(format!("{}\n", Value::Object(object)))
+    format!("{}\n", Value::Object(object))
 }
 
 #[cfg(test)]
@@ -498,6 +483,11 @@ mod tests {
         assert_eq!(numbered(Path::new("a/b.npy"), None), Path::new("a/b.npy"));
         assert_eq!(numbered(Path::new("a/b.npy"), Some(2)), Path::new("a/b-2.npy"));
         assert_eq!(numbered(Path::new("b"), Some(1)), Path::new("b-1"));
+    }
+
+    #[test]
+    fn a_name_stays_on_its_line() {
+        assert_eq!(in_line("a\nb\t\u{1b}é \\n.png"), "a\\nb\\t\\u{1b}é \\n.png");
     }
 
     #[test]

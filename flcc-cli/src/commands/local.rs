@@ -13,7 +13,7 @@ use crate::args::{Local, Planning};
 use crate::data::Image;
 use crate::error::Error;
 use crate::memory::check;
-use crate::outputs::{self, Holds, Output, Written};
+use crate::outputs::{self, Holds, Inputs, Output, Written};
 use crate::picture::Heat;
 use crate::session::Progress;
 
@@ -39,12 +39,14 @@ pub fn run(args: &Local, planning: &Planning, out: &mut dyn Write) -> Result<(),
         return Err(nothing("--wisdom", file.display().to_string()).into());
     }
     let output = Output { argument: "-o", path: args.output.clone(), holds: Holds::Result };
-    outputs::check(&[("IMAGE", &args.image)], &[output])?;
+    let mut inputs = Inputs::new();
+    inputs.add("IMAGE", &args.image);
+    inputs.check(&[output])?;
     outputs::check_standard_output("-o", &args.output, 1, planning.json.then_some("the fields of --json"))?;
     let named = |error: SpecError| Error::from(error).named("IMAGE", "--window");
     let boundary = args.extent.boundary().map_err(named)?;
     let mode = args.extent.mode.unwrap_or(Mode::Same);
-    let image = Image::open("IMAGE", &args.image, args.extent.gray)?;
+    let image = Image::open("IMAGE", &args.image, &args.extent.reading)?;
     if image.channels() != 1 {
         return Err(SpecError::new("IMAGE", "1 channel (--gray folds colour)", image.channels()).into());
     }

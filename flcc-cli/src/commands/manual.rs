@@ -25,24 +25,23 @@ pub fn completions(shell: Shell, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// Prints the manual page of the program, or of one of its commands.
+/// Prints the manual page of the program, or of a command, named as it is in a call: `wisdom merge`.
 ///
 /// # Errors
 /// No such command; standard output that takes no more.
-pub fn man(command: Option<&str>, out: &mut dyn Write) -> Result<(), Error> {
-    let mut whole = Cli::command().disable_help_subcommand(true);
+pub fn man(command: &[String], out: &mut dyn Write) -> Result<(), Error> {
+    let mut page = Cli::command().disable_help_subcommand(true);
     // Options of every command come to each of them by this.
-    whole.build();
-    let page = match command {
-        None => whole,
-        Some(name) => {
-            let found = whole.get_subcommands().find(|known| known.get_name() == name).cloned();
-            found.ok_or_else(|| {
-                let names: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
-                SpecError::new("COMMAND", format!("one of {}", names.join(", ")), name)
-            })?
-        }
-    };
+    page.build();
+    for name in command {
+        let found = page.get_subcommands().find(|known| known.get_name() == name).cloned();
+        page = found.ok_or_else(|| {
+            let names: Vec<&str> = page.get_subcommands().map(clap::Command::get_name).collect();
+            let expected =
+                if names.is_empty() { "no more words".into() } else { format!("one of {}", names.join(", ")) };
+            SpecError::new("COMMAND", expected, name)
+        })?;
+    }
     let mut text = Vec::new();
     Man::new(page).render(&mut text)?;
     out.write_all(&text)?;

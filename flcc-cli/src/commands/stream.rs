@@ -1,58 +1,44 @@
-//! stream: frames as they come, one JSON line each, in their order.
+//! stream: frames as they come, a JSON line for each and each template, in their order.
 //!
 //! Where one frame at a time keeps everything busy, on a CPU, one is computed while the next is read. Where several do,
 //! on GPUs, those that have come are computed together, and as many more are read meanwhile. A frame that fails gives a
 //! line with `error`, and the stream goes on.
 
 mod ahead;
+mod source;
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, SpecError, Stream};
+use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, Stream};
 use serde_json::{Map, Value, json};
 
 use ahead::{Ahead, Frame};
+use source::Source;
 
-use super::correlate::{count_json, describe, peak_json, wanted};
+use super::correlate::{count_json, describe, marks_of, peaks_json};
+use super::templates::{self, Templates};
 use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
 use crate::free::available;
-use crate::io::{RawFormat, RawReader};
 use crate::memory::{check_data, check_peaks, check_plan, results};
-use crate::session::{Session, accuracy};
+use crate::outputs::{Holds, Inputs, Output};
+use crate::picture::{self, Scene};
+use crate::session::{Session, accuracy, wisdom_file};
 
 /// Bytes that frames and results may take where several are held at a time: 1 GiB.
 const MOST_BYTES: f64 = (1u64 << 30) as f64;
-
-/// The extensions of the files of a folder that are frames.
-const FRAMES: [&str; 10] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "pbm", "npy"];
 
 /// Runs the stream; status 1 if a frame failed.
 ///
 /// # Errors
 /// A wrong call, a template that is not read; standard output that takes no more.
 pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Result<u8, Error> {
-    let standard_input = args.frames.is_empty() || args.frames == [PathBuf::from("-")];
-    let raw: Option<RawFormat> = args.frame.as_deref().map(str::parse).transpose().map_err(Error::io("--frame"))?;
-    let files = match (&raw, standard_input) {
-        (Some(_), true) => Vec::new(),
-        (None, false) => files(&args.frames)?,
-        (None, true) => {
-            return Err(SpecError::new("--frame", "TYPE:SHAPE of the frames on standard input", "nothing").into());
-        }
-        (Some(_), false) => {
-            return Err(SpecError::new(
-                "FRAMES",
-                "- or nothing with --frame: raw frames come on standard input",
-                args.frames[0].display(),
-            )
-            .into());
-        }
-    };
+    let source = Source::of(args)?;
+    let inputs = inputs(args, planning, &source)?;
     let problem = Problem {
         op: Op::Match(args.measure).canonical(),
         mode: args.extent.mode.unwrap_or(Mode::Valid),
@@ -62,90 +48,99 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
         roi: None,
     };
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
-    let gray = args.extent.gray;
-    let template = Image::open("TEMPLATE", &args.template, gray)?;
-    let mask = args.mask.as_deref().map(|path| open_mask(path, gray)).transpose()?;
+    let reading = args.extent.reading.clone();
+    let files = templates::open(Some(&args.template), &args.more, &reading)?;
+    let mask = args.mask.as_deref().map(|path| open_mask(path, &reading)).transpose()?;
     let mut frames = Frames {
         args,
         problem,
         session: &session,
-        template,
+        files,
+        templates: HashMap::new(),
         mask,
         streams: HashMap::new(),
         failed: false,
         fitted: false,
         at_once: 1,
+        inputs,
+        number: 0,
     };
-    let ahead = match raw {
-        Some(format) => {
-            // All frames are alike: what does not fit the first never will, and need not be waited for.
-            frames.spec(format.dtype(), Shape::new(format.shape())?, 1)?;
-            Ahead::new(move || {
-                let raw = RawReader::new("standard input", format, std::io::stdin().lock());
-                raw.zip(0u64..).map(move |(frame, index)| {
-                    let frame = frame.map_err(Error::io("FRAMES"));
-                    (json!(index), frame.and_then(|loaded| Image::new("FRAMES", index.to_string(), loaded, gray)))
-                })
-            })
+    if let Some(format) = source.format() {
+        // All frames are alike: what does not fit the first never will, and need not be waited for.
+        let channels = if reading.gray { 1 } else { format.channels() };
+        let shape = Shape::new(format.shape())?;
+        let templates = frames.templates(shape.axes())?;
+        for group in templates.groups() {
+            frames.spec(&templates, group, (format.dtype(), shape, channels))?;
         }
-        None => Ahead::new(move || {
-            files.into_iter().map(move |path| (json!(path.display().to_string()), Image::open("FRAMES", &path, gray)))
-        }),
-    };
-    frames.follow(ahead?, out)?;
+    }
+    frames.follow(Ahead::new(move || source.frames(reading))?, out)?;
     session.keep_wisdom()?;
     Ok(u8::from(frames.failed))
 }
 
-/// The files that the arguments name; of a folder the images in it, by name.
-fn files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    let mut files = Vec::new();
-    for argument in arguments {
-        if argument == Path::new("-") {
-            return Err(SpecError::new("FRAMES", "- alone", "- among files").into());
-        }
-        if !argument.is_dir() {
-            files.push(argument.clone());
-            continue;
-        }
-        let failed = |error: std::io::Error| {
-            Error::Failed(format!("folder {argument:?}: expected a readable folder, got: {error}"))
-        };
-        let mut inside = Vec::new();
-        for entry in std::fs::read_dir(argument).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            let extension = path.extension().and_then(|text| text.to_str()).unwrap_or("").to_ascii_lowercase();
-            if FRAMES.contains(&extension.as_str()) && path.is_file() {
-                inside.push(path);
-            }
-        }
-        if inside.is_empty() {
-            return Err(Error::Failed(format!(
-                "folder {argument:?}: expected images (.png, .jpg, .tif, .pgm, .ppm, .npy), got none"
-            )));
-        }
-        inside.sort();
-        files.extend(inside);
-    }
-    Ok(files)
+/// The files that are read, none of which a picture may replace: refused now, where it is known.
+fn inputs(args: &args::Stream, planning: &Planning, source: &Source) -> Result<Inputs, Error> {
+    let mut inputs = Inputs::new();
+    inputs.add("TEMPLATE", &args.template);
+    args.more.iter().for_each(|path| inputs.add("--template", path));
+    args.mask.iter().for_each(|path| inputs.add("--mask", path));
+    source.files().iter().for_each(|path| inputs.add("FRAMES", path));
+    let wisdom = wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom });
+    let pictures = (0..source.files().len().max(1)).filter_map(|number| picture_of(args, number));
+    inputs.check(&wisdom.into_iter().chain(pictures).collect::<Vec<_>>())?;
+    Ok(inputs)
 }
 
-/// What frames are computed with: a stream for each type and number of channels; each keeps a few sizes planned.
+/// The picture of a frame, where pictures are asked for.
+fn picture_of(args: &args::Stream, number: usize) -> Option<Output<'static>> {
+    let path = args.annotate.as_ref()?.with(number);
+    Some(Output { argument: "--annotate", path, holds: Holds::Picture })
+}
+
+/// What frames are computed with: of each type and number of channels a stream for each group of templates; each keeps
+/// a few sizes planned.
 struct Frames<'a> {
     args: &'a args::Stream,
     problem: Problem,
     session: &'a Session,
-    template: Image,
+    /// What the arguments hold.
+    files: Vec<Image>,
+    /// The templates that this is for frames of so many axes.
+    templates: HashMap<usize, Rc<Templates>>,
     mask: Option<Image>,
-    streams: HashMap<(DType, usize, usize), Stream>,
+    streams: HashMap<(DType, usize, usize, usize), Stream>,
     failed: bool,
-    /// Whether the template went with any frame so far.
+    /// Whether the templates went with any frame so far.
     fitted: bool,
     /// How many frames to take at a time.
     at_once: usize,
+    /// What no picture may replace.
+    inputs: Inputs,
+    /// The number of the next frame.
+    number: usize,
+}
+
+/// What was found in each of some frames, for each template of a group.
+type Results = Vec<Result<Vec<Found>, ExecError>>;
+
+/// What there is of a template in a frame.
+struct Told {
+    spec: Spec,
+    found: Found,
 }
 
 impl Frames<'_> {
+    /// The templates for frames of so many axes.
+    fn templates(&mut self, axes: usize) -> Result<Rc<Templates>, Error> {
+        if let Some(known) = self.templates.get(&axes) {
+            return Ok(Rc::clone(known));
+        }
+        let templates = Rc::new(Templates::new(templates::unstacked(self.files.clone(), axes)?));
+        self.templates.insert(axes, Rc::clone(&templates));
+        Ok(templates)
+    }
+
     /// Takes frames until there are no more.
     fn follow(&mut self, mut ahead: Ahead, out: &mut dyn Write) -> Result<(), Error> {
         loop {
@@ -166,7 +161,9 @@ impl Frames<'_> {
             let image = match frame {
                 Ok(image) => image,
                 Err(error) => {
-                    self.line(name, Err(error), out)?;
+                    self.failed = true;
+                    self.number += 1;
+                    print(out, [("frame", name), ("error", json!(error.to_string()))])?;
                     continue;
                 }
             };
@@ -178,121 +175,187 @@ impl Frames<'_> {
                 more.push(image);
             }
             images.extend(more);
-            for (name, object) in names.into_iter().zip(self.compute(&images)) {
-                self.line(name, object, out)?;
+            let began = Instant::now();
+            let templates = self.templates(images[0].shape().axes())?;
+            let all = self.compute(&templates, &images)?;
+            let share = began.elapsed() / u32::try_from(images.len()).unwrap_or(u32::MAX);
+            for ((name, image), mut told) in names.into_iter().zip(&images).zip(all) {
+                let found = told.iter_mut().flatten().map(|told| (&told.spec, &mut told.found.peaks));
+                templates::leave(&self.args.peaks, found);
+                self.lines(&name, &templates, image, &told, share, out)?;
+                self.picture(&templates, image, &told)?;
+                self.number += 1;
             }
         }
         Ok(())
     }
 
-    /// Prints a frame's line at once.
-    fn line(
+    /// Prints the lines of a frame, one for each template.
+    fn lines(
         &mut self,
-        name: Value,
-        object: Result<Map<String, Value>, Error>,
+        frame: &Value,
+        templates: &Templates,
+        image: &Image,
+        told: &[Result<Told, String>],
+        share: Duration,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let mut object = match object {
-            Ok(object) => object,
-            // No frame would fare better.
-            Err(error) if error.is_refusal() || is_about_the_template(&error) => return Err(error),
-            // A template of other axes or channels than the first frame: a wrong call, told once.
-            Err(error) if !self.fitted && error.spec().is_some_and(|error| error.kind == Kind::DimsMismatch) => {
-                return Err(error);
+        for (template, told) in templates.all().iter().zip(told) {
+            let mut object = Map::new();
+            object.insert("frame".into(), frame.clone());
+            object.insert("template".into(), json!(template.name));
+            match told {
+                Ok(Told { spec, found }) => {
+                    object.insert("peaks".into(), peaks_json(spec, &found.peaks));
+                    if self.args.peaks.count {
+                        object.insert("optimum".into(), count_json(found.optimum, spec.out_type()));
+                    }
+                    object.insert("shape".into(), json!(image.shape().lengths()));
+                    object.insert("ns".into(), json!(u64::try_from(share.as_nanos()).unwrap_or(u64::MAX)));
+                    describe(&mut object, spec);
+                }
+                Err(error) => {
+                    self.failed = true;
+                    object.insert("error".into(), json!(error));
+                }
             }
-            Err(error) => {
-                self.failed = true;
-                Map::from_iter([("error".to_string(), json!(error.to_string()))])
-            }
-        };
-        object.insert("frame".into(), name);
-        writeln!(out, "{}", Value::Object(object))?;
-        out.flush()?;
+            print(out, object)?;
+        }
         Ok(())
     }
 
-    /// The spec for frames of a type and shape.
-    fn spec(&self, dtype: DType, shape: Shape, channels: usize) -> Result<Spec, Error> {
-        let template = self.template.view()?;
-        let mask = self.mask.as_ref().map(Image::view).transpose()?;
-        let spec = self.problem.spec_of((dtype, shape, channels), &template, 1, mask.as_ref());
-        spec.and_then(|spec| spec.with_images(0)).map_err(|error| Error::from(error).named("FRAMES", "TEMPLATE"))
+    /// Draws a frame with its peaks, where that is asked for; a picture that fails is told, and the stream goes on.
+    fn picture(&mut self, templates: &Templates, image: &Image, told: &[Result<Told, String>]) -> Result<(), Error> {
+        let Some(output) = picture_of(self.args, self.number) else { return Ok(()) };
+        let marks: Vec<_> = told
+            .iter()
+            .enumerate()
+            .filter_map(|(template, told)| told.as_ref().ok().map(|told| (template, told)))
+            .flat_map(|(template, told)| marks_of(&told.spec, template, &told.found.peaks))
+            .collect();
+        let names: Vec<&str> = templates.all().iter().map(|template| template.name.as_str()).collect();
+        let measure = self.problem.op.measure().to_string();
+        let scene =
+            Scene { image, marks: &marks, names: &names, measure: &measure, best: self.problem.op.best(), curves: &[] };
+        let drawn = self.inputs.check(std::slice::from_ref(&output));
+        match drawn.and_then(|()| picture::save_annotated(&output.path, &scene)) {
+            Err(error) if error.spec().is_some() => Err(error),
+            Err(error) => {
+                self.failed = true;
+                self.session.note(&error.to_string());
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
-    /// What there is to tell of frames of one kind.
-    fn compute(&mut self, images: &[Image]) -> Vec<Result<Map<String, Value>, Error>> {
-        let began = Instant::now();
-        let Some((first, others)) = images.split_first() else {
-            return Vec::new();
-        };
-        let results = match self.results(images) {
-            Ok(results) => results,
-            // What is wrong with one of them is told of each.
-            Err(error) => return std::iter::once(Err(error)).chain(self.compute(others)).collect(),
-        };
-        let share = began.elapsed() / u32::try_from(images.len()).unwrap_or(u32::MAX);
-        let object = |found: Result<Vec<Found>, ExecError>| {
-            let found = found.map_err(|error| Error::from(error).named("FRAMES", "TEMPLATE"))?;
-            let found = found
-                .first()
-                .ok_or_else(|| Error::Failed("stream: expected one result for the frame, got none".into()))?;
-            let mut object = self.peaks(first, found)?;
-            object.insert("ns".into(), json!(u64::try_from(share.as_nanos()).unwrap_or(u64::MAX)));
-            Ok(object)
-        };
-        results.into_iter().map(object).collect()
+    /// The spec of a group of templates for frames of a type, a shape and a number of channels.
+    fn spec(&self, templates: &Templates, group: &[usize], frame: (DType, Shape, usize)) -> Result<Spec, Error> {
+        let first = templates.all()[group[0]].view()?;
+        let mask = self.mask.as_ref().map(Image::view).transpose()?;
+        let spec = self.problem.spec_of(frame, &first, group.len(), mask.as_ref());
+        let named = |error| Error::from(error).named("FRAMES", &templates.called(group[0]));
+        spec.and_then(|spec| spec.with_images(0)).map_err(named)
+    }
+
+    /// What there is of each template in each of some frames of one kind.
+    ///
+    /// # Errors
+    /// What no other frame would fare better with.
+    fn compute(&mut self, templates: &Templates, images: &[Image]) -> Result<Vec<Vec<Result<Told, String>>>, Error> {
+        let empty = || templates.all().iter().map(|_| None).collect();
+        let mut all: Vec<Vec<Option<Result<Told, String>>>> = images.iter().map(|_| empty()).collect();
+        let mut fitted = true;
+        for (number, group) in templates.groups().iter().enumerate() {
+            let found = self.of_group(templates, number, images);
+            for (told, found) in all.iter_mut().zip(found) {
+                let failed = match found {
+                    Ok((spec, found)) => {
+                        for (&index, found) in group.iter().zip(found) {
+                            told[index] = Some(Ok(Told { spec: spec.clone(), found }));
+                        }
+                        continue;
+                    }
+                    Err(error) => error,
+                };
+                let mismatch = failed.spec().is_some_and(|error| error.kind == Kind::DimsMismatch);
+                // A template of other axes or channels than the first frame: a wrong call, told once.
+                if failed.is_refusal() || is_about_the_template(&failed) || mismatch && !self.fitted {
+                    return Err(failed);
+                }
+                fitted = false;
+                let words = failed.to_string();
+                group.iter().for_each(|&index| told[index] = Some(Err(words.clone())));
+            }
+        }
+        self.fitted |= fitted;
+        let nothing = || Err("stream: expected one result for each template, got none".to_string());
+        let whole = |told: Vec<Option<_>>| told.into_iter().map(|told| told.unwrap_or_else(nothing)).collect();
+        Ok(all.into_iter().map(whole).collect())
+    }
+
+    /// What there is of a group of templates in each of some frames of one kind: of all together, or one by one where
+    /// that fails.
+    fn of_group(
+        &mut self,
+        templates: &Templates,
+        group: usize,
+        images: &[Image],
+    ) -> Vec<Result<(Spec, Vec<Found>), Error>> {
+        match self.results(templates, group, images) {
+            Ok((spec, results)) => {
+                let first = templates.groups()[group][0];
+                let named = |error: ExecError| Error::from(error).named("FRAMES", &templates.called(first));
+                results.into_iter().map(|found| Ok((spec.clone(), found.map_err(named)?))).collect()
+            }
+            Err(error) if images.len() < 2 => vec![Err(error)],
+            Err(_) => {
+                images.iter().flat_map(|image| self.of_group(templates, group, std::slice::from_ref(image))).collect()
+            }
+        }
     }
 
     /// The results of frames of one kind, planned now if the kind is new.
-    fn results(&mut self, images: &[Image]) -> Result<Vec<Result<Vec<Found>, ExecError>>, Error> {
+    fn results(&mut self, templates: &Templates, number: usize, images: &[Image]) -> Result<(Spec, Results), Error> {
         let views = images.iter().map(Image::view).collect::<Result<Vec<_>, _>>()?;
         let view = &views[0];
-        let key = (view.dtype(), view.channels(), view.shape().axes());
-        let named = |error: ExecError| Error::from(error).named("FRAMES", "TEMPLATE");
-        let wanted = wanted(&self.args.peaks, self.template.view()?.shape());
+        let group = &templates.groups()[number];
+        let key = (view.dtype(), view.channels(), view.shape().axes(), number);
+        let spec = self.spec(templates, group, (view.dtype(), view.shape(), view.channels()))?;
+        let wanted = templates::wanted(&self.args.peaks, templates.all().len());
         if !self.streams.contains_key(&key) {
-            let template = self.template.view()?;
             let mask = self.mask.as_ref().map(Image::view).transpose()?;
-            let spec = self.spec(view.dtype(), view.shape(), view.channels())?;
             if self.session.measures() {
                 check_data(&spec, spec.templates())?;
             }
             let plan = self.session.plan(&spec)?;
             check_plan(&plan, plan.peaks_bytes(&wanted) as f64)?;
-            let stream = plan.bind(&[template], mask.as_ref()).map_err(named)?.stream();
-            self.streams.insert(key, stream);
+            let matcher = templates.bind(group, &plan, self.session, "FRAMES", mask.as_ref())?;
+            self.streams.insert(key, matcher.stream());
         }
         let Some(stream) = self.streams.get_mut(&key) else {
             return Err(Error::Failed("stream: expected a plan for the frame, got none".into()));
         };
+        let named = |error: ExecError| Error::from(error).named("FRAMES", &templates.called(group[0]));
         let plan = stream.matcher(view.shape()).map_err(named)?.plan().clone();
         let held = if stream.appetite() > 1 { images.len() as f64 * results(plan.spec()) } else { 0.0 };
         let held = held.max(plan.peaks_bytes(&wanted) as f64);
         check_plan(&plan, held)?;
         check_peaks(&plan, held, &wanted)?;
-        self.fitted = true;
-        self.at_once = at_once(stream.appetite(), plan.spec(), available());
+        let at_once = at_once(stream.appetite(), plan.spec(), available());
+        self.at_once = if number == 0 { at_once } else { self.at_once.min(at_once) };
         let failed = |words: &str| self.session.note(words);
         let control = Control { failed: Some(&failed), ..Control::default() };
-        Ok(stream.search_all(&views, &wanted, self.args.peaks.count, &control))
+        Ok((spec, stream.search_all(&views, &wanted, self.args.peaks.count, &control)))
     }
+}
 
-    /// The line of a frame with this result, but for its time and name.
-    fn peaks(&self, image: &Image, found: &Found) -> Result<Map<String, Value>, Error> {
-        let spec = self.spec(image.dtype(), image.shape(), image.channels())?;
-        let dtype = spec.out_type();
-        let mut object = Map::new();
-        object.insert(
-            "peaks".into(),
-            Value::Array(found.peaks.iter().map(|peak| peak_json(&spec, peak, dtype)).collect()),
-        );
-        if self.args.peaks.count {
-            object.insert("optimum".into(), count_json(found.optimum, dtype));
-        }
-        object.insert("shape".into(), json!(image.shape().lengths()));
-        describe(&mut object, &spec);
-        Ok(object)
-    }
+/// Prints a line at once.
+fn print(out: &mut dyn Write, fields: impl IntoIterator<Item = (impl Into<String>, Value)>) -> Result<(), Error> {
+    let object = Map::from_iter(fields.into_iter().map(|(name, value)| (name.into(), value)));
+    writeln!(out, "{}", Value::Object(object))?;
+    out.flush()?;
+    Ok(())
 }
 
 /// What frames that are computed together have in common.
@@ -357,12 +420,15 @@ mod tests {
             args: &args,
             problem,
             session: &session,
-            template: image("t", [5, 6], 3),
+            files: vec![image("t", [5, 6], 3)],
+            templates: HashMap::new(),
             mask: None,
             streams: HashMap::new(),
             failed: false,
             fitted: false,
             at_once: 1,
+            inputs: Inputs::new(),
+            number: 0,
         };
         let broken = || Err(Error::Failed("it is broken".into()));
         let mut given: Vec<Frame> =

@@ -10,16 +10,27 @@ use super::error::{IoError, shape_text};
 use super::loaded::{Loaded, check_memory};
 use crate::free;
 
-/// The layout of one frame. Its text is `TYPE:SHAPE`: `u8:480x640`, `f32:100x100x50`, the slowest axis first.
+/// The layout of one frame. Its text is `TYPE:SHAPE`: `u8:480x640`, `f32:100x100x50`, the slowest axis first. The type
+/// `rgb24` is colour: three bytes a pixel, red, green and blue.
 ///
 /// Holding one is the proof that it has 1 to 3 axes, none of length 0, and that its size in bytes can be counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawFormat {
     dtype: DType,
     shape: Vec<usize>,
+    channels: usize,
 }
 
+/// The type of frames in colour, as ffmpeg calls it.
+const COLOUR: &str = "rgb24";
+
 impl RawFormat {
+    /// Frames of a type, a shape and so many samples a pixel; none if an address cannot span them.
+    pub fn new(dtype: DType, shape: Vec<usize>, channels: usize) -> Option<RawFormat> {
+        let bytes = shape.iter().try_fold(dtype.row().size * channels, |bytes, &length| bytes.checked_mul(length));
+        bytes.filter(|&bytes| bytes <= isize::MAX as usize).map(|_| RawFormat { dtype, shape, channels })
+    }
+
     /// The type of the samples.
     pub fn dtype(&self) -> DType {
         self.dtype
@@ -30,9 +41,14 @@ impl RawFormat {
         &self.shape
     }
 
+    /// Samples of one pixel.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
     /// Bytes of one frame.
     pub fn frame_bytes(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.dtype.row().size
+        self.shape.iter().product::<usize>() * self.channels * self.dtype.row().size
     }
 }
 
@@ -46,23 +62,24 @@ impl FromStr for RawFormat {
             found: format!("{found:?}"),
         };
         let (dtype, shape) = text.split_once(':').ok_or_else(|| fault("TYPE:SHAPE such as u8:480x640", text))?;
-        let dtype: DType = dtype.parse().map_err(|_| fault("a type u8, u16, f32 or f64", dtype))?;
+        let (dtype, channels) = match dtype {
+            COLOUR => (DType::U8, 3),
+            _ => (dtype.parse().map_err(|_| fault("a type u8, u16, f32, f64 or rgb24", dtype))?, 1),
+        };
         let shape: Option<Vec<usize>> =
             shape.split('x').map(|length| length.parse().ok().filter(|&length| length > 0)).collect();
         let shape = shape.filter(|shape| shape.len() <= 3).ok_or_else(|| {
             fault("1 to 3 lengths of 1 or more, such as 480x640", text.split_once(':').map_or("", |(_, shape)| shape))
         })?;
-        let bytes = shape.iter().try_fold(dtype.row().size, |bytes, &length| bytes.checked_mul(length));
-        if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
-            return Err(fault("a frame that an address can span", &shape_text(&shape)));
-        }
-        Ok(RawFormat { dtype, shape })
+        let text = shape_text(&shape);
+        RawFormat::new(dtype, shape, channels).ok_or_else(|| fault("a frame that an address can span", &text))
     }
 }
 
 impl fmt::Display for RawFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.dtype, shape_text(&self.shape))
+        let name = if self.channels == 3 { COLOUR } else { self.dtype.name() };
+        write!(f, "{name}:{}", shape_text(&self.shape))
     }
 }
 
@@ -89,13 +106,40 @@ impl<R: Read> RawReader<R> {
         RawReader { name: name.into(), format, reader, bytes: Vec::new(), frame: 0, ended: false }
     }
 
+    /// Where the frames come from.
+    pub(super) fn source(&mut self) -> &mut R {
+        &mut self.reader
+    }
+
+    /// How many frames were given.
+    pub(super) fn given(&self) -> u64 {
+        self.frame
+    }
+
+    /// What is wrong with a frame.
+    pub(super) fn damaged(&self, frame: u64, expected: &str, got: String) -> IoError {
+        let expected = format!("{expected} in frame {frame}");
+        IoError::Damaged { name: self.name.clone(), expected, got }
+    }
+
+    /// What is wrong with a frame that ends after so many bytes.
+    pub(super) fn cut_short(&self, got: usize) -> IoError {
+        let expected = format!("{} bytes in frame {} ({})", self.format.frame_bytes(), self.frame, self.format);
+        IoError::Damaged { name: self.name.clone(), expected, got: format!("{got} bytes before the end") }
+    }
+
+    /// The system did not give the bytes.
+    pub(super) fn unread(&self, source: std::io::Error) -> IoError {
+        IoError::Read { name: self.name.clone(), source }
+    }
+
     /// Fills `bytes` with one frame; `false` at a clean end.
     fn fill(&mut self) -> Result<bool, IoError> {
         let expected = self.format.frame_bytes();
         self.bytes.clear();
         let most = if expected <= SMALL { expected } else { expected.min(free::available() as usize / 2) };
         let got = self.reader.by_ref().take(most as u64).read_to_end(&mut self.bytes);
-        let got = got.map_err(|source| IoError::Read { name: self.name.clone(), source })?;
+        let got = got.map_err(|source| self.unread(source))?;
         match got {
             _ if got == most && most < expected => Err(IoError::TooLarge {
                 name: self.name.clone(),
@@ -106,11 +150,7 @@ impl<R: Read> RawReader<R> {
             // Wider samples are copied out of the bytes.
             _ if got == expected && self.format.dtype == DType::U8 => Ok(true),
             _ if got == expected => check_memory(&self.name, got, 1).map(|()| true),
-            _ => Err(IoError::Damaged {
-                name: self.name.clone(),
-                expected: format!("{expected} bytes in frame {} ({})", self.frame, self.format),
-                got: format!("{got} bytes before the end"),
-            }),
+            _ => Err(self.cut_short(got)),
         }
     }
 
@@ -140,7 +180,7 @@ impl<R: Read> Iterator for RawReader<R> {
                 self.frame += 1;
                 Some(Ok(Loaded {
                     shape: self.format.shape.clone(),
-                    channels: 1,
+                    channels: self.format.channels,
                     pixels: self.pixels(),
                     notes: Vec::new(),
                 }))
@@ -168,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_text_form_round_trips() {
-        for text in ["u8:480x640", "f32:100x100x50", "u16:7", "f64:1x1"] {
+        for text in ["u8:480x640", "f32:100x100x50", "u16:7", "f64:1x1", "rgb24:480x640"] {
             assert_eq!(text.parse::<RawFormat>().unwrap().to_string(), text);
         }
         let format: RawFormat = "u16:480x640".parse().unwrap();
@@ -185,7 +225,7 @@ mod tests {
             assert_eq!(message, format!("{text:?}: expected {expected}"));
         };
         fails("u8", r#"TYPE:SHAPE such as u8:480x640, got "u8""#);
-        fails("i8:3x3", r#"a type u8, u16, f32 or f64, got "i8""#);
+        fails("i8:3x3", r#"a type u8, u16, f32, f64 or rgb24, got "i8""#);
         for shape in ["", "0x3", "3x", "-1", "1x1x1x1", "3,3", "99999999999999999999"] {
             fails(&format!("u8:{shape}"), &format!("1 to 3 lengths of 1 or more, such as 480x640, got {shape:?}"));
         }
@@ -205,6 +245,8 @@ mod tests {
         let doubles = [0.1f64, -2.0].map(f64::to_le_bytes).concat();
         assert_eq!(frames("f64:1x2", &doubles), [Ok(frame(Pixels::F64(vec![0.1, -2.0])))]);
         assert!(frames("u8:1x2", &[]).is_empty());
+        let colour = Loaded { shape: vec![1, 2], channels: 3, pixels: Pixels::U8((1..7).collect()), notes: Vec::new() };
+        assert_eq!(frames("rgb24:1x2", &[1, 2, 3, 4, 5, 6]), [Ok(colour)]);
     }
 
     #[test]

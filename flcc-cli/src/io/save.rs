@@ -12,7 +12,8 @@ use flcc_runtime::files;
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 use tiff::encoder::colortype::{ColorType, Gray8, Gray16, Gray32Float, Gray64Float};
-use tiff::encoder::{TiffEncoder, TiffKind, TiffValue};
+use tiff::encoder::{Rational, TiffEncoder, TiffKind, TiffValue};
+use tiff::tags::{CompressionMethod, ResolutionUnit, Tag};
 use tiff::{TiffError, TiffResult};
 
 use super::error::{IoError, one_line, shape_text};
@@ -96,14 +97,14 @@ const BIG: usize = 4_000_000_000;
 fn write_tiff(out: impl Write + Seek, width: u32, height: u32, pixels: &Pixels) -> io::Result<()> {
     fn pages<C: ColorType, K: TiffKind>(
         tiff: TiffResult<TiffEncoder<impl Write + Seek, K>>,
-        (width, height): (u32, u32),
+        sides: (u32, u32),
         data: &[C::Inner],
     ) -> TiffResult<()>
     where
         [C::Inner]: TiffValue,
     {
         let mut tiff = tiff?;
-        data.chunks(width as usize * height as usize).try_for_each(|page| tiff.write_image::<C>(width, height, page))
+        data.chunks(sides.0 as usize * sides.1 as usize).try_for_each(|data| page::<C, K>(&mut tiff, sides, data))
     }
     fn write<C: ColorType>(out: impl Write + Seek, sides: (u32, u32), data: &[C::Inner]) -> TiffResult<()>
     where
@@ -125,6 +126,41 @@ fn write_tiff(out: impl Write + Seek, width: u32, height: u32, pixels: &Pixels) 
         TiffError::IoError(error) => error,
         other => io::Error::other(one_line(other)),
     })
+}
+
+/// Writes a page in strips of about a megabyte. The encoder's own pages have tag 317, the predictor, which libtiff
+/// knows of compressed pages alone and warns of.
+fn page<C: ColorType, K: TiffKind>(
+    tiff: &mut TiffEncoder<impl Write + Seek, K>,
+    (width, height): (u32, u32),
+    data: &[C::Inner],
+) -> TiffResult<()>
+where
+    [C::Inner]: TiffValue,
+{
+    const STRIP: usize = 1_000_000;
+    let row = width as usize;
+    let rows = STRIP.div_ceil(row.saturating_mul(size_of::<C::Inner>()).max(1)).min(height as usize);
+    let mut page = tiff.image_directory()?;
+    let (mut offsets, mut sizes) = (Vec::new(), Vec::new());
+    for strip in data.chunks(rows * row) {
+        offsets.push(K::convert_offset(page.write_data(strip)?)?);
+        sizes.push(K::convert_offset(size_of_val(strip) as u64)?);
+    }
+    page.write_tag(Tag::ImageWidth, width)?;
+    page.write_tag(Tag::ImageLength, height)?;
+    page.write_tag(Tag::BitsPerSample, C::BITS_PER_SAMPLE)?;
+    page.write_tag(Tag::Compression, CompressionMethod::None.to_u16())?;
+    page.write_tag(Tag::PhotometricInterpretation, C::TIFF_VALUE.to_u16())?;
+    page.write_tag(Tag::StripOffsets, K::convert_slice(&offsets))?;
+    page.write_tag(Tag::SamplesPerPixel, 1u16)?;
+    page.write_tag(Tag::RowsPerStrip, rows as u32)?;
+    page.write_tag(Tag::StripByteCounts, K::convert_slice(&sizes))?;
+    page.write_tag(Tag::XResolution, Rational { n: 1, d: 1 })?;
+    page.write_tag(Tag::YResolution, Rational { n: 1, d: 1 })?;
+    page.write_tag(Tag::ResolutionUnit, ResolutionUnit::None.to_u16())?;
+    page.write_tag(Tag::SampleFormat, C::SAMPLE_FORMAT[0].to_u16())?;
+    page.finish()
 }
 
 /// Writes lines of text, as they come.
@@ -340,6 +376,10 @@ pub(super) mod tests {
             let loaded = load(&path).unwrap();
             assert_eq!((loaded.shape, loaded.channels), (back, 1));
             assert!(loaded.pixels == pixels, "{shape:?}");
+            // Of uncompressed pages libtiff warns of it.
+            let mut file = tiff::decoder::Decoder::new(fs::File::open(&path).unwrap()).unwrap();
+            assert_eq!(file.find_tag(Tag::Predictor).unwrap(), None);
+            assert_eq!(file.find_tag_unsigned::<u32>(Tag::Compression).unwrap(), Some(1));
         }
         assert_eq!(folder.names(), ["x.tif"]);
         let text = save_tiff(&path, &[2, 3], &Pixels::U8(vec![0; 5])).unwrap_err().to_string();

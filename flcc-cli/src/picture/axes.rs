@@ -85,8 +85,20 @@ impl Axis {
     /// Values; of a range without width the one value in its middle.
     pub fn values(title: &str, low: f64, high: f64, pixels: i64, size: f64) -> Axis {
         if low < high {
-            let ticks = round_ticks(low, high, (pixels as f64 / (2.4 * size)) as usize);
-            return Axis { title: title.into(), from: low, to: high, ticks };
+            let most = (pixels as f64 / (2.4 * size)) as usize;
+            let Some(base) = base(low, high) else {
+                return Axis { title: title.into(), from: low, to: high, ticks: round_ticks(low, high, most) };
+            };
+            let mut ticks = round_ticks(low - base, high - base, most);
+            // Between the neighbours of a number there is nothing.
+            let told = |tick: &Tick| (((base + tick.value) - base) - tick.value).abs() <= 1e-3 * (high - low);
+            ticks.retain(told);
+            ticks.iter_mut().for_each(|tick| tick.value = (base + tick.value).clamp(low, high));
+            let (plain, short) = (format!("{base}"), format!("{base:e}"));
+            let taken = if short.len() < plain.len() { short } else { plain }.replace('-', "−");
+            let sign = if base < 0.0 { "+" } else { "−" };
+            let title = format!("{title} {sign} {}", taken.trim_start_matches('−'));
+            return Axis { title, from: low, to: high, ticks };
         }
         let ticks = if low == high { vec![Tick { value: low, text: shortest(low) }] } else { Vec::new() };
         Axis { title: title.into(), from: low, to: high, ticks }
@@ -103,6 +115,22 @@ impl Axis {
         let widest = self.ticks.iter().map(|tick| text_width(&tick.text, size)).fold(0.0, f64::max);
         (widest + 2.6 * size + 8.0) as i64
     }
+}
+
+/// What is taken off values that differ by less than a millionth of them, whose texts would be alike: a round number
+/// among them, which the title tells.
+fn base(low: f64, high: f64) -> Option<f64> {
+    let span = high - low;
+    if !(span.is_finite() && span * 1e6 < low.abs().max(high.abs())) {
+        return None;
+    }
+    let power = span.log10().ceil();
+    // A power of ten below 1 is no double; its inverse is.
+    let round = |value: f64| match power < 0.0 {
+        true => (value * 10f64.powf(-power)).round() / 10f64.powf(-power),
+        false => (value / 10f64.powf(power)).round() * 10f64.powf(power),
+    };
+    Some(round(low / 2.0 + high / 2.0)).filter(|base| base.is_finite())
 }
 
 /// The one value of a constant map.
@@ -242,6 +270,24 @@ mod tests {
         assert_eq!(texts(-3e-7, 3e-7, 4), ["−2e−7", "0", "2e−7"]);
         assert_eq!(texts(0.5, 0.999_999_94, 6), ["0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]);
         assert!(round_ticks(-0.3, 0.7, 9).iter().any(|tick| tick.value == 0.6));
+    }
+
+    #[test]
+    fn values_that_hardly_differ_are_told_by_what_they_differ_from() {
+        let told = |low: f64, high: f64| {
+            let axis = Axis::values("score", low, high, 300, 13.0);
+            let texts: Vec<String> = axis.ticks.iter().map(|tick| tick.text.clone()).collect();
+            assert!(axis.ticks.iter().all(|tick| (low..=high).contains(&tick.value)), "{low} {high}");
+            (axis.title, texts)
+        };
+        let (title, texts) = told(1e9 - 3e-4, 1e9 + 3e-4);
+        assert_eq!(title, "score − 1e9");
+        assert_eq!(texts, ["−0.0003", "−0.0002", "−0.0001", "0.0000", "0.0001", "0.0002", "0.0003"]);
+        let (title, texts) = told(-2.5e12 - 300.0, -2.5e12 + 300.0);
+        assert_eq!((title.as_str(), texts[0].as_str()), ("score + 2.5e12", "−300"));
+        assert_eq!(told(0.5, 0.6).0, "score");
+        assert_eq!(told(1.0, 1.0 + f64::EPSILON).0, "score − 1");
+        assert!(!told(1e16, 1e16 + 2.0).1.is_empty());
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub fn heat(heat: &Heat<'_>) -> Result<Canvas, Error> {
     Ok(plots(&[plot], &[])?.0)
 }
 
-/// The signal with the spans of its peaks, and the scores of each template with their peaks.
+/// The signal with the spans of its peaks, and, where there are scores of the templates, these with their peaks.
 pub fn annotated(scene: &Scene<'_>) -> Result<Canvas, Error> {
     let (image, tones) = (scene.image, Tones::new(scene.image));
     let channels = image.channels();
@@ -43,8 +43,9 @@ pub fn annotated(scene: &Scene<'_>) -> Result<Canvas, Error> {
         curves: scene.curves.iter().map(|(group, curve)| (curve, color(*group))).collect(),
         rings: scene.marks.iter().map(|mark| (place(mark) as f64, mark.score, style(mark.group).0)).collect(),
     };
-    let (mut canvas, areas, along, upright) = plots(&[above, below], &scene.legend())?;
-    let [signal, scores] = areas[..] else { return Ok(canvas) };
+    let plotted = if scene.curves.is_empty() { vec![above] } else { vec![above, below] };
+    let (mut canvas, areas, along, upright) = plots(&plotted, &scene.legend())?;
+    let Some(&signal) = areas.first() else { return Ok(canvas) };
     // Spans are tinted under what is drawn already: dark lines stay dark.
     let mut marks: Vec<&Mark> = scene.marks.iter().collect();
     marks.sort_by_key(|mark| (mark.rank, mark.group));
@@ -53,7 +54,8 @@ pub fn annotated(scene: &Scene<'_>) -> Result<Canvas, Error> {
         let (from, to) = (at(place(mark) as f64 - 0.5), at((place(mark) + mark.shape.len() as i64) as f64 - 0.5));
         canvas.shade([from, signal[1], (to - from).max(2), signal[3] - 1], style(mark.group).0);
     }
-    for (area, value) in [(signal, None), (scores, Some(&upright[1]))] {
+    let scores = areas.get(1).map(|&area| (area, upright.get(1)));
+    for (area, value) in std::iter::once((signal, None)).chain(scores) {
         let tall = (1.15 * LETTERS) as i64;
         let boxes: Vec<Boxed> = marks
             .iter()
@@ -108,13 +110,10 @@ fn plots(plots: &[Plot<'_>], legend: &[Entry]) -> Result<(Canvas, Vec<Area>, Axi
             // A little room, so that no line lies on the frame.
             let room = (high / 2.0 - low / 2.0) * 0.12;
             let roomy = |value: f64, room: f64| if (value + room).is_finite() { value + room } else { value };
-            let mut axis = if low < high {
-                Axis::values(&plot.title, roomy(low, -room), roomy(high, room), HEIGHT, size)
-            } else {
-                Axis::values(&plot.title, low, high, HEIGHT, size)
-            };
-            axis.title.clone_from(&plot.title);
-            axis
+            match low < high {
+                true => Axis::values(&plot.title, roomy(low, -room), roomy(high, room), HEIGHT, size),
+                false => Axis::values(&plot.title, low, high, HEIGHT, size),
+            }
         })
         .collect();
     let mut legend: Vec<Entry> = legend.to_vec();

@@ -34,7 +34,7 @@ pub struct Scene<'a> {
     pub measure: &'a str,
     /// Which scores are better.
     pub best: Best,
-    /// Of lines, the scores of each template.
+    /// Of lines, the scores of each template, where they are at hand.
     pub curves: &'a [(usize, Curve)],
 }
 

@@ -71,7 +71,7 @@ impl Plan {
     /// Bytes of results that [`Matcher::peaks`] holds at a time, above scratch and templates.
     pub fn peaks_bytes(&self, options: &PeakOptions) -> usize {
         let (spec, execute) = (self.spec(), self.primary().execute());
-        let search = Search::new(spec.out_shape(), spec.op().best(), *options);
+        let search = Search::of(spec, *options);
         let searching = Searching { spec, search: &search, workers: self.workers(), band: BAND };
         searching.bytes(execute.banded(), execute.appetite())
     }
@@ -258,7 +258,7 @@ impl Matcher {
     ) -> Result<(Vec<Found>, Statistics), ExecError> {
         let spec = self.0.plan.spec();
         self.check_images(images)?;
-        let search = Search::new(spec.out_shape(), spec.op().best(), *options).with_optimum(optimum);
+        let search = Search::of(spec, *options).with_optimum(optimum);
         let searching = Searching { spec, search: &search, workers: self.0.workers, band };
         let mut scratch = self.take_scratch();
         let mut rooms = std::mem::take(&mut *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner));
@@ -300,8 +300,7 @@ impl Matcher {
             return Ok(images.iter().map(|image| Ok(one(image)?.0)).collect());
         }
         let maps = self.execute_each(images, control)?;
-        let found =
-            |map: &ScoreMap| Search::new(map.shape(), map.best(), *options).with_optimum(optimum).in_view(&map.view());
+        let found = |map: &ScoreMap| Search::in_map(map, *options).with_optimum(optimum).in_view(&map.view());
         Ok(maps.into_iter().map(|maps| Ok(maps?.iter().map(found).collect())).collect())
     }
 

@@ -336,7 +336,7 @@ mod tests {
             (seed, threads, band) in (0u64..1000, 1usize..4, 0usize..20_000),
             top in prop::option::of(0usize..9),
             threshold in prop::option::of(-0.5f64..0.9),
-            (min_distance, exclude_border) in (0usize..30, 0usize..4),
+            (min_distance, exclude_border) in (prop::option::of(0usize..30), 0usize..4),
             subpixel in prop::option::of(prop::sample::select(&Subpixel::ALL[..])),
         ) {
             let spec: Spec = text.parse().unwrap();
@@ -355,7 +355,7 @@ mod tests {
             let matcher = matcher.unwrap();
             let options = PeakOptions { top, threshold, min_distance, exclude_border, subpixel };
             let maps = matcher.execute(&views).unwrap();
-            let search = Search::new(spec.out_shape(), spec.op().best(), options).with_optimum(true);
+            let search = Search::of(&spec, options).with_optimum(true);
             let expected: Vec<Found> = maps.iter().map(|map| search.in_view(&map.view())).collect();
             let steps = Mutex::new(Vec::new());
             let progress = |done: usize, total: usize| steps.lock().unwrap().push((done, total));
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow_with_the_image() {
-        let options = PeakOptions { top: Some(4), min_distance: 4, ..PeakOptions::default() };
+        let options = PeakOptions { top: Some(4), min_distance: Some(4), ..PeakOptions::default() };
         let bytes = |text: &str| {
             let plan = Planner::new().unwrap().threads(2).plan(&text.parse().unwrap()).unwrap();
             plan.peaks_bytes(&options)

@@ -1,0 +1,141 @@
+//! Where frames come from: files and folders, raw samples or YUV4MPEG2 on standard input.
+
+use std::fs::File;
+use std::io::{BufReader, IsTerminal};
+use std::iter;
+use std::path::{Path, PathBuf};
+
+use flcc_runtime::SpecError;
+use serde_json::json;
+
+use super::ahead::Frame;
+use crate::args;
+use crate::data::{Image, has_extension, images_in};
+use crate::error::Error;
+use crate::io::{IoError, Loaded, RawFormat, RawReader, Y4mFormat, Y4mReader};
+use crate::reading::Reading;
+
+/// The extension of a stream in a file.
+const Y4M: &str = "y4m";
+
+/// What a message calls standard input.
+const STANDARD_INPUT: &str = "standard input";
+
+/// Where frames come from.
+pub enum Source {
+    /// Raw frames on standard input.
+    Raw(RawFormat),
+    /// The frames of a YUV4MPEG2 stream on standard input, whose first line was read.
+    Y4m(Y4mFormat),
+    /// Files, in this order.
+    Files(Vec<PathBuf>),
+}
+
+impl Source {
+    /// What the arguments name; of standard input without --frame the first line is read.
+    ///
+    /// # Errors
+    /// Arguments that contradict each other; a folder without images; standard input that tells no sizes.
+    pub fn of(args: &args::Stream) -> Result<Source, Error> {
+        let standard_input = args.frames.is_empty() || args.frames == [PathBuf::from("-")];
+        let raw: Option<RawFormat> = args.frame.as_deref().map(str::parse).transpose().map_err(Error::io("--frame"))?;
+        match (raw, standard_input) {
+            (Some(format), true) => Ok(Source::Raw(format)),
+            (None, false) => files(&args.frames).map(Source::Files),
+            (None, true) => {
+                let mut input = std::io::stdin().lock();
+                // Nobody types a stream.
+                let format = if input.is_terminal() { Ok(None) } else { Y4mFormat::read(STANDARD_INPUT, &mut input) };
+                format.map_err(Error::io("FRAMES"))?.map(Source::Y4m).ok_or_else(|| {
+                    let expected = "TYPE:SHAPE of the frames on standard input (YUV4MPEG2 tells it itself)";
+                    SpecError::new("--frame", expected, "nothing").into()
+                })
+            }
+            (Some(_), false) => Err(SpecError::new(
+                "FRAMES",
+                "- or nothing with --frame: raw frames come on standard input",
+                args.frames[0].display(),
+            )
+            .into()),
+        }
+    }
+
+    /// The layout of all frames, where they are alike.
+    pub fn format(&self) -> Option<&RawFormat> {
+        match self {
+            Source::Raw(format) => Some(format),
+            Source::Y4m(format) => Some(format.luma()),
+            Source::Files(_) => None,
+        }
+    }
+
+    /// The files that are read.
+    pub fn files(&self) -> &[PathBuf] {
+        if let Source::Files(files) = self { files } else { &[] }
+    }
+
+    /// The frames, in the thread that reads them.
+    pub fn frames(self, reading: Reading) -> Box<dyn Iterator<Item = Frame>> {
+        let (input, gray) = (|| std::io::stdin().lock(), reading.gray);
+        match self {
+            Source::Raw(format) => numbered(None, RawReader::new(STANDARD_INPUT, format, input()), gray),
+            Source::Y4m(format) => numbered(None, Y4mReader::new(STANDARD_INPUT, format, input()), gray),
+            Source::Files(files) => Box::new(files.into_iter().flat_map(move |path| {
+                let name = path.display().to_string();
+                if !has_extension(&path, &[Y4M]) {
+                    return Box::new(iter::once((json!(name), Image::open("FRAMES", &path, &reading)))) as Box<_>;
+                }
+                match opened(&path) {
+                    Ok(reader) => numbered(Some(name), reader, gray),
+                    Err(error) => Box::new(iter::once((json!(name), Err(Error::io("FRAMES")(error))))),
+                }
+            })),
+        }
+    }
+}
+
+/// Frames that are known by their numbers, and in a file by its name too.
+fn numbered(
+    file: Option<String>,
+    frames: impl Iterator<Item = Result<Loaded, IoError>> + 'static,
+    gray: bool,
+) -> Box<dyn Iterator<Item = Frame>> {
+    Box::new(frames.zip(0u64..).map(move |(frame, index)| {
+        let name = file.as_ref().map_or(json!(index), |file| json!(format!("{file}[{index}]")));
+        let text = name.as_str().map_or(index.to_string(), str::to_string);
+        let frame = frame.map_err(Error::io("FRAMES"));
+        (name, frame.and_then(|loaded| Image::new("FRAMES", text, loaded, gray)))
+    }))
+}
+
+/// A file of YUV4MPEG2 whose first line was read.
+fn opened(path: &Path) -> Result<Y4mReader<BufReader<File>>, IoError> {
+    let name = path.display().to_string();
+    let mut reader = match File::open(path) {
+        Ok(file) => BufReader::new(file),
+        Err(source) => return Err(IoError::Read { name, source }),
+    };
+    match Y4mFormat::read(&name, &mut reader)? {
+        Some(format) => Ok(Y4mReader::new(name, format, reader)),
+        None => Err(IoError::Damaged {
+            name,
+            expected: "a file that begins with YUV4MPEG2, as its name says".into(),
+            got: "another".into(),
+        }),
+    }
+}
+
+/// The files that the arguments name; of a folder the images and streams in it, by name.
+fn files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for argument in arguments {
+        if argument == Path::new("-") {
+            return Err(SpecError::new("FRAMES", "- alone", "- among files").into());
+        }
+        match argument.is_dir() {
+            true => files.extend(images_in(argument, &[Y4M])?),
+            false => files.push(argument.clone()),
+        }
+    }
+    Ok(files)
+}

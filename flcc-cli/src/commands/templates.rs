@@ -1,0 +1,153 @@
+//! The templates of a call: which they are, which of them are computed together, and what of them is told.
+
+use std::path::{Path, PathBuf};
+
+use flcc_runtime::{AnyView, Claims, Matcher, Peak, PeakOptions, Plan, Spec, SpecError, exclusive};
+
+use crate::args::Peaks;
+use crate::data::{Image, images_in};
+use crate::error::Error;
+use crate::reading::Reading;
+use crate::session::Session;
+
+/// The arguments that name templates, and what they name.
+pub fn named<'a>(
+    positional: Option<&'a PathBuf>,
+    more: &'a [PathBuf],
+) -> impl Iterator<Item = (&'static str, &'a PathBuf)> {
+    positional.into_iter().map(|path| ("TEMPLATE", path)).chain(more.iter().map(|path| ("--template", path)))
+}
+
+/// The files that such a name stands for: of a folder the images in it, by name.
+///
+/// # Errors
+/// A folder that is not read, or that has none.
+pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    if path.is_dir() { images_in(path, &[]) } else { Ok(vec![path.to_path_buf()]) }
+}
+
+/// Reads the templates of a call: the positional one, then those of `--template`; of a folder the images in it.
+///
+/// # Errors
+/// A file that is not read, a folder without images.
+pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], reading: &Reading) -> Result<Vec<Image>, Error> {
+    let mut all = Vec::new();
+    for (argument, path) in named(positional, more) {
+        for file in files(path)? {
+            all.push(Image::open(argument, &file, reading)?);
+        }
+    }
+    Ok(all)
+}
+
+/// The templates that files hold for images of so many axes. A template has as many axes as its image; a file with one
+/// more can only be a stack of templates along its slowest axis, as the rows of an array for signals or the pages of a
+/// TIFF for images, and is taken as one.
+///
+/// # Errors
+/// A stack of none.
+pub fn unstacked(files: Vec<Image>, axes: usize) -> Result<Vec<Image>, SpecError> {
+    let mut all = Vec::new();
+    for file in files {
+        match file.shape().axes() == axes + 1 {
+            true => all.extend(file.planes()?),
+            false => all.push(file),
+        }
+    }
+    Ok(all)
+}
+
+/// What is told of each template, as the options say.
+fn told(options: &Peaks) -> PeakOptions {
+    PeakOptions {
+        top: options.top.or(if options.threshold.is_some() { None } else { Some(1) }),
+        threshold: options.threshold,
+        min_distance: options.min_distance,
+        exclude_border: options.exclude_border,
+        subpixel: options.subpixel,
+    }
+}
+
+/// What is looked for in the map of each of so many templates: where some of it may be another's, all of it.
+pub fn wanted(options: &Peaks, templates: usize) -> PeakOptions {
+    let told = told(options);
+    if options.exclusive && templates > 1 { PeakOptions { top: None, ..told } } else { told }
+}
+
+/// Leaves of what [`wanted`] found in one image what is told.
+pub fn leave<'a>(options: &Peaks, found: impl Iterator<Item = (&'a Spec, &'a mut Vec<Peak>)>) {
+    if options.exclusive {
+        let told = told(options);
+        let mut claims: Vec<Claims<'_>> = found.map(|(spec, peaks)| Claims::new(spec, &told, peaks)).collect();
+        exclusive(&mut claims, told.top);
+    }
+}
+
+/// Templates in the order of the call.
+#[derive(Debug)]
+pub struct Templates {
+    all: Vec<Image>,
+    groups: Vec<Vec<usize>>,
+}
+
+impl Templates {
+    /// Puts those together that one plan serves: of one shape and type.
+    pub fn new(all: Vec<Image>) -> Templates {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        let kind = |index: usize| (all[index].shape(), all[index].dtype(), all[index].channels());
+        for index in 0..all.len() {
+            match groups.iter_mut().find(|group| kind(group[0]) == kind(index)) {
+                Some(group) => group.push(index),
+                None => groups.push(vec![index]),
+            }
+        }
+        Templates { all, groups }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Image] {
+        &self.all
+    }
+
+    /// Which of them one plan serves.
+    pub fn groups(&self) -> &[Vec<usize>] {
+        &self.groups
+    }
+
+    /// What a message calls one of them: its argument, and where there are several its name.
+    pub fn called(&self, index: usize) -> String {
+        let Image { argument, name, .. } = &self.all[index];
+        if self.all.len() > 1 { format!("{argument} {name:?}") } else { argument.clone() }
+    }
+
+    /// The samples of a group.
+    ///
+    /// # Errors
+    /// As [`Image::view`].
+    pub fn views(&self, group: &[usize]) -> Result<Vec<AnyView<'_>>, SpecError> {
+        group.iter().map(|&index| self.all[index].view()).collect()
+    }
+
+    /// Binds a group to a plan for images that the argument `image` names.
+    ///
+    /// # Errors
+    /// The template that cannot be bound, or the mask.
+    pub fn bind(
+        &self,
+        group: &[usize],
+        plan: &Plan,
+        session: &Session,
+        image: &str,
+        mask: Option<&AnyView<'_>>,
+    ) -> Result<Matcher, Error> {
+        plan.bind(&self.views(group)?, mask).map_err(|error| {
+            // Of several templates the one that cannot be bound alone is meant.
+            let wrong = |&&index: &&usize| match (plan.spec().clone().with_templates(1), self.all[index].view()) {
+                (Ok(one), Ok(view)) => session.planner.plan(&one).is_ok_and(|plan| plan.bind(&[view], mask).is_err()),
+                _ => false,
+            };
+            let index = group.iter().find(wrong).unwrap_or(&group[0]);
+            Error::from(error).named(image, &self.called(*index))
+        })
+    }
+}
