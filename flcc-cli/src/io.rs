@@ -14,6 +14,7 @@ use flcc_core::dtype::Pixels;
 use thiserror::Error;
 
 mod npy;
+mod pnm;
 mod raster;
 mod raw;
 mod save;
@@ -183,7 +184,7 @@ pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         Format::Npy => npy::load(name, bytes),
         Format::Png => guarded(name, "PNG", || raster::png(name, bytes)),
         Format::Jpeg => guarded(name, "JPEG", || raster::jpeg(name, bytes)),
-        Format::Pnm => guarded(name, "PNM", || raster::pnm(name, bytes)),
+        Format::Pnm => guarded(name, "PNM", || pnm::load(name, bytes)),
         Format::Tiff => guarded(name, "TIFF", || raster::tiff(name, bytes)),
     }?;
     let extension = Path::new(name).extension().and_then(|text| text.to_str()).unwrap_or("").to_ascii_lowercase();

@@ -24,6 +24,7 @@
 //! Every coefficient is within 1e-5 of the exact value (1e-11 for f64 results); integers can be exact. How that is kept
 //! is told in docs/numerics.md.
 
+#[cfg(any(feature = "image", feature = "ndarray"))]
 pub mod convert;
 pub mod cpu;
 pub mod cuda;
