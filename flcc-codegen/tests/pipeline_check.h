@@ -55,7 +55,8 @@ static int plain_fold(int i, int n) {
   return i;
 }
 
-enum Data { PLAIN, OFFSET, CONSTANT, BLOCKS, HUGE_ONE, HUGE_ALL, SMALL_ALL, FAINT_PART, HOLES, KINDS };
+// The last two: an image at one end of the range and a template towards the other.
+enum Data { PLAIN, OFFSET, CONSTANT, BLOCKS, HUGE_ONE, HUGE_ALL, SMALL_ALL, FAINT_PART, HOLES, LOW, HIGH, KINDS };
 enum Mask { NONE, BINARY, WEIGHTS };
 
 struct Case {
@@ -83,6 +84,8 @@ static double random_pixel(Data data, int i) {
     case HUGE_ALL: return noise * (f64 ? (product ? 1e120 : 1e300) : 1e30);
     case SMALL_ALL: return noise * (f64 ? 1e-310 : 1e-40);
     case FAINT_PART: return i % 400 < 300 ? noise * (f64 ? 1e-161 : 1e-43) : noise;
+    case LOW: return noise * (f64 ? 1e-321 : 1e-43);
+    case HIGH: return noise * (f64 ? 2e308 : 4e38);
     case HOLES: return random_below(60) == 0 ? (random_below(2) ? NAN : -INFINITY) : noise;
     default: return noise;
   }
@@ -201,9 +204,11 @@ static Problem make(const Case& c) {
   }
   p.k.n = n;
   p.k.masked = c.mask != NONE;
-  const double size = FLCC_PIXEL == FLCC_F64 && c.data == HUGE_ALL
-      ? (FLCC_MEASURE == FLCC_SSD || FLCC_MEASURE == FLCC_CC ? 1e120 : 1e299)
-      : 1;
+  const bool f64 = FLCC_PIXEL == FLCC_F64, product = FLCC_MEASURE == FLCC_SSD || FLCC_MEASURE == FLCC_CC;
+  const double size = f64 && c.data == HUGE_ALL ? (product ? 1e120 : 1e299)
+      : FLCC_MEASURE == FLCC_CC && c.data == LOW ? (f64 ? 1e155 : 1e33)
+      : FLCC_MEASURE == FLCC_CC && c.data == HIGH ? (f64 ? 1e-163 : 1e-33)
+                                                  : 1;
   for (int i = 0; i < c.channels * p.samples; i++) {
     const double value = FLCC_PIXEL <= FLCC_U16 ? (double)(Pixel)random_below(FLCC_PIXEL == FLCC_U8 ? 256 : 65536)
                                                 : (random_unit() - 0.4) * size;
@@ -279,7 +284,7 @@ static Wide plain_score(const Problem& p, int image, const int begin[3], Wide* e
   }
   *error = 0;
   if (!finite) return NAN;
-  Wide pp = 0, tt = 0, pt = 0, ssd = 0, sad = 0, size = 0;
+  Wide pp = 0, tt = 0, pt = 0, ssd = 0, sad = 0, size = 0, products = 0;
   __int128 ipp = 0, itt = 0, ipt = 0;
   for (int channel = 0; channel < c.channels; channel++) {
     Wide mean_p = 0, mean_t = 0;
@@ -303,6 +308,7 @@ static Wide plain_score(const Problem& p, int image, const int begin[3], Wide* e
                  t = p.raw[channel * p.samples + i] - mean_t;
       pp += w * v * v, tt += w * t * t, pt += w * v * t, ssd += w * (v - t) * (v - t), sad += w * std::fabs(v - t);
       size += w * (std::fabs(v) + std::fabs(t)) * (std::fabs(v) + std::fabs(t));
+      products += w * std::fabs(v * t);
     }
   }
   const Wide part = SINGLE ? 4e-6L : 1e-13L;
@@ -312,7 +318,7 @@ static Wide plain_score(const Problem& p, int image, const int begin[3], Wide* e
   };
   switch (FLCC_MEASURE) {
     case FLCC_CC:
-      *error = EXACT ? 0 : part * size;
+      *error = EXACT ? 0 : part * products;
       return EXACT ? (Wide)(double)ipt : pt;
     case FLCC_SSD:
       *error = EXACT ? 0 : part * size;
