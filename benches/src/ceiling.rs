@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::thread;
 
-use flcc_runtime::cpu::isa::{IsaSet, Vectors};
-use flcc_runtime::cpu::simd::{Job, Simd};
+use flcc_runtime::isa::simd::{Job, Simd};
+use flcc_runtime::isa::{IsaSet, Vectors};
 
 /// Independent chains of multiply-adds: more than two units of four cycles keep busy, and few enough for 16 registers.
 const CHAINS: usize = 12;

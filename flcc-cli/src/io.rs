@@ -11,108 +11,21 @@ use std::io::Read;
 use std::path::Path;
 
 use flcc_core::dtype::Pixels;
-use thiserror::Error;
 
+use crate::free;
+
+mod error;
+mod loaded;
 mod npy;
 mod pnm;
 mod raster;
 mod raw;
 mod save;
 
+pub use error::IoError;
+pub use loaded::{Loaded, MAX_DECODED_BYTES};
 pub use raw::{RawFormat, RawReader};
 pub use save::{check_writable, save_npy, save_png_gray8, save_png_rgb8, save_text, save_tiff, write_npy};
-
-/// The largest decoded size of a compressed image, over all its pages: 4 GiB. A `.npy` array is as large as its file.
-pub const MAX_DECODED_BYTES: u64 = 4 << 30;
-
-/// What decoding may multiply a file's size by: deflate reaches 1032, on pixels of one bit that become four bytes.
-const MAX_EXPANSION: u64 = 1 << 16;
-
-/// The formats in messages.
-const ACCEPTED: &str = "PNG, JPEG, TIFF, PGM, PPM or .npy";
-
-/// An image as it was stored.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
-    /// The length of each axis, slowest first, without the channels: 1 to 3 axes.
-    pub shape: Vec<usize>,
-    /// Samples of one pixel: 1, or 3 (red, green, blue) of a colour raster, the channel fastest.
-    pub channels: usize,
-    /// The samples, in C order.
-    pub pixels: Pixels,
-    /// What was left out or changed on the way, a phrase each: `alpha dropped`.
-    pub notes: Vec<String>,
-}
-
-/// Why an image was not read or written: one line with the file, what was expected and what came. Which argument named
-/// the file is said by [`Error::Io`](crate::error::Error::Io).
-#[derive(Debug, Error)]
-pub enum IoError {
-    /// The system did not give the bytes.
-    #[error("{name:?}: expected a readable file, got: {source}")]
-    Read {
-        /// The file.
-        name: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The system did not take the bytes.
-    #[error("{name:?}: expected a writable file, got: {source}")]
-    Write {
-        /// The file.
-        name: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The content is none of the formats.
-    #[error("{name:?}: expected {ACCEPTED}, got {got}")]
-    Format {
-        /// The file.
-        name: String,
-        /// What the content looks like.
-        got: String,
-    },
-    /// The content breaks its own format: truncated, contradictory.
-    #[error("{name:?}: expected {expected}, got {got}")]
-    Damaged {
-        /// The file.
-        name: String,
-        /// What the format asks for.
-        expected: String,
-        /// What is there.
-        got: String,
-    },
-    /// The content is sound, of a kind that is not taken; or such a kind was to be written.
-    #[error("{name:?}: expected {expected}, got {got}")]
-    Unsupported {
-        /// The file.
-        name: String,
-        /// What is taken.
-        expected: String,
-        /// What is there.
-        got: String,
-    },
-    /// The image does not fit: a limit of this module, or the memory.
-    #[error("{name:?}: expected at most {limit}, got {got}")]
-    TooLarge {
-        /// The file.
-        name: String,
-        /// The limit.
-        limit: String,
-        /// The size.
-        got: String,
-    },
-    /// A text that is not a raw format.
-    #[error("{got:?}: expected {expected}, got {found}")]
-    RawFormat {
-        /// The whole text.
-        got: String,
-        /// What this part of it should be.
-        expected: String,
-        /// The part that is not.
-        found: String,
-    },
-}
 
 /// As many bytes as tell the format.
 const START: usize = 16;
@@ -146,7 +59,7 @@ pub fn load_telling(path: &Path) -> Result<(Loaded, bool), IoError> {
         let size = if bytes.len() < START { Some(bytes.len() as u64) } else { meta.is_file().then_some(meta.len()) };
         return Err(IoError::Format { name, got: describe(&bytes, size) });
     }
-    let free = crate::memory::available();
+    let free = free::available();
     let (most, limit) = match meta.is_file() {
         true => (free, "the free memory"),
         // What grows is copied, and what comes of it has to be held as well.
@@ -293,35 +206,6 @@ fn guarded(name: &str, format: &str, decode: impl FnOnce() -> Result<Loaded, IoE
             got: "data that its decoder panics on".into(),
         })
     })
-}
-
-/// Refuses what would not fit before anything of that size is allocated: `count` samples of `size` bytes.
-fn check_memory(name: &str, count: usize, size: usize) -> Result<(), IoError> {
-    let available =
-        |bytes: usize| bytes as f64 <= crate::memory::available() && Vec::<u8>::new().try_reserve_exact(bytes).is_ok();
-    let fits = count.checked_mul(size).is_some_and(available);
-    match fits {
-        true => Ok(()),
-        false => Err(IoError::TooLarge {
-            name: name.into(),
-            limit: "the memory".into(),
-            got: format!("{count} samples of {size} bytes"),
-        }),
-    }
-}
-
-/// `480x640`.
-fn shape_text(shape: &[usize]) -> String {
-    let lengths: Vec<String> = shape.iter().map(usize::to_string).collect();
-    lengths.join("x")
-}
-
-/// A foreign message on one line, of bounded length.
-fn one_line(message: impl std::fmt::Display) -> String {
-    let text = message.to_string();
-    let words: Vec<&str> =
-        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
-    words.join(" ").chars().take(200).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What stands on top of every generated file: the command, the template and its hash, and no date.
 
-use crate::{TEMPLATES, Template, WHOLE};
+use crate::templates::{TEMPLATES, Template, WHOLE};
 
 /// The command that writes the files.
 pub const COMMAND: &str = "cargo xtask gen";

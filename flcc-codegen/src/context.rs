@@ -1,4 +1,4 @@
-//! From a kernel to the values its template names. All arithmetic of a rendering is here.
+//! From a kernel to the values its template names. All arithmetic of a rendering is here and in words.rs.
 
 use flcc_core::dtype::DType;
 use serde::Serialize;
@@ -6,6 +6,7 @@ use tera::Context;
 
 use crate::banner;
 use crate::matrix::{Kernel, Op, RUN};
+use crate::words::Words;
 
 /// A stretch of template rows `start..end`, `rows` of them unrolled; `rolled`: as a loop.
 #[derive(Debug, PartialEq, Serialize)]
@@ -94,57 +95,6 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
     Ok(context)
 }
 
-/// Bytes of shared memory that a kernel of scores is launched with, as its text counts them; 0 for the others.
-pub(crate) fn shared(kernel: &Kernel) -> usize {
-    let (Op::Zncc, Some([_, height, width]), Some(words)) = (kernel.op, kernel.size(), Words::of(kernel.dtype)) else {
-        return 0;
-    };
-    let ([block_h, block_w], [_, patch_w], [tile_h, tile_w]) = (kernel.block, kernel.patch, kernel.tile());
-    let groups = patch_w / words.piece;
-    let step = groups * words.copy(patch_w);
-    let pieces = block_w * groups + words.extra(width);
-    let tile = (tile_h + height - 1) * pieces.next_multiple_of(step) * words.piece_bytes;
-    let result = if kernel.dtype == DType::F64 { 8 } else { 4 };
-    let out_groups = patch_w * result / 16;
-    let stage = tile_h * out_groups * (block_w + if out_groups > 1 { 8 / out_groups } else { 0 }) * 16;
-    let columns = tile_w + width - 1;
-    let sums = if kernel.dtype == DType::U8 { 8 } else { 16 };
-    tile.max(stage).next_multiple_of(16) + block_h * (columns + (columns - 1) / patch_w) * sums
-}
-
-/// How samples of a type lie in registers and shared memory.
-struct Words {
-    /// The C type of a cell: one sample, or a word of four bytes.
-    c_cell: &'static str,
-    /// Samples of a cell.
-    cell: usize,
-    /// Samples, cells and bytes of a piece, which a thread reads at once.
-    piece: usize,
-    piece_cells: usize,
-    piece_bytes: usize,
-}
-
-impl Words {
-    fn of(dtype: DType) -> Option<Words> {
-        match dtype {
-            DType::F32 => Some(Words { c_cell: "float", cell: 1, piece: 4, piece_cells: 4, piece_bytes: 16 }),
-            DType::F64 => Some(Words { c_cell: "double", cell: 1, piece: 2, piece_cells: 2, piece_bytes: 16 }),
-            DType::U8 => Some(Words { c_cell: "unsigned", cell: 4, piece: 4, piece_cells: 1, piece_bytes: 4 }),
-            DType::U16 => None,
-        }
-    }
-
-    /// Pieces that are copied at once: bytes by 16 where the pieces of a row lie in order.
-    fn copy(&self, patch_w: usize) -> usize {
-        if self.piece_bytes == 4 && patch_w == self.piece { 4 } else { 1 }
-    }
-
-    /// Pieces that `width` taps reach beyond a patch. Words of bytes are shifted in pairs, so one more word is read.
-    fn extra(&self, width: usize) -> usize {
-        if self.cell == 4 { width.div_ceil(4) } else { (width - 1).div_ceil(self.piece) }
-    }
-}
-
 /// The sum that a kernel makes, with the axes it has; 0: all of them.
 fn formula(op: Op, axes: usize) -> String {
     let (place, tap) = match axes {
@@ -224,14 +174,6 @@ mod tests {
                 }
             }
             assert!(met.iter().flatten().all(|count| *count == 1), "{height} {rows} {patch_h}");
-        }
-    }
-
-    #[test]
-    fn a_window_covers_the_taps_of_the_whole_patch() {
-        for (dtype, patch_w) in [(DType::F32, 8), (DType::F64, 4), (DType::U8, 4), (DType::U8, 8)] {
-            let words = Words::of(dtype).unwrap();
-            assert!((1..=64).all(|width| patch_w + words.piece * words.extra(width) >= width + patch_w - 1), "{dtype}");
         }
     }
 }

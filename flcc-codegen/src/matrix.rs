@@ -176,11 +176,6 @@ impl Kernel {
         }
     }
 
-    /// Bytes of dynamic shared memory that it is launched with.
-    pub fn shared(&self) -> usize {
-        crate::context::shared(self)
-    }
-
     /// Outputs of a block: rows, columns.
     pub fn tile(&self) -> [usize; 2] {
         [self.block[0] * self.patch[0], self.block[1] * self.patch[1]]

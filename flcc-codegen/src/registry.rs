@@ -5,7 +5,6 @@ use std::fmt::Write;
 use flcc_core::runs::Together;
 
 use crate::banner::COMMAND;
-use crate::context;
 use crate::matrix::{Kernel, RUN};
 
 pub(crate) fn text(kernels: &[&Kernel]) -> String {
@@ -29,7 +28,7 @@ pub(crate) fn text(kernels: &[&Kernel]) -> String {
         writeln!(text, "        tile: {:?},", kernel.tile()).unwrap();
         writeln!(text, "        block: {:?},", kernel.block).unwrap();
         writeln!(text, "        taps_stride: {:?},", kernel.taps_stride()).unwrap();
-        writeln!(text, "        shared: {},", context::shared(kernel)).unwrap();
+        writeln!(text, "        shared: {},", kernel.shared()).unwrap();
         let (run, rows, planes) =
             kernel.together().map_or((RUN, 0, false), |Together { run, rows, planes }| (run, rows, planes));
         writeln!(text, "        run: {run},").unwrap();

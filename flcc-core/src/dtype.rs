@@ -117,8 +117,8 @@ pub trait Pixel: sealed::Sealed + Copy + Default + Send + Sync + PartialEq + Par
     fn from_f64(value: f64) -> Self;
     /// Its value as `f32`, rounded once (exact but for `f64`).
     fn to_f32(self) -> f32;
-    /// Wraps a view of this type, so that types can be told apart at run time.
-    fn any_view(view: crate::view::View<'_, Self>) -> crate::view::AnyView<'_>;
+    /// Wraps borrowed samples, so that types can be told apart at run time.
+    fn slice(data: &[Self]) -> Slice<'_>;
     /// Wraps owned samples.
     fn pixels(data: Vec<Self>) -> Pixels;
 }
@@ -139,8 +139,8 @@ macro_rules! pixel {
             fn to_f32(self) -> f32 {
                 self as f32
             }
-            fn any_view(view: crate::view::View<'_, Self>) -> crate::view::AnyView<'_> {
-                crate::view::AnyView::$variant(view)
+            fn slice(data: &[Self]) -> Slice<'_> {
+                Slice::$variant(data)
             }
             fn pixels(data: Vec<Self>) -> Pixels {
                 Pixels::$variant(data)
@@ -153,6 +153,19 @@ pixel!(u8, U8, value => value.round() as u8);
 pixel!(u16, U16, value => value.round() as u16);
 pixel!(f32, F32, value => value as f32);
 pixel!(f64, F64, value => value);
+
+/// Borrowed samples of any type, without a shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Slice<'a> {
+    /// 8-bit samples.
+    U8(&'a [u8]),
+    /// 16-bit samples.
+    U16(&'a [u16]),
+    /// Single-precision samples.
+    F32(&'a [f32]),
+    /// Double-precision samples.
+    F64(&'a [f64]),
+}
 
 /// Owned samples of any type, without a shape.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,13 +3,13 @@
 //! Measures never see pixels and kernels never see measures: they meet in the sums of [`crate::sums`].
 
 use std::fmt;
-use std::ops::{Add, Mul, Sub};
 use std::str::FromStr;
 
 use crate::error::SpecError;
 use crate::sums::Needs;
 
 mod cc;
+mod formula;
 mod ncc;
 mod nssd;
 mod sad;
@@ -17,6 +17,7 @@ mod ssd;
 mod zncc;
 
 pub use cc::Cc;
+pub use formula::{Formula, Integer};
 pub use ncc::Ncc;
 pub use nssd::Nssd;
 pub use sad::Sad;
@@ -38,65 +39,6 @@ pub enum Measure {
     Nssd,
     /// Sum of absolute differences.
     Sad,
-}
-
-/// Integers wide enough for a problem: `i64` where the caller proved that nothing overflows, `i128` elsewhere.
-pub trait Integer:
-    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + From<i32> + Send + Sync + 'static
-{
-    /// The integer that a float holds exactly.
-    fn of(value: f64) -> Self;
-    /// The nearest float.
-    fn to_f64(self) -> f64;
-    /// Whether it is zero.
-    fn is_zero(self) -> bool;
-}
-
-macro_rules! integer {
-    ($type:ty) => {
-        impl Integer for $type {
-            #[inline(always)]
-            fn of(value: f64) -> Self {
-                value as Self
-            }
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                self as f64
-            }
-            #[inline(always)]
-            fn is_zero(self) -> bool {
-                self == 0
-            }
-        }
-    };
-}
-
-integer!(i64);
-integer!(i128);
-
-/// A formula: from the sums of a panel to its score.
-///
-/// `energy` is called for each channel, the results are added over the channels, and `finish` is called once. The exact
-/// twins take integers and round once, as the conventions' exact finish says.
-pub trait Formula: Copy + Default + Send + Sync + 'static {
-    /// Its row in the table.
-    const MEASURE: Measure;
-    /// What it asks of the kernels.
-    const NEEDS: Needs;
-
-    /// The panel's energy in one channel from `i = sum w P`, `ii = sum w P^2` and `n = sum w`.
-    fn energy(i: f64, ii: f64, n: f64) -> f64;
-    /// The score from the cross term and both energies. Degenerate panels are the caller's: it knows them exactly.
-    fn finish(cross: f64, panel: f64, template: f64) -> f64;
-    /// The score of a degenerate panel: constant for zncc, zero for ncc and nssd.
-    const DEGENERATE: f64;
-
-    /// `energy` in integers (of zncc times `n`).
-    fn exact_energy<I: Integer>(i: I, ii: I, n: I) -> I;
-    /// The exact cross term of one channel from `it = sum w P t`, `i`, `t = sum w t` and `n` (of zncc times `n`).
-    fn exact_cross<I: Integer>(it: I, i: I, t: I, n: I) -> I;
-    /// `finish` from exact integers: each rounded once to f64, then single correctly rounded operations.
-    fn exact_finish<I: Integer>(cross: I, panel: I, template: I) -> f64;
 }
 
 /// Which of two scores is better.
@@ -124,18 +66,18 @@ pub struct Row {
     pub needs: Needs,
 }
 
-const fn row<F: Formula>(name: &'static str, best: Best, normalised: bool) -> Row {
-    Row { measure: F::MEASURE, name, best, normalised, needs: F::NEEDS }
+const fn row<F: Formula>(measure: Measure, name: &'static str, best: Best, normalised: bool) -> Row {
+    Row { measure, name, best, normalised, needs: F::NEEDS }
 }
 
 /// The table, in the order of [`Measure`].
 pub const MEASURES: [Row; 6] = [
-    row::<Cc>("cc", Best::Largest, false),
-    row::<Ncc>("ncc", Best::Largest, true),
-    row::<Zncc>("zncc", Best::Largest, true),
-    row::<Ssd>("ssd", Best::Smallest, false),
-    row::<Nssd>("nssd", Best::Smallest, true),
-    row::<Sad>("sad", Best::Smallest, false),
+    row::<Cc>(Measure::Cc, "cc", Best::Largest, false),
+    row::<Ncc>(Measure::Ncc, "ncc", Best::Largest, true),
+    row::<Zncc>(Measure::Zncc, "zncc", Best::Largest, true),
+    row::<Ssd>(Measure::Ssd, "ssd", Best::Smallest, false),
+    row::<Nssd>(Measure::Nssd, "nssd", Best::Smallest, true),
+    row::<Sad>(Measure::Sad, "sad", Best::Smallest, false),
 ];
 
 /// Runs an expression with `$formula` naming the type of the measure's formula: one `match` outside the pixel loop.

@@ -3,7 +3,7 @@
 //! A view is a slice of samples with a shape, a stride for each axis and, for interleaved or planar colour, a stride
 //! between channels. Holding one proves that every position of it lies in the slice.
 
-use crate::dtype::{DType, Pixel, Pixels};
+use crate::dtype::{DType, Pixel, Pixels, Slice};
 use crate::each_type;
 use crate::error::{Kind, SpecError};
 use crate::shape::Shape;
@@ -352,10 +352,7 @@ impl<'a> AnyView<'a> {
     /// # Errors
     /// Too few or too many samples.
     pub fn dense(pixels: &'a Pixels, shape: Shape, channels: usize) -> Result<AnyView<'a>, SpecError> {
-        fn typed<'a, P: Pixel>(data: &'a [P], shape: Shape, channels: usize) -> Result<AnyView<'a>, SpecError> {
-            Ok(P::any_view(View::interleaved(data, shape, channels)?))
-        }
-        each_type!(Pixels, pixels, data => typed(data, shape, channels))
+        each_type!(Pixels, pixels, data => View::interleaved(data, shape, channels).map(AnyView::from))
     }
 
     /// The pixel type.
@@ -380,7 +377,7 @@ impl<'a> AnyView<'a> {
 
     /// One channel.
     pub fn channel(&self, channel: usize) -> AnyView<'a> {
-        each_type!(AnyView, self, view => Pixel::any_view(view.channel(channel)))
+        each_type!(AnyView, self, view => view.channel(channel).into())
     }
 
     /// A part, without a copy. Its origin has three numbers, slowest axis first, with zeros for axes that there are
@@ -389,7 +386,7 @@ impl<'a> AnyView<'a> {
     /// # Errors
     /// A part that does not lie inside.
     pub fn part(&self, origin: [usize; 3], shape: Shape) -> Result<AnyView<'a>, SpecError> {
-        Ok(each_type!(AnyView, self, view => Pixel::any_view(view.part(origin, shape)?)))
+        Ok(each_type!(AnyView, self, view => view.part(origin, shape)?.into()))
     }
 
     /// The sample at a position of the first channel, exactly.
@@ -406,7 +403,13 @@ impl<'a> AnyView<'a> {
 
 impl<'a, P: Pixel> From<View<'a, P>> for AnyView<'a> {
     fn from(view: View<'a, P>) -> AnyView<'a> {
-        P::any_view(view)
+        let layout = view.layout;
+        match P::slice(view.data) {
+            Slice::U8(data) => AnyView::U8(View { data, layout }),
+            Slice::U16(data) => AnyView::U16(View { data, layout }),
+            Slice::F32(data) => AnyView::F32(View { data, layout }),
+            Slice::F64(data) => AnyView::F64(View { data, layout }),
+        }
     }
 }
 

@@ -41,7 +41,8 @@ mod unroll;
 ///
 /// Emitted for each: `corr_T_wN_ISA` for the widths of [`flcc_core::sizes::row_widths`], `corr_T_nN_ISA` for those of
 /// [`flcc_core::sizes::line_widths`], and `corr_T_any_ISA`, `corr_T_anyline_ISA`, `sad_T_any_ISA`, `sad_T_anyline_ISA`.
-/// Two kernels of one name do not compile. The module that invokes it has `Kernel` of `crate::cpu::kernel` in scope.
+/// Two kernels of one name do not compile. The module that invokes it has `Kernel` of `crate::cpu::kernels::kernel` in
+/// scope.
 #[proc_macro]
 pub fn direct_kernels(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     match syn::parse::<parse::Families>(input) {

@@ -169,8 +169,8 @@ fn module(family: &Family, shared: &Shared, entries: &[Entry]) -> TokenStream {
         mod #name {
             use std::hint::black_box;
 
-            use crate::cpu::isa::{#name as isa, ask, head, head_mut};
-            use crate::cpu::kernel::Tile;
+            use crate::isa::{#name as isa, ask, head, head_mut};
+            use crate::cpu::kernels::kernel::Tile;
             #bodies
         }
     }
@@ -184,8 +184,8 @@ fn byte_module(of: &Of, entries: &[Entry]) -> TokenStream {
     quote! {
         #cfg
         mod #name {
-            use crate::cpu::bytes::ByteTile;
-            use crate::cpu::isa::{#name as isa, ask, head};
+            use crate::cpu::kernels::operands::ByteTile;
+            use crate::isa::{#name as isa, ask, head};
             #bodies
         }
     }

@@ -1,33 +1,16 @@
-//! The CPU: kernels for its instruction sets and what feeds them.
+//! The CPU: kernels and transforms, the engines made of them, and tiles from samples to scores.
 
 pub mod aligned;
-pub mod amx;
-pub mod bind;
-pub mod butterfly;
-pub mod bytes;
-pub mod coarse;
-pub mod direct;
-pub mod doubt;
-pub mod factor;
-pub mod finish;
-pub mod fourier;
-pub mod fused;
-pub mod halved;
-#[cfg(test)]
-pub(crate) mod hard;
-pub mod hybrid;
-pub mod isa;
-pub mod kernel;
-pub mod lanes;
-pub mod layered;
-pub mod planar;
+pub mod engines;
+pub mod execute;
+pub mod fft;
+pub mod gather;
+pub mod in_place;
+pub mod kernels;
 pub mod real;
-pub mod recipe;
-pub mod repair;
-pub mod separable;
-pub mod simd;
-pub mod strip;
-pub mod sums;
-pub mod table;
+pub mod score;
+pub mod solvers;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod tile;
-pub mod transform;
+pub mod window_stats;

@@ -6,27 +6,21 @@
 use flcc_core::error::Refusal;
 use flcc_core::spec::Spec;
 
-use crate::machine::Machine;
-use crate::solver::{Method, Offer, Platform, Solver};
+use crate::plan::machine::Machine;
+use crate::plan::solver::{Method, Offer, Platform, Solver};
 
 #[cfg(feature = "cuda")]
-pub mod buffer;
+pub(crate) mod cufft;
 #[cfg(feature = "cuda")]
-pub mod compile;
+pub mod driver;
 #[cfg(feature = "cuda")]
 pub(crate) mod execute;
 #[cfg(feature = "cuda")]
-pub(crate) mod fourier;
+pub mod kernels;
 #[cfg(feature = "cuda")]
-pub mod launch;
+pub(crate) mod schedule;
 #[cfg(feature = "cuda")]
-pub mod recipe;
-#[cfg(feature = "cuda")]
-pub(crate) mod run;
-#[cfg(feature = "cuda")]
-pub(crate) mod staging;
-#[cfg(feature = "cuda")]
-pub mod steps;
+pub mod solver;
 #[cfg(feature = "cuda")]
 pub(crate) mod unit;
 
@@ -87,7 +81,7 @@ impl From<cudarc::cufft::result::CufftError> for Fault {
 pub fn with_devices(machine: Machine) -> Machine {
     #[cfg(feature = "cuda")]
     {
-        let found = launch::probe();
+        let found = driver::launch::probe();
         machine.with_devices(found.devices.clone(), &*found.about)
     }
     #[cfg(not(feature = "cuda"))]
@@ -122,7 +116,7 @@ impl Solver for CudaSolver {
             return Err(Refusal::new(self.name(), machine.cuda()));
         }
         #[cfg(feature = "cuda")]
-        return recipe::offers(self.name(), self.method, spec, machine);
+        return solver::offers(self.name(), self.method, spec, machine);
         #[cfg(not(feature = "cuda"))]
         Err(Refusal::new(self.name(), format!("this build of flcc has no CUDA backend for {spec}")))
     }

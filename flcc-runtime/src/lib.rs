@@ -24,30 +24,21 @@
 //! Every coefficient is within 1e-5 of the exact value (1e-11 for f64 results); integers can be exact. How that is kept
 //! is told in docs/numerics.md.
 
+pub mod call;
 #[cfg(any(feature = "image", feature = "ndarray"))]
 pub mod convert;
 pub mod cpu;
 pub mod cuda;
-pub mod exec;
 pub mod files;
-pub mod machine;
-pub mod matcher;
-pub mod oneshot;
-pub mod pad;
-pub mod pairs;
+pub mod isa;
 pub mod plan;
-pub mod planner;
-pub(crate) mod search;
-pub mod solver;
-pub mod solvers;
-pub mod stream;
-pub mod tiling;
-pub mod windows;
-pub mod wisdom;
+pub mod problem;
+pub mod run;
 
-pub use cpu::bind::mask_kind;
-pub use cpu::tile::Statistics;
-pub use exec::{CancelToken, Control, Copies, Scratch};
+pub use call::oneshot::{convolve, correlate, lcc, match_template};
+pub use call::pairs::Pairs;
+pub use call::stream::{AsImage, Stream};
+pub use cpu::window_stats::{Stat, window_stats};
 pub use flcc_core as core;
 pub use flcc_core::boundary::Boundary;
 pub use flcc_core::dtype::{DType, Pixel, Pixels};
@@ -63,16 +54,15 @@ pub use flcc_core::shape::Shape;
 pub use flcc_core::spec::{Accuracy, MaskKind, Spec};
 pub use flcc_core::subpixel::Subpixel;
 pub use flcc_core::view::{AnyView, AnyViewMut, View, ViewMut};
-pub use machine::Machine;
-pub use matcher::Matcher;
-pub use oneshot::{convolve, correlate, lcc, match_template};
-pub use pairs::Pairs;
-pub use plan::{Candidate, Outcome, Plan};
-pub use planner::{Effort, Planner};
-pub use solver::{Method, Platform};
-pub use stream::{AsImage, Stream};
-pub use windows::{Stat, window_stats};
-pub use wisdom::Wisdom;
+pub use plan::machine::Machine;
+pub use plan::matcher::Matcher;
+pub use plan::planned::{Candidate, Outcome, Plan};
+pub use plan::settings::{Effort, Planner};
+pub use plan::solver::{Method, Platform};
+pub use plan::wisdom::Wisdom;
+pub use problem::template::mask_kind;
+pub use run::execute::Statistics;
+pub use run::execute::{CancelToken, Control, Copies, Scratch};
 
 /// The README, whose code is compiled with the tests of the documentation.
 #[cfg(doctest)]

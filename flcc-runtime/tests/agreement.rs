@@ -5,9 +5,9 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{Problem, Seed, check, planner};
-use flcc_runtime::cpu::isa::Isa;
-use flcc_runtime::cpu::recipe::{DirectSolver, FourierSolver};
-use flcc_runtime::solver::Solver;
+use flcc_runtime::cpu::solvers::{DirectSolver, FourierSolver};
+use flcc_runtime::isa::Isa;
+use flcc_runtime::plan::solver::Solver;
 use flcc_runtime::{DType, Measure, Method, Pixels, PlanError};
 
 /// A random small spec of so many axes.

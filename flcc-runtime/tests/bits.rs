@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use common::{Problem, Seed};
-use flcc_runtime::{Machine, Pixels, Planner, Platform, ScoreMap, solvers::SOLVERS};
+use flcc_runtime::plan::solvers::SOLVERS;
+use flcc_runtime::{Machine, Pixels, Planner, Platform, ScoreMap};
 
 /// About 200 specs: every measure with every type in 1D, 2D and 3D, with templates of several sizes, and what else
 /// takes a way of its own.
@@ -104,8 +105,7 @@ fn bits_do_not_depend_on_threads_nor_on_what_was_changed() {
     // All of them where they are asked for; else some, for they take minutes without optimisation.
     let step = if ledger.is_some() { 1 } else { 16 };
     let chosen: Vec<&String> = specs.iter().skip(Seed(1).below(step)).step_by(step).collect();
-    let found: BTreeMap<String, u64> =
-        common::in_threads(&chosen, |text| hashes(text)).into_iter().flatten().collect();
+    let found: BTreeMap<String, u64> = common::in_threads(&chosen, |text| hashes(text)).into_iter().flatten().collect();
     assert!(found.len() > chosen.len(), "{} kernels for {} specs", found.len(), chosen.len());
     let Some(path) = ledger else { return };
     let text = found.iter().fold(String::new(), |mut text, (name, hash)| {

@@ -7,6 +7,7 @@
 
 mod common;
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
@@ -14,12 +15,11 @@ use std::{env, fs, thread};
 
 use common::absent;
 use flcc_generated::{Entry, PIPELINE, kernels};
-use flcc_runtime::cuda::compile::{architectures, compile_with_log, version};
-use flcc_runtime::cuda::recipe::holds_integers;
-use flcc_runtime::cuda::steps::Part;
-use flcc_runtime::machine::Device;
-use flcc_runtime::solver::Recipe;
-use flcc_runtime::solvers::SOLVERS;
+use flcc_runtime::cuda::driver::compile::{architectures, compile_with_log, version};
+use flcc_runtime::cuda::kernels::Part;
+use flcc_runtime::cuda::solver::{Recipe, holds_integers};
+use flcc_runtime::plan::machine::Device;
+use flcc_runtime::plan::solvers::SOLVERS;
 use flcc_runtime::{Machine, Platform, Spec};
 
 /// The architecture that every source is compiled for in each run.
@@ -258,7 +258,8 @@ fn specialisations() -> Vec<(Part, BTreeSet<Vec<String>>)> {
             .filter(|solver| solver.platform() == Platform::Cuda)
             .filter_map(|solver| solver.offers(&spec, &machine).ok());
         for offer in offers.flatten() {
-            let Recipe::Cuda(recipe) = offer.recipe else { continue };
+            let recipe: &dyn Any = &*offer.recipe;
+            let recipe = recipe.downcast_ref::<Recipe>().expect("offers of platform cuda have its recipes");
             let sources = recipe.sources(&spec);
             for (part, set) in found.iter_mut().filter(|(part, _)| sources.parts.contains(part)) {
                 let kept =

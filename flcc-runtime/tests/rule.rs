@@ -15,9 +15,9 @@ use std::process::Command;
 
 use common::{Seed, absent};
 use flcc_runtime::Measure;
-use flcc_runtime::cpu::doubt::{Doubt, Figures, Library, Model, Promise, Rounding};
-use flcc_runtime::cuda::buffer::bytes_of;
-use flcc_runtime::cuda::launch::{Thresholds, TileFigures};
+use flcc_runtime::cuda::driver::buffer::bytes_of;
+use flcc_runtime::cuda::driver::launch::{Thresholds, TileFigures};
+use flcc_runtime::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding};
 
 /// Tiles of each template.
 const TILES: usize = 500;

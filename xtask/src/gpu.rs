@@ -1,15 +1,19 @@
 //! `gpu-check`: everything that needs a GPU, and one line that says how it went. Runs prebuilt programs only.
 
-use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Instant;
 
 use crate::dist;
 
+mod bench;
 mod listed;
+mod log;
+
+use bench::{cold_bench, field, forget, kernel_of, short_bench};
+use log::{Log, Outcome};
 
 /// Cases that the independent judge runs, each in a process of its own.
 const SAMPLE: usize = 30;
@@ -38,69 +42,6 @@ const SPECS: [(&str, &str); 16] = [
 /// The test whose image has everything that the kernels for extraordinary samples are for.
 const HARD: &str = "a_hard_image_is_computed_as_the_oracle_does";
 
-/// How a check went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Pass,
-    Fail,
-    /// What it needs is not on this machine.
-    Absent,
-}
-
-/// The checks so far.
-struct Log {
-    outcomes: Vec<Outcome>,
-}
-
-impl Log {
-    /// Takes down a check and prints its line.
-    fn add(&mut self, name: &str, outcome: Outcome, note: &str, seconds: f64) {
-        let word = match outcome {
-            Outcome::Pass => "PASS",
-            Outcome::Fail => "FAIL",
-            Outcome::Absent => "ABSENT",
-        };
-        println!("{word:6} {name}  {note}  {seconds:.1} s");
-        self.outcomes.push(outcome);
-    }
-
-    /// Runs a program; passes if it ends well and its output does, as `judge` says with a note. What the program calls
-    /// absent is taken down too.
-    fn run(&mut self, name: &str, command: &mut Command, judge: impl FnOnce(&str) -> Result<String, String>) {
-        let began = Instant::now();
-        let (output, ended) = ended(command);
-        let judged = ended.and_then(|()| judge(&output));
-        let seconds = began.elapsed().as_secs_f64();
-        let told = || measured(&output).for_each(|line| println!("       {line}"));
-        match judged {
-            Ok(note) => {
-                self.add(name, Outcome::Pass, &note, seconds);
-                told();
-                absences(&output).iter().for_each(|what| self.add(name, Outcome::Absent, what, 0.0));
-            }
-            Err(reason) => {
-                self.add(name, Outcome::Fail, &reason, seconds);
-                told();
-                let lines: Vec<&str> = output.lines().collect();
-                lines[lines.len().saturating_sub(40)..].iter().for_each(|line| println!("    {line}"));
-            }
-        }
-    }
-
-    /// The last line, and whether nothing failed.
-    fn summary(&self, seconds: f64) -> Result<String, String> {
-        let count = |outcome| self.outcomes.iter().filter(|of| **of == outcome).count();
-        let [pass, fail, absent] = [Outcome::Pass, Outcome::Fail, Outcome::Absent].map(count);
-        let counts =
-            format!("{} checks, {pass} pass, {fail} fail, {absent} absent in {seconds:.0} s", self.outcomes.len());
-        if fail == 0 && pass > 0 {
-            Ok(format!("gpu-check PASS  {counts}"))
-        } else {
-            Err(format!("gpu-check FAIL  {counts}"))
-        }
-    }
-}
-
 /// Runs every check with the programs of a folder that `dist` made; without one they are built first.
 pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
     let began = Instant::now();
@@ -113,7 +54,7 @@ pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
         }
     };
     let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut log = Log { outcomes: Vec::new() };
+    let mut log = Log::default();
     let flcc = |arguments: &[&str]| {
         let mut command = Command::new(folder.join("flcc"));
         command.args(arguments).current_dir(&folder);
@@ -140,27 +81,6 @@ pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
     listed::check(&mut log, &folder)?;
     sanitize(&mut log, &folder);
     log.summary(began.elapsed().as_secs_f64())
-}
-
-/// What a program printed, and how it ended where that was not well.
-fn ended(command: &mut Command) -> (String, Result<(), String>) {
-    match command.output() {
-        Ok(Output { status, stdout, stderr }) => {
-            let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-            (text, if status.success() { Ok(()) } else { Err(status.to_string()) })
-        }
-        Err(error) => (String::new(), Err(error.to_string())),
-    }
-}
-
-/// What tests said is absent, each once.
-fn absences(output: &str) -> BTreeSet<String> {
-    output.lines().filter_map(|line| Some(line.split_once("absent: ")?.1.to_string())).collect()
-}
-
-/// What tests measured.
-fn measured(output: &str) -> impl Iterator<Item = &str> {
-    output.lines().filter_map(|line| Some(line.split_once("measured: ")?.1))
 }
 
 /// The first device's name.
@@ -252,45 +172,6 @@ fn plans(log: &mut Log, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The arguments of a short bench of a spec on a GPU, planned by estimate.
-fn short_bench<'a>(method: &'a str, spec: &'a str) -> [&'a str; 11] {
-    ["bench", spec, "--platform", "cuda", "--method", method, "--effort", "estimate", "--seconds", "0.01", "--json"]
-}
-
-/// Such a bench with no code kept by earlier ones, where [`forget`] was called after each.
-fn cold_bench(folder: &Path, method: &str, spec: &str) -> Command {
-    let mut command = Command::new(folder.join("flcc"));
-    command.args(short_bench(method, spec)).env("FLCC_CACHE", cache()).env_remove("FLCC_WISDOM");
-    command
-}
-
-/// The folder of the code that a cold bench keeps for itself.
-fn cache() -> PathBuf {
-    env::temp_dir().join(format!("flcc-gpu-check-{}", std::process::id()))
-}
-
-/// Removes that code: what the next spec shares with this one it compiles again.
-fn forget() -> Result<(), String> {
-    let cache = cache();
-    if cache.exists() {
-        fs::remove_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))
-    } else {
-        Ok(())
-    }
-}
-
-/// The kernel in the line that bench prints.
-fn kernel_of(output: &str) -> Result<&str, String> {
-    Ok(output.split_once("\"kernel\":\"").ok_or("no kernel was run")?.1.split('"').next().unwrap_or_default())
-}
-
-/// A number in the line that bench prints.
-fn field(output: &str, name: &str) -> Result<f64, String> {
-    let behind = output.split_once(&format!("\"{name}\":")).ok_or_else(|| format!("no {name}"))?.1;
-    let text = behind.split([',', '}']).next().unwrap_or_default();
-    text.parse().map_err(|_| format!("{name}: expected a number, got {text:?}"))
-}
-
 /// One size of each template under NVIDIA's sanitizers.
 fn sanitize(log: &mut Log, folder: &Path) {
     let found = env::var_os("PATH")
@@ -336,33 +217,10 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_bench_is_understood() {
-        let line = r#"{"spec":"x","plan_ns":120,"warm_plan_ns":7,"max_error":2.5e-7}"#;
-        assert_eq!(
-            ["plan_ns", "warm_plan_ns", "max_error"].map(|name| field(line, name)),
-            [Ok(120.0), Ok(7.0), Ok(2.5e-7)]
-        );
-        assert!(field(line, "median_ns").is_err() && field(r#"{"max_error":null}"#, "max_error").is_err());
-    }
-
-    #[test]
     fn tests_that_did_not_run_do_not_pass() {
         assert!(tests("test result: ok. 3 passed; 0 failed").is_ok());
         assert!(tests("test result: ok. 0 passed; 0 failed; 3 filtered out").is_err());
         assert!(tests("test result: FAILED. 2 passed; 1 failed").is_err());
-    }
-
-    #[test]
-    fn what_is_absent_is_told_once() {
-        let output =
-            "test a ... absent: a second device\nok\nabsent: a second device\n3 tests passed, 0 absent in 4 s\n";
-        assert_eq!(absences(output), BTreeSet::from(["a second device".to_string()]));
-    }
-
-    #[test]
-    fn what_was_measured_is_shown() {
-        let output = "test a ... measured: 0.5 of it\nok\nmeasured:   0.2  a\n3 tests passed";
-        assert_eq!(measured(output).collect::<Vec<_>>(), ["0.5 of it", "  0.2  a"]);
     }
 
     #[test]
@@ -378,15 +236,5 @@ mod tests {
         let pattern = sample(&index);
         assert!(pattern.starts_with("^(c0|c3|c6|") && pattern.ends_with("|c87)$"), "{pattern}");
         assert_eq!(sample("   \"id\": \"a\",\n"), "^(a)$");
-    }
-
-    #[test]
-    fn one_failure_fails_all() {
-        let log = |outcomes: &[Outcome]| Log { outcomes: outcomes.to_vec() }.summary(1.0);
-        assert!(
-            log(&[Outcome::Pass, Outcome::Absent])
-                .is_ok_and(|line| line.starts_with("gpu-check PASS  2 checks, 1 pass"))
-        );
-        assert!(log(&[Outcome::Pass, Outcome::Fail]).is_err() && log(&[Outcome::Absent]).is_err());
     }
 }

@@ -33,8 +33,9 @@ prints a line for each and one for all;
 release DIR          builds the program for this machine's target and packs it in a folder: manual pages, completions,
                      licences of what it is made of, and a checksum; fails above 15 MB
 record               renders the tables of docs/performance anew from what was measured (benches/record)
-tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, unsafe code, names, how
-                     long lines are, what may not be committed; and that tables are those of their records";
+tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, circles of imports,
+                     rooms, unsafe code, names, how long lines are, what may not be committed; and that tables are those
+                     of their records";
 
 /// Does what the arguments ask for; what there is to say about it.
 fn run(arguments: &[&str]) -> Result<String, String> {

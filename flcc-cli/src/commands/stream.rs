@@ -20,8 +20,9 @@ use super::correlate::{count_json, describe, peak_json, wanted};
 use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
+use crate::free::available;
 use crate::io::{RawFormat, RawReader};
-use crate::memory::{available, check_data, check_peaks, check_plan, results};
+use crate::memory::{check_data, check_peaks, check_plan, results};
 use crate::session::{Session, accuracy};
 
 /// Bytes that frames and results may take where several are held at a time: 1 GiB.

@@ -8,7 +8,8 @@
 use flcc_core::dtype::Pixels;
 use half::f16;
 
-use super::{IoError, Loaded, check_memory, one_line, shape_text};
+use super::error::{IoError, one_line, shape_text};
+use super::loaded::{Loaded, check_memory};
 
 /// The first bytes of every `.npy` file.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";

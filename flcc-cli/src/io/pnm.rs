@@ -5,8 +5,9 @@
 
 use flcc_core::dtype::Pixels;
 
+use super::error::{IoError, one_line};
+use super::loaded::Loaded;
 use super::raster::{check_size, keep};
-use super::{IoError, Loaded, one_line};
 
 /// How the samples are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,8 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use super::{IoError, Loaded, MAX_DECODED_BYTES, MAX_EXPANSION, check_memory, one_line, shape_text};
+use super::error::{IoError, one_line, shape_text};
+use super::loaded::{Loaded, MAX_DECODED_BYTES, MAX_EXPANSION, check_memory};
 
 /// Reads a PNG; of an animation the default image. A file without its end chunk is truncated, even if all rows are
 /// there.

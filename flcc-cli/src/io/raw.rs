@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use flcc_core::dtype::{DType, Pixels};
 
-use super::{IoError, Loaded, shape_text};
+use super::error::{IoError, shape_text};
+use super::loaded::{Loaded, check_memory};
+use crate::free;
 
 /// The layout of one frame. Its text is `TYPE:SHAPE`: `u8:480x640`, `f32:100x100x50`, the slowest axis first.
 ///
@@ -91,7 +93,7 @@ impl<R: Read> RawReader<R> {
     fn fill(&mut self) -> Result<bool, IoError> {
         let expected = self.format.frame_bytes();
         self.bytes.clear();
-        let most = if expected <= SMALL { expected } else { expected.min(crate::memory::available() as usize / 2) };
+        let most = if expected <= SMALL { expected } else { expected.min(free::available() as usize / 2) };
         let got = self.reader.by_ref().take(most as u64).read_to_end(&mut self.bytes);
         let got = got.map_err(|source| IoError::Read { name: self.name.clone(), source })?;
         match got {
@@ -103,7 +105,7 @@ impl<R: Read> RawReader<R> {
             0 => Ok(false),
             // Wider samples are copied out of the bytes.
             _ if got == expected && self.format.dtype == DType::U8 => Ok(true),
-            _ if got == expected => super::check_memory(&self.name, got, 1).map(|()| true),
+            _ if got == expected => check_memory(&self.name, got, 1).map(|()| true),
             _ => Err(IoError::Damaged {
                 name: self.name.clone(),
                 expected: format!("{expected} bytes in frame {} ({})", self.frame, self.format),

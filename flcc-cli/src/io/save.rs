@@ -13,7 +13,8 @@ use tiff::encoder::colortype::{ColorType, Gray8, Gray16, Gray32Float, Gray64Floa
 use tiff::encoder::{TiffEncoder, TiffKind, TiffValue};
 use tiff::{TiffError, TiffResult};
 
-use super::{IoError, one_line, shape_text};
+use super::error::{IoError, one_line, shape_text};
+use super::npy;
 
 /// Writes an array as `.npy`: version 1.0, little-endian, C order, the data at a multiple of 64 bytes.
 ///
@@ -199,7 +200,7 @@ fn npy_header(descr: &str, shape: &[usize]) -> Vec<u8> {
     let total = (PRELUDE + text.len() + 1).next_multiple_of(64);
     text.push_str(&" ".repeat(total - PRELUDE - text.len() - 1));
     text.push('\n');
-    let mut header = super::npy::MAGIC.to_vec();
+    let mut header = npy::MAGIC.to_vec();
     header.extend([1, 0]);
     header.extend((text.len() as u16).to_le_bytes());
     header.extend(text.as_bytes());

@@ -5,11 +5,11 @@ use std::ops::Range;
 use flcc_runtime::Best;
 
 use super::axes::{self, Axis, Drawn, Side};
-use super::canvas::Color;
+use super::canvas::{Canvas, Color};
+use super::line;
 use super::panel::{self, Entry, Laid, Look, Panel, Swatch};
-use super::{Heat, line};
+use super::scene::Heat;
 use crate::error::Error;
-use crate::picture::canvas::Canvas;
 
 /// The picture of a map: of a volume the slice of the best score and beside it the best of each column of slices, if
 /// there are several.

@@ -1,6 +1,6 @@
 //! The plain sum of products: what convolution and correlation are, once the template lies the right way round.
 
-use super::{Formula, Integer, Measure};
+use super::formula::{Formula, Integer};
 use crate::sums::Needs;
 
 /// `sum w P t`. OpenCV's `TM_CCORR`.
@@ -8,7 +8,6 @@ use crate::sums::Needs;
 pub struct Cc;
 
 impl Formula for Cc {
-    const MEASURE: Measure = Measure::Cc;
     const NEEDS: Needs = Needs { absolute_difference: false, sum: false, square: false, centred: false };
     const DEGENERATE: f64 = f64::NAN;
 

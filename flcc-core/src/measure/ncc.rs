@@ -1,6 +1,6 @@
 //! Normalised cross-correlation, without subtraction of the means.
 
-use super::{Formula, Integer, Measure};
+use super::formula::{Formula, Integer};
 use crate::sums::Needs;
 
 /// `sum w P t / sqrt(sum w P^2 sum w t^2)`: unitless, in `[-1, 1]`; 0 for a panel of zeros. OpenCV's `TM_CCORR_NORMED`.
@@ -8,7 +8,6 @@ use crate::sums::Needs;
 pub struct Ncc;
 
 impl Formula for Ncc {
-    const MEASURE: Measure = Measure::Ncc;
     const NEEDS: Needs = Needs { absolute_difference: false, sum: false, square: true, centred: false };
     const DEGENERATE: f64 = 0.0;
 

@@ -1,6 +1,6 @@
 //! Normalised sum of squared differences.
 
-use super::{Formula, Integer, Measure};
+use super::formula::{Formula, Integer};
 use crate::sums::Needs;
 
 /// `min(1, sum w (P - t)^2 / sqrt(sum w P^2 sum w t^2))`: unitless, in `[0, 1]`; 1 for a panel of zeros. OpenCV's
@@ -9,7 +9,6 @@ use crate::sums::Needs;
 pub struct Nssd;
 
 impl Formula for Nssd {
-    const MEASURE: Measure = Measure::Nssd;
     const NEEDS: Needs = Needs { absolute_difference: false, sum: false, square: true, centred: false };
     const DEGENERATE: f64 = 1.0;
 

@@ -1,6 +1,6 @@
 //! Sum of absolute differences.
 
-use super::{Formula, Integer, Measure};
+use super::formula::{Formula, Integer};
 use crate::sums::Needs;
 
 /// `sum w |P - t|`; never negative. It has no product form, so only the direct method computes it.
@@ -8,7 +8,6 @@ use crate::sums::Needs;
 pub struct Sad;
 
 impl Formula for Sad {
-    const MEASURE: Measure = Measure::Sad;
     const NEEDS: Needs = Needs { absolute_difference: true, sum: false, square: false, centred: false };
     const DEGENERATE: f64 = f64::NAN;
 

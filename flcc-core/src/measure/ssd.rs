@@ -1,6 +1,6 @@
 //! Sum of squared differences.
 
-use super::{Formula, Integer, Measure};
+use super::formula::{Formula, Integer};
 use crate::sums::Needs;
 
 /// `sum w (P - t)^2`, computed as `sum w P^2 - 2 sum w P t + sum w t^2`; never negative. OpenCV's `TM_SQDIFF`.
@@ -11,7 +11,6 @@ use crate::sums::Needs;
 pub struct Ssd;
 
 impl Formula for Ssd {
-    const MEASURE: Measure = Measure::Ssd;
     const NEEDS: Needs = Needs { absolute_difference: false, sum: false, square: true, centred: false };
     const DEGENERATE: f64 = f64::NAN;
 

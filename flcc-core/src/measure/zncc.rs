@@ -1,6 +1,6 @@
 //! Zero-mean normalised cross-correlation, the local correlation coefficient.
 
-use super::{Formula, Integer, Measure};
+use super::formula::{Formula, Integer};
 use crate::sums::Needs;
 
 /// `sum w (P - mu_P)(t - mu_t) / sqrt(sum w (P - mu_P)^2 sum w (t - mu_t)^2)`: unitless, in `[-1, 1]`; 0 for a constant
@@ -13,7 +13,6 @@ use crate::sums::Needs;
 pub struct Zncc;
 
 impl Formula for Zncc {
-    const MEASURE: Measure = Measure::Zncc;
     const NEEDS: Needs = Needs { absolute_difference: false, sum: true, square: true, centred: true };
     const DEGENERATE: f64 = 0.0;
 

@@ -2,12 +2,11 @@
 
 use flcc_core::dtype::Pixel;
 
-use super::direct::Direct;
-use super::kernel::Float;
-use super::transform::Sample;
+use crate::cpu::fft::library::Sample;
+use crate::cpu::kernels::kernel::Float;
 
 /// A float that tiles are computed in.
-pub trait Real: Float + Sample {
+pub trait Real: Float + Sample + Into<f64> {
     /// The bits of a magnitude: an integer that orders as magnitudes do, NaN above all.
     type Bits: Copy + Ord + Default + Send + Sync;
     /// The bits of infinity: anything finite is below.
@@ -29,8 +28,6 @@ pub trait Real: Float + Sample {
     fn singles(values: &[Self]) -> Option<&[f32]>;
     /// The values, if they are `f32`, to be written.
     fn singles_mut(values: &mut [Self]) -> Option<&mut [f32]>;
-    /// The direct method, if it computes in `f32`.
-    fn single_direct(direct: &Direct<Self>) -> Option<&Direct<f32>>;
 }
 
 impl Real for f32 {
@@ -63,10 +60,6 @@ impl Real for f32 {
     fn singles_mut(values: &mut [f32]) -> Option<&mut [f32]> {
         Some(values)
     }
-
-    fn single_direct(direct: &Direct<f32>) -> Option<&Direct<f32>> {
-        Some(direct)
-    }
 }
 
 impl Real for f64 {
@@ -98,44 +91,11 @@ impl Real for f64 {
     fn singles_mut(_: &mut [f64]) -> Option<&mut [f32]> {
         None
     }
-
-    fn single_direct(_: &Direct<f64>) -> Option<&Direct<f32>> {
-        None
-    }
-}
-
-/// Two powers of two that a number is multiplied by, one after the other: as one where that is a normal number, so that
-/// nothing is lost on the way that the product keeps.
-pub fn joined([a, b]: [f64; 2]) -> [f64; 2] {
-    if (a * b).is_normal() { [a * b, 1.0] } else { [a, b] }
-}
-
-/// A power of two as exact factors, each of which is a number: `value * a * b` for `2^exponent`.
-pub fn power_of_two(exponent: i32) -> f64 {
-    2f64.powi(exponent.clamp(-1022, 1023))
-}
-
-/// The exponent of a positive finite number: it lies in `[2^e, 2^(e+1))`.
-pub fn exponent(value: f64) -> i32 {
-    if value < f64::MIN_POSITIVE {
-        let scaled = value * 2f64.powi(200);
-        return (scaled.to_bits() >> 52) as i32 - 1023 - 200;
-    }
-    (value.to_bits() >> 52) as i32 - 1023
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn exponents() {
-        for (value, expected) in
-            [(1.0, 0), (1.9, 0), (2.0, 1), (0.75, -1), (f64::MAX, 1023), (5e-324, -1074), (1e-310, -1030)]
-        {
-            assert_eq!(exponent(value), expected, "{value}");
-        }
-    }
 
     #[test]
     fn magnitudes_order() {

@@ -3,6 +3,7 @@
 //! The same steps for every method; only the cross term differs. Nothing here allocates: a worker brings its
 //! [`TileScratch`]. What a tile computes depends on the tile alone.
 
+use std::any::Any;
 use std::borrow::Cow;
 
 use flcc_core::boundary::Boundary;
@@ -12,29 +13,36 @@ use flcc_core::view::{AnyView, View};
 use flcc_core::with_formula;
 use realfft::num_complex::Complex;
 
-use super::aligned::Aligned;
-use super::bind::{Checked, Weights};
-use super::bytes::{self, Bytes, Taps};
-use super::coarse::{self, Coarse, CoarseScratch};
-use super::direct::{self, Direct, Slab};
-use super::doubt::{self, Doubt, Figures, Library, Model, Promise, Rounding};
-use super::factor::{self, Factors};
-use super::finish::{self, ChannelRow, Common, Constants, Rows, Width};
-use super::fourier::{Fourier, FourierScratch};
-use super::fused::{self, FusedScratch, Steps};
-use super::halved::{Halved, HalvedScratch};
-use super::hybrid::{self, Hybrid, HybridScratch};
-use super::isa::{self, IsaSet, Vectors};
-use super::lanes;
-use super::layered::{self, Layered, LayeredScratch, Spectra};
-use super::planar::{Coming, Figure, Ground, Planar, PlanarScratch, Planes};
-use super::real::{Real, joined};
-use super::repair::Panels;
-use super::separable::{Lines, Separable};
-use super::strip::{self, PairStrip, Strip};
-use super::sums;
-use crate::pad::{self, Pitch, Target};
-use crate::tiling::{TileBox, Tiling};
+use crate::cpu::aligned::Aligned;
+use crate::cpu::engines::bytes::{self, Bytes, Taps};
+use crate::cpu::engines::direct::{self, Direct, Slab};
+use crate::cpu::engines::factor::{self, Factors};
+use crate::cpu::engines::library_fft::{Fourier, FourierScratch};
+use crate::cpu::engines::separable::{Lines, Separable};
+use crate::cpu::fft::columns::{self, Hybrid, HybridScratch};
+use crate::cpu::fft::pair::{Figure, Ground, Planar, PlanarScratch, Planes};
+use crate::cpu::fft::single::{Halved, HalvedScratch};
+use crate::cpu::fft::volume::{self, Layered, LayeredScratch, Spectra};
+use crate::cpu::gather::{self, Target};
+use crate::cpu::in_place::{self, PairStrip, Strip};
+use crate::cpu::real::Real;
+use crate::cpu::score::repair::Panels;
+use crate::cpu::score::rows::{self, ChannelRow, Common, Constants, Rows};
+use crate::cpu::score::split::{self, Coarse, CoarseScratch};
+use crate::cpu::score::vector::{self, FusedScratch};
+use crate::cpu::score::window_sums;
+use crate::isa::prefetch::Coming;
+use crate::isa::{self, IsaSet, Vectors};
+use crate::problem::error_model::{self, Doubt, Figures, Library, Model, Rounding, Steps};
+use crate::problem::lanes;
+use crate::problem::powers::joined;
+use crate::problem::scheme::{Scheme, Width};
+use crate::problem::template::weighted;
+use crate::problem::template::{Checked, Weights};
+use crate::run::execute::Statistics;
+use crate::run::geometry::{Pitch, Samples};
+use crate::run::results::{self, Scores};
+use crate::run::tiling::{TileBox, Tiling};
 
 /// How the cross term is computed.
 pub enum Engine<T: Real> {
@@ -136,52 +144,6 @@ impl<T: Real> BoundTemplates<T> {
     }
 }
 
-/// What was decided for a spec, before any pixel.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scheme {
-    /// The formula.
-    pub measure: Measure,
-    /// Sums and cross term are exact integers, finished in integers of this width.
-    pub integers: Option<Width>,
-    /// The transform's results are rounded to the integers that they stand for.
-    pub rounds: bool,
-    /// The promise for normalised measures.
-    pub promise: Option<Promise>,
-    /// Whether there is a mask.
-    pub masked: bool,
-}
-
-impl Scheme {
-    /// The scheme of a spec whose cross term is exact (`exact_cross`) or rounded.
-    pub fn new(spec: &Spec, exact_cross: bool, rounds: bool) -> Scheme {
-        let measure = spec.op().measure();
-        let n = spec.template().len() as f64;
-        let max = |dtype: flcc_core::dtype::DType| f64::from(dtype.row().max.unwrap_or(0));
-        let largest = max(spec.work_type()).powi(2) * n * n * spec.channels() as f64;
-        let width = if largest < 2f64.powi(61) { Width::Narrow } else { Width::Wide };
-        let single = spec.out_type() == flcc_core::dtype::DType::F32;
-        let error = if single { 1e-5 } else { 1e-11 };
-        let promise = match spec.accuracy() {
-            _ if !measure.row().normalised => None,
-            // Not promised, but far from what only noise would be.
-            Accuracy::Fast => Some(Promise { error: 10.0 * error, deviations: Some(3.0) }),
-            Accuracy::Promised => Some(Promise { error, deviations: Some(8.0) }),
-            Accuracy::Exact => Some(Promise { error, deviations: None }),
-        };
-        let masked = spec.mask() != flcc_core::spec::MaskKind::None;
-        Scheme { measure, integers: exact_cross.then_some(width), rounds, promise, masked }
-    }
-}
-
-/// A row of scores.
-#[derive(Clone, Copy, Debug)]
-pub enum Scores<'a> {
-    /// As a result of f32 holds them.
-    Single(&'a [f32]),
-    /// To be rounded to the result's type.
-    Double(&'a [f64]),
-}
-
 /// What takes the scores.
 pub struct Store<'a> {
     /// Gets a template's number, the place of a row in the result, the row.
@@ -195,7 +157,7 @@ pub struct Store<'a> {
 enum Fused {
     /// The cross term is the score.
     Cross,
-    /// `fused.rs`, in these vectors.
+    /// `score/vector.rs`, in these vectors.
     Normalised(Vectors),
 }
 
@@ -232,7 +194,7 @@ pub struct TileContext<T: Real> {
 struct Finishing<'a, T: Real> {
     image: &'a AnyView<'a>,
     tile: &'a TileBox,
-    samples: pad::Samples,
+    samples: Samples,
     /// Whether some sample was NaN or infinite.
     marked: bool,
     bound: &'a BoundTemplates<T>,
@@ -310,26 +272,6 @@ pub struct TileScratch<T: Real> {
     scale: f64,
 }
 
-/// Counts of what a run did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Panels scored.
-    pub panels: u64,
-    /// Panels recomputed one by one, because the tile's rounding left them in doubt.
-    pub repaired: u64,
-    /// Tiles computed.
-    pub tiles: u64,
-}
-
-impl Statistics {
-    /// The sum of two counts.
-    pub fn add(&mut self, other: Statistics) {
-        self.panels += other.panels;
-        self.repaired += other.repaired;
-        self.tiles += other.tiles;
-    }
-}
-
 impl<T: Real> TileContext<T> {
     /// A context; the engine's buffers are sized for tiles of up to `capacity` outputs an axis.
     pub fn new(
@@ -400,8 +342,8 @@ impl<T: Real> TileContext<T> {
         }
     }
 
-    /// Takes templates in two parts (`coarse.rs`), `always` or in tiles that leave much in doubt otherwise, where that
-    /// helps: promised scores of floats in f32.
+    /// Takes templates in two parts (`score/split.rs`), `always` or in tiles that leave much in doubt otherwise, where
+    /// that helps: promised scores of floats in f32.
     pub fn in_parts(mut self, always: bool) -> TileContext<T> {
         self.always_in_parts = always;
         let engine = matches!(
@@ -455,8 +397,8 @@ impl<T: Real> TileContext<T> {
     fn window_scratch(&self) -> usize {
         let (outputs, template) = (self.capacity, self.spec.template().padded());
         let shape = [0, 1, 2].map(|axis| outputs[axis] + template[axis] - 1);
-        sums::scratch_len(
-            &sums::Layout { shape, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane },
+        window_sums::scratch_len(
+            &window_sums::Layout { shape, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane },
             template,
         )
     }
@@ -647,7 +589,7 @@ impl<T: Real> TileContext<T> {
         let mut template = BoundTemplate { checked, prepared: Vec::new(), judged: Judged::default(), parts: None };
         self.make_ready(&mut template, weights, &mut None)?;
         if let Some(coarse) = &self.coarse {
-            let coarse::Split { coarse: heights, fine } = coarse.split(&template.checked.values[0]);
+            let split::Split { coarse: heights, fine } = coarse.split(&template.checked.values[0]);
             let prepared = self.prepare(&fine, weights)?;
             let judged = self.judged([Cow::Borrowed(&fine[..])].into_iter(), std::slice::from_ref(&prepared), weights);
             template.parts =
@@ -737,7 +679,7 @@ impl<T: Real> TileContext<T> {
                     Rounding::Planar { len: (planar.layout().length * planar.layout().length) as f64 }
                 }
                 Engine::Layered(layered) => {
-                    let layered::Layout { length, template, .. } = layered.layout();
+                    let volume::Layout { length, template, .. } = layered.layout();
                     Rounding::Layered { len: (length * length) as f64, layers: template[0] as f64 }
                 }
                 Engine::Halved(halved) => {
@@ -823,7 +765,7 @@ impl<T: Real> TileContext<T> {
         let forced = (self.scheme.integers.is_some() || self.scheme.measure == Measure::Sad).then_some(1.0);
         let mut marked = self.gather(image, samples, tile, forced, &bound.weights, scratch);
         // Samples of a correlation are scaled down for nothing but outputs that overflow without: others would lose
-        // bits of their samples, which they keep where a part of the tile is read in place (`strip.rs`).
+        // bits of their samples, which they keep where a part of the tile is read in place (`in_place.rs`).
         let huge = matches!(self.fused, Some(Fused::Cross)) && scratch.scale < 1.0;
         if huge {
             marked = self.gather(image, samples, tile, Some(1.0), &bound.weights, scratch);
@@ -895,7 +837,7 @@ impl<T: Real> TileContext<T> {
         };
         let in_row = self.in_pitch.row;
         let share_in_doubt = |most: usize, reserve: f64| {
-            let survey = vectors.run(coarse::Take { coarse, template: &parts.whole, input, in_row, outputs, most });
+            let survey = vectors.run(split::Take { coarse, template: &parts.whole, input, in_row, outputs, most });
             let (result, peak) = survey.result(n);
             // Of transforms of columns it is the strongest one that counts.
             let square =
@@ -909,7 +851,7 @@ impl<T: Real> TileContext<T> {
             survey.share_in_doubt(n, (reserve * limits.0, reserve * limits.1))
         };
         // A few panels first: where none of them is anywhere near, that is all.
-        (share_in_doubt(coarse::GRID / 2, NEAR) > 0.0 && share_in_doubt(coarse::GRID, 1.0) > MUCH_IN_DOUBT)
+        (share_in_doubt(split::GRID / 2, NEAR) > 0.0 && share_in_doubt(split::GRID, 1.0) > MUCH_IN_DOUBT)
             .then_some(parts)
     }
 
@@ -922,7 +864,7 @@ impl<T: Real> TileContext<T> {
         tile: &TileBox,
         bound: &BoundTemplates<T>,
         scratch: &mut TileScratch<T>,
-        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<results::Rows<'a>>,
     ) -> Option<Statistics> {
         let plain = |template: &BoundTemplate<T>| !template.checked.nonfinite && template.checked.scale == 1.0;
         if !matches!(self.fused, Some(Fused::Cross)) || !bound.templates.iter().all(plain) {
@@ -942,7 +884,10 @@ impl<T: Real> TileContext<T> {
                 self.pair_strip(planar, view, tile, bound, scratch, rows)?
             }
             Engine::Hybrid(hybrid) => self.hybrid_strip(hybrid, view, tile, bound, scratch, rows)?,
-            Engine::Direct(direct) => self.direct_strip(T::single_direct(direct)?, view, tile, bound, scratch, rows)?,
+            Engine::Direct(direct) => {
+                let single: &Direct<f32> = (direct as &dyn Any).downcast_ref()?;
+                self.direct_strip(single, view, tile, bound, scratch, rows)?
+            }
             _ => return None,
         }
         Some(statistics)
@@ -956,11 +901,11 @@ impl<T: Real> TileContext<T> {
         tile: &TileBox,
         bound: &BoundTemplates<T>,
         [samples, room]: [&mut [i8]; 2],
-        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<results::Rows<'a>>,
     ) -> Option<()> {
         let (pitch, whole, template) = (self.byte_pitch?, self.tiling.samples(tile), self.spec.template().padded());
         let outputs = tile.keep.map(|(from, to)| to - from);
-        let part = pad::Samples {
+        let part = Samples {
             begin: [0, 1, 2].map(|axis| whole.begin[axis] + tile.keep[axis].0 as isize),
             len: [0, 1, 2].map(|axis| outputs[axis] + template[axis] - 1),
         };
@@ -968,10 +913,10 @@ impl<T: Real> TileContext<T> {
         for (number, template) in bound.templates.iter().enumerate() {
             let Prepared::Taps(taps) = &template.prepared[0] else { return None };
             for z in 0..outputs[0] {
-                let strip::Rows { out, pitch: out_row, .. } =
+                let results::Rows { out, pitch: out_row, .. } =
                     rows(number, [tile.place[0] + z, tile.place[1], tile.place[2]], 1)?;
                 if !gathered {
-                    pad::bytes(view, self.spec.boundary(), part, samples, pitch, &self.isas);
+                    gather::bytes(view, self.spec.boundary(), part, samples, pitch, &self.isas);
                     gathered = true;
                 }
                 let samples = &samples[z * pitch.plane..];
@@ -993,7 +938,7 @@ impl<T: Real> TileContext<T> {
         tile: &TileBox,
         bound: &BoundTemplates<T>,
         scratch: &mut TileScratch<T>,
-        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<results::Rows<'a>>,
     ) -> Option<()> {
         let vectors = Vectors::new(&self.isas)?;
         let [block_height, block_width] = direct.block();
@@ -1015,12 +960,12 @@ impl<T: Real> TileContext<T> {
         {
             return None;
         }
-        let inside = pad::Samples {
+        let inside = Samples {
             begin: [samples.begin[0], samples.begin[1] + top as isize, samples.begin[2] + left as isize],
             len: [samples.len[0], height + kh - 1, width + kw - 1],
         };
         let strip = Strip::new(view, inside)?;
-        let mut seen = strip::Seen::default();
+        let mut seen = in_place::Seen::default();
         for (number, template) in bound.templates.iter().enumerate() {
             let Prepared::Samples(taps) = &template.prepared[0] else { return None };
             let sum = taps.single()?;
@@ -1030,10 +975,10 @@ impl<T: Real> TileContext<T> {
                 continue;
             }
             for z in z0..z1 {
-                let strip::Rows { out, pitch, plane } =
+                let results::Rows { out, pitch, plane } =
                     rows(number, [tile.place[0] + z - z0, tile.place[1], tile.place[2]], 1)?;
                 let from = |y: usize, x: usize| (y - y0) * pitch + x - x0;
-                let within = strip::Rows { out: &mut out[from(top, left)..], pitch, plane };
+                let within = results::Rows { out: &mut out[from(top, left)..], pitch, plane };
                 seen.add(strip.correlate(direct, sum, [z, 0, 0], [1, height, width], within).into(), sum.taps);
                 let edges = [
                     [[y0, x0], [top, x1]],
@@ -1043,7 +988,7 @@ impl<T: Real> TileContext<T> {
                 ];
                 for [begin, end] in edges.into_iter().filter(|[begin, end]| begin[0] < end[0] && begin[1] < end[1]) {
                     let (boundary, template, isas) = (self.spec.boundary(), [kh, kw], self.isas);
-                    let edge = strip::Edge { direct, image: view, boundary, samples, template, isas };
+                    let edge = in_place::Edge { direct, image: view, boundary, samples, template, isas };
                     let TileScratch { inputs, marks, crosses, .. } = &mut *scratch;
                     let room =
                         [T::singles_mut(&mut inputs[0])?, T::singles_mut(marks)?, T::singles_mut(&mut crosses[0])?];
@@ -1064,7 +1009,7 @@ impl<T: Real> TileContext<T> {
         tile: &TileBox,
         bound: &BoundTemplates<T>,
         scratch: &mut TileScratch<T>,
-        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<results::Rows<'a>>,
     ) -> Option<()> {
         let outputs = [tile.shape[1], tile.shape[2]];
         if tile.keep != tile.shape.map(|len| (0, len)) {
@@ -1093,7 +1038,7 @@ impl<T: Real> TileContext<T> {
         tile: &TileBox,
         bound: &BoundTemplates<T>,
         scratch: &mut TileScratch<T>,
-        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<strip::Rows<'a>>,
+        rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<results::Rows<'a>>,
     ) -> Option<()> {
         let (outputs, samples) = ([tile.shape[1], tile.shape[2]], self.tiling.samples(tile));
         if tile.keep != tile.shape.map(|len| (0, len)) {
@@ -1106,7 +1051,7 @@ impl<T: Real> TileContext<T> {
             let ground = Ground { input: strip.samples(), in_row: strip.row(), out: rows.out, out_row: rows.pitch };
             hybrid.run(ground, spectrum, work, outputs, true);
             // As of a direct kernel's results: these are complex.
-            let mut seen = strip::Seen::default();
+            let mut seen = in_place::Seen::default();
             seen.add((0.5 * work.result).sqrt(), &template.checked.values[0]);
             if !(seen.ordinary() || strip.ordinary(hybrid.vectors())) {
                 return None;
@@ -1118,7 +1063,7 @@ impl<T: Real> TileContext<T> {
     /// The samples under a tile, and those after them that its transforms reach, on an axis where the image has them
     /// all: a tile whose transforms read the image itself reads these, and every other way to its cross term is to give
     /// the same bits.
-    fn reached(&self, samples: pad::Samples, tile: &TileBox, lengths: [usize; 3]) -> pad::Samples {
+    fn reached(&self, samples: Samples, tile: &TileBox, lengths: [usize; 3]) -> Samples {
         let planar = match (&self.engine, self.fused) {
             (Engine::Planar(planar), Some(Fused::Cross)) if !planar.layout().line => planar,
             _ => return samples,
@@ -1137,7 +1082,7 @@ impl<T: Real> TileContext<T> {
     fn gather(
         &self,
         image: &AnyView<'_>,
-        samples: pad::Samples,
+        samples: Samples,
         tile: &TileBox,
         forced: Option<f64>,
         weights: &Weights,
@@ -1146,7 +1091,7 @@ impl<T: Real> TileContext<T> {
         let boundary = self.spec.boundary();
         let reached = self.reached(samples, tile, image.shape().padded());
         if let (Some(pitch), AnyView::U8(view)) = (self.byte_pitch, image) {
-            pad::bytes(view, boundary, samples, &mut scratch.bytes, pitch, &self.isas);
+            gather::bytes(view, boundary, samples, &mut scratch.bytes, pitch, &self.isas);
             if self.only_bytes() {
                 return false;
             }
@@ -1155,14 +1100,14 @@ impl<T: Real> TileContext<T> {
         for channel in 0..self.spec.channels() {
             let view = image.channel(channel);
             let free = self.needs().centred && self.scheme.integers.is_none();
-            let offset = if free { pad::offset(&view, boundary, samples) } else { 0.0 };
+            let offset = if free { gather::offset(&view, boundary, samples) } else { 0.0 };
             let target = Target {
                 out: &mut scratch.inputs[channel],
                 marks: &mut scratch.marks,
                 pitch: self.in_pitch,
                 isas: self.isas,
             };
-            let done = pad::gather(&view, boundary, reached, offset, forced, target);
+            let done = gather::gather(&view, boundary, reached, offset, forced, target);
             scratch.factors[channel] = done.scale;
             if done.marked {
                 if !any {
@@ -1202,9 +1147,10 @@ impl<T: Real> TileContext<T> {
             }
             return;
         }
-        let tile = sums::Layout { shape: samples, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane };
+        let tile =
+            window_sums::Layout { shape: samples, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane };
         let (marks, work) = (&mut scratch.marks, &mut scratch.window_marks);
-        sums::maximum(&self.isas, marks, work, &tile, [kd, kh, kw]);
+        window_sums::maximum(&self.isas, marks, work, &tile, [kd, kh, kw]);
         for z in 0..outputs[0] {
             for y in 0..outputs[1] {
                 let from = z * self.in_pitch.plane + y * self.in_pitch.row;
@@ -1238,7 +1184,8 @@ impl<T: Real> TileContext<T> {
                 copy(&scratch.crosses[channel], &mut scratch.sums[channel][1], |value| value.to_f64());
                 continue;
             }
-            let tile = sums::Layout { shape: samples, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane };
+            let tile =
+                window_sums::Layout { shape: samples, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane };
             let window = self.spec.template().padded();
             let (input, window_scratch, [i, ii]) =
                 (&scratch.inputs[channel], &mut scratch.window, &mut scratch.sums[channel]);
@@ -1249,9 +1196,9 @@ impl<T: Real> TileContext<T> {
                 copy(input, ii, |value| value.to_f64() * value.to_f64());
             });
             if needs.sum {
-                sums::sum(&self.isas, i, window_scratch, &tile, window);
+                window_sums::sum(&self.isas, i, window_scratch, &tile, window);
             }
-            sums::sum(&self.isas, ii, window_scratch, &tile, window);
+            window_sums::sum(&self.isas, ii, window_scratch, &tile, window);
         }
     }
 
@@ -1302,7 +1249,7 @@ impl<T: Real> TileContext<T> {
                 let (Some(input), Some(out)) = (T::singles(input), T::singles_mut(out)) else {
                     unreachable!("pairs of tiles are of f32")
                 };
-                let ground = layered::Ground { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch };
+                let ground = volume::Ground { input, in_pitch: self.in_pitch, out, out_pitch: self.out_pitch };
                 layered.run(ground, template, work, outputs);
             }
             (Engine::Halved(halved), Prepared::Planes(template)) => {
@@ -1456,7 +1403,7 @@ impl<T: Real> TileContext<T> {
             scratch;
         let (input, cross, work) = (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, fused.as_mut()?);
         let checked = &template.checked;
-        let exact = self.scheme.integers.map(|_| fused::Exact {
+        let exact = self.scheme.integers.map(|_| vector::Exact {
             template_sum: checked.exact_sums.first().map_or(0.0, |&sum| sum as f64),
             gain: 1.0 / (checked.exact_energy as f64).sqrt(),
             bits: self.integer_bits(),
@@ -1472,7 +1419,7 @@ impl<T: Real> TileContext<T> {
                 (halved.as_ref().map_or(&[][..], |work| std::slice::from_ref(&work.figure)), outputs, 1)
             }
             (Engine::Hybrid(engine), ..) => {
-                let chunks = hybrid::Layout::half(outputs[1]) / hybrid::CHUNK;
+                let chunks = columns::Layout::half(outputs[1]) / columns::CHUNK;
                 let figures = hybrid.as_ref().map_or(&[][..], |work| &work.figures[..]);
                 (figures, [engine.layout().band(), outputs[1]], chunks)
             }
@@ -1486,14 +1433,14 @@ impl<T: Real> TileContext<T> {
             figures.get(plane + row * pairs + column).copied().unwrap_or_default()
         };
         let steps = Steps::new(shape, window);
-        let running = self.scheme.promise.map_or(0.0, |promise| doubt::of_running_sums(&promise, &steps));
+        let running = self.scheme.promise.map_or(0.0, |promise| error_model::of_running_sums(&promise, &steps));
         let (centred, share) = (self.scheme.measure == Measure::Zncc, doubt.at(0.0, 0.0).1);
-        let formula = fused::Formula { window, centred, exact, share, running };
+        let formula = vector::Formula { window, centred, exact, share, running };
         work.largest_row = 0.0;
         // What the limits of a tile that was not computed in pairs depend on.
         let whole = match self.engine {
             Engine::Fourier(_) => {
-                let energy = vectors.run(fused::Energy(&input[..last.samples.len[0] * self.in_pitch.plane]));
+                let energy = vectors.run(vector::Energy(&input[..last.samples.len[0] * self.in_pitch.plane]));
                 let (result, peak) = self.results(shape, cross);
                 let result = fourier.as_ref().map_or(result, |work| result.max(work.results[0]));
                 Figure { energy, result, peak, column: largest(input).powi(2) }
@@ -1507,7 +1454,7 @@ impl<T: Real> TileContext<T> {
             if window[0] > 1 {
                 let samples = [last.samples.len[1], last.samples.len[2]];
                 let pitches = [self.in_pitch.row, self.in_pitch.plane];
-                vectors.run(fused::Stack { depth: window[0], plane: z, input, pitches, samples, scratch: &mut *work });
+                vectors.run(vector::Stack { depth: window[0], plane: z, input, pitches, samples, scratch: &mut *work });
             }
             for row in 0..rows {
                 // A vector that belongs to several pairs takes the highest limit.
@@ -1517,9 +1464,9 @@ impl<T: Real> TileContext<T> {
                     let (limit, _) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
                     let limit = limit + running * work.largest_row;
                     let places =
-                        if hybrid { hybrid::Layout::places(outputs[1], column) } else { [column * pair_width; 2] };
+                        if hybrid { columns::Layout::places(outputs[1], column) } else { [column * pair_width; 2] };
                     let (places, width) =
-                        if hybrid { (&places[..], hybrid::CHUNK) } else { (&places[..1], pair_width) };
+                        if hybrid { (&places[..], columns::CHUNK) } else { (&places[..1], pair_width) };
                     for &begin in places {
                         let end = (begin + width).div_ceil(lanes).min(work.limits.len());
                         work.limits[begin / lanes..end].iter_mut().for_each(|most| *most = limit.max(*most));
@@ -1534,7 +1481,7 @@ impl<T: Real> TileContext<T> {
                     let rows = [begin, rows[1].min(begin + step)];
                     if let (Some(heights), Some(coarse), Some(scratch)) = (last.heights, &self.coarse, &mut *boxes) {
                         let cross = &mut *cross;
-                        vectors.run(coarse::Add {
+                        vectors.run(split::Add {
                             coarse,
                             heights,
                             input,
@@ -1546,8 +1493,8 @@ impl<T: Real> TileContext<T> {
                             scratch,
                         });
                     }
-                    let buffers = fused::Buffers { input, in_row, cross: &mut *cross, out_row, outputs };
-                    doubtful |= vectors.run(fused::Rows { formula, buffers, rows, scratch: &mut *work, ahead });
+                    let buffers = vector::Buffers { input, in_row, cross: &mut *cross, out_row, outputs };
+                    doubtful |= vectors.run(vector::Rows { formula, buffers, rows, scratch: &mut *work, ahead });
                 }
             }
         }
@@ -1754,17 +1701,9 @@ impl<T: Real> TileContext<T> {
             let row = row(channel);
             let cross = &cross[cross_at..cross_at + width];
             isa::vectorized(&self.isas, || rows.take(cross));
-            finish::add(&self.isas, self.scheme.measure, self.scheme.integers, &row, constants, rows);
+            rows::add(&self.isas, self.scheme.measure, self.scheme.integers, &row, constants, rows);
         }
-        finish::settle(
-            &self.isas,
-            self.scheme.measure,
-            self.scheme.integers,
-            width,
-            constants,
-            exact.exact_energy,
-            rows,
-        )
+        rows::settle(&self.isas, self.scheme.measure, self.scheme.integers, width, constants, exact.exact_energy, rows)
     }
 
     /// Decides the doubtful panels of the row finished last, `[z, y]` of the tile; returns how many were recomputed.
@@ -1794,18 +1733,19 @@ impl<T: Real> TileContext<T> {
     }
 
     /// Marks the panels all of whose samples are equal (zncc) or zero (ncc, nssd), from the samples themselves.
-    fn find_flat(&self, image: &AnyView<'_>, samples: pad::Samples, outputs: [usize; 3], scratch: &mut TileScratch<T>) {
+    fn find_flat(&self, image: &AnyView<'_>, samples: Samples, outputs: [usize; 3], scratch: &mut TileScratch<T>) {
         let TileScratch { low, high, flat, window, .. } = scratch;
         flat.fill(true);
         let zero_only = self.scheme.measure != Measure::Zncc;
-        let tile = sums::Layout { shape: samples.len, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane };
+        let tile =
+            window_sums::Layout { shape: samples.len, row_pitch: self.in_pitch.row, plane_pitch: self.in_pitch.plane };
         let template = self.spec.template().padded();
         for channel in 0..self.spec.channels() {
             // As they are, in f64, which holds every pixel type: no rounding can make two samples equal.
-            pad::exact(&image.channel(channel), self.spec.boundary(), samples, low, self.in_pitch);
+            gather::exact(&image.channel(channel), self.spec.boundary(), samples, low, self.in_pitch);
             high.copy_from_slice(low);
-            sums::minimum(&self.isas, low, window, &tile, template);
-            sums::maximum(&self.isas, high, window, &tile, template);
+            window_sums::minimum(&self.isas, low, window, &tile, template);
+            window_sums::maximum(&self.isas, high, window, &tile, template);
             for z in 0..outputs[0] {
                 for y in 0..outputs[1] {
                     let from = z * self.in_pitch.plane + y * self.in_pitch.row;
@@ -1866,14 +1806,6 @@ fn in_doubt<T: Real>(scratch: &TileScratch<T>, doubt: (f64, f64), cross_at: usiz
 /// Template values as a cross term takes them: as they are for sums of differences, else under their weights.
 fn taken<'a>(values: &'a [f64], weights: &Weights, differences: bool) -> Cow<'a, [f64]> {
     if differences { Cow::Borrowed(values) } else { weighted(values, weights) }
-}
-
-/// Template values under their weights.
-pub(crate) fn weighted<'a>(values: &'a [f64], weights: &Weights) -> Cow<'a, [f64]> {
-    match &weights.values {
-        Some(weights) => values.iter().zip(weights).map(|(value, weight)| value * weight).collect(),
-        None => Cow::Borrowed(values),
-    }
 }
 
 /// What is known of the panels of a part of a tile that scoring left as NaN.

@@ -7,13 +7,12 @@ use flcc_core::error::{ExecError, SpecError};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 
-use super::Fault;
-use super::buffer::DeviceImage;
-use super::run::{self, Device, Seat};
-use super::unit::{Bound, Decisions, SLOTS, Slot, Unit};
-use crate::cpu::bind::{Checked, Weights};
-use crate::cpu::tile::Statistics;
-use crate::exec::{Control, Copies, Execute, Owner, Scratch, Unfinished};
+use crate::cuda::Fault;
+use crate::cuda::driver::buffer::DeviceImage;
+use crate::cuda::schedule::{self, Device, Seat};
+use crate::cuda::unit::{Bound, Decisions, SLOTS, Slot, Unit};
+use crate::problem::template::{Checked, Weights};
+use crate::run::execute::{Control, Copies, Execute, Owner, Scratch, Statistics, Unfinished};
 
 /// A method on one or several GPUs, for one spec.
 pub struct CudaExecute {
@@ -130,7 +129,7 @@ impl Execute for CudaExecute {
         let bound: &Vec<Bound> = bound
             .downcast_ref()
             .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
-        run::run(&self.units, bound, images, outs, seats, control)
+        schedule::run(&self.units, bound, images, outs, seats, control)
     }
 
     fn execute_resident(

@@ -13,25 +13,27 @@ use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 use flcc_generated::Entry;
 
-use super::Fault;
-use super::buffer::{Buffer, DeviceImage, bytes_of, bytes_of_mut};
-use super::compile::{self, Code};
-use super::fourier::{self, Transforms};
-use super::launch::{
+use crate::cuda::Fault;
+use crate::cuda::cufft::{self, Transforms};
+use crate::cuda::driver::buffer::{Buffer, DeviceImage, bytes_of, bytes_of_mut};
+use crate::cuda::driver::compile::{self, Code};
+use crate::cuda::driver::launch::{
     Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds,
     Tile, TileFigures,
 };
-use super::staging::Staging;
-use super::steps::{
+use crate::cuda::driver::libraries;
+use crate::cuda::driver::staging::Staging;
+use crate::cuda::kernels::{
     self, Batch, Cross, FIGURES_OF_A_LANE, FIGURES_OF_A_TILE, Finishing, Gathering, Part, Places, Repair, Steps, Types,
     options,
 };
-use crate::cpu::bind::{Checked, Weights};
-use crate::cpu::direct::rounded;
-use crate::cpu::doubt::{Doubt, Figures, Library, Model, Rounding};
-use crate::cpu::tile::{Scheme, Statistics, weighted};
-use crate::exec::Copies;
-use crate::tiling::Tiling;
+use crate::problem::error_model::{Doubt, Figures, Library, Model, Rounding};
+use crate::problem::scheme::Scheme;
+use crate::problem::template::rounded;
+use crate::problem::template::weighted;
+use crate::problem::template::{Checked, Weights};
+use crate::run::execute::{Copies, Statistics};
+use crate::run::tiling::Tiling;
 
 /// How the cross term is computed.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +54,7 @@ pub enum Engine {
 
 impl Engine {
     /// Its generated kernel, if it has one.
-    pub(super) fn entry(self) -> Option<&'static Entry> {
+    pub(crate) fn entry(self) -> Option<&'static Entry> {
         match self {
             Engine::Listed(entry)
             | Engine::Fused(entry)
@@ -96,7 +98,7 @@ impl Engine {
     }
 
     /// The options that its kernel is compiled with. `pipeline` are those of the kernels around it.
-    pub(super) fn options(self, template: [usize; 3], pipeline: &[String]) -> Vec<String> {
+    pub(crate) fn options(self, template: [usize; 3], pipeline: &[String]) -> Vec<String> {
         match (self, self.entry()) {
             (Engine::Fused(_), Some(entry)) => {
                 let own = ["-DFLCC_FUSED".to_string(), format!("-DFLCC_SHARED={}", entry.shared)];
@@ -138,7 +140,7 @@ pub struct Decisions {
     /// The formula and its numbers.
     pub scheme: Scheme,
     /// The device.
-    pub device: crate::machine::Device,
+    pub device: crate::plan::machine::Device,
     /// Bytes that the buffers may take.
     pub memory: usize,
 }
@@ -194,7 +196,7 @@ const MOST_IMAGES: usize = 64;
 pub const SLOTS: usize = 2;
 
 /// The parts of the pipeline that a method and a formula need.
-pub(super) fn parts(engine: Engine, scheme: &Scheme) -> Vec<Part> {
+pub(crate) fn parts(engine: Engine, scheme: &Scheme) -> Vec<Part> {
     let row = scheme.measure.row();
     let fourier = matches!(engine, Engine::Fourier(_));
     let fused = matches!(engine, Engine::Fused(_));
@@ -218,7 +220,7 @@ impl Unit {
         let target = decisions.device.target();
         let entry = decisions.engine.entry();
         if entry.is_none() {
-            fourier::present()?;
+            libraries::present()?;
         }
         let parts = parts(decisions.engine, &decisions.scheme);
         let pipeline = options(spec, &decisions.scheme, decisions.types);
@@ -229,7 +231,7 @@ impl Unit {
             let cross =
                 entry.map(|entry| scope.spawn(move || compile::compile(entry.name, &entry.source(), &own, target)));
             let codes: Vec<_> =
-                parts.iter().map(|&part| scope.spawn(move || steps::compile(part, pipeline, target))).collect();
+                parts.iter().map(|&part| scope.spawn(move || kernels::compile(part, pipeline, target))).collect();
             let gpu = Gpu::open(decisions.device.index);
             let ended = |_| Err(Fault::new("NVRTC", "its thread ended"));
             let codes =
@@ -331,11 +333,11 @@ impl Unit {
         let boxes = self.box_sums();
         let volume = layout.template[0] > 1 || layout.out_shape[0] > 1;
         let complex = match self.decisions.engine {
-            Engine::Fourier(shape) => fourier::spectrum(shape) * lanes * 2 * self.decisions.types.cross.size(),
+            Engine::Fourier(shape) => cufft::spectrum(shape) * lanes * 2 * self.decisions.types.cross.size(),
             _ => 0,
         };
         let work = match self.decisions.engine {
-            Engine::Fourier(shape) => fourier::work_bytes(shape, lanes, self.decisions.types.cross == Cross::F64),
+            Engine::Fourier(shape) => cufft::work_bytes(shape, lanes, self.decisions.types.cross == Cross::F64),
             _ => 0,
         };
         let per_tile = self.doubts() && complex > 0;
@@ -431,7 +433,7 @@ impl Unit {
         }
         let transforms = Transforms::new(stream, shape, channels.len(), true)?;
         let samples = Buffer::of(stream, &padded)?;
-        let mut values = vec![0.0f64; fourier::spectrum(shape) * channels.len() * 2];
+        let mut values = vec![0.0f64; cufft::spectrum(shape) * channels.len() * 2];
         let spectrum = Buffer::new(stream, size_of_val(&values[..]))?;
         transforms.there(samples.address(stream), spectrum.address(stream))?;
         stream.wait()?;
@@ -608,7 +610,7 @@ impl Unit {
                 self.steps.square(&stream, &batch)?;
                 for (from, to) in [(places.squares, places.sums[1]), (places.samples, places.sums[0])] {
                     transforms.there(from, spectra)?;
-                    self.steps.multiply(&stream, &batch, fourier::spectrum(shape), spectra, mask, product)?;
+                    self.steps.multiply(&stream, &batch, cufft::spectrum(shape), spectra, mask, product)?;
                     transforms.back(product, to)?;
                 }
             } else {
@@ -679,7 +681,7 @@ impl Unit {
             (self.decisions.engine, &slot.transforms, &template.taps)
         {
             let (spectra, product) = (slot.spectra.address(stream), slot.product.address(stream));
-            self.steps.multiply(stream, batch, fourier::spectrum(shape), spectra, spectrum.address(stream), product)?;
+            self.steps.multiply(stream, batch, cufft::spectrum(shape), spectra, spectrum.address(stream), product)?;
             return transforms.back(product, places.cross);
         }
         let Some(entry) = self.decisions.engine.entry() else {
@@ -808,7 +810,7 @@ impl Unit {
         let values = self.spec.template().len() * self.channels() * 8;
         match self.decisions.engine {
             Engine::Fourier(shape) => {
-                2 * values + fourier::spectrum(shape) * self.channels() * 2 * self.decisions.types.cross.size()
+                2 * values + cufft::spectrum(shape) * self.channels() * 2 * self.decisions.types.cross.size()
             }
             _ => 3 * values,
         }
@@ -841,7 +843,7 @@ impl Unit {
             format!(
                 "{} in {}",
                 if code.cached { "from the cache" } else { "compiled" },
-                crate::plan::time(code.time.as_nanos() as f64)
+                crate::run::words::time(code.time.as_nanos() as f64)
             )
         };
         let gpu = &self.gpu.device;
@@ -876,7 +878,7 @@ impl Unit {
 fn as_real(dtype: DType, values: &[f64]) -> Vec<u8> {
     match dtype {
         DType::U8 => values.iter().map(|&value| value as u8).collect(),
-        DType::F32 => bytes_of(&rounded(values).collect::<Vec<f32>>()).to_vec(),
+        DType::F32 => bytes_of(&rounded(values, |value| value as f32).collect::<Vec<f32>>()).to_vec(),
         _ => bytes_of(values).to_vec(),
     }
 }
@@ -1090,11 +1092,11 @@ mod tests {
     use std::borrow::Cow;
 
     use super::*;
-    use crate::cpu::direct::{self, Direct};
-    use crate::cpu::hard;
-    use crate::cpu::isa::IsaSet;
-    use crate::cpu::kernel::KernelOp;
-    use crate::machine::Device;
+    use crate::cpu::engines::direct::{self, Direct};
+    use crate::cpu::kernels::kernel::KernelOp;
+    use crate::cpu::testing;
+    use crate::isa::IsaSet;
+    use crate::plan::machine::Device;
 
     fn decisions(spec: &Spec, engine: Engine, real: DType) -> Decisions {
         let device =
@@ -1122,8 +1124,8 @@ mod tests {
             let spec: Spec = text.parse().unwrap();
             let taps = spec.template().len();
             let single = real == DType::F32;
-            let mut noise = hard::noise(7);
-            let values: Vec<f64> = hard::template(taps, false, &mut noise);
+            let mut noise = testing::noise(7);
+            let values: Vec<f64> = testing::template(taps, false, &mut noise);
             let engine = any(real.name());
             let figures = engine.figures(spec.template().padded(), std::slice::from_ref(&values));
             let (low, share) = decisions(&spec, engine, real).doubt(&figures, taps, None).at(0.0, 0.0);
@@ -1196,14 +1198,14 @@ mod tests {
         ];
         let mut worst = (0.0, String::new());
         for ((engine, shape), round) in cases.into_iter().flat_map(|case| (0..40u64).map(move |round| (case, round))) {
-            let (n, mut random) = (shape.iter().product::<usize>(), hard::noise(7 + 31 * round));
+            let (n, mut random) = (shape.iter().product::<usize>(), testing::noise(7 + 31 * round));
             let signs: Vec<f64> = (0..n).map(|_| if random() > 0.0 { 1.0 } else { -1.0 }).collect();
             let lone: Vec<f64> = (0..n).map(|k| if k == round as usize % n { 4096.0 } else { 1.0 }).collect();
             for (name, values) in [("signs", signs), ("equal", vec![1.0; n]), ("lone", lone)] {
                 let mean = if name == "signs" { values.iter().sum::<f64>() / n as f64 } else { 0.0 };
                 let norm = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt();
                 let taps: Vec<f64> = values.iter().map(|value| (value - mean) / norm).collect();
-                let single: Vec<f32> = rounded(&taps).collect();
+                let single: Vec<f32> = rounded(&taps, |value| value as f32).collect();
                 let (runs, places) = engine.runs(shape);
                 let figures = engine.figures(shape, std::slice::from_ref(&taps));
                 for _ in 0..8 {
@@ -1261,14 +1263,14 @@ mod tests {
                 .map_or_else(|| Engine::Any(flcc_generated::generic("corr", "f32", flat).unwrap()), Engine::Fused);
             let spec: Spec = format!("zncc:f32:80x90x100*{}x{}x{}:valid", size[0], size[1], size[2]).parse().unwrap();
             for (smooth, seed) in [(true, 5), (false, 6), (false, 9)] {
-                let values = hard::template(taps, smooth, hard::noise(seed));
+                let values = testing::template(taps, smooth, testing::noise(seed));
                 let figures = engine.figures(size, std::slice::from_ref(&values));
                 let share = decisions(&spec, engine, DType::F32).doubt(&figures, taps, None).at(0.0, 0.0).1;
                 let isas = IsaSet::detect();
                 let kernel = direct::choose(KernelOp::Correlate, DType::F32, size, [8; 3], &isas);
                 let cpu = Direct::<f32>::new(kernel, size, &isas).unwrap();
                 let of_cpu =
-                    hard::doubt_of(taps, &cpu.figures([Cow::Borrowed(&values[..])].into_iter()), cpu.rounding())
+                    testing::doubt_of(taps, &cpu.figures([Cow::Borrowed(&values[..])].into_iter()), cpu.rounding())
                         .at(0.0, 0.0)
                         .1;
                 assert!(
@@ -1282,7 +1284,7 @@ mod tests {
     #[test]
     fn energies_that_become_single_are_normal_numbers() {
         let spec: Spec = "zncc:f32:200x200*7x7:valid".parse().unwrap();
-        let values = [hard::template(49, false, hard::noise(3))];
+        let values = [testing::template(49, false, testing::noise(3))];
         let listed = |op| flcc_generated::listed(op, "f32", [1, 7, 7]).unwrap();
         let low = |engine: Engine| {
             let figures = engine.figures([1, 7, 7], &values);

@@ -2,18 +2,17 @@
 //! each engine stays below its promise. The lines that begin with `measured:` are what `cargo xtask gpu-check` shows of
 //! them.
 
-use flcc_runtime::cpu::doubt::{Doubt, Figures, Library, Model, Promise, Rounding};
-use flcc_runtime::cpu::fourier::Fourier;
-use flcc_runtime::cpu::{doubt, isa};
-use flcc_runtime::tiling::Tiling;
+use flcc_runtime::cpu::engines::library_fft::Fourier;
+use flcc_runtime::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding};
+use flcc_runtime::run::tiling::Tiling;
 use flcc_runtime::{AnyView, DType, KernelKey, Measure, Method, Oracle, Outcome, Pixels, Planner, Platform, Spec};
 
 use super::common::{Problem, Seed, in_threads, planner};
 use super::{device, gpu, seed};
 
-#[path = "../../src/cpu/hard.rs"]
+#[path = "../../src/cpu/testing.rs"]
 #[allow(dead_code, reason = "the unit tests of the engines use the rest")]
-mod hard;
+mod testing;
 
 /// Standard deviations that the model grants.
 const DEVIATIONS: f64 = 8.0;
@@ -49,12 +48,12 @@ enum Kind {
 
 impl Kind {
     fn all() -> Vec<Kind> {
-        (0..hard::IMAGES.len()).map(Kind::Listed).chain([Kind::Planted]).collect()
+        (0..testing::IMAGES.len()).map(Kind::Listed).chain([Kind::Planted]).collect()
     }
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Listed(number) => hard::IMAGES[number].0,
+            Kind::Listed(number) => testing::IMAGES[number].0,
             Kind::Planted => "a template of two levels on nothing",
         }
     }
@@ -75,14 +74,15 @@ impl Kind {
     fn make(self, spec: &Spec, seed: u64) -> (Vec<f32>, Vec<f64>) {
         let (shape, taps) = (spec.image(), spec.template().len());
         let [_, height, width] = shape.padded();
-        let mut noise = hard::noise(seed);
+        let mut noise = testing::noise(seed);
         match self {
             Kind::Listed(number) => {
                 // A line is what rows of 1024 would be, one after the other, and the planes of a volume lie below each
                 // other.
                 let row = if shape.axes() == 1 { 1024 } else { width };
-                let image = (0..shape.len()).map(|at| (hard::IMAGES[number].1)(at / row, at % row, noise())).collect();
-                (image, hard::template(taps, seed % 2 == 1, hard::noise(seed + 1)))
+                let image =
+                    (0..shape.len()).map(|at| (testing::IMAGES[number].1)(at / row, at % row, noise())).collect();
+                (image, testing::template(taps, seed % 2 == 1, testing::noise(seed + 1)))
             }
             Kind::Planted => {
                 let mut levels: Vec<f64> = (0..taps).map(|tap| if 2 * tap < taps { 1.0 } else { -1.0 }).collect();

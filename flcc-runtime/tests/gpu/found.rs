@@ -132,7 +132,8 @@ fn sums_of_few_samples_of_a_long_wave_are_within_the_conventions() {
 }
 
 /// An image at one end of the range of f64 and a template towards the other: the powers of two that tiles and templates
-/// are multiplied by cancel, and either alone brings a sum out of range. Was infinite, and 1.9e12 times what is granted.
+/// are multiplied by cancel, and either alone brings a sum out of range. Was infinite, and 1.9e12 times what is
+/// granted.
 #[test]
 fn sums_at_both_ends_of_the_range_are_within_the_conventions() {
     let Some(_device) = device() else { return };

@@ -1,13 +1,13 @@
-//! The kernel of repair against `cpu/repair.rs`, on panels of which every one is in doubt: magnitudes near either end
-//! of a type's range, channels and weights of any size, and panels that shared memory does not hold.
+//! The kernel of repair against `cpu/score/repair.rs`, on panels of which every one is in doubt: magnitudes near either
+//! end of a type's range, channels and weights of any size, and panels that shared memory does not hold.
 
 use std::fs;
 use std::process::Command;
 
-use flcc_runtime::cpu::bind::{check_mask, check_template};
-use flcc_runtime::cpu::isa::IsaSet;
-use flcc_runtime::cpu::repair::Panels;
-use flcc_runtime::cuda::buffer::bytes_of;
+use flcc_runtime::cpu::score::repair::Panels;
+use flcc_runtime::cuda::driver::buffer::bytes_of;
+use flcc_runtime::isa::IsaSet;
+use flcc_runtime::problem::template::{check_mask, check_template};
 use flcc_runtime::{AnyView, Pixels, Spec};
 
 use super::common::Seed;

@@ -6,7 +6,8 @@ use std::time::Instant;
 use flcc_codegen::Kernel;
 use flcc_codegen::matrix::{Matrix, cubes, lines, squares};
 
-use super::{Log, Outcome, cold_bench, ended, field, forget, kernel_of};
+use super::bench::{cold_bench, field, forget, kernel_of};
+use super::log::{Log, Outcome, ended};
 
 /// Nanoseconds that a plan may take: in a new process with no code kept, and again in that process.
 const PROMISED: Times = Times { cold: 1e9, warm: 20e6 };

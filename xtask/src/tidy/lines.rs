@@ -1,6 +1,6 @@
 //! The rule of lines: how many characters one may have.
 
-use super::{Source, Violation};
+use super::violation::{Source, Violation};
 
 /// The files that the rule holds for, by how their paths end.
 const KINDS: &[&str] = &[".rs", ".tera", ".h", ".py", ".toml", ".md", "CITATION.cff", ".ci/run"];

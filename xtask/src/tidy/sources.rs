@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 
 use super::scrub::{code, has_word};
-use super::{Source, Violation};
+use super::violation::{Source, Violation};
 
 /// The files that may hold unsafe code.
 const UNSAFE: &[&str] = &[
-    "flcc-runtime/src/cpu/isa.rs",
-    "flcc-runtime/src/cpu/kernel.rs",
-    "flcc-runtime/src/cpu/amx.rs",
-    "flcc-runtime/src/cpu/alloc.rs",
-    "flcc-runtime/src/exec.rs",
-    "flcc-runtime/src/cuda/launch.rs",
-    "flcc-runtime/src/cuda/buffer.rs",
-    "flcc-runtime/src/cuda/compile.rs",
-    "flcc-runtime/src/cuda/fourier.rs",
+    "flcc-runtime/src/isa.rs",
+    "flcc-runtime/src/isa/tiles.rs",
+    "flcc-runtime/src/cpu/kernels/kernel.rs",
+    "flcc-runtime/src/cpu/kernels/amx.rs",
+    "flcc-runtime/src/cpu/execute.rs",
+    "flcc-runtime/src/run/results.rs",
+    "flcc-runtime/src/cuda/driver/launch.rs",
+    "flcc-runtime/src/cuda/driver/libraries.rs",
+    "flcc-runtime/src/cuda/driver/buffer.rs",
+    "flcc-runtime/src/cuda/driver/compile.rs",
+    "flcc-runtime/src/cuda/cufft.rs",
     "flcc-runtime/tests/alloc.rs",      // an allocator that counts
     "flcc-runtime/tests/gpu/memory.rs", // an image at an address of a device
 ];
@@ -24,7 +26,7 @@ const UNSAFE: &[&str] = &[
 const SAFE_CRATES: &[&str] = &["flcc-core", "flcc-codegen", "generated", "xtask", "flcc-cli"];
 
 /// The one file that names the thread pool.
-const THREADS: &str = "flcc-runtime/src/exec.rs";
+const THREADS: &str = "flcc-runtime/src/run/workers.rs";
 
 /// What flcc-codegen's sources must not name: it is pure.
 const IMPURE: &[&str] = &["std::fs", "std::process", "std::env", "std::net", "std::thread", "cudarc", "flcc_runtime"];
@@ -162,14 +164,14 @@ mod tests {
     #[test]
     fn unsafe_code_stands_in_its_files_only() {
         let text = "//! Text.\n// SAFETY: checked.\nfn f() { unsafe { g() } }\n";
-        assert_eq!(found("flcc-runtime/src/plan.rs", text), ["3: unsafe code is not allowed in this file"]);
-        assert!(found("flcc-runtime/src/exec.rs", text).is_empty());
-        assert!(found("flcc-runtime/src/plan.rs", "//! unsafe.\n// unsafe\nlet x = \"unsafe\";\n").is_empty());
+        assert_eq!(found("flcc-runtime/src/plan/planned.rs", text), ["3: unsafe code is not allowed in this file"]);
+        assert!(found("flcc-runtime/src/cpu/execute.rs", text).is_empty());
+        assert!(found("flcc-runtime/src/plan/planned.rs", "//! unsafe.\n// unsafe\nlet x = \"unsafe\";\n").is_empty());
     }
 
     #[test]
     fn unsafe_blocks_say_why() {
-        let path = "flcc-runtime/src/exec.rs";
+        let path = "flcc-runtime/src/cpu/execute.rs";
         let missing = "no SAFETY comment before unsafe";
         assert_eq!(found(path, "//! T.\nlet a = b;\nlet x = unsafe { f() };\n"), [format!("3: {missing}")]);
         assert_eq!(
@@ -198,7 +200,7 @@ mod tests {
     #[test]
     fn one_file_names_the_thread_pool() {
         let text = "//! Not rayon.\nuse rayon::join;\n";
-        assert_eq!(found("flcc-runtime/src/plan.rs", text), [format!("2: only {THREADS} names rayon")]);
+        assert_eq!(found("flcc-runtime/src/plan/planned.rs", text), [format!("2: only {THREADS} names rayon")]);
         assert!(found(THREADS, text).is_empty());
     }
 

@@ -1,0 +1,51 @@
+//! The templates, which are part of this crate.
+
+/// One embedded template.
+#[derive(Clone, Copy, Debug)]
+pub struct Template {
+    /// Its path below `templates/cuda`.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! template {
+    ($name:literal) => {
+        Template { name: $name, text: include_str!(concat!("../../templates/cuda/", $name)) }
+    };
+}
+
+/// Every template there is.
+pub const TEMPLATES: [Template; 27] = [
+    template!("kernel.cu.tera"),
+    template!("generic.cu.tera"),
+    template!("parts/words.tera"),
+    template!("parts/ptx.tera"),
+    template!("parts/load.tera"),
+    template!("parts/accumulate.tera"),
+    template!("parts/store.tera"),
+    template!("pipeline.cu.tera"),
+    template!("zncc.cu.tera"),
+    template!("pipeline/words.tera"),
+    template!("pipeline/bits.tera"),
+    template!("pipeline/places.tera"),
+    template!("pipeline/image.tera"),
+    template!("pipeline/load.tera"),
+    template!("pipeline/marks.tera"),
+    template!("pipeline/sums.tera"),
+    template!("pipeline/norms.tera"),
+    template!("pipeline/fourier.tera"),
+    template!("pipeline/rounding.tera"),
+    template!("pipeline/finish.tera"),
+    template!("pipeline/repair.tera"),
+    template!("measure/cc.tera"),
+    template!("measure/ncc.tera"),
+    template!("measure/zncc.tera"),
+    template!("measure/ssd.tera"),
+    template!("measure/nssd.tera"),
+    template!("measure/sad.tera"),
+];
+
+/// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel
+/// to make scores.
+pub(crate) const WHOLE: [&str; 2] = ["pipeline.cu.tera", "zncc.cu.tera"];

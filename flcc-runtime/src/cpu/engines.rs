@@ -1,0 +1,7 @@
+//! Ways to compute a cross term: of samples and template values, without a spec or a measure.
+
+pub mod bytes;
+pub mod direct;
+pub mod factor;
+pub mod library_fft;
+pub mod separable;

@@ -1,0 +1,472 @@
+//! The direct method: the template laid over every panel, by the kernels of the table.
+//!
+//! Cost `N_out * N_T` multiply-adds. Sums are taken in blocks (`flcc_core::blocks`) in the type of the tile, in the
+//! order of the template's samples or, along lines, in that of [`Direct::ordered`]:
+//! integers are exact while `max_i * max_t * N_T` stays below `2^24` in f32 or `2^53` in f64, which the solver checks.
+
+use std::borrow::Cow;
+
+use flcc_core::blocks::{self, Blocks};
+use flcc_core::dtype::DType;
+use flcc_core::runs;
+
+use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp, Tile, Width};
+use crate::cpu::kernels::table;
+use crate::cpu::real::Real;
+use crate::isa::{Isa, IsaSet};
+use crate::problem::error_model::{Figures, Rounding};
+use crate::problem::template::rounded;
+use crate::run::geometry::Pitch;
+
+/// A kernel bound to this processor, for templates of one shape.
+#[derive(Clone, Debug)]
+pub struct Direct<T: Real> {
+    kernel: Bound<T>,
+    shape: [usize; 3],
+    /// For even templates, and for any.
+    orders: [Order; 2],
+}
+
+/// How products are added up, and how many roundings each goes through.
+#[derive(Clone, Debug)]
+struct Order {
+    blocks: Blocks,
+    roundings: Vec<f32>,
+}
+
+impl Order {
+    fn new(shape: [usize; 3], blocks: Blocks) -> Order {
+        Order { blocks, roundings: blocks.roundings(shape).into_iter().map(|roundings| roundings as f32).collect() }
+    }
+
+    /// The square of the norm of taps, each times the roundings of its product.
+    fn rounded(&self, taps: &[f64]) -> f64 {
+        let pairs = taps.iter().zip(&self.roundings);
+        pairs.map(|(tap, roundings)| (tap * f64::from(*roundings)).powi(2)).sum()
+    }
+}
+
+/// Taps of one channel as a kernel takes them, and the blocks that their products are added up in.
+#[derive(Clone, Debug)]
+pub struct Template<T> {
+    taps: Vec<T>,
+    blocks: Blocks,
+}
+
+/// The same where they lie elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum<'a, T> {
+    /// Dense, as many as the template has samples.
+    pub taps: &'a [T],
+    /// Their blocks.
+    pub blocks: Blocks,
+}
+
+impl<T: Real> Template<T> {
+    /// As kernels take it.
+    pub fn sum(&self) -> Sum<'_, T> {
+        Sum { taps: &self.taps, blocks: self.blocks }
+    }
+
+    /// The same, if its taps are `f32`.
+    pub fn single(&self) -> Option<Sum<'_, f32>> {
+        Some(Sum { taps: T::singles(&self.taps)?, blocks: self.blocks })
+    }
+}
+
+/// The kernel that serves a template shape and outputs of one row or more, on these instruction sets.
+pub fn choose(op: KernelOp, dtype: DType, template: [usize; 3], out: [usize; 3], isas: &IsaSet) -> &'static Kernel {
+    table::best(op, dtype, template, out[1] == 1 && template[1] == 1, isas)
+}
+
+impl<T: Real> Direct<T> {
+    /// The engine for a kernel, if this processor has its instruction set.
+    pub fn new(kernel: &'static Kernel, shape: [usize; 3], isas: &IsaSet) -> Option<Direct<T>> {
+        let orders = [Blocks::even(shape), Blocks::strict(shape)].map(|blocks| Order::new(shape, blocks));
+        Some(Direct { kernel: Bound::new(kernel, isas)?, shape, orders })
+    }
+
+    /// Rows and columns of a block: outputs are computed by whole ones.
+    pub fn block(&self) -> [usize; 2] {
+        let kernel = self.kernel.kernel();
+        [kernel.block_rows, kernel.lanes]
+    }
+
+    /// How its sums are rounded, of templates that [`Direct::prepare`] gave.
+    pub fn rounding(&self) -> Rounding {
+        Rounding::Direct { fused: self.kernel.kernel().isa != Isa::Portable }
+    }
+
+    /// A template of these values; a kernel of absolute differences takes them with weights.
+    pub fn prepare(&self, values: &[f64], weights: Option<&[f64]>) -> Template<T> {
+        let mut template = Template { taps: vec![T::of(0.0); values.len()], blocks: self.orders[1].blocks };
+        self.prepare_into(values, weights, &mut template);
+        template
+    }
+
+    /// The same in the place of another template; allocates nothing but along lines.
+    pub fn prepare_into(&self, values: &[f64], weights: Option<&[f64]>, template: &mut Template<T>) {
+        template.taps.iter_mut().zip(rounded(values, T::of)).for_each(|(tap, value)| *tap = value);
+        template.blocks = match (self.kernel.kernel().op, weights) {
+            (KernelOp::Correlate, _) => self.order(&self.ordered(Cow::Borrowed(values))).blocks,
+            (KernelOp::AbsDiff, None) => self.orders[0].blocks,
+            // A difference counts as the root of its weight.
+            (KernelOp::AbsDiff, Some(weights)) => {
+                self.order(&weights.iter().map(|weight| weight.sqrt()).collect::<Vec<_>>()).blocks
+            }
+        };
+    }
+
+    /// How the products of taps, in the order in which they are added up, are taken together: by the blocks for even
+    /// taps where these serve.
+    fn order(&self, ordered: &[f64]) -> &Order {
+        let [even, strict] = &self.orders;
+        let granted = blocks::granted(ordered.len()) as f64;
+        let squares: f64 = ordered.iter().map(|tap| tap * tap).sum();
+        if even.rounded(ordered) <= granted * granted * squares { even } else { strict }
+    }
+
+    /// What the rounding of a cross term with these channels of a template depends on.
+    pub fn figures<'a>(&self, channels: impl Iterator<Item = Cow<'a, [f64]>> + Clone) -> Figures {
+        let mut figures = Figures::of(channels.clone());
+        let (mut varying, mut constant) = (0.0, 0.0);
+        for taps in channels.map(|values| self.ordered(values)) {
+            let order = self.order(&taps);
+            varying += order.rounded(&taps);
+            constant += runs::partial_sums(order.blocks.runs(self.shape), &taps).powi(2) / taps.len() as f64;
+        }
+        (figures.varying, figures.constant) = (varying.sqrt(), constant.sqrt());
+        figures
+    }
+
+    /// Template values in the order in which the kernel adds their products: kernels of one row of outputs take four
+    /// taps a vector apart together, as long as there are four vectors of them.
+    pub fn ordered<'a>(&self, values: Cow<'a, [f64]>) -> Cow<'a, [f64]> {
+        let kernel = self.kernel.kernel();
+        let line = matches!(kernel.width, Width::Line(_) | Width::AnyLine);
+        if !line || kernel.op != KernelOp::Correlate || kernel.isa == Isa::Portable {
+            return values;
+        }
+        let mut ordered = Vec::with_capacity(values.len());
+        for row in values.chunks_exact(self.shape[2]) {
+            let together = row.chunks_exact(4 * kernel.lanes);
+            let rest = together.remainder();
+            for taps in together {
+                (0..kernel.lanes).for_each(|j| ordered.extend(taps[j..].iter().step_by(kernel.lanes)));
+            }
+            ordered.extend(rest);
+        }
+        Cow::Owned(ordered)
+    }
+
+    /// The shape of the buffers for outputs of up to `out`: input and output pitches, with the kernel's slack.
+    pub fn pitches(&self, out: [usize; 3]) -> (Pitch, Pitch) {
+        pitches(&[self.kernel.kernel()], self.shape, out)
+    }
+
+    /// The cross term of a tile: `out = sum P t`, or `sum w |P - t|` for a kernel of absolute differences.
+    pub fn run(&self, template: Sum<'_, T>, weights: &[T], slab: Slab<'_, T>) {
+        self.kernel.run(&mut slab.tile(template, weights, self.shape, false));
+    }
+
+    /// The correlation of a tile of a block at least, with nothing written or read beside it. Returns the largest
+    /// magnitude of its outputs.
+    pub fn run_within(&self, template: Sum<'_, T>, slab: Slab<'_, T>) -> T {
+        let mut tile = Tile { within: true, ..slab.tile(template, &[], self.shape, false) };
+        self.kernel.run(&mut tile);
+        tile.largest
+    }
+}
+
+/// The samples of a tile and where its cross term goes.
+pub struct Slab<'a, T> {
+    /// Samples, as gathered.
+    pub input: &'a [T],
+    /// Their pitches.
+    pub in_pitch: Pitch,
+    /// Cross terms.
+    pub out: &'a mut [T],
+    /// Their pitches.
+    pub out_pitch: Pitch,
+    /// Outputs.
+    pub outputs: [usize; 3],
+}
+
+impl<'a, T: Default> Slab<'a, T> {
+    /// As a kernel takes it, with a template of such a shape.
+    pub fn tile(
+        self,
+        template: Sum<'a, T>,
+        weights: &'a [T],
+        kernel_shape: [usize; 3],
+        accumulate: bool,
+    ) -> Tile<'a, T> {
+        Tile {
+            input: self.input,
+            in_row: self.in_pitch.row,
+            in_plane: self.in_pitch.plane,
+            template: template.taps,
+            weights,
+            kernel_shape,
+            blocks: template.blocks,
+            out: self.out,
+            out_row: self.out_pitch.row,
+            out_plane: self.out_pitch.plane,
+            out_shape: self.outputs,
+            accumulate,
+            within: false,
+            largest: T::default(),
+        }
+    }
+}
+
+/// Pitches that serve several kernels on one tile of up to `out` outputs.
+pub fn pitches(kernels: &[&Kernel], template: [usize; 3], out: [usize; 3]) -> (Pitch, Pitch) {
+    let rounded = kernels
+        .iter()
+        .map(|kernel| kernel.rounded(out))
+        .fold(out, |a, b| [a[0].max(b[0]), a[1].max(b[1]), a[2].max(b[2])]);
+    let in_row = pitch(rounded[2] + template[2] - 1);
+    let in_rows = rounded[1] + template[1] - 1;
+    let input = Pitch { row: in_row, plane: in_row * in_rows, rows: in_rows, planes: rounded[0] + template[0] - 1 };
+    let out_row = pitch(rounded[2]);
+    let output = Pitch { row: out_row, plane: out_row * rounded[1], rows: rounded[1], planes: rounded[0] };
+    (input, output)
+}
+
+/// A row pitch of whole cache lines that is no multiple of a page: rows a page apart evict each other.
+fn pitch(width: usize) -> usize {
+    let row = width.next_multiple_of(16);
+    if row.is_multiple_of(512) { row + 16 } else { row }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{self, Ratios, noise, seeds};
+
+    #[test]
+    fn a_sum_along_a_line_is_that_in_the_order_told() {
+        for isas in [Isa::Avx512, Isa::Avx2, Isa::Portable]
+            .into_iter()
+            .filter(|isa| isa.detected())
+            .map(|isa| IsaSet::detect().restrict(isa))
+        {
+            for taps in [1usize, 15, 31, 32, 63, 64, 65, 127, 128, 200, 333] {
+                let (mut samples, mut values) = (noise(taps as u64), noise(7));
+                let outputs = [1, 1, 300];
+                let kernel = choose(KernelOp::Correlate, DType::F32, [1, 1, taps], outputs, &isas);
+                let direct = Direct::<f32>::new(kernel, [1, 1, taps], &isas).unwrap();
+                let (in_pitch, out_pitch) = direct.pitches(outputs);
+                let input: Vec<f32> = (0..in_pitch.elements()).map(|_| samples()).collect();
+                let template: Vec<f32> = (0..taps).map(|_| values()).collect();
+                let places: Vec<f64> = (0..taps).map(|place| place as f64).collect();
+                for blocks in direct.orders.iter().map(|order| order.blocks) {
+                    let mut out = vec![f32::NAN; out_pitch.elements()];
+                    let sum = Sum { taps: &template, blocks };
+                    direct.run(sum, &[], Slab { input: &input, in_pitch, out: &mut out, out_pitch, outputs });
+                    for (x, &got) in out[..outputs[2]].iter().enumerate() {
+                        let add =
+                            |sum: f32, &place: &f64| input[x + place as usize].mul_add(template[place as usize], sum);
+                        let want = in_blocks(&direct.ordered(Cow::Borrowed(&places)), blocks, add);
+                        // Portable kernels round products too.
+                        let exact = kernel.isa != Isa::Portable;
+                        assert!(
+                            if exact { got == want } else { (got - want).abs() < 1e-5 },
+                            "{} of {taps} at {x}, {blocks:?}: {got} for {want}",
+                            kernel.name
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// A sum along a line, block by block and subtotal by subtotal.
+    fn in_blocks(places: &[f64], blocks: Blocks, add: impl Fn(f32, &f64) -> f32 + Copy) -> f32 {
+        let mut rest = places;
+        let sums: Vec<f32> = blocks
+            .lengths([1, 1, places.len()])
+            .map(|length| {
+                let (block, after) = rest.split_at(length);
+                rest = after;
+                block.iter().fold(0.0, add)
+            })
+            .collect();
+        let added = |sums: &[f32]| sums.iter().copied().reduce(|sum, more| sum + more).unwrap_or(0.0);
+        added(&sums.chunks(blocks.blocks()).map(added).collect::<Vec<_>>())
+    }
+
+    /// Kernels of rows, of lines and of any size, against those of f64.
+    #[test]
+    fn errors_stay_within_their_estimate() {
+        let shapes = [
+            ([1, 90, 160], [1, 3, 3]),
+            ([1, 90, 160], [1, 8, 8]),
+            ([1, 90, 160], [1, 16, 16]),
+            ([1, 90, 160], [1, 30, 45]),
+        ];
+        let lines = [([1, 1, 4096], [1, 1, 9]), ([1, 1, 4096], [1, 1, 64]), ([1, 1, 4096], [1, 1, 500])];
+        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
+            let mut ratios = Ratios::default();
+            for seed in seeds() {
+                if ratios.enough() {
+                    break;
+                }
+                for (samples, template) in shapes.into_iter().chain(lines) {
+                    errors_of(samples, template, &IsaSet::detect().restrict(isa), 100 * seed, &mut ratios);
+                }
+            }
+            ratios.judge(&format!("direct sums, {isa}"));
+        }
+    }
+
+    fn errors_of(samples: [usize; 3], template: [usize; 3], isas: &IsaSet, seed: u64, ratios: &mut Ratios) {
+        let outputs = [0, 1, 2].map(|axis| samples[axis] + 1 - template[axis]);
+        let n = template.iter().product::<usize>() as f64;
+        for (kind, (name, image)) in testing::IMAGES.iter().enumerate() {
+            let mut tile = noise(seed + kind as u64 + 3);
+            for smooth in [false, true] {
+                let amplitude = testing::amplitude(seed + 2 * kind as u64 + u64::from(smooth));
+                let taps = testing::template(n as usize, smooth, noise(seed + kind as u64 + 50));
+                // A line is what rows of 64 would be, one after the other.
+                let row = if samples[1] == 1 { 64 } else { samples[2] };
+                let computed: Vec<f32> =
+                    (0..samples[1] * samples[2]).map(|at| amplitude * image(at / row, at % row, tile())).collect();
+                let values = computed.iter().copied();
+                let (single, single_pitch) = correlate::<f32>(template, outputs, &taps, isas, |input, pitch| {
+                    place(input, pitch, samples[2], values)
+                });
+                let values = computed.iter().map(|&sample| f64::from(sample));
+                let (double, double_pitch) = correlate::<f64>(template, outputs, &taps, isas, |input, pitch| {
+                    place(input, pitch, samples[2], values)
+                });
+                let ones = vec![1.0; taps.len()];
+                let windows = |of: fn(f64) -> f64| {
+                    let values = computed.iter().map(|&sample| of(sample.into()));
+                    correlate::<f64>(template, outputs, &ones, isas, |input, pitch| {
+                        place(input, pitch, samples[2], values)
+                    })
+                    .0
+                };
+                let (sums, squares) = (windows(|value| value), windows(|value| value * value));
+                let direct = Direct::<f32>::new(
+                    choose(KernelOp::Correlate, DType::F32, template, outputs, isas),
+                    template,
+                    isas,
+                )
+                .unwrap();
+                let figures = direct.figures([Cow::Borrowed(&taps[..])].into_iter());
+                let (_, share) = testing::doubt_of(taps.len(), &figures, direct.rounding()).at(0.0, 0.0);
+                // What `energy > share * square` stands for: the panel's varying part and its sum of squares, each with
+                // its own share.
+                let products = if isas.has(Isa::Avx2) { 2.0 } else { 3.0 };
+                let own = f64::from(f32::EPSILON) / 2.0 * (figures.varying + products * figures.norm) / 0.8e-5;
+                for (y, x) in (0..outputs[1]).flat_map(|y| (0..outputs[2]).map(move |x| (y, x))) {
+                    let error = (f64::from(single[y * single_pitch.row + x]) - double[y * double_pitch.row + x]).abs();
+                    let (sum, square) = (sums[y * double_pitch.row + x], squares[y * double_pitch.row + x]);
+                    let energy = (square - sum.powi(2) / n).max(0.0);
+                    let granted = 0.8e-5 * (own * energy.sqrt() + (1.0 - own) * (share * square).sqrt());
+                    ratios.add_granted(kind, error, granted, || format!("{isas} {template:?} {name} at {y},{x}"));
+                }
+            }
+        }
+    }
+
+    /// Roundings that agree: images that are 0 but for a multiple of a template of two values or of one, lone bright
+    /// samples on an even ground and equal samples, at amplitudes that are searched for the worst.
+    #[test]
+    fn agreeing_errors_stay_within_the_worst_case() {
+        let shapes = [
+            [1, 8, 8],
+            [1, 16, 16],
+            [1, 32, 32],
+            [1, 30, 40],
+            [1, 16, 75],
+            [1, 1, 64],
+            [1, 1, 1200],
+            [10, 10, 12],
+            [1, 11, 11],
+        ];
+        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
+            let (mut worst, mut panels) = ((0.0, String::new()), 0);
+            let long = std::env::var_os("FLCC_PANELS").is_some();
+            for (shape, round) in shapes.into_iter().flat_map(|shape| (0..40u64).map(move |round| (shape, round))) {
+                let (n, mut random) = (shape.iter().product::<usize>(), noise(7 + 31 * round));
+                let signs: Vec<f64> = (0..n).map(|_| if random() > 0.0 { 1.0 } else { -1.0 }).collect();
+                let lone: Vec<f64> = (0..n).map(|k| if k == round as usize % n { 4096.0 } else { 1.0 }).collect();
+                let templates = [("signs", signs.clone()), ("equal", vec![1.0; n]), ("lone", lone)];
+                for (name, values) in templates {
+                    let mean = if name == "signs" { values.iter().sum::<f64>() / n as f64 } else { 0.0 };
+                    let norm = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt();
+                    let taps: Vec<f64> = values.iter().map(|value| (value - mean) / norm).collect();
+                    for _ in 0..if long { 1000 } else { 4 } {
+                        let amplitude = 1.5 + random();
+                        let ratio = of_one_panel(shape, &taps, &values, amplitude, &IsaSet::detect().restrict(isa));
+                        panels += 1;
+                        if ratio > worst.0 {
+                            worst = (ratio, format!("{name} {shape:?}, {amplitude}"));
+                        }
+                    }
+                }
+            }
+            println!(
+                "direct sums of agreeing roundings, {isa}: {:.3} of the worst case, {} ({panels} panels)",
+                worst.0, worst.1
+            );
+            assert!(worst.0 <= 1.0, "{isa}: {worst:?}");
+        }
+    }
+
+    /// The error of the cross term of the only panel, `amplitude * values`, over what is granted: by the worst case and
+    /// by the conventions.
+    fn of_one_panel(shape: [usize; 3], taps: &[f64], values: &[f64], amplitude: f32, isas: &IsaSet) -> f64 {
+        let samples: Vec<f32> = values.iter().map(|value| *value as f32 * amplitude).collect();
+        let direct =
+            Direct::<f32>::new(choose(KernelOp::Correlate, DType::F32, shape, [1; 3], isas), shape, isas).unwrap();
+        let (in_pitch, out_pitch) = direct.pitches([1; 3]);
+        let (mut input, mut out) = (vec![0.0f32; in_pitch.elements()], vec![f32::NAN; out_pitch.elements()]);
+        for (k, sample) in samples.iter().enumerate() {
+            let [z, y, x] = [k / (shape[1] * shape[2]), k / shape[2] % shape[1], k % shape[2]];
+            input[z * in_pitch.plane + y * in_pitch.row + x] = *sample;
+        }
+        let template = direct.prepare(taps, None);
+        direct.run(template.sum(), &[], Slab { input: &input, in_pitch, out: &mut out, out_pitch, outputs: [1; 3] });
+        let exact: f64 =
+            samples.iter().zip(template.sum().taps).map(|(sample, tap)| f64::from(*sample) * f64::from(*tap)).sum();
+        let square: f64 = samples.iter().map(|sample| f64::from(*sample).powi(2)).sum();
+        let sum: f64 = samples.iter().map(|sample| f64::from(*sample)).sum();
+        let n = taps.len() as f64;
+        let figures = direct.figures([Cow::Borrowed(taps)].into_iter());
+        let products = if isas.has(Isa::Avx2) { 0.0 } else { 1.0 };
+        let granted = (figures.varying + products) * (square - sum * sum / n).max(0.0).sqrt()
+            + (figures.constant + products) * (sum * sum / n).sqrt();
+        let conventions = (16.0 + n.sqrt()) * square.sqrt();
+        (f64::from(out[0]) - exact).abs() / (f64::from(f32::EPSILON) / 2.0 * granted.min(conventions))
+    }
+
+    /// Writes values to rows of so many.
+    fn place<T: Copy>(input: &mut [T], pitch: Pitch, width: usize, mut values: impl Iterator<Item = T>) {
+        input
+            .chunks_mut(pitch.row)
+            .for_each(|row| row.iter_mut().zip(values.by_ref().take(width)).for_each(|(to, value)| *to = value));
+    }
+
+    /// Outputs of samples that `fill` brings.
+    fn correlate<T: Real>(
+        template: [usize; 3],
+        outputs: [usize; 3],
+        taps: &[f64],
+        isas: &IsaSet,
+        fill: impl FnOnce(&mut [T], Pitch),
+    ) -> (Vec<T>, Pitch) {
+        let direct =
+            Direct::<T>::new(choose(KernelOp::Correlate, T::DTYPE, template, outputs, isas), template, isas).unwrap();
+        let (in_pitch, out_pitch) = direct.pitches(outputs);
+        let (mut input, mut out) = (vec![T::of(0.0); in_pitch.elements()], vec![T::of(f64::NAN); out_pitch.elements()]);
+        fill(&mut input, in_pitch);
+        let template = direct.prepare(taps, None);
+        direct.run(template.sum(), &[], Slab { input: &input, in_pitch, out: &mut out, out_pitch, outputs });
+        (out, out_pitch)
+    }
+}

@@ -1,0 +1,238 @@
+//! The Fourier method: overlap-save on tiles of a fast length, with real ("half") transforms.
+//!
+//! A tile of `F` samples gives `F - T + 1` outputs an axis: `x (*) t = IFFT(FFT(x) conj(FFT(t)))`, where the template
+//! lies at the tile's origin, so the first outputs are free of wrap-around. The spectrum of a bound template is kept,
+//! that of a tile serves every template. Error: absolute over the tile, see docs/numerics.md. Source: dissertation
+//! 2.1.2.
+
+use realfft::num_complex::Complex;
+
+use crate::cpu::fft::library::{TileTransform, multiply_conj};
+use crate::cpu::real::Real;
+use crate::isa::{self, Isa, IsaSet};
+use crate::problem::lanes;
+use crate::run::geometry::Pitch;
+
+/// The transform of one tile shape.
+pub struct Fourier<T: Real> {
+    transform: TileTransform<T>,
+    /// That of templates.
+    exact: TileTransform<f64>,
+    /// Shape of the transformed tile.
+    shape: [usize; 3],
+    /// Template samples an axis.
+    template: [usize; 3],
+}
+
+/// Buffers of one worker.
+pub struct FourierScratch<T: Real> {
+    real: Vec<T>,
+    spectra: Vec<Vec<Complex<T>>>,
+    product: Vec<Complex<T>>,
+    work: Vec<Complex<T>>,
+    /// For each slot, at most twice the mean square of all results of its last transform, those that wrap round
+    /// included: a step beside noise leaves large ones there and small ones in the tile, and the transform rounds in
+    /// proportion to all.
+    pub results: Vec<f64>,
+}
+
+impl<T: Real> Fourier<T> {
+    /// An engine for tiles of `shape` samples.
+    pub fn new(shape: [usize; 3], template: [usize; 3]) -> Fourier<T> {
+        Fourier { transform: TileTransform::new(shape), exact: TileTransform::new(shape), shape, template }
+    }
+
+    /// Shape of the transformed tile.
+    pub fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// Samples of the transformed tile.
+    pub fn samples(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The shape of the buffers: input as gathered, output as the inverse transform leaves it.
+    pub fn pitches(&self) -> (Pitch, Pitch) {
+        let [depth, height, width] = self.shape;
+        let pitch = Pitch { row: width, plane: width * height, rows: height, planes: depth };
+        (pitch, pitch)
+    }
+
+    /// Buffers for `slots` spectra at a time.
+    pub fn scratch(&self, slots: usize) -> FourierScratch<T> {
+        let zero = Complex::new(T::of(0.0), T::of(0.0));
+        FourierScratch {
+            real: vec![T::of(0.0); self.samples()],
+            spectra: vec![vec![zero; self.transform.spectrum_len()]; slots],
+            product: vec![zero; self.transform.spectrum_len()],
+            work: vec![zero; self.transform.scratch_len()],
+            results: vec![0.0; slots],
+        }
+    }
+
+    /// Bytes of that.
+    pub fn scratch_bytes(&self, slots: usize) -> usize {
+        8 * slots
+            + self.samples() * size_of::<T>()
+            + ((slots + 1) * self.transform.spectrum_len() + self.transform.scratch_len()) * 2 * size_of::<T>()
+    }
+
+    /// Bytes of one template's spectrum.
+    pub fn spectrum_bytes(&self) -> usize {
+        self.transform.spectrum_len() * 2 * size_of::<T>()
+    }
+
+    /// The spectrum of a template, divided by the transform's length: computed in f64 and rounded once. Taps that were
+    /// rounded first would be wrong by a constant where they are equal, which a constant image adds up.
+    pub fn prepare(&self, template: &[f64]) -> Vec<Complex<T>> {
+        let [kd, kh, kw] = self.template;
+        let [_, height, width] = self.shape;
+        let mut real = vec![0.0; self.samples()];
+        for z in 0..kd {
+            for y in 0..kh {
+                let from = (z * kh + y) * kw;
+                let to = (z * height + y) * width;
+                real[to..to + kw].copy_from_slice(&template[from..from + kw]);
+            }
+        }
+        let zero = Complex::new(0.0, 0.0);
+        let (mut spectrum, mut work) = (vec![zero; self.exact.spectrum_len()], vec![zero; self.exact.scratch_len()]);
+        self.exact.forward(&mut real, [kd, kh], &mut spectrum, &mut work);
+        let factor = 1.0 / self.samples() as f64;
+        let mut rounded = vec![Complex::new(T::of(0.0), T::of(0.0)); self.transform.spectrum_len()];
+        for (to, from) in self.transform.planes(&mut rounded).zip(self.exact.planes(&mut spectrum)) {
+            to.iter_mut()
+                .zip(from)
+                .for_each(|(to, from)| *to = Complex::new(T::of(from.re * factor), T::of(from.im * factor)));
+        }
+        rounded
+    }
+
+    /// The largest magnitude of a prepared template's spectrum: what a wave of amplitude 1 comes to at most.
+    pub fn wave(&self, spectrum: &[Complex<T>]) -> f64 {
+        let square = |value: &Complex<T>| value.re.to_f64().powi(2) + value.im.to_f64().powi(2);
+        spectrum.iter().fold(0.0f64, |most, value| most.max(square(value))).sqrt() * self.samples() as f64
+    }
+
+    /// Transforms a gathered tile, zeros where it has no samples, into a slot; `outputs` are those of the tile.
+    pub fn load(&self, input: &[T], outputs: [usize; 3], slot: usize, scratch: &mut FourierScratch<T>) {
+        scratch.real.copy_from_slice(&input[..self.samples()]);
+        let used = [0, 1].map(|axis| outputs[axis] + self.template[axis] - 1);
+        self.transform.forward(&mut scratch.real, used, &mut scratch.spectra[slot], &mut scratch.work);
+    }
+
+    /// The cross term of the tile in a slot with a prepared template, for its first `outputs`.
+    pub fn run(
+        &self,
+        slot: usize,
+        template: &[Complex<T>],
+        scratch: &mut FourierScratch<T>,
+        outputs: [usize; 3],
+        out: &mut [T],
+    ) {
+        multiply_conj(&scratch.spectra[slot], template, &mut scratch.product);
+        // By Parseval; of frequencies and their mirror images half are there.
+        scratch.results[slot] = 2.0 * energy(&scratch.product);
+        self.transform.inverse(
+            &mut scratch.product,
+            &mut out[..self.samples()],
+            [outputs[0], outputs[1]],
+            &mut scratch.work,
+        );
+    }
+}
+
+/// The sum of squares of complex numbers.
+fn energy<T: Real>(values: &[Complex<T>]) -> f64 {
+    isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
+        lanes::sum(values, |value| {
+            let (re, im) = (value.re.to_f64(), value.im.to_f64());
+            re * re + im * im
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{self, Ratios, noise, seeds};
+    use crate::problem::error_model::{Figures, Library, Rounding};
+
+    /// The cross term of a whole tile of samples, in one type, the mean square of all results and the largest magnitude
+    /// of the template's spectrum.
+    fn correlate<T: Real>(shape: [usize; 3], template: [usize; 3], input: &[f32], taps: &[f64]) -> (Vec<T>, f64, f64) {
+        let fourier = Fourier::<T>::new(shape, template);
+        let outputs = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
+        let input: Vec<T> = input.iter().map(|&value| T::of(value.into())).collect();
+        let (spectrum, mut scratch, mut out) =
+            (fourier.prepare(taps), fourier.scratch(1), vec![T::of(0.0); fourier.samples()]);
+        fourier.load(&input, outputs, 0, &mut scratch);
+        fourier.run(0, &spectrum, &mut scratch, outputs, &mut out);
+        (out, scratch.results[0], fourier.wave(&spectrum))
+    }
+
+    /// As `fft/pair.rs` has it, against the same transforms in f64.
+    #[test]
+    fn errors_stay_within_their_estimate() {
+        let planes = [([1, 64, 64], [1, 9, 9]), ([1, 192, 320], [1, 32, 40]), ([1, 400, 400], [1, 200, 200])];
+        let others = [
+            ([1, 1, 5760], [1, 1, 500]),
+            ([1, 1, 8192], [1, 1, 3000]),
+            ([32, 32, 32], [5, 5, 5]),
+            ([80, 80, 80], [40, 40, 40]),
+        ];
+        let shapes = planes.into_iter().chain(others).collect::<Vec<_>>();
+        let mut ratios = Ratios::default();
+        for seed in seeds() {
+            if ratios.enough() {
+                break;
+            }
+            for &(shape, template) in &shapes {
+                errors_of(shape, template, 100 * seed, &mut ratios);
+            }
+        }
+        ratios.judge("transforms of tiles");
+    }
+
+    fn errors_of(shape: [usize; 3], template: [usize; 3], seed: u64, ratios: &mut Ratios) {
+        let [depth, height, width] = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
+        let len: usize = shape.iter().product();
+        for (kind, (name, image)) in testing::IMAGES.iter().enumerate() {
+            let mut tile = noise(seed + kind as u64 + 3);
+            let amplitude = testing::amplitude(seed + kind as u64);
+            // A line and a volume are what rows of 64 would be, one after the other.
+            let row = if shape[0] == 1 && shape[1] > 1 { shape[2] } else { 64 };
+            let input: Vec<f32> = (0..len).map(|at| amplitude * image(at / row, at % row, tile())).collect();
+            for smooth in [false, true] {
+                let taps = testing::template(template.iter().product(), smooth, noise(seed + kind as u64 + 50));
+                let (out, all, wave) = correlate::<f32>(shape, template, &input, &taps);
+                let (expected, ..) = correlate::<f64>(shape, template, &input, &taps);
+                let figures = Figures { wave, ..Figures::of([&taps].into_iter()) };
+                let doubt = testing::doubt_of(
+                    taps.len(),
+                    &figures,
+                    Rounding::Fourier { len: len as f64, by: Library::RUSTFFT },
+                );
+                let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
+                let places = || {
+                    let lines = (0..depth).flat_map(|z| (0..height).map(move |y| (z * shape[1] + y) * shape[2]));
+                    lines.flat_map(|line| line..line + width)
+                };
+                let outputs = (depth * height * width) as f64;
+                let result = (places().map(|at| f64::from(out[at]).powi(2)).sum::<f64>() / outputs).max(all).sqrt();
+                let largest = |values: &mut dyn Iterator<Item = f64>| {
+                    values.fold(0.0, |largest: f64, value| largest.max(value.abs()))
+                };
+                let tap = largest(&mut taps.iter().copied()) * largest(&mut input.iter().map(|&value| value.into()));
+                let peak = largest(&mut places().map(|at| f64::from(out[at]))).max(tap);
+                let limits = doubt.at_peak(energy, result, peak);
+                for at in places() {
+                    // Without the panel's own share, which only grants more.
+                    let error = (f64::from(out[at]) - expected[at]).abs();
+                    ratios.add(kind, error, limits, 0.0, || format!("{shape:?} {template:?} {name} at {at}"));
+                }
+            }
+        }
+    }
+}

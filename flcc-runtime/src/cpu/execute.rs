@@ -1,0 +1,373 @@
+//! A CPU method executed: tiles handed to workers, rows written to the caller's results.
+//!
+//! One worker runs in the caller's thread and allocates nothing. Several share the tiles through one counter; which
+//! worker computes a tile changes nothing in it.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use flcc_core::error::{ExecError, SpecError};
+use flcc_core::view::{AnyView, AnyViewMut};
+
+use crate::cpu::real::Real;
+use crate::cpu::tile::{BoundTemplates, Store, TileContext, TileScratch};
+use crate::problem::template::{Checked, Weights};
+use crate::run::execute::{Banded, Control, Execute, Owner, Pairs, Scratch, Statistics, Unfinished};
+use crate::run::results::{Output, Outputs, Scores};
+use crate::run::tiling::TileBox;
+use crate::run::workers::run;
+
+/// A CPU method in one type.
+pub struct CpuExecute<T: Real> {
+    owner: Owner,
+    /// What is the same for every tile.
+    context: TileContext<T>,
+    /// Directly, by small tiles, each centred for itself: for parts of tiles that the context leaves in doubt.
+    closer: Option<TileContext<f32>>,
+    /// In f64: for parts that are in doubt still.
+    careful: Option<TileContext<f64>>,
+    /// Directly in f64, for parts that transforms leave in doubt.
+    last: Option<TileContext<f64>>,
+}
+
+/// Templates bound to all ways.
+struct CpuBound<T: Real> {
+    plain: BoundTemplates<T>,
+    /// Made when a tile asks for it, unless it was made before, as is the next.
+    closer: OnceLock<BoundTemplates<f32>>,
+    careful: OnceLock<BoundTemplates<f64>>,
+    last: OnceLock<BoundTemplates<f64>>,
+}
+
+impl<T: Real> CpuBound<T> {
+    fn new(plain: BoundTemplates<T>) -> CpuBound<T> {
+        CpuBound { plain, closer: OnceLock::new(), careful: OnceLock::new(), last: OnceLock::new() }
+    }
+}
+
+/// Buffers of one worker for all ways.
+struct CpuWorker<T: Real> {
+    plain: TileScratch<T>,
+    closer: Option<TileScratch<f32>>,
+    careful: Option<TileScratch<f64>>,
+    last: Option<TileScratch<f64>>,
+    /// Of pairs: the template of the last one.
+    pair: Option<CpuBound<T>>,
+}
+
+impl<T: Real> CpuExecute<T> {
+    /// Executes tiles by `context`, and parts that it gives up by `closer`, then by `careful`, then by `last`.
+    pub fn new(
+        mut context: TileContext<T>,
+        mut closer: Option<TileContext<f32>>,
+        mut careful: Option<TileContext<f64>>,
+        last: Option<TileContext<f64>>,
+    ) -> CpuExecute<T> {
+        if let Some(careful) = &careful {
+            // The same for a region as for the whole result, of which the careful way alone knows nothing.
+            (context.parts, context.patience) = (careful.capacity, patience(careful));
+        }
+        if let (Some(closer), Some(careful)) = (&mut closer, &careful) {
+            (closer.parts, closer.patience) = (careful.capacity, patience(careful));
+        }
+        if let (Some(careful), Some(last)) = (&mut careful, &last) {
+            (careful.parts, careful.patience) = (last.capacity, patience(last));
+        }
+        CpuExecute { owner: Owner::new(), context, closer, careful, last }
+    }
+
+    /// One tile of an image to its place in the results from number `first` on.
+    ///
+    /// # Safety
+    /// The results' elements are borrowed exclusively by the running call, and no other thread writes what this tile
+    /// keeps of these.
+    unsafe fn tile_to(
+        &self,
+        image: &AnyView<'_>,
+        tile: &TileBox,
+        bound: &CpuBound<T>,
+        worker: &mut CpuWorker<T>,
+        outputs: Outputs<'_>,
+        first: usize,
+    ) -> Statistics {
+        let [_, rows, columns] = tile.keep.map(|(from, to)| to - from);
+        let mut whole_rows = |template: usize, place: [usize; 3], planes: usize| {
+            // SAFETY: as promised to this function; these rows are all of the tile's place in the result, and nothing
+            // of other tiles' places.
+            unsafe { outputs.rows(first + template, place, [planes, rows, columns]) }
+        };
+        if let Some(statistics) = self.context.run_strip(image, tile, &bound.plain, &mut worker.plain, &mut whole_rows)
+        {
+            return statistics;
+        }
+        let mut write = |template, place, scores: Scores<'_>| {
+            // SAFETY: as promised to this function.
+            unsafe { outputs.write(first + template, place, scores) }
+        };
+        let lines = |template, place| outputs.lines(first + template, place);
+        self.tile(image, tile, bound, worker, &mut Store { write: &mut write, lines: &lines })
+    }
+
+    /// Binds template `number` of some pairs in the place of the last; its careful form only when a tile asks for it.
+    fn bind_pair(&self, pairs: &Pairs<'_>, number: usize, worker: &mut CpuWorker<T>) -> Result<CpuBound<T>, SpecError> {
+        let failed = |error| SpecError::new(format!("template {number}"), "one that decomposes", error);
+        let mut checked = Checked::default();
+        let Some(mut bound) = worker.pair.take() else {
+            pairs.check(number, &mut checked)?;
+            let mut plain = self.context.bind(vec![checked], pairs.weights.clone()).map_err(failed)?;
+            // As those that are bound in its place.
+            plain.keep_whole();
+            return Ok(CpuBound::new(plain));
+        };
+        (bound.closer, bound.careful, bound.last) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        pairs.check(number, &mut bound.plain.templates[0].checked)?;
+        self.context.rebind(&mut bound.plain, &mut worker.plain).map_err(failed)?;
+        Ok(bound)
+    }
+
+    fn tile(
+        &self,
+        image: &AnyView<'_>,
+        tile: &TileBox,
+        bound: &CpuBound<T>,
+        worker: &mut CpuWorker<T>,
+        store: &mut Store<'_>,
+    ) -> Statistics {
+        let CpuWorker { plain, closer, careful, last, .. } = worker;
+        let mut ways = (closer, careful, last);
+        if let Some(mut statistics) = self.context.run(image, tile, &bound.plain, plain, store) {
+            for part in plain.again() {
+                let Statistics { repaired, tiles, .. } = self.part(image, part, bound, &mut ways, store);
+                statistics.add(Statistics { panels: 0, repaired, tiles });
+            }
+            return statistics;
+        }
+        let mut statistics = Statistics::default();
+        for part in tile.parts(self.context.parts) {
+            statistics.add(self.part(image, &part, bound, &mut ways, store));
+        }
+        statistics
+    }
+
+    /// A part of a tile that the context gave up.
+    fn part(
+        &self,
+        image: &AnyView<'_>,
+        part: &TileBox,
+        bound: &CpuBound<T>,
+        ways: &mut Ways<'_>,
+        store: &mut Store<'_>,
+    ) -> Statistics {
+        let (near, exact, last) = ways;
+        if let (Some(closer), Some(scratch)) = (&self.closer, near) {
+            let bound = bound.closer.get_or_init(|| closer.bind_again(&bound.plain));
+            if let Some(statistics) =
+                closer.run(image, part, bound, scratch, store).filter(|_| scratch.again().is_empty())
+            {
+                return statistics;
+            }
+        }
+        let (Some(careful), Some(scratch)) = (&self.careful, exact) else { return Statistics::default() };
+        let again = bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
+        let done = careful.run(image, part, again, scratch, store);
+        let (Some(direct), Some(room)) = (&self.last, last) else { return done.unwrap_or_default() };
+        let left: Vec<TileBox> =
+            if done.is_some() { scratch.again().to_vec() } else { part.parts(direct.capacity).collect() };
+        // What is computed again was counted, but for a part that was given up whole.
+        let whole = done.is_none();
+        let mut statistics = done.unwrap_or_default();
+        for part in &left {
+            let again = bound.last.get_or_init(|| direct.bind_again(&bound.plain));
+            let Statistics { panels, repaired, tiles } =
+                direct.run(image, part, again, room, store).unwrap_or_default();
+            statistics.add(Statistics { panels: if whole { panels } else { 0 }, repaired, tiles });
+        }
+        statistics
+    }
+}
+
+/// Buffers for what a context gave up: of `closer`, `careful` and `last`.
+type Ways<'a> = (&'a mut Option<TileScratch<f32>>, &'a mut Option<TileScratch<f64>>, &'a mut Option<TileScratch<f64>>);
+
+impl<T: Real> Execute for CpuExecute<T> {
+    fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
+        let failed = |error| SpecError::new("template", "one that decomposes", error);
+        let plain = self.context.bind(checked, weights).map_err(failed)?;
+        let bound = CpuBound::new(plain);
+        if let Some(closer) = &self.closer {
+            bound.closer.get_or_init(|| closer.bind_again(&bound.plain));
+        }
+        if let Some(careful) = &self.careful {
+            bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
+        }
+        if let Some(last) = &self.last {
+            bound.last.get_or_init(|| last.bind_again(&bound.plain));
+        }
+        Ok(Arc::new(bound))
+    }
+
+    fn rank(&self, checked: &[Checked], weights: &Weights, limit: usize) -> Option<usize> {
+        self.context.rank(checked, weights, limit)
+    }
+
+    fn scratch_bytes(&self, workers: usize) -> usize {
+        // Of the worker itself the contexts count their own part.
+        let careful = self.careful.as_ref().map_or(size_of::<TileScratch<f64>>(), TileContext::scratch_bytes);
+        let closer = self.closer.as_ref().map_or(size_of::<TileScratch<f32>>(), TileContext::scratch_bytes);
+        let last = self.last.as_ref().map_or(size_of::<TileScratch<f64>>(), TileContext::scratch_bytes);
+        let counted = size_of::<TileScratch<T>>() + size_of::<TileScratch<f32>>() + 2 * size_of::<TileScratch<f64>>();
+        let worker = size_of::<CpuWorker<T>>().saturating_sub(counted);
+        let all = self
+            .context
+            .scratch_bytes()
+            .saturating_add(closer)
+            .saturating_add(careful)
+            .saturating_add(last)
+            .saturating_add(worker);
+        all.saturating_mul(workers)
+    }
+
+    fn template_bytes(&self) -> usize {
+        let closer = self.closer.as_ref().map_or(0, TileContext::template_bytes);
+        let others = [&self.careful, &self.last].into_iter().flatten().map(TileContext::template_bytes).sum::<usize>();
+        self.context.template_bytes() + closer + others
+    }
+
+    fn tiles(&self) -> usize {
+        self.context.tiling.count()
+    }
+
+    fn scratch(&self, workers: usize, results: usize) -> Scratch {
+        let worker = || CpuWorker {
+            plain: self.context.scratch(),
+            closer: self.closer.as_ref().map(TileContext::scratch),
+            careful: self.careful.as_ref().map(TileContext::scratch),
+            last: self.last.as_ref().map(TileContext::scratch),
+            pair: None,
+        };
+        let all: Vec<CpuWorker<T>> = (0..workers).map(|_| worker()).collect();
+        Scratch::new(self.owner, all, results, self.scratch_bytes(workers))
+    }
+
+    fn execute(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[AnyView<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, Box<Unfinished>> {
+        let (workers, outputs) = scratch.parts::<CpuWorker<T>>(self.owner)?;
+        let bound: &CpuBound<T> = bound
+            .downcast_ref()
+            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        outputs.clear();
+        outputs.extend(outs.iter_mut().map(Output::new));
+        let outputs = Outputs { list: outputs, origin: [0; 3] };
+        let (tiles, templates) = (self.context.tiling.count(), bound.plain.templates.len());
+        let total = tiles * images.len();
+        run(workers, total, control, |index, worker| {
+            let (image, tile) = (index / tiles, self.context.tiling.get(index % tiles));
+            // SAFETY: `outs` is borrowed mutably for the whole call, so nothing else touches its elements; each index
+            // is handed to one worker once, and the parts of a result that different tiles keep do not overlap
+            // (`Tiling`'s property test), so no element is written by two workers.
+            unsafe { self.tile_to(&images[image], &tile, bound, worker, outputs, image * templates) }
+        })
+        .map_err(Box::from)
+    }
+
+    fn banded(&self) -> Option<&dyn Banded> {
+        Some(self)
+    }
+
+    fn execute_pairs(
+        &self,
+        pairs: &Pairs<'_>,
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let (workers, outputs) = scratch.parts::<CpuWorker<T>>(self.owner)?;
+        // What was bound last may have had another mask.
+        workers.iter_mut().for_each(|worker| worker.pair = None);
+        outputs.clear();
+        outputs.extend(outs.iter_mut().map(Output::new));
+        let outputs = Outputs { list: outputs, origin: [0; 3] };
+        let wrong: Mutex<Option<(usize, SpecError)>> = Mutex::default();
+        let first_wrong = || wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let tiling = &self.context.tiling;
+        let statistics = run(workers, outs.len(), control, |number, worker| {
+            // Pairs are handed out in order, so those before the first that is wrong are all looked at.
+            if first_wrong().as_ref().is_some_and(|(first, _)| *first < number) {
+                return Statistics::default();
+            }
+            let bound = match self.bind_pair(pairs, number, worker) {
+                Ok(bound) => bound,
+                Err(error) => {
+                    let mut first = first_wrong();
+                    if first.as_ref().is_none_or(|(first, _)| number < *first) {
+                        *first = Some((number, error));
+                    }
+                    return Statistics::default();
+                }
+            };
+            let mut statistics = Statistics::default();
+            for tile in (0..tiling.count()).map(|index| tiling.get(index)) {
+                // SAFETY: `outs` is borrowed mutably for the whole call; a pair has a result of its own, and each
+                // number is handed to one worker once.
+                statistics.add(unsafe { self.tile_to(&pairs.images[number], &tile, &bound, worker, outputs, number) });
+            }
+            worker.pair = Some(bound);
+            statistics
+        })?;
+        match wrong.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some((_, error)) => Err(error.into()),
+            None => Ok(statistics),
+        }
+    }
+}
+
+impl<T: Real> Banded for CpuExecute<T> {
+    fn seams(&self) -> Vec<usize> {
+        self.context.tiling.seams()
+    }
+
+    fn tiles(&self) -> usize {
+        self.context.tiling.count() / (self.context.tiling.seams().len() - 1)
+    }
+
+    fn execute_band(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &AnyView<'_>,
+        band: Range<usize>,
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let (workers, outputs) = scratch.parts::<CpuWorker<T>>(self.owner)?;
+        let bound: &CpuBound<T> = bound
+            .downcast_ref()
+            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        outputs.clear();
+        outputs.extend(outs.iter_mut().map(Output::new));
+        let tiles = Banded::tiles(self);
+        let tiles = band.start * tiles..band.end * tiles;
+        let origin = self.context.tiling.get(tiles.start).place;
+        let outputs = Outputs { list: outputs, origin };
+        run(workers, tiles.len(), control, |index, worker| {
+            let tile = self.context.tiling.get(tiles.start + index);
+            // SAFETY: as in `execute`; these tiles are those of the band, which the arrays hold.
+            unsafe { self.tile_to(image, &tile, bound, worker, outputs, 0) }
+        })
+    }
+}
+
+/// How many panels of a part are rather recomputed one by one than all of it by a careful context.
+fn patience(careful: &TileContext<f64>) -> u64 {
+    // A panel of a part takes some 30 ns by the direct kernels and 50 by transforms, one alone about 1 ns for each
+    // sample.
+    let (outputs, samples) = (careful.capacity.iter().product::<usize>() as u64, careful.spec.template().len() as u64);
+    (outputs / 32).min(40 * outputs / samples.max(1)).max(16)
+}

@@ -1,0 +1,277 @@
+//! Doubtful panels, one at a time: collected from the image itself and scored in f64, centred, directly.
+//!
+//! The last resort of every method: what a tile computed for a panel may have drowned in the tile's own rounding; here
+//! the panel alone sets the scale. Cost `N_T` a panel.
+
+use flcc_core::boundary::Boundary;
+use flcc_core::measure::Measure;
+use flcc_core::view::AnyView;
+
+use crate::isa::{self, IsaSet};
+use crate::problem::powers::{exponent, power_of_two};
+use crate::problem::template::{self, Checked, Weights};
+
+/// What collecting a panel needs.
+pub struct Panels<'a> {
+    /// The image, with its channels.
+    pub image: &'a AnyView<'a>,
+    /// What lies outside.
+    pub boundary: Boundary,
+    /// Template samples an axis.
+    pub template: [usize; 3],
+    /// The mask.
+    pub weights: &'a Weights,
+    /// The instruction sets that loops are compiled for.
+    pub isas: IsaSet,
+}
+
+impl Panels<'_> {
+    /// The score of the panel that begins at an image position, for a normalised measure; `panel` is room for its
+    /// samples.
+    pub fn score(&self, measure: Measure, begin: [isize; 3], template: &Checked, panel: &mut [f64]) -> f64 {
+        self.collect(begin, panel);
+        let ordinary = self.boundary.value().is_none_or(|value| value == 0.0 || (1e-100..1e100).contains(&value.abs()));
+        let single = panel.len() == self.template.iter().product::<usize>()
+            && !matches!(self.image, AnyView::F64(_))
+            && ordinary;
+        if let (Measure::Zncc, true, None, [values]) = (measure, single, &self.weights.values, &template.values[..]) {
+            return isa::vectorized(&self.isas, || centred_cosine(panel, values));
+        }
+        let samples = panel.len() / template.values.len();
+        let mask = self.weights.values.as_deref();
+        // What no weight looks at has no value.
+        if let Some(weights) = mask {
+            for channel in panel.chunks_mut(samples) {
+                channel
+                    .iter_mut()
+                    .zip(weights)
+                    .filter(|(_, weight)| **weight == 0.0)
+                    .for_each(|(value, _)| *value = 0.0);
+            }
+        }
+        match measure {
+            Measure::Zncc => {
+                if panel.chunks(samples).all(|channel| template::constant(channel, mask)) {
+                    return 0.0;
+                }
+                panel
+                    .chunks_mut(samples)
+                    .filter(|channel| template::constant(channel, mask))
+                    .for_each(|channel| channel.fill(0.0));
+                // Differences in one scale before their mean: those of a faint channel may be all that there is.
+                rescale(panel, mask);
+                panel.chunks_mut(samples).for_each(|channel| template::less_first(channel, mask));
+                rescale(panel, mask);
+                for channel in panel.chunks_mut(samples) {
+                    for _ in 0..2 {
+                        let mean = match mask {
+                            None => sum(channel, |_, value| value),
+                            Some(weights) => sum(channel, |k, value| weights[k] * value),
+                        } / self.weights.n;
+                        match mask {
+                            None => channel.iter_mut().for_each(|value| *value -= mean),
+                            Some(weights) => {
+                                channel
+                                    .iter_mut()
+                                    .zip(weights)
+                                    .filter(|(_, weight)| **weight > 0.0)
+                                    .for_each(|(value, _)| *value -= mean);
+                            }
+                        }
+                    }
+                }
+                rescale(panel, mask);
+                cosine(panel, template, mask)
+            }
+            Measure::Ncc => {
+                if !rescale(panel, mask) {
+                    return 0.0;
+                }
+                cosine(panel, template, mask)
+            }
+            Measure::Nssd => {
+                // |P - t|^2 / (|P| |t|): the difference in one scale, each norm in its own.
+                let of_panel =
+                    panel.chunks(samples).fold(0.0f64, |most, channel| most.max(template::largest(channel, mask)));
+                let of_template =
+                    template.raw.iter().fold(0.0f64, |most, channel| most.max(template::largest(channel, mask)));
+                if of_panel == 0.0 {
+                    return 1.0;
+                }
+                let [common, panel_scale, template_scale] =
+                    [of_panel.max(of_template), of_panel, of_template].map(near_one);
+                let (mut ssd, mut squares) = (0.0, [0.0; 2]);
+                for (p, t) in panel.chunks(samples).zip(&template.raw) {
+                    // Weight by weight: a square alone may overflow where its weight is small.
+                    let square = |k: usize, value: f64| mask.map_or(1.0, |weights| weights[k]) * value * value;
+                    ssd += sum(p, |k, p| square(k, p * common - t[k] * common));
+                    squares[0] += sum(p, |k, p| square(k, p * panel_scale));
+                    squares[1] += sum(t, |k, t| square(k, t * template_scale));
+                }
+                let norms = [squares[0].sqrt() * (common / panel_scale), squares[1].sqrt() * (common / template_scale)];
+                let ratio = ssd / norms[0] / norms[1];
+                if ratio.is_nan() { 1.0 } else { ratio.min(1.0) }
+            }
+            Measure::Cc | Measure::Ssd | Measure::Sad => f64::NAN,
+        }
+    }
+
+    fn collect(&self, begin: [isize; 3], panel: &mut [f64]) {
+        if self.collect_inside(begin, panel).is_some() {
+            return;
+        }
+        let lengths = self.image.shape().padded();
+        let fold = |axis: usize, k: usize| self.boundary.fold(begin[axis] + k as isize, lengths[axis]);
+        let fill = self.boundary.value().unwrap_or(0.0);
+        let [kd, kh, kw] = self.template;
+        let mut samples = panel.iter_mut();
+        for channel in 0..self.image.channels() {
+            let image = self.image.channel(channel);
+            for z in 0..kd {
+                for y in 0..kh {
+                    let row = (fold(0, z), fold(1, y));
+                    for (x, sample) in samples.by_ref().take(kw).enumerate() {
+                        *sample = match (row, fold(2, x)) {
+                            ((Some(z), Some(y)), Some(x)) => image.at([z, y, x]),
+                            _ => fill,
+                        };
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same, row by row, of a panel that lies in an image of one channel of f32, side by side along rows; else
+    /// nothing.
+    fn collect_inside(&self, begin: [isize; 3], panel: &mut [f64]) -> Option<()> {
+        let AnyView::F32(view) = self.image else { return None };
+        let (lengths, [_, height, width]) = (self.image.shape().padded(), self.template);
+        let mut first = [0; 3];
+        for axis in 0..3 {
+            first[axis] =
+                usize::try_from(begin[axis]).ok().filter(|first| first + self.template[axis] <= lengths[axis])?;
+        }
+        if self.image.channels() != 1 || view.layout().row_step() != 1 {
+            return None;
+        }
+        for (number, row) in panel.chunks_exact_mut(width).enumerate() {
+            let samples = view.from_position([first[0] + number / height, first[1] + number % height, first[2]]);
+            row.iter_mut().zip(samples).for_each(|(value, &sample)| *value = f64::from(sample));
+        }
+        Some(())
+    }
+}
+
+/// The score of samples of at most single precision against a template of mean 0 and norm 1: in f64 their squares
+/// neither overflow nor vanish, and two of them differ by what they differ by.
+#[inline(always)]
+fn centred_cosine(panel: &[f64], template: &[f64]) -> f64 {
+    let first = panel.first().copied().unwrap_or(0.0);
+    let template = &template[..panel.len()];
+    let (mut sum, mut differ) = (0.0, [false; LANES]);
+    for values in panel.chunks(TOGETHER) {
+        let mut sums = [0.0; LANES];
+        let (whole, rest) = values.as_chunks::<LANES>();
+        for eight in whole {
+            for lane in 0..LANES {
+                sums[lane] += eight[lane] - first;
+                differ[lane] |= eight[lane] != first;
+            }
+        }
+        for (lane, &value) in rest.iter().enumerate() {
+            sums[lane] += value - first;
+            differ[lane] |= value != first;
+        }
+        sum += sums.iter().sum::<f64>();
+    }
+    if !differ.contains(&true) {
+        return 0.0;
+    }
+    let mean = sum / panel.len() as f64;
+    let (mut cross, mut energy) = (0.0, 0.0);
+    for (values, taps) in panel.chunks(TOGETHER).zip(template.chunks(TOGETHER)) {
+        let (mut crosses, mut energies) = ([0.0; LANES], [0.0; LANES]);
+        let ((whole, rest), (whole_taps, last_taps)) = (values.as_chunks::<LANES>(), taps.as_chunks::<LANES>());
+        for (eight, taps) in whole.iter().zip(whole_taps) {
+            for lane in 0..LANES {
+                let value = (eight[lane] - first) - mean;
+                crosses[lane] += value * taps[lane];
+                energies[lane] += value * value;
+            }
+        }
+        for (lane, (&value, &tap)) in rest.iter().zip(last_taps).enumerate() {
+            let value = (value - first) - mean;
+            crosses[lane] += value * tap;
+            energies[lane] += value * value;
+        }
+        cross += crosses.iter().sum::<f64>();
+        energy += energies.iter().sum::<f64>();
+    }
+    if energy == 0.0 { 0.0 } else { (cross / energy.sqrt()).clamp(-1.0, 1.0) }
+}
+
+/// Sums that are added up side by side: one after the other, each would wait for the one before.
+const LANES: usize = 8;
+
+/// Values that are added up in lanes before these go to a total: equal terms would else add up equal roundings, as many
+/// as there are values.
+const TOGETHER: usize = 64 * LANES;
+
+/// The sum of what `of` makes of each value and its number.
+fn sum(values: &[f64], of: impl Fn(usize, f64) -> f64) -> f64 {
+    let mut total = 0.0;
+    for (block, values) in values.chunks(TOGETHER).enumerate() {
+        let first = block * TOGETHER;
+        let mut sums = [0.0; LANES];
+        let (whole, rest) = values.as_chunks::<LANES>();
+        for (number, eight) in whole.iter().enumerate() {
+            for lane in 0..LANES {
+                sums[lane] += of(first + number * LANES + lane, eight[lane]);
+            }
+        }
+        let begin = first + whole.len() * LANES;
+        total +=
+            sums.iter().sum::<f64>() + rest.iter().enumerate().map(|(k, value)| of(begin + k, *value)).sum::<f64>();
+    }
+    total
+}
+
+/// Brings the largest magnitude near 1 by a power of two, and under weights the largest times the root of its weight
+/// after that; `false` for nothing but zeros.
+fn rescale(panel: &mut [f64], mask: Option<&[f64]>) -> bool {
+    if mask.is_some() && !rescale(panel, None) {
+        return false;
+    }
+    let samples = mask.map_or(panel.len(), <[f64]>::len);
+    let largest = panel.chunks(samples).fold(0.0f64, |most, channel| most.max(template::largest(channel, mask)));
+    if largest > 0.0 {
+        let scale = near_one(largest);
+        panel.iter_mut().for_each(|value| *value *= scale);
+    }
+    largest > 0.0
+}
+
+/// The power of two that brings a magnitude above 0 near 1.
+fn near_one(largest: f64) -> f64 {
+    power_of_two(-exponent(largest) - 1)
+}
+
+/// `sum w p t / sqrt(sum w p^2)` for a template of norm 1.
+fn cosine(panel: &[f64], template: &Checked, weights: Option<&[f64]>) -> f64 {
+    let samples = panel.len() / template.values.len();
+    let (mut cross, mut energy) = (0.0, 0.0);
+    for (p, t) in panel.chunks(samples).zip(&template.values) {
+        let t = &t[..p.len()];
+        match weights {
+            None => {
+                cross += sum(p, |k, p| p * t[k]);
+                energy += sum(p, |_, p| p * p);
+            }
+            Some(weights) => {
+                cross += sum(p, |k, p| weights[k] * p * t[k]);
+                energy += sum(p, |k, p| weights[k] * p * p);
+            }
+        }
+    }
+    if energy == 0.0 { 0.0 } else { (cross / energy.sqrt()).clamp(-1.0, 1.0) }
+}

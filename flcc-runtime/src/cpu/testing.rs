@@ -1,0 +1,213 @@
+//! For tests: instruction sets, images that are hard on rounding, and the largest error over what the model of
+//! `problem/error_model.rs` grants it. `tests/gpu/adversaries.rs` takes this file as a module of its own, for a GPU.
+//!
+//! `FLCC_SEED=0 FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib errors_stay -- --nocapture` goes on with new
+//! noise until each of the tests has seen so many panels, and prints what it found.
+
+use std::ops::RangeFrom;
+
+use flcc_core::measure::Measure;
+
+use crate::isa::{Isa, IsaSet};
+use crate::problem::error_model::{Doubt, Figures, Model, Promise, Rounding};
+
+/// The instruction sets that transforms of our own are compiled for and this processor has.
+pub fn sets() -> Vec<IsaSet> {
+    let vectors = [Isa::Avx512, Isa::Avx2].into_iter().filter(|isa| isa.detected());
+    vectors.map(|isa| IsaSet::detect().restrict(isa)).collect()
+}
+
+/// Numbers in `-0.5..0.5`.
+pub fn noise(seed: u64) -> impl FnMut() -> f32 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1 << 24) as f32 - 0.5
+    }
+}
+
+/// A sample from its row, its column and noise.
+type Image = fn(usize, usize, f32) -> f32;
+
+/// Images by name; the first is nothing but noise.
+pub const IMAGES: [(&str, Image); 27] = [
+    ("noise", |_, _, noise| noise),
+    ("bytes", |_, _, noise| (noise * 255.0).floor()),
+    ("a step", |_, x, noise| noise + if x > 70 { 50_000.0 } else { 0.0 }),
+    ("a ramp", |y, x, noise| noise + 30.0 * (x + y) as f32),
+    ("one bright pixel", |y, x, noise| if (y, x) == (20, 30) { 1e6 } else { 0.01 * noise }),
+    ("one half constant", |y, _, noise| if y < 40 { 3.0 } else { noise }),
+    ("a checkerboard of saturated squares", |y, x, noise| if (y / 16 + x / 16) % 2 == 0 { 255.0 } else { noise }),
+    ("stripes", |y, _, _| (y * y * 7919 % 1009) as f32 - 504.0),
+    ("faint beside strong", |_, x, noise| if x % 120 < 60 { 1e-6 * noise } else { 1e3 * noise }),
+    ("a pixel of 1e3", |y, x, noise| if (y, x) == (37, 41) { 1e3 } else { noise }),
+    ("a pixel of 3e4", |y, x, noise| if (y, x) == (39, 43) { 3e4 } else { noise }),
+    ("a bright row", |y, _, noise| if y == 37 { 1e4 } else { noise }),
+    ("a bright column", |_, x, noise| if x == 41 { 1e4 } else { noise }),
+    ("a bright square", |y, x, noise| if (20..60).contains(&y) && (20..60).contains(&x) { 1e3 } else { noise }),
+    ("specks", |y, x, noise| if (y * 7919 + x * 104_729) % 1009 == 0 { 1e4 } else { noise }),
+    ("a wave of period 2", |y, x, noise| noise + 1e3 * wave(x + y, 2)),
+    ("a wave of period 2 along rows", |_, x, noise| noise + 1e3 * wave(x, 2)),
+    ("a wave of period 2 down columns", |y, _, noise| noise + 1e3 * wave(y, 2)),
+    ("a wave of period 4 along rows", |_, x, noise| noise + 1e3 * wave(x, 4)),
+    ("a wave of period 8", |y, x, noise| noise + 1e3 * wave(x + 2 * y, 8)),
+    ("a wave of period 64", |_, x, noise| noise + 1e3 * wave(x, 64)),
+    ("two levels", |y, x, _| (mixed(y, x) % 2) as f32),
+    ("a checkerboard", |y, x, _| ((y + x) % 2) as f32),
+    ("equal samples", |_, _, _| 1.0),
+    ("stripes of period 64", |_, x, _| (x / 32 % 2) as f32),
+    ("even patches", |y, x, _| [1.0, 3.0, 0.0, 7.0, 0.3][mixed(y / 20, x / 24) % 5]),
+    ("a pixel on an even ground", |y, x, _| if (y, x) == (20, 30) { 4096.0 } else { 1.0 }),
+];
+
+/// A number in which a row's and a column's digits are mixed.
+fn mixed(y: usize, x: usize) -> usize {
+    let mixed = (y as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (x as u64 + 7).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+    (mixed ^ mixed >> 29).wrapping_mul(0x1656_67b1_9e37_79f9) as usize >> 40
+}
+
+/// What an image of this seed is multiplied by: roundings of equal numbers are equal, so it takes many such factors to
+/// find the worst.
+pub fn amplitude(seed: u64) -> f32 {
+    1.5 + noise(seed ^ 0x5bd1_e995)()
+}
+
+/// A cosine of so many samples a period.
+fn wave(at: usize, period: usize) -> f32 {
+    (std::f64::consts::TAU * (at % period) as f64 / period as f64).cos() as f32
+}
+
+/// A template of mean 0 and norm 1: a smooth hill, which adds up what noise averages out, or noise or, for other seeds,
+/// two levels.
+pub fn template(count: usize, smooth: bool, mut noise: impl FnMut() -> f32) -> Vec<f64> {
+    let hill = |k: usize| 1.0 - (2.0 * (k as f64 + 0.5) / count as f64 - 1.0).abs();
+    // Noise, two levels that take turns, of few frequencies therefore, or two levels as they come.
+    let choice = if count > 3 { noise() } else { 0.0 };
+    let period = 1 + (8.0 * (noise() + 0.5)) as usize;
+    let mut rough = |k: usize| match choice {
+        ..=-0.2 => f64::from(u8::from(k / period % 2 == 1 || k == 1)),
+        0.2.. => f64::from(u8::from(k == 0 || k > 1 && noise() > 0.0)),
+        _ => f64::from(noise()),
+    };
+    let mut values: Vec<f64> = (0..count).map(|k| if smooth { hill(k) } else { rough(k) }).collect();
+    let mean = values.iter().sum::<f64>() / count as f64;
+    values.iter_mut().for_each(|value| *value -= mean);
+    let norm = values.iter().map(|value| value * value).sum::<f64>().sqrt();
+    values.iter_mut().for_each(|value| *value /= norm);
+    values
+}
+
+/// When the model doubts f32 results of a template, at 8 standard deviations.
+pub fn doubt(template: &[f64], rounding: Rounding) -> Doubt {
+    doubt_of(template.len(), &Figures::of([template].into_iter()), rounding)
+}
+
+/// The same of a template of so many taps with these figures.
+pub fn doubt_of(taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
+    let promise = Some(Promise { error: 1e-5, deviations: Some(8.0) });
+    let roundoff = f64::from(f32::EPSILON) / 2.0;
+    let model = Model { measure: Measure::Zncc, promise, roundoff, taps: taps as f64, rounding, weights: None };
+    model.doubt(figures)
+}
+
+/// Seeds of noise, without end: from 0, or from `FLCC_SEED`, so that several processes see different noise.
+pub fn seeds() -> RangeFrom<u64> {
+    number("FLCC_SEED").map_or(0, |seed| seed as u64)..
+}
+
+fn number(variable: &str) -> Option<f64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Errors over what is granted to them.
+#[derive(Default)]
+pub struct Ratios {
+    /// The largest of each image.
+    largest: [f64; IMAGES.len()],
+    panels: u64,
+    /// Panels when the largest was told last.
+    told: u64,
+}
+
+impl Ratios {
+    /// Adds a panel whose sum of squares is `square`, of image number `kind`, at the thresholds of its tile.
+    pub fn add(
+        &mut self,
+        kind: usize,
+        error: f64,
+        (limit, share): (f64, f64),
+        square: f64,
+        what: impl FnOnce() -> String,
+    ) {
+        // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise.
+        self.add_granted(kind, error, 0.8e-5 * (limit + share * square).sqrt(), what);
+    }
+
+    /// Adds a panel whose error is granted this.
+    pub fn add_granted(&mut self, kind: usize, error: f64, granted: f64, what: impl FnOnce() -> String) {
+        assert!(error.is_finite() && granted.is_finite(), "{}: error {error}, granted {granted}", what());
+        if error > granted {
+            panic!("{}: error {error:.2e}, granted {granted:.2e}", what());
+        }
+        let ratio = if granted > 0.0 { error / granted } else { 0.0 };
+        self.largest[kind] = self.largest[kind].max(ratio);
+        self.panels += 1;
+    }
+
+    /// Whether as many panels were seen as `FLCC_PANELS` asks for; tells the largest so far now and then.
+    pub fn enough(&mut self) -> bool {
+        let wanted = number("FLCC_PANELS").unwrap_or(1.0);
+        if self.panels - self.told >= 20_000_000 {
+            self.told = self.panels;
+            let thread = std::thread::current();
+            let largest = self.largest.iter().fold(0.0, |a: f64, &b| a.max(b));
+            println!("so far {}: {largest:.3} over {:.2e} panels", thread.name().unwrap_or(""), self.panels as f64);
+        }
+        self.panels as f64 >= wanted
+    }
+
+    /// Prints them; the estimate is neither broken nor so large that panels are recomputed for nothing.
+    pub fn judge(&self, name: &str) {
+        println!("{name}: largest error over its estimate, of {} panels:", self.panels);
+        for ((image, _), largest) in IMAGES.iter().zip(self.largest) {
+            println!("    {image}: {largest:.3}");
+        }
+        let of_noise = self.largest[0];
+        assert!(of_noise > 0.05, "{name}: the estimate is {} times the error of plain noise", 1.0 / of_noise);
+    }
+}
+
+/// `f(y, x)`: the sum of squares of the window of samples at `(y, x)`, from a summed-area table.
+pub fn window_squares(input: &[f32], row: usize, window: [usize; 2]) -> impl Fn(usize, usize) -> f64 {
+    let sums = window_sums(input.iter().map(|&value| f64::from(value).powi(2)), row, window);
+    move |y, x| sums(y, x).max(0.0)
+}
+
+/// The same of what varies in the window.
+pub fn window_energies(input: &[f32], row: usize, window: [usize; 2]) -> impl Fn(usize, usize) -> f64 {
+    let (squares, count) = (window_squares(input, row, window), (window[0] * window[1]) as f64);
+    let sums = window_sums(input.iter().map(|&value| f64::from(value)), row, window);
+    move |y, x| (squares(y, x) - sums(y, x).powi(2) / count).max(0.0)
+}
+
+/// `f(y, x)`: the sum of a window of values at `(y, x)`.
+fn window_sums(
+    values: impl Iterator<Item = f64>,
+    row: usize,
+    [height, width]: [usize; 2],
+) -> impl Fn(usize, usize) -> f64 {
+    let mut sums = vec![0.0; row + 1];
+    let mut along = 0.0;
+    for (index, value) in values.enumerate() {
+        if index % row == 0 {
+            along = 0.0;
+            sums.push(0.0);
+        }
+        along += value;
+        sums.push(sums[sums.len() - (row + 1)] + along);
+    }
+    let at = move |y: usize, x: usize| sums[y * (row + 1) + x];
+    move |y, x| at(y + height, x + width) - at(y, x + width) - at(y + height, x) + at(y, x)
+}

@@ -1,0 +1,7 @@
+//! The driver's side: devices, streams, memory, compiled code.
+
+pub mod buffer;
+pub mod compile;
+pub mod launch;
+pub(crate) mod libraries;
+pub(crate) mod staging;

@@ -1,0 +1,581 @@
+//! The driver: devices, contexts, streams, modules and launches.
+//!
+//! cudarc loads the driver when it is first called and panics where the library or a symbol is missing, so [`probe`]
+//! asks for the library and its version before anything else does. Everything else starts at a [`Gpu`], which only a
+//! probe that succeeded gives out.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, result, sys,
+};
+use cudarc::nvrtc::Ptx;
+
+use crate::cuda::Fault;
+use crate::cuda::driver::{compile, libraries};
+use crate::plan::machine::Device;
+use crate::problem::error_model::Doubt;
+
+/// The oldest CUDA version whose driver has every function that is called here; each is looked up when it is first
+/// called.
+const NEEDED: i32 = 12_000;
+
+/// What a probe of the machine found.
+pub struct Found {
+    /// The devices.
+    pub devices: Vec<Device>,
+    /// The driver's version, or why there is no device.
+    pub about: String,
+}
+
+/// The devices of this machine, asked for once.
+pub fn probe() -> &'static Found {
+    static FOUND: OnceLock<Found> = OnceLock::new();
+    FOUND.get_or_init(|| detect().unwrap_or_else(|about| Found { devices: Vec::new(), about }))
+}
+
+fn detect() -> Result<Found, String> {
+    // SAFETY: it loads a library by its well-known names and closes it again.
+    if !unsafe { sys::is_culib_present() } {
+        return Err("no NVIDIA driver: the library libcuda was not found".into());
+    }
+    let mut version = 0;
+    // SAFETY: the library is there, and this function is in every version of it; it writes one integer.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }
+        .result()
+        .map_err(|error| format!("the driver does not tell its version: {error}"))?;
+    let name = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
+    if version < NEEDED {
+        return Err(format!("the driver serves CUDA {}, expected at least {}", name(version), name(NEEDED)));
+    }
+    result::init().map_err(|error| format!("the driver does not start: {error}"))?;
+    let count =
+        result::device::get_count().map_err(|error| format!("the driver does not count its devices: {error}"))?;
+    let devices = (0..count)
+        .map(describe)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| format!("a device does not answer: {error}"))?;
+    if devices.is_empty() {
+        return Err("the driver knows no device".into());
+    }
+    let nvrtc =
+        compile::version().map_or_else(|fault| fault.to_string(), |(major, minor)| format!("NVRTC {major}.{minor}"));
+    let cufft = libraries::present().map_or_else(|fault| fault.to_string(), |()| "cuFFT".into());
+    Ok(Found { devices, about: format!("driver for CUDA {}, {nvrtc}, {cufft}", name(version)) })
+}
+
+fn describe(index: i32) -> Result<Device, result::DriverError> {
+    use sys::CUdevice_attribute as Attribute;
+    let device = result::device::get(index)?;
+    // SAFETY: `device` was given out by the driver a line above.
+    let attribute = |which| unsafe { result::device::get_attribute(device, which) };
+    let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(Device {
+        index: index as usize,
+        name: result::device::get_name(device)?,
+        capability: (major as u32, minor as u32),
+        multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize,
+        // SAFETY: as above.
+        memory: unsafe { result::device::total_mem(device) }?,
+    })
+}
+
+/// An open device.
+pub struct Gpu {
+    /// What it is.
+    pub device: Device,
+    context: Arc<CudaContext>,
+    modules: Mutex<HashMap<u128, Weak<CudaModule>>>,
+}
+
+impl Gpu {
+    /// Opens a device; every caller gets the same one.
+    ///
+    /// # Errors
+    /// There is no such device, or its context cannot be made.
+    pub fn open(index: usize) -> Result<Arc<Gpu>, Fault> {
+        static OPEN: Mutex<Vec<Arc<Gpu>>> = Mutex::new(Vec::new());
+        let found = probe();
+        let device = found
+            .devices
+            .iter()
+            .find(|device| device.index == index)
+            .ok_or_else(|| Fault::new("device", &found.about))?;
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gpu) = open.iter().find(|gpu| gpu.device.index == index) {
+            return Ok(Arc::clone(gpu));
+        }
+        let context = CudaContext::new(index)?;
+        // SAFETY: every buffer is used on one stream at a time; where another takes over, the first was waited for.
+        unsafe { context.disable_event_tracking() };
+        let gpu = Arc::new(Gpu { device: device.clone(), context, modules: Mutex::default() });
+        open.push(Arc::clone(&gpu));
+        Ok(gpu)
+    }
+
+    /// A new queue of work.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn stream(&self) -> Result<Stream, Fault> {
+        Ok(Stream(self.context.new_stream()?))
+    }
+
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    /// Free bytes of its memory.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn free_memory(&self) -> Result<usize, Fault> {
+        Ok(self.context.mem_get_info()?.0)
+    }
+
+    /// Loads machine code. With a key, everyone who asks for that key gets one copy.
+    ///
+    /// # Errors
+    /// The driver does not take it.
+    pub fn module(&self, cubin: &[u8], key: Option<u128>) -> Result<Module, Fault> {
+        let load = || self.context.load_module(Ptx::from_binary(cubin.to_vec()));
+        let Some(key) = key else {
+            return Ok(self.own(load()?));
+        };
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = modules.get(&key).and_then(Weak::upgrade) {
+            return Ok(self.own(module));
+        }
+        modules.retain(|_, module| module.strong_count() > 0);
+        let module = load()?;
+        modules.insert(key, Arc::downgrade(&module));
+        Ok(self.own(module))
+    }
+
+    fn own(&self, module: Arc<CudaModule>) -> Module {
+        Module { module, context: Arc::clone(&self.context) }
+    }
+}
+
+/// A queue of work on a device: what is put in is done in order.
+#[derive(Clone)]
+pub struct Stream(pub(crate) Arc<CudaStream>);
+
+impl Stream {
+    /// Waits until all that was put in is done.
+    ///
+    /// # Errors
+    /// What went wrong in the meantime.
+    pub fn wait(&self) -> Result<(), Fault> {
+        Ok(self.0.synchronize()?)
+    }
+
+    /// Waits until nothing is in the queue, whatever became of it. Unlike [`Stream::wait`] it is not kept from waiting
+    /// by what went wrong elsewhere in the context.
+    pub(crate) fn settle(&self) {
+        // SAFETY: the context and the stream live as long as `self`; both calls take handles and touch no memory of
+        // ours.
+        unsafe {
+            let _ = result::ctx::set_current(self.0.context().cu_ctx());
+            let _ = result::stream::synchronize(self.0.cu_stream());
+        }
+    }
+
+    pub(crate) fn raw(&self) -> sys::CUstream {
+        self.0.cu_stream()
+    }
+
+    pub(crate) fn bind(&self) -> Result<(), Fault> {
+        Ok(self.0.context().bind_to_thread()?)
+    }
+}
+
+/// Loaded machine code.
+#[derive(Clone)]
+pub struct Module {
+    module: Arc<CudaModule>,
+    context: Arc<CudaContext>,
+}
+
+impl Module {
+    /// One of its kernels.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn function(&self, name: &str) -> Result<Function, Fault> {
+        let function = self.module.load_function(name).map_err(|error| Fault::new(name, error))?;
+        Ok(Function { function, context: Arc::clone(&self.context), name: name.to_string(), shared: 0 })
+    }
+
+    /// Copies to a variable in constant memory, before anything that is put into the stream later.
+    ///
+    /// # Errors
+    /// There is none of that name, or it is smaller.
+    pub fn write_constant(&self, name: &str, bytes: &[u8], stream: &Stream) -> Result<(), Fault> {
+        let mut variable = self.module.get_global(name, &stream.0).map_err(|error| Fault::new(name, error))?;
+        if variable.len() < bytes.len() {
+            return Err(Fault::new(
+                name,
+                format!("expected {} bytes of constant memory, got {}", bytes.len(), variable.len()),
+            ));
+        }
+        stream.0.memcpy_htod(bytes, &mut variable)?;
+        stream.wait()
+    }
+}
+
+/// A kernel.
+#[derive(Clone)]
+pub struct Function {
+    function: CudaFunction,
+    context: Arc<CudaContext>,
+    name: String,
+    /// Bytes of dynamic shared memory of a block.
+    shared: u32,
+}
+
+/// What a kernel takes of a multiprocessor.
+#[derive(Clone, Copy, Debug)]
+pub struct Footprint {
+    /// Registers of a thread.
+    pub registers: i32,
+    /// Bytes of shared memory of a block.
+    pub shared: i32,
+    /// Blocks of so many threads that a multiprocessor holds.
+    pub blocks: u32,
+    /// Threads that a multiprocessor holds at most.
+    pub most_threads: u32,
+}
+
+impl Function {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kernel with so many bytes of dynamic shared memory a block.
+    ///
+    /// # Errors
+    /// The device has less.
+    pub fn with_shared(self, bytes: usize) -> Result<Function, Fault> {
+        let shared = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let most = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let set = self.function.set_attribute(most, i32::try_from(shared).unwrap_or(i32::MAX));
+        set.map_err(|error| Fault::new(&self.name, format!("{bytes} bytes of shared memory a block: {error}")))?;
+        Ok(Function { shared, ..self })
+    }
+
+    /// What it takes with blocks of so many threads.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn footprint(&self, threads: u32) -> Result<Footprint, Fault> {
+        let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR;
+        Ok(Footprint {
+            most_threads: self.context.attribute(most)? as u32,
+            registers: self.function.num_regs()?,
+            shared: self.function.shared_size_bytes()? + self.shared as i32,
+            blocks: self.function.occupancy_max_active_blocks_per_multiprocessor(
+                threads,
+                self.shared as usize,
+                None,
+            )?,
+        })
+    }
+}
+
+/// An address on a device, with the bytes that lie there; null where a kernel takes none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Address {
+    /// Where.
+    pub(crate) at: u64,
+    /// How many bytes.
+    pub(crate) bytes: usize,
+}
+
+impl Address {
+    /// Where, as a number, for others that compute on the device.
+    pub fn number(self) -> u64 {
+        self.at
+    }
+
+    /// What lies so many bytes further.
+    pub fn skip(self, bytes: usize) -> Address {
+        if self.at == 0 {
+            self
+        } else {
+            Address { at: self.at + bytes as u64, bytes: self.bytes.saturating_sub(bytes) }
+        }
+    }
+}
+
+/// A kernel's argument.
+#[derive(Clone, Copy, Debug)]
+pub enum Argument<'a> {
+    /// Memory, and how many bytes of it the kernel reads or writes.
+    Room(Address, usize),
+    /// No memory.
+    Null,
+    /// An integer.
+    Int(i32),
+    /// A long integer.
+    Long(i64),
+    /// A double.
+    Double(f64),
+    /// A structure.
+    Image(&'a ImageView),
+    /// A structure.
+    Layout(&'a Layout),
+    /// A structure.
+    Cross(&'a CrossLayout),
+    /// A structure.
+    Result(&'a ResultView),
+    /// A structure.
+    Constants(&'a Constants),
+    /// A structure.
+    Thresholds(&'a Thresholds),
+}
+
+impl Stream {
+    /// Puts a kernel into the queue, if its memory has the room that it needs.
+    ///
+    /// # Errors
+    /// Too little room, or the driver does not take it.
+    pub(crate) fn launch(
+        &self,
+        function: &Function,
+        grid: [u32; 3],
+        threads: [u32; 2],
+        arguments: &[Argument<'_>],
+    ) -> Result<(), Fault> {
+        if grid.contains(&0) {
+            return Ok(());
+        }
+        let null = 0u64;
+        let mut builder = self.0.launch_builder(&function.function);
+        for argument in arguments {
+            match argument {
+                Argument::Room(address, needed) => {
+                    if address.bytes < *needed {
+                        return Err(Fault::new(
+                            &function.name,
+                            format!("{needed} bytes are needed where {} are", address.bytes),
+                        ));
+                    }
+                    builder.arg(&address.at)
+                }
+                Argument::Null => builder.arg(&null),
+                Argument::Int(value) => builder.arg(value),
+                Argument::Long(value) => builder.arg(value),
+                Argument::Double(value) => builder.arg(value),
+                Argument::Image(value) => builder.arg(*value),
+                Argument::Layout(value) => builder.arg(*value),
+                Argument::Cross(value) => builder.arg(*value),
+                Argument::Result(value) => builder.arg(*value),
+                Argument::Constants(value) => builder.arg(*value),
+                Argument::Thresholds(value) => builder.arg(*value),
+            };
+        }
+        let config = LaunchConfig {
+            grid_dim: grid.into(),
+            block_dim: (threads[0], threads[1], 1),
+            shared_mem_bytes: function.shared,
+        };
+        // SAFETY: the arguments are those of the kernel's signature in its order: each kernel is launched from one
+        // function, which states beside each address how far the kernel goes there, and that was checked above; an
+        // image that its maker laid on the device is read at the positions of its layout, which the maker answers for.
+        // A buffer is used on one stream, so what is written is used by nothing else until the stream comes there.
+        unsafe { builder.launch(config) }.map_err(|error| Fault::new(&function.name, error))?;
+        Ok(())
+    }
+}
+
+/// `FlccImage`: the device copy of images.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ImageView {
+    /// Elements from one image to the next.
+    pub image_stride: i64,
+    /// Elements from one channel to the next.
+    pub channel_stride: i64,
+    /// Elements along each axis.
+    pub stride: [i64; 3],
+    /// Samples along each axis.
+    pub lengths: [i32; 3],
+    /// Channels.
+    pub channels: i32,
+    /// What lies outside under boundary zero and constant.
+    pub fill: f64,
+}
+
+/// `FlccTile`: one tile of a batch.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tile {
+    /// Its first sample in image coordinates.
+    pub begin: [i32; 3],
+    /// Samples along each axis.
+    pub len: [i32; 3],
+    /// Outputs along each axis.
+    pub shape: [i32; 3],
+    /// First output asked for.
+    pub keep_from: [i32; 3],
+    /// Past the last output asked for.
+    pub keep_to: [i32; 3],
+    /// Where `keep_from` lies in the result.
+    pub place: [i32; 3],
+    /// Which image of the device copy.
+    pub image: i32,
+    /// Nothing.
+    pub pad: i32,
+}
+
+/// `FlccLayout`: the capacity of every tile.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Pitches of samples, marks and row sums.
+    pub in_row: i64,
+    /// Of a plane.
+    pub in_plane: i64,
+    /// Of a channel.
+    pub in_channel: i64,
+    /// Of a tile.
+    pub in_tile: i64,
+    /// Pitches of window sums and hits.
+    pub out_row: i64,
+    /// Of a plane.
+    pub out_plane: i64,
+    /// Of a channel.
+    pub out_channel: i64,
+    /// Of a tile.
+    pub out_tile: i64,
+    /// Pitches of the cross term.
+    pub cross_row: i64,
+    /// Of a plane.
+    pub cross_plane: i64,
+    /// Of a channel.
+    pub cross_channel: i64,
+    /// Of a tile.
+    pub cross_tile: i64,
+    /// Samples of a tile, slack included.
+    pub in_shape: [i32; 3],
+    /// Outputs of the largest tile.
+    pub out_shape: [i32; 3],
+    /// The template.
+    pub template: [i32; 3],
+    /// Channels.
+    pub channels: i32,
+    /// Tiles of the batch.
+    pub tiles: i32,
+}
+
+/// `FlccCross`: what a cross kernel needs to know.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CrossLayout {
+    /// Pitches of the samples.
+    pub in_row: i64,
+    /// Of a plane.
+    pub in_plane: i64,
+    /// Of a tile.
+    pub in_tile: i64,
+    /// Pitches of the cross term.
+    pub out_row: i64,
+    /// Of a plane.
+    pub out_plane: i64,
+    /// Of a tile.
+    pub out_tile: i64,
+    /// Outputs.
+    pub out_shape: [i32; 3],
+    /// Planes of outputs.
+    pub out_depth: i32,
+}
+
+/// `FlccResult`: a result region.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ResultView {
+    /// Elements from one image's result to the next.
+    pub image_stride: i64,
+    /// Elements along each axis.
+    pub stride: [i64; 3],
+}
+
+/// Channels that [`Constants`] has room for.
+pub const MOST_CHANNELS: usize = 8;
+
+/// `FlccConstants`: what is the same for every panel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Constants {
+    /// `sum w`.
+    pub n: f64,
+    /// Energy of the template.
+    pub energy: f64,
+    /// Thresholds of doubt that are the same for every tile.
+    pub doubt: [f64; 2],
+    /// The power of two in the template's values.
+    pub template_scale: f64,
+    /// `sum w t` of each channel as 128 bits, low half first.
+    pub exact_sum: [[i64; 2]; MOST_CHANNELS],
+    /// The exact energy.
+    pub exact_energy: [i64; 2],
+    /// Whether every score is NaN.
+    pub nonfinite: i32,
+    /// Whether the sums came under a mask.
+    pub masked: i32,
+}
+
+/// `FlccFigures`: what the thresholds of a tile depend on, of its samples or of its cross term.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TileFigures {
+    /// Sum of squares.
+    pub squares: f64,
+    /// Largest magnitude; of a cross term of several channels the sum of theirs.
+    pub largest: f64,
+}
+
+/// `FlccDoubt`: how the thresholds of a tile follow from its figures.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Thresholds {
+    /// Of the tile's norm.
+    pub of_tile: f64,
+    /// Of the cross term's root mean square.
+    pub of_result: f64,
+    /// Of the cross term's largest magnitude.
+    pub of_peak: f64,
+    /// Of the tile's energy.
+    pub of_energy: f64,
+    /// Whatever the tile.
+    pub least: f64,
+    /// Of the panel's sum of squares.
+    pub share: f64,
+    /// Largest magnitude of the template's values.
+    pub largest_tap: f64,
+}
+
+impl Thresholds {
+    /// All that the model knows of a template, with the largest magnitude of its values.
+    pub fn new(doubt: Doubt, largest_tap: f64) -> Thresholds {
+        let Doubt { of_tile, of_result, of_peak, of_energy, least, share } = doubt;
+        Thresholds { of_tile, of_result, of_peak, of_energy, least, share, largest_tap }
+    }
+}
+
+// SAFETY: plain integers and floats in C's layout, as the kernels declare them.
+unsafe impl DeviceRepr for ImageView {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for Layout {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for CrossLayout {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for ResultView {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for Constants {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for Thresholds {}

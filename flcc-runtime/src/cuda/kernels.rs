@@ -1,0 +1,671 @@
+//! The kernels of the tile pipeline: what each takes, and the grids they run on. docs in templates/cuda/pipeline.
+
+use flcc_core::boundary::Boundary;
+use flcc_core::dtype::DType;
+use flcc_core::spec::Spec;
+use flcc_generated::Entry;
+
+use crate::cuda::Fault;
+use crate::cuda::driver::compile::{self, Code};
+use crate::cuda::driver::launch::{
+    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, Module, ResultView, Stream,
+    Thresholds, Tile, TileFigures,
+};
+use crate::problem::scheme::{Scheme, Width};
+
+/// The types that a pipeline is specialised for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Types {
+    /// Of the image.
+    pub pixel: DType,
+    /// Of gathered samples.
+    pub real: DType,
+    /// Of the cross term: its number in the source's words.
+    pub cross: Cross,
+    /// Of results.
+    pub out: DType,
+}
+
+/// The type of a cross term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cross {
+    /// 32-bit integers.
+    Unsigned,
+    /// 64-bit integers.
+    Long,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+}
+
+impl Cross {
+    /// Bytes of one.
+    pub fn size(self) -> usize {
+        match self {
+            Cross::Unsigned | Cross::F32 => 4,
+            Cross::Long | Cross::F64 => 8,
+        }
+    }
+}
+
+fn number(dtype: DType) -> usize {
+    match dtype {
+        DType::U8 => 0,
+        DType::U16 => 1,
+        DType::F32 => 2,
+        DType::F64 => 3,
+    }
+}
+
+/// The options that specialise the pipeline's source.
+pub(crate) fn options(spec: &Spec, scheme: &Scheme, types: Types) -> Vec<String> {
+    let boundary = match spec.boundary() {
+        Boundary::Zero => 0,
+        Boundary::Constant(_) => 1,
+        Boundary::Replicate => 2,
+        Boundary::Reflect => 3,
+        Boundary::Mirror => 4,
+        Boundary::Wrap => 5,
+    };
+    let integers = match scheme.integers {
+        None => 0,
+        Some(Width::Narrow) => 1,
+        Some(Width::Wide) => 2,
+    };
+    let mut options: Vec<String> = [
+        ("PIXEL", number(types.pixel)),
+        ("REAL", number(types.real)),
+        ("CROSS", types.cross as usize),
+        ("OUT", number(types.out)),
+        ("BOUNDARY", boundary),
+        ("MEASURE", scheme.measure as usize),
+        ("INTEGERS", integers),
+        ("ROUNDS", usize::from(scheme.rounds)),
+    ]
+    .map(|(name, value)| format!("-DFLCC_{name}={value}"))
+    .into();
+    if integers > 0 {
+        options.push("--fmad=false".into());
+        options.push("--device-int128".into());
+    }
+    options
+}
+
+/// A group of kernels that are compiled apart, so that threads share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Samples and marks.
+    Gather = 1,
+    /// Window sums.
+    Sums = 2,
+    /// What transforms need, and the figures that their doubt depends on.
+    Fourier = 4,
+    /// Scores.
+    Finish = 8,
+    /// Panels in doubt.
+    Repair = 16,
+}
+
+/// Compiles a part of the pipeline.
+///
+/// # Errors
+/// NVRTC's.
+pub(crate) fn compile(part: Part, options: &[String], architecture: &str) -> Result<Code, Fault> {
+    let mut options = options.to_vec();
+    options.push(format!("-DFLCC_PARTS={}", part as usize));
+    compile::compile("pipeline", flcc_generated::PIPELINE, &options, architecture)
+}
+
+macro_rules! steps {
+    ($($part:ident: $($field:ident),+;)+) => {
+        /// The loaded kernels; those of parts that were not compiled are absent.
+        pub(crate) struct Steps {
+            $($($field: Option<Function>,)+)+
+        }
+
+        impl Steps {
+            /// Loads what was compiled.
+            ///
+            /// # Errors
+            /// The driver's.
+            pub fn new(gpu: &Gpu, codes: &[(Part, Code)], real: DType) -> Result<Steps, Fault> {
+                let load = |part: Part| -> Result<Option<Module>, Fault> {
+                    let code = codes.iter().find(|(of, _)| *of == part);
+                    code.map(|(_, code)| gpu.module(&code.cubin, Some(code.key))).transpose()
+                };
+                $(let module = load(Part::$part)?;
+                let find = |name: &str| match &module {
+                    // Bytes are never NaN, infinite or of extraordinary magnitude.
+                    Some(_) if real == DType::U8 && ["flcc_survey", "flcc_reload"].contains(&name) => Ok(None),
+                    Some(module) => module.function(name).map(Some),
+                    None => Ok(None),
+                };
+                $(let $field = find(concat!("flcc_", stringify!($field)))?;)+)+
+                Ok(Steps { $($($field,)+)+ })
+            }
+        }
+    };
+}
+
+steps! {
+    Gather: offset, load, survey, reload, hits_x, hits_y, hits_z, hits_masked;
+    Sums: sum_rows, sum_axis;
+    Fourier: figures, cross_figures, fold, doubt, multiply, square;
+    Finish: finish;
+    Repair: repair;
+}
+
+/// Where the buffers of a batch lie.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Places {
+    /// Images.
+    pub image: Address,
+    /// Tiles of the batch.
+    pub tiles: Address,
+    /// Gathered samples.
+    pub samples: Address,
+    /// Squares of samples, for masked sums by transform.
+    pub squares: Address,
+    /// Marks of samples that are not finite.
+    pub marks: Address,
+    /// The same size, for in between.
+    pub marks_between: Address,
+    /// Marks of panels.
+    pub hits: Address,
+    /// Offset of each tile and channel.
+    pub offset: Address,
+    /// Largest magnitude of each tile and channel.
+    pub largest: Address,
+    /// The same, as the careful way sees it.
+    pub span: Address,
+    /// Whether a tile has marks.
+    pub marked: Address,
+    /// Scale of each tile and channel.
+    pub scale: Address,
+    /// Row sums, of samples and squares.
+    pub rows: [Address; 2],
+    /// Plane sums in between, for volumes.
+    pub between: Address,
+    /// Window sums, of samples and squares.
+    pub sums: [Address; 2],
+    /// Cross term.
+    pub cross: Address,
+    /// Parts of figures.
+    pub partial: Address,
+    /// The figures of each tile's samples.
+    pub figures: Address,
+    /// The figures of each tile's cross term.
+    pub cross_figures: Address,
+    /// Thresholds of each tile.
+    pub doubt: Address,
+    /// Panels in doubt.
+    pub doubtful: Address,
+    /// How many.
+    pub count: Address,
+    /// Results.
+    pub result: Address,
+}
+
+/// Blocks that share the figures of a tile; each has its own part.
+const SLICES: usize = 64;
+/// Bytes that those parts take, for each tile and channel.
+pub(crate) const FIGURES_OF_A_LANE: usize = SLICES * size_of::<TileFigures>();
+/// Bytes that the figures and thresholds of a tile take.
+pub(crate) const FIGURES_OF_A_TILE: usize = 2 * size_of::<TileFigures>() + 16;
+
+fn blocks(count: usize, each: usize) -> u32 {
+    count.div_ceil(each) as u32
+}
+
+fn volume(shape: [i32; 3]) -> usize {
+    shape.iter().map(|&side| side as usize).product()
+}
+
+/// A batch of tiles: how they lie, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch {
+    /// The layout, with the tiles of this batch.
+    pub layout: Layout,
+    /// The images.
+    pub image: ImageView,
+    /// The buffers.
+    pub places: Places,
+    /// The types.
+    pub types: Types,
+    /// Bytes of the images that tiles of the batch belong to.
+    pub image_reach: usize,
+    /// Bytes of their results, from `places.result` on.
+    pub result_reach: usize,
+}
+
+/// Which way samples are gathered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Gathering {
+    /// An offset is subtracted.
+    pub centred: bool,
+    /// Samples may be NaN, infinite or of extraordinary magnitude.
+    pub careful: bool,
+    /// The scale that is forced, or 0.
+    pub forced: f64,
+}
+
+impl Batch {
+    fn lanes(&self) -> usize {
+        (self.layout.tiles * self.layout.channels) as usize
+    }
+
+    fn tiles(&self) -> usize {
+        self.layout.tiles as usize
+    }
+
+    fn image_room(&self) -> Argument<'_> {
+        Argument::Room(self.places.image, self.image_reach)
+    }
+
+    fn tile_room(&self) -> Argument<'_> {
+        Argument::Room(self.places.tiles, self.tiles() * size_of::<Tile>())
+    }
+
+    /// Something for each tile and channel.
+    fn lane_room(&self, place: Address, size: usize) -> Argument<'_> {
+        Argument::Room(place, self.lanes() * size)
+    }
+
+    /// Something for each sample.
+    fn sample_room(&self, place: Address, size: usize) -> Argument<'_> {
+        Argument::Room(place, self.tiles() * self.layout.in_tile as usize * size)
+    }
+
+    /// Something for each output and channel.
+    fn sum_room(&self, place: Address) -> Argument<'_> {
+        Argument::Room(place, self.tiles() * self.layout.out_tile as usize * 8)
+    }
+
+    /// Something for each output.
+    fn output_room(&self, place: Address, size: usize) -> Argument<'_> {
+        Argument::Room(place, self.tiles() * self.layout.out_channel as usize * size)
+    }
+
+    fn cross_room(&self) -> Argument<'_> {
+        let last = self.layout.cross_channel * (self.layout.channels as i64 - 1) + self.layout.cross_channel;
+        let elements = (self.layout.tiles as i64 - 1) * self.layout.cross_tile + last;
+        Argument::Room(self.places.cross, elements as usize * self.types.cross.size())
+    }
+
+    /// How samples and cross term lie, for the kernels of the cross term.
+    pub fn cross_layout(&self) -> CrossLayout {
+        let layout = &self.layout;
+        CrossLayout {
+            in_row: layout.in_row,
+            in_plane: layout.in_plane,
+            in_tile: layout.in_tile,
+            out_row: layout.cross_row,
+            out_plane: layout.cross_plane,
+            out_tile: layout.cross_tile,
+            out_shape: layout.out_shape,
+            out_depth: layout.out_shape[0],
+        }
+    }
+
+    /// Grid and threads of a generated kernel.
+    pub fn blocks_of(&self, entry: &Entry) -> ([u32; 3], [u32; 2]) {
+        let [depth, height, width] = self.layout.out_shape.map(|side| side as usize);
+        let grid = [blocks(width, entry.tile[1]), blocks(height, entry.tile[0]), (self.tiles() * depth) as u32];
+        (grid, [entry.block[1] as u32, entry.block[0] as u32])
+    }
+
+    fn cells(&self) -> u32 {
+        let [depth, height, width] = self.layout.in_shape.map(|side| side as usize);
+        blocks(depth * height * width.div_ceil(4), 256)
+    }
+
+    fn outputs(&self) -> u32 {
+        blocks(volume(self.layout.out_shape), 256)
+    }
+}
+
+fn have(function: &Option<Function>) -> Result<&Function, Fault> {
+    function.as_ref().ok_or_else(|| Fault::new("pipeline", "a kernel that this specialisation lacks"))
+}
+
+impl Steps {
+    /// Gathers the samples of every tile. Addresses to be zero before: `largest`, `span`, `marked`.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn gather(&self, stream: &Stream, batch: &Batch, how: Gathering) -> Result<(), Fault> {
+        let Batch { layout, image, places, types, .. } = batch;
+        let lanes = batch.lanes() as u32;
+        let offset = if how.centred { batch.lane_room(places.offset, 8) } else { Argument::Null };
+        let (pixels, tiles) = (batch.image_room(), batch.tile_room());
+        let (image, layout) = (Argument::Image(image), Argument::Layout(layout));
+        let samples = batch.sample_room(places.samples, types.real.row().size);
+        let largest = batch.lane_room(places.largest, 8);
+        if how.centred {
+            stream.launch(have(&self.offset)?, [lanes, 1, 1], [32, 1], &[pixels, image, tiles, offset])?;
+        }
+        let grid = [batch.cells(), lanes, 1];
+        let wanted = if how.careful { largest } else { Argument::Null };
+        stream.launch(have(&self.load)?, grid, [256, 1], &[pixels, image, tiles, layout, offset, samples, wanted])?;
+        if !how.careful {
+            return Ok(());
+        }
+        let (span, forced) = (batch.lane_room(places.span, 8), Argument::Double(how.forced));
+        let marked = Argument::Room(places.marked, batch.tiles() * 4);
+        let survey = [pixels, image, tiles, layout, offset, forced, largest, span, marked];
+        stream.launch(have(&self.survey)?, grid, [256, 1], &survey)?;
+        let (marks, scale) = (batch.sample_room(places.marks, 1), batch.lane_room(places.scale, 8));
+        let reload = [pixels, image, tiles, layout, offset, forced, largest, span, marked, samples, marks, scale];
+        stream.launch(have(&self.reload)?, grid, [256, 1], &reload)
+    }
+
+    /// Marks the panels that touch a marked sample, in the tiles that have any.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn hits(&self, stream: &Stream, batch: &Batch, weights: Option<Address>) -> Result<(), Fault> {
+        let places = &batch.places;
+        let layout = Argument::Layout(&batch.layout);
+        let marked = Argument::Room(places.marked, batch.tiles() * 4);
+        let (marks, between) = (batch.sample_room(places.marks, 1), batch.sample_room(places.marks_between, 1));
+        let hits = batch.output_room(places.hits, 1);
+        let (tiles, threads) = (batch.tiles() as u32, [256, 1]);
+        if let Some(weights) = weights {
+            let weights = Argument::Room(weights, volume(batch.layout.template) * 8);
+            return stream.launch(
+                have(&self.hits_masked)?,
+                [batch.outputs(), tiles, 1],
+                threads,
+                &[layout, marked, marks, weights, hits],
+            );
+        }
+        let grid = [batch.cells(), tiles, 1];
+        stream.launch(have(&self.hits_x)?, grid, threads, &[layout, marked, marks, between])?;
+        stream.launch(have(&self.hits_y)?, grid, threads, &[layout, marked, between, marks])?;
+        stream.launch(have(&self.hits_z)?, [batch.outputs(), tiles, 1], threads, &[layout, marked, marks, hits])
+    }
+
+    /// Sums over every window: of squares, and of samples if `both`.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn sums(&self, stream: &Stream, batch: &Batch, both: bool) -> Result<(), Fault> {
+        let Batch { layout, places, types, .. } = batch;
+        let [depth, height, width] = layout.out_shape.map(|side| side as usize);
+        let [kd, kh, kw] = layout.template.map(|side| side as usize);
+        let line =
+            (depth + kd - 2) * layout.in_plane as usize + (height + kh - 2) * layout.in_row as usize + width + kw - 1;
+        let run = 8 * (256 - (kw.min(1024) + 6) / 8);
+        let lanes = batch.lanes() as u32;
+        let by_layout = Argument::Layout(layout);
+        let samples = batch.sample_room(places.samples, types.real.row().size);
+        let row = |k: usize| if k == 1 || both { batch.sample_room(places.rows[k], 8) } else { Argument::Null };
+        stream.launch(
+            have(&self.sum_rows)?,
+            [blocks(line, run), lanes, 1],
+            [256, 1],
+            &[by_layout, samples, row(0), row(1)],
+        )?;
+        let volume = layout.template[0] > 1 || layout.out_shape[0] > 1;
+        for k in if both { 0..2 } else { 1..2 } {
+            let (from, between, to) = (row(k), batch.sample_room(places.between, 8), batch.sum_room(places.sums[k]));
+            let pass = |axis: usize, from, to, last: bool| {
+                let window = if axis == 1 { kh } else { kd };
+                let strip = window * 32usize.div_ceil(window);
+                let (outputs, others) = if axis == 1 { (height, depth + kd - 1) } else { (depth, height) };
+                let grid = [blocks(width, 64), (outputs.div_ceil(strip) * others) as u32, lanes];
+                let arguments = [by_layout, Argument::Int(axis as i32), from, to, Argument::Int(i32::from(last))];
+                stream.launch(have(&self.sum_axis)?, grid, [64, 1], &arguments)
+            };
+            if volume {
+                pass(1, from, between, false)?;
+                pass(0, between, to, true)?;
+            } else {
+                pass(1, from, to, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The figures of every tile's samples.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn figures(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
+        let samples = batch.sample_room(batch.places.samples, batch.types.real.row().size);
+        self.fold(stream, batch, (have(&self.figures)?, samples), careful, (batch.places.figures, false))
+    }
+
+    /// The figures of every tile's cross term.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn cross_figures(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
+        self.fold(
+            stream,
+            batch,
+            (have(&self.cross_figures)?, batch.cross_room()),
+            careful,
+            (batch.places.cross_figures, true),
+        )
+    }
+
+    /// The figures `to` of what a kernel takes; channels `add` up where their largest magnitudes may meet in one
+    /// number.
+    fn fold(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        (function, of): (&Function, Argument<'_>),
+        careful: bool,
+        (to, add): (Address, bool),
+    ) -> Result<(), Fault> {
+        let count = batch.tiles();
+        let scale = if careful { batch.lane_room(batch.places.scale, 8) } else { Argument::Null };
+        let partial = Argument::Room(batch.places.partial, batch.lanes() * FIGURES_OF_A_LANE);
+        let (by_layout, tiles) = (Argument::Layout(&batch.layout), batch.tile_room());
+        // A cross term is that of a whole transform, however large the tile.
+        let arguments: &[Argument<'_>] =
+            if add { &[by_layout, of, scale, partial] } else { &[by_layout, tiles, of, scale, partial] };
+        stream.launch(function, [SLICES as u32, count as u32, 1], [256, 1], arguments)?;
+        let figures = Argument::Room(to, count * size_of::<TileFigures>());
+        let arguments = [
+            partial,
+            figures,
+            Argument::Int(count as i32),
+            Argument::Int(batch.layout.channels),
+            Argument::Int(i32::from(add)),
+        ];
+        stream.launch(have(&self.fold)?, [blocks(count, 256), 1, 1], [256, 1], &arguments)
+    }
+
+    /// The thresholds of every tile, from its figures.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn doubt(&self, stream: &Stream, batch: &Batch, thresholds: &Thresholds) -> Result<(), Fault> {
+        let count = batch.tiles();
+        let places = &batch.places;
+        let figures = count * size_of::<TileFigures>();
+        let results = batch.layout.cross_channel as f64;
+        let arguments = [
+            Argument::Thresholds(thresholds),
+            Argument::Double(results),
+            Argument::Room(places.figures, figures),
+            Argument::Room(places.cross_figures, figures),
+            Argument::Room(places.doubt, count * 16),
+            Argument::Int(count as i32),
+        ];
+        stream.launch(have(&self.doubt)?, [blocks(count, 256), 1, 1], [256, 1], &arguments)
+    }
+
+    /// `out = tile * template` for spectra of `count` numbers, tile by tile and channel by channel.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn multiply(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        count: usize,
+        tile: Address,
+        template: Address,
+        out: Address,
+    ) -> Result<(), Fault> {
+        let size = 2 * batch.types.cross.size();
+        let all = batch.lanes() * count * size;
+        let channels = batch.layout.channels;
+        let arguments = [
+            Argument::Room(tile, all),
+            Argument::Room(template, channels as usize * count * size),
+            Argument::Room(out, all),
+            Argument::Long(count as i64),
+            Argument::Int(channels),
+        ];
+        stream.launch(have(&self.multiply)?, [blocks(count, 256), batch.lanes() as u32, 1], [256, 1], &arguments)
+    }
+
+    /// Squares of all samples.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn square(&self, stream: &Stream, batch: &Batch) -> Result<(), Fault> {
+        let size = batch.types.real.row().size;
+        let count = batch.tiles() * batch.layout.in_tile as usize;
+        let arguments = [
+            batch.sample_room(batch.places.samples, size),
+            batch.sample_room(batch.places.squares, size),
+            Argument::Long(count as i64),
+        ];
+        stream.launch(have(&self.square)?, [blocks(count, 1024), 1, 1], [256, 1], &arguments)
+    }
+
+    /// Scores, and the list of panels in doubt.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn finish(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        constants: &Constants,
+        view: &ResultView,
+        how: Finishing,
+    ) -> Result<(), Fault> {
+        let places = &batch.places;
+        let when = |wanted: bool, room| if wanted { room } else { Argument::Null };
+        let arguments = [
+            Argument::Constants(constants),
+            Argument::Layout(&batch.layout),
+            batch.tile_room(),
+            batch.cross_room(),
+            when(how.sum, batch.sum_room(places.sums[0])),
+            when(how.square, batch.sum_room(places.sums[1])),
+            when(how.careful, Argument::Room(places.marked, batch.tiles() * 4)),
+            when(how.careful, batch.output_room(places.hits, 1)),
+            when(how.careful, batch.lane_room(places.scale, 8)),
+            when(how.thresholds, Argument::Room(places.doubt, batch.tiles() * 16)),
+            Argument::Room(places.result, batch.result_reach),
+            Argument::Result(view),
+            when(how.lists, batch.output_room(places.doubtful, 4)),
+            when(how.lists, Argument::Room(places.count, 4)),
+        ];
+        stream.launch(have(&self.finish)?, [batch.outputs(), batch.tiles() as u32, 1], [256, 1], &arguments)
+    }
+
+    /// The scores of a listed size from the samples themselves, and the list of panels in doubt. `function` was made of
+    /// `entry`.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn score(
+        stream: &Stream,
+        batch: &Batch,
+        kernel: (&Entry, &Function),
+        constants: &Constants,
+        view: &ResultView,
+        how: Finishing,
+    ) -> Result<(), Fault> {
+        let (places, (entry, function)) = (&batch.places, kernel);
+        let when = |wanted: bool, room| if wanted { room } else { Argument::Null };
+        let cross = batch.cross_layout();
+        let arguments = [
+            batch.sample_room(places.samples, batch.types.real.row().size),
+            Argument::Cross(&cross),
+            Argument::Constants(constants),
+            Argument::Layout(&batch.layout),
+            batch.tile_room(),
+            when(how.careful, Argument::Room(places.marked, batch.tiles() * 4)),
+            when(how.careful, batch.output_room(places.hits, 1)),
+            when(how.careful, batch.lane_room(places.scale, 8)),
+            Argument::Room(places.result, batch.result_reach),
+            Argument::Result(view),
+            when(how.lists, batch.output_room(places.doubtful, 4)),
+            when(how.lists, Argument::Room(places.count, 4)),
+        ];
+        let (grid, threads) = batch.blocks_of(entry);
+        stream.launch(function, grid, threads, &arguments)
+    }
+
+    /// Scores the panels of the list from the image itself.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn repair(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        constants: &Constants,
+        view: &ResultView,
+        template: Repair,
+        multiprocessors: usize,
+    ) -> Result<(), Fault> {
+        let places = &batch.places;
+        let all = volume(batch.layout.template) * batch.layout.channels as usize * 8;
+        let optional = |address: Option<Address>, bytes: usize| {
+            address.map_or(Argument::Null, |address| Argument::Room(address, bytes))
+        };
+        let arguments = [
+            Argument::Constants(constants),
+            batch.image_room(),
+            Argument::Image(&batch.image),
+            Argument::Layout(&batch.layout),
+            batch.tile_room(),
+            batch.output_room(places.doubtful, 4),
+            Argument::Room(places.count, 4),
+            Argument::Room(template.values, all),
+            optional(template.raw, all),
+            optional(template.weights, volume(batch.layout.template) * 8),
+            Argument::Room(places.result, batch.result_reach),
+            Argument::Result(view),
+        ];
+        stream.launch(have(&self.repair)?, [8 * multiprocessors as u32, 1, 1], [128, 1], &arguments)
+    }
+}
+
+/// What [`Steps::finish`] takes into account.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Finishing {
+    /// Window sums of samples.
+    pub sum: bool,
+    /// Window sums of squares.
+    pub square: bool,
+    /// Marks and scales.
+    pub careful: bool,
+    /// Thresholds of each tile, instead of those in the constants.
+    pub thresholds: bool,
+    /// Panels in doubt are listed.
+    pub lists: bool,
+}
+
+/// A template as [`Steps::repair`] takes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repair {
+    /// Its values.
+    pub values: Address,
+    /// Its values before centring and scaling.
+    pub raw: Option<Address>,
+    /// The mask.
+    pub weights: Option<Address>,
+}

@@ -1,0 +1,453 @@
+//! The GPU's offers: which kernel or transform, in which type, by which tiles. Pure: no device is asked for anything.
+
+use std::sync::Arc;
+
+use flcc_core::dtype::DType;
+use flcc_core::error::Refusal;
+use flcc_core::key::KernelKey;
+use flcc_core::measure::Measure;
+use flcc_core::shape::join;
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
+
+use crate::cuda::driver::launch::MOST_CHANNELS;
+use crate::cuda::execute::CudaExecute;
+use crate::cuda::kernels::{self, Cross, Part, Types};
+use crate::cuda::unit::{self, Decisions, Engine};
+use crate::plan::machine::{Device, Machine};
+use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
+use crate::problem::scheme::integer_problem;
+use crate::problem::scheme::{
+    Scheme, Width, exact_in_f64, not_rounded, refuse_inexact, rounding_bound, serves_in_single, wants_rounding,
+};
+use crate::run::execute::Execute;
+use crate::run::tiling::{Tiling, covering, tile_name};
+
+/// How to build what executes an offer.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    engine: Engine,
+    tile: [usize; 3],
+    types: Types,
+    exact: bool,
+    rounds: bool,
+    devices: Vec<Device>,
+}
+
+impl solver::Recipe for Recipe {
+    fn platform(&self) -> Platform {
+        Platform::Cuda
+    }
+
+    /// Opens the device, compiles what is not compiled yet.
+    fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
+        let decide = |device: &Device| Decisions {
+            engine: self.engine,
+            tile: self.tile,
+            types: self.types,
+            scheme: Scheme::new(spec, self.exact, self.rounds),
+            device: device.clone(),
+            memory: (memory_limit.unwrap_or(usize::MAX) / self.devices.len().max(1)).min(device.memory / 10 * 6),
+        };
+        Ok(Box::new(CudaExecute::new(spec, self.devices.iter().map(decide).collect())?))
+    }
+}
+
+impl Recipe {
+    /// What building it compiles, known without a device.
+    pub fn sources(&self, spec: &Spec) -> Sources {
+        let scheme = Scheme::new(spec, self.exact, self.rounds);
+        let (parts, options) = (unit::parts(self.engine, &scheme), kernels::options(spec, &scheme, self.types));
+        Sources {
+            kernel: self.engine.entry(),
+            parts,
+            own: self.engine.options(spec.template().padded(), &options),
+            options,
+        }
+    }
+}
+
+/// What is compiled for a recipe.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    /// The cross term's kernel, if it is a generated one.
+    pub kernel: Option<&'static flcc_generated::Entry>,
+    /// The parts of the pipeline.
+    pub parts: Vec<Part>,
+    /// The options of that kernel.
+    pub own: Vec<String>,
+    /// The options of the pipeline, but for its part.
+    pub options: Vec<String>,
+}
+
+/// Samples along an axis that kernels count with 32 bits.
+const LONGEST: usize = 1 << 30;
+
+/// The offers of a method, for the machine's devices together.
+///
+/// # Errors
+/// Why the method does not serve the spec on a GPU.
+pub fn offers(name: &'static str, method: Method, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+    refuse_inexact(name, spec)?;
+    let longest = spec.image().padded().into_iter().chain(spec.mode_region().shape.padded()).max().unwrap_or(0);
+    if longest + spec.template().padded().into_iter().max().unwrap_or(0) >= LONGEST {
+        return Err(Refusal::new(name, format!("an axis of {longest} samples is longer than {LONGEST}")));
+    }
+    if spec.channels() > MOST_CHANNELS {
+        return Err(Refusal::new(name, format!("{} channels are more than {MOST_CHANNELS}", spec.channels())));
+    }
+    let devices = machine.devices();
+    match method {
+        Method::Direct => direct(name, spec, devices),
+        Method::Fourier => fourier(name, spec, devices),
+        _ => Err(Refusal::new(name, "there are no separable kernels for GPUs; direct and Fourier are there")),
+    }
+}
+
+/// Whether samples may lie beyond the range of f32, which a tile on a device does not notice of those that are too
+/// small for it.
+fn beyond_single(spec: &Spec) -> bool {
+    spec.image_type() == DType::F64
+}
+
+/// The least template whose sums cuFFT's transforms in f32 are trusted with, in samples. Their errors are in proportion
+/// to the norm of the tile and those that the conventions grant to that of a panel, `sqrt(N / n)` of it at least. Waves
+/// in 11 shapes of up to 4e6 samples found 1.38 times what is granted for 2 samples and 0.66 for 128.
+const LEAST_SINGLE: usize = 128;
+
+fn types(spec: &Spec, real: DType, cross: Cross) -> Types {
+    Types { pixel: spec.image_type(), real, cross, out: spec.out_type() }
+}
+
+fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Offer>, Refusal> {
+    let measure = spec.op().measure();
+    let needs = measure.row().needs;
+    let template = spec.template().padded();
+    let masked = spec.mask() != MaskKind::None;
+    let exact = exact_in_f64(spec);
+    let bytes = exact
+        && !masked
+        && spec.image_type() == DType::U8
+        && spec.template_type() == DType::U8
+        && measure != Measure::Sad;
+    let taps = spec.template().len() * spec.channels();
+    let wide = masked
+        || spec.out_type() == DType::F64
+        || spec.accuracy() == Accuracy::Exact
+        || integer_problem(spec)
+        || beyond_single(spec);
+    let long = spec.accuracy() == Accuracy::Promised && measure.row().normalised && !serves_in_single(spec);
+    let real = if bytes {
+        DType::U8
+    } else if wide || long || measure == Measure::Sad {
+        DType::F64
+    } else {
+        DType::F32
+    };
+    let missing = |op: &str| Refusal::new(name, format!("there is no kernel {op} for {real}"));
+    let flat = template[1] == 1 && spec.mode_region().shape.padded()[1] == 1;
+    let any = |op: &str| flcc_generated::generic(op, real.name(), flat).ok_or_else(|| missing(op));
+    let mut engines = Vec::new();
+    if measure == Measure::Sad {
+        engines.push(Engine::Differences(any("sad")?));
+    } else if masked && needs.square {
+        engines.push(Engine::Masked(any("masked")?));
+    } else {
+        if one_kernel(spec, exact, real) {
+            engines.extend(flcc_generated::listed("zncc", real.name(), template).map(Engine::Fused));
+        }
+        match flcc_generated::listed("corr", real.name(), template) {
+            Some(entry) => engines.push(Engine::Listed(entry)),
+            None => engines.push(Engine::Any(any("corr")?)),
+        }
+    }
+    let cross = |engine| match (real, engine) {
+        (DType::U8, Engine::Listed(_) | Engine::Fused(_)) => Cross::Unsigned,
+        (DType::U8, _) => Cross::Long,
+        (DType::F32, _) => Cross::F32,
+        _ => Cross::F64,
+    };
+    // Multiply-adds a nanosecond.
+    let rate = multiprocessors(devices)
+        * match real {
+            DType::U8 => 400.0,
+            DType::F32 => 150.0,
+            _ => 40.0,
+        };
+    let outputs = spec.out_shape().len() as f64;
+    let products = outputs * taps as f64 * spec.templates() as f64 * if masked { 3.0 } else { 1.0 };
+    let mut offers = Vec::new();
+    for engine in engines {
+        let Some(entry) = engine.entry() else { continue };
+        let body: KernelKey =
+            entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
+        let of_template = outputs * spec.templates() as f64;
+        let around = match engine {
+            Engine::Fused(_) => of_template * fused_ns(real),
+            _ if needs.square => outputs * SUMS_NS + of_template * FINISH_NS,
+            _ => 0.0,
+        };
+        offers.extend(plain_tiles(spec).into_iter().map(|tile| Offer {
+            kernel: KernelKey { tile: tile_name(spec, tile), ..body.clone() },
+            method: Method::Direct,
+            estimate_ns: products / rate + around + overhead(spec, tile),
+            eligible: Eligible::ByCost,
+            recipe: Arc::new(Recipe {
+                engine,
+                tile,
+                types: types(spec, real, cross(engine)),
+                exact,
+                rounds: false,
+                devices: devices.to_vec(),
+            }),
+        }));
+    }
+    offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
+    Ok(offers)
+}
+
+/// Nanoseconds an output of box sums, and of a finish that reads them, on an H200.
+const SUMS_NS: f64 = 0.023;
+const FINISH_NS: f64 = 0.019;
+
+/// Nanoseconds that an output takes more where the kernel of the cross term makes sums and scores too.
+fn fused_ns(real: DType) -> f64 {
+    match real {
+        DType::F32 => 0.008,
+        DType::U8 => 0.011,
+        _ => 0.017,
+    }
+}
+
+/// Whether a kernel that makes scores in one go serves: zncc of one channel without a mask, with room for a score where
+/// the cross term was, with sums whose products fit 64 bits, and with enough registers.
+fn one_kernel(spec: &Spec, exact: bool, real: DType) -> bool {
+    let integers = Scheme::new(spec, exact, false).integers;
+    let plain = spec.op().measure() == Measure::Zncc && spec.mask() == MaskKind::None && spec.channels() == 1;
+    let room = real == DType::F64 || spec.out_type() == DType::F32;
+    let registers = real != DType::F64 || integers.is_none() || holds_integers(spec.template().padded());
+    plain && room && registers && integers != Some(Width::Wide)
+}
+
+/// Whether a thread of the kernel of scores in f64 has registers for sums that are integers. It keeps them, two for
+/// each of its 16 outputs, beside the cross term and a row of samples; of 32 columns, 16 bytes were spilled on sm_90,
+/// of 24 columns 32 bytes on sm_120 (NVRTC 13.0).
+pub fn holds_integers([_, height, width]: [usize; 3]) -> bool {
+    height == 1 || width < 24
+}
+
+/// Multiprocessors of the first device: an image is computed by one.
+fn multiprocessors(devices: &[Device]) -> f64 {
+    devices.first().map_or(1.0, |device| device.multiprocessors as f64)
+}
+
+/// What an image costs whatever the method: copies to and from the device, launches, sums and finish, in nanoseconds.
+fn overhead(spec: &Spec, tile: [usize; 3]) -> f64 {
+    let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size
+        + spec.out_shape().len() * spec.templates() * spec.out_type().row().size;
+    let outputs = (spec.out_shape().len() * spec.templates()) as f64;
+    let whole = tile.iter().product::<usize>() as f64;
+    let tiling = Tiling::new(spec, tile);
+    let computed = tiling.count() as f64 * whole * spec.templates() as f64;
+    bytes as f64 / 12.0 + 50_000.0 + (outputs + computed) * 0.02
+}
+
+/// Tile shapes for plain kernels, best first.
+fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
+    let (image, template) = (spec.image().padded(), spec.template().padded());
+    let sizes: &[[usize; 3]] = match spec.image().axes() {
+        1 => &[[1, 1, 1 << 18], [1, 1, 1 << 14]],
+        2 => &[[1, 512, 1024], [1, 128, 256]],
+        _ => &[[32, 64, 256], [8, 32, 128]],
+    };
+    let mut tiles = Vec::new();
+    for size in sizes {
+        let tile = [0, 1, 2].map(|axis| {
+            let grown = if size[axis] > 1 { size[axis].max(template[axis].next_multiple_of(32)) } else { 1 };
+            grown.min(image[axis] + template[axis] - 1)
+        });
+        if !tiles.contains(&tile) {
+            tiles.push(tile);
+        }
+    }
+    tiles
+}
+
+fn fourier(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Offer>, Refusal> {
+    let measure = spec.op().measure();
+    if measure == Measure::Sad {
+        return Err(Refusal::new(name, "sad is no sum of products, so it has no product of spectra"));
+    }
+    let exact_asked = spec.accuracy() == Accuracy::Exact;
+    let wants_rounding = wants_rounding(spec);
+    let double = spec.out_type() == DType::F64
+        || exact_asked
+        || spec.mask() != MaskKind::None
+        || wants_rounding
+        || beyond_single(spec)
+        || (!measure.row().normalised && spec.accuracy() != Accuracy::Fast && spec.template().len() < LEAST_SINGLE);
+    let (real, cross) = if double { (DType::F64, Cross::F64) } else { (DType::F32, Cross::F32) };
+    let mut offers = Vec::new();
+    let mut bound = f64::INFINITY;
+    for shape in shapes(spec) {
+        let error = rounding_bound(spec, shape);
+        bound = bound.min(error);
+        let rounds = wants_rounding && error < 0.25;
+        if exact_asked && spec.is_integer() && !rounds {
+            continue;
+        }
+        let template = spec.template().padded();
+        let tile = covering(spec, [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
+        let samples = Tiling::new(spec, tile).count() as f64 * shape.iter().product::<usize>() as f64;
+        let sums = if spec.mask() != MaskKind::None && measure.row().needs.square { 4.0 } else { 0.0 };
+        let transforms = spec.channels() as f64 * (1.0 + spec.templates() as f64 + sums);
+        // Two passes over memory each.
+        let bytes = samples * transforms * 4.0 * cross.size() as f64;
+        let rate = multiprocessors(devices) * 20.0;
+        offers.push(Offer {
+            kernel: KernelKey {
+                op: "fourier".into(),
+                dtype: real.name().into(),
+                size: join(&spec.image().unpad(&shape), "x"),
+                target: "cufft".into(),
+                tile: tile_name(spec, tile),
+            },
+            method: Method::Fourier,
+            estimate_ns: bytes / rate + overhead(spec, tile),
+            eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced },
+            recipe: Arc::new(Recipe {
+                engine: Engine::Fourier(shape),
+                tile,
+                types: types(spec, real, cross),
+                exact: rounds,
+                rounds,
+                devices: devices.to_vec(),
+            }),
+        });
+    }
+    if offers.is_empty() {
+        return Err(not_rounded(name, bound));
+    }
+    offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
+    Ok(offers)
+}
+
+/// Transform shapes to choose from: of lengths that are fast, rows of whole vectors, whole axes where they are short.
+fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
+    let template = spec.template().padded();
+    let whole = spec.mode_region().shape.padded();
+    let fast = |least: usize, axis: usize| {
+        let step = if axis == 2 { 16 } else { 1 };
+        (least..).find(|&length| length % step == 0 && smooth(length)).unwrap_or(least)
+    };
+    let single = [0, 1, 2].map(|axis| {
+        if whole[axis] + template[axis] - 1 == 1 && axis < 2 { 1 } else { fast(whole[axis] + template[axis] - 1, axis) }
+    });
+    let lengths: &[usize] = match spec.image().axes() {
+        1 => &[4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22],
+        2 => &[128, 256, 512, 1024, 2048, 4096],
+        _ => &[32, 64, 128, 256],
+    };
+    let mut found: Vec<[usize; 3]> = Vec::new();
+    for &length in lengths {
+        let shape = [0, 1, 2].map(|axis| {
+            if single[axis] <= length {
+                single[axis]
+            } else {
+                fast(length.max(template[axis] + template[axis] / 2 + 1), axis).min(single[axis])
+            }
+        });
+        if !found.contains(&shape) {
+            found.push(shape);
+        }
+    }
+    let samples = |shape: &[usize; 3]| shape.iter().map(|&side| side as f64).product::<f64>();
+    let most = found.iter().map(samples).fold(f64::INFINITY, f64::min).max((1u32 << 25).into());
+    found.retain(|shape| samples(shape) <= most);
+    found
+}
+
+/// Whether a length has no prime factor above 7.
+fn smooth(mut length: usize) -> bool {
+    for factor in [2, 3, 5, 7] {
+        while length.is_multiple_of(factor) {
+            length /= factor;
+        }
+    }
+    length == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> Machine {
+        let device =
+            Device { index: 0, name: "a device".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+        Machine::described(&[], 4).with_devices(vec![device], "described")
+    }
+
+    fn first(method: Method, spec: &str) -> Result<String, String> {
+        let offers = offers("cuda", method, &spec.parse().unwrap(), &machine()).map_err(|refusal| refusal.reason)?;
+        Ok(offers[0].kernel.to_string())
+    }
+
+    #[test]
+    fn a_listed_size_has_its_kernel_and_others_the_one_for_any() {
+        let name = |spec| first(Method::Direct, spec).unwrap();
+        assert!(name("corr:f32:2000x2000*7x7:valid").starts_with("corr_f32_7x7_b"));
+        assert!(name("zncc:u8:2000x2000*16x16:valid").starts_with("zncc_u8_16x16_b"));
+        assert!(name("zncc:u8/f32:2000x2000*16x16:valid").starts_with("zncc_f32_16x16_b"));
+        assert!(name("zncc:u16:2000x2000*16x16:valid").starts_with("zncc_f64_16x16_b"));
+        assert!(name("zncc:f32:100x100x100*5x5x5:valid").starts_with("zncc_f32_5x5x5_b"));
+        assert!(name("zncc:f32:100000*31:valid").starts_with("zncc_f32_31_b"));
+        assert!(name("corr:f32:2000x2000*7x9:valid").starts_with("corr_f32_any_b"));
+        assert!(name("ncc:f32:2000x2000*7x7:valid").starts_with("corr_f32_7x7_b"));
+        // A score of 64 bits has no room where a cross term of 32 was.
+        assert!(name("zncc:u8>f64:2000x2000*16x16:valid").starts_with("corr_u8_16x16_b"));
+        assert!(name("zncc:f32:2000x2000*7x7:valid,mask01").starts_with("masked_f64_any_b"));
+        assert!(name("sad:u8:2000x2000*7x7:valid").starts_with("sad_f64_any_b"));
+        // Up to so many terms a sum in f32 is off by half of what it may at most; nssd has it twice.
+        assert!(name("zncc:f32:2000x2000*32x32:valid").starts_with("zncc_f32_32x32_b"));
+        assert!(name("ncc:f32:2000x2000*53x53:valid").starts_with("corr_f32_any_b"));
+        assert!(name("ncc:f32:2000x2000*54x54:valid").starts_with("corr_f64_any_b"));
+        assert!(name("nssd:f32:2000x2000*19x19:valid").starts_with("corr_f32_19x19_b"));
+        assert!(name("nssd:f32:2000x2000*20x20:valid").starts_with("corr_f64_20x20_b"));
+    }
+
+    /// With the specs of `xtask gpu-check`, which plans each of them.
+    #[test]
+    fn every_listed_kernel_is_what_a_spec_of_its_size_is_planned_with() {
+        for entry in flcc_generated::kernels().iter().filter(|entry| entry.size().is_some()) {
+            let image = ["2000", "150x161", "20x41x52"][entry.sides.len() - 1];
+            let spec = format!("{}:{}:{image}*{}:valid", entry.op, entry.dtype, join(entry.sides, "x"));
+            let kernel = first(Method::Direct, &spec).unwrap();
+            assert!(kernel.starts_with(&format!("{}_", entry.name)), "{spec}: {kernel}");
+        }
+    }
+
+    #[test]
+    fn transforms_hold_the_template_and_rows_of_whole_vectors() {
+        for spec in [
+            "zncc:f32:2000x2000*64x64:valid",
+            "corr:f32:300x40*280x33:full",
+            "zncc:f32:100x90x80*9x9x9:same",
+            "corr:f32:100000*700:full",
+        ] {
+            let spec: Spec = spec.parse().unwrap();
+            for shape in shapes(&spec) {
+                let template = spec.template().padded();
+                assert!((0..3).all(|axis| shape[axis] >= template[axis] && smooth(shape[axis])), "{spec}: {shape:?}");
+                assert_eq!(shape[2] % 16, 0, "{spec}: {shape:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_gpu_does_not_serve_is_refused_with_a_reason() {
+        assert!(first(Method::Separable, "corr:f32:200x200*7x7:valid").unwrap_err().contains("no separable kernels"));
+        assert!(first(Method::Fourier, "sad:f32:200x200*7x7:valid").unwrap_err().contains("sad"));
+        let spec: Spec = "corr:f32:20x20*7x7:valid".parse().unwrap();
+        let channels = spec.with_channels(9).unwrap();
+        assert!(offers("cuda", Method::Direct, &channels, &machine()).unwrap_err().reason.contains("9 channels"));
+    }
+}

@@ -1,0 +1,662 @@
+//! A template bound to a plan: its sums, spectrum or factors, made once and run on every image.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flcc_core::dtype::Pixels;
+use flcc_core::each_type;
+use flcc_core::error::{ExecError, Kind, SpecError};
+use flcc_core::key::KernelKey;
+use flcc_core::peaks::{Found, Peak, PeakOptions, Search};
+use flcc_core::score::ScoreMap;
+use flcc_core::view::{AnyView, AnyViewMut};
+
+use crate::plan::planned::Plan;
+use crate::plan::solver::Method;
+use crate::problem::template;
+use crate::run::execute::{Control, Execute, Scratch, Statistics, Unfinished};
+use crate::run::search::{BAND, Buffers, Searching};
+
+/// Templates bound to a plan. Cheap to clone; executed from many threads at once.
+#[derive(Clone)]
+pub struct Matcher(Arc<Inner>);
+
+struct Inner {
+    plan: Plan,
+    kernel: KernelKey,
+    method: Method,
+    workers: usize,
+    execute: Arc<dyn Execute>,
+    /// What the templates became, or why a device did not take them where the CPU is to take over.
+    bound: Result<Arc<dyn Any + Send + Sync>, ExecError>,
+    note: String,
+    /// Copies, to bind again for images of other sizes.
+    templates: Vec<Pixels>,
+    mask: Option<Pixels>,
+    /// Scratch that [`Matcher::execute`] keeps from one image to the next.
+    spare: Mutex<Option<Scratch>>,
+    /// Buffers that [`Matcher::peaks`] keeps from one call to the next.
+    rooms: Mutex<Buffers>,
+    /// What takes over when every device has failed, made when that happens.
+    on_cpu: Mutex<Option<Matcher>>,
+}
+
+impl Plan {
+    /// Binds templates (and a mask, if the spec has one): their sums and spectra are computed now, and used for every
+    /// image.
+    ///
+    /// With method auto, templates whose separable rank is low enough to be faster by the plan's own estimates take the
+    /// separable method.
+    ///
+    /// # Errors
+    /// Arrays that are not the spec's; `constant_template`, `zero_template`, `nonfinite_template`, `mask_shape`,
+    /// `mask_invalid`.
+    pub fn bind(&self, templates: &[AnyView<'_>], mask: Option<&AnyView<'_>>) -> Result<Matcher, ExecError> {
+        Matcher::new(self, templates, mask)
+    }
+
+    /// Binds, executes, forgets: the results of every image with every template, image by image.
+    ///
+    /// # Errors
+    /// As [`Plan::bind`] and [`Matcher::execute`].
+    pub fn execute(
+        &self,
+        images: &[AnyView<'_>],
+        templates: &[AnyView<'_>],
+        mask: Option<&AnyView<'_>>,
+    ) -> Result<Vec<ScoreMap>, ExecError> {
+        self.bind(templates, mask)?.execute(images)
+    }
+
+    /// Bytes of results that [`Matcher::peaks`] holds at a time, above scratch and templates.
+    pub fn peaks_bytes(&self, options: &PeakOptions) -> usize {
+        let (spec, execute) = (self.spec(), self.primary().execute());
+        let search = Search::new(spec.out_shape(), spec.op().best(), *options);
+        let searching = Searching { spec, search: &search, workers: self.workers(), band: BAND };
+        searching.bytes(execute.banded(), execute.appetite())
+    }
+}
+
+impl Matcher {
+    pub(crate) fn new(
+        plan: &Plan,
+        templates: &[AnyView<'_>],
+        mask: Option<&AnyView<'_>>,
+    ) -> Result<Matcher, ExecError> {
+        let spec = plan.spec();
+        let (checked, weights) = template::check(spec, templates, mask)?;
+        let mut choice = plan.primary();
+        let mut note = String::new();
+        if let Some((runner_up, limit)) = plan.runner_up()
+            && checked.iter().all(|template| !template.nonfinite)
+        {
+            match runner_up.execute().rank(&checked, &weights, limit) {
+                Some(rank) => {
+                    note = format!(
+                        "the templates' separable rank is {rank}, at most the {limit} up to which {} is faster \
+                         by estimate\n",
+                        runner_up.kernel()
+                    );
+                    choice = runner_up;
+                }
+                None => {
+                    note = format!(
+                        "the templates' separable rank is above {limit}, up to which the separable method would be \
+                         faster\n"
+                    )
+                }
+            }
+        }
+        let execute = choice.execute();
+        let bound = match execute.bind(checked, weights) {
+            Err(failure @ ExecError::Device { .. }) if plan.planner().falls_back() => Err(failure),
+            bound => Ok(bound?),
+        };
+        let copy =
+            |view: &AnyView<'_>| each_type!(AnyView, view, view => flcc_core::dtype::Pixel::pixels(view.to_vec()));
+        Ok(Matcher(Arc::new(Inner {
+            plan: plan.clone(),
+            kernel: choice.kernel(),
+            method: choice.method(),
+            workers: choice.workers(),
+            execute,
+            bound,
+            note,
+            templates: templates.iter().map(copy).collect(),
+            mask: mask.map(copy),
+            spare: Mutex::new(None),
+            rooms: Mutex::default(),
+            on_cpu: Mutex::new(None),
+        })))
+    }
+
+    /// The plan that it is bound to.
+    pub fn plan(&self) -> &Plan {
+        &self.0.plan
+    }
+
+    /// The kernel that runs: the plan's, or that of its separable runner-up.
+    pub fn kernel(&self) -> &KernelKey {
+        &self.0.kernel
+    }
+
+    /// The method that runs.
+    pub fn method(&self) -> Method {
+        self.0.method
+    }
+
+    /// The plan's account, and what the templates changed in it.
+    pub fn explain(&self) -> String {
+        let mut text = self.0.plan.explain();
+        if !self.0.note.is_empty() {
+            text.push_str(&format!("bound    {}: {}", self.0.kernel, self.0.note));
+        }
+        text
+    }
+
+    /// How many images in one call keep everything busy: 1 on a CPU.
+    pub fn appetite(&self) -> usize {
+        self.0.execute.appetite()
+    }
+
+    /// Scratch for [`Matcher::execute_into`], with as many workers as the plan has.
+    pub fn make_scratch(&self) -> Scratch {
+        let spec = self.0.plan.spec();
+        self.0.execute.scratch(self.0.workers, spec.images().max(1) * spec.templates())
+    }
+
+    /// The results of every image with every template, image by image.
+    ///
+    /// # Errors
+    /// Images that are not the spec's.
+    pub fn execute(&self, images: &[AnyView<'_>]) -> Result<Vec<ScoreMap>, ExecError> {
+        self.execute_with(images, &Control::default()).map(|(maps, _)| maps)
+    }
+
+    /// As [`Matcher::execute`], with progress and a way to cancel, and counts of what was done.
+    ///
+    /// # Errors
+    /// Images that are not the spec's, or cancelled.
+    pub fn execute_with(
+        &self,
+        images: &[AnyView<'_>],
+        control: &Control<'_>,
+    ) -> Result<(Vec<ScoreMap>, Statistics), ExecError> {
+        let spec = self.0.plan.spec();
+        self.check_images(images)?;
+        let mut maps: Vec<ScoreMap> = (0..images.len() * spec.templates()).map(|_| ScoreMap::of(spec)).collect();
+        let mut scratch = self.take_scratch();
+        let mut outs: Vec<AnyViewMut<'_>> = maps.iter_mut().map(ScoreMap::view_mut).collect();
+        let statistics = self.execute_into(images, &mut outs, &mut scratch, control);
+        self.keep_scratch(scratch);
+        Ok((maps, statistics?))
+    }
+
+    /// As [`Matcher::execute_with`], with a result or an error for each image: a device that fails takes only what it
+    /// had with it.
+    pub(crate) fn execute_each(
+        &self,
+        images: &[AnyView<'_>],
+        control: &Control<'_>,
+    ) -> Result<Vec<Result<Vec<ScoreMap>, ExecError>>, ExecError> {
+        let spec = self.0.plan.spec();
+        self.check_images(images)?;
+        let mut maps: Vec<ScoreMap> = (0..images.len() * spec.templates()).map(|_| ScoreMap::of(spec)).collect();
+        let mut scratch = self.take_scratch();
+        let mut outs: Vec<AnyViewMut<'_>> = maps.iter_mut().map(ScoreMap::view_mut).collect();
+        let run = self.execute_or_tell(images, &mut outs, &mut scratch, control);
+        self.keep_scratch(scratch);
+        let mut maps = maps.into_iter();
+        let mut results: Vec<_> = images.iter().map(|_| Ok(maps.by_ref().take(spec.templates()).collect())).collect();
+        if let Err(unfinished) = run {
+            match unfinished.error {
+                ExecError::Device { .. } => {
+                    unfinished.undone.iter().for_each(|&image| results[image] = Err(unfinished.error.clone()))
+                }
+                error => results.fill_with(|| Err(error.clone())),
+            }
+        }
+        Ok(results)
+    }
+
+    /// The peaks of every image with every template, image by image: those that
+    /// [`find_peaks`](flcc_core::peaks::find_peaks) finds in the maps of [`Matcher::execute`].
+    ///
+    /// No map is made. On a CPU results are computed a few megabytes at a time and searched there, so that memory does
+    /// not grow with the image; it grows with the number of templates, by some rows of results for each.
+    ///
+    /// # Errors
+    /// Images that are not the spec's.
+    pub fn peaks(&self, images: &[AnyView<'_>], options: &PeakOptions) -> Result<Vec<Vec<Peak>>, ExecError> {
+        let (found, _) = self.search(images, options, false, &Control::default())?;
+        Ok(found.into_iter().map(|found| found.peaks).collect())
+    }
+
+    /// As [`Matcher::peaks`], with the number of positions that attain the best score where `optimum` says so, with
+    /// progress and a way to cancel, and counts of what was done.
+    ///
+    /// # Errors
+    /// Images that are not the spec's, or cancelled.
+    pub fn search(
+        &self,
+        images: &[AnyView<'_>],
+        options: &PeakOptions,
+        optimum: bool,
+        control: &Control<'_>,
+    ) -> Result<(Vec<Found>, Statistics), ExecError> {
+        self.search_in(images, options, optimum, control, BAND)
+    }
+
+    /// As [`Matcher::search`], with about so many bytes of results at a time.
+    pub(crate) fn search_in(
+        &self,
+        images: &[AnyView<'_>],
+        options: &PeakOptions,
+        optimum: bool,
+        control: &Control<'_>,
+        band: usize,
+    ) -> Result<(Vec<Found>, Statistics), ExecError> {
+        let spec = self.0.plan.spec();
+        self.check_images(images)?;
+        let search = Search::new(spec.out_shape(), spec.op().best(), *options).with_optimum(optimum);
+        let searching = Searching { spec, search: &search, workers: self.0.workers, band };
+        let mut scratch = self.take_scratch();
+        let mut rooms = std::mem::take(&mut *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner));
+        let result = match (self.0.execute.banded(), &self.0.bound) {
+            (Some(banded), Ok(bound)) if searching.needs_bands() => {
+                let (mut all, mut statistics) = (Vec::new(), Statistics::default());
+                images
+                    .iter()
+                    .try_for_each(|image| {
+                        let bound = bound.as_ref();
+                        let (found, counts) =
+                            searching.banded(banded, bound, image, &mut scratch, &mut rooms, control)?;
+                        all.extend(found);
+                        statistics.add(counts);
+                        Ok(())
+                    })
+                    .map(|()| (all, statistics))
+            }
+            _ => searching.whole(images, self.appetite(), &mut rooms, control, &mut |images, outs, control| {
+                self.execute_or_tell(images, outs, &mut scratch, control).map_err(|unfinished| unfinished.error)
+            }),
+        };
+        self.keep_scratch(scratch);
+        *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner) = rooms;
+        result
+    }
+
+    /// As [`Matcher::search`], with what was found or an error for each image: a device that fails takes only what it
+    /// had with it.
+    pub(crate) fn search_each(
+        &self,
+        images: &[AnyView<'_>],
+        options: &PeakOptions,
+        optimum: bool,
+        control: &Control<'_>,
+    ) -> Result<Vec<Result<Vec<Found>, ExecError>>, ExecError> {
+        if images.len() == 1 || self.0.execute.banded().is_some() {
+            let one = |image| self.search(std::slice::from_ref(image), options, optimum, control);
+            return Ok(images.iter().map(|image| Ok(one(image)?.0)).collect());
+        }
+        let maps = self.execute_each(images, control)?;
+        let found =
+            |map: &ScoreMap| Search::new(map.shape(), map.best(), *options).with_optimum(optimum).in_view(&map.view());
+        Ok(maps.into_iter().map(|maps| Ok(maps?.iter().map(found).collect())).collect())
+    }
+
+    fn take_scratch(&self) -> Scratch {
+        let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        spare.unwrap_or_else(|| self.make_scratch())
+    }
+
+    fn keep_scratch(&self, scratch: Scratch) {
+        *self.0.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(scratch);
+    }
+
+    /// Computes into the caller's results, `outs[image * templates + template]`, with the caller's scratch.
+    ///
+    /// With one worker nothing is allocated; with several, nothing that grows with the data.
+    ///
+    /// # Errors
+    /// Arrays that are not the spec's, scratch of another plan, or cancelled; then what was written is unspecified.
+    pub fn execute_into(
+        &self,
+        images: &[AnyView<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        self.check_images(images)?;
+        self.check_outs(images.len(), outs)?;
+        self.execute_or_tell(images, outs, scratch, control).map_err(|unfinished| unfinished.error)
+    }
+
+    /// As [`Matcher::execute_into`], of arrays that were checked; what is undone is told.
+    fn execute_or_tell(
+        &self,
+        images: &[AnyView<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, Box<Unfinished>> {
+        let falls_back = self.0.plan.planner().falls_back();
+        // Who wants the CPU to go on wants other devices to go on first.
+        let silent: Option<&(dyn Fn(&str) + Sync)> = if falls_back { Some(&|_| ()) } else { None };
+        let control = Control { failed: control.failed.or(silent), ..*control };
+        let run = match &self.0.bound {
+            Ok(bound) => self.0.execute.execute(bound.as_ref(), images, outs, scratch, &control),
+            Err(error) => {
+                let undone = (0..images.len()).collect();
+                Err(Box::new(Unfinished { error: error.clone(), undone, statistics: Statistics::default() }))
+            }
+        };
+        run.or_else(|unfinished| match &unfinished.error {
+            ExecError::Device { what, reason } if falls_back => {
+                if let Some(failed) = control.failed {
+                    failed(&format!("{what}: {reason}; the CPU goes on"));
+                }
+                self.finish(&unfinished, images, outs, &control).map_err(Box::from)
+            }
+            _ => Err(unfinished),
+        })
+    }
+
+    /// Computes on the CPU what a run has left undone.
+    fn finish(
+        &self,
+        unfinished: &Unfinished,
+        images: &[AnyView<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let matcher = self.on_cpu()?;
+        let mut scratch = matcher.make_scratch();
+        let (tiles, templates) = (matcher.plan().tiles(), matcher.plan().spec().templates());
+        let total = images.len() * tiles;
+        let mut done = total - unfinished.undone.len() * tiles;
+        let mut statistics = unfinished.statistics;
+        for &image in &unfinished.undone {
+            let outs = &mut outs[image * templates..(image + 1) * templates];
+            let progress =
+                |now: usize, _: usize| control.progress.iter().for_each(|progress| progress(done + now, total));
+            let control = Control { progress: Some(&progress), ..*control };
+            match matcher.execute_into(&images[image..=image], outs, &mut scratch, &control) {
+                Err(ExecError::Cancelled { done: now, .. }) => {
+                    return Err(ExecError::Cancelled { done: done + now, total });
+                }
+                counts => statistics.add(counts?),
+            }
+            done += tiles;
+        }
+        Ok(statistics)
+    }
+
+    /// The same templates on the CPU, for any number of images.
+    fn on_cpu(&self) -> Result<Matcher, ExecError> {
+        let mut made = self.0.on_cpu.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(matcher) = &*made {
+            return Ok(matcher.clone());
+        }
+        let spec = self.0.plan.spec().clone().with_images(0)?;
+        let matcher = self.bind_to(&self.0.plan.planner().on_cpu().plan(&spec)?)?;
+        *made = Some(matcher.clone());
+        Ok(matcher)
+    }
+
+    /// As [`Matcher::execute_into`], of images that already lie on a device of the plan: they are not copied.
+    ///
+    /// # Errors
+    /// As there, a plan for the CPU, or an image on another device. The CPU takes nothing over: it does not see such
+    /// images.
+    #[cfg(feature = "cuda")]
+    pub fn execute_resident(
+        &self,
+        images: &[crate::cuda::driver::buffer::DeviceImage<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+    ) -> Result<Statistics, ExecError> {
+        let spec = self.0.plan.spec();
+        for image in images {
+            let layout = image.layout();
+            if layout.shape() != spec.image()
+                || image.dtype() != spec.image_type()
+                || layout.channels() != spec.channels()
+            {
+                let describe = |dtype, shape, channels| format!("{dtype} {shape} with {channels} channels");
+                let expected = describe(spec.image_type(), spec.image(), spec.channels());
+                let got = describe(image.dtype(), layout.shape(), layout.channels());
+                return Err(SpecError::of(Kind::DimsMismatch, "image", expected, got).into());
+            }
+        }
+        self.check_outs(images.len(), outs)?;
+        let bound = self.0.bound.as_ref().map_err(ExecError::clone)?;
+        self.0.execute.execute_resident(bound.as_ref(), images, outs, scratch)
+    }
+
+    fn check_outs(&self, images: usize, outs: &[AnyViewMut<'_>]) -> Result<(), SpecError> {
+        let spec = self.0.plan.spec();
+        if outs.len() != images * spec.templates() {
+            let expected = format!("{} results, one for each image and template", images * spec.templates());
+            return Err(SpecError::of(Kind::DimsMismatch, "outs", expected, outs.len()));
+        }
+        for out in outs {
+            if out.shape() != spec.out_shape() || out.dtype() != spec.out_type() {
+                let expected = format!("{} {}", spec.out_type(), spec.out_shape());
+                return Err(SpecError::of(
+                    Kind::DimsMismatch,
+                    "outs",
+                    expected,
+                    format!("{} {}", out.dtype(), out.shape()),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_images(&self, images: &[AnyView<'_>]) -> Result<(), SpecError> {
+        let spec = self.0.plan.spec();
+        if spec.images() != 0 && images.len() != spec.images() {
+            return Err(SpecError::of(Kind::DimsMismatch, "images", format!("{} images", spec.images()), images.len()));
+        }
+        images.iter().try_for_each(|image| {
+            template::check_view("image", image, spec.image(), spec.image_type(), spec.channels())
+        })
+    }
+
+    /// The same templates for images of another shape.
+    pub(crate) fn rebind(&self, image: flcc_core::shape::Shape) -> Result<Matcher, ExecError> {
+        let spec = self.0.plan.spec().with_image_shape(image)?.with_images(0)?;
+        self.bind_to(&self.0.plan.planner().plan(&spec)?)
+    }
+
+    /// The same templates bound to another plan.
+    fn bind_to(&self, plan: &Plan) -> Result<Matcher, ExecError> {
+        let spec = plan.spec();
+        let templates = self
+            .0
+            .templates
+            .iter()
+            .map(|pixels| AnyView::dense(pixels, spec.template(), spec.channels()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mask = self.0.mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1)).transpose()?;
+        plan.bind(&templates, mask.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::machine::Machine;
+    use crate::plan::planned::Plan;
+    use crate::plan::settings::Planner;
+    use crate::plan::solvers::SOLVERS;
+    use crate::problem::template::{Checked, Weights};
+    use flcc_core::spec::Spec;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// The direct method as a device that fails in the midst of a run, or when templates are bound.
+    struct Failing {
+        direct: Box<dyn Execute>,
+        templates: usize,
+        binds: bool,
+        /// Runs that failed.
+        runs: Arc<AtomicUsize>,
+    }
+
+    fn fault() -> ExecError {
+        ExecError::Device { what: "device 3: a copy".into(), reason: "it is lost".into() }
+    }
+
+    impl Execute for Failing {
+        fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
+            if self.binds { self.direct.bind(checked, weights) } else { Err(fault()) }
+        }
+
+        fn rank(&self, _checked: &[Checked], _weights: &Weights, _limit: usize) -> Option<usize> {
+            None
+        }
+
+        fn scratch_bytes(&self, workers: usize) -> usize {
+            self.direct.scratch_bytes(workers)
+        }
+
+        fn template_bytes(&self) -> usize {
+            self.direct.template_bytes()
+        }
+
+        fn tiles(&self) -> usize {
+            self.direct.tiles()
+        }
+
+        fn scratch(&self, workers: usize, results: usize) -> Scratch {
+            self.direct.scratch(workers, results)
+        }
+
+        fn appetite(&self) -> usize {
+            4
+        }
+
+        /// Computes every third image and spoils the results of the others.
+        fn execute(
+            &self,
+            bound: &(dyn Any + Send + Sync),
+            images: &[AnyView<'_>],
+            outs: &mut [AnyViewMut<'_>],
+            scratch: &mut Scratch,
+            control: &Control<'_>,
+        ) -> Result<Statistics, Box<Unfinished>> {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            let mut undone = Vec::new();
+            let mut statistics = Statistics::default();
+            for (index, image) in images.iter().enumerate() {
+                let outs = &mut outs[index * self.templates..(index + 1) * self.templates];
+                statistics.add(self.direct.execute(bound, std::slice::from_ref(image), outs, scratch, control)?);
+                if index % 3 != 1 {
+                    undone.push(index);
+                    for out in outs {
+                        let AnyViewMut::F32(out) = out else { unreachable!("the spec's results are f32") };
+                        out.parts().0.fill(f32::NAN);
+                    }
+                }
+            }
+            Err(Box::new(Unfinished { error: fault(), undone, statistics }))
+        }
+    }
+
+    /// A matcher on a device that fails, and how often it did.
+    fn failing(
+        spec: &Spec,
+        planner: &Planner,
+        templates: &[AnyView<'_>],
+        binds: bool,
+    ) -> (Result<Matcher, ExecError>, Arc<AtomicUsize>) {
+        let offer = SOLVERS[0].offers(spec, planner.machine()).unwrap().remove(0);
+        let runs = Arc::new(AtomicUsize::new(0));
+        let direct = offer.recipe.build(spec, None).unwrap();
+        let execute = Failing { direct, templates: templates.len(), binds, runs: Arc::clone(&runs) };
+        let plan = Plan::new(spec.clone(), planner.clone(), (offer, Box::new(execute), 1), None, Vec::new());
+        (plan.bind(templates, None), runs)
+    }
+
+    fn pixels(count: usize, seed: u32) -> Pixels {
+        Pixels::U8(
+            (0..count as u32).map(|index| (index.wrapping_add(seed).wrapping_mul(2_654_435_761) >> 23) as u8).collect(),
+        )
+    }
+
+    #[test]
+    fn the_cpu_takes_over_what_a_device_leaves_undone() {
+        let spec: Spec = "zncc:u8:0@20x30*2@5x6:valid,acc=exact".parse().unwrap();
+        let (templates, images) =
+            ([1, 2].map(|seed| pixels(30, seed)), [3, 4, 5, 6, 7, 8, 9].map(|seed| pixels(600, seed)));
+        let templates = templates.each_ref().map(|template| AnyView::dense(template, spec.template(), 1).unwrap());
+        let images = images.each_ref().map(|image| AnyView::dense(image, spec.image(), 1).unwrap());
+        let planner = Planner::with_machine(Machine::detect().unwrap()).threads(2);
+        let expected = planner.plan(&spec).unwrap().execute(&images, &templates, None).unwrap();
+        let same =
+            |maps: &[ScoreMap]| maps.len() == 14 && maps.iter().zip(&expected).all(|(a, b)| a.data() == b.data());
+
+        // By itself a failure is the run's error.
+        let (matcher, runs) = failing(&spec, &planner, &templates, true);
+        assert_eq!(matcher.unwrap().execute(&images).unwrap_err(), fault());
+        assert_eq!(failing(&spec, &planner, &templates, false).0.map(|_| ()).unwrap_err(), fault());
+        assert_eq!(runs.load(Ordering::Relaxed), 1);
+
+        // A stream gives what is there, and the error for what is not; nothing is tried again.
+        let (matcher, runs) = failing(&spec, &planner, &templates, true);
+        let results: Vec<_> = matcher.unwrap().stream().run(images).collect();
+        assert_eq!(results.len(), 7);
+        for (index, result) in results.iter().enumerate() {
+            match result {
+                Ok(maps) => assert!(index % 4 == 1 && maps[1].data() == expected[2 * index + 1].data(), "{index}"),
+                Err(error) => assert!(index % 4 != 1 && *error == fault(), "{index}"),
+            }
+        }
+        assert_eq!(runs.load(Ordering::Relaxed), 2);
+
+        // Where the CPU is to take over, results are there, in order, and each failure is told once.
+        let planner = planner.fall_back(true);
+        for binds in [true, false] {
+            let (matcher, runs) = failing(&spec, &planner, &templates, binds);
+            let matcher = matcher.unwrap();
+            assert!(same(&matcher.execute(&images).unwrap()), "unheard");
+            let told = Mutex::new(Vec::new());
+            let failed = |words: &str| told.lock().unwrap().push(words.to_string());
+            let last = Mutex::new((0, 0));
+            let progress = |done: usize, total: usize| *last.lock().unwrap() = (done, total);
+            let control = Control { progress: Some(&progress), failed: Some(&failed), ..Control::default() };
+            assert!(same(&matcher.execute_with(&images, &control).unwrap().0));
+            assert_eq!(*told.lock().unwrap(), ["device 3: a copy: it is lost; the CPU goes on"]);
+            let (done, total) = *last.lock().unwrap();
+            assert!(done == total && total >= images.len(), "{done} of {total}");
+            assert_eq!(runs.load(Ordering::Relaxed), if binds { 2 } else { 0 });
+
+            // A stream of them takes four at a time.
+            told.lock().unwrap().clear();
+            let results: Vec<_> = matcher.stream().run_with(images, &control).collect();
+            assert!(same(&results.into_iter().flat_map(Result::unwrap).collect::<Vec<_>>()));
+            assert_eq!(told.lock().unwrap().len(), 2);
+        }
+    }
+
+    #[test]
+    fn who_takes_over_can_be_cancelled() {
+        let spec: Spec = "zncc:u8:0@20x30*5x6:valid".parse().unwrap();
+        let (template, image) = (pixels(30, 1), pixels(600, 2));
+        let (template, image) =
+            (AnyView::dense(&template, spec.template(), 1).unwrap(), AnyView::dense(&image, spec.image(), 1).unwrap());
+        let planner = Planner::with_machine(Machine::detect().unwrap()).threads(1).fall_back(true);
+        let matcher = failing(&spec, &planner, &[template], false).0.unwrap();
+        let token = crate::run::execute::CancelToken::new();
+        let (stop, calls) = (token.clone(), AtomicUsize::new(0));
+        let progress = |_: usize, _: usize| {
+            if calls.fetch_add(1, Ordering::Relaxed) == 1 {
+                stop.cancel()
+            }
+        };
+        let control = Control { progress: Some(&progress), cancel: Some(&token), ..Control::default() };
+        let error = matcher.execute_with(&[image; 5], &control).unwrap_err();
+        assert_eq!(error, ExecError::Cancelled { done: 2, total: 5 });
+    }
+}

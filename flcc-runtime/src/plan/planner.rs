@@ -1,0 +1,376 @@
+//! From a spec to a plan: wisdom, then measurement, then estimated cost.
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+use flcc_core::error::{PlanError, Refusal};
+use flcc_core::key::KernelKey;
+use flcc_core::spec::Spec;
+
+use crate::plan::planned::{Candidate, Outcome, Plan};
+use crate::plan::settings::{Effort, Planner, SOURCE};
+use crate::plan::solver::{Eligible, Method, Offer, Platform};
+use crate::plan::solvers::SOLVERS;
+use crate::plan::trial::Trial;
+use crate::plan::wisdom::Entry;
+use crate::run::execute::Execute;
+
+impl Planner {
+    /// A plan for a spec.
+    ///
+    /// # Errors
+    /// A forced method or platform that does not serve the spec, with its reason; a memory limit that no offer meets,
+    /// with the least that one would.
+    pub fn plan(&self, spec: &Spec) -> Result<Plan, PlanError> {
+        self.search(spec, self, Vec::new())
+    }
+
+    /// A plan for a spec that belongs to `owner`, who has tried some candidates before.
+    fn search(&self, spec: &Spec, owner: &Planner, mut candidates: Vec<Candidate>) -> Result<Plan, PlanError> {
+        if let Some(plan) = self.remembered(spec, owner) {
+            return Ok(plan);
+        }
+        let mut offers: Vec<(&'static str, Offer)> = Vec::new();
+        let mut refusal: Option<Refusal> = None;
+        for solver in &SOLVERS {
+            let asked = self.asks(*solver);
+            match solver.offers(spec, &self.machine) {
+                Err(reason) => {
+                    candidates.push(Candidate::refused(solver.name(), solver.method(), &reason.reason));
+                    if asked && refusal.is_none() {
+                        refusal = Some(reason);
+                    }
+                }
+                Ok(_) if !asked => {
+                    let reason = format!("method {} on platform {} was asked for", self.method, self.platform);
+                    candidates.push(Candidate::refused(solver.name(), solver.method(), &reason));
+                }
+                Ok(of_solver) => offers.extend(of_solver.into_iter().map(|offer| (solver.name(), offer))),
+            }
+        }
+        let forced = self.method != Method::Auto;
+        let (mut eligible, others): (Vec<_>, Vec<_>) =
+            offers.into_iter().partition(|(_, offer)| offer.eligible == Eligible::ByCost || forced);
+        eligible.sort_by(|a, b| a.1.estimate_ns.total_cmp(&b.1.estimate_ns));
+        let mut fitting: Vec<Fitting> = Vec::new();
+        let mut passed: Vec<Candidate> = Vec::new();
+        let mut taken: HashMap<&str, usize> = HashMap::new();
+        let mut least: Option<usize> = None;
+        let mut failed = false;
+        for (name, offer) in eligible {
+            // The best few of a solver stand for the rest, unless memory decides; without measuring the best of all
+            // does.
+            let kept = taken.entry(name).or_default();
+            if *kept >= self.offers_of_a_solver() {
+                continue;
+            }
+            if self.effort == Effort::Estimate && !fitting.is_empty() {
+                *kept += 1;
+                passed.push(Candidate::of(&offer, Outcome::Slower));
+                continue;
+            }
+            match self.fit(spec, &offer) {
+                Ok((execute, workers)) => {
+                    *kept += 1;
+                    fitting.push((offer, execute, workers));
+                }
+                Err(Misfit::Memory(bytes)) => least = Some(least.map_or(bytes, |least| least.min(bytes))),
+                Err(Misfit::Refused(reason)) => {
+                    failed = true;
+                    candidates.push(Candidate::refused(&offer.kernel.to_string(), offer.method, &reason.reason));
+                    refusal.get_or_insert(reason);
+                }
+            }
+        }
+        let absent = self.machine.devices().is_empty();
+        if fitting.is_empty() && (failed || absent) && self.fall_back && self.platform == Platform::Cuda {
+            if absent {
+                // The CPU's plan tells the same refusals.
+                candidates.clear();
+            }
+            return self.on_cpu().search(spec, owner, candidates);
+        }
+        if fitting.is_empty() {
+            return Err(match (least, refusal) {
+                (Some(needed), _) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
+                (None, Some(refusal)) => PlanError::Refused(refusal),
+                (None, None) => PlanError::Refused(Refusal::new("planner", "no method serves this spec")),
+            });
+        }
+        let Some(chosen) = self.choose(spec, &fitting, &mut candidates) else {
+            // All that fit failed when they ran.
+            if self.fall_back && self.platform == Platform::Cuda {
+                return self.on_cpu().search(spec, owner, candidates);
+            }
+            let failure = candidates.iter().rev().find_map(|candidate| match &candidate.outcome {
+                Outcome::Failed(reason) => {
+                    Some(Refusal::new(&candidate.kernel, format!("it failed while it was timed: {reason}")))
+                }
+                _ => None,
+            });
+            return Err(PlanError::Refused(failure.unwrap_or_else(|| Refusal::new("planner", "no method ran"))));
+        };
+        candidates.extend(passed);
+        let mut runner_up: Option<Fitting> = None;
+        for (_, offer) in others {
+            if offer.eligible == Eligible::ByRank {
+                if runner_up.is_none()
+                    && let Ok((execute, workers)) = self.fit(spec, &offer)
+                {
+                    candidates.push(Candidate::of(&offer, Outcome::RunnerUp));
+                    runner_up = Some((offer, execute, workers));
+                }
+            } else {
+                let reason = "its sums would not be the exact integers that other methods give; it can be forced";
+                // Once a method; what another platform refuses is another matter.
+                let told = |other: &Candidate| {
+                    other.method == offer.method && matches!(&other.outcome, Outcome::Refused(r) if r == reason)
+                };
+                if !candidates.iter().any(told) {
+                    candidates.push(Candidate::of(&offer, Outcome::Refused(reason.into())));
+                }
+            }
+        }
+        Ok(Plan::new(spec.clone(), owner.clone(), fitting.swap_remove(chosen), runner_up, candidates))
+    }
+
+    /// The plan that uses a kernel by its name, tile included, whatever the others would cost: two regions of one
+    /// problem under one kernel have the same bits where they overlap.
+    ///
+    /// # Errors
+    /// No method offers that kernel for the spec, or the memory limit.
+    pub fn plan_with_kernel(&self, spec: &Spec, kernel: &KernelKey) -> Result<Plan, PlanError> {
+        let Some(offer) = self.offer(spec, kernel) else {
+            return Err(Refusal::new("planner", format!("no method offers the kernel {kernel} for {spec}")).into());
+        };
+        let (execute, workers) = self.fit(spec, &offer).map_err(|misfit| match misfit {
+            Misfit::Memory(needed) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
+            Misfit::Refused(refusal) => PlanError::Refused(refusal),
+        })?;
+        let outcome = Outcome::Named;
+        let candidates = vec![Candidate {
+            kernel: kernel.to_string(),
+            method: offer.method,
+            outcome,
+            estimate_ns: Some(offer.estimate_ns),
+        }];
+        Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
+    }
+
+    /// The plan that wisdom knows, if it is one that may be taken.
+    fn remembered(&self, spec: &Spec, owner: &Planner) -> Option<Plan> {
+        let entry = {
+            let wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
+            wisdom.lookup(&self.machine.fingerprint(), SOURCE, spec, self.threads).cloned()?
+        };
+        let offer = self
+            .offer(spec, entry.kernel())
+            .filter(|offer| offer.eligible == Eligible::ByCost || offer.method == self.method)?;
+        let candidate = |kernel: &KernelKey, outcome| Candidate {
+            kernel: kernel.to_string(),
+            method: offer.method,
+            outcome,
+            estimate_ns: None,
+        };
+        let mut candidates = vec![candidate(entry.kernel(), Outcome::Known(entry.least_ns()))];
+        candidates.extend(
+            entry.others().iter().map(|(kernel, ns)| Candidate {
+                method: method_of(kernel),
+                ..candidate(kernel, Outcome::Measured(*ns))
+            }),
+        );
+        let (execute, workers) = self.fit(spec, &offer).ok()?;
+        Some(Plan::new(spec.clone(), owner.clone(), (offer, execute, workers), None, candidates))
+    }
+
+    fn offers_of_a_solver(&self) -> usize {
+        match self.effort {
+            Effort::Estimate => 2,
+            Effort::Measure => 6,
+            Effort::Patient => 8,
+        }
+    }
+
+    /// Builds an offer with as many workers as the memory limit allows.
+    fn fit(&self, spec: &Spec, offer: &Offer) -> Result<(Box<dyn Execute>, usize), Misfit> {
+        let execute = offer.recipe.build(spec, self.memory_limit).map_err(Misfit::Refused)?;
+        let tiles = execute.tiles().saturating_mul(spec.images().max(1));
+        let templates = execute.template_bytes().saturating_mul(spec.templates());
+        let mut workers = self.threads.min(tiles).max(1);
+        let bytes = |workers: usize| execute.scratch_bytes(workers).saturating_add(templates);
+        if let Some(limit) = self.memory_limit {
+            while workers > 1 && bytes(workers) > limit {
+                workers -= 1;
+            }
+            if bytes(workers) > limit {
+                return Err(Misfit::Memory(bytes(workers)));
+            }
+        }
+        Ok((execute, workers))
+    }
+
+    /// Which of the offers, sorted by estimate, to take; `None` if each failed when it ran.
+    fn choose(&self, spec: &Spec, offers: &[Fitting], candidates: &mut Vec<Candidate>) -> Option<usize> {
+        if self.effort == Effort::Estimate || offers.len() == 1 && self.effort == Effort::Measure {
+            candidates.push(Candidate::of(&offers[0].0, Outcome::Estimated));
+            return Some(0);
+        }
+        let trial = Trial::new(spec);
+        let mut best: Option<(usize, u64)> = None;
+        let mut runs: Vec<Result<Vec<u64>, Outcome>> = offers.iter().map(|_| Ok(Vec::new())).collect();
+        // A machine's speed drifts from one moment to the next: those that come near the best meet it again, in turns,
+        // and the least of all runs decides.
+        for round in 0..ROUNDS {
+            for (index, ((offer, execute, workers), runs)) in offers.iter().zip(&mut runs).enumerate() {
+                let Ok(times) = runs else { continue };
+                // What ran is a reason to leave out what promises far less; what failed is none.
+                let hopeless = |(other, _): (usize, u64)| offer.estimate_ns > 4.0 * offers[other].0.estimate_ns;
+                if round == 0 && self.effort != Effort::Patient && best.is_some_and(hopeless) {
+                    *runs = Err(Outcome::Slower);
+                } else if round == 0
+                    || times.iter().min().zip(best).is_some_and(|(least, (_, best))| 2 * least <= 3 * best)
+                {
+                    match trial.time(execute.as_ref(), *workers, self.effort, best.map(|(_, ns)| ns)) {
+                        Err(reason) => *runs = Err(Outcome::Failed(reason)),
+                        Ok(more) => {
+                            let least = more.iter().copied().min().unwrap_or(u64::MAX);
+                            if best.is_none_or(|(_, ns)| least < ns) {
+                                best = Some((index, least));
+                            }
+                            times.extend(more);
+                        }
+                    }
+                }
+            }
+        }
+        let mut timings = Vec::new();
+        for ((offer, ..), runs) in offers.iter().zip(runs) {
+            let outcome = match runs {
+                Ok(times) => {
+                    let ns = times.iter().copied().min().unwrap_or(u64::MAX);
+                    timings.push((offer.kernel.clone(), ns));
+                    Outcome::Measured(ns)
+                }
+                Err(outcome) => outcome,
+            };
+            candidates.push(Candidate::of(offer, outcome));
+        }
+        let (chosen, least) = best?;
+        let kernel = offers[chosen].0.kernel.clone();
+        timings.retain(|(other, _)| *other != kernel);
+        // Offers name themselves in the grammar of kernel names, so there is nothing to refuse.
+        if let Ok(entry) = Entry::new(kernel, least, timings) {
+            let _ = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).insert(
+                &self.machine.fingerprint(),
+                SOURCE,
+                spec,
+                self.threads,
+                entry,
+            );
+        }
+        Some(chosen)
+    }
+}
+
+/// How often an offer is timed, each time a few runs in a row.
+const ROUNDS: usize = 3;
+
+/// The method that a kernel's name speaks of.
+fn method_of(kernel: &KernelKey) -> Method {
+    match kernel.op.as_str() {
+        "fourier" => Method::Fourier,
+        "separable" => Method::Separable,
+        _ => Method::Direct,
+    }
+}
+
+/// An offer with what executes it and its workers.
+type Fitting = (Offer, Box<dyn Execute>, usize);
+
+/// Why an offer is not taken.
+enum Misfit {
+    Memory(usize),
+    Refused(Refusal),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+    use std::sync::Arc;
+
+    use flcc_core::error::ExecError;
+    use flcc_core::view::{AnyView, AnyViewMut};
+
+    use super::*;
+    use crate::problem::template::{Checked, Weights};
+    use crate::run::execute::{Control, Scratch, Statistics, Unfinished};
+
+    /// A method that is built and then fails.
+    struct Broken(Box<dyn Execute>);
+
+    impl Execute for Broken {
+        fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
+            self.0.bind(checked, weights)
+        }
+
+        fn rank(&self, _checked: &[Checked], _weights: &Weights, _limit: usize) -> Option<usize> {
+            None
+        }
+
+        fn scratch_bytes(&self, workers: usize) -> usize {
+            self.0.scratch_bytes(workers)
+        }
+
+        fn template_bytes(&self) -> usize {
+            self.0.template_bytes()
+        }
+
+        fn tiles(&self) -> usize {
+            self.0.tiles()
+        }
+
+        fn scratch(&self, workers: usize, results: usize) -> Scratch {
+            self.0.scratch(workers, results)
+        }
+
+        fn execute(
+            &self,
+            _bound: &(dyn Any + Send + Sync),
+            _images: &[AnyView<'_>],
+            _outs: &mut [AnyViewMut<'_>],
+            _scratch: &mut Scratch,
+            _control: &Control<'_>,
+        ) -> Result<Statistics, Box<Unfinished>> {
+            Err(ExecError::Device { what: "device 0".into(), reason: "out of memory".into() }.into())
+        }
+    }
+
+    #[test]
+    fn what_fails_while_it_is_timed_is_not_taken() {
+        let spec: Spec = "zncc:f32:60x70*5x6:valid".parse().unwrap();
+        let planner = Planner::new().unwrap().threads(1).effort(Effort::Measure);
+        let offer = || SOLVERS[0].offers(&spec, &planner.machine).unwrap().remove(0);
+        let working = |estimate_ns: f64| -> Fitting {
+            let offer = Offer { estimate_ns, ..offer() };
+            let execute = offer.recipe.build(&spec, None).unwrap();
+            (offer, execute, 1)
+        };
+        let broken = |estimate_ns: f64| {
+            let (offer, execute, workers) = working(estimate_ns);
+            (offer, Box::new(Broken(execute)) as Box<dyn Execute>, workers)
+        };
+        let mut candidates = Vec::new();
+        // However little the one that fails promised to take.
+        assert_eq!(planner.choose(&spec, &[broken(1.0), working(1e6), working(1e9)], &mut candidates), Some(1));
+        let failed = |candidate: &Candidate| match &candidate.outcome {
+            Outcome::Failed(reason) => reason.contains("out of memory"),
+            _ => false,
+        };
+        assert!(failed(&candidates[0]), "{:?}", candidates[0]);
+        assert!(
+            matches!(candidates[1].outcome, Outcome::Measured(_)) && matches!(candidates[2].outcome, Outcome::Slower)
+        );
+        assert_eq!(planner.choose(&spec, &[broken(1.0), broken(2.0)], &mut candidates), None);
+        assert!(candidates[3..].iter().all(failed) && candidates.len() == 5);
+    }
+}

@@ -1,0 +1,229 @@
+//! What a plan is made for and with: the machine, how hard to think, limits, and what is remembered.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flcc_core::error::SpecError;
+use flcc_core::key::KernelKey;
+use flcc_core::spec::{Accuracy, Spec};
+
+use crate::plan::machine::Machine;
+use crate::plan::solver::{Method, Offer, Platform, Solver};
+use crate::plan::solvers::{self, SOLVERS};
+use crate::plan::wisdom::Wisdom;
+use crate::run::execute::Execute;
+
+/// How hard to think about a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Effort {
+    /// By estimated cost; microseconds.
+    #[default]
+    Estimate,
+    /// The promising offers are timed on made-up data.
+    Measure,
+    /// Every offer is timed, for longer.
+    Patient,
+}
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Effort::Estimate => "estimate",
+            Effort::Measure => "measure",
+            Effort::Patient => "patient",
+        })
+    }
+}
+
+impl FromStr for Effort {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Effort, SpecError> {
+        match text {
+            "estimate" => Ok(Effort::Estimate),
+            "measure" => Ok(Effort::Measure),
+            "patient" => Ok(Effort::Patient),
+            _ => Err(SpecError::new("effort", "estimate, measure or patient", text)),
+        }
+    }
+}
+
+/// What stands for the code that wisdom was measured with: other code, other wisdom.
+pub const SOURCE: &str = concat!("flcc-", env!("CARGO_PKG_VERSION"));
+
+/// Makes plans. Cheap to clone; clones share what they learn.
+#[derive(Clone)]
+pub struct Planner {
+    pub(crate) machine: Arc<Machine>,
+    pub(crate) effort: Effort,
+    pub(crate) threads: usize,
+    pub(crate) memory_limit: Option<usize>,
+    pub(crate) platform: Platform,
+    pub(crate) fall_back: bool,
+    pub(crate) method: Method,
+    pub(crate) wisdom: Arc<Mutex<Wisdom>>,
+}
+
+impl Planner {
+    /// A planner for this machine: all its cores, effort estimate, no memory limit.
+    ///
+    /// # Errors
+    /// `FLCC_ISA` names no instruction set.
+    pub fn new() -> Result<Planner, SpecError> {
+        Ok(Planner::with_machine(Machine::detect()?))
+    }
+
+    /// A planner for a described machine.
+    pub fn with_machine(machine: Machine) -> Planner {
+        let threads = machine.cores().max(1);
+        Planner {
+            machine: Arc::new(machine),
+            effort: Effort::default(),
+            threads,
+            memory_limit: None,
+            platform: Platform::default(),
+            fall_back: false,
+            method: Method::default(),
+            wisdom: Arc::default(),
+        }
+    }
+
+    /// How hard to think.
+    pub fn effort(self, effort: Effort) -> Planner {
+        Planner { effort, ..self }
+    }
+
+    /// Threads to execute with; 0 for one a core.
+    pub fn threads(self, threads: usize) -> Planner {
+        let threads = if threads == 0 { self.machine.cores().max(1) } else { threads };
+        Planner { threads, ..self }
+    }
+
+    /// Bytes that a plan may take above images, templates and results: its scratch and bound templates.
+    pub fn memory_limit(self, bytes: Option<usize>) -> Planner {
+        Planner { memory_limit: bytes, ..self }
+    }
+
+    /// Where to compute. `cuda` looks for GPUs now and takes the first, unless the machine was described with some;
+    /// [`Platform::Any`] takes GPUs into account only where the machine has been described with them, or by
+    /// [`Planner::devices`].
+    pub fn platform(self, platform: Platform) -> Planner {
+        if platform != Platform::Cuda || !self.machine.devices().is_empty() {
+            return Planner { platform, ..self };
+        }
+        let machine = solvers::with_devices((*self.machine).clone());
+        let first = machine.devices().iter().take(1).cloned().collect();
+        let about = machine.cuda().to_string();
+        Planner { platform, machine: Arc::new(machine.with_devices(first, about)), ..self }
+    }
+
+    /// Uses these GPUs, by their numbers: images of a call or a stream are spread over them.
+    ///
+    /// # Errors
+    /// No such device.
+    pub fn devices(self, numbers: &[usize]) -> Result<Planner, SpecError> {
+        let machine = solvers::with_devices((*self.machine).clone());
+        let known = machine.devices();
+        let mut chosen = Vec::new();
+        for number in numbers {
+            let device = known.iter().find(|device| device.index == *number).ok_or_else(|| {
+                let expected = match known.len() {
+                    0 => format!("numbers of NVIDIA GPUs, of which there are none ({})", machine.cuda()),
+                    count => format!("numbers from 0 to {}", count - 1),
+                };
+                SpecError::new("devices", expected, number)
+            })?;
+            chosen.push(device.clone());
+        }
+        let about = machine.cuda().to_string();
+        Ok(Planner { machine: Arc::new(machine.with_devices(chosen, about)), ..self })
+    }
+
+    /// Whether the CPU computes what GPUs fail at: images that have no results when no device is left, plans that no
+    /// device takes because of its state, and all plans where there is no device. Each failure is told to
+    /// [`Control::failed`] and in `explain()`. Without it, it is an error. A platform that does not serve a spec is a
+    /// refusal in both cases.
+    pub fn fall_back(self, fall_back: bool) -> Planner {
+        Planner { fall_back, ..self }
+    }
+
+    pub(crate) fn falls_back(&self) -> bool {
+        self.fall_back
+    }
+
+    /// The planner of what is left when every GPU has failed: the CPU, at once.
+    pub(crate) fn on_cpu(&self) -> Planner {
+        Planner { platform: Platform::Cpu, effort: Effort::Estimate, ..self.clone() }
+    }
+
+    /// Forces a method; `auto` lets the planner choose.
+    pub fn method(self, method: Method) -> Planner {
+        Planner { method, ..self }
+    }
+
+    /// Uses and extends this wisdom.
+    pub fn wisdom(self, wisdom: Wisdom) -> Planner {
+        Planner { wisdom: Arc::new(Mutex::new(wisdom)), ..self }
+    }
+
+    /// What is known by now.
+    pub fn learnt(&self) -> Wisdom {
+        self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The machine that is planned for.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// What accuracy fast would offer in the place of promised, one of each method and type.
+    pub(crate) fn left_out(&self, spec: &Spec) -> Vec<Offer> {
+        let fast = match spec.accuracy() {
+            Accuracy::Promised => spec.clone().with_accuracy(Accuracy::Fast),
+            // Who asks for exact results wants no others.
+            Accuracy::Fast | Accuracy::Exact => return Vec::new(),
+        };
+        let Ok(fast) = fast else { return Vec::new() };
+        let asked = |spec: &Spec| -> Vec<Offer> {
+            let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
+            asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten().collect()
+        };
+        let (here, mut left) = (asked(spec), Vec::<Offer>::new());
+        let alike = |a: &Offer, b: &Offer| {
+            a.method == b.method && a.kernel.dtype == b.kernel.dtype && a.recipe.platform() == b.recipe.platform()
+        };
+        for offer in asked(&fast) {
+            if !here.iter().chain(&left).any(|other| alike(other, &offer)) {
+                left.push(offer);
+            }
+        }
+        left
+    }
+
+    /// The offer of a kernel by name, from the solvers that are asked.
+    pub(crate) fn offer(&self, spec: &Spec, kernel: &KernelKey) -> Option<Offer> {
+        let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
+        asked
+            .filter_map(|solver| solver.offers(spec, &self.machine).ok())
+            .flatten()
+            .find(|offer| offer.kernel == *kernel)
+    }
+
+    pub(crate) fn asks(&self, solver: &dyn Solver) -> bool {
+        (self.platform == Platform::Any || self.platform == solver.platform())
+            && (self.method == Method::Auto || self.method == solver.method() || solver.method() == Method::Auto)
+    }
+
+    /// Threads that share pairs of images and templates, as many as the memory limit allows: each has a template bound.
+    pub(crate) fn pair_workers(&self, spec: &Spec, execute: &dyn Execute) -> usize {
+        let most = if spec.images() == 0 { self.threads } else { self.threads.min(spec.images()) };
+        let bytes = |workers: usize| {
+            execute.scratch_bytes(workers).saturating_add(execute.template_bytes().saturating_mul(workers))
+        };
+        (1..=most.max(1))
+            .rev()
+            .find(|&workers| self.memory_limit.is_none_or(|limit| bytes(workers) <= limit))
+            .unwrap_or(1)
+    }
+}

@@ -1,0 +1,117 @@
+//! What a method has to say to the planner: whether it serves a spec here, with which kernels, at which estimated cost.
+
+use flcc_core::error::{Refusal, SpecError};
+use flcc_core::key::KernelKey;
+use flcc_core::spec::Spec;
+use std::any::Any;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::plan::machine::Machine;
+use crate::run::execute::Execute;
+
+/// A method of computing, or the planner's choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// The planner chooses.
+    #[default]
+    Auto,
+    /// The template laid over every panel.
+    Direct,
+    /// Real transforms of tiles.
+    Fourier,
+    /// The template as a sum of products of lines.
+    Separable,
+}
+
+/// Where to compute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Platform {
+    /// The planner chooses.
+    #[default]
+    Any,
+    /// The CPU.
+    Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
+}
+
+/// When auto may choose an offer; a forced method takes it always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eligible {
+    /// By its cost.
+    ByCost,
+    /// When bound templates turn out to be of low rank.
+    ByRank,
+    /// Never: other methods give what it would only approximate.
+    Forced,
+}
+
+/// One way to compute a spec.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// The kernel's name, tile included: what wisdom remembers.
+    pub kernel: KernelKey,
+    /// The method.
+    pub method: Method,
+    /// Estimated time of one image and all templates on one thread, in nanoseconds.
+    pub estimate_ns: f64,
+    /// When auto may choose it.
+    pub eligible: Eligible,
+    /// How to build it.
+    pub recipe: Arc<dyn Recipe>,
+}
+
+/// How to build what executes an offer: cheap to make, and no pixels.
+pub trait Recipe: Any + fmt::Debug + Send + Sync {
+    /// Where it computes.
+    fn platform(&self) -> Platform;
+    /// Builds it, to take at most so many bytes where it has a choice.
+    ///
+    /// # Errors
+    /// This machine lacks what the described one has, or a device's reason.
+    fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal>;
+}
+
+/// A method on a platform. Pure: it looks at the spec and the machine, never at pixels or clocks.
+pub trait Solver: Send + Sync {
+    /// Its name in `explain()` and in refusals.
+    fn name(&self) -> &'static str;
+    /// The method that forces it.
+    fn method(&self) -> Method;
+    /// The platform that it runs on.
+    fn platform(&self) -> Platform;
+    /// Its offers, the most promising first; tiles of several sizes, so that a memory limit can be met.
+    ///
+    /// # Errors
+    /// Why it does not serve the spec on this machine.
+    fn offers(&self, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal>;
+}
+
+macro_rules! names {
+    ($type:ty, $argument:literal, $expected:literal, $($name:literal => $value:expr),+) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                $(if *self == $value { return f.write_str($name); })+
+                Ok(())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = SpecError;
+
+            fn from_str(text: &str) -> Result<$type, SpecError> {
+                match text {
+                    $($name => Ok($value),)+
+                    _ => Err(SpecError::new($argument, $expected, text)),
+                }
+            }
+        }
+    };
+}
+
+names!(Method, "method", "auto, direct, fourier or separable",
+    "auto" => Method::Auto, "direct" => Method::Direct, "fourier" => Method::Fourier, "separable" => Method::Separable);
+names!(Platform, "platform", "auto, cpu or cuda",
+    "auto" => Platform::Any, "cpu" => Platform::Cpu, "cuda" => Platform::Cuda);

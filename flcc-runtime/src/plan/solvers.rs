@@ -1,0 +1,21 @@
+//! The one table of solvers.
+
+use crate::cpu::solvers::{DirectSolver, FourierSolver, SeparableSolver};
+use crate::cuda::CudaSolver;
+use crate::plan::machine::Machine;
+use crate::plan::solver::{Method, Solver};
+
+/// Every solver. The direct one accepts every valid spec that has an answer at the accuracy asked for.
+pub const SOLVERS: [&dyn Solver; 6] = [
+    &DirectSolver,
+    &FourierSolver,
+    &SeparableSolver,
+    &CudaSolver { method: Method::Direct },
+    &CudaSolver { method: Method::Fourier },
+    &CudaSolver { method: Method::Separable },
+];
+
+/// The machine with the GPUs that it has, or with the reason why there are none.
+pub(crate) fn with_devices(machine: Machine) -> Machine {
+    crate::cuda::with_devices(machine)
+}

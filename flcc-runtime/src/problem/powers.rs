@@ -1,0 +1,35 @@
+//! Powers of two: what brings numbers to a scale that their squares have room in, without a rounding.
+
+/// Two powers of two that a number is multiplied by, one after the other: as one where that is a normal number, so that
+/// nothing is lost on the way that the product keeps.
+pub fn joined([a, b]: [f64; 2]) -> [f64; 2] {
+    if (a * b).is_normal() { [a * b, 1.0] } else { [a, b] }
+}
+
+/// A power of two as exact factors, each of which is a number: `value * a * b` for `2^exponent`.
+pub fn power_of_two(exponent: i32) -> f64 {
+    2f64.powi(exponent.clamp(-1022, 1023))
+}
+
+/// The exponent of a positive finite number: it lies in `[2^e, 2^(e+1))`.
+pub fn exponent(value: f64) -> i32 {
+    if value < f64::MIN_POSITIVE {
+        let scaled = value * 2f64.powi(200);
+        return (scaled.to_bits() >> 52) as i32 - 1023 - 200;
+    }
+    (value.to_bits() >> 52) as i32 - 1023
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponents() {
+        for (value, expected) in
+            [(1.0, 0), (1.9, 0), (2.0, 1), (0.75, -1), (f64::MAX, 1023), (5e-324, -1074), (1e-310, -1030)]
+        {
+            assert_eq!(exponent(value), expected, "{value}");
+        }
+    }
+}

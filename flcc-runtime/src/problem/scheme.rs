@@ -1,0 +1,134 @@
+//! What a spec decides before any method: whether its sums are exact integers and how wide, what is promised, and which
+//! sums single precision may take. CPU and GPU ask the same functions.
+
+use flcc_core::blocks;
+use flcc_core::boundary::Boundary;
+use flcc_core::dtype::DType;
+use flcc_core::error::Refusal;
+use flcc_core::measure::Measure;
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
+
+use crate::problem::error_model::Promise;
+
+/// Which integers hold every sum of a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// 64 bits.
+    Narrow,
+    /// 128 bits.
+    Wide,
+}
+
+/// What was decided for a spec, before any pixel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scheme {
+    /// The formula.
+    pub measure: Measure,
+    /// Sums and cross term are exact integers, finished in integers of this width.
+    pub integers: Option<Width>,
+    /// The transform's results are rounded to the integers that they stand for.
+    pub rounds: bool,
+    /// The promise for normalised measures.
+    pub promise: Option<Promise>,
+    /// Whether there is a mask.
+    pub masked: bool,
+}
+
+impl Scheme {
+    /// The scheme of a spec whose cross term is exact (`exact_cross`) or rounded.
+    pub fn new(spec: &Spec, exact_cross: bool, rounds: bool) -> Scheme {
+        let measure = spec.op().measure();
+        let n = spec.template().len() as f64;
+        let largest = largest_pixel(spec.work_type()).powi(2) * n * n * spec.channels() as f64;
+        let width = if largest < 2f64.powi(61) { Width::Narrow } else { Width::Wide };
+        let single = spec.out_type() == DType::F32;
+        let error = if single { 1e-5 } else { 1e-11 };
+        let promise = match spec.accuracy() {
+            _ if !measure.row().normalised => None,
+            // Not promised, but far from what only noise would be.
+            Accuracy::Fast => Some(Promise { error: 10.0 * error, deviations: Some(3.0) }),
+            Accuracy::Promised => Some(Promise { error, deviations: Some(8.0) }),
+            Accuracy::Exact => Some(Promise { error, deviations: None }),
+        };
+        let masked = spec.mask() != MaskKind::None;
+        Scheme { measure, integers: exact_cross.then_some(width), rounds, promise, masked }
+    }
+}
+
+/// Whether every sample of a problem, padding included, is an integer of the work type, under weights 0 and 1.
+pub fn integer_problem(spec: &Spec) -> bool {
+    let boundary = match spec.boundary() {
+        Boundary::Constant(value) => {
+            value.fract() == 0.0
+                && value >= 0.0
+                && spec.work_type().row().max.is_some_and(|max| value <= f64::from(max))
+        }
+        _ => true,
+    };
+    spec.is_integer() && spec.mask() != MaskKind::Weights && boundary
+}
+
+/// Whether direct sums in f32, on CPUs and GPUs, keep promised scores of templates of this size: in the worst case they
+/// take half of what a cross term may.
+pub fn serves_in_single(spec: &Spec) -> bool {
+    let counted = if spec.op().measure() == Measure::Nssd { 2.0 } else { 1.0 };
+    counted * f64::from(f32::EPSILON) / 2.0 * blocks::granted(spec.template().len()) as f64 <= 0.4e-5
+}
+
+/// The largest magnitude of a pixel of an integer type.
+pub fn largest_pixel(dtype: DType) -> f64 {
+    dtype.row().max.map_or(f64::INFINITY, f64::from)
+}
+
+/// Bounds of the integer sums of a problem: of the products with the template, and of the squares of a window.
+pub fn integer_bounds(spec: &Spec) -> (f64, f64) {
+    let n = spec.template().len() as f64;
+    let image = match spec.boundary().value() {
+        Some(value) => largest_pixel(spec.image_type()).max(value),
+        None => largest_pixel(spec.image_type()),
+    };
+    (image * largest_pixel(spec.template_type()) * n, image * image * n)
+}
+
+/// Whether every sum of the problem is an integer that f64 holds.
+pub fn exact_in_f64(spec: &Spec) -> bool {
+    let (cross, square) = integer_bounds(spec);
+    integer_problem(spec) && cross < 2f64.powi(53) && square < 2f64.powi(53)
+}
+
+/// Why accuracy exact cannot be given for an integer problem, if so.
+pub fn refuse_inexact(solver: &str, spec: &Spec) -> Result<(), Refusal> {
+    if spec.accuracy() == Accuracy::Exact && spec.is_integer() && !exact_in_f64(spec) {
+        let n = spec.template().len();
+        return Err(Refusal::new(
+            solver,
+            format!("sums over {n} samples of {} can exceed 2^53, so they are not exact", spec.work_type()),
+        ));
+    }
+    Ok(())
+}
+
+/// A worst-case bound of a transform's error in f64 for integer images and templates; docs/numerics.md derives it.
+pub fn rounding_bound(spec: &Spec, shape: [usize; 3]) -> f64 {
+    let len = shape.iter().product::<usize>() as f64;
+    let image = spec.boundary().value().unwrap_or(0.0).max(largest_pixel(spec.image_type()));
+    let window =
+        if spec.op().measure().row().needs.square && spec.mask() != MaskKind::None { image * image } else { 0.0 };
+    let taps = (spec.template().len() as f64).sqrt();
+    let norms = (image * largest_pixel(spec.template_type())).max(window) * len.sqrt() * taps;
+    10.0 * len.log2().max(1.0) * (f64::EPSILON / 2.0) * norms
+}
+
+/// Whether transforms of a spec's integers are rounded back to them: sums that a user sees as such are, and scores
+/// where they are to be exact.
+pub fn wants_rounding(spec: &Spec) -> bool {
+    let (exact, normalised) = (spec.accuracy() == Accuracy::Exact, spec.op().measure().row().normalised);
+    exact_in_f64(spec) && (exact || (!normalised && spec.accuracy() != Accuracy::Fast))
+}
+
+/// Why transforms whose error has this bound cannot give exact integers.
+pub fn not_rounded(solver: &str, bound: f64) -> Refusal {
+    let reason =
+        format!("its error bound {bound:.2} is not below 0.25, so its sums cannot be rounded to the exact integers");
+    Refusal::new(solver, reason)
+}

@@ -1,0 +1,287 @@
+//! What a plan executes with, whatever computes: the trait, what a caller watches a run with, and its buffers.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use flcc_core::error::{ExecError, SpecError};
+use flcc_core::spec::Spec;
+use flcc_core::view::{AnyView, AnyViewMut};
+
+use crate::problem::template::{self, Checked, Weights};
+use crate::run::results::Output;
+
+/// Stops a run from another thread: at the next tile it returns [`ExecError::Cancelled`].
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// A token that is not used yet.
+    pub fn new() -> CancelToken {
+        CancelToken::default()
+    }
+
+    /// Stops every run that watches this token.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was used.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How images and results in memory that is not pinned come to a GPU and back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Copies {
+    /// By pinned memory of the library, filled and emptied by several threads, while kernels run; from the second group
+    /// of a slot on. It takes as many bytes of the host as the groups of all slots and their results.
+    #[default]
+    Staged,
+    /// By the driver, which holds the calling thread meanwhile.
+    Direct,
+}
+
+/// Counts of what a run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Panels scored.
+    pub panels: u64,
+    /// Panels recomputed one by one, because the tile's rounding left them in doubt.
+    pub repaired: u64,
+    /// Tiles computed.
+    pub tiles: u64,
+}
+
+impl Statistics {
+    /// The sum of two counts.
+    pub fn add(&mut self, other: Statistics) {
+        self.panels += other.panels;
+        self.repaired += other.repaired;
+        self.tiles += other.tiles;
+    }
+}
+
+/// What a caller watches a run with, and what it decides about one.
+#[derive(Clone, Copy, Default)]
+pub struct Control<'a> {
+    /// Called after every tile, from any worker, with the tiles done and all tiles; on GPUs after every group of
+    /// images. Where the CPU takes over it goes on in tiles of the CPU's plan, so both numbers may change.
+    pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
+    /// Asked before every tile; on GPUs before every batch of tiles.
+    pub cancel: Option<&'a CancelToken>,
+    /// Called when one of several devices fails, with its words: the others then compute what it had. Without it, that
+    /// is the run's error. Where the CPU takes over from the last one
+    /// ([`Planner::fall_back`](crate::Planner::fall_back)), that one is told too.
+    pub failed: Option<&'a (dyn Fn(&str) + Sync)>,
+    /// How memory that is not pinned comes to GPUs.
+    pub copies: Copies,
+}
+
+/// Why a run did not finish, and what is there of it.
+#[derive(Clone, Debug)]
+pub struct Unfinished {
+    /// Why.
+    pub error: ExecError,
+    /// The images without results, where a device failed: they can be computed by something else.
+    pub undone: Vec<usize>,
+    /// Counts of what was done.
+    pub statistics: Statistics,
+}
+
+impl From<ExecError> for Box<Unfinished> {
+    fn from(error: ExecError) -> Box<Unfinished> {
+        Box::new(Unfinished { error, undone: Vec::new(), statistics: Statistics::default() })
+    }
+}
+
+impl From<SpecError> for Box<Unfinished> {
+    fn from(error: SpecError) -> Box<Unfinished> {
+        ExecError::from(error).into()
+    }
+}
+
+/// Images, each with a template of its own.
+pub struct Pairs<'a> {
+    /// The spec of each.
+    pub spec: &'a Spec,
+    /// The images.
+    pub images: &'a [AnyView<'a>],
+    /// As many templates.
+    pub templates: &'a [AnyView<'a>],
+    /// The mask that all of them have.
+    pub weights: &'a Weights,
+}
+
+impl Pairs<'_> {
+    /// Checks template `number` and makes its values ready, in the place of another's.
+    pub(crate) fn check(&self, number: usize, checked: &mut Checked) -> Result<(), SpecError> {
+        let numbered = |error: SpecError| SpecError { argument: format!("template {number}"), ..error };
+        template::check_template_into(self.spec, &self.templates[number], self.weights, checked).map_err(numbered)
+    }
+}
+
+/// What a plan executes with: a method on a platform, for one spec.
+pub trait Execute: Send + Sync {
+    /// Templates in the form of the method.
+    ///
+    /// # Errors
+    /// A template that the method cannot take, or a device that fails.
+    fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError>;
+    /// The rank that the separable method would need for each template, if none is over `limit`.
+    fn rank(&self, checked: &[Checked], weights: &Weights, limit: usize) -> Option<usize>;
+    /// Bytes of the scratch of so many workers.
+    fn scratch_bytes(&self, workers: usize) -> usize;
+    /// Bytes of one bound template.
+    fn template_bytes(&self) -> usize;
+    /// Tiles of one image.
+    fn tiles(&self) -> usize;
+    /// Scratch for so many workers and results.
+    fn scratch(&self, workers: usize, results: usize) -> Scratch;
+    /// As [`Execute::execute`], of images that lie on a device.
+    ///
+    /// # Errors
+    /// A plan for another platform, an image on another device, or a device that fails.
+    #[cfg(feature = "cuda")]
+    fn execute_resident(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[crate::cuda::driver::buffer::DeviceImage<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+    ) -> Result<Statistics, ExecError> {
+        let _ = (bound, images, outs, scratch);
+        Err(SpecError::new(
+            "images",
+            "images in the memory of the host, since the plan is one for the CPU",
+            "images on a device",
+        )
+        .into())
+    }
+    /// How many images at a time keep everything busy.
+    fn appetite(&self) -> usize {
+        1
+    }
+    /// What computes results band by band; `None` where only a whole result is computed.
+    fn banded(&self) -> Option<&dyn Banded> {
+        None
+    }
+    /// More lines for `explain()`.
+    fn describe(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Computes `outs[k]` of image `k` with template `k` alone; both are arrays of the spec, which has one template.
+    ///
+    /// Where there is nothing better, templates are bound one after the other.
+    ///
+    /// # Errors
+    /// As [`Execute::bind`] and [`Execute::execute`], and a template that cannot be matched; its number is in the
+    /// error.
+    fn execute_pairs(
+        &self,
+        pairs: &Pairs<'_>,
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let mut statistics = Statistics::default();
+        let total = pairs.images.len();
+        for (number, out) in outs.iter_mut().enumerate() {
+            if control.cancel.is_some_and(CancelToken::is_cancelled) {
+                return Err(ExecError::Cancelled { done: number, total });
+            }
+            let mut checked = Checked::default();
+            pairs.check(number, &mut checked)?;
+            let bound = self.bind(vec![checked], pairs.weights.clone())?;
+            let alone = Control { progress: None, ..*control };
+            let run = self.execute(
+                bound.as_ref(),
+                &pairs.images[number..=number],
+                std::slice::from_mut(out),
+                scratch,
+                &alone,
+            );
+            statistics.add(run.map_err(|unfinished| match unfinished.error {
+                ExecError::Cancelled { .. } => ExecError::Cancelled { done: number, total },
+                error => error,
+            })?);
+            control.progress.iter().for_each(|progress| progress(number + 1, total));
+        }
+        Ok(statistics)
+    }
+    /// Computes `outs[image * templates + template]`.
+    ///
+    /// # Errors
+    /// Cancelled, scratch of another plan, or a device that fails; nothing writes the results any more.
+    fn execute(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[AnyView<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, Box<Unfinished>>;
+}
+
+/// Execution of a band of a result: some of its positions along the slowest axis that has more than one, and all of the
+/// other axes. A band has the bits that it has in the whole result.
+pub trait Banded: Send + Sync {
+    /// Where bands may begin and end along that axis: 0, then upwards, to the length of the axis.
+    fn seams(&self) -> Vec<usize>;
+    /// Tiles between two neighbouring seams.
+    fn tiles(&self) -> usize;
+    /// Computes from seam `band.start` to seam `band.end`, an image with every template; the arrays have the band's
+    /// shape.
+    ///
+    /// # Errors
+    /// Cancelled, or scratch of another plan.
+    fn execute_band(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &AnyView<'_>,
+        band: Range<usize>,
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError>;
+}
+
+/// The buffers of a run: made by a plan, for that plan, used by one run at a time.
+pub struct Scratch {
+    /// Whose it is.
+    owner: Owner,
+    workers: Box<dyn Any + Send>,
+    outputs: Vec<Output>,
+    bytes: usize,
+}
+
+/// What tells an executor from every other one of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner(u64);
+
+impl Owner {
+    pub(crate) fn new() -> Owner {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Owner(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Scratch {
+    pub(crate) fn new<W: Any + Send>(owner: Owner, workers: Vec<W>, results: usize, bytes: usize) -> Scratch {
+        Scratch { owner, workers: Box::new(workers), outputs: Vec::with_capacity(results), bytes }
+    }
+
+    /// The workers and room for results, if the scratch is this executor's.
+    pub(crate) fn parts<W: Any + Send>(&mut self, owner: Owner) -> Result<(&mut Vec<W>, &mut Vec<Output>), SpecError> {
+        let foreign = || SpecError::new("scratch", "the scratch of this plan", "that of another");
+        let workers = if self.owner == owner { self.workers.downcast_mut() } else { None };
+        Ok((workers.ok_or_else(foreign)?, &mut self.outputs))
+    }
+
+    /// Bytes that the buffers take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}

@@ -1,0 +1,386 @@
+//! Peaks where no map is asked for: results are computed band by band into buffers that stay in the cache, and each
+//! band is searched, by all workers, before the next is computed.
+
+use std::any::Any;
+use std::ops::Range;
+
+use flcc_core::dtype::{DType, Pixel};
+use flcc_core::error::ExecError;
+use flcc_core::peaks::{Candidates, Found, Search};
+use flcc_core::shape::Shape;
+use flcc_core::spec::Spec;
+use flcc_core::view::{AnyView, AnyViewMut, ViewMut};
+
+use crate::run::execute::{Banded, Control, Scratch, Statistics};
+use crate::run::workers::run;
+
+/// Bytes of results that are computed before they are searched, if tiles are not larger.
+pub(crate) const BAND: usize = 4 << 20;
+/// Positions that a worker searches at a time.
+const PIECE: usize = 1 << 16;
+
+/// How the results of a spec are searched.
+pub(crate) struct Searching<'a> {
+    pub spec: &'a Spec,
+    pub search: &'a Search,
+    pub workers: usize,
+    /// [`BAND`], but where a test has it smaller.
+    pub band: usize,
+}
+
+/// A result as a run of slices: all that lies at one position of its slowest axis of more than one.
+#[derive(Clone, Copy)]
+struct Slices {
+    axis: usize,
+    count: usize,
+    len: usize,
+}
+
+impl Slices {
+    fn of(shape: Shape) -> Slices {
+        let lengths = shape.padded();
+        let axis = (0..2).find(|&axis| lengths[axis] > 1).unwrap_or(2);
+        Slices { axis, count: lengths[axis], len: lengths[axis + 1..].iter().product() }
+    }
+}
+
+/// Buffers of a search, to be used again by the next: of f32 or f64.
+#[derive(Default)]
+pub(crate) struct Buffers(Option<Box<dyn Any + Send>>);
+
+impl Buffers {
+    fn take<T: Pixel>(&mut self, count: usize) -> Vec<Vec<T>> {
+        let kept = self.0.take().and_then(|kept| kept.downcast::<Vec<Vec<T>>>().ok());
+        let mut buffers = kept.map_or_else(Vec::new, |kept| *kept);
+        buffers.resize_with(count, Vec::new);
+        buffers
+    }
+
+    fn keep<T: Pixel>(&mut self, buffers: Vec<Vec<T>>) {
+        self.0 = Some(Box::new(buffers));
+    }
+}
+
+/// Computes images into arrays of the spec, image by image and template by template.
+pub(crate) type Compute<'a> =
+    dyn FnMut(&[AnyView<'_>], &mut [AnyViewMut<'_>], &Control<'_>) -> Result<Statistics, ExecError> + 'a;
+
+impl Searching<'_> {
+    /// How many images are computed before they are searched.
+    fn together(&self, appetite: usize) -> usize {
+        let bytes = self.spec.out_shape().len() * self.spec.templates() * self.spec.out_type().row().size;
+        (self.band / bytes.max(1)).max(appetite)
+    }
+
+    /// Whether one image's results are too many to be computed before they are searched.
+    pub fn needs_bands(&self) -> bool {
+        self.together(0) == 0
+    }
+
+    /// Bytes of results that are held at a time.
+    pub fn bytes(&self, banded: Option<&dyn Banded>, appetite: usize) -> usize {
+        let (slices, templates) = (Slices::of(self.spec.out_shape()), self.spec.templates());
+        let slice = slices.len * templates * self.spec.out_type().row().size;
+        let Some(banded) = banded.filter(|_| self.needs_bands()) else {
+            return (slice * slices.count).saturating_mul(self.together(appetite));
+        };
+        let (seams, tiles, reach) = (banded.seams(), banded.tiles(), self.search.reach().min(slices.count));
+        let (mut most, mut seam) = (0, 0);
+        while seam + 1 < seams.len() {
+            let next = self.next_seam(&seams, seam, tiles, reach, slices);
+            (most, seam) = (most.max(seams[next] - seams[seam]), next);
+        }
+        slice.saturating_mul((most + 2 * reach).min(slices.count))
+    }
+
+    /// Searches images whose results are computed whole, several at a time.
+    pub fn whole(
+        &self,
+        images: &[AnyView<'_>],
+        appetite: usize,
+        buffers: &mut Buffers,
+        control: &Control<'_>,
+        compute: &mut Compute<'_>,
+    ) -> Result<(Vec<Found>, Statistics), ExecError> {
+        match self.spec.out_type() {
+            DType::F64 => self.whole_as::<f64>(images, appetite, buffers, control, compute),
+            _ => self.whole_as::<f32>(images, appetite, buffers, control, compute),
+        }
+    }
+
+    fn whole_as<T: Pixel>(
+        &self,
+        images: &[AnyView<'_>],
+        appetite: usize,
+        buffers: &mut Buffers,
+        control: &Control<'_>,
+        compute: &mut Compute<'_>,
+    ) -> Result<(Vec<Found>, Statistics), ExecError>
+    where
+        for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
+    {
+        let (shape, templates) = (self.spec.out_shape(), self.spec.templates());
+        let together = self.together(appetite).clamp(1, images.len().max(1));
+        let mut rooms = buffers.take::<T>(together * templates);
+        rooms.iter_mut().for_each(|room| room.resize(shape.len(), T::default()));
+        let (mut found, mut statistics) = (Vec::new(), Statistics::default());
+        let mut watch = Watch::new(control, images.len());
+        for group in images.chunks(together) {
+            let rooms = &mut rooms[..group.len() * templates];
+            let mut outs = views(rooms.iter_mut().map(Vec::as_mut_slice), shape)?;
+            // What is not known is in how many steps an image is computed.
+            statistics.add(watch.part(group.len(), true, |control| compute(group, &mut outs, control))?);
+            let mut candidates = vec![vec![self.search.candidates(); rooms.len()]; self.workers.max(1)];
+            self.look(rooms, 0..shape.len(), 0, &mut candidates);
+            found.extend(self.found(candidates));
+        }
+        buffers.keep(rooms);
+        Ok((found, statistics))
+    }
+
+    /// Searches an image whose results are computed band by band.
+    pub fn banded(
+        &self,
+        banded: &dyn Banded,
+        bound: &(dyn Any + Send + Sync),
+        image: &AnyView<'_>,
+        scratch: &mut Scratch,
+        buffers: &mut Buffers,
+        control: &Control<'_>,
+    ) -> Result<(Vec<Found>, Statistics), ExecError> {
+        match self.spec.out_type() {
+            DType::F64 => self.banded_as::<f64>(banded, bound, image, scratch, buffers, control),
+            _ => self.banded_as::<f32>(banded, bound, image, scratch, buffers, control),
+        }
+    }
+
+    fn banded_as<T: Pixel>(
+        &self,
+        banded: &dyn Banded,
+        bound: &(dyn Any + Send + Sync),
+        image: &AnyView<'_>,
+        scratch: &mut Scratch,
+        buffers: &mut Buffers,
+        control: &Control<'_>,
+    ) -> Result<(Vec<Found>, Statistics), ExecError>
+    where
+        for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
+    {
+        let (shape, templates) = (self.spec.out_shape(), self.spec.templates());
+        let slices = Slices::of(shape);
+        let (seams, tiles) = (banded.seams(), banded.tiles());
+        let last = seams.len() - 1;
+        let reach = self.search.reach().min(slices.count);
+        let mut rooms = buffers.take::<T>(templates);
+        let mut candidates = vec![vec![self.search.candidates(); templates]; self.workers.max(1)];
+        let mut statistics = Statistics::default();
+        let mut watch = Watch::new(control, last * tiles);
+        // Slices that the buffers hold, and up to which all were searched.
+        let (mut held, mut searched) = (0..0usize, 0usize);
+        let mut seam = 0;
+        while seam < last {
+            let next = self.next_seam(&seams, seam, tiles, reach, slices);
+            // Those that the search still needs move to the front.
+            let begin = searched.saturating_sub(reach).max(held.start);
+            let (kept, end) = (held.end - begin, seams[next]);
+            for room in &mut rooms {
+                room.copy_within((begin - held.start) * slices.len..held.len() * slices.len, 0);
+                room.resize((end - begin) * slices.len, T::default());
+            }
+            let mut lengths = shape.padded();
+            lengths[slices.axis] = end - held.end;
+            let band = Shape::new(&shape.unpad(&lengths))?;
+            let mut outs = views(rooms.iter_mut().map(|room| &mut room[kept * slices.len..]), band)?;
+            let part = watch.part((next - seam) * tiles, false, |control| {
+                banded.execute_band(bound, image, seam..next, &mut outs, scratch, control)
+            });
+            statistics.add(part?);
+            held = begin..end;
+            let until = if next == last { slices.count } else { end.saturating_sub(reach).max(searched) };
+            self.look(&rooms, searched * slices.len..until * slices.len, begin * slices.len, &mut candidates);
+            (searched, seam) = (until, next);
+        }
+        buffers.keep(rooms);
+        Ok((self.found(candidates), statistics))
+    }
+
+    /// The seam up to which to compute after another: so that the buffers stay in the cache, but that all workers have
+    /// enough to do, and that what is moved to the front is no more than what is computed.
+    fn next_seam(&self, seams: &[usize], from: usize, tiles: usize, reach: usize, slices: Slices) -> usize {
+        let last = seams.len() - 1;
+        let size = slices.len * self.spec.templates() * self.spec.out_type().row().size;
+        let most = self.band / size.max(1);
+        let fits = |seam: &usize| {
+            let count = seams[*seam] - seams[from];
+            let few = (*seam - from) * tiles < 2 * self.workers;
+            count <= most || few || count < 2 * reach
+        };
+        (from + 2..=last).take_while(fits).last().unwrap_or(from + 1)
+    }
+
+    /// Searches positions of results of which those from index `first` on are at hand; worker by worker and result by
+    /// result into `candidates`.
+    fn look<T: Pixel>(
+        &self,
+        results: &[Vec<T>],
+        positions: Range<usize>,
+        first: usize,
+        candidates: &mut [Vec<Candidates<T>>],
+    ) {
+        let pieces = positions.len().div_ceil(PIECE);
+        let piece = |number: usize| {
+            let begin = positions.start + number * PIECE;
+            begin..(begin + PIECE).min(positions.end)
+        };
+        let all = run(candidates, pieces * results.len(), &Control::default(), |index, candidates| {
+            let (result, number) = (index / pieces, index % pieces);
+            self.search.look(&results[result], first, piece(number), &mut candidates[result]);
+            Statistics::default()
+        });
+        debug_assert!(all.is_ok(), "nobody cancels this");
+    }
+
+    /// What the workers found in each result.
+    fn found<T: Pixel>(&self, candidates: Vec<Vec<Candidates<T>>>) -> Vec<Found> {
+        let mut workers: Vec<_> = candidates.into_iter().map(Vec::into_iter).collect();
+        let results = workers.first().map_or(0, ExactSizeIterator::len);
+        (0..results).map(|_| self.search.found(workers.iter_mut().filter_map(Iterator::next))).collect()
+    }
+}
+
+/// Buffers as results of a shape.
+fn views<'v, T: Pixel>(rooms: impl Iterator<Item = &'v mut [T]>, shape: Shape) -> Result<Vec<AnyViewMut<'v>>, ExecError>
+where
+    AnyViewMut<'v>: From<ViewMut<'v, T>>,
+{
+    rooms.map(|room| Ok(ViewMut::new(room, shape)?.into())).collect()
+}
+
+/// Progress and cancelling of a run that is done in parts.
+struct Watch<'a> {
+    control: &'a Control<'a>,
+    done: usize,
+    total: usize,
+}
+
+impl<'a> Watch<'a> {
+    fn new(control: &'a Control<'a>, total: usize) -> Watch<'a> {
+        Watch { control, done: 0, total }
+    }
+
+    /// Runs a part of so many steps, counted among those of the whole; `scaled`, where the part counts steps of its
+    /// own.
+    fn part(
+        &mut self,
+        steps: usize,
+        scaled: bool,
+        part: impl FnOnce(&Control<'_>) -> Result<Statistics, ExecError>,
+    ) -> Result<Statistics, ExecError> {
+        let (before, total) = (self.done, self.total);
+        let here = |now: usize, of: usize| before + if scaled { now * steps / of.max(1) } else { now };
+        let tell = |now: usize, of: usize| {
+            self.control.progress.iter().for_each(|progress| progress(here(now, of), total));
+        };
+        let progress: Option<&(dyn Fn(usize, usize) + Sync)> =
+            if self.control.progress.is_some() { Some(&tell) } else { None };
+        let done = part(&Control { progress, ..*self.control }).map_err(|error| match error {
+            ExecError::Cancelled { done, total: of } => ExecError::Cancelled { done: here(done, of), total },
+            error => error,
+        })?;
+        self.done += steps;
+        Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::settings::Planner;
+    use crate::plan::solver::Method;
+    use flcc_core::dtype::Pixels;
+    use flcc_core::error::Kind;
+    use flcc_core::peaks::PeakOptions;
+    use flcc_core::subpixel::Subpixel;
+    use proptest::prelude::*;
+    use std::sync::Mutex;
+
+    /// Samples of few levels, so that scores are equal, some no numbers.
+    fn noise(spec: &Spec, count: usize, seed: u64) -> Pixels {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut draw = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            if state >> 53 == 0 { f64::NAN } else { ((state >> 40) % 5) as f64 }
+        };
+        Pixels::F64((0..count).map(|_| draw()).collect()).cast(spec.image_type())
+    }
+
+    const SPECS: [&str; 8] = [
+        "zncc:f32:3@90x70*2@7x6:valid",
+        "ssd:u8:50x61*5x5:same,reflect",
+        "ncc:f64:3000*9:full",
+        "zncc:u8:2@20x21x22*3x4x5:valid",
+        "sad:f32:64x300*3x70:valid,roi=10,90:40x150",
+        "corr:f32:1x4000*1x31:valid",
+        "zncc:f32:200x12*20x12:valid",
+        "nssd:u16:4x60x30*4x3x3:valid",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn bands_have_the_peaks_of_the_map(
+            text in prop::sample::select(&SPECS[..]),
+            method in prop::sample::select(&[Method::Direct, Method::Fourier, Method::Auto][..]),
+            (seed, threads, band) in (0u64..1000, 1usize..4, 0usize..20_000),
+            top in prop::option::of(0usize..9),
+            threshold in prop::option::of(-0.5f64..0.9),
+            (min_distance, exclude_border) in (0usize..30, 0usize..4),
+            subpixel in prop::option::of(prop::sample::select(&Subpixel::ALL[..])),
+        ) {
+            let spec: Spec = text.parse().unwrap();
+            let images: Vec<Pixels> =
+                (0..spec.images().max(1)).map(|k| noise(&spec, spec.image().len(), seed + 31 * k as u64)).collect();
+            let views: Vec<AnyView<'_>> =
+                images.iter().map(|image| AnyView::dense(image, spec.image(), 1).unwrap()).collect();
+            let templates: Vec<AnyView<'_>> = (0..spec.templates())
+                .map(|k| views[0].part([0, 0, k], spec.template()).unwrap())
+                .collect();
+            // What there is no such method for, or templates with a NaN, show nothing.
+            let planner = Planner::new().unwrap().threads(threads).method(method);
+            prop_assume!(method != Method::Fourier || !text.starts_with("sad"));
+            let matcher = planner.plan(&spec).unwrap().bind(&templates, None);
+            prop_assume!(!matches!(&matcher, Err(ExecError::Spec(error)) if error.kind == Kind::NonfiniteTemplate));
+            let matcher = matcher.unwrap();
+            let options = PeakOptions { top, threshold, min_distance, exclude_border, subpixel };
+            let maps = matcher.execute(&views).unwrap();
+            let search = Search::new(spec.out_shape(), spec.op().best(), options).with_optimum(true);
+            let expected: Vec<Found> = maps.iter().map(|map| search.in_view(&map.view())).collect();
+            let steps = Mutex::new(Vec::new());
+            let progress = |done: usize, total: usize| steps.lock().unwrap().push((done, total));
+            let control = Control { progress: Some(&progress), ..Control::default() };
+            let found = matcher.search_in(&views, &options, true, &control, band).unwrap().0;
+            prop_assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+            let steps = steps.into_inner().unwrap();
+            prop_assert!(steps.iter().any(|(done, total)| done == total));
+            prop_assert!(steps.iter().all(|(done, total)| done <= total));
+        }
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_image() {
+        let options = PeakOptions { top: Some(4), min_distance: 4, ..PeakOptions::default() };
+        let bytes = |text: &str| {
+            let plan = Planner::new().unwrap().threads(2).plan(&text.parse().unwrap()).unwrap();
+            plan.peaks_bytes(&options)
+        };
+        for text in
+            ["zncc:f32:20000x2000*32x32:valid", "zncc:u8:100000000*500:valid", "zncc:f32:900x300x300*9x9x9:valid"]
+        {
+            assert!(bytes(text) <= 4 * BAND, "{text}: {}", bytes(text));
+        }
+        // Of small images several at a time.
+        assert!(bytes("zncc:u8:64x64*16x16:valid") <= BAND);
+    }
+}
