@@ -1,5 +1,7 @@
 //! Execution, whatever computes: tiles, threads, results and who watches.
 
+#[cfg(feature = "cuda")]
+pub mod device_image;
 pub mod execute;
 pub mod geometry;
 pub(crate) mod results;

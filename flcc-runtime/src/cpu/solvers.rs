@@ -21,7 +21,7 @@ use crate::cpu::fft::library;
 use crate::cpu::fft::pair::{self, Planar};
 use crate::cpu::fft::single::{self, Halved};
 use crate::cpu::fft::volume::{self, Layered};
-use crate::cpu::kernels::amx::Plot;
+use crate::cpu::kernels::amx::plot::Plot;
 use crate::cpu::kernels::kernel::{Kernel, KernelOp};
 use crate::cpu::real::Real;
 use crate::cpu::tile::{Engine, TileContext};

@@ -2,10 +2,10 @@
 
 use cudarc::cufft::{result, sys};
 
-use crate::cuda::Fault;
 use crate::cuda::driver::buffer::Buffer;
 use crate::cuda::driver::launch::{Address, Stream};
 use crate::cuda::driver::libraries;
+use crate::cuda::fault::Fault;
 
 /// Transforms there and back of `batch` dense volumes of one shape, on one stream.
 pub struct Transforms {

@@ -7,11 +7,11 @@ use flcc_core::error::{ExecError, SpecError};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 
-use crate::cuda::Fault;
-use crate::cuda::driver::buffer::DeviceImage;
+use crate::cuda::fault::Fault;
 use crate::cuda::schedule::{self, Device, Seat};
 use crate::cuda::unit::{Bound, Decisions, SLOTS, Slot, Unit};
 use crate::problem::template::{Checked, Weights};
+use crate::run::device_image::DeviceImage;
 use crate::run::execute::{Control, Copies, Execute, Owner, Scratch, Statistics, Unfinished};
 
 /// A method on one or several GPUs, for one spec.

@@ -5,12 +5,12 @@ use flcc_core::dtype::DType;
 use flcc_core::spec::Spec;
 use flcc_generated::Entry;
 
-use crate::cuda::Fault;
 use crate::cuda::driver::compile::{self, Code};
 use crate::cuda::driver::launch::{
     Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, Module, ResultView, Stream,
     Thresholds, Tile, TileFigures,
 };
+use crate::cuda::fault::Fault;
 use crate::problem::scheme::{Scheme, Width};
 
 /// The types that a pipeline is specialised for.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use flcc_core::error::ExecError;
 use flcc_core::view::{AnyView, AnyViewMut};
 
-use crate::cuda::Fault;
+use crate::cuda::fault::Fault;
 use crate::cuda::unit::SLOTS;
 use crate::run::execute::{CancelToken, Control, Copies, Statistics, Unfinished};
 

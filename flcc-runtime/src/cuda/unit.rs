@@ -13,9 +13,8 @@ use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 use flcc_generated::Entry;
 
-use crate::cuda::Fault;
 use crate::cuda::cufft::{self, Transforms};
-use crate::cuda::driver::buffer::{Buffer, DeviceImage, bytes_of, bytes_of_mut};
+use crate::cuda::driver::buffer::{Buffer, bytes_of, bytes_of_mut};
 use crate::cuda::driver::compile::{self, Code};
 use crate::cuda::driver::launch::{
     Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds,
@@ -23,6 +22,7 @@ use crate::cuda::driver::launch::{
 };
 use crate::cuda::driver::libraries;
 use crate::cuda::driver::staging::Staging;
+use crate::cuda::fault::Fault;
 use crate::cuda::kernels::{
     self, Batch, Cross, FIGURES_OF_A_LANE, FIGURES_OF_A_TILE, Finishing, Gathering, Part, Places, Repair, Steps, Types,
     options,
@@ -32,6 +32,7 @@ use crate::problem::scheme::Scheme;
 use crate::problem::template::rounded;
 use crate::problem::template::weighted;
 use crate::problem::template::{Checked, Weights};
+use crate::run::device_image::DeviceImage;
 use crate::run::execute::{Copies, Statistics};
 use crate::run::tiling::Tiling;
 
@@ -561,7 +562,14 @@ impl Unit {
         let total = self.tiles.len();
         for (number, first) in (0..total).step_by(self.batch).enumerate() {
             // Its maker answers for the positions of its layout, which are all that is read.
-            self.batch(slot, bound, (image.begin(), view, 0), number, first, self.batch.min(total - first))?;
+            self.batch(
+                slot,
+                bound,
+                (Address { at: image.begin(), bytes: usize::MAX }, view, 0),
+                number,
+                first,
+                self.batch.min(total - first),
+            )?;
         }
         Ok(())
     }

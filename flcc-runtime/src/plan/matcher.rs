@@ -412,7 +412,7 @@ impl Matcher {
     #[cfg(feature = "cuda")]
     pub fn execute_resident(
         &self,
-        images: &[crate::cuda::driver::buffer::DeviceImage<'_>],
+        images: &[crate::run::device_image::DeviceImage<'_>],
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
     ) -> Result<Statistics, ExecError> {

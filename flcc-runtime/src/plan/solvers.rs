@@ -1,7 +1,7 @@
 //! The one table of solvers.
 
 use crate::cpu::solvers::{DirectSolver, FourierSolver, SeparableSolver};
-use crate::cuda::CudaSolver;
+use crate::cuda::platform::CudaSolver;
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Method, Solver};
 

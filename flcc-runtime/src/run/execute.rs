@@ -148,7 +148,7 @@ pub trait Execute: Send + Sync {
     fn execute_resident(
         &self,
         bound: &(dyn Any + Send + Sync),
-        images: &[crate::cuda::driver::buffer::DeviceImage<'_>],
+        images: &[crate::run::device_image::DeviceImage<'_>],
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
     ) -> Result<Statistics, ExecError> {

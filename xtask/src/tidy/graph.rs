@@ -98,12 +98,6 @@ impl Graph {
         names.try_fold(begin, |module, name| self.modules[module].children.get(name).copied())
     }
 
-    /// The name of the crate that a file belongs to.
-    pub fn crate_of(&self, file: usize) -> &str {
-        let root = self.modules.iter().find(|module| module.file == file).map(|module| module.root);
-        self.roots.iter().find(|(_, module)| Some(*module) == root).map_or("", |(name, _)| name)
-    }
-
     /// The module right below `room` that another is or lies in.
     pub fn part_of(&self, module: usize, room: usize) -> Option<usize> {
         let up = |module: &usize| self.modules[*module].parent;

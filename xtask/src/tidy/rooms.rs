@@ -14,13 +14,27 @@ const RULES: &[Rule] = &[
     never("flcc_codegen", &["flcc_generated", "flcc_runtime", "flcc_cli"], "it makes what they hold and launch"),
     never("flcc_codegen", &["flcc_core::measure", "flcc_core::spec"], "templates know measures, plans choose kernels"),
     never("xtask", &["flcc_generated", "flcc_runtime"], "it works while they do not build"),
+    never("flcc_runtime::isa", &["flcc_runtime::cpu", "flcc_runtime::run", "flcc_runtime::plan"], "all may use it"),
+    never("flcc_runtime::problem", &["flcc_runtime::cpu", "flcc_runtime::cuda"], "what both ask knows neither"),
+    never("flcc_runtime::problem", &["flcc_runtime::run", "flcc_runtime::plan", "flcc_runtime::call"], "it is numbers"),
+    never("flcc_runtime::run", &["flcc_runtime::cpu", "flcc_runtime::cuda"], "what both are run by knows neither"),
+    never("flcc_runtime::run", &["flcc_runtime::plan", "flcc_runtime::call"], "a run knows no plan"),
+    never("flcc_runtime::plan", &["flcc_runtime::cpu", "flcc_runtime::cuda"], "one table names what there is")
+        .but(&["flcc_runtime::plan::solvers"]),
+    never("flcc_runtime::plan", &["flcc_runtime::call"], "calls are made of plans"),
+    never("flcc_runtime::call", &["flcc_runtime::cpu", "flcc_runtime::cuda"], "a call names no platform"),
+    never("flcc_runtime::cuda", &["flcc_runtime::cpu"], "platforms stand side by side"),
+    never("flcc_runtime::cpu", &["flcc_runtime::cuda"], "platforms stand side by side"),
+    never("flcc_runtime::cpu::kernels", &["flcc_runtime::cpu::engines", "flcc_runtime::cpu::fft"], "they are below"),
+    never("flcc_runtime::cpu::kernels", &["flcc_runtime::cpu::score", "flcc_runtime::cpu::tile"], "they are below"),
+    never("flcc_runtime::cpu::fft", &["flcc_runtime::cpu::engines", "flcc_runtime::cpu::score"], "transforms only"),
+    never("flcc_runtime::cpu::engines", &["flcc_runtime::cpu::score", "flcc_runtime::cpu::tile"], "no measure"),
+    never("flcc_runtime::cpu::engines", &["flcc_runtime::plan", "flcc_runtime::cpu::solvers"], "no spec"),
+    never("flcc_runtime::cpu::score", &["flcc_runtime::cpu::engines", "flcc_runtime::cpu::fft"], "no engine"),
     never("flcc_cli", &["flcc_cli::commands"], "commands use the rest, the rest knows none of them"),
     never("flcc_cli::io", &["flcc_cli::args", "flcc_cli::error", "flcc_cli::data"], "it knows files, not calls"),
     never("flcc_cli::picture", &["flcc_cli::args", "flcc_cli::session", "flcc_cli::outputs"], "it knows no calls"),
 ];
-
-/// Crates whose circles are printed and pass, until they are untied.
-const NOT_YET: &[&str] = &["flcc_runtime"];
 
 /// A rule of rooms.
 struct Rule {
@@ -52,13 +66,13 @@ impl Rule {
     }
 }
 
-/// Circles and broken rules of all crates; and what is said of crates that are not held to the first yet.
-pub fn check(sources: &[Source]) -> (Vec<Violation>, Vec<String>) {
+/// Circles and broken rules of all crates.
+pub fn check(sources: &[Source]) -> Vec<Violation> {
     let graph = Graph::of(sources);
-    let (mut violations, notes) = circles_of(&graph, NOT_YET);
+    let mut violations = circles_of(&graph);
     violations.extend(broken(&graph, RULES));
     violations.extend(graph.broken);
-    (violations, notes)
+    violations
 }
 
 /// An error of the tables here, where they have a name.
@@ -69,25 +83,14 @@ fn untrue(name: &str, what: String) -> Violation {
     Violation { path: "xtask/src/tidy/rooms.rs".into(), line, what }
 }
 
-/// A violation for each circle, and the texts of those in crates of the list `not_yet`.
-fn circles_of(graph: &Graph, not_yet: &[&str]) -> (Vec<Violation>, Vec<String>) {
-    let (mut violations, mut notes) = (Vec::new(), Vec::new());
-    let mut tied = Vec::new();
-    for circle in circles::of(graph) {
-        let path = &graph.files[circle.way[0]];
-        let of = graph.crate_of(circle.way[0]);
-        let violation = Violation { path: path.clone(), line: circle.line(graph), what: circle.text(graph) };
-        if not_yet.contains(&of) {
-            notes.push(violation.to_string());
-            tied.push(of);
-        } else {
-            violations.push(violation);
-        }
-    }
-    for name in not_yet.iter().filter(|name| !tied.contains(name)) {
-        violations.push(untrue(name, format!("{name} has no circle of imports, its name leaves the list NOT_YET")));
-    }
-    (violations, notes)
+/// A violation for each circle.
+fn circles_of(graph: &Graph) -> Vec<Violation> {
+    let told = |circle: circles::Circle| Violation {
+        path: graph.files[circle.way[0]].clone(),
+        line: circle.line(graph),
+        what: circle.text(graph),
+    };
+    circles::of(graph).into_iter().map(told).collect()
 }
 
 /// The rules that are broken, and names in them that nothing has.
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_may_wait_until_it_has_no_circle() {
+    fn a_circle_is_told_with_its_lines() {
         let files = [
             ("a/src/lib.rs", "mod b;\nmod c;\n"),
             ("a/src/b.rs", "use crate::c::C;\n"),
@@ -210,13 +213,8 @@ mod tests {
             ("d/src/lib.rs", ""),
         ];
         let graph = graph(&files);
-        let (violations, notes) = circles_of(&graph, &[]);
-        assert!(notes.is_empty() && violations.len() == 1);
+        let violations = circles_of(&graph);
+        assert_eq!(violations.len(), 1);
         assert!(violations[0].to_string().starts_with("a/src/b.rs:1: a circle of imports among 2 files:\n"));
-        let (violations, notes) = circles_of(&graph, &["a"]);
-        assert!(violations.is_empty() && notes.len() == 1);
-        let (violations, _) = circles_of(&graph, &["a", "d"]);
-        let untrue = "xtask/src/tidy/rooms.rs:1: d has no circle of imports, its name leaves the list NOT_YET";
-        assert_eq!(violations.iter().map(ToString::to_string).collect::<Vec<_>>(), [untrue]);
     }
 }

@@ -12,6 +12,7 @@ const UNSAFE: &[&str] = &[
     "flcc-runtime/src/cpu/kernels/kernel.rs",
     "flcc-runtime/src/cpu/kernels/amx.rs",
     "flcc-runtime/src/cpu/execute.rs",
+    "flcc-runtime/src/run/device_image.rs",
     "flcc-runtime/src/run/results.rs",
     "flcc-runtime/src/cuda/driver/launch.rs",
     "flcc-runtime/src/cuda/driver/libraries.rs",

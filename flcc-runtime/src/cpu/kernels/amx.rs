@@ -4,7 +4,7 @@
 //! 16 results to integers of 32 bits, modulo `2^32`. The rows of the first are windows of the image, the columns of the
 //! second the taps for neighbouring outputs of a window, each column the same taps a little further down.
 //!
-//! A window is a line of 64 bytes of one, two or four image rows, whatever wastes least ([`Plot`]), and gives 16
+//! A window is a line of 64 bytes of one, two or four image rows, whatever wastes least ([`plot::Plot`]), and gives 16
 //! outputs: of as many output rows 16, 8 or 4 neighbours. So a row of it meets up to 49, 25 or 13 taps; longer template
 //! rows take several windows. Before anything is multiplied the windows of a tile's next 16, 8 or 4 times 16 columns
 //! are laid out, those of a product side by side: where windows straddle lines of the cache, a unit takes three times
@@ -13,133 +13,11 @@
 //! Everything but the products themselves is plain code, which the tests also run on an emulated unit.
 
 #[cfg(target_arch = "x86_64")]
-use crate::cpu::kernels::operands::{ByteTile, GROUP};
+use crate::cpu::kernels::operands::ByteTile;
 
+pub mod plot;
 #[cfg(target_arch = "x86_64")]
 mod walk;
-
-/// Windows of a product, and outputs of each.
-const SIDE: usize = 16;
-/// Bytes of a window: a line of the cache.
-const LINE: usize = 64;
-/// Bytes of the windows of a product.
-const WINDOWS: usize = SIDE * LINE;
-/// Outputs of a product, and groups of its taps: 16 rows of 16 columns of four.
-const SPAN: usize = SIDE * SIDE;
-/// Products that share their taps: of as many tiles of sums, beside which the unit holds one of windows and one of
-/// taps.
-const BLOCK: usize = 6;
-
-/// Outputs to which widths are rounded up: a vector of those who go on with the sums.
-pub const LANES: usize = 16;
-
-/// Where the windows and the taps of templates of one shape lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plot {
-    depth: usize,
-    height: usize,
-    width: usize,
-    /// Image rows of a window, and output rows: 1, 2 or 4.
-    rows: usize,
-}
-
-impl Plot {
-    /// The cheapest for templates of this shape: depth, height, width.
-    pub fn new([depth, height, width]: [usize; 3]) -> Plot {
-        let plots = [1, 2, 4].map(|rows| Plot { depth, height, width, rows });
-        // For large tiles, whatever the tile: the taps are laid out before there is one.
-        let cycles = |plot: &Plot| plot.cycles([8, 64, 256]);
-        let cheapest = plots.into_iter().min_by(|a, b| cycles(a).total_cmp(&cycles(b))).unwrap_or(plots[0]);
-        if plots[0].in_place() { plots[0] } else { cheapest }
-    }
-
-    /// Neighbouring outputs of a window, in each of its rows.
-    fn columns(&self) -> usize {
-        SIDE / self.rows
-    }
-
-    /// Bytes of one image row that so many neighbours meet, made up so that the rows of a window are whole lines.
-    fn stretch(&self) -> usize {
-        self.width.saturating_add(self.columns() - 1).div_ceil(self.piece()).saturating_mul(self.piece())
-    }
-
-    /// Bytes that are copied at once, all into one line.
-    fn piece(&self) -> usize {
-        LINE / self.rows
-    }
-
-    /// Windows for all that its image rows meet.
-    fn lines(&self) -> usize {
-        self.stretch().saturating_mul(self.rows) / LINE
-    }
-
-    /// Products of a plane of the template: of all windows that its rows touch.
-    fn steps(&self) -> usize {
-        self.lines().saturating_mul(self.height.saturating_add(self.rows - 1).div_ceil(self.rows))
-    }
-
-    /// Products for each 256 outputs.
-    fn products(&self) -> usize {
-        self.depth.saturating_mul(self.steps())
-    }
-
-    /// About how many cycles an output takes in a tile of so many, beside its result.
-    ///
-    /// Measured on an Emerald Rapids: a product takes a cycle for each of its windows, but 8 at least, and some for its
-    /// loads, 60 in all where windows straddle lines, of which few are in flight. A piece is copied in 3.
-    pub fn cycles(&self, [depth, height, width]: [usize; 3]) -> f64 {
-        let [bands, places] = [height.div_ceil(self.rows), width.div_ceil(self.columns())];
-        let windows = (places / SIDE * SIDE + (places % SIDE).next_multiple_of(8)) as f64;
-        let [product, piece, other] = if self.in_place() { [60.0, 0.0, 1.5] } else { [20.0, 3.0, 0.0] };
-        let products = (depth * bands * self.products()) as f64 * windows / SIDE as f64;
-        let pieces = (depth + self.depth - 1) * (height + self.height - 1) * places * (self.stretch() / self.piece());
-        other + (product * products + piece * pieces as f64) / (depth * height * width).max(1) as f64
-    }
-
-    /// Groups of four taps, zeros between them counted.
-    pub fn groups(&self) -> usize {
-        self.products().saturating_mul(SPAN)
-    }
-
-    /// Whether windows are taken where the image's rows lie.
-    fn in_place(&self) -> bool {
-        self.depth == 1 && self.height == 1
-    }
-
-    /// Bytes that are read of a row of samples for so many outputs.
-    pub fn reach(&self, outputs: usize) -> usize {
-        let last = outputs.saturating_sub(1) / self.columns() * self.columns();
-        last.saturating_add(self.stretch())
-    }
-
-    /// Products of which a plane of samples holds the windows, for so many output rows.
-    fn below(&self, height: usize) -> usize {
-        height.div_ceil(self.rows).saturating_mul(self.lines()).saturating_add(self.steps())
-    }
-
-    /// Bytes of the windows of 16 places side by side, in a tile of such outputs.
-    pub fn room(&self, out: [usize; 3]) -> usize {
-        let planes = out[0].saturating_add(self.depth - 1);
-        if self.in_place() || out.contains(&0) {
-            0
-        } else {
-            self.below(out[1]).saturating_mul(planes).saturating_mul(WINDOWS)
-        }
-    }
-
-    /// Lays out the taps of a template, integers from 0 to 255; `groups` holds [`Plot::groups`] of zeros.
-    pub fn lay(&self, values: &[f64], groups: &mut [[u8; GROUP]]) {
-        let plane = self.steps() * SPAN;
-        for (tap, &value) in values.iter().enumerate() {
-            let (z, i, j) = (tap / (self.width * self.height), tap / self.width % self.height, tap % self.width);
-            for output in 0..SIDE {
-                let (row, column) = (output / self.columns(), output % self.columns());
-                let byte = (row + i) * self.stretch() + column + j;
-                groups[z * plane + byte / GROUP * SIDE + output][byte % GROUP] = value as u8;
-            }
-        }
-    }
-}
 
 /// The kernel `corr_u8_any_amx`: `out[z, y, x] = bias + sum in[z+dz, y+i, x+j] * t[dz, i, j]` of bytes, for templates
 /// of any shape.
@@ -158,8 +36,9 @@ pub(crate) fn correlate_tiles(tile: &mut ByteTile<'_>) {
 mod processor {
     use std::arch::asm;
 
+    use super::plot::{BLOCK, LINE, SIDE, SPAN};
     use super::walk::{Sums, Unit, Windows};
-    use super::{BLOCK, GROUP, LINE, SIDE, SPAN};
+    use crate::cpu::kernels::operands::GROUP;
     use crate::isa::tiles;
 
     /// The tile registers of this thread, which are given back when it is dropped.
@@ -289,9 +168,11 @@ mod processor {
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
+    use super::plot::*;
     use super::walk::{Sums, Unit, Windows, walk};
     use super::*;
     use crate::cpu::engines::bytes::tests::{Subject, conforms};
+    use crate::cpu::kernels::operands::GROUP;
     use crate::cpu::kernels::table;
     use crate::isa::{Isa, tiles};
 

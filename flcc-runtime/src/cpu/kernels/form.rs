@@ -1,6 +1,6 @@
 //! How kernels of bytes take templates, and whether a tile is what a kernel may run on.
 
-use crate::cpu::kernels::amx::Plot;
+use crate::cpu::kernels::amx::plot::Plot;
 use crate::cpu::kernels::kernel::{Kernel, Misfit, extent};
 use crate::cpu::kernels::operands::{ByteTile, GROUP};
 use crate::isa::Isa;

@@ -1,6 +1,5 @@
 //! Memory: of a device, and of the host where a device can reach it.
 
-use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -11,8 +10,9 @@ use flcc_core::dtype::DType;
 use flcc_core::shape::Shape;
 use flcc_core::view::Layout;
 
-use crate::cuda::Fault;
 use crate::cuda::driver::launch::{Address, Gpu, Stream, Thresholds, Tile};
+use crate::cuda::fault::Fault;
+use crate::run::device_image::DeviceImage;
 
 /// Plain data: any bits are a value, and no bits are padding.
 ///
@@ -134,49 +134,6 @@ impl Buffer {
         let mut part =
             self.slice.try_slice_mut(0..bytes).ok_or_else(|| Fault::new("fill", "past the end of a buffer"))?;
         Ok(stream.0.memset_zeros(&mut part)?)
-    }
-}
-
-/// An image that already lies in the memory of a device: it is computed from there, without a copy.
-#[derive(Clone, Copy, Debug)]
-pub struct DeviceImage<'a> {
-    address: u64,
-    dtype: DType,
-    layout: Layout,
-    device: usize,
-    memory: PhantomData<&'a [u8]>,
-}
-
-impl DeviceImage<'_> {
-    /// The image of `dtype` samples whose element 0 lies at `address` on the device of that number, and whose positions
-    /// lie as `layout` says (made by [`Layout::new`] with the number of elements that are there).
-    ///
-    /// # Safety
-    /// As many elements as the layout was made for lie at the address, aligned for their type, and nothing writes them
-    /// while the value lives.
-    pub unsafe fn new(address: u64, dtype: DType, layout: Layout, device: usize) -> Self {
-        DeviceImage { address, dtype, layout, device, memory: PhantomData }
-    }
-
-    /// Its type.
-    pub fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    /// Where its samples lie.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The number of its device.
-    pub fn device(&self) -> usize {
-        self.device
-    }
-
-    /// The address of its first position.
-    pub(crate) fn begin(&self) -> Address {
-        let at = self.layout.offset([0; 3], 0) * self.dtype.row().size;
-        Address { at: self.address + at as u64, bytes: usize::MAX }
     }
 }
 

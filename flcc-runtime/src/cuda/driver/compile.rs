@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use cudarc::nvrtc::{result, sys};
 
-use crate::cuda::Fault;
+use crate::cuda::fault::Fault;
 use crate::files;
 
 /// The environment variable that names the cache's folder; empty for no cache.

@@ -12,8 +12,8 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 
-use crate::cuda::Fault;
 use crate::cuda::driver::{compile, libraries};
+use crate::cuda::fault::Fault;
 use crate::plan::machine::Device;
 use crate::problem::error_model::Doubt;
 

@@ -2,7 +2,7 @@
 
 use cudarc::cufft::sys;
 
-use crate::cuda::Fault;
+use crate::cuda::fault::Fault;
 
 /// Whether cuFFT is there.
 ///

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use flcc_core::dtype::Pixel;
 use flcc_core::view::{AnyView, AnyViewMut, View, ViewMut};
 
-use crate::cuda::Fault;
 use crate::cuda::driver::buffer::{Buffer, Pinned, Plain, bytes_of, bytes_of_mut, is_pinned};
 use crate::cuda::driver::launch::{Gpu, Stream};
+use crate::cuda::fault::Fault;
 use crate::run::execute::Copies;
 use crate::run::workers::copy;
 

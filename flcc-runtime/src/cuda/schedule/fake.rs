@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use flcc_core::view::{AnyView, AnyViewMut};
 
-use super::super::Fault;
 use super::Device;
+use crate::cuda::fault::Fault;
 use crate::run::execute::{CancelToken, Copies, Statistics};
 
 /// Tiles of one image.

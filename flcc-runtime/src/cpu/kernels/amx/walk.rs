@@ -2,7 +2,7 @@
 //!
 //! It multiplies nothing itself and knows no registers: the unit is a trait, of which the tests have another.
 
-use super::{BLOCK, LINE, Plot, SIDE, SPAN, WINDOWS};
+use super::plot::{BLOCK, LINE, Plot, SIDE, SPAN, WINDOWS};
 use crate::cpu::kernels::operands::{ByteTile, GROUP};
 use crate::isa::{self, avx512_sums as sums};
 
