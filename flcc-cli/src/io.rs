@@ -17,6 +17,7 @@ use crate::free;
 mod error;
 mod loaded;
 mod npy;
+mod pnm;
 mod raster;
 mod raw;
 mod save;
@@ -155,7 +156,7 @@ pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         Format::Npy => npy::load(name, bytes),
         Format::Png => guarded(name, "PNG", || raster::png(name, bytes)),
         Format::Jpeg => guarded(name, "JPEG", || raster::jpeg(name, bytes)),
-        Format::Pnm => guarded(name, "PNM", || raster::pnm(name, bytes)),
+        Format::Pnm => guarded(name, "PNM", || pnm::load(name, bytes)),
         Format::Tiff => guarded(name, "TIFF", || raster::tiff(name, bytes)),
     }?;
     let extension = extension(name);

@@ -1,6 +1,6 @@
 //! ndarray in and out: a volume, a mask, a boundary.
 //!
-//!     cargo run --release --example 05_ndarray
+//!     cargo run --release --features flcc-runtime/ndarray --example 05_ndarray
 
 use flcc_runtime::convert::{view_mut_of, view_of};
 use flcc_runtime::{Control, Planner, Spec};

@@ -1,9 +1,13 @@
-//! Views of other crates' arrays, without a copy: ndarray, and image buffers with feature `image`.
+//! Views of other crates' arrays, without a copy: of ndarray with feature `ndarray`, of image buffers with feature
+//! `image`.
 
 use flcc_core::dtype::Pixel;
 use flcc_core::error::SpecError;
 use flcc_core::shape::Shape;
-use flcc_core::view::{View, ViewMut};
+use flcc_core::view::View;
+#[cfg(feature = "ndarray")]
+use flcc_core::view::ViewMut;
+#[cfg(feature = "ndarray")]
 use ndarray::{ArrayRef, Dimension};
 
 /// A view of an ndarray array or view of 1 to 3 axes, in any order of axes, whose elements lie in memory without gaps;
@@ -11,6 +15,7 @@ use ndarray::{ArrayRef, Dimension};
 ///
 /// # Errors
 /// An array of more axes, or of none, or one whose axes run backwards (take `.as_standard_layout()` of that).
+#[cfg(feature = "ndarray")]
 pub fn view_of<P: Pixel, D: Dimension>(array: &ArrayRef<P, D>) -> Result<View<'_, P>, SpecError> {
     let shape = Shape::new(array.shape())?;
     let data = array.as_slice_memory_order();
@@ -28,6 +33,7 @@ pub fn view_of<P: Pixel, D: Dimension>(array: &ArrayRef<P, D>) -> Result<View<'_
 ///
 /// # Errors
 /// As [`view_of`].
+#[cfg(feature = "ndarray")]
 pub fn view_mut_of<P: Pixel, D: Dimension>(array: &mut ArrayRef<P, D>) -> Result<ViewMut<'_, P>, SpecError> {
     let shape = Shape::new(array.shape())?;
     let strides = array.strides().to_vec();
@@ -39,6 +45,7 @@ pub fn view_mut_of<P: Pixel, D: Dimension>(array: &mut ArrayRef<P, D>) -> Result
 }
 
 /// Where the first position lies among the elements in the order of memory: behind those of axes that run backwards.
+#[cfg(feature = "ndarray")]
 fn first_offset(shape: &[usize], strides: &[isize]) -> usize {
     shape
         .iter()
@@ -62,7 +69,7 @@ where
     View::interleaved(&image.as_raw()[..shape.len() * channels], shape, channels)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "ndarray"))]
 mod tests {
     use super::*;
     use ndarray::{Array2, Array3, s};

@@ -25,6 +25,7 @@
 //! is told in docs/numerics.md.
 
 pub mod call;
+#[cfg(any(feature = "image", feature = "ndarray"))]
 pub mod convert;
 pub mod cpu;
 pub mod cuda;

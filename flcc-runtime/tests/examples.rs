@@ -11,6 +11,11 @@ fn every_example_runs() {
     let mut count = 0;
     for source in std::fs::read_dir(sources).unwrap() {
         let name = source.unwrap().path().file_stem().unwrap().to_owned();
+        count += 1;
+        // Built with what it shows alone.
+        if name == "05_ndarray" && !cfg!(feature = "ndarray") {
+            continue;
+        }
         let program = programs.join(&name).with_extension(std::env::consts::EXE_EXTENSION);
         assert!(
             program.exists(),
@@ -20,7 +25,6 @@ fn every_example_runs() {
         let output = Command::new(&program).output().unwrap();
         assert!(output.status.success(), "{name:?}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(!output.stdout.is_empty(), "{name:?} says nothing");
-        count += 1;
     }
     assert_eq!(count, 5);
 }

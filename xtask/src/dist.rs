@@ -10,7 +10,7 @@ const MOST_BYTES: u64 = 60_000_000;
 /// The test programs of flcc-runtime that come along.
 pub const TESTS: [&str; 3] = ["gpu", "promises", "nvrtc"];
 
-/// Builds the programs and gathers them, stripped, with the conformance data in a folder.
+/// Builds the programs and gathers them with the conformance data in a folder.
 pub fn gather(root: &Path, to: &Path) -> Result<String, String> {
     let place = |error: std::io::Error| format!("{}: {error}", to.display());
     fs::create_dir_all(to).map_err(place)?;
@@ -25,7 +25,7 @@ pub fn gather(root: &Path, to: &Path) -> Result<String, String> {
             .iter()
             .find(|(of, _)| of == name)
             .ok_or_else(|| format!("{name}: cargo names no program of it"))?;
-        strip(Path::new(&built.1), &to.join(name))?;
+        copy(Path::new(&built.1), &to.join(name))?;
     }
     copy(&root.join("conformance"), &to.join("conformance"))?;
     let bytes = size(to)?;
@@ -36,7 +36,7 @@ pub fn gather(root: &Path, to: &Path) -> Result<String, String> {
 }
 
 /// Runs cargo; the programs that it says it made, by name.
-fn cargo(root: &Path, arguments: &[&str]) -> Result<Vec<(String, String)>, String> {
+pub fn cargo(root: &Path, arguments: &[&str]) -> Result<Vec<(String, String)>, String> {
     let output = Command::new("cargo")
         .args(arguments)
         .current_dir(root)
@@ -61,15 +61,8 @@ fn program(message: &str) -> Option<(String, String)> {
     Some((name[..name.find('"')?].to_string(), program))
 }
 
-/// Copies a program without what only debuggers read; whole where there is no `strip`.
-fn strip(from: &Path, to: &Path) -> Result<(), String> {
-    match Command::new("strip").arg("-o").args([to, from]).status() {
-        Ok(status) if status.success() => Ok(()),
-        _ => fs::copy(from, to).map(|_| ()).map_err(|error| format!("{}: {error}", from.display())),
-    }
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
+/// Copies a file, or a folder with all that is in it but what Python caches.
+pub fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let wrong = |error: std::io::Error| format!("{}: {error}", from.display());
     if !from.is_dir() {
         return fs::copy(from, to).map(|_| ()).map_err(wrong);
@@ -84,7 +77,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn size(path: &Path) -> Result<u64, String> {
+/// The bytes of a file, or of all that is in a folder.
+pub fn size(path: &Path) -> Result<u64, String> {
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
     if !path.is_dir() {
         return fs::metadata(path).map(|metadata| metadata.len()).map_err(wrong);

@@ -9,6 +9,7 @@ mod generate;
 mod gpu;
 mod proof;
 mod record;
+mod release;
 mod tidy;
 
 use std::env;
@@ -29,6 +30,8 @@ gpu-check [--bin-dir DIR]
                      checks this machine's GPU: conformance, tests, plans, sanitizers; \
 prints a line for each and one for all;
                      DIR is a folder that dist made, without it the programs are built
+release DIR          builds the program for this machine's target and packs it in a folder: manual pages, completions,
+                     licences of what it is made of, and a checksum; fails above 15 MB
 record               renders the tables of docs/performance anew from what was measured (benches/record)
 tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, circles of imports,
                      rooms, unsafe code, names, how long lines are, what may not be committed; and that tables are those
@@ -45,6 +48,7 @@ fn run(arguments: &[&str]) -> Result<String, String> {
         ["dist", folder] if !folder.starts_with('-') => dist::gather(&root, &PathBuf::from(folder)),
         ["gpu-check"] => gpu::check(&root, None),
         ["gpu-check", "--bin-dir", folder] => gpu::check(&root, Some(PathBuf::from(folder))),
+        ["release", folder] if !folder.starts_with('-') => release::pack(&root, &PathBuf::from(folder)),
         ["record"] => record::write(&root),
         ["tidy"] => tidy::run(&root),
         ["help" | "--help" | "-h"] => Ok(USAGE.into()),
@@ -79,6 +83,7 @@ mod tests {
             &["gen", "--check", "--prove"],
             &["dist"],
             &["dist", "--help"],
+            &["release"],
             &["tidy", "x"],
         ] {
             let reason = run(wrong).unwrap_err();

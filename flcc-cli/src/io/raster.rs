@@ -1,4 +1,4 @@
-//! PNG, JPEG, PGM and PPM by the `image` crate, TIFF by the `tiff` crate.
+//! PNG by the `png` crate, JPEG by `zune-jpeg`, TIFF by `tiff`.
 //!
 //! Grey of 1, 2 and 4 bits and palettes become 8 bits; alpha is dropped with a note; pages of a TIFF become axis 0.
 //! Sizes are checked before a decoder allocates. Colour profiles, gamma and orientation are never applied.
@@ -6,13 +6,14 @@
 use std::io::Cursor;
 
 use flcc_core::dtype::Pixels;
-use image::codecs::pnm::{PnmDecoder, PnmSubtype, SampleEncoding};
-use image::codecs::{jpeg::JpegDecoder, png::PngDecoder};
-use image::metadata::Orientation;
-use image::{ColorType, ImageDecoder, ImageError, Limits};
 use tiff::decoder::{Decoder, DecodingResult};
 use tiff::tags::Tag;
 use tiff::{ColorType as TiffColor, TiffError};
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::errors::DecodeErrors;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
 
 use super::error::{IoError, one_line, shape_text};
 use super::loaded::{Loaded, MAX_DECODED_BYTES, MAX_EXPANSION, check_memory};
@@ -23,25 +24,51 @@ pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     if !png_ends(bytes) {
         return Err(truncated(name, "a PNG that ends with its IEND chunk", bytes));
     }
-    let mut limits = Limits::no_limits();
-    limits.max_alloc = Some(MAX_DECODED_BYTES);
-    let decoder =
-        PngDecoder::with_limits(Cursor::new(bytes), limits).map_err(|error| image_error(name, "PNG", error))?;
-    let animated = decoder.is_apng().unwrap_or(false);
-    let mut loaded = decode(name, "PNG", bytes.len(), decoder)?;
+    let mut decoder = png_decoder(bytes);
+    // Palettes become colours, and grey of few bits becomes bytes.
+    decoder.set_transformations(png::Transformations::EXPAND);
+    let mut reader = decoder.read_info().map_err(|error| png_error(name, error))?;
+    let animated = reader.info().animation_control.is_some();
+    let (color, depth) = reader.output_color_type();
+    let (kept, stored, size) = match (color, depth) {
+        (png::ColorType::Grayscale, png::BitDepth::Eight) => (1, 1, 1),
+        (png::ColorType::Grayscale, png::BitDepth::Sixteen) => (1, 1, 2),
+        (png::ColorType::GrayscaleAlpha, png::BitDepth::Eight) => (1, 2, 1),
+        (png::ColorType::GrayscaleAlpha, png::BitDepth::Sixteen) => (1, 2, 2),
+        (png::ColorType::Rgb, png::BitDepth::Eight) => (3, 3, 1),
+        (png::ColorType::Rgb, png::BitDepth::Sixteen) => (3, 3, 2),
+        (png::ColorType::Rgba, png::BitDepth::Eight) => (3, 4, 1),
+        (png::ColorType::Rgba, png::BitDepth::Sixteen) => (3, 4, 2),
+        other => return Err(unsupported(name, "PNG of 8 or 16 bits".into(), format!("{other:?}"))),
+    };
+    let shape = vec![reader.info().height as usize, reader.info().width as usize];
+    let mut data = vec![0; check_size(name, &shape, stored * size, 0, bytes.len())?];
+    reader.next_frame(&mut data).map_err(|error| png_error(name, error))?;
     check_palette(name, bytes)?;
-    if animated {
-        loaded.notes.push("of an animation the default image read".into());
+    let pixels = match size {
+        1 => Pixels::U8(if kept == stored { data } else { keep(&data, kept, stored, |value| value) }),
+        _ => Pixels::U16(keep(data.as_chunks::<2>().0, kept, stored, u16::from_be_bytes)),
+    };
+    let mut notes = Vec::new();
+    if kept < stored {
+        notes.push("alpha dropped".into());
     }
-    Ok(loaded)
+    if animated {
+        notes.push("of an animation the default image read".into());
+    }
+    Ok(Loaded { shape, channels: kept, pixels, notes })
+}
+
+fn png_decoder(bytes: &[u8]) -> png::Decoder<Cursor<&[u8]>> {
+    let limits = png::Limits { bytes: usize::try_from(MAX_DECODED_BYTES).unwrap_or(usize::MAX) };
+    png::Decoder::new_with_limits(Cursor::new(bytes), limits)
 }
 
 /// Refuses pixels that their palette has no colour for. The decoder above takes them for black, so the indices are
 /// decoded again, unless every index has a colour.
 fn check_palette(name: &str, bytes: &[u8]) -> Result<(), IoError> {
-    let failed = |error: png::DecodingError| damaged(name, "sound PNG data".into(), one_line(error));
-    let limits = png::Limits { bytes: usize::try_from(MAX_DECODED_BYTES).unwrap_or(usize::MAX) };
-    let mut reader = png::Decoder::new_with_limits(Cursor::new(bytes), limits).read_info().map_err(failed)?;
+    let failed = |error| png_error(name, error);
+    let mut reader = png_decoder(bytes).read_info().map_err(failed)?;
     let info = reader.info();
     let (width, bits) = (info.width as usize, info.bit_depth as usize);
     let entries = info.palette.as_ref().map_or(0, |palette| palette.len() / 3);
@@ -69,87 +96,55 @@ pub(super) fn jpeg(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     if !jpeg_ends(bytes) {
         return Err(truncated(name, "a JPEG that ends with its end marker", bytes));
     }
-    let mut decoder = JpegDecoder::new(Cursor::new(bytes)).map_err(|error| image_error(name, "JPEG", error))?;
-    let turned = decoder.orientation().is_ok_and(|orientation| orientation != Orientation::NoTransforms);
-    let mut loaded = decode(name, "JPEG", bytes.len(), decoder)?;
-    if turned {
-        loaded.notes.push("EXIF orientation not applied".into());
+    let failed = |error| jpeg_error(name, error);
+    let options = DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
+    let mut header = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+    header.decode_headers().map_err(failed)?;
+    let (channels, color) = match header.input_colorspace() {
+        Some(ColorSpace::Luma) => (1, ColorSpace::Luma),
+        _ => (3, ColorSpace::RGB),
+    };
+    let (w, h) = header.dimensions().ok_or_else(|| damaged(name, "a JPEG with sides".into(), "none".into()))?;
+    let shape = vec![h, w];
+    let mut data = vec![0; check_size(name, &shape, channels, 0, bytes.len())?];
+    let options = options.jpeg_set_out_colorspace(color);
+    JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode_into(&mut data).map_err(failed)?;
+    let mut notes = Vec::new();
+    if header.exif().is_some_and(|exif| turned(exif)) {
+        notes.push("EXIF orientation not applied".into());
     }
-    Ok(loaded)
+    Ok(Loaded { shape, channels, pixels: Pixels::U8(data), notes })
 }
 
-/// Reads a PGM, PPM, PBM or PAM. Samples are scaled so that the largest value of the header is 255 or 65535.
-pub(super) fn pnm(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
-    let mut rest = bytes;
-    let decoder = PnmDecoder::new(&mut rest).map_err(|error| image_error(name, "PNM", error))?;
-    let (max, encoding) = (decoder.header().maximal_sample(), decoder.subtype());
-    let mut loaded = decode(name, "PNM", bytes.len(), decoder)?;
-    let full = if matches!(loaded.pixels, Pixels::U8(_)) { 255 } else { 65535 };
-    if max != full {
-        check_samples(name, bytes, rest.len(), max, encoding)?;
-        loaded.notes.push(format!("samples scaled from 0..{max} to 0..{full}"));
+/// Whether EXIF, a TIFF of no image, has an orientation that is not the usual one: tag 0x112, one short value, of 1 to
+/// 8.
+fn turned(exif: &[u8]) -> bool {
+    let big = exif.starts_with(b"MM\0*");
+    if !big && !exif.starts_with(b"II*\0") {
+        return false;
     }
-    let rest = rest.trim_ascii();
-    if !rest.is_empty() {
-        loaded.notes.push(format!("{} bytes after the image ignored", rest.len()));
-    }
-    Ok(loaded)
-}
-
-/// Refuses samples above the largest value of the header, which the decoder would clip. `behind` bytes follow the
-/// raster.
-fn check_samples(name: &str, bytes: &[u8], behind: usize, max: u32, kind: PnmSubtype) -> Result<(), IoError> {
-    let mut raster = bytes;
-    // What it leaves is the raster and what follows it.
-    PnmDecoder::new(&mut raster).map_err(|error| image_error(name, "PNM", error))?;
-    let raster = &raster[..raster.len().saturating_sub(behind)];
-    let above = |sample: &u32| *sample > max;
-    let found = match kind {
-        // Bits, and bits in bytes, which the decoder checks.
-        PnmSubtype::Bitmap(_) => None,
-        _ if kind.sample_encoding() == SampleEncoding::Ascii => {
-            let words = raster.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
-            words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).find(above)
-        }
-        _ if max < 256 => raster.iter().map(|&sample| u32::from(sample)).find(above),
-        _ => raster.as_chunks::<2>().0.iter().map(|&sample| u32::from(u16::from_be_bytes(sample))).find(above),
+    let short = |at: usize| {
+        let value = *exif.get(at..)?.first_chunk::<2>()?;
+        Some(if big { u16::from_be_bytes(value) } else { u16::from_le_bytes(value) })
     };
-    match found {
-        Some(sample) => Err(damaged(name, format!("samples of at most {max}, as its header says"), sample.to_string())),
-        None => Ok(()),
-    }
-}
-
-fn decode(name: &str, format: &str, file: usize, decoder: impl ImageDecoder) -> Result<Loaded, IoError> {
-    let (w, h) = decoder.dimensions();
-    let color = decoder.color_type();
-    let (kept, stored) = match color {
-        ColorType::L8 | ColorType::L16 => (1, 1),
-        ColorType::La8 | ColorType::La16 => (1, 2),
-        ColorType::Rgb8 | ColorType::Rgb16 => (3, 3),
-        ColorType::Rgba8 | ColorType::Rgba16 => (3, 4),
-        _ => return Err(unsupported(name, format!("{format} of 8 or 16 bits"), format!("{color:?}"))),
+    let long = |at: usize| {
+        let value = *exif.get(at..)?.first_chunk::<4>()?;
+        Some(if big { u32::from_be_bytes(value) } else { u32::from_le_bytes(value) })
     };
-    let shape = vec![h as usize, w as usize];
-    let total = check_size(name, &shape, usize::from(color.bytes_per_pixel()), 0, file)?;
-    let mut data = vec![0u8; total];
-    decoder.read_image(&mut data).map_err(|error| image_error(name, format, error))?;
-    let pixels = match usize::from(color.bytes_per_pixel()) == stored {
-        true => Pixels::U8(if kept == stored { data } else { keep(&data, kept, stored, |value| value) }),
-        false => Pixels::U16(keep(data.as_chunks::<2>().0, kept, stored, u16::from_ne_bytes)),
-    };
-    let notes = if kept < stored { vec!["alpha dropped".into()] } else { Vec::new() };
-    Ok(Loaded { shape, channels: kept, pixels, notes })
+    let Some(start) = long(4).map(|start| start as usize) else { return false };
+    let entries = (0..usize::from(short(start).unwrap_or(0))).map(|entry| start + 2 + 12 * entry);
+    let mut found = entries.filter(|&at| (short(at), short(at + 2), long(at + 4)) == (Some(0x112), Some(3), Some(1)));
+    found.next().and_then(|at| short(at + 8)).is_some_and(|orientation| (2..=8).contains(&orientation))
 }
 
 /// The first `kept` of each `stored` samples.
-fn keep<T: Copy, S>(data: &[T], kept: usize, stored: usize, value: impl Fn(T) -> S) -> Vec<S> {
+pub(super) fn keep<T: Copy, S>(data: &[T], kept: usize, stored: usize, value: impl Fn(T) -> S) -> Vec<S> {
     data.chunks_exact(stored).flat_map(|pixel| &pixel[..kept]).map(|&sample| value(sample)).collect()
 }
 
 /// Bytes of a raster of `size` bytes a pixel, beside `used` bytes already decoded, if the limits and the memory allow
 /// them.
-fn check_size(name: &str, shape: &[usize], size: usize, used: usize, file: usize) -> Result<usize, IoError> {
+pub(super) fn check_size(name: &str, shape: &[usize], size: usize, used: usize, file: usize) -> Result<usize, IoError> {
     let total = shape.iter().fold(size as u128, |total, &length| total.saturating_mul(length as u128));
     let sum = total.saturating_add(used as u128);
     let too_large = |limit: String| IoError::TooLarge {
@@ -358,18 +353,24 @@ fn truncated(name: &str, expected: &str, bytes: &[u8]) -> IoError {
     }
 }
 
-fn image_error(name: &str, format: &str, error: ImageError) -> IoError {
-    let name = name.into();
+fn png_error(name: &str, error: png::DecodingError) -> IoError {
+    match error {
+        png::DecodingError::LimitsExceeded => too_large(name, one_line(error)),
+        _ => damaged(name, "sound PNG data".into(), one_line(error)),
+    }
+}
+
+fn jpeg_error(name: &str, error: DecodeErrors) -> IoError {
     let got = one_line(&error);
     match error {
-        ImageError::Limits(_) => {
-            IoError::TooLarge { name, limit: format!("{MAX_DECODED_BYTES} decoded bytes (4 GiB)"), got }
-        }
-        ImageError::Unsupported(_) => {
-            IoError::Unsupported { name, expected: format!("{format} of a kind that is read"), got }
-        }
-        _ => IoError::Damaged { name, expected: format!("sound {format} data"), got },
+        DecodeErrors::LargeDimensions(_) => too_large(name, got),
+        DecodeErrors::Unsupported(_) => unsupported(name, "JPEG of a kind that is read".into(), got),
+        _ => damaged(name, "sound JPEG data".into(), got),
     }
+}
+
+fn too_large(name: &str, got: String) -> IoError {
+    IoError::TooLarge { name: name.into(), limit: format!("{MAX_DECODED_BYTES} decoded bytes (4 GiB)"), got }
 }
 
 fn tiff_error(name: &str, page: usize, error: TiffError) -> IoError {
@@ -417,13 +418,13 @@ pub(super) mod tests {
         out.into_inner()
     }
 
-    fn check(bytes: &[u8], shape: &[usize], channels: usize, pixels: Pixels, notes: &[&str]) {
+    pub(in super::super) fn check(bytes: &[u8], shape: &[usize], channels: usize, pixels: Pixels, notes: &[&str]) {
         let expected =
             Loaded { shape: shape.into(), channels, pixels, notes: notes.iter().map(|&note| note.into()).collect() };
         assert_eq!(load_bytes("x", bytes).unwrap(), expected);
     }
 
-    fn fails(bytes: &[u8], parts: &[&str]) {
+    pub(in super::super) fn fails(bytes: &[u8], parts: &[&str]) {
         let text = load_bytes("x", bytes).unwrap_err().to_string();
         assert!(text.starts_with(r#""x": expected "#) && text.contains(", got ") && !text.contains('\n'), "{text}");
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
@@ -524,28 +525,6 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn samples_above_the_largest_of_the_header_are_errors() {
-        for bytes in [&b"P2 2 1 5 0 6\n"[..], b"P5 2 1 5\n\x00\x06", b"P3 1 1 5 0 6 1", b"P6 1 1 5\n\x00\x06\x01"] {
-            fails(bytes, &["samples of at most 5, as its header says, got 6"]);
-        }
-        fails(b"P5 1 1 1000\n\x03\xe9", &["samples of at most 1000, as its header says, got 1001"]);
-        let pam = |max: &str, sample: &[u8]| {
-            [format!("P7\nWIDTH 1\nHEIGHT 1\nDEPTH 1\nMAXVAL {max}\nTUPLTYPE GRAYSCALE\nENDHDR\n").as_bytes(), sample]
-                .concat()
-        };
-        fails(&pam("5", &[6]), &["samples of at most 5, as its header says, got 6"]);
-        check(&pam("5", &[5]), &[1, 1], 1, Pixels::U8(vec![255]), &["samples scaled from 0..5 to 0..255"]);
-        // What follows the raster is none of it.
-        check(
-            b"P5 1 1 5\n\x05\x06",
-            &[1, 1],
-            1,
-            Pixels::U8(vec![255]),
-            &["samples scaled from 0..5 to 0..255", "1 bytes after the image ignored"],
-        );
-    }
-
-    #[test]
     fn jpeg_of_grey_and_colour() {
         for (color, channels) in [(ExtendedColorType::L8, 1), (ExtendedColorType::Rgb8, 3)] {
             let mut bytes = Vec::new();
@@ -563,15 +542,61 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn pnm_of_every_kind() {
-        check(b"P5 2 1 255\n\x01\xff", &[1, 2], 1, Pixels::U8(vec![1, 255]), &[]);
-        check(b"P5\n# a comment\n1 2\n65535\n\x01\x02\xff\xff", &[2, 1], 1, Pixels::U16(vec![258, 65535]), &[]);
-        check(b"P6 1 1 255\n\x01\x02\x03", &[1, 1], 3, Pixels::U8(vec![1, 2, 3]), &[]);
-        check(b"P2 3 1 255 0 7 255\n", &[1, 3], 1, Pixels::U8(vec![0, 7, 255]), &[]);
-        check(b"P1 2 1 0 1\n", &[1, 2], 1, Pixels::U8(vec![255, 0]), &["samples scaled from 0..1 to 0..255"]);
-        check(b"P2 2 1 5 0 5\n", &[1, 2], 1, Pixels::U8(vec![0, 255]), &["samples scaled from 0..5 to 0..255"]);
-        check(b"P5 1 1 255\n\x01P5 1 1", &[1, 1], 1, Pixels::U8(vec![1]), &["6 bytes after the image ignored"]);
-        check(b"P5 0 2 255\n", &[2, 0], 1, Pixels::U8(vec![]), &[]);
+    fn pixels_are_those_of_the_image_crate() {
+        let noise = |count: usize| (0..count).map(|k| (k * k * 37 + k * 11) as u8).collect::<Vec<u8>>();
+        let same = |format: image::ImageFormat, bytes: &[u8], channels: usize| {
+            let peer = image::load_from_memory_with_format(bytes, format).unwrap();
+            let loaded = load_bytes("x", bytes).unwrap();
+            assert_eq!(
+                (loaded.shape, loaded.channels),
+                (vec![peer.height() as usize, peer.width() as usize], channels)
+            );
+            let pixels = match (channels, peer.color().bytes_per_pixel() / peer.color().channel_count()) {
+                (1, 1) => Pixels::U8(peer.to_luma8().into_raw()),
+                (1, _) => Pixels::U16(peer.to_luma16().into_raw()),
+                (_, 1) => Pixels::U8(peer.to_rgb8().into_raw()),
+                _ => Pixels::U16(peer.to_rgb16().into_raw()),
+            };
+            assert!(loaded.pixels == pixels, "{format:?} {:?}", peer.color());
+        };
+        use ExtendedColorType::{L8, L16, La8, La16, Rgb8, Rgb16, Rgba8, Rgba16};
+        for (color, channels) in
+            [(L8, 1), (L16, 1), (La8, 1), (La16, 1), (Rgb8, 3), (Rgb16, 3), (Rgba8, 3), (Rgba16, 3)]
+        {
+            let data = noise(9 * 7 * usize::from(color.bits_per_pixel()) / 8);
+            same(image::ImageFormat::Png, &png_bytes(9, 7, &data, color), channels);
+        }
+        for (color, channels) in [(L8, 1), (Rgb8, 3)] {
+            for quality in [10, 75, 100] {
+                let mut bytes = Vec::new();
+                JpegEncoder::new_with_quality(&mut bytes, quality)
+                    .write_image(&noise(33 * 21 * channels), 33, 21, color)
+                    .unwrap();
+                same(image::ImageFormat::Jpeg, &bytes, channels);
+            }
+        }
+    }
+
+    #[test]
+    fn a_turned_jpeg_is_told() {
+        let mut bytes = Vec::new();
+        JpegEncoder::new(&mut bytes).write_image(&[120; 6], 3, 2, ExtendedColorType::L8).unwrap();
+        let with = |exif: &[u8]| {
+            let length = (exif.len() as u16 + 8).to_be_bytes();
+            [&bytes[..2], &[0xff, 0xe1], &length, b"Exif\0\0", exif, &bytes[2..]].concat()
+        };
+        // One entry: tag, a short, one of it, the value.
+        let little =
+            |value: u8| [b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".as_slice(), &[value, 0, 0, 0]].concat();
+        let big = |value: u8| [b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01".as_slice(), &[0, value, 0, 0]].concat();
+        for value in 0..=9 {
+            let notes: &[&str] = if (2..=8).contains(&value) { &["EXIF orientation not applied"] } else { &[] };
+            for exif in [little(value), big(value)] {
+                assert_eq!(load_bytes("x", &with(&exif)).unwrap().notes, notes, "{value}");
+                assert!((0..exif.len()).all(|end| !turned(&exif[..end]) || end >= exif.len() - 3));
+            }
+        }
+        assert!(!turned(b"II*\0\xff\xff\xff\xff") && !turned(b"XX*\0") && !turned(b""));
     }
 
     #[test]

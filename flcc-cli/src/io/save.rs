@@ -9,8 +9,6 @@ use std::path::Path;
 
 use flcc_core::dtype::Pixels;
 use flcc_runtime::files;
-use image::codecs::png::PngEncoder;
-use image::{ExtendedColorType, ImageEncoder};
 use tiff::encoder::colortype::{ColorType, Gray8, Gray16, Gray32Float, Gray64Float};
 use tiff::encoder::{Rational, TiffEncoder, TiffKind, TiffValue};
 use tiff::tags::{CompressionMethod, ResolutionUnit, Tag};
@@ -184,7 +182,7 @@ fn side(length: usize) -> Option<u32> {
 /// [`IoError::Unsupported`] if a side is 0 or above `u32::MAX`, or the size and the number of bytes disagree;
 /// [`IoError::Write`].
 pub fn save_png_gray8(path: &Path, width: usize, height: usize, data: &[u8]) -> Result<(), IoError> {
-    save_png(path, width, height, data, ExtendedColorType::L8, 1)
+    save_png(path, width, height, data, png::ColorType::Grayscale)
 }
 
 /// Writes bytes red, green, blue, row by row, as an 8-bit colour PNG.
@@ -193,17 +191,11 @@ pub fn save_png_gray8(path: &Path, width: usize, height: usize, data: &[u8]) -> 
 ///
 /// As [`save_png_gray8`].
 pub fn save_png_rgb8(path: &Path, width: usize, height: usize, data: &[u8]) -> Result<(), IoError> {
-    save_png(path, width, height, data, ExtendedColorType::Rgb8, 3)
+    save_png(path, width, height, data, png::ColorType::Rgb)
 }
 
-fn save_png(
-    path: &Path,
-    width: usize,
-    height: usize,
-    data: &[u8],
-    color: ExtendedColorType,
-    channels: usize,
-) -> Result<(), IoError> {
+fn save_png(path: &Path, width: usize, height: usize, data: &[u8], color: png::ColorType) -> Result<(), IoError> {
+    let channels = color.samples();
     let count = width.checked_mul(height).and_then(|count| count.checked_mul(channels));
     if count != Some(data.len()) {
         return Err(unsupported(
@@ -220,7 +212,12 @@ fn save_png(
         ));
     };
     atomically(path, |out| {
-        PngEncoder::new(out).write_image(data, w, h, color).map_err(|error| io::Error::other(one_line(error)))
+        let mut encoder = png::Encoder::new(out, w, h);
+        encoder.set_color(color);
+        encoder.set_compression(png::Compression::Fast);
+        encoder.set_filter(png::Filter::Adaptive);
+        encoder.write_header()?.write_image_data(data)?;
+        Ok(())
     })
 }
 
