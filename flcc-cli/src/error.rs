@@ -3,7 +3,7 @@
 //! 2 is a wrong call, 3 a forced method or platform that refuses (with its reason), 1 a failure: a file, the memory, a
 //! result that is not right.
 
-use flcc_runtime::plan::wisdom::WisdomError;
+use flcc_runtime::wisdom::WisdomError;
 use flcc_runtime::{ExecError, PlanError, SpecError};
 use thiserror::Error;
 

@@ -23,22 +23,32 @@
 //!
 //! Every coefficient is within 1e-5 of the exact value (1e-11 for f64 results); integers can be exact. How that is kept
 //! is told in docs/numerics.md.
+//!
+//! What users need stands here and in [`machine`], [`wisdom`] and [`cuda`]. The other rooms of the crate are open to
+//! the tests and benches of its workspace alone: they are hidden here, and change without notice.
 
+#[doc(hidden)]
 pub mod call;
 #[cfg(any(feature = "image", feature = "ndarray"))]
 pub mod convert;
+#[doc(hidden)]
 pub mod cpu;
 pub mod cuda;
+#[doc(hidden)]
 pub mod files;
+#[doc(hidden)]
 pub mod isa;
+#[doc(hidden)]
 pub mod plan;
+#[doc(hidden)]
 pub mod problem;
+#[doc(hidden)]
 pub mod run;
 
 pub use call::oneshot::{convolve, correlate, lcc, match_template};
 pub use call::pairs::Pairs;
 pub use call::stream::{AsImage, Stream};
-pub use cpu::window_stats::{Stat, window_stats};
+pub use cpu::window_stats::{Stat, WindowStats, window_stats};
 pub use flcc_core as core;
 pub use flcc_core::boundary::Boundary;
 pub use flcc_core::dtype::{DType, Pixel, Pixels};
@@ -60,9 +70,12 @@ pub use plan::planned::{Candidate, Outcome, Plan};
 pub use plan::settings::{Effort, Planner};
 pub use plan::solver::{Method, Platform};
 pub use plan::wisdom::Wisdom;
+#[doc(inline)]
+pub use plan::{machine, wisdom};
 pub use problem::template::mask_kind;
-pub use run::execute::Statistics;
-pub use run::execute::{CancelToken, Control, Copies, Scratch};
+#[cfg(feature = "cuda")]
+pub use run::device_image::DeviceImage;
+pub use run::execute::{CancelToken, Control, Copies, Scratch, Statistics};
 
 /// The README, whose code is compiled with the tests of the documentation.
 #[cfg(doctest)]

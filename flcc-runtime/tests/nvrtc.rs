@@ -18,7 +18,7 @@ use flcc_generated::{Entry, PIPELINE, kernels};
 use flcc_runtime::cuda::driver::compile::{architectures, compile_with_log, version};
 use flcc_runtime::cuda::kernels::Part;
 use flcc_runtime::cuda::solver::{Recipe, holds_integers};
-use flcc_runtime::plan::machine::Device;
+use flcc_runtime::machine::Device;
 use flcc_runtime::plan::solvers::SOLVERS;
 use flcc_runtime::{Machine, Platform, Spec};
 

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Problem, Seed, check, planner};
-use flcc_runtime::cpu::window_stats::WindowStats;
+use flcc_runtime::WindowStats;
 use flcc_runtime::{
     AnyView, AnyViewMut, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, Outcome, Pixels,
     PlanError, Planner, Platform, ScoreMap, Shape, Spec, Stat, View, ViewMut, window_stats,
@@ -492,7 +492,7 @@ mod odd {
 #[test]
 fn a_plan_that_no_device_takes_is_one_for_the_cpu_if_asked_for() {
     let (name, about) = ("described".to_string(), "described");
-    let device = flcc_runtime::plan::machine::Device {
+    let device = flcc_runtime::machine::Device {
         index: 99,
         name,
         capability: (9, 0),

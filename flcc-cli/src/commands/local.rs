@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use flcc_runtime::cpu::window_stats::WindowStats;
+use flcc_runtime::WindowStats;
 use flcc_runtime::{
     Accuracy, Boundary, Control, DType, Effort, Kind, Method, Mode, PlanError, Platform, Refusal, SpecError, Stat,
 };

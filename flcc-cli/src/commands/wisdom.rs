@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use flcc_runtime::plan::wisdom::Forget;
+use flcc_runtime::wisdom::Forget;
 use flcc_runtime::{SpecError, Wisdom};
 use serde_json::{Map, Value, json};
 

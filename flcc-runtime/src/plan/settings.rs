@@ -50,7 +50,7 @@ impl FromStr for Effort {
 }
 
 /// What stands for the code that wisdom was measured with: other code, other wisdom.
-pub const SOURCE: &str = concat!("flcc-", env!("CARGO_PKG_VERSION"));
+pub const SOURCE: &str = concat!("flcc-", env!("CARGO_PKG_VERSION"), "-", env!("FLCC_CODE"));
 
 /// Makes plans. Cheap to clone; clones share what they learn.
 #[derive(Clone)]
@@ -225,5 +225,17 @@ impl Planner {
             .rev()
             .find(|&workers| self.memory_limit.is_none_or(|limit| bytes(workers) <= limit))
             .unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wisdom_is_of_one_version_and_one_code() {
+        let (version, code) = SOURCE.rsplit_once('-').unwrap();
+        assert_eq!(version, concat!("flcc-", env!("CARGO_PKG_VERSION")));
+        assert!(code.len() == 16 && u64::from_str_radix(code, 16).is_ok_and(|hash| hash != 0), "{code}");
     }
 }

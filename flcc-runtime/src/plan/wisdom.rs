@@ -7,7 +7,7 @@
 //! ```text
 //! flcc-wisdom 2
 //! # comments and blank lines anywhere below
-//! machine x86_64/intel-xeon/avx2+portable/2cores/flcc-0.1.0 9f3c2a
+//! machine x86_64/intel-xeon/avx2+portable/2cores/flcc-0.1.0 flcc-0.1.0-9f3c2ad018b36475
 //! plan<TAB>zncc:f32:2000x2000*16x16:valid<TAB>threads=2<TAB>corr_f32_16x16_avx2<TAB>least_ns=8123456
 //!     <TAB>fourier_f32_any_rustfft=9000123
 //! end 1
