@@ -21,6 +21,12 @@ pub struct Image {
     pixels: Pixels,
 }
 
+/// Tells something about what an argument names on standard error.
+fn tell(argument: &str, name: &str, note: &str) {
+    // Nobody may be listening; then there is nobody to tell that.
+    let _ = writeln!(std::io::stderr(), "note: {argument} {name:?}: {note}");
+}
+
 impl Image {
     /// Reads a file; what was left out of it is told on standard error.
     ///
@@ -37,12 +43,24 @@ impl Image {
     /// A shape that no computation takes.
     pub fn new(argument: &str, name: String, loaded: Loaded, gray: bool) -> Result<Image, Error> {
         let loaded = if gray { io::to_gray(loaded) } else { loaded };
-        for note in &loaded.notes {
-            // Nobody may be listening; then there is nobody to tell that.
-            let _ = writeln!(std::io::stderr(), "note: {argument} {name:?}: {note}");
+        let shape = Shape::new(&loaded.shape).map_err(|error| SpecError { argument: argument.into(), ..error });
+        let notes = loaded.notes;
+        let image = |shape| Image {
+            argument: argument.into(),
+            name: name.clone(),
+            shape,
+            channels: loaded.channels,
+            pixels: loaded.pixels,
+        };
+        for note in &notes {
+            tell(argument, &name, note);
         }
-        let shape = Shape::new(&loaded.shape).map_err(|error| SpecError { argument: argument.into(), ..error })?;
-        Ok(Image { argument: argument.into(), name, shape, channels: loaded.channels, pixels: loaded.pixels })
+        shape.map(image).map_err(Error::from)
+    }
+
+    /// Tells on standard error what was made of it.
+    pub fn tell(&self, note: &str) {
+        tell(&self.argument, &self.name, note);
     }
 
     /// A part of it as an image of its own. `argument` is what a message calls the part.
@@ -124,9 +142,6 @@ impl Image {
     }
 }
 
-/// The extensions of the files of a folder that are images.
-const IMAGES: [&str; 10] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "pbm", "npy"];
-
 /// Whether a name ends in one of these extensions, in letters of either case.
 pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     let extension = path.extension().and_then(|text| text.to_str()).unwrap_or("").to_ascii_lowercase();
@@ -143,7 +158,8 @@ pub fn images_in(folder: &Path, besides: &[&str]) -> Result<Vec<PathBuf>, Error>
     let mut inside = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if (has_extension(&path, &IMAGES) || has_extension(&path, besides)) && path.is_file() {
+        if (io::extensions().any(|one| has_extension(&path, &[one])) || has_extension(&path, besides)) && path.is_file()
+        {
             inside.push(path);
         }
     }

@@ -65,6 +65,11 @@ pub fn load_as(path: &Path, raw: &[RawFormat]) -> Result<(Loaded, bool), IoError
     if headless { load_raw(&name, file, size, raw) } else { load_from(&name, file, size) }
 }
 
+/// The extensions of the formats that are read.
+pub fn extensions() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().flat_map(|row| row.2).copied()
+}
+
 /// The name of standard input.
 const STANDARD_INPUT: &str = "-";
 

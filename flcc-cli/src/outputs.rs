@@ -216,6 +216,8 @@ pub struct Inputs {
     paths: HashMap<PathBuf, String>,
     /// The same by what the system knows files by.
     identities: HashMap<(u64, u64), String>,
+    /// The arguments that named standard input.
+    standard: Vec<String>,
 }
 
 impl Inputs {
@@ -226,10 +228,19 @@ impl Inputs {
 
     /// Something is read that an argument names. A pipe or a device is not destroyed by being written to.
     pub fn add(&mut self, argument: &str, path: &Path) {
+        if path == Path::new("-") {
+            self.standard.push(argument.into());
+            return;
+        }
         let place = Place::of(path);
         if place.is_file {
             self.keep(argument, place);
         }
+    }
+
+    /// Something will be written that nothing else may replace.
+    pub fn add_output(&mut self, output: &Output<'_>) {
+        self.keep(output.argument, Place::of(&output.path));
     }
 
     fn keep(&mut self, argument: &str, place: Place) {
@@ -248,9 +259,13 @@ impl Inputs {
     /// Refuses outputs that would be no more what they were called, or would destroy something that the call names.
     ///
     /// # Errors
-    /// The first that is wrong, by its argument: an extension of another format, a file that is read, a file that is
-    /// written twice; a file that cannot be written.
+    /// The first that is wrong, by its argument: standard input read twice, an extension of another format, a file that
+    /// is read, a file that is written twice; a file that cannot be written.
     pub fn check(&self, outputs: &[Output<'_>]) -> Result<(), Error> {
+        if let [first, second, ..] = &self.standard[..] {
+            let expected = format!("a file, since {first} is standard input, which is read once");
+            return Err(SpecError::new(second, expected, "-").into());
+        }
         for Output { argument, path, holds } in outputs {
             if *holds != Holds::Wisdom {
                 holds.format(argument, path)?;

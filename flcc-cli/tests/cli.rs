@@ -664,6 +664,35 @@ fn y4m(height: usize, width: usize, frames: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
+/// What a call reads, or is about to write, no picture of a stream replaces: templates of a folder and the wisdom file
+/// among it. Standard input is read once.
+#[test]
+fn pictures_of_a_stream_replace_nothing_that_the_call_names() {
+    let folder = Folder::new();
+    folder.array("frame.npy", &[20, 30], |k| f64::from(noise(k)));
+    std::fs::create_dir(folder.at("parts")).unwrap();
+    let part = folder.bytes("parts/x-0.png", 4, 5, noise);
+    let before = std::fs::read(&part).unwrap();
+    let line = flcc(&folder, "stream parts frame.npy --annotate parts/x-%d.png").fails(2);
+    assert!(line.contains("--annotate") && line.contains("another file than TEMPLATE names"), "{line}");
+    assert_eq!(std::fs::read(&part).unwrap(), before);
+    let frames = [b"YUV4MPEG2 W30 H20 F1:1 Cmono\n".to_vec(), frame_of(600), frame_of(600)].concat();
+    std::fs::write(folder.at("two.y4m"), frames).unwrap();
+    let call = "stream parts/x-0.png two.y4m --effort measure --wisdom w-1.png --annotate w-%d.png";
+    let said = flcc(&folder, call);
+    assert!(said.status == 2 && said.err.contains("another file than --wisdom names"), "{said:?}");
+    assert!(folder.at("w-0.png").exists() && !folder.at("w-1.png").exists());
+    for call in ["match - -", "match frame.npy - --mask -", "stream - --frame u8:20x30"] {
+        let line = flcc(&folder, call).fails(2);
+        assert!(line.contains("standard input, which is read once"), "{call}: {line}");
+    }
+}
+
+/// A frame of YUV4MPEG2 of so many samples.
+fn frame_of(samples: usize) -> Vec<u8> {
+    [b"FRAME\n".to_vec(), (0..samples).map(noise).collect()].concat()
+}
+
 #[test]
 fn a_stream_of_yuv4mpeg2() {
     let folder = Folder::new();

@@ -180,16 +180,22 @@ pub fn exclusive(claims: &mut [Claims<'_>], top: Option<usize>) {
 struct Taken {
     width: i128,
     cells: HashMap<[i128; 3], Vec<(usize, [i128; 3])>>,
+    /// The first and the last cell of each axis that has some.
+    ends: [[i128; 2]; 3],
     count: usize,
 }
 
 impl Taken {
     fn new(distance: usize) -> Taken {
-        Taken { width: 2 * (distance as i128 + 1), cells: HashMap::new(), count: 0 }
+        Taken { width: 2 * (distance as i128 + 1), cells: HashMap::new(), ends: [[i128::MAX, i128::MIN]; 3], count: 0 }
     }
 
     fn add(&mut self, template: usize, middle: [i128; 3]) {
-        self.cells.entry(middle.map(|at| at.div_euclid(self.width))).or_default().push((template, middle));
+        let cell = middle.map(|at| at.div_euclid(self.width));
+        for (ends, at) in self.ends.iter_mut().zip(cell) {
+            *ends = [ends[0].min(at), ends[1].max(at)];
+        }
+        self.cells.entry(cell).or_default().push((template, middle));
         self.count += 1;
     }
 
@@ -199,10 +205,12 @@ impl Taken {
         let is_near = |(other, place): &(usize, [i128; 3])| {
             *other != template && place.iter().zip(middle).all(|(place, middle)| (place - middle).abs() <= reach)
         };
-        let range =
-            |axis: usize| (middle[axis] - reach).div_euclid(self.width)..=(middle[axis] + reach).div_euclid(self.width);
-        let along = 2 * (reach / self.width) + 3;
-        if along.saturating_pow(3) > self.count as i128 {
+        let range = |axis: usize| {
+            let [first, last] = [middle[axis] - reach, middle[axis] + reach].map(|at| at.div_euclid(self.width));
+            first.max(self.ends[axis][0])..=last.min(self.ends[axis][1])
+        };
+        let along = |axis: usize| (range(axis).end() - range(axis).start() + 1).max(0);
+        if (0..3).fold(1, |cells: i128, axis| cells.saturating_mul(along(axis))) > self.count as i128 {
             return self.cells.values().flatten().any(is_near);
         }
         let in_cell = |cell: [i128; 3]| self.cells.get(&cell).is_some_and(|places| places.iter().any(is_near));

@@ -94,10 +94,12 @@ pub fn run(
         accuracy: accuracy(planning),
         roi: None,
     };
+    let inputs = inputs(args)?;
+    inputs.check(&[])?;
     let image = Image::open("IMAGE", &args.image, &args.extent.reading)?;
     let templates = Templates::new(open_templates(args, &image)?);
     let all = templates.all();
-    check_outputs(args, matching, planning, all.len())?;
+    check_outputs(&inputs, args, matching, planning, all.len())?;
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, &args.extent.reading)).transpose()?;
     let (groups, several) = (templates.groups(), all.len() > 1);
@@ -189,19 +191,23 @@ pub fn run(
     pictures.and(kept)
 }
 
+/// What a call reads.
+fn inputs(args: &Correlate) -> Result<Inputs, Error> {
+    let mut inputs = Inputs::new();
+    inputs.add("IMAGE", &args.image);
+    templates::add_inputs(&mut inputs, args.positional.as_ref(), &args.template)?;
+    args.mask.iter().for_each(|path| inputs.add("--mask", path));
+    Ok(inputs)
+}
+
 /// Refuses files to write that would not be what the call says, before anything is computed: with so many templates.
 fn check_outputs(
+    inputs: &Inputs,
     args: &Correlate,
     matching: Option<&Match>,
     planning: &Planning,
     templates: usize,
 ) -> Result<(), Error> {
-    let mut inputs = Inputs::new();
-    inputs.add("IMAGE", &args.image);
-    for (argument, path) in templates::named(args.positional.as_ref(), &args.template) {
-        templates::files(path)?.iter().for_each(|file| inputs.add(argument, file));
-    }
-    args.mask.iter().for_each(|path| inputs.add("--mask", path));
     let mut outputs = Vec::new();
     for index in 0..templates {
         let number = (templates > 1).then_some(index + 1);

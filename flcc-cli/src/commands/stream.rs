@@ -9,6 +9,7 @@ mod source;
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -82,13 +83,17 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
 /// The files that are read, none of which a picture may replace: refused now, where it is known.
 fn inputs(args: &args::Stream, planning: &Planning, source: &Source) -> Result<Inputs, Error> {
     let mut inputs = Inputs::new();
-    inputs.add("TEMPLATE", &args.template);
-    args.more.iter().for_each(|path| inputs.add("--template", path));
+    if source.is_standard_input() {
+        inputs.add("FRAMES", Path::new("-"));
+    }
+    templates::add_inputs(&mut inputs, Some(&args.template), &args.more)?;
     args.mask.iter().for_each(|path| inputs.add("--mask", path));
     source.files().iter().for_each(|path| inputs.add("FRAMES", path));
     let wisdom = wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom });
     let pictures = (0..source.files().len().max(1)).filter_map(|number| picture_of(args, number));
-    inputs.check(&wisdom.into_iter().chain(pictures).collect::<Vec<_>>())?;
+    inputs.check(&wisdom.iter().cloned().chain(pictures).collect::<Vec<_>>())?;
+    // Pictures of frames that come later may not replace it either.
+    wisdom.iter().for_each(|wisdom| inputs.add_output(wisdom));
     Ok(inputs)
 }
 

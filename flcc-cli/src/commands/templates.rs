@@ -7,11 +7,12 @@ use flcc_runtime::{AnyView, Claims, Matcher, Peak, PeakOptions, Plan, Spec, Spec
 use crate::args::Peaks;
 use crate::data::{Image, images_in};
 use crate::error::Error;
+use crate::outputs::Inputs;
 use crate::reading::Reading;
 use crate::session::Session;
 
 /// The arguments that name templates, and what they name.
-pub fn named<'a>(
+fn named<'a>(
     positional: Option<&'a PathBuf>,
     more: &'a [PathBuf],
 ) -> impl Iterator<Item = (&'static str, &'a PathBuf)> {
@@ -22,8 +23,19 @@ pub fn named<'a>(
 ///
 /// # Errors
 /// A folder that is not read, or that has none.
-pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if path.is_dir() { images_in(path, &[]) } else { Ok(vec![path.to_path_buf()]) }
+}
+
+/// Tells what is read that these arguments name.
+///
+/// # Errors
+/// A folder that is not read, or that has no images.
+pub fn add_inputs(inputs: &mut Inputs, positional: Option<&PathBuf>, more: &[PathBuf]) -> Result<(), Error> {
+    for (argument, path) in named(positional, more) {
+        files(path)?.iter().for_each(|file| inputs.add(argument, file));
+    }
+    Ok(())
 }
 
 /// Reads the templates of a call: the positional one, then those of `--template`; of a folder the images in it.
@@ -50,7 +62,13 @@ pub fn unstacked(files: Vec<Image>, axes: usize) -> Result<Vec<Image>, SpecError
     let mut all = Vec::new();
     for file in files {
         match file.shape().axes() == axes + 1 {
-            true => all.extend(file.planes()?),
+            true => {
+                let planes = file.planes()?;
+                if let (count, Some(first)) = (planes.len(), planes.first()) {
+                    file.tell(&format!("read as a stack of {count} templates of {}", first.shape()));
+                }
+                all.extend(planes);
+            }
             false => all.push(file),
         }
     }

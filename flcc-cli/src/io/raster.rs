@@ -61,7 +61,11 @@ pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
 
 fn png_decoder(bytes: &[u8]) -> png::Decoder<Cursor<&[u8]>> {
     let limits = png::Limits { bytes: usize::try_from(MAX_DECODED_BYTES).unwrap_or(usize::MAX) };
-    png::Decoder::new_with_limits(Cursor::new(bytes), limits)
+    let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), limits);
+    // What is no sample is not unpacked: it may be large.
+    decoder.set_ignore_iccp_chunk(true);
+    decoder.set_ignore_text_chunk(true);
+    decoder
 }
 
 /// Refuses pixels that their palette has no colour for. The decoder above takes them for black, so the indices are
@@ -100,20 +104,41 @@ pub(super) fn jpeg(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let options = DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
     let mut header = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
     header.decode_headers().map_err(failed)?;
+    let mut notes = Vec::new();
     let (channels, color) = match header.input_colorspace() {
         Some(ColorSpace::Luma) => (1, ColorSpace::Luma),
-        _ => (3, ColorSpace::RGB),
+        Some(ColorSpace::YCbCr | ColorSpace::RGB) => (3, ColorSpace::RGB),
+        // Its inks are told the other way round where Adobe's marker stands, which the decoder takes for granted.
+        Some(ColorSpace::CMYK | ColorSpace::YCCK) if has_adobe_marker(bytes) => {
+            notes.push("inks read as red, green and blue".into());
+            (3, ColorSpace::RGB)
+        }
+        other => {
+            let got = other.map_or("none".into(), |space| format!("{space:?}"));
+            return Err(unsupported(name, "JPEG of grey, colour, or inks with Adobe's marker".into(), got));
+        }
     };
     let (w, h) = header.dimensions().ok_or_else(|| damaged(name, "a JPEG with sides".into(), "none".into()))?;
     let shape = vec![h, w];
     let mut data = vec![0; check_size(name, &shape, channels, 0, bytes.len())?];
     let options = options.jpeg_set_out_colorspace(color);
-    JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode_into(&mut data).map_err(failed)?;
-    let mut notes = Vec::new();
+    let decode = |strict: bool, data: &mut [u8]| {
+        JpegDecoder::new_with_options(ZCursor::new(bytes), options.set_strict_mode(strict)).decode_into(data)
+    };
+    if let Err(error) = decode(true, &mut data) {
+        data.fill(0);
+        decode(false, &mut data).map_err(failed)?;
+        notes.push(format!("damaged, and filled in where something is missing: {}", one_line(error)));
+    }
     if header.exif().is_some_and(|exif| turned(exif)) {
         notes.push("EXIF orientation not applied".into());
     }
     Ok(Loaded { shape, channels, pixels: Pixels::U8(data), notes })
+}
+
+/// Whether Adobe's marker stands among the segments.
+fn has_adobe_marker(bytes: &[u8]) -> bool {
+    bytes.windows(9).any(|window| window.starts_with(&[0xff, 0xee]) && window.ends_with(b"Adobe"))
 }
 
 /// Whether EXIF, a TIFF of no image, has an orientation that is not the usual one: tag 0x112, one short value, of 1 to
@@ -241,9 +266,26 @@ fn page(
     }
     let shape = vec![h as usize, w as usize];
     let total = check_size(name, &shape, stored * usize::from(bits).div_ceil(8), used, file)?;
+    let order: u16 = decoder.find_tag_unsigned(Tag::FillOrder).map_err(failed)?.unwrap_or(1);
+    if order != 1 {
+        let got = format!("fill order {order} in page {number}");
+        return Err(unsupported(name, "TIFF bytes with the first pixel in the high bits".into(), got));
+    }
+    let expected = if bits < 8 { (w as usize * usize::from(bits)).div_ceil(8) * h as usize } else { total };
+    let compression: u16 = decoder.find_tag_unsigned(Tag::Compression).map_err(failed)?.unwrap_or(1);
+    if compression == 1 {
+        // Its decoder takes what is missing from whatever follows.
+        let mut counted = 0u64;
+        for tag in [Tag::StripByteCounts, Tag::TileByteCounts] {
+            let counts: Option<Vec<u64>> = decoder.find_tag_unsigned_vec(tag).map_err(failed)?;
+            counted = counts.into_iter().flatten().fold(counted, u64::saturating_add);
+        }
+        if counted > 0 && counted < expected as u64 {
+            return Err(damaged(name, format!("{expected} bytes of samples in page {number}"), counted.to_string()));
+        }
+    }
     let mut result = DecodingResult::U8(Vec::new());
     let layout = decoder.read_image_to_buffer(&mut result).map_err(failed)?;
-    let expected = if bits < 8 { (w as usize * usize::from(bits)).div_ceil(8) * h as usize } else { total };
     let got = result.as_buffer(0).byte_len();
     if got != expected || (layout.planes > 1 && layout.planes != stored) {
         return Err(damaged(name, format!("{expected} decoded bytes in page {number}"), got.to_string()));
@@ -575,6 +617,44 @@ pub(super) mod tests {
                 same(image::ImageFormat::Jpeg, &bytes, channels);
             }
         }
+    }
+
+    #[test]
+    fn a_jpeg_of_bad_codes_is_told() {
+        let noise: Vec<u8> = (0..64 * 48).map(|k| (k * k * 37 + k * 11) as u8).collect();
+        let mut bytes = Vec::new();
+        JpegEncoder::new_with_quality(&mut bytes, 90).write_image(&noise, 64, 48, ExtendedColorType::L8).unwrap();
+        assert!(load_bytes("x", &bytes).unwrap().notes.is_empty());
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 20].fill(0);
+        let notes = load_bytes("x", &bytes).unwrap().notes;
+        assert!(notes.len() == 1 && notes[0].starts_with("damaged, and filled in"), "{notes:?}");
+    }
+
+    /// A TIFF of one strip, each entry a tag, its type (3: short, 4: long) and a value; the strip begins at byte 8.
+    fn tiff_of(entries: &[(u16, u16, u32)], strip: &[u8]) -> Vec<u8> {
+        let entry = |(tag, kind, value): &(u16, u16, u32)| {
+            [&tag.to_le_bytes()[..], &kind.to_le_bytes(), &1u32.to_le_bytes(), &value.to_le_bytes()].concat()
+        };
+        let at = (8 + strip.len()).next_multiple_of(2);
+        let mut bytes = [b"II*\0".as_slice(), &(at as u32).to_le_bytes(), strip].concat();
+        bytes.resize(at, 0);
+        bytes.extend((entries.len() as u16).to_le_bytes());
+        bytes.extend(entries.iter().flat_map(entry));
+        bytes.extend([0; 4]);
+        bytes
+    }
+
+    #[test]
+    fn tiff_strips_hold_their_rows_with_the_first_pixel_in_the_high_bits() {
+        let tiff = |order: u32, count: u32| {
+            let sides = [(256, 3, 4), (257, 3, 2), (258, 3, 8), (259, 3, 1), (262, 3, 1), (266, 3, order)];
+            let strip = [(273, 4, 8), (277, 3, 1), (278, 3, 2), (279, 4, count)];
+            tiff_of(&[sides.as_slice(), strip.as_slice()].concat(), &[1, 2, 3, 4, 5, 6, 7, 8])
+        };
+        check(&tiff(1, 8), &[2, 4], 1, Pixels::U8((1..9).collect()), &[]);
+        fails(&tiff(1, 5), &["8 bytes of samples in page", "got 5"]);
+        fails(&tiff(2, 8), &["fill order 2"]);
     }
 
     #[test]

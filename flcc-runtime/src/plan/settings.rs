@@ -142,8 +142,8 @@ impl Planner {
 
     /// Whether the CPU computes what GPUs fail at: images that have no results when no device is left, plans that no
     /// device takes because of its state, and all plans where there is no device. Each failure is told to
-    /// [`Control::failed`] and in `explain()`. Without it, it is an error. A platform that does not serve a spec is a
-    /// refusal in both cases.
+    /// [`Control::failed`](crate::Control::failed) and in `explain()`. Without it, it is an error. A platform that does
+    /// not serve a spec is a refusal in both cases.
     pub fn fall_back(self, fall_back: bool) -> Planner {
         Planner { fall_back, ..self }
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use flcc_core::view::Layout;
+use flcc_runtime::DeviceImage;
 use flcc_runtime::cuda::driver::buffer::{Buffer, Pinned, Plain};
 use flcc_runtime::cuda::driver::launch::{Gpu, Stream, probe};
-use flcc_runtime::DeviceImage;
 use flcc_runtime::{
     AnyView, AnyViewMut, AsImage, Control, Copies, DType, Matcher, Method, Pixels, ScoreMap, Shape, Spec, View, ViewMut,
 };

@@ -69,6 +69,11 @@ impl Source {
         }
     }
 
+    /// Whether frames come from standard input.
+    pub fn is_standard_input(&self) -> bool {
+        !matches!(self, Source::Files(_))
+    }
+
     /// The files that are read.
     pub fn files(&self) -> &[PathBuf] {
         if let Source::Files(files) = self { files } else { &[] }
