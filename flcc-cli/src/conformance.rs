@@ -21,6 +21,7 @@ use crate::args::{Bytes, Extent, Precision};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
 use crate::io;
+use crate::outputs::{Holds, Inputs, Output};
 use crate::reading::Reading;
 
 /// The most bytes that are read as an index: 64 MiB.
@@ -159,15 +160,38 @@ pub fn run(folder: &Path, options: &Options, mut each: impl FnMut(&CaseResult, u
         .map_err(|error| Error::Failed(format!("index {path:?}: expected a readable file, got: {error}")))?;
     let index: Value = serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
     let cases = index.get("cases").and_then(Value::as_array).ok_or_else(|| wrong("no list named cases"))?;
+    let whole = |(case, number)| {
+        let lacking = || wrong(&format!("case {number} without id, op, dims, mode, boundary, image or template"));
+        Case::new(case).ok_or_else(lacking)
+    };
+    let cases = cases.iter().zip(0..).map(whole).collect::<Result<Vec<Case<'_>>, Error>>()?;
+    check_results(&cases, &path, folder, options)?;
     let mut report = Report::default();
-    for (case, number) in cases.iter().zip(0..) {
-        let case = Case::new(case)
-            .ok_or_else(|| wrong(&format!("case {number} without id, op, dims, mode, boundary, image or template")))?;
+    for case in &cases {
         let result = case.run(folder, options);
         each(&result, cases.len());
         report.cases.push(result);
     }
     Ok(report)
+}
+
+/// Refuses results that would replace a file of a case or another result, or lie elsewhere than they were asked for.
+fn check_results(cases: &[Case<'_>], index: &Path, folder: &Path, options: &Options) -> Result<(), Error> {
+    let Some(results) = &options.results else { return Ok(()) };
+    let mut inputs = Inputs::new();
+    inputs.add("the index", index);
+    let mut outputs = Vec::new();
+    for case in cases {
+        if Path::new(case.id).file_name() != Some(case.id.as_ref()) {
+            return Err(SpecError::new("id", "the name of a file, since results are asked for", case.id).into());
+        }
+        let others = ["mask", "expected"].into_iter().filter_map(|name| case.text(name));
+        for file in [case.image, case.template].into_iter().chain(others) {
+            inputs.add(&format!("case {:?}", case.id), &folder.join(file));
+        }
+        outputs.push(Output { argument: "--results", path: case.result(results), holds: Holds::Result });
+    }
+    inputs.check(&outputs)
 }
 
 /// A file of text, as far as that has an end.
@@ -282,10 +306,15 @@ impl<'a> Case<'a> {
         result
     }
 
+    /// The file of its result.
+    fn result(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.npy", self.id))
+    }
+
     /// Writes a result, where results are asked for.
     fn save(&self, computed: Computed, options: &Options) -> Result<Computed, Error> {
         if let Some(folder) = &options.results {
-            let path = folder.join(format!("{}.npy", self.id));
+            let path = self.result(folder);
             io::save_npy(&path, computed.map.shape().lengths(), computed.map.data()).map_err(Error::io("--results"))?;
         }
         Ok(computed)

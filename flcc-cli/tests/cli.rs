@@ -664,6 +664,32 @@ fn y4m(height: usize, width: usize, frames: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
+#[test]
+fn results_of_cases_replace_none_of_their_files() {
+    let folder = Folder::new();
+    folder.array("a.npy", &[9, 9], |k| f64::from(noise(k)));
+    folder.array("t.npy", &[3, 3], |k| f64::from(noise(k + 7)));
+    std::fs::create_dir(folder.at("out")).unwrap();
+    let before = std::fs::read(folder.at("a.npy")).unwrap();
+    let index = |id: &str| {
+        let text = format!(
+            r#"{{"cases": [{{"id": "{id}", "op": "corr", "dims": 2, "mode": "valid", "boundary": "zero",
+                "image": "a.npy", "template": "t.npy"}}]}}"#
+        );
+        std::fs::write(folder.at("index.json"), text).unwrap();
+    };
+    index("a");
+    let line = flcc(&folder, "conformance . --results .").fails(2);
+    assert!(line.contains(r#"another file than case "a" names"#), "{line}");
+    assert_eq!(std::fs::read(folder.at("a.npy")).unwrap(), before);
+    index("../a");
+    let line = flcc(&folder, "conformance . --results out").fails(2);
+    assert!(line.contains("id: expected the name of a file") && folder.names().len() == 4, "{line}");
+    index("a");
+    flcc(&folder, "conformance . --results out");
+    assert_eq!(load(&folder.at("out/a.npy")).unwrap().shape, [7, 7]);
+}
+
 /// What a call reads, or is about to write, no picture of a stream replaces: templates of a folder and the wisdom file
 /// among it. Standard input is read once.
 #[test]

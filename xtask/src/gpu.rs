@@ -18,6 +18,9 @@ use log::{Log, Outcome};
 /// Cases that the independent judge runs, each in a process of its own.
 const SAMPLE: usize = 30;
 
+/// Seconds that random problems take.
+const FUZZED: &str = "120";
+
 /// What is planned from nothing and what the sanitizers see: one size of each template, method by method, small enough
 /// for their pace.
 const SPECS: [(&str, &str); 16] = [
@@ -71,6 +74,7 @@ pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
         }
     }
     judge(&mut log, &folder)?;
+    fuzz(&mut log, &folder);
     for test in dist::TESTS {
         let mut command = Command::new(folder.join(test));
         command.current_dir(&folder).arg("--nocapture");
@@ -113,11 +117,39 @@ fn tests(output: &str) -> Result<String, String> {
     if line.contains(" 0 passed") { Err(line.into()) } else { Ok(line.trim_start_matches("test result: ").into()) }
 }
 
+/// Whether there is a Python for a judge; its absence is told.
+fn has_numpy(log: &mut Log, name: &str) -> bool {
+    let found =
+        Command::new("python3").args(["-c", "import numpy"]).output().is_ok_and(|output| output.status.success());
+    if !found {
+        log.add(name, Outcome::Absent, "no python3 with numpy", 0.0);
+    }
+    found
+}
+
+/// Random problems made to hurt, from a fresh seed, against an oracle of their own.
+fn fuzz(log: &mut Log, folder: &Path) {
+    let name = "fuzz.py";
+    if !has_numpy(log, name) {
+        return;
+    }
+    let mut command = Command::new("python3");
+    command.arg(folder.join("conformance/fuzz.py")).arg("--flcc").arg(folder.join("flcc"));
+    command.args(["--platform", "cuda", "--seconds", FUZZED]);
+    log.run(name, &mut command, violations);
+}
+
+/// The last line of the fuzzer, if it judged some cases and found none wrong.
+fn violations(output: &str) -> Result<String, String> {
+    let line = output.lines().rev().find(|line| line.contains("; violations ")).ok_or("no line with the violations")?;
+    let cases = line.split(' ').next().and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
+    if cases > 0 && line.contains("; violations 0") { Ok(line.into()) } else { Err(line.into()) }
+}
+
 /// A sample of the vectors by the independent judge, which is Python.
 fn judge(log: &mut Log, folder: &Path) -> Result<(), String> {
     let name = "run_vectors.py";
-    if !Command::new("python3").args(["-c", "import numpy"]).output().is_ok_and(|output| output.status.success()) {
-        log.add(name, Outcome::Absent, "no python3 with numpy", 0.0);
+    if !has_numpy(log, name) {
         return Ok(());
     }
     let index = folder.join("conformance/vectors/index.json");
@@ -221,6 +253,15 @@ mod tests {
         assert!(tests("test result: ok. 3 passed; 0 failed").is_ok());
         assert!(tests("test result: ok. 0 passed; 0 failed; 3 filtered out").is_err());
         assert!(tests("test result: FAILED. 2 passed; 1 failed").is_err());
+    }
+
+    #[test]
+    fn random_problems_are_understood() {
+        let line =
+            "15348 cases in 398 s, 39 a second, 1661 of them refusals and errors that were due; seed 7; violations 0";
+        assert_eq!(violations(&format!("x\n{line}\n")), Ok(line.to_string()));
+        assert!(violations(&line.replace("violations 0", "violations 2, files in x")).is_err());
+        assert!(violations(&line.replace("15348", "0")).is_err() && violations("").is_err());
     }
 
     #[test]
