@@ -16,7 +16,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// The same places in the coordinates of a [`Spec`], those of the full result.
+    /// The same places in the coordinates of a [`Spec`](flcc_runtime::Spec), those of the full result.
     ///
     /// # Errors
     /// Places that the mode does not compute, arrays of other axes.
