@@ -441,6 +441,9 @@ pub struct Correlate {
     /// Another template, folder or stack; may be given several times
     #[arg(long, value_name = "FILE")]
     pub template: Vec<PathBuf>,
+    /// Templates with one axis more than the image are stacks of templates along their slowest axis
+    #[arg(long)]
+    pub stack: bool,
     /// A part of the image as a template: 167,186:52x52
     #[arg(long, value_name = "ORIGIN:SHAPE")]
     pub template_at: Vec<Region>,
@@ -541,6 +544,9 @@ pub struct Stream {
     /// Another template, folder or stack; may be given several times
     #[arg(long = "template", value_name = "FILE")]
     pub more: Vec<PathBuf>,
+    /// Templates with one axis more than the image are stacks of templates along their slowest axis
+    #[arg(long)]
+    pub stack: bool,
     /// The raw frames on standard input, one behind another: u8:480x640. The type is u8, u16, f32, f64 (little-endian)
     /// or rgb24, in colour. YUV4MPEG2 on standard input needs none
     #[arg(long, value_name = "TYPE:SHAPE")]

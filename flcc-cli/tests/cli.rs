@@ -824,9 +824,14 @@ fn a_file_with_one_axis_more_is_a_stack_of_templates() {
     folder.array("none.npy", &[0, 20], |_| 0.0);
     let out = |args: &str| flcc(&folder, &format!("{args} --accuracy exact")).fine().out;
     let lines = "1 7 1 lines.npy[0]\n1 57 1 lines.npy[1]\n1 107 1 lines.npy[2]\n";
-    assert_eq!(out("match line.npy lines.npy"), lines);
-    assert_eq!(out("match line.npy --template lines.npy --template one.npy"), format!("{lines}1 57 1 one.npy\n"));
-    assert_eq!(out("match line.npy lines.npy -o o.npy"), lines);
+    assert_eq!(out("match line.npy lines.npy --stack"), lines);
+    // Unless it is said to be one, it is a template of other axes than the image's.
+    flcc(&folder, "match line.npy lines.npy").fails(2);
+    assert_eq!(
+        out("match line.npy --template lines.npy --template one.npy --stack"),
+        format!("{lines}1 57 1 one.npy\n")
+    );
+    assert_eq!(out("match line.npy lines.npy -o o.npy --stack"), lines);
     assert_eq!(load(&folder.at("o-3.npy")).unwrap().shape, [281]);
     assert!(!folder.at("o.npy").exists() && !folder.at("o-4.npy").exists());
     // Pages of a TIFF are templates for an image, and one template for a volume.
@@ -834,25 +839,26 @@ fn a_file_with_one_axis_more_is_a_stack_of_templates() {
     let stack = load(&folder.at("volume.npy")).unwrap();
     flcc_cli::io::save_tiff(&folder.at("pages.tif"), &stack.shape, &stack.pixels).unwrap();
     folder.array("block.npy", &[3, 40, 50], |k| f64::from(noise(k)));
-    assert_eq!(out("match image.png pages.tif"), "1 0,3 1 pages.tif[0]\n1 5,3 1 pages.tif[1]\n");
-    assert_eq!(out("match block.npy pages.tif").lines().count(), 1);
+    assert_eq!(out("match image.png pages.tif --stack"), "1 0,3 1 pages.tif[0]\n1 5,3 1 pages.tif[1]\n");
+    assert_eq!(out("match block.npy pages.tif --stack").lines().count(), 1);
     // In a stream it is what the axes of the frame say.
-    let said = flcc(&folder, "stream pages.tif image.png block.npy --accuracy exact --top 1").fine().json();
+    let said = flcc(&folder, "stream pages.tif image.png block.npy --accuracy exact --top 1 --stack").fine().json();
     let told: Vec<(&str, &Value)> =
         said.iter().map(|line| (line["template"].as_str().unwrap(), &line["template_shape"])).collect();
     let (plane, block) = (serde_json::json!([7, 9]), serde_json::json!([2, 7, 9]));
     assert_eq!(told, [("pages.tif[0]", &plane), ("pages.tif[1]", &plane), ("pages.tif", &block)]);
     let bytes: Vec<u8> = (0..300).map(noise).collect();
-    let said = flcc_with(&folder, "stream lines.npy --frame u8:300 --accuracy exact", &bytes, None).fine().json();
+    let said =
+        flcc_with(&folder, "stream lines.npy --frame u8:300 --accuracy exact --stack", &bytes, None).fine().json();
     assert_eq!((said.len(), &said[2]["peaks"][0]["position"]), (3, &serde_json::json!([107])));
     for (args, words) in [
         (
-            "match line.npy none.npy",
+            "match line.npy none.npy --stack",
             "TEMPLATE: expected a stack of at least one template, got none in \"none.npy\", 0x20",
         ),
         ("match line.npy volume.npy", "TEMPLATE: expected 1 axis, as the image, got 3 axes"),
-        ("match line.npy lines.npy -o -", "-o: expected a file"),
-        ("conv line.npy lines.npy -o -", "-o: expected a file (standard output, -, takes one result"),
+        ("match line.npy lines.npy -o - --stack", "-o: expected a file"),
+        ("conv line.npy lines.npy -o - --stack", "-o: expected a file (standard output, -, takes one result"),
     ] {
         let line = flcc(&folder, args).fails(2);
         assert!(line.contains(words), "{args}: {line}");

@@ -235,7 +235,7 @@ fn check_outputs(
 /// The templates in the order of the arguments: the positional one, those of `--template`, those of `--template-at`.
 fn open_templates(args: &Correlate, image: &Image) -> Result<Vec<Image>, Error> {
     let files = templates::open(args.positional.as_ref(), &args.template, &args.extent.reading)?;
-    let mut templates = templates::unstacked(files, image.shape().axes())?;
+    let mut templates = templates::unstacked(files, image.shape().axes(), args.stack)?;
     for part in &args.template_at {
         templates.push(image.part("--template-at", *part)?);
     }

@@ -141,7 +141,7 @@ impl Frames<'_> {
         if let Some(known) = self.templates.get(&axes) {
             return Ok(Rc::clone(known));
         }
-        let templates = Rc::new(Templates::new(templates::unstacked(self.files.clone(), axes)?));
+        let templates = Rc::new(Templates::new(templates::unstacked(self.files.clone(), axes, self.args.stack)?));
         self.templates.insert(axes, Rc::clone(&templates));
         Ok(templates)
     }

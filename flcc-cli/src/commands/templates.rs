@@ -58,10 +58,10 @@ pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], reading: &Reading) -
 ///
 /// # Errors
 /// A stack of none.
-pub fn unstacked(files: Vec<Image>, axes: usize) -> Result<Vec<Image>, SpecError> {
+pub fn unstacked(files: Vec<Image>, axes: usize, stack: bool) -> Result<Vec<Image>, SpecError> {
     let mut all = Vec::new();
     for file in files {
-        match file.shape().axes() == axes + 1 {
+        match stack && file.shape().axes() == axes + 1 {
             true => {
                 let planes = file.planes()?;
                 if let (count, Some(first)) = (planes.len(), planes.first()) {
