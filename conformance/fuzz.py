@@ -1658,7 +1658,6 @@ class Fuzzer:
         key = (op, problem.work + ">" + problem.out, result.method() if result.kernel else "-", problem.accuracy, kind)
         self.known[key] += 1
         self.count["violations"] += 1
-        self.count["deciding"] += ratio > self.options.deciding
         if self.known[key] > 1 or len(self.shown) >= self.options.most:
             return
         if base is None and self.options.shrink:
@@ -1893,10 +1892,6 @@ def main():
     ap.add_argument("--case", metavar="JSON", help="only this case; a file's name behind @")
     ap.add_argument("--keep", metavar="DIR", help="where the files of violations go [default: a new folder]")
     ap.add_argument("--batch", type=int, help="cases to a process [default: 64; 256 on a GPU]")
-    ap.add_argument(
-        "--deciding", type=float, default=1.0, metavar="FACTOR",
-        help="the status is 1 only where an error is over so many times its tolerance [default: %(default)s]",
-    )
     ap.add_argument("--most", type=int, default=40, help="violations to print")
     ap.add_argument("--no-shrink", dest="shrink", action="store_false", help="print violations as they were found")
     ap.add_argument("--verbose", action="store_true", help="tell every kernel's worst")
@@ -1943,7 +1938,7 @@ def main():
     where = "on " + a.platform if a.platform else "instruction sets " + ", ".join(map(str, sets))
     print(f"seed {a.seed}; {a.flcc}; {where}; {'batches' if runner.batches else 'one command a case'}", flush=True)
     fuzzer.summary(fuzzer.run(sets))
-    return 1 if fuzzer.count["deciding"] or runner.incidents else 0
+    return 1 if fuzzer.count["violations"] or runner.incidents else 0
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ use std::io::Read;
 use std::path::Path;
 
 use flcc_core::dtype::Pixels;
-
-use crate::free;
+use flcc_runtime::free;
 
 mod error;
 mod loaded;

@@ -9,7 +9,6 @@ pub mod commands;
 pub mod conformance;
 pub mod data;
 pub mod error;
-pub mod free;
 pub mod io;
 pub mod memory;
 pub mod outputs;

@@ -2074,10 +2074,9 @@ fn sums_are_exact_by_every_method_that_is_chosen() {
             "{explained}"
         );
         let forced = sums(&format!("--method {method}"));
-        assert!(
-            forced.iter().any(|sum| sum.fract() != 0.0),
-            "{method} has become exact: docs/numerics.md says otherwise"
-        );
+        // A template of noise is taken line by line by the separable method, which is exact.
+        let rounded = forced.iter().any(|sum| sum.fract() != 0.0);
+        assert_eq!(rounded, method == "fourier", "{method}: docs/numerics.md says otherwise");
         assert!(forced.iter().zip(&exact).all(|(forced, exact)| (forced - exact).abs() < 1e-9 * exact), "{method}");
     }
     // Of bytes the same problem is within the bound.

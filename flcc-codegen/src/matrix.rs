@@ -166,6 +166,11 @@ impl Kernel {
         files
     }
 
+    /// Whether a kernel from the image to the result follows its source.
+    pub fn goes_straight(&self) -> bool {
+        self.op == Op::Corr && self.dtype != DType::U8 && !self.sides.is_empty()
+    }
+
     /// Depth, height and width of its templates; `None`: any.
     pub fn size(&self) -> Option<[usize; 3]> {
         match self.sides[..] {

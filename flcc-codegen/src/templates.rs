@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 27] = [
+pub const TEMPLATES: [Template; 31] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -26,9 +26,13 @@ pub const TEMPLATES: [Template; 27] = [
     template!("parts/store.tera"),
     template!("pipeline.cu.tera"),
     template!("zncc.cu.tera"),
+    template!("straight.cu.tera"),
     template!("pipeline/words.tera"),
     template!("pipeline/bits.tera"),
     template!("pipeline/places.tera"),
+    template!("pipeline/fold.tera"),
+    template!("pipeline/magnitude.tera"),
+    template!("pipeline/reach.tera"),
     template!("pipeline/image.tera"),
     template!("pipeline/load.tera"),
     template!("pipeline/marks.tera"),
@@ -47,5 +51,5 @@ pub const TEMPLATES: [Template; 27] = [
 ];
 
 /// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel
-/// to make scores.
-pub(crate) const WHOLE: [&str; 2] = ["pipeline.cu.tera", "zncc.cu.tera"];
+/// to make scores, or to read the image and write the result by itself.
+pub(crate) const WHOLE: [&str; 3] = ["pipeline.cu.tera", "zncc.cu.tera", "straight.cu.tera"];

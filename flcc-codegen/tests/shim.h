@@ -15,6 +15,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <tuple>
 #include <type_traits>
 #include <ucontext.h>
 #include <vector>
@@ -39,6 +40,7 @@ struct Index3 {
 static Index3 threadIdx, blockIdx, blockDim, gridDim;
 using std::fabs;
 using std::fma;
+using std::max;
 using std::min;
 template <class T>
 static inline T rsqrt(T value) {
@@ -56,11 +58,13 @@ struct Fibre {
   std::unique_ptr<char[]> stack;
   Index3 thread;
   bool started, done;
+  unsigned votes;  // that it took part in
 };
 static jmp_buf scheduler;
 static std::vector<Fibre> all;
 static size_t current;
 static std::function<void()> body;
+static bool voted[3];  // what the votes at hand came to; the one after the next is cleared meanwhile
 
 static void back_to_scheduler() {
   if (_setjmp(all[current].place) == 0) _longjmp(scheduler, 1);
@@ -103,7 +107,9 @@ static void run_block(Index3 block, bool reversed) {
   for (size_t i = 0; i < count; i++) {
     all[i].thread = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)};
     all[i].done = false;
+    all[i].votes = 0;
   }
+  std::fill(voted, voted + 3, false);
   for (size_t left = count; left > 0;) {
     size_t ended = 0;
     for (size_t step = 0; step < count; step++) {
@@ -123,6 +129,13 @@ static void run_block(Index3 block, bool reversed) {
 }  // namespace fibres
 
 static inline void __syncthreads() { fibres::back_to_scheduler(); }
+static inline int __syncthreads_or(int value) {
+  const unsigned vote = fibres::all[fibres::current].votes++;
+  fibres::voted[vote % 3] |= value != 0;
+  fibres::back_to_scheduler();
+  fibres::voted[(vote + 2) % 3] = false;
+  return fibres::voted[vote % 3];
+}
 
 // Runs `kernel` for every block of the grid.
 static void launch(Index3 grid, Index3 block, std::function<void()> kernel) {

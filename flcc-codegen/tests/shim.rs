@@ -242,6 +242,70 @@ fn sides_can_be_constants_of_the_compilation() {
     }
 }
 
+/// A program that checks the kernel from the image to the result, which follows the source of a listed correlation.
+fn straight(name: &str, boundary: usize, change: impl Fn(String) -> String, case: &str) -> Output {
+    let (kernel, source) = kernel(name);
+    let files = render(&Matrix::default()).expect("no kernel renders");
+    let text = &files.iter().find(|file| file.path == "cuda/straight.cu").expect("it is there for every matrix").text;
+    let real = if kernel.dtype == DType::F32 { 2 } else { 3 };
+    let stride = kernel.taps_stride().unwrap_or(0);
+    let program = format!(
+        "#include \"shim.h\"\n#define FLCC_REAL {real}\n#define FLCC_PIXEL {real}\n#define FLCC_OUT {real}\n\
+         #define FLCC_BOUNDARY {boundary}\n#define KERNEL {name}\n#define TAPS_STRIDE {stride}\n{source}{}\
+         #include \"straight_check.h\"\n",
+        change(text.clone())
+    );
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-straight-{boundary}-{case}"));
+    fs::create_dir_all(&folder).unwrap();
+    compile_and_run(&folder, &program)
+}
+
+#[test]
+fn from_image_to_result_in_one_kernel() {
+    if compiler_present() {
+        for (name, boundary) in [
+            ("corr_f32_2_b128x1", 3),
+            ("corr_f32_64_b128x1", 0),
+            ("corr_f32_3x3_b32x8", 0),
+            ("corr_f32_3x3_b32x8", 4),
+            ("corr_f32_11x11_b32x8", 5),
+            ("corr_f32_17x17_b16x8", 1),
+            ("corr_f32_32x32_b16x8", 2),
+            ("corr_f32_5x5x5_b32x8", 3),
+            ("corr_f64_33_b128x1", 1),
+            ("corr_f64_11x11_b16x8", 3),
+            ("corr_f64_3x3x3_b16x8", 5),
+        ] {
+            let output = straight(name, boundary, |text| text, "right");
+            assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+        }
+    }
+}
+
+#[test]
+fn a_wrong_way_from_the_image_is_found() {
+    if compiler_present() {
+        for (case, from, to) in [
+            ("plane", "if (plane > 0) __syncthreads();", ""),
+            ("high", "return most > REAL_HIGH;", "return false;"),
+            ("faint", "return most < REAL_LOW;", "return false;"),
+            ("nothing", "(faint() && most != 0)", "faint()"),
+            ("side", "y >= 0 && ", ""),
+            ("before", "x < columns && x0 + x >= 0", "x < columns"),
+            ("pieces", "(row * TILE_PITCH + piece % GROUPS * PLANE", "(row * TILE_PITCH + 1 + piece % GROUPS * PLANE"),
+            ("factor", "if (factor != 1)", "if (false)"),
+            ("image", "blockIdx.z / g.out_depth * im.image_stride", "0"),
+        ] {
+            let change = |text: String| {
+                assert!(text.contains(from), "{from}");
+                text.replacen(from, to, 1)
+            };
+            let output = straight("corr_f32_3x3x3_b32x8", 3, change, case);
+            assert!(!output.status.success(), "{case} passes");
+        }
+    }
+}
+
 #[test]
 fn a_missing_barrier_is_found() {
     check_broken("corr_f32_2x2_b32x8", "load", "INPUT_PIECES);\n  __syncthreads();", "INPUT_PIECES);");

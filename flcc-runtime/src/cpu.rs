@@ -1,12 +1,15 @@
 //! The CPU: kernels and transforms, the engines made of them, and tiles from samples to scores.
 
 pub mod aligned;
+pub mod engine;
 pub mod engines;
 pub mod execute;
 pub mod fft;
 pub mod gather;
 pub mod in_place;
 pub mod kernels;
+pub mod ladder;
+pub mod memory;
 pub mod real;
 pub mod score;
 pub mod solvers;

@@ -37,6 +37,8 @@ pub mod cuda;
 #[doc(hidden)]
 pub mod files;
 #[doc(hidden)]
+pub mod free;
+#[doc(hidden)]
 pub mod isa;
 #[doc(hidden)]
 pub mod plan;

@@ -5,7 +5,8 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{Problem, Seed, check, planner};
-use flcc_runtime::cpu::solvers::{DirectSolver, FourierSolver};
+use flcc_runtime::cpu::solvers::direct::DirectSolver;
+use flcc_runtime::cpu::solvers::fourier::FourierSolver;
 use flcc_runtime::isa::Isa;
 use flcc_runtime::plan::solver::Solver;
 use flcc_runtime::{DType, Measure, Method, Pixels, PlanError};

@@ -15,6 +15,8 @@ mod failing;
 mod found;
 #[path = "gpu/memory.rs"]
 mod memory;
+#[path = "gpu/straight.rs"]
+mod straight;
 
 use std::env;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::{env, fs, thread};
 
 use common::absent;
-use flcc_generated::{Entry, PIPELINE, kernels};
+use flcc_generated::{Entry, PIPELINE, STRAIGHT, kernels};
 use flcc_runtime::cuda::driver::compile::{architectures, compile_with_log, version};
 use flcc_runtime::cuda::kernels::Part;
 use flcc_runtime::cuda::solver::{Recipe, holds_integers};
@@ -311,6 +311,23 @@ fn pipeline(part: Part, options: &[String], architecture: u32) -> Unit {
     Unit { name: format!("pipeline/{word}"), source: PIPELINE.into(), options, architecture }
 }
 
+/// A listed correlation in floats with the kernel from the image to the result.
+fn straight(entry: &Entry, boundary: usize, architecture: u32) -> Unit {
+    let real = if entry.dtype == "f32" { 2 } else { 3 };
+    let options = [("PIXEL", real), ("REAL", real), ("OUT", real), ("BOUNDARY", boundary)];
+    Unit {
+        name: format!("straight/{}", entry.name),
+        source: (entry.source() + STRAIGHT).into(),
+        options: options.map(|(name, value)| format!("-DFLCC_{name}={value}")).into(),
+        architecture,
+    }
+}
+
+/// Whether a kernel from the image to the result follows its source.
+fn goes_straight(entry: &Entry) -> bool {
+    entry.op == "corr" && entry.dtype != "u8" && !entry.sides.is_empty()
+}
+
 /// The smallest, the median and the largest size of every operation and type, and the kernels of any size.
 fn samples() -> Vec<&'static Entry> {
     let mut groups: BTreeMap<(&str, &str), Vec<&Entry>> = BTreeMap::new();
@@ -357,6 +374,12 @@ fn usual() -> Vec<Unit> {
             units.push(Unit { options: sides.into(), ..Unit::of(entry, MAIN) });
         }
     }
+    // One rule for samples outside with each kernel, and all rules with some.
+    units.extend(kernels().iter().filter(|entry| goes_straight(entry)).map(|entry| straight(entry, 3, MAIN)));
+    for entry in samples().into_iter().filter(|entry| goes_straight(entry)) {
+        units.extend([0, 1, 2, 4, 5].map(|boundary| straight(entry, boundary, MAIN)));
+        units.extend(OTHERS.map(|architecture| straight(entry, 3, architecture)));
+    }
     for architecture in OTHERS {
         units.extend(samples().into_iter().map(|entry| Unit::of(entry, architecture)));
         units.extend(
@@ -372,6 +395,8 @@ fn usual() -> Vec<Unit> {
 fn product() -> Vec<Unit> {
     let mut units = usual();
     units.extend(OTHERS.iter().flat_map(|architecture| kernels().iter().map(|entry| Unit::of(entry, *architecture))));
+    let listed = || kernels().iter().filter(|entry| goes_straight(entry));
+    units.extend(OTHERS.iter().flat_map(|architecture| listed().map(|entry| straight(entry, 3, *architecture))));
     units.extend(
         [MAIN].iter().chain(&OTHERS).flat_map(|architecture| integers().map(|entry| exact(entry, *architecture))),
     );

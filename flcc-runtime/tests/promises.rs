@@ -2,6 +2,8 @@
 //! on a GPU where there is one.
 
 mod common;
+#[path = "promises/sums.rs"]
+mod sums;
 
 use common::{Seed, check, planner, platforms};
 use flcc_runtime::{

@@ -12,6 +12,9 @@ pub use entry::Entry;
 /// choose types, boundary and measure.
 pub const PIPELINE: &str = include_str!("../cuda/pipeline.cu");
 
+/// What follows the source of a listed correlation in floats, and brings it a kernel from the image to the result.
+pub const STRAIGHT: &str = include_str!("../cuda/straight.cu");
+
 /// Every kernel, sorted by name.
 pub fn kernels() -> &'static [Entry] {
     registry::KERNELS

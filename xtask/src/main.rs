@@ -7,6 +7,7 @@ mod dist;
 mod files;
 mod generate;
 mod gpu;
+mod install;
 mod proof;
 mod record;
 mod release;
@@ -30,6 +31,10 @@ gpu-check [--bin-dir DIR]
                      checks this machine's GPU: conformance, tests, plans, sanitizers; \
 prints a line for each and one for all;
                      DIR is a folder that dist made, without it the programs are built
+header               makes flcc-capi/include/flcc.h of that crate's sources anew
+install-c PREFIX [--lib-dir DIR]
+                     builds the C library and lays it out: header, shared and static library, for pkg-config and CMake;
+                     DIR is a folder where libflcc.so and libflcc.a are built already
 release DIR          builds the program for this machine's target and packs it in a folder: manual pages, completions,
                      licences of what it is made of, and a checksum; fails above 15 MB
 record               renders the tables of docs/performance anew from what was measured (benches/record)
@@ -48,6 +53,11 @@ fn run(arguments: &[&str]) -> Result<String, String> {
         ["dist", folder] if !folder.starts_with('-') => dist::gather(&root, &PathBuf::from(folder)),
         ["gpu-check"] => gpu::check(&root, None),
         ["gpu-check", "--bin-dir", folder] => gpu::check(&root, Some(PathBuf::from(folder))),
+        ["header"] => install::header(&root),
+        ["install-c", prefix] if !prefix.starts_with('-') => install::lay_out(&root, &PathBuf::from(prefix), None),
+        ["install-c", prefix, "--lib-dir", libraries] if !prefix.starts_with('-') => {
+            install::lay_out(&root, &PathBuf::from(prefix), Some(&PathBuf::from(libraries)))
+        }
         ["release", folder] if !folder.starts_with('-') => release::pack(&root, &PathBuf::from(folder)),
         ["record"] => record::write(&root),
         ["tidy"] => tidy::run(&root),
@@ -84,6 +94,8 @@ mod tests {
             &["dist"],
             &["dist", "--help"],
             &["release"],
+            &["install-c"],
+            &["install-c", "--lib-dir", "x"],
             &["tidy", "x"],
         ] {
             let reason = run(wrong).unwrap_err();

@@ -110,13 +110,19 @@ pub fn check(root: &Path, sources: &BTreeMap<String, u64>) -> Result<(), String>
     Err(lines.join("\n"))
 }
 
-/// Names of sources with the hash of their text: every kernel, and the pipeline under each of its parts.
+/// Names of sources with the hash of their text: every kernel, those that a kernel from the image to the result follows
+/// with it, and the pipeline under each of its parts.
 pub fn hashes(kernels: &[Kernel], files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, u64> {
     let text = |file: &String| files.get(&format!("cuda/{file}")).map_or(&[][..], Vec::as_slice);
     let mut hashes: BTreeMap<String, u64> = kernels
         .iter()
         .map(|kernel| (kernel.name(), hash(&kernel.files().iter().map(text).collect::<Vec<_>>().concat())))
         .collect();
+    let straight = kernels.iter().filter(|kernel| kernel.goes_straight()).map(|kernel| {
+        let files = kernel.files().into_iter().chain(["straight.cu".to_string()]);
+        (format!("straight/{}", kernel.name()), hash(&files.map(|file| text(&file)).collect::<Vec<_>>().concat()))
+    });
+    hashes.extend(straight);
     let pipeline = hash(text(&"pipeline.cu".to_string()));
     hashes.extend(PARTS.map(|part| (format!("pipeline/{part}"), pipeline)));
     hashes
@@ -198,7 +204,8 @@ mod tests {
             paths.map(|path| (path.clone(), if path == changed { b"b".to_vec() } else { b"a".to_vec() })).collect()
         };
         let (before, after) = (hashes(&kernels, &files("")), hashes(&kernels, &files("cuda/zncc.cu")));
-        assert_eq!(before.len(), kernels.len() + PARTS.len());
+        let straight = kernels.iter().filter(|kernel| kernel.goes_straight()).count();
+        assert_eq!(before.len(), kernels.len() + straight + PARTS.len());
         for (name, hash) in &before {
             assert_eq!(after[name] != *hash, name.starts_with("zncc_"), "{name}");
         }

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use flcc_runtime::free::available;
 use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, Stream};
 use serde_json::{Map, Value, json};
 
@@ -24,7 +25,6 @@ use super::templates::{self, Templates};
 use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
-use crate::free::available;
 use crate::memory::{check_data, check_peaks, check_plan, results};
 use crate::outputs::{Holds, Inputs, Output};
 use crate::picture::{self, Scene};

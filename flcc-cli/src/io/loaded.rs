@@ -1,9 +1,9 @@
 //! An image in memory, and how large one may be.
 
 use flcc_core::dtype::Pixels;
+use flcc_runtime::free;
 
 use super::error::IoError;
-use crate::free;
 
 /// The largest decoded size of a compressed image, over all its pages: 4 GiB. A `.npy` array is as large as its file.
 pub const MAX_DECODED_BYTES: u64 = 4 << 30;

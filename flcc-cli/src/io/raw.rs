@@ -5,10 +5,10 @@ use std::io::Read;
 use std::str::FromStr;
 
 use flcc_core::dtype::{DType, Pixels};
+use flcc_runtime::free;
 
 use super::error::{IoError, shape_text};
 use super::loaded::{Loaded, check_memory};
-use crate::free;
 
 /// The layout of one frame. Its text is `TYPE:SHAPE`: `u8:480x640`, `f32:100x100x50`, the slowest axis first. The type
 /// `rgb24` is colour: three bytes a pixel, red, green and blue.

@@ -5,13 +5,18 @@
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flcc_core::error::{ExecError, SpecError};
 use flcc_core::view::{AnyView, AnyViewMut};
 
+use crate::cpu::ladder::{Ladder, LadderBound, LadderScratch, Part};
+use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
-use crate::cpu::tile::{BoundTemplates, Store, TileContext, TileScratch};
+use crate::cpu::tile::bound::BoundTemplates;
+use crate::cpu::tile::context::TileContext;
+use crate::cpu::tile::finishing::Store;
+use crate::cpu::tile::scratch::TileScratch;
 use crate::problem::template::{Checked, Weights};
 use crate::run::execute::{Banded, Control, Execute, Owner, Pairs, Scratch, Statistics, Unfinished};
 use crate::run::results::{Output, Outputs, Scores};
@@ -23,58 +28,35 @@ pub struct CpuExecute<T: Real> {
     owner: Owner,
     /// What is the same for every tile.
     context: TileContext<T>,
-    /// Directly, by small tiles, each centred for itself: for parts of tiles that the context leaves in doubt.
-    closer: Option<TileContext<f32>>,
-    /// In f64: for parts that are in doubt still.
-    careful: Option<TileContext<f64>>,
-    /// Directly in f64, for parts that transforms leave in doubt.
-    last: Option<TileContext<f64>>,
+    /// For parts of tiles that the context leaves in doubt.
+    ladder: Ladder,
 }
 
 /// Templates bound to all ways.
 struct CpuBound<T: Real> {
     plain: BoundTemplates<T>,
-    /// Made when a tile asks for it, unless it was made before, as is the next.
-    closer: OnceLock<BoundTemplates<f32>>,
-    careful: OnceLock<BoundTemplates<f64>>,
-    last: OnceLock<BoundTemplates<f64>>,
-}
-
-impl<T: Real> CpuBound<T> {
-    fn new(plain: BoundTemplates<T>) -> CpuBound<T> {
-        CpuBound { plain, closer: OnceLock::new(), careful: OnceLock::new(), last: OnceLock::new() }
-    }
+    ladder: LadderBound,
 }
 
 /// Buffers of one worker for all ways.
 struct CpuWorker<T: Real> {
     plain: TileScratch<T>,
-    closer: Option<TileScratch<f32>>,
-    careful: Option<TileScratch<f64>>,
-    last: Option<TileScratch<f64>>,
+    ladder: LadderScratch,
     /// Of pairs: the template of the last one.
     pair: Option<CpuBound<T>>,
 }
 
 impl<T: Real> CpuExecute<T> {
-    /// Executes tiles by `context`, and parts that it gives up by `closer`, then by `careful`, then by `last`.
-    pub fn new(
-        mut context: TileContext<T>,
-        mut closer: Option<TileContext<f32>>,
-        mut careful: Option<TileContext<f64>>,
-        last: Option<TileContext<f64>>,
-    ) -> CpuExecute<T> {
-        if let Some(careful) = &careful {
-            // The same for a region as for the whole result, of which the careful way alone knows nothing.
-            (context.parts, context.patience) = (careful.capacity, patience(careful));
-        }
-        if let (Some(closer), Some(careful)) = (&mut closer, &careful) {
-            (closer.parts, closer.patience) = (careful.capacity, patience(careful));
-        }
-        if let (Some(careful), Some(last)) = (&mut careful, &last) {
-            (careful.parts, careful.patience) = (last.capacity, patience(last));
-        }
-        CpuExecute { owner: Owner::new(), context, closer, careful, last }
+    /// Executes tiles by `context`, and parts that it gives up by a ladder of closer ways.
+    pub fn new(mut context: TileContext<T>, ladder: Ladder) -> CpuExecute<T> {
+        // The same for a region as for the whole result, of which the ladder alone knows nothing.
+        ladder.leads(&mut context);
+        CpuExecute { owner: Owner::new(), context, ladder }
+    }
+
+    /// A worker.
+    fn worker(&self, memory: &mut Memory) -> CpuWorker<T> {
+        CpuWorker { plain: self.context.scratch(memory), ladder: self.ladder.scratch(memory), pair: None }
     }
 
     /// One tile of an image to its place in the results from number `first` on.
@@ -97,7 +79,8 @@ impl<T: Real> CpuExecute<T> {
             // of other tiles' places.
             unsafe { outputs.rows(first + template, place, [planes, rows, columns]) }
         };
-        if let Some(statistics) = self.context.run_strip(image, tile, &bound.plain, &mut worker.plain, &mut whole_rows)
+        if let Some(statistics) =
+            self.context.run_in_place(image, tile, &bound.plain, &mut worker.plain, &mut whole_rows)
         {
             return statistics;
         }
@@ -118,9 +101,9 @@ impl<T: Real> CpuExecute<T> {
             let mut plain = self.context.bind(vec![checked], pairs.weights.clone()).map_err(failed)?;
             // As those that are bound in its place.
             plain.keep_whole();
-            return Ok(CpuBound::new(plain));
+            return Ok(CpuBound { plain, ladder: self.ladder.unbound() });
         };
-        (bound.closer, bound.careful, bound.last) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        bound.ladder.forget();
         pairs.check(number, &mut bound.plain.templates[0].checked)?;
         self.context.rebind(&mut bound.plain, &mut worker.plain).map_err(failed)?;
         Ok(bound)
@@ -134,77 +117,31 @@ impl<T: Real> CpuExecute<T> {
         worker: &mut CpuWorker<T>,
         store: &mut Store<'_>,
     ) -> Statistics {
-        let CpuWorker { plain, closer, careful, last, .. } = worker;
-        let mut ways = (closer, careful, last);
+        let CpuWorker { plain, ladder, .. } = worker;
+        let mut closer = |tile: &TileBox, store: &mut Store<'_>| {
+            self.ladder.run(Part { image, tile }, &bound.plain, &bound.ladder, ladder, store)
+        };
         if let Some(mut statistics) = self.context.run(image, tile, &bound.plain, plain, store) {
             for part in plain.again() {
-                let Statistics { repaired, tiles, .. } = self.part(image, part, bound, &mut ways, store);
+                let Statistics { repaired, tiles, .. } = closer(part, store);
                 statistics.add(Statistics { panels: 0, repaired, tiles });
             }
             return statistics;
         }
         let mut statistics = Statistics::default();
         for part in tile.parts(self.context.parts) {
-            statistics.add(self.part(image, &part, bound, &mut ways, store));
-        }
-        statistics
-    }
-
-    /// A part of a tile that the context gave up.
-    fn part(
-        &self,
-        image: &AnyView<'_>,
-        part: &TileBox,
-        bound: &CpuBound<T>,
-        ways: &mut Ways<'_>,
-        store: &mut Store<'_>,
-    ) -> Statistics {
-        let (near, exact, last) = ways;
-        if let (Some(closer), Some(scratch)) = (&self.closer, near) {
-            let bound = bound.closer.get_or_init(|| closer.bind_again(&bound.plain));
-            if let Some(statistics) =
-                closer.run(image, part, bound, scratch, store).filter(|_| scratch.again().is_empty())
-            {
-                return statistics;
-            }
-        }
-        let (Some(careful), Some(scratch)) = (&self.careful, exact) else { return Statistics::default() };
-        let again = bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
-        let done = careful.run(image, part, again, scratch, store);
-        let (Some(direct), Some(room)) = (&self.last, last) else { return done.unwrap_or_default() };
-        let left: Vec<TileBox> =
-            if done.is_some() { scratch.again().to_vec() } else { part.parts(direct.capacity).collect() };
-        // What is computed again was counted, but for a part that was given up whole.
-        let whole = done.is_none();
-        let mut statistics = done.unwrap_or_default();
-        for part in &left {
-            let again = bound.last.get_or_init(|| direct.bind_again(&bound.plain));
-            let Statistics { panels, repaired, tiles } =
-                direct.run(image, part, again, room, store).unwrap_or_default();
-            statistics.add(Statistics { panels: if whole { panels } else { 0 }, repaired, tiles });
+            statistics.add(closer(&part, store));
         }
         statistics
     }
 }
 
-/// Buffers for what a context gave up: of `closer`, `careful` and `last`.
-type Ways<'a> = (&'a mut Option<TileScratch<f32>>, &'a mut Option<TileScratch<f64>>, &'a mut Option<TileScratch<f64>>);
-
 impl<T: Real> Execute for CpuExecute<T> {
     fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
         let failed = |error| SpecError::new("template", "one that decomposes", error);
         let plain = self.context.bind(checked, weights).map_err(failed)?;
-        let bound = CpuBound::new(plain);
-        if let Some(closer) = &self.closer {
-            bound.closer.get_or_init(|| closer.bind_again(&bound.plain));
-        }
-        if let Some(careful) = &self.careful {
-            bound.careful.get_or_init(|| careful.bind_again(&bound.plain));
-        }
-        if let Some(last) = &self.last {
-            bound.last.get_or_init(|| last.bind_again(&bound.plain));
-        }
-        Ok(Arc::new(bound))
+        let ladder = self.ladder.bind(&plain.templates, &plain.weights);
+        Ok(Arc::new(CpuBound { plain, ladder }))
     }
 
     fn rank(&self, checked: &[Checked], weights: &Weights, limit: usize) -> Option<usize> {
@@ -212,26 +149,13 @@ impl<T: Real> Execute for CpuExecute<T> {
     }
 
     fn scratch_bytes(&self, workers: usize) -> usize {
-        // Of the worker itself the contexts count their own part.
-        let careful = self.careful.as_ref().map_or(size_of::<TileScratch<f64>>(), TileContext::scratch_bytes);
-        let closer = self.closer.as_ref().map_or(size_of::<TileScratch<f32>>(), TileContext::scratch_bytes);
-        let last = self.last.as_ref().map_or(size_of::<TileScratch<f64>>(), TileContext::scratch_bytes);
-        let counted = size_of::<TileScratch<T>>() + size_of::<TileScratch<f32>>() + 2 * size_of::<TileScratch<f64>>();
-        let worker = size_of::<CpuWorker<T>>().saturating_sub(counted);
-        let all = self
-            .context
-            .scratch_bytes()
-            .saturating_add(closer)
-            .saturating_add(careful)
-            .saturating_add(last)
-            .saturating_add(worker);
-        all.saturating_mul(workers)
+        let mut memory = Memory::counting();
+        self.worker(&mut memory);
+        memory.bytes().saturating_add(size_of::<CpuWorker<T>>()).saturating_mul(workers)
     }
 
     fn template_bytes(&self) -> usize {
-        let closer = self.closer.as_ref().map_or(0, TileContext::template_bytes);
-        let others = [&self.careful, &self.last].into_iter().flatten().map(TileContext::template_bytes).sum::<usize>();
-        self.context.template_bytes() + closer + others
+        self.context.template_bytes() + self.ladder.template_bytes()
     }
 
     fn tiles(&self) -> usize {
@@ -239,14 +163,7 @@ impl<T: Real> Execute for CpuExecute<T> {
     }
 
     fn scratch(&self, workers: usize, results: usize) -> Scratch {
-        let worker = || CpuWorker {
-            plain: self.context.scratch(),
-            closer: self.closer.as_ref().map(TileContext::scratch),
-            careful: self.careful.as_ref().map(TileContext::scratch),
-            last: self.last.as_ref().map(TileContext::scratch),
-            pair: None,
-        };
-        let all: Vec<CpuWorker<T>> = (0..workers).map(|_| worker()).collect();
+        let all: Vec<CpuWorker<T>> = (0..workers).map(|_| self.worker(&mut Memory::making())).collect();
         Scratch::new(self.owner, all, results, self.scratch_bytes(workers))
     }
 
@@ -362,12 +279,4 @@ impl<T: Real> Banded for CpuExecute<T> {
             unsafe { self.tile_to(image, &tile, bound, worker, outputs, 0) }
         })
     }
-}
-
-/// How many panels of a part are rather recomputed one by one than all of it by a careful context.
-fn patience(careful: &TileContext<f64>) -> u64 {
-    // A panel of a part takes some 30 ns by the direct kernels and 50 by transforms, one alone about 1 ns for each
-    // sample.
-    let (outputs, samples) = (careful.capacity.iter().product::<usize>() as u64, careful.spec.template().len() as u64);
-    (outputs / 32).min(40 * outputs / samples.max(1)).max(16)
 }

@@ -77,8 +77,8 @@ impl Device for Unit {
         Unit::submit(self, slot, bound, group, copies, go_on)
     }
 
-    fn collect(&self, slot: &mut Slot, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
-        Unit::collect(self, slot, outs)
+    fn collect(&self, slot: &mut Slot, bound: &Bound, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
+        Unit::collect(self, slot, bound, outs)
     }
 
     fn settle(slot: &Slot) {
@@ -160,7 +160,7 @@ impl Execute for CudaExecute {
                 };
                 let slot = &mut seats[index].slot;
                 self.units[unit].submit_resident(slot, &bound[unit], image).map_err(named)?;
-                statistics.add(self.units[unit].collect(slot, outs).map_err(named)?);
+                statistics.add(self.units[unit].collect(slot, &bound[unit], outs).map_err(named)?);
             }
             Ok(statistics)
         };

@@ -57,7 +57,12 @@ pub(crate) trait Device {
     ///
     /// # Errors
     /// The device's, also of what was put in before.
-    fn collect(&self, slot: &mut Self::Slot, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault>;
+    fn collect(
+        &self,
+        slot: &mut Self::Slot,
+        bound: &Self::Bound,
+        outs: &mut [AnyViewMut<'_>],
+    ) -> Result<Statistics, Fault>;
 
     /// Waits until nothing is in a slot's queue, whatever became of it.
     fn settle(slot: &Self::Slot);
@@ -208,7 +213,7 @@ impl<'r, D: Device> Run<'r, D> {
         let (images, results) = (self.span(group).len(), self.results(group));
         let Seat { unit, slot } = &mut self.seats[seat];
         let unit = *unit;
-        match self.units[unit].collect(slot, &mut outs[results]) {
+        match self.units[unit].collect(slot, &self.bound[unit], &mut outs[results]) {
             Ok(counts) => {
                 self.statistics.add(counts);
                 self.done += self.tiles(images);

@@ -12,7 +12,7 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use crate::cuda::driver::launch::MOST_CHANNELS;
 use crate::cuda::execute::CudaExecute;
 use crate::cuda::kernels::{self, Cross, Part, Types};
-use crate::cuda::unit::{self, Decisions, Engine};
+use crate::cuda::unit::{self, Decisions, Engine, goes_straight};
 use crate::plan::machine::{Device, Machine};
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
 use crate::problem::scheme::integer_problem;
@@ -186,19 +186,15 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
             _ if needs.square => outputs * SUMS_NS + of_template * FINISH_NS,
             _ => 0.0,
         };
+        let types = types(spec, real, cross(engine));
+        let straight = goes_straight(spec, engine, &Scheme::new(spec, exact, false), types);
+        let around_of = |tile| if straight { copies(spec) + STRAIGHT_NS } else { around + overhead(spec, tile) };
         offers.extend(plain_tiles(spec).into_iter().map(|tile| Offer {
             kernel: KernelKey { tile: tile_name(spec, tile), ..body.clone() },
             method: Method::Direct,
-            estimate_ns: products / rate + around + overhead(spec, tile),
+            estimate_ns: products / rate + around_of(tile),
             eligible: Eligible::ByCost,
-            recipe: Arc::new(Recipe {
-                engine,
-                tile,
-                types: types(spec, real, cross(engine)),
-                exact,
-                rounds: false,
-                devices: devices.to_vec(),
-            }),
+            recipe: Arc::new(Recipe { engine, tile, types, exact, rounds: false, devices: devices.to_vec() }),
         }));
     }
     offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
@@ -242,14 +238,22 @@ fn multiprocessors(devices: &[Device]) -> f64 {
 
 /// What an image costs whatever the method: copies to and from the device, launches, sums and finish, in nanoseconds.
 fn overhead(spec: &Spec, tile: [usize; 3]) -> f64 {
-    let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size
-        + spec.out_shape().len() * spec.templates() * spec.out_type().row().size;
     let outputs = (spec.out_shape().len() * spec.templates()) as f64;
     let whole = tile.iter().product::<usize>() as f64;
     let tiling = Tiling::new(spec, tile);
     let computed = tiling.count() as f64 * whole * spec.templates() as f64;
-    bytes as f64 / 12.0 + 50_000.0 + (outputs + computed) * 0.02
+    copies(spec) + 50_000.0 + (outputs + computed) * 0.02
 }
+
+/// What copies of an image and its results to and from the device cost, in nanoseconds.
+fn copies(spec: &Spec) -> f64 {
+    let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size
+        + spec.out_shape().len() * spec.templates() * spec.out_type().row().size;
+    bytes as f64 / 12.0
+}
+
+/// Nanoseconds that one kernel from the image to the result takes beside its products and copies.
+const STRAIGHT_NS: f64 = 10_000.0;
 
 /// Tile shapes for plain kernels, best first.
 fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {

@@ -17,8 +17,8 @@ use crate::cuda::cufft::{self, Transforms};
 use crate::cuda::driver::buffer::{Buffer, bytes_of, bytes_of_mut};
 use crate::cuda::driver::compile::{self, Code};
 use crate::cuda::driver::launch::{
-    Address, Argument, Constants, Function, Gpu, ImageView, Layout, MOST_CHANNELS, ResultView, Stream, Thresholds,
-    Tile, TileFigures,
+    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, MOST_CHANNELS, Module, ResultView,
+    Stream, Thresholds, Tile, TileFigures,
 };
 use crate::cuda::driver::libraries;
 use crate::cuda::driver::staging::Staging;
@@ -117,6 +117,27 @@ impl Engine {
     }
 }
 
+/// Whether the source of a listed correlation brings a kernel from the image to the result for a spec: sums of floats
+/// that are shown as they are, over all of a mode. Regions of it are left to the pipeline, whose tiles scale samples of
+/// extraordinary magnitude, so that a region is the slice of the whole bit for bit.
+pub(crate) fn goes_straight(spec: &Spec, engine: Engine, scheme: &Scheme, types: Types) -> bool {
+    let floats = types.pixel == types.real && types.real == types.out && types.real.row().max.is_none();
+    let plain = scheme.measure == Measure::Cc && !scheme.masked && spec.channels() == 1;
+    let Engine::Listed(entry) = engine else { return false };
+    // One grid covers an image.
+    let [depth, height, _] = spec.out_shape().padded();
+    let covered = depth <= MOST_BLOCKS && height.div_ceil(entry.tile[0]) <= MOST_BLOCKS;
+    floats && plain && covered && spec.region() == spec.mode_region()
+}
+
+/// The options of that kernel, of those of the pipeline.
+fn straight_options(pipeline: &[String]) -> Vec<String> {
+    let own = |option: &&String| {
+        ["PIXEL", "REAL", "OUT", "BOUNDARY"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
+    };
+    pipeline.iter().filter(own).cloned().collect()
+}
+
 /// The options that make the sides of a template constants in a kernel for any size, where that pays: in one chunk the
 /// loops over taps are unrolled (2000x2000*7x9 in f32: 22 us instead of 41), in several nothing is gained (40x33: 587
 /// and 588) or lost (4000000*300: 119 and 85).
@@ -178,6 +199,8 @@ pub struct Unit {
     steps: Steps,
     codes: Vec<(Part, Code)>,
     cross: Option<(Code, Function)>,
+    /// Whether the cross term's source brings a kernel from the image to the result.
+    straight: bool,
     layout: Layout,
     /// Tiles of one image.
     tiles: Vec<Tile>,
@@ -191,6 +214,8 @@ pub struct Unit {
 const MOST_BLOCKS: usize = 65_535;
 /// Outputs that a batch has about: enough for every multiprocessor, few enough for the second-level cache to help.
 const BATCH_OUTPUTS: usize = 4 << 20;
+/// The largest factor that a kernel from image to result multiplies sums with: far from what `f32` lacks.
+const MOST_FACTOR: f64 = 1e30;
 /// Images of a group where the spec leaves their number open.
 const MOST_IMAGES: usize = 64;
 /// Slots that take turns: while one computes, the images of the other go in and its results come out.
@@ -225,12 +250,20 @@ impl Unit {
         }
         let parts = parts(decisions.engine, &decisions.scheme);
         let pipeline = options(spec, &decisions.scheme, decisions.types);
+        let straight = goes_straight(spec, decisions.engine, &decisions.scheme, decisions.types);
         // NVRTC compiles in several threads at once, while this one opens the device.
         let (gpu, codes, cross) = std::thread::scope(|scope| {
             let (pipeline, target) = (&pipeline, &target);
-            let own = decisions.engine.options(spec.template().padded(), pipeline);
-            let cross =
-                entry.map(|entry| scope.spawn(move || compile::compile(entry.name, &entry.source(), &own, target)));
+            let cross = entry.map(|entry| {
+                scope.spawn(move || {
+                    if straight {
+                        let source = entry.source() + flcc_generated::STRAIGHT;
+                        return compile::compile(entry.name, &source, &straight_options(pipeline), target);
+                    }
+                    let own = decisions.engine.options(spec.template().padded(), pipeline);
+                    compile::compile(entry.name, &entry.source(), &own, target)
+                })
+            });
             let codes: Vec<_> =
                 parts.iter().map(|&part| scope.spawn(move || kernels::compile(part, pipeline, target))).collect();
             let gpu = Gpu::open(decisions.device.index);
@@ -256,7 +289,8 @@ impl Unit {
         let outputs: usize = layout.out_shape.iter().map(|&side| side as usize).product();
         let per_tile = (MOST_BLOCKS / (layout.out_shape[0] as usize * spec.channels()).max(1)).max(1);
         let batch = (BATCH_OUTPUTS / outputs.max(1)).clamp(1, per_tile);
-        let mut unit = Unit { spec: spec.clone(), decisions, gpu, steps, codes, cross, layout, tiles, batch, group: 1 };
+        let mut unit =
+            Unit { spec: spec.clone(), decisions, gpu, steps, codes, cross, straight, layout, tiles, batch, group: 1 };
         let room = unit.decisions.memory.saturating_sub(unit.template_bytes().saturating_mul(spec.templates()));
         unit.form_groups();
         while unit.batch > 1 && unit.slot_bytes() * SLOTS > room {
@@ -362,6 +396,7 @@ impl Unit {
             figures: tiles * FIGURES_OF_A_TILE,
             doubtful: when(self.doubts(), outputs * 4),
             counts: self.batches(self.group) * self.spec.templates() * 4,
+            extraordinary: when(self.straight, size_of::<u32>()),
             result: self.group * self.result_bytes(),
         }
     }
@@ -409,7 +444,9 @@ impl Unit {
             tile_figures: buffer(sizes.figures)?,
             doubtful: buffer(sizes.doubtful)?,
             counts: buffer(sizes.counts)?,
+            extraordinary: buffer(sizes.extraordinary)?,
             result: buffer(sizes.result)?,
+            straight: None,
             transforms,
             staging: Staging::default(),
             stream,
@@ -454,10 +491,21 @@ impl Unit {
             .iter()
             .map(|channel| if differences { channel.clone() } else { weighted(channel, weights).into_owned() })
             .collect();
+        let mut straight = None;
         let taps = match self.decisions.engine {
-            Engine::Listed(entry) | Engine::Fused(entry) => Taps::Constant(
-                channels.iter().map(|values| self.listed(stream, entry, values)).collect::<Result<_, _>>()?,
-            ),
+            Engine::Listed(entry) | Engine::Fused(entry) => {
+                let mut functions = Vec::new();
+                for values in &channels {
+                    let (module, function) = self.listed(stream, entry, values)?;
+                    // What a kernel multiplies sums with is a power of two that both types hold.
+                    let factor = 1.0 / checked.scale;
+                    if self.straight && !checked.nonfinite && (MOST_FACTOR.recip()..=MOST_FACTOR).contains(&factor) {
+                        straight = Some((module.function("flcc_straight")?, factor));
+                    }
+                    functions.push(function);
+                }
+                Taps::Constant(functions)
+            }
             Engine::Any(_) | Engine::Masked(_) | Engine::Differences(_) => {
                 let taps: Vec<u8> =
                     channels.iter().flat_map(|values| as_real(self.decisions.types.real, values)).collect();
@@ -488,11 +536,12 @@ impl Unit {
             None
         };
         let thresholds = (!doubt.is_constant()).then(|| Thresholds::new(doubt, figures.largest));
-        Ok(BoundTemplate { taps, constants, thresholds, values: Buffer::of(stream, &checked.values.concat())?, raw })
+        let values = Buffer::of(stream, &checked.values.concat())?;
+        Ok(BoundTemplate { taps, constants, thresholds, values, raw, straight })
     }
 
     /// A copy of a listed kernel with the template in its constant memory.
-    fn listed(&self, stream: &Stream, entry: &Entry, values: &[f64]) -> Result<Function, Fault> {
+    fn listed(&self, stream: &Stream, entry: &Entry, values: &[f64]) -> Result<(Module, Function), Fault> {
         let Some((code, _)) = &self.cross else { return Err(Fault::new(entry.name, "it was not compiled")) };
         let module = self.gpu.module(&code.cubin, None)?;
         let width = self.spec.template().padded()[2];
@@ -505,11 +554,12 @@ impl Unit {
         }
         module.write_constant("flcc_taps", &rows, stream)?;
         let function = module.function(entry.function)?;
-        if entry.shared > 0 { function.with_shared(entry.shared) } else { Ok(function) }
+        let function = if entry.shared > 0 { function.with_shared(entry.shared)? } else { function };
+        Ok((module, function))
     }
 
     /// Puts a group of images into a slot's queue; `outs` are where its results will go. `go_on` is asked before every
-    /// batch, with the tiles of the batches before.
+    /// batch, with the tiles of the batches before; once where one kernel serves the group.
     ///
     /// Returns whether all was put in.
     ///
@@ -529,18 +579,120 @@ impl Unit {
         for (index, image) in images.iter().enumerate() {
             staging.upload(&stream, buffer, index * self.image_bytes(), image)?;
         }
+        let count = images.len();
+        let source = Source {
+            at: slot.image.address(&stream),
+            view: self.image_view(),
+            bytes: count * self.image_bytes(),
+            count,
+        };
+        if !self.compute(slot, bound, source, &mut go_on)? {
+            return Ok(false);
+        }
+        slot.staging.fetch(&stream, &slot.result, count * self.result_bytes())?;
+        Ok(true)
+    }
+
+    /// Puts the kernels for a group of images into a slot's queue: one from image to result where that serves, whose
+    /// word on extraordinary samples [`Unit::collect`] asks for, else the pipeline.
+    fn compute(
+        &self,
+        slot: &mut Slot,
+        bound: &Bound,
+        source: Source,
+        go_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<bool, Fault> {
+        let stream = slot.stream.clone();
         let counts = slot.counts.bytes();
         slot.counts.clear(&stream, counts)?;
-        let total = images.len() * self.tiles.len();
+        slot.straight = None;
+        if bound.templates.iter().all(|template| template.straight.is_some()) {
+            if !go_on(0) {
+                return Ok(false);
+            }
+            self.go_straight(slot, bound, &source)?;
+            slot.straight = Some(source);
+            return Ok(true);
+        }
+        self.pipeline(slot, bound, source, go_on)
+    }
+
+    /// Puts the pipeline for a group of images into a slot's queue.
+    fn pipeline(
+        &self,
+        slot: &mut Slot,
+        bound: &Bound,
+        source: Source,
+        go_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<bool, Fault> {
+        let total = source.count * self.tiles.len();
         for (number, first) in (0..total).step_by(self.batch).enumerate() {
             if !go_on(first) {
                 return Ok(false);
             }
-            let source = (slot.image.address(&stream), self.image_view(), images.len() * self.image_bytes());
-            self.batch(slot, bound, source, number, first, self.batch.min(total - first))?;
+            self.batch(
+                slot,
+                bound,
+                (source.at, source.view, source.bytes),
+                number,
+                first,
+                self.batch.min(total - first),
+            )?;
         }
-        slot.staging.fetch(&stream, &slot.result, images.len() * self.result_bytes())?;
         Ok(true)
+    }
+
+    /// Puts the kernels from image to result into a slot's queue.
+    fn go_straight(&self, slot: &mut Slot, bound: &Bound, source: &Source) -> Result<(), Fault> {
+        let stream = slot.stream.clone();
+        slot.extraordinary.clear(&stream, size_of::<u32>())?;
+        let size = self.spec.out_type().row().size;
+        let shape = self.spec.out_shape().padded();
+        let [depth, height, width] = shape;
+        let (region, template) = (self.spec.region(), self.spec.template().padded());
+        let view = self.result_view();
+        let cross = CrossLayout {
+            out_row: view.stride[1],
+            out_plane: view.stride[0],
+            out_tile: view.image_stride,
+            out_shape: shape.map(|side| side as i32),
+            out_depth: depth as i32,
+            ..CrossLayout::default()
+        };
+        let entry = self.decisions.engine.entry().ok_or_else(|| Fault::new("cross term", "no kernel of its own"))?;
+        let threads = [entry.block[1] as u32, entry.block[0] as u32];
+        // Columns before the first output, with which blocks begin at multiples of four samples of the image.
+        let begin = [0, 1, 2].map(|axis| region.origin[axis] as i32 + 1 - template[axis] as i32);
+        let before = begin[2].rem_euclid(4);
+        // A grid has so many planes at most.
+        let most = (MOST_BLOCKS / depth).max(1);
+        let result = slot.result.address(&stream);
+        for (index, bound) in bound.templates.iter().enumerate() {
+            let Some((function, factor)) = &bound.straight else { continue };
+            for first in (0..source.count).step_by(most) {
+                let count = most.min(source.count - first);
+                let passed = first * source.view.image_stride as usize * self.spec.image_type().row().size;
+                let out = result.skip(first * self.result_bytes() + index * self.spec.out_shape().len() * size);
+                let reach = (count - 1) * self.result_bytes() + self.spec.out_shape().len() * size;
+                let blocks = |outputs: usize, tile: usize| outputs.div_ceil(tile) as u32;
+                let columns = blocks(width + before as usize, entry.tile[1]);
+                let grid = [columns, blocks(height, entry.tile[0]), (count * depth) as u32];
+                let arguments = [
+                    Argument::Room(source.at.skip(passed), source.bytes.saturating_sub(passed)),
+                    Argument::Image(&source.view),
+                    Argument::Room(out, reach),
+                    Argument::Cross(&cross),
+                    Argument::Int(begin[0]),
+                    Argument::Int(begin[1]),
+                    Argument::Int(begin[2] - before),
+                    Argument::Int(before),
+                    Argument::Double(*factor),
+                    Argument::Room(slot.extraordinary.address(&stream), size_of::<u32>()),
+                ];
+                stream.launch(function, grid, threads, &arguments)?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts an image that lies on this device into a slot's queue.
@@ -548,10 +700,7 @@ impl Unit {
     /// # Errors
     /// The device's.
     pub fn submit_resident(&self, slot: &mut Slot, bound: &Bound, image: &DeviceImage<'_>) -> Result<(), Fault> {
-        let stream = slot.stream.clone();
         slot.staging.pass();
-        let counts = slot.counts.bytes();
-        slot.counts.clear(&stream, counts)?;
         let (stride, channel) = image.layout().strides();
         let view = ImageView {
             image_stride: 0,
@@ -559,19 +708,9 @@ impl Unit {
             stride: stride.map(|step| step as i64),
             ..self.image_view()
         };
-        let total = self.tiles.len();
-        for (number, first) in (0..total).step_by(self.batch).enumerate() {
-            // Its maker answers for the positions of its layout, which are all that is read.
-            self.batch(
-                slot,
-                bound,
-                (Address { at: image.begin(), bytes: usize::MAX }, view, 0),
-                number,
-                first,
-                self.batch.min(total - first),
-            )?;
-        }
-        Ok(())
+        // Its maker answers for the positions of its layout, which are all that is read.
+        let at = Address { at: image.begin(), bytes: usize::MAX };
+        self.compute(slot, bound, Source { at, view, bytes: 0, count: 1 }, &mut |_| true).map(|_| ())
     }
 
     /// Puts one batch of tiles into a slot's queue.
@@ -776,9 +915,18 @@ impl Unit {
     ///
     /// # Errors
     /// The device's, also of what was put in before.
-    pub fn collect(&self, slot: &mut Slot, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
+    pub fn collect(&self, slot: &mut Slot, bound: &Bound, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
         let len = self.spec.out_shape().len();
         let stream = slot.stream.clone();
+        if let Some(source) = slot.straight.take() {
+            let mut extraordinary = [0u32];
+            slot.extraordinary.download(&stream, 0, bytes_of_mut(&mut extraordinary))?;
+            stream.wait()?;
+            if extraordinary[0] != 0 {
+                self.pipeline(slot, bound, source, &mut |_| true)?;
+                slot.staging.fetch(&stream, &slot.result, source.count * self.result_bytes())?;
+            }
+        }
         let Slot { result, counts, staging, .. } = slot;
         staging.download(&stream, result, outs)?;
         let mut repaired = vec![0u32; counts.bytes() / 4];
@@ -861,6 +1009,13 @@ impl Unit {
             "batches  of {} tiles of up to {}x{}x{} outputs, groups of {} images",
             self.batch, tile[0], tile[1], tile[2], self.group
         ));
+        if self.straight {
+            lines.push(
+                "code     from the image to the result in one kernel, the pipeline where samples are \
+                        extraordinary"
+                    .into(),
+            );
+        }
         let slowest =
             self.codes.iter().map(|(_, code)| code).max_by_key(|code| code.time).map_or_else(String::new, come);
         lines.push(format!("code     pipeline in {} parts, the longest {slowest}", self.codes.len()));
@@ -967,6 +1122,8 @@ struct BoundTemplate {
     thresholds: Option<Thresholds>,
     values: Buffer,
     raw: Option<Buffer>,
+    /// The kernel from the image to the result, and what it multiplies its sums with.
+    straight: Option<(Function, f64)>,
 }
 
 /// A template in the form of its engine.
@@ -1000,6 +1157,7 @@ struct Sizes {
     figures: usize,
     doubtful: usize,
     counts: usize,
+    extraordinary: usize,
     result: usize,
 }
 
@@ -1024,8 +1182,18 @@ impl Sizes {
             + self.figures
             + self.doubtful
             + self.counts
+            + self.extraordinary
             + self.result
     }
+}
+
+/// Images on the device: where they begin, how they lie, bytes that are theirs (0: their maker answers), and how many.
+#[derive(Clone, Copy)]
+struct Source {
+    at: Address,
+    view: ImageView,
+    bytes: usize,
+    count: usize,
 }
 
 /// A stream with the buffers of a group of images.
@@ -1052,7 +1220,11 @@ pub struct Slot {
     tile_figures: Buffer,
     doubtful: Buffer,
     counts: Buffer,
+    /// Whether a kernel from image to result met samples that it does not serve.
+    extraordinary: Buffer,
     result: Buffer,
+    /// The images that such a kernel was given last.
+    straight: Option<Source>,
     transforms: Option<Transforms>,
     staging: Staging,
 }
@@ -1236,6 +1408,35 @@ mod tests {
         }
         println!("direct sums of agreeing roundings on a GPU: {:.3} of the worst case, {}", worst.0, worst.1);
         assert!(worst.0 <= 1.0 && worst.0 > 0.2, "{worst:?}");
+    }
+
+    /// One kernel goes from the image to the result where a grid covers the image, and nothing but floats is asked for.
+    #[test]
+    fn one_kernel_serves_plain_sums_that_a_grid_covers() {
+        let serves = |text: &str| {
+            let spec: Spec = text.parse().unwrap();
+            let engine = match flcc_generated::listed("corr", spec.image_type().name(), spec.template().padded()) {
+                Some(entry) => Engine::Listed(entry),
+                None => Engine::Any(flcc_generated::generic("corr", "f32", false).unwrap()),
+            };
+            let Decisions { types, scheme, .. } = decisions(&spec, engine, spec.image_type());
+            goes_straight(&spec, engine, &scheme, types)
+        };
+        for text in ["corr:f32:65000x64*1x10:valid", "conv:f64:100x100*7x7:full", "corr:f32:60000x20x20*1x3x3:valid"] {
+            assert!(serves(text), "{text}");
+        }
+        for text in [
+            "corr:f32:70000x64*1x10:valid",
+            "corr:f32:70000x32x32*1x3x3:valid",
+            "corr:f32:2200000x16*8x8:valid",
+            "corr:f32:100x100*8x9:valid",
+            "corr:f32:100x100*8x8:valid,channels=2",
+            "corr:f32:100x100*8x8:valid,mask01",
+            "corr:f32:100x100*8x8:valid,roi=9,9:5x5",
+            "zncc:f32:100x100*8x8:valid",
+        ] {
+            assert!(!serves(text), "{text}");
+        }
     }
 
     /// They lack the registers for subtotals, so that 512 roundings may follow each other: all of them count.

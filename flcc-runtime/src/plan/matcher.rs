@@ -135,6 +135,16 @@ impl Matcher {
         &self.0.plan
     }
 
+    /// The templates that are bound, as copies: row-major, the channels of a sample side by side.
+    pub fn templates(&self) -> &[Pixels] {
+        &self.0.templates
+    }
+
+    /// The mask that is bound, as a copy.
+    pub fn mask(&self) -> Option<&Pixels> {
+        self.0.mask.as_ref()
+    }
+
     /// The kernel that runs: the plan's, or that of its separable runner-up.
     pub fn kernel(&self) -> &KernelKey {
         &self.0.kernel
@@ -637,6 +647,17 @@ mod tests {
             assert!(same(&results.into_iter().flat_map(Result::unwrap).collect::<Vec<_>>()));
             assert_eq!(told.lock().unwrap().len(), 2);
         }
+    }
+
+    #[test]
+    fn what_is_bound_can_be_bound_again() {
+        let spec: Spec = "zncc:u8:20x30*2@5x6:valid,mask01,channels=3".parse().unwrap();
+        let (templates, mask) = ([1, 2].map(|seed| pixels(90, seed)), Pixels::U8((0..30).map(|i| i % 2).collect()));
+        let views = templates.each_ref().map(|template| AnyView::dense(template, spec.template(), 3).unwrap());
+        let weights = AnyView::dense(&mask, spec.template(), 1).unwrap();
+        let planner = Planner::with_machine(Machine::detect().unwrap());
+        let matcher = planner.plan(&spec).unwrap().bind(&views, Some(&weights)).unwrap();
+        assert_eq!((matcher.templates(), matcher.mask()), (&templates[..], Some(&mask)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The one table of solvers.
 
-use crate::cpu::solvers::{DirectSolver, FourierSolver, SeparableSolver};
+use crate::cpu::solvers::direct::DirectSolver;
+use crate::cpu::solvers::fourier::FourierSolver;
+use crate::cpu::solvers::separable::SeparableSolver;
 use crate::cuda::platform::CudaSolver;
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Method, Solver};

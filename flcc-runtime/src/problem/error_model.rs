@@ -52,7 +52,7 @@ pub struct Figures {
     /// Of transforms by a library, of pairs and of planes: the largest magnitude of the values' spectrum, which is what
     /// a wave of amplitude 1 comes to at most.
     pub wave: f64,
-    /// Of transforms of one tile: what that of the values is off by at frequency 0 (`Halved::off`).
+    /// Of transforms of one tile: what that of the values is off by at frequency 0 (`single::Transform::off`).
     pub off: f64,
 }
 
@@ -75,9 +75,29 @@ impl Figures {
     /// what equal samples err by where the template's transform does, in terms of what is granted to copies.
     pub fn of_sample(&self, rounding: &Rounding, roundoff: f64) -> f64 {
         match rounding {
-            Rounding::Halved { .. } => self.largest.max(2.0 * self.off / (2.0 * GHOSTS * roundoff)),
+            Rounding::Single { .. } => self.largest.max(2.0 * self.off / (2.0 * GHOSTS * roundoff)),
             _ => self.largest,
         }
+    }
+}
+
+/// What the rounding of a tile, or of some of its outputs, depends on; of transforms of pairs that of both tiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// Sum of squares of the samples.
+    pub energy: f64,
+    /// Mean square of the results, those that wrap round included.
+    pub result: f64,
+    /// Largest magnitude among the results that were computed.
+    pub peak: f64,
+    /// Largest sum of squares of a column of the samples.
+    pub column: f64,
+}
+
+impl Figure {
+    /// A bound of the largest result: what was seen, or what one bright sample gives where no result was computed.
+    pub fn peak(&self, largest_tap: f64) -> f64 {
+        self.peak.max(largest_tap * self.column.sqrt())
     }
 }
 
@@ -108,12 +128,12 @@ pub enum Rounding {
     },
     /// Transforms of so many samples by `fft/pair.rs`, of pairs of tiles: the tile's norm and results are those of the
     /// pair, and the template's spectrum was computed in f64.
-    Planar {
+    Pair {
         /// Samples of one tile.
         len: f64,
     },
     /// Transforms of planes of so many samples by `fft/volume.rs`, as those of `fft/pair.rs`.
-    Layered {
+    Volume {
         /// Samples of one plane of a tile.
         len: f64,
         /// Planes of the template.
@@ -121,16 +141,16 @@ pub enum Rounding {
     },
     /// Transforms of columns of so many samples by `fft/columns.rs`, two at a time: the tile's energy is that of its
     /// strongest column, its mean square result that of the strongest column of results.
-    Hybrid {
+    Columns {
         /// Samples of a column.
         len: f64,
         /// Columns of the template.
         columns: f64,
-        /// How those add up where columns repeat (`Hybrid::drift`).
+        /// How those add up where columns repeat (`columns::Transform::drift`).
         drift: [f64; 2],
     },
     /// Transforms of so many samples by `fft/single.rs`: of one tile, and of the template in f32 too.
-    Halved {
+    Single {
         /// Samples.
         len: f64,
     },
@@ -146,11 +166,11 @@ impl Rounding {
             Rounding::Separable { terms, lines, .. } => terms * lines * taps.sqrt(),
             // Four at each butterfly: there, in the product with a spectrum that is nowhere above the sum of the
             // values, and back.
-            Rounding::Fourier { len, .. } | Rounding::Planar { len } | Rounding::Halved { len } => {
+            Rounding::Fourier { len, .. } | Rounding::Pair { len } | Rounding::Single { len } => {
                 32.0 * len * taps.sqrt()
             }
-            Rounding::Layered { len, layers } => 32.0 * len * layers * taps.sqrt(),
-            Rounding::Hybrid { len, columns, .. } => 32.0 * len * columns * taps.sqrt(),
+            Rounding::Volume { len, layers } => 32.0 * len * layers * taps.sqrt(),
+            Rounding::Columns { len, columns, .. } => 32.0 * len * columns * taps.sqrt(),
         }
     }
 }
@@ -270,12 +290,12 @@ impl Model<'_> {
                 sigma * u * template.largest
             }
             // No worst case was derived for these, so none of their panels may count on one.
-            Rounding::Planar { .. } | Rounding::Halved { .. } | Rounding::Layered { .. } | Rounding::Hybrid { .. }
+            Rounding::Pair { .. } | Rounding::Single { .. } | Rounding::Volume { .. } | Rounding::Columns { .. }
                 if worst =>
             {
                 f64::INFINITY
             }
-            Rounding::Planar { len } => {
+            Rounding::Pair { len } => {
                 // A complex result's error is shared by its parts: half of the square falls on either tile.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt() / 2f64.sqrt();
                 of_tile = (epsilon * template.norm / len.sqrt()).hypot(copies(GHOSTS, len));
@@ -283,7 +303,7 @@ impl Model<'_> {
                 of_peak = GHOSTS * u;
                 sigma * u * template.largest
             }
-            Rounding::Layered { len, layers } => {
+            Rounding::Volume { len, layers } => {
                 // As above, and a rounding more for each plane. Where planes repeat, so do the errors of their
                 // transforms, and some roundings.
                 let epsilon = |steps: f64| sigma * u * steps.max(1.0).sqrt() / 2f64.sqrt();
@@ -293,7 +313,7 @@ impl Model<'_> {
                 of_peak = GHOSTS * u;
                 sigma * u * template.largest
             }
-            Rounding::Hybrid { len, columns, drift: [whole, partial] } => {
+            Rounding::Columns { len, columns, drift: [whole, partial] } => {
                 // As above, for columns. Where these repeat, so do the errors of their transforms; partial sums of a
                 // row of frequencies may be larger than what they come to, and where the template's columns repeat as
                 // well some round the same way.
@@ -303,7 +323,7 @@ impl Model<'_> {
                 of_peak = 0.5 * GHOSTS * u;
                 sigma * u * template.largest
             }
-            Rounding::Halved { len } => {
+            Rounding::Single { len } => {
                 // The tile's spectrum and the template's are as wrong as each other, and so are their faint copies. Of
                 // equal samples and equal taps both errors are of one frequency, where they agree.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt();

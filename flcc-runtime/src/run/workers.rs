@@ -78,15 +78,18 @@ pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
     pool(threads).install(|| parts.for_each(|(to, from)| to.copy_from_slice(from)));
 }
 
-/// One persistent pool for each number of threads asked for.
+/// One persistent pool for each number of threads asked for. A process that was forked has none of its parent's
+/// threads, so that it gets pools of its own.
 fn pool(threads: usize) -> Arc<rayon::ThreadPool> {
-    static POOLS: OnceLock<Mutex<HashMap<usize, Arc<rayon::ThreadPool>>>> = OnceLock::new();
+    /// Pools by process and number of threads.
+    type Pools = HashMap<(u32, usize), Arc<rayon::ThreadPool>>;
+    static POOLS: OnceLock<Mutex<Pools>> = OnceLock::new();
     let mut pools = POOLS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     let build = |threads: usize| {
         rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("flcc-{index}")).build()
     };
     // A system that is out of threads still has the one that asks.
-    let made = pools.entry(threads).or_insert_with(|| {
+    let made = pools.entry((std::process::id(), threads)).or_insert_with(|| {
         Arc::new(
             build(threads)
                 .or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build())

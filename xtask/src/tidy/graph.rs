@@ -456,7 +456,7 @@ mod tests {
     fn tests_are_left_out() {
         let lib = ("lib.rs", "mod b;\nmod c;\n#[cfg(all(test, unix))]\nmod only;\n");
         let c = "#[cfg(test)]\nuse crate::b::A;\n\
-                 #[cfg(test)]\n#[allow(unused)]\npub(crate) fn f(a: [u8; 2], b: u8) -> u8 { crate::b::f(); 1 }\n\
+                 #[cfg(test)]\n#[must_use]\npub(crate) fn f(a: [u8; 2], b: u8) -> u8 { crate::b::f(); 1 }\n\
                  struct S { #[cfg(test)] b: crate::b::B, c: crate::b::C }\n\
                  #[cfg(test)]\nconst fn g() { crate::b::g() }\n\
                  #[cfg(test)]\nconst H: [u8; 2] = { crate::b::H };\n\

@@ -10,12 +10,18 @@
 //! happens on the way.
 
 use crate::cpu::aligned::Aligned;
+use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::engines::direct;
+use crate::cpu::in_place::InPlace;
 use crate::cpu::kernels::form::Form;
 use crate::cpu::kernels::kernel::{BoundBytes, Kernel};
 use crate::cpu::kernels::operands::{ByteTile, GROUP};
 use crate::cpu::kernels::table;
+use crate::cpu::memory::Memory;
 use crate::isa::{Isa, IsaSet};
-use crate::run::geometry::Pitch;
+use crate::problem::error_model::{Figures, Rounding};
+use crate::run::geometry::{Pitch, Samples};
+use crate::run::results::Rows;
 
 /// The most taps of a template: `255 * 255` times as many is below `2^31`.
 pub const MOST_TAPS: usize = i32::MAX as usize / (255 * 255);
@@ -129,6 +135,90 @@ impl Bytes {
             out_shape: outputs,
             bits,
         });
+    }
+}
+
+impl Engine<f32> for Bytes {
+    type Template = Taps;
+    /// What the kernel makes of the samples first.
+    type Work = Aligned<i8>;
+
+    fn pitches(&self, outputs: [usize; 3]) -> Pitches {
+        // Who scores the sums takes the samples as floats, too.
+        let (samples, cross) = direct::pitches(&[self.kernel()], self.shape, outputs);
+        Pitches { samples, cross, bytes: Some(self.pitch(outputs)) }
+    }
+
+    fn work(&self, most: Most, memory: &mut Memory) -> Aligned<i8> {
+        memory.aligned(0, self.room(most.outputs))
+    }
+
+    fn template_bytes(&self) -> usize {
+        self.taps_bytes()
+    }
+
+    fn prepare(&self, values: &[f64], _mask: Option<&[f64]>) -> Result<Taps, FactorError> {
+        Ok(self.prepare(values))
+    }
+
+    fn rounding(
+        &self,
+        channels: Channels<'_>,
+        _prepared: &mut dyn Iterator<Item = &Taps>,
+        _promised: bool,
+    ) -> (Rounding, Figures) {
+        // Exact integers: no panel's energy is in doubt.
+        (Rounding::Direct { fused: true }, Figures::of(channels.iter()))
+    }
+
+    fn cross(&self, template: &Taps, job: Cross<'_, f32>, work: &mut Aligned<i8>) {
+        let Cross { bytes: samples, out, pitches, outputs, bits, .. } = job;
+        let Some(in_pitch) = pitches.bytes else { return };
+        // Whole vectors, as those who go on with them take them.
+        let outputs = [outputs[0], outputs[1], outputs[2].next_multiple_of(16)];
+        let Pitch { row: out_row, plane: out_plane, .. } = pitches.cross;
+        self.run(template, Ground { samples, in_pitch, room: work, out, out_row, out_plane, outputs, bits });
+    }
+
+    fn bands<'a>(&self, _channel: usize, _outputs: [usize; 2], _work: &'a Aligned<i8>) -> Bands<'a> {
+        Bands::Own
+    }
+
+    fn expected(&self) -> Option<Expected> {
+        None
+    }
+
+    /// The samples are gathered first, and only those of what is asked for.
+    fn in_place<'a>(
+        &self,
+        job: InPlace<'_, '_>,
+        templates: &dyn Fn(usize) -> (&'a Taps, &'a [f64]),
+        work: &mut Aligned<i8>,
+    ) -> Option<()> {
+        let InPlace { image, tile, samples: whole, template, room, rows, .. } = job;
+        let (buffer, in_pitch) = (room.bytes, room.byte_pitch?);
+        let outputs = tile.keep.map(|(from, to)| to - from);
+        let part = Samples {
+            begin: [0, 1, 2].map(|axis| whole.begin[axis] + tile.keep[axis].0 as isize),
+            len: [0, 1, 2].map(|axis| outputs[axis] + template[axis] - 1),
+        };
+        let mut gathered = false;
+        for number in 0..job.templates {
+            for z in 0..outputs[0] {
+                let Rows { out, pitch: out_row, .. } =
+                    rows(number, [tile.place[0] + z, tile.place[1], tile.place[2]], 1)?;
+                if !gathered {
+                    image.bytes(part, buffer, in_pitch)?;
+                    gathered = true;
+                }
+                let samples = &buffer[z * in_pitch.plane..];
+                let outputs = [1, outputs[1], outputs[2]];
+                let ground =
+                    Ground { samples, in_pitch, room: &mut *work, out, out_row, out_plane: 0, outputs, bits: false };
+                self.run(templates(number).0, ground);
+            }
+        }
+        Some(())
     }
 }
 

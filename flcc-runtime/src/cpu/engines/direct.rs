@@ -4,14 +4,20 @@
 //! order of the template's samples or, along lines, in that of [`Direct::ordered`]:
 //! integers are exact while `max_i * max_t * N_T` stays below `2^24` in f32 or `2^53` in f64, which the solver checks.
 
+mod in_place;
+
+use std::any::Any;
 use std::borrow::Cow;
 
 use flcc_core::blocks::{self, Blocks};
 use flcc_core::dtype::DType;
 use flcc_core::runs;
 
+use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::in_place::InPlace;
 use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp, Tile, Width};
 use crate::cpu::kernels::table;
+use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
 use crate::isa::{Isa, IsaSet};
 use crate::problem::error_model::{Figures, Rounding};
@@ -175,6 +181,71 @@ impl<T: Real> Direct<T> {
         let mut tile = Tile { within: true, ..slab.tile(template, &[], self.shape, false) };
         self.kernel.run(&mut tile);
         tile.largest
+    }
+}
+
+impl<T: Real> Engine<T> for Direct<T> {
+    type Template = Template<T>;
+    type Work = ();
+
+    fn pitches(&self, outputs: [usize; 3]) -> Pitches {
+        let (samples, cross) = self.pitches(outputs);
+        Pitches { samples, cross, bytes: None }
+    }
+
+    fn work(&self, _most: Most, _memory: &mut Memory) {}
+
+    fn template_bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * size_of::<T>()
+    }
+
+    fn prepare(&self, values: &[f64], mask: Option<&[f64]>) -> Result<Template<T>, FactorError> {
+        Ok(self.prepare(values, mask))
+    }
+
+    fn prepare_into(
+        &self,
+        values: &[f64],
+        mask: Option<&[f64]>,
+        _work: &mut (),
+        to: &mut Template<T>,
+    ) -> Result<(), FactorError> {
+        self.prepare_into(values, mask, to);
+        Ok(())
+    }
+
+    fn rounding(
+        &self,
+        channels: Channels<'_>,
+        _prepared: &mut dyn Iterator<Item = &Template<T>>,
+        _promised: bool,
+    ) -> (Rounding, Figures) {
+        (self.rounding(), self.figures(channels.iter()))
+    }
+
+    fn cross(&self, template: &Template<T>, job: Cross<'_, T>, _work: &mut ()) {
+        let Cross { samples, weights, out, pitches, outputs, .. } = job;
+        let slab = Slab { input: samples, in_pitch: pitches.samples, out, out_pitch: pitches.cross, outputs };
+        self.run(template.sum(), weights, slab);
+    }
+
+    fn bands<'a>(&self, _channel: usize, _outputs: [usize; 2], _work: &'a ()) -> Bands<'a> {
+        Bands::Own
+    }
+
+    fn expected(&self) -> Option<Expected> {
+        // Its limits are the same whatever a tile holds.
+        Some(Expected { samples: 0, results: 1.0, strongest: false })
+    }
+
+    fn in_place<'a>(
+        &self,
+        job: InPlace<'_, '_>,
+        templates: &dyn Fn(usize) -> (&'a Template<T>, &'a [f64]),
+        _work: &mut (),
+    ) -> Option<()> {
+        let single: &Direct<f32> = (self as &dyn Any).downcast_ref()?;
+        single.correlate_in_place(job, &|number| templates(number).0.single())
     }
 }
 

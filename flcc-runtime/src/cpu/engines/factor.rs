@@ -24,36 +24,11 @@
 
 use std::cmp::Reverse;
 
-use thiserror::Error;
+use crate::cpu::engine::FactorError;
 
 /// The smallest tolerance that rounding lets a product of two or three `f64` vectors meet: below it the rounding errors
 /// of a template that is a product are found as terms of their own, up to full rank.
 pub const LEAST_TOLERANCE: f64 = 16.0 * f64::EPSILON;
-
-/// Why there are no terms.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum FactorError {
-    /// The template holds NaN or an infinity.
-    #[error("template: expected finite samples, got {got}")]
-    NonFinite {
-        /// The first such sample.
-        got: f64,
-    },
-    /// Within the tolerance, the template needs more terms than asked for.
-    #[error("separable rank: expected at most {max_terms} terms, got more")]
-    RankAbove {
-        /// The limit.
-        max_terms: usize,
-    },
-    /// The decomposition did not converge within its bound of sweeps, or converged to something else.
-    #[error("decomposition: expected a relative residual of at most {expected:e}, got {got:e}")]
-    NotConverged {
-        /// The tolerance, plus what rounding may add.
-        expected: f64,
-        /// The residual found; NaN where the sweeps ran out.
-        got: f64,
-    },
-}
 
 /// One rank-one term: `vectors[0][z] · vectors[1][y] · vectors[2][x]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,6 +127,32 @@ pub fn factor(
     }
     balance(&mut terms, exponent);
     Ok(Factors { terms, residual, shape })
+}
+
+/// A template line by line, exactly: its rows, or its columns where those are longer, each laid where it belongs by a
+/// line that is 1 there and 0 elsewhere. Lines of zeros are left out.
+///
+/// # Panics
+/// The number of samples is not the product of the shape.
+pub fn by_line(template: &[f64], shape: [usize; 3]) -> Factors {
+    let [depth, height, width] = shape;
+    assert_eq!(template.len(), depth * height * width, "by_line: expected {shape:?} samples, got {}", template.len());
+    let one_at = |length: usize, at: usize| (0..length).map(|i| if i == at { 1.0 } else { 0.0 }).collect::<Vec<f64>>();
+    let (along_rows, lines) = if width >= height { (true, height) } else { (false, width) };
+    let mut terms = Vec::new();
+    for (group, plane) in template.chunks(height * width).enumerate() {
+        for at in 0..lines {
+            let vectors = if along_rows {
+                [one_at(depth, group), one_at(height, at), plane[at * width..][..width].to_vec()]
+            } else {
+                [one_at(depth, group), plane.iter().skip(at).step_by(width).copied().collect(), one_at(width, at)]
+            };
+            if vectors[1 + usize::from(along_rows)].iter().any(|&value| value != 0.0) {
+                terms.push(Term { vectors, group });
+            }
+        }
+    }
+    Factors { terms, residual: 0.0, shape }
 }
 
 impl Factors {
@@ -537,6 +538,20 @@ mod tests {
     }
 
     const SINGLE: f64 = 1.0 / (1u64 << 26) as f64;
+
+    #[test]
+    fn lines_are_exact_and_in_order() {
+        for shape in [[1, 3, 5], [1, 5, 3], [2, 3, 4], [3, 4, 2], [1, 1, 6], [1, 6, 1], [4, 1, 1]] {
+            let count = shape.iter().product();
+            let mut template = noise(5, count);
+            let factors = by_line(&template, shape);
+            assert_eq!(factors.reconstruct(), template, "{shape:?}");
+            assert_eq!(factors.rank(), shape[0] * shape[1].min(shape[2]));
+            assert!(factors.terms.is_sorted_by_key(|term| term.group));
+            template.fill(0.0);
+            assert!(by_line(&template, shape).terms.is_empty());
+        }
+    }
 
     #[test]
     fn products_are_found_at_their_rank() {

@@ -7,9 +7,12 @@
 
 use realfft::num_complex::Complex;
 
+use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::fft::library::{TileTransform, multiply_conj};
+use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
 use crate::isa::{self, Isa, IsaSet};
+use crate::problem::error_model::{Figures, Library, Rounding};
 use crate::problem::lanes;
 use crate::run::geometry::Pitch;
 
@@ -60,22 +63,15 @@ impl<T: Real> Fourier<T> {
     }
 
     /// Buffers for `slots` spectra at a time.
-    pub fn scratch(&self, slots: usize) -> FourierScratch<T> {
+    pub fn scratch(&self, slots: usize, memory: &mut Memory) -> FourierScratch<T> {
         let zero = Complex::new(T::of(0.0), T::of(0.0));
         FourierScratch {
-            real: vec![T::of(0.0); self.samples()],
-            spectra: vec![vec![zero; self.transform.spectrum_len()]; slots],
-            product: vec![zero; self.transform.spectrum_len()],
-            work: vec![zero; self.transform.scratch_len()],
-            results: vec![0.0; slots],
+            real: memory.values(T::of(0.0), self.samples()),
+            spectra: (0..slots).map(|_| memory.values(zero, self.transform.spectrum_len())).collect(),
+            product: memory.values(zero, self.transform.spectrum_len()),
+            work: memory.values(zero, self.transform.scratch_len()),
+            results: memory.values(0.0, slots),
         }
-    }
-
-    /// Bytes of that.
-    pub fn scratch_bytes(&self, slots: usize) -> usize {
-        8 * slots
-            + self.samples() * size_of::<T>()
-            + ((slots + 1) * self.transform.spectrum_len() + self.transform.scratch_len()) * 2 * size_of::<T>()
     }
 
     /// Bytes of one template's spectrum.
@@ -143,6 +139,59 @@ impl<T: Real> Fourier<T> {
     }
 }
 
+impl<T: Real> Engine<T> for Fourier<T> {
+    type Template = Vec<Complex<T>>;
+    type Work = FourierScratch<T>;
+
+    fn pitches(&self, _outputs: [usize; 3]) -> Pitches {
+        let (samples, cross) = self.pitches();
+        Pitches { samples, cross, bytes: None }
+    }
+
+    fn work(&self, most: Most, memory: &mut Memory) -> FourierScratch<T> {
+        self.scratch(most.channels, memory)
+    }
+
+    fn template_bytes(&self) -> usize {
+        self.spectrum_bytes()
+    }
+
+    fn prepare(&self, values: &[f64], _mask: Option<&[f64]>) -> Result<Vec<Complex<T>>, FactorError> {
+        Ok(self.prepare(values))
+    }
+
+    fn rounding(
+        &self,
+        channels: Channels<'_>,
+        prepared: &mut dyn Iterator<Item = &Vec<Complex<T>>>,
+        _promised: bool,
+    ) -> (Rounding, Figures) {
+        let wave = prepared.map(|spectrum| self.wave(spectrum).powi(2)).sum::<f64>().sqrt();
+        let rounding = Rounding::Fourier { len: self.samples() as f64, by: Library::RUSTFFT };
+        (rounding, Figures { wave, ..Figures::of(channels.iter()) })
+    }
+
+    fn load(&self, channel: usize, samples: &[T], outputs: [usize; 3], work: &mut FourierScratch<T>) {
+        self.load(samples, outputs, channel, work);
+    }
+
+    fn cross(&self, template: &Vec<Complex<T>>, job: Cross<'_, T>, work: &mut FourierScratch<T>) {
+        let Cross { channel, samples, loaded, out, outputs, .. } = job;
+        if !loaded {
+            self.load(samples, outputs, channel, work);
+        }
+        self.run(channel, template, work, outputs, out);
+    }
+
+    fn bands<'a>(&self, channel: usize, _outputs: [usize; 2], work: &'a FourierScratch<T>) -> Bands<'a> {
+        Bands::Tile { result: work.results[channel] }
+    }
+
+    fn expected(&self) -> Option<Expected> {
+        Some(Expected { samples: self.samples(), results: 1.0, strongest: false })
+    }
+}
+
 /// The sum of squares of complex numbers.
 fn energy<T: Real>(values: &[Complex<T>]) -> f64 {
     isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
@@ -157,7 +206,6 @@ fn energy<T: Real>(values: &[Complex<T>]) -> f64 {
 mod tests {
     use super::*;
     use crate::cpu::testing::{self, Ratios, noise, seeds};
-    use crate::problem::error_model::{Figures, Library, Rounding};
 
     /// The cross term of a whole tile of samples, in one type, the mean square of all results and the largest magnitude
     /// of the template's spectrum.
@@ -166,7 +214,7 @@ mod tests {
         let outputs = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
         let input: Vec<T> = input.iter().map(|&value| T::of(value.into())).collect();
         let (spectrum, mut scratch, mut out) =
-            (fourier.prepare(taps), fourier.scratch(1), vec![T::of(0.0); fourier.samples()]);
+            (fourier.prepare(taps), fourier.scratch(1, &mut Memory::making()), vec![T::of(0.0); fourier.samples()]);
         fourier.load(&input, outputs, 0, &mut scratch);
         fourier.run(0, &spectrum, &mut scratch, outputs, &mut out);
         (out, scratch.results[0], fourier.wave(&spectrum))

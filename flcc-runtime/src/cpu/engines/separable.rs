@@ -4,13 +4,17 @@
 //! rounding (`factor.rs`). Source: dissertation chapter 7, the third method.
 
 use flcc_core::blocks::Blocks;
+use flcc_core::dtype::DType;
 
+use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::engines::direct::{Slab, Sum};
-use crate::cpu::engines::factor::Factors;
+use crate::cpu::engines::factor::{self, Factors};
 use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp};
 use crate::cpu::kernels::table;
+use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
 use crate::isa::{Isa, IsaSet};
+use crate::problem::error_model::{Figures, Rounding};
 use crate::run::geometry::Pitch;
 
 /// Kernels for the lines along each axis.
@@ -71,12 +75,77 @@ impl<T: Real> Lines<T> {
     }
 }
 
+impl<T: Real> Engine<T> for Separable<T> {
+    type Template = Lines<T>;
+    /// What lies between the passes.
+    type Work = [Vec<T>; 2];
+
+    fn pitches(&self, outputs: [usize; 3]) -> Pitches {
+        let (samples, cross) = self.pitches(outputs);
+        Pitches { samples, cross, bytes: None }
+    }
+
+    fn work(&self, most: Most, memory: &mut Memory) -> [Vec<T>; 2] {
+        let len = self.pitches(most.outputs).0.elements();
+        [memory.values(T::of(0.0), len), memory.values(T::of(0.0), len)]
+    }
+
+    fn template_bytes(&self) -> usize {
+        // A template of so many samples that its lines are fewer.
+        self.shape.iter().product::<usize>() * size_of::<T>()
+    }
+
+    /// In f64, where nothing closer repairs a sum, a template that takes more than half as many terms as it has lines
+    /// is taken line by line, which is exact.
+    fn prepare(&self, values: &[f64], _mask: Option<&[f64]>) -> Result<Lines<T>, FactorError> {
+        let factors = self.factors(values, None)?;
+        let by_line = factor::by_line(values, self.shape);
+        let many = T::DTYPE == DType::F64 && 2 * factors.terms.len() > by_line.terms.len();
+        Ok(Lines::new(if many { &by_line } else { &factors }))
+    }
+
+    fn rank(&self, values: &[f64], limit: usize) -> Option<usize> {
+        self.factors(values, Some(limit)).ok().map(|factors| factors.terms.len())
+    }
+
+    fn rounding(
+        &self,
+        channels: Channels<'_>,
+        prepared: &mut dyn Iterator<Item = &Lines<T>>,
+        _promised: bool,
+    ) -> (Rounding, Figures) {
+        let terms = prepared.map(Lines::len).sum::<usize>() as f64;
+        let lines = self.shape.iter().map(|&side| side as f64).sum();
+        (Rounding::Separable { terms, lines, chain: self.chain() as f64 }, Figures::of(channels.iter()))
+    }
+
+    fn cross(&self, template: &Lines<T>, job: Cross<'_, T>, work: &mut [Vec<T>; 2]) {
+        let Cross { samples, out, pitches, outputs, .. } = job;
+        let slab = Slab { input: samples, in_pitch: pitches.samples, out, out_pitch: pitches.cross, outputs };
+        self.run(template, work, slab);
+    }
+
+    fn bands<'a>(&self, _channel: usize, _outputs: [usize; 2], _work: &'a [Vec<T>; 2]) -> Bands<'a> {
+        Bands::Own
+    }
+
+    fn expected(&self) -> Option<Expected> {
+        None
+    }
+}
+
 impl<T: Real> Separable<T> {
     /// The engine, if this processor has the kernels' instruction sets.
     pub fn new(shape: [usize; 3], isas: &IsaSet) -> Option<Separable<T>> {
         let [d, h, w] = choose::<T>(shape, isas);
         let kernels = [Bound::new(d, isas)?, Bound::new(h, isas)?, Bound::new(w, isas)?];
         Some(Separable { kernels, shape, blocks: line_shapes(shape).map(Blocks::strict) })
+    }
+
+    /// The separable form of a template's values, to within the rounding of the tile's type: what rounding a product of
+    /// lines to that type added is not found again as terms of its own.
+    fn factors(&self, values: &[f64], max_terms: Option<usize>) -> Result<Factors, FactorError> {
+        factor::factor(values, self.shape, T::ROUNDOFF.max(factor::LEAST_TOLERANCE), max_terms)
     }
 
     /// The most roundings that a product goes through along all axes, with those of samples and factors.
@@ -98,11 +167,6 @@ impl<T: Real> Separable<T> {
         let (input, output) = super::direct::pitches(&kernels, self.shape, out);
         let (rows, planes) = (input.rows.max(between.rows), input.planes.max(between.planes));
         (Pitch { row: input.row, plane: input.row * rows, rows, planes }, output)
-    }
-
-    /// Elements of each of the two intermediate buffers.
-    pub fn temporary_len(&self, out: [usize; 3]) -> usize {
-        self.pitches(out).0.elements()
     }
 
     /// A line along an axis.

@@ -17,12 +17,13 @@
 use rustfft::num_complex::Complex64;
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::fft::pair::{Figure, Ground, Planes, Samples, Wanted, after_first, before_last, padded};
+use crate::cpu::fft::pair::{Ground, Planes, Samples, Wanted, after_first, before_last, padded};
 use crate::cpu::fft::stages::{self, Complex, LAST, dft};
+use crate::cpu::memory::Memory;
 use crate::isa::prefetch::LINE;
 use crate::isa::simd::{Job, Simd};
 use crate::isa::{self, IsaSet, Vectors};
-use crate::problem::error_model::Rounding;
+use crate::problem::error_model::{Figure, Rounding};
 use crate::run::geometry::Pitch;
 
 /// The lengths of transforms.
@@ -89,7 +90,7 @@ fn odd_lines(values: usize) -> usize {
 }
 
 /// Buffers of one worker.
-pub struct HybridScratch {
+pub struct Scratch {
     strip: Planes,
     /// The columns of a chunk, by frequency.
     columns: Planes,
@@ -105,18 +106,18 @@ pub struct HybridScratch {
 }
 
 /// The transform of tiles of one shape.
-pub struct Hybrid {
+pub struct Transform {
     layout: Layout,
     vectors: Vectors,
     twiddles: Vec<Vec<[f32; 2]>>,
 }
 
-impl Hybrid {
+impl Transform {
     /// The engine, if this processor has an instruction set that it is compiled for.
     ///
     /// # Panics
     /// A length that is none of [`LENGTHS`], or a template or outputs that it does not serve.
-    pub fn new(layout: Layout, isas: &IsaSet) -> Option<Hybrid> {
+    pub fn new(layout: Layout, isas: &IsaSet) -> Option<Transform> {
         let Layout { length, outputs: [_, width], template: [rows, columns] } = layout;
         assert!(LENGTHS.contains(&length), "transform: expected one of {LENGTHS:?} samples, got {length}");
         assert!(
@@ -125,7 +126,7 @@ impl Hybrid {
         );
         assert!(width >= CHUNK, "outputs: expected at least {CHUNK} a row, got {width}");
         let vectors = Vectors::new(isas)?;
-        Some(Hybrid { layout, vectors, twiddles: stages::stages(length) })
+        Some(Transform { layout, vectors, twiddles: stages::stages(length) })
     }
 
     /// How a tile is laid out.
@@ -144,26 +145,16 @@ impl Hybrid {
     }
 
     /// Buffers of a worker.
-    pub fn scratch(&self) -> HybridScratch {
+    pub fn scratch(&self, memory: &mut Memory) -> Scratch {
         let (n, lanes) = (self.layout.length, self.vectors.lanes());
-        HybridScratch {
-            strip: Planes::new(n * lanes),
-            columns: Planes::new(n * self.layout.row()),
-            results: Planes::new(n * RESULTS),
-            short: Aligned::new(0.0, n * 2 * lanes),
-            figures: vec![Figure::default(); self.most_figures()],
+        Scratch {
+            strip: Planes::of(n * lanes, memory),
+            columns: Planes::of(n * self.layout.row(), memory),
+            results: Planes::of(n * RESULTS, memory),
+            short: memory.aligned(0.0, n * 2 * lanes),
+            figures: memory.values(Figure::default(), self.most_figures()),
             result: 0.0,
         }
-    }
-
-    /// Bytes of that.
-    pub fn scratch_bytes(&self) -> usize {
-        let (n, lanes) = (self.layout.length, self.vectors.lanes());
-        Planes::bytes(n * lanes)
-            + Planes::bytes(n * self.layout.row())
-            + Planes::bytes(n * RESULTS)
-            + Aligned::<f32>::bytes(n * 2 * lanes)
-            + self.most_figures() * size_of::<Figure>()
     }
 
     /// Bytes of a template's spectrum.
@@ -229,27 +220,20 @@ impl Hybrid {
     pub fn rounding(&self, template: Option<&[f64]>) -> Rounding {
         let Layout { length, template: [_, columns], .. } = self.layout;
         let drift = template.map_or([0.0; 2], |template| self.drift(template));
-        Rounding::Hybrid { len: length as f64, columns: columns as f64, drift }
+        Rounding::Columns { len: length as f64, columns: columns as f64, drift }
     }
 
     /// The cross term of the first `outputs` (height, and width, at least [`CHUNK`]) of a tile, and its figures; with
     /// `ahead`, its samples and outputs lie in an image and a result, and are asked for before they are used. Writes
     /// nothing but these outputs.
-    pub fn run(
-        &self,
-        ground: Ground<'_>,
-        template: &Planes,
-        scratch: &mut HybridScratch,
-        outputs: [usize; 2],
-        ahead: bool,
-    ) {
+    pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut Scratch, outputs: [usize; 2], ahead: bool) {
         assert!(outputs[1] >= CHUNK, "outputs: expected at least {CHUNK} a row, got {}", outputs[1]);
-        let job = Correlate { hybrid: self, ground, template, scratch, outputs, ahead };
+        let job = Correlate { transform: self, ground, template, scratch, outputs, ahead };
         match self.layout.length {
-            64 if ahead => self.vectors.run(Sized::<64, false>(job)),
-            64 => self.vectors.run(Sized::<64, true>(job)),
-            _ if ahead => self.vectors.run(Sized::<128, false>(job)),
-            _ => self.vectors.run(Sized::<128, true>(job)),
+            64 if ahead => self.vectors.run(OfLength::<64, false>(job)),
+            64 => self.vectors.run(OfLength::<64, true>(job)),
+            _ if ahead => self.vectors.run(OfLength::<128, false>(job)),
+            _ => self.vectors.run(OfLength::<128, true>(job)),
         }
     }
 }
@@ -286,25 +270,25 @@ fn larger(a: f64, b: f64) -> f64 {
 
 /// A tile, its buffers and where the results go.
 struct Correlate<'a> {
-    hybrid: &'a Hybrid,
+    transform: &'a Transform,
     ground: Ground<'a>,
     template: &'a Planes,
-    scratch: &'a mut HybridScratch,
+    scratch: &'a mut Scratch,
     outputs: [usize; 2],
     ahead: bool,
 }
 
 /// A tile under transforms of `N` samples; if they are not to be `JUDGED`, figures have the mean square of results
 /// alone.
-struct Sized<'a, const N: usize, const JUDGED: bool>(Correlate<'a>);
+struct OfLength<'a, const N: usize, const JUDGED: bool>(Correlate<'a>);
 
-impl<const N: usize, const JUDGED: bool> Job for Sized<'_, N, JUDGED> {
+impl<const N: usize, const JUDGED: bool> Job for OfLength<'_, N, JUDGED> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let mut tile = self.0;
-        let (band, [height, _]) = (tile.hybrid.layout.band(), tile.outputs);
+        let (band, [height, _]) = (tile.transform.layout.band(), tile.outputs);
         let bands = height.div_ceil(band);
         tile.scratch.result = 0.0;
         // The last band ends with the tile, over rows of the one before, whose results are to stay: it comes first.
@@ -327,12 +311,12 @@ impl Correlate<'_> {
         y: usize,
         next: Option<usize>,
     ) {
-        let Layout { template: [kh, kw], .. } = self.hybrid.layout;
+        let Layout { template: [kh, kw], .. } = self.transform.layout;
         let [height, width] = self.outputs;
         let half = Layout::half(width);
         // From the first half's outputs to the second's, and columns that either needs.
         let (beside, columns) = (width - half, half + kw - 1);
-        let rows = self.hybrid.layout.band().min(height);
+        let rows = self.transform.layout.band().min(height);
         let there = (height + kh - 1 - y).min(N);
         let (mut begin, mut have) = (0, 0);
         let mut ahead = None;
@@ -368,7 +352,7 @@ impl Correlate<'_> {
     fn coming(&self, [y, x]: [usize; 2], next: Option<usize>, beside: usize, rows: usize) -> Option<Ahead> {
         let Ground { input, in_row, out, out_row } = &self.ground;
         let half = self.outputs[1] - beside;
-        let lead = (self.hybrid.layout.template[1] - 1).next_multiple_of(LINE);
+        let lead = (self.transform.layout.template[1] - 1).next_multiple_of(LINE);
         let (y, x, lead) = if x + ASKED < half { (y, x + ASKED, lead) } else { (next?, 0, 0) };
         // Addresses only; some may lie past the end.
         let (samples, outputs) =
@@ -386,7 +370,7 @@ impl Correlate<'_> {
     /// Brings the columns from `from` on, `count` of them, to the begin of the buffer.
     #[inline(always)]
     fn keep_columns<S: Simd, const N: usize>(&mut self, s: S, from: usize, count: usize) {
-        let row = self.hybrid.layout.row();
+        let row = self.transform.layout.row();
         let [re, im] = self.scratch.columns.parts();
         for values in [re, im] {
             for values in S::rows_mut(values).chunks_exact_mut(row / S::LANES).take(N) {
@@ -409,8 +393,8 @@ impl Correlate<'_> {
         [to, there]: [usize; 2],
     ) -> S::Single {
         let Ground { input, in_row, .. } = self.ground;
-        let (twiddles, row) = (&self.hybrid.twiddles, self.hybrid.layout.row());
-        let HybridScratch { strip, short, columns, .. } = &mut *self.scratch;
+        let (twiddles, row) = (&self.transform.twiddles, self.transform.layout.row());
+        let Scratch { strip, short, columns, .. } = &mut *self.scratch;
         let (re, im) = (&mut S::rows_mut(&mut strip.re)[..N], &mut S::rows_mut(&mut strip.im)[..N]);
         let from = &input[y * in_row + x..];
         let samples = if there < N {
@@ -473,8 +457,8 @@ impl Correlate<'_> {
         x: usize,
         ahead: &mut Option<Ahead>,
     ) -> [S::Single; X] {
-        let (row, kw) = (self.hybrid.layout.row(), self.hybrid.layout.template[1]);
-        let HybridScratch { columns, results, .. } = &mut *self.scratch;
+        let (row, kw) = (self.transform.layout.row(), self.transform.layout.template[1]);
+        let Scratch { columns, results, .. } = &mut *self.scratch;
         let mut squares = [s.splat(0.0); X];
         for frequency in 0..N {
             let asked = if x == 0 { ahead.as_mut().map(Ahead::next::<N>) } else { None };
@@ -530,8 +514,8 @@ impl Correlate<'_> {
         rows: usize,
     ) -> f64 {
         let Ground { out, out_row, .. } = &mut self.ground;
-        let twiddles = &self.hybrid.twiddles;
-        let HybridScratch { strip, results, .. } = &mut *self.scratch;
+        let twiddles = &self.transform.twiddles;
+        let Scratch { strip, results, .. } = &mut *self.scratch;
         let (re, im) = (&mut S::rows_mut(&mut strip.re)[..N], &mut S::rows_mut(&mut strip.im)[..N]);
         let wanted = Wanted { pitch: *out_row, beside: Some(beside), rows, lanes: [S::LANES; 2] };
         let mut largest = s.splat(0.0);
@@ -609,12 +593,12 @@ mod tests {
         for (isas, layout) in
             sets().into_iter().flat_map(|isas| layouts().into_iter().map(move |layout| (isas, layout)))
         {
-            let hybrid = Hybrid::new(layout, &isas).unwrap();
+            let transform = Transform::new(layout, &isas).unwrap();
             let (mut tile, mut taps) = (noise(5), noise(9));
             let input = gathered(&layout, |_, _| tile());
             let template: Vec<f64> = (0..layout.template[0] * layout.template[1]).map(|_| f64::from(taps())).collect();
             let expected = expected(&layout, &input, &template);
-            let (spectrum, mut scratch) = (hybrid.prepare(&template), hybrid.scratch());
+            let (spectrum, mut scratch) = (transform.prepare(&template), transform.scratch(&mut Memory::making()));
             let (in_pitch, pitch) = layout.pitches();
             let [height, width] = layout.outputs;
             let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
@@ -632,7 +616,7 @@ mod tests {
                         (outputs[0] + layout.template[0] - 2) * in_pitch.row + outputs[1] + layout.template[1] - 1;
                     let ground =
                         Ground { input: &input[..end], in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
-                    hybrid.run(ground, &spectrum, &mut scratch, outputs, ahead);
+                    transform.run(ground, &spectrum, &mut scratch, outputs, ahead);
                     for (y, row) in out.chunks(pitch.row).enumerate() {
                         let count = if y < outputs[0] { outputs[1] } else { 0 };
                         for (x, got) in row[..count].iter().enumerate() {
@@ -659,17 +643,19 @@ mod tests {
         for (isas, layout) in
             sets().into_iter().flat_map(|isas| layouts().into_iter().map(move |layout| (isas, layout)))
         {
-            let hybrid = Hybrid::new(layout, &isas).unwrap();
+            let transform = Transform::new(layout, &isas).unwrap();
             let mut samples = noise(3);
             let (input, bright) = (gathered(&layout, |_, _| samples()), gathered(&layout, |_, _| 1e30));
-            let spectrum = hybrid.prepare(&testing::template(layout.template[0] * layout.template[1], false, noise(4)));
+            let spectrum =
+                transform.prepare(&testing::template(layout.template[0] * layout.template[1], false, noise(4)));
             let (in_pitch, pitch) = layout.pitches();
             let outputs = [layout.outputs[0].min(layout.band() / 2 + 1), CHUNK];
             let results = [false, true].map(|after| {
-                let (mut scratch, mut out) = (hybrid.scratch(), Aligned::new(0.0, pitch.elements()));
+                let (mut scratch, mut out) =
+                    (transform.scratch(&mut Memory::making()), Aligned::new(0.0, pitch.elements()));
                 let mut run = |input: &[f32], outputs: [usize; 2]| {
                     let ground = Ground { input, in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
-                    hybrid.run(ground, &spectrum, &mut scratch, outputs, false);
+                    transform.run(ground, &spectrum, &mut scratch, outputs, false);
                 };
                 if after {
                     run(&bright, layout.outputs);
@@ -686,14 +672,15 @@ mod tests {
     fn figures_are_those_of_the_strongest_columns() {
         for isas in sets() {
             let layout = Layout { length: 64, outputs: [49, 256], template: [16, 16] };
-            let hybrid = Hybrid::new(layout, &isas).unwrap();
+            let transform = Transform::new(layout, &isas).unwrap();
             let mut samples = noise(1);
             let input = gathered(&layout, |_, x| if x == 70 { 50.0 } else { samples() });
             let template = testing::template(256, false, noise(2));
             let (in_pitch, pitch) = layout.pitches();
-            let (mut scratch, mut out) = (hybrid.scratch(), Aligned::new(0.0, pitch.elements()));
+            let (mut scratch, mut out) =
+                (transform.scratch(&mut Memory::making()), Aligned::new(0.0, pitch.elements()));
             let ground = Ground { input: &input, in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
-            hybrid.run(ground, &hybrid.prepare(&template), &mut scratch, layout.outputs, false);
+            transform.run(ground, &transform.prepare(&template), &mut scratch, layout.outputs, false);
             let square = |y: usize, x: usize| f64::from(input[y * in_pitch.row + x]).powi(2);
             let energy = |x: usize| (0..64).map(|y| square(y, x) + square(y, x + 128)).sum::<f64>();
             for chunk in 0..2 {
@@ -749,9 +736,9 @@ mod tests {
 
     fn errors_of(layout: &Layout, isas: &IsaSet, seed: u64, columns: Columns, ratios: &mut Ratios) {
         let sign = |x: usize| if columns == Columns::Alternate && !x.is_multiple_of(2) { -1.0 } else { 1.0 };
-        let hybrid = Hybrid::new(*layout, isas).unwrap();
+        let transform = Transform::new(*layout, isas).unwrap();
         let (in_pitch, pitch) = layout.pitches();
-        let (mut scratch, mut out) = (hybrid.scratch(), Aligned::new(0.0, pitch.elements()));
+        let (mut scratch, mut out) = (transform.scratch(&mut Memory::making()), Aligned::new(0.0, pitch.elements()));
         let [height, width] = layout.outputs;
         for (kind, (name, image)) in testing::IMAGES.iter().enumerate() {
             let amplitude = testing::amplitude(seed + kind as u64);
@@ -776,8 +763,8 @@ mod tests {
                 }
                 let expected = expected(layout, &input, &template);
                 let ground = Ground { input: &input, in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
-                hybrid.run(ground, &hybrid.prepare(&template), &mut scratch, layout.outputs, false);
-                let doubt = testing::doubt(&template, hybrid.rounding(Some(&template)));
+                transform.run(ground, &transform.prepare(&template), &mut scratch, layout.outputs, false);
+                let doubt = testing::doubt(&template, transform.rounding(Some(&template)));
                 let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
                 let chunks = Layout::half(width) / CHUNK;
                 let mut limits = vec![(0.0f64, 0.0); height * width];

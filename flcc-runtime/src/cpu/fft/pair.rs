@@ -1,8 +1,8 @@
 //! Correlation of tiles and lines of f32 by Fourier transforms of our own, two real tiles at a time.
 //!
-//! Overlap-save, as in `fourier.rs`. Two tiles side by side are the real and the imaginary part of one complex tile:
-//! the template is real, so its correlation with `a + i b` is that with `a` plus `i` times that with `b`, and no
-//! symmetry of spectra has to be taken apart. Columns are transformed a vector of them at a time; blocks of
+//! Overlap-save, as in `engines/library_fft.rs`. Two tiles side by side are the real and the imaginary part of one
+//! complex tile: the template is real, so its correlation with `a + i b` is that with `a` plus `i` times that with `b`,
+//! and no symmetry of spectra has to be taken apart. Columns are transformed a vector of them at a time; blocks of
 //! `LANES x LANES` are transposed on the way, and then rows are transformed a vector of frequencies at a time. The last
 //! stage of a row, the product with the template's spectrum and the first stage back stay in registers. Nothing is
 //! reordered (`fft/stages.rs`).
@@ -11,8 +11,8 @@
 //! frequency of a column by its place in the row, and that of the rows; the same turn back stands between rows and
 //! columns on the way back. Source: Gentleman and Sande, as in `fft/stages.rs`.
 //!
-//! A pair shares its rounding, so it belongs to one tile of the grid: a [`Planar`] tile is some rows of pairs. NaN and
-//! infinities never get here: `gather.rs` replaces them.
+//! A pair shares its rounding, so it belongs to one tile of the grid: a tile is some rows of pairs. NaN and infinities
+//! never get here: `gather.rs` replaces them.
 
 use std::f64::consts::TAU;
 
@@ -21,9 +21,11 @@ use rustfft::num_complex::Complex64;
 
 use crate::cpu::aligned::Aligned;
 use crate::cpu::fft::stages::{self, Complex, LAST, dft, forward, inverse, last, twist};
+use crate::cpu::memory::Memory;
 use crate::isa::prefetch::{Coming, LINE};
 use crate::isa::simd::{Job, Simd};
 use crate::isa::{self, Isa, IsaSet, Vectors};
+use crate::problem::error_model::Figure;
 use crate::run::geometry::Pitch;
 
 /// The lengths of transforms.
@@ -93,7 +95,12 @@ pub struct Planes {
 
 impl Planes {
     pub(crate) fn new(len: usize) -> Planes {
-        Planes { re: Aligned::new(0.0, len), im: Aligned::new(0.0, len) }
+        Planes::of(len, &mut Memory::making())
+    }
+
+    /// Zeros.
+    pub(crate) fn of(len: usize, memory: &mut Memory) -> Planes {
+        Planes { re: memory.aligned(0.0, len), im: memory.aligned(0.0, len) }
     }
 
     pub(crate) fn bytes(len: usize) -> usize {
@@ -111,28 +118,8 @@ impl Planes {
     }
 }
 
-/// What the rounding of a pair depends on.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figure {
-    /// Sum of squares of its samples.
-    pub energy: f64,
-    /// Mean square of its results, those that wrap round included.
-    pub result: f64,
-    /// Largest magnitude among the results that were computed.
-    pub peak: f64,
-    /// Largest sum of squares of a column of its samples.
-    pub column: f64,
-}
-
-impl Figure {
-    /// A bound of the largest result: what was seen, or what one bright sample gives where no result was computed.
-    pub fn peak(&self, largest_tap: f64) -> f64 {
-        self.peak.max(largest_tap * self.column.sqrt())
-    }
-}
-
 /// Buffers of one worker.
-pub struct PlanarScratch {
+pub struct Scratch {
     strip: Planes,
     tile: Planes,
     /// A figure for each pair of the tile computed last, row by row.
@@ -140,7 +127,7 @@ pub struct PlanarScratch {
 }
 
 /// The transform of tiles of one shape.
-pub struct Planar {
+pub struct Transform {
     layout: Layout,
     vectors: Vectors,
     twiddles: Vec<Vec<[f32; 2]>>,
@@ -160,7 +147,7 @@ pub struct Ground<'a> {
     pub out_row: usize,
 }
 
-impl Planar {
+impl Transform {
     /// The instruction set that it would be compiled for, if there is one.
     pub fn isa(isas: &IsaSet) -> Option<Isa> {
         isas.iter().find(|isa| matches!(isa, Isa::Avx512 | Isa::Avx2))
@@ -170,7 +157,7 @@ impl Planar {
     ///
     /// # Panics
     /// A length that is none of [`LENGTHS`], or a template or outputs that do not fit in it.
-    pub fn new(layout: Layout, isas: &IsaSet) -> Option<Planar> {
+    pub fn new(layout: Layout, isas: &IsaSet) -> Option<Transform> {
         assert!(
             LENGTHS.contains(&layout.length),
             "transform: expected one of {LENGTHS:?} samples, got {}",
@@ -187,13 +174,13 @@ impl Planar {
             "outputs: expected whole rows, got {layout:?}"
         );
         let vectors = Vectors::new(isas)?;
-        let mut planar = Planar { layout, vectors, twiddles: stages::stages(layout.length), turns: None };
+        let mut transform = Transform { layout, vectors, twiddles: stages::stages(layout.length), turns: None };
         if layout.line {
             let samples = layout.length * layout.length;
             let angle = |down: usize, x: usize| -TAU * ((down * x) % samples) as f64 / samples as f64;
-            planar.turns = Some(planar.planes(|x, _, down| Complex64::from_polar(1.0, angle(down, x))));
+            transform.turns = Some(transform.planes(|x, _, down| Complex64::from_polar(1.0, angle(down, x))));
         }
-        Some(planar)
+        Some(transform)
     }
 
     /// Planes of a value for each place along width, with the frequencies along width and height that a tile has there.
@@ -236,21 +223,13 @@ impl Planar {
     }
 
     /// Buffers of a worker.
-    pub fn scratch(&self) -> PlanarScratch {
+    pub fn scratch(&self, memory: &mut Memory) -> Scratch {
         let [rows, pairs] = self.layout.pairs;
-        PlanarScratch {
-            strip: Planes::new(self.layout.length * self.vectors.lanes()),
-            tile: Planes::new(self.plane_len()),
-            figures: vec![Figure::default(); rows * pairs],
+        Scratch {
+            strip: Planes::of(self.layout.length * self.vectors.lanes(), memory),
+            tile: Planes::of(self.plane_len(), memory),
+            figures: memory.values(Figure::default(), rows * pairs),
         }
-    }
-
-    /// Bytes of that.
-    pub fn scratch_bytes(&self) -> usize {
-        let [rows, pairs] = self.layout.pairs;
-        Planes::bytes(self.layout.length * self.vectors.lanes())
-            + Planes::bytes(self.plane_len())
-            + rows * pairs * size_of::<Figure>()
     }
 
     /// Bytes of a template's spectrum.
@@ -295,7 +274,7 @@ impl Planar {
     /// The cross term of the first `outputs` (height and width) of a tile, and a figure for each of its pairs.
     ///
     /// Rows of `out` are written up to the next vector past `outputs`; of a line, up to the next row of the transform.
-    pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut PlanarScratch, outputs: [usize; 2]) {
+    pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut Scratch, outputs: [usize; 2]) {
         let Ground { input, in_row, out, out_row } = ground;
         let Layout { length, line, outputs: [height, width], .. } = self.layout;
         let [rows, pairs] = self.layout.needed(outputs);
@@ -337,11 +316,11 @@ impl Planar {
         [row, pair]: [usize; 2],
         samples: Samples<'_>,
         template: &Planes,
-        scratch: &mut PlanarScratch,
+        scratch: &mut Scratch,
         (out, wanted): (&mut [f32], Results),
         next: Option<Coming>,
     ) -> Figure {
-        let PlanarScratch { strip, tile, figures } = scratch;
+        let Scratch { strip, tile, figures } = scratch;
         let buffers = Buffers { twiddles: &self.twiddles, strip, tile: tile.parts() };
         let job = Pair { buffers, turns: self.turns.as_ref(), samples, template, out, wanted, next };
         let figure = by_length(&self.vectors, self.layout.length, job);
@@ -357,11 +336,11 @@ pub(crate) const fn stride(length: usize) -> usize {
 
 fn by_length(vectors: &Vectors, length: usize, job: Pair<'_>) -> Figure {
     match length {
-        64 => vectors.run(Sized::<64>(job)),
-        128 => vectors.run(Sized::<128>(job)),
-        256 => vectors.run(Sized::<256>(job)),
-        512 => vectors.run(Sized::<512>(job)),
-        _ => vectors.run(Sized::<1024>(job)),
+        64 => vectors.run(OfLength::<64>(job)),
+        128 => vectors.run(OfLength::<128>(job)),
+        256 => vectors.run(OfLength::<256>(job)),
+        512 => vectors.run(OfLength::<512>(job)),
+        _ => vectors.run(OfLength::<1024>(job)),
     }
 }
 
@@ -439,9 +418,9 @@ pub(crate) struct Results {
 }
 
 /// A pair under transforms of `N` samples.
-struct Sized<'a, const N: usize>(Pair<'a>);
+struct OfLength<'a, const N: usize>(Pair<'a>);
 
-impl<const N: usize> Job for Sized<'_, N> {
+impl<const N: usize> Job for OfLength<'_, N> {
     type Output = Figure;
 
     #[inline(always)]
@@ -941,13 +920,13 @@ mod tests {
     fn it_correlates() {
         for isas in sets() {
             for layout in layouts() {
-                let planar = Planar::new(layout, &isas).unwrap();
+                let transform = Transform::new(layout, &isas).unwrap();
                 let (mut tile, mut taps) = (noise(5), noise(9));
                 let input = gathered(&layout, |_, _| tile());
                 let template: Vec<f64> =
                     (0..layout.template[0] * layout.template[1]).map(|_| f64::from(taps())).collect();
                 let expected = expected(&layout, &input, &template);
-                let (spectrum, mut scratch) = (planar.prepare(&template), planar.scratch());
+                let (spectrum, mut scratch) = (transform.prepare(&template), transform.scratch(&mut Memory::making()));
                 let (in_pitch, pitch) = layout.pitches();
                 let [height, width] = layout.tile();
                 let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
@@ -959,7 +938,7 @@ mod tests {
                     [layout.outputs[0], layout.outputs[1]],
                 ] {
                     let mut out = Aligned::new(f32::NAN, pitch.elements());
-                    planar.run(ground(&layout, &input, &mut out), &spectrum, &mut scratch, outputs);
+                    transform.run(ground(&layout, &input, &mut out), &spectrum, &mut scratch, outputs);
                     let tolerance = 1e-6 * norm * (layout.length as f64).sqrt();
                     for y in 0..outputs[0] {
                         for x in 0..outputs[1] {
@@ -982,13 +961,19 @@ mod tests {
     fn figures_are_those_of_the_pair() {
         for isas in sets() {
             let layout = Layout { length: 64, line: false, outputs: [50, 48], pairs: [1, 1], template: [15, 16] };
-            let planar = Planar::new(layout, &isas).unwrap();
+            let transform = Transform::new(layout, &isas).unwrap();
             let (mut tile, mut taps) = (noise(1), noise(2));
             let input = gathered(&layout, |_, _| 100.0 * tile());
             let template: Vec<f64> = (0..240).map(|_| f64::from(taps())).collect();
             let (in_pitch, pitch) = layout.pitches();
-            let (mut scratch, mut out) = (planar.scratch(), Aligned::new(0.0, pitch.elements()));
-            planar.run(ground(&layout, &input, &mut out), &planar.prepare(&template), &mut scratch, layout.tile());
+            let (mut scratch, mut out) =
+                (transform.scratch(&mut Memory::making()), Aligned::new(0.0, pitch.elements()));
+            transform.run(
+                ground(&layout, &input, &mut out),
+                &transform.prepare(&template),
+                &mut scratch,
+                layout.tile(),
+            );
             let square = |y: usize, x: usize| f64::from(input[y * in_pitch.row + x]).powi(2);
             let samples = (0..64).flat_map(|y| (0..64).map(move |x| (y, x)));
             let energy: f64 = samples.map(|(y, x)| square(y, x) + square(y, x + 48)).sum();
@@ -1023,9 +1008,9 @@ mod tests {
 
     /// Adds every panel of a tile of each image, under a template of noise and a smooth one.
     fn errors_of(layout: &Layout, isas: &IsaSet, seed: u64, ratios: &mut Ratios) {
-        let planar = Planar::new(*layout, isas).unwrap();
+        let transform = Transform::new(*layout, isas).unwrap();
         let (in_pitch, pitch) = layout.pitches();
-        let (mut scratch, mut out) = (planar.scratch(), Aligned::new(0.0, pitch.elements()));
+        let (mut scratch, mut out) = (transform.scratch(&mut Memory::making()), Aligned::new(0.0, pitch.elements()));
         for (kind, (name, image)) in testing::IMAGES.iter().enumerate() {
             let amplitude = testing::amplitude(seed + kind as u64);
             let mut tile = noise(seed + kind as u64 + 3);
@@ -1040,10 +1025,10 @@ mod tests {
                 let template =
                     testing::template(layout.template[0] * layout.template[1], smooth, noise(seed + kind as u64 + 50));
                 let expected = expected(layout, &input, &template);
-                let spectrum = planar.prepare(&template);
-                planar.run(ground(layout, &input, &mut out), &spectrum, &mut scratch, layout.tile());
-                let figures = Figures { wave: planar.wave(&spectrum), ..Figures::of([&template].into_iter()) };
-                let rounding = Rounding::Planar { len: (layout.length * layout.length) as f64 };
+                let spectrum = transform.prepare(&template);
+                transform.run(ground(layout, &input, &mut out), &spectrum, &mut scratch, layout.tile());
+                let figures = Figures { wave: transform.wave(&spectrum), ..Figures::of([&template].into_iter()) };
+                let rounding = Rounding::Pair { len: (layout.length * layout.length) as f64 };
                 let doubt = testing::doubt_of(template.len(), &figures, rounding);
                 let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
                 let [height, width] = layout.tile();

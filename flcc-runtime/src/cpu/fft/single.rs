@@ -13,11 +13,13 @@
 
 use crate::cpu::aligned::Aligned;
 use crate::cpu::fft::pair::{
-    Figure, Ground, Planes, Samples, Wanted, after_first, before_last, first_back, from_last, product, stride, to_last,
+    Ground, Planes, Samples, Wanted, after_first, before_last, first_back, from_last, product, stride, to_last,
 };
 use crate::cpu::fft::stages::{self, last};
+use crate::cpu::memory::Memory;
 use crate::isa::simd::{Job, Simd};
 use crate::isa::{IsaSet, Vectors};
+use crate::problem::error_model::Figure;
 use crate::problem::lanes;
 use crate::run::geometry::Pitch;
 
@@ -47,7 +49,7 @@ impl Layout {
 }
 
 /// Buffers of one worker.
-pub struct HalvedScratch {
+pub struct Scratch {
     strip: Planes,
     halves: [Planes; 2],
     tile: Planes,
@@ -60,7 +62,7 @@ pub struct HalvedScratch {
 }
 
 /// The transform of tiles of one shape.
-pub struct Halved {
+pub struct Transform {
     layout: Layout,
     vectors: Vectors,
     twiddles: Vec<Vec<[f32; 2]>>,
@@ -70,12 +72,12 @@ pub struct Halved {
     opposites: Vec<usize>,
 }
 
-impl Halved {
+impl Transform {
     /// The engine, if this processor has an instruction set that it is compiled for.
     ///
     /// # Panics
     /// A length without stages, or a template and outputs that do not fit in it.
-    pub fn new(layout: Layout, isas: &IsaSet) -> Option<Halved> {
+    pub fn new(layout: Layout, isas: &IsaSet) -> Option<Transform> {
         let n = layout.length;
         assert!(!stages::radices(n).is_empty(), "transform: expected a length with stages, got {n}");
         for axis in 0..2 {
@@ -86,7 +88,7 @@ impl Halved {
         let mut places = vec![0; n];
         (0..n).for_each(|place| places[stages::frequency(n, place)] = place);
         let opposites = (0..n).map(|place| places[(n - stages::frequency(n, place)) % n]).collect();
-        Some(Halved { layout, vectors, twiddles: stages::stages(n), places, opposites })
+        Some(Transform { layout, vectors, twiddles: stages::stages(n), places, opposites })
     }
 
     /// How a tile is laid out.
@@ -106,26 +108,16 @@ impl Halved {
     }
 
     /// Buffers of a worker.
-    pub fn scratch(&self) -> HalvedScratch {
+    pub fn scratch(&self, memory: &mut Memory) -> Scratch {
         let (n, lanes) = (self.layout.length, self.vectors.lanes());
-        HalvedScratch {
-            strip: Planes::new(n * lanes),
-            halves: [Planes::new(n / 2 * lanes), Planes::new(n / 2 * lanes)],
-            tile: Planes::new(self.plane_len()),
-            template: Aligned::new(0.0, n * self.template_row()),
-            line: [vec![0.0; n], vec![0.0; n]],
+        Scratch {
+            strip: Planes::of(n * lanes, memory),
+            halves: [Planes::of(n / 2 * lanes, memory), Planes::of(n / 2 * lanes, memory)],
+            tile: Planes::of(self.plane_len(), memory),
+            template: memory.aligned(0.0, n * self.template_row()),
+            line: [memory.values(0.0, n), memory.values(0.0, n)],
             figure: Figure::default(),
         }
-    }
-
-    /// Bytes of that.
-    pub fn scratch_bytes(&self) -> usize {
-        let (n, lanes) = (self.layout.length, self.vectors.lanes());
-        let columns = Planes::bytes(n * lanes) + 2 * Planes::bytes(n / 2 * lanes);
-        columns
-            + Planes::bytes(self.plane_len())
-            + Aligned::<f32>::bytes(n * self.template_row())
-            + 2 * n * size_of::<f32>()
     }
 
     /// Bytes of a template's spectrum.
@@ -140,10 +132,10 @@ impl Halved {
 
     /// The spectrum of a template, conjugate, with `U` in the first lane and `V` past the planes, divided by what
     /// transforms multiply by.
-    pub fn prepare(&self, template: &[f64], scratch: &mut HalvedScratch, spectrum: &mut Planes) {
-        let HalvedScratch { strip, halves, template: samples, line, .. } = scratch;
+    pub fn prepare(&self, template: &[f64], scratch: &mut Scratch, spectrum: &mut Planes) {
+        let Scratch { strip, halves, template: samples, line, .. } = scratch;
         let plane = self.plane_len();
-        let columns = Columns { halved: self, strip, halves, tile: &mut *spectrum };
+        let columns = Columns { transform: self, strip, halves, tile: &mut *spectrum };
         self.run_sized(Prepare { columns, template, samples, row: self.template_row() });
         let lanes = self.vectors.lanes();
         take_line(&spectrum.re, &spectrum.im, lanes, line);
@@ -173,10 +165,10 @@ impl Halved {
 
     /// The cross term of the first `outputs` (height and width) of a tile, and its figure. Rows of `out` are written up
     /// to the next 32 past `outputs`.
-    pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut HalvedScratch, outputs: [usize; 2]) {
-        let HalvedScratch { strip, halves, tile, line, figure, .. } = scratch;
+    pub fn run(&self, ground: Ground<'_>, template: &Planes, scratch: &mut Scratch, outputs: [usize; 2]) {
+        let Scratch { strip, halves, tile, line, figure, .. } = scratch;
         *figure = self.run_sized(Correlate {
-            columns: Columns { halved: self, strip, halves, tile },
+            columns: Columns { transform: self, strip, halves, tile },
             ground,
             template,
             line,
@@ -184,27 +176,28 @@ impl Halved {
         });
     }
 
-    fn run_sized<J: OfLength>(&self, job: J) -> J::Output {
+    fn run_sized<J: AnyLength>(&self, job: J) -> J::Output {
         match self.layout.length {
-            64 => self.vectors.run(Sized::<J, 64>(job)),
-            128 => self.vectors.run(Sized::<J, 128>(job)),
-            256 => self.vectors.run(Sized::<J, 256>(job)),
-            512 => self.vectors.run(Sized::<J, 512>(job)),
-            _ => self.vectors.run(Sized::<J, 1024>(job)),
+            64 => self.vectors.run(OfLength::<J, 64>(job)),
+            128 => self.vectors.run(OfLength::<J, 128>(job)),
+            256 => self.vectors.run(OfLength::<J, 256>(job)),
+            512 => self.vectors.run(OfLength::<J, 512>(job)),
+            _ => self.vectors.run(OfLength::<J, 1024>(job)),
         }
     }
 }
 
-/// Work under transforms of `N` samples.
-trait OfLength {
+/// Work under transforms of whatever length.
+trait AnyLength {
     type Output;
-    /// Does it; `#[inline(always)]`.
+    /// Does it under those of `N` samples; `#[inline(always)]`.
     fn run<S: Simd, const N: usize>(self, s: S) -> Self::Output;
 }
 
-struct Sized<J, const N: usize>(J);
+/// That under transforms of `N` samples.
+struct OfLength<J, const N: usize>(J);
 
-impl<J: OfLength, const N: usize> Job for Sized<J, N> {
+impl<J: AnyLength, const N: usize> Job for OfLength<J, N> {
     type Output = J::Output;
 
     #[inline(always)]
@@ -222,19 +215,19 @@ struct Prepare<'a> {
     row: usize,
 }
 
-impl OfLength for Prepare<'_> {
+impl AnyLength for Prepare<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd, const N: usize>(mut self, s: S) {
-        let width = self.columns.halved.layout.template[1];
+        let width = self.columns.transform.layout.template[1];
         for (row, values) in self.samples.chunks_exact_mut(self.row).zip(self.template.chunks_exact(width)) {
             balanced(values, &mut row[..values.len()]);
         }
         self.columns.forward::<S, N>(s, self.samples, self.row, self.row);
         // Either transform has left everything doubled.
         let scale = 0.25 / (N * N) as f32;
-        let twiddles = &self.columns.halved.twiddles;
+        let twiddles = &self.columns.transform.twiddles;
         let (re, im) = self.columns.tile_rows::<S>();
         for group in 0..N / 2 / S::LANES {
             let range = group * stride(N)..group * stride(N) + N;
@@ -282,14 +275,14 @@ struct Correlate<'a> {
     outputs: [usize; 2],
 }
 
-impl OfLength for Correlate<'_> {
+impl AnyLength for Correlate<'_> {
     type Output = Figure;
 
     #[inline(always)]
     fn run<S: Simd, const N: usize>(mut self, s: S) -> Figure {
         let Ground { input, in_row, out, out_row } = self.ground;
         let (energy, column) = self.columns.forward::<S, N>(s, input, in_row, N);
-        let halved = self.columns.halved;
+        let transform = self.columns.transform;
         let (template_re, template_im) = (S::rows(&self.template.re), S::rows(&self.template.im));
         let (mut result, mut first) = (0.0, 0.0);
         for group in 0..N / 2 / S::LANES {
@@ -297,7 +290,7 @@ impl OfLength for Correlate<'_> {
             let (template_re, template_im) = (&template_re[range.clone()], &template_im[range.clone()]);
             let (re, im) = self.columns.tile_rows::<S>();
             let (re, im) = (&mut re[range.clone()], &mut im[range.clone()]);
-            to_last::<S, N>(s, re, im, &halved.twiddles);
+            to_last::<S, N>(s, re, im, &transform.twiddles);
             if group > 0 {
                 result += product(s, re, im, (template_re, template_im), None);
             } else {
@@ -306,16 +299,16 @@ impl OfLength for Correlate<'_> {
                 take_line(&self.columns.tile.re, &self.columns.tile.im, S::LANES, self.line);
                 let (re, im) = self.columns.tile_rows::<S>();
                 result += multiply(s, &mut re[range.clone()], &mut im[range.clone()], template_re, template_im);
-                let past = halved.plane_len();
+                let past = transform.plane_len();
                 let opposite = [&self.template.re[past..], &self.template.im[past..]];
                 let tile = &mut *self.columns.tile;
-                first = add_opposite([&mut tile.re, &mut tile.im], S::LANES, self.line, opposite, &halved.opposites);
+                first = add_opposite([&mut tile.re, &mut tile.im], S::LANES, self.line, opposite, &transform.opposites);
                 let (re, im) = self.columns.tile_rows::<S>();
                 first_back(s, &mut re[range.clone()], &mut im[range.clone()]);
             }
             let (re, im) = self.columns.tile_rows::<S>();
             let (re, im) = (&mut re[range.clone()], &mut im[range]);
-            from_last::<S, N>(s, re, im, &halved.twiddles);
+            from_last::<S, N>(s, re, im, &transform.twiddles);
         }
         let peak = self.columns.back::<S, N>(s, out, out_row, self.outputs);
         // Each frequency stands for its opposite too; the first lane's two lines are in both terms, so this is rather
@@ -326,7 +319,7 @@ impl OfLength for Correlate<'_> {
 
 /// Transforms down columns, and back.
 struct Columns<'a> {
-    halved: &'a Halved,
+    transform: &'a Transform,
     strip: &'a mut Planes,
     halves: &'a mut [Planes; 2],
     tile: &'a mut Planes,
@@ -342,7 +335,7 @@ impl Columns<'_> {
     /// squares of the samples, and the largest of two columns.
     #[inline(always)]
     fn forward<S: Simd, const N: usize>(&mut self, s: S, input: &[f32], pitch: usize, columns: usize) -> (f64, f64) {
-        let Columns { halved: Halved { twiddles, places, .. }, strip, halves: [left, right], tile } = self;
+        let Columns { transform: Transform { twiddles, places, .. }, strip, halves: [left, right], tile } = self;
         let (mut energy, mut largest) = (0.0, s.splat(0.0));
         let (re, im) = (&mut S::rows_mut(&mut strip.re)[..N], &mut S::rows_mut(&mut strip.im)[..N]);
         let left = (&mut S::rows_mut(&mut left.re)[..N / 2], &mut S::rows_mut(&mut left.im)[..N / 2]);
@@ -384,7 +377,7 @@ impl Columns<'_> {
         pitch: usize,
         [rows, columns]: [usize; 2],
     ) -> f64 {
-        let Columns { halved: Halved { twiddles, places, .. }, strip, halves: [left, right], tile } = self;
+        let Columns { transform: Transform { twiddles, places, .. }, strip, halves: [left, right], tile } = self;
         let mut largest = s.splat(0.0);
         let (re, im) = (&mut S::rows_mut(&mut strip.re)[..N], &mut S::rows_mut(&mut strip.im)[..N]);
         let left = (&mut S::rows_mut(&mut left.re)[..N / 2], &mut S::rows_mut(&mut left.im)[..N / 2]);
@@ -578,19 +571,19 @@ mod tests {
     fn it_correlates() {
         for isas in sets() {
             for layout in layouts() {
-                let halved = Halved::new(layout, &isas).unwrap();
+                let transform = Transform::new(layout, &isas).unwrap();
                 let (mut tile, mut taps) = (noise(5), noise(9));
                 let input = gathered(&layout, |_, _| tile());
                 let template: Vec<f64> =
                     (0..layout.template[0] * layout.template[1]).map(|_| f64::from(taps())).collect();
-                let (mut spectrum, mut scratch) = (halved.room(), halved.scratch());
+                let (mut spectrum, mut scratch) = (transform.room(), transform.scratch(&mut Memory::making()));
                 // Another template before it leaves nothing behind.
-                halved.prepare(&vec![1e6; template.len()], &mut scratch, &mut spectrum);
-                halved.prepare(&template, &mut scratch, &mut spectrum);
+                transform.prepare(&vec![1e6; template.len()], &mut scratch, &mut spectrum);
+                transform.prepare(&template, &mut scratch, &mut spectrum);
                 let (in_pitch, pitch) = layout.pitches();
                 let mut out = Aligned::new(f32::NAN, pitch.elements());
                 let ground = Ground { input: &input, in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
-                halved.run(ground, &spectrum, &mut scratch, layout.outputs);
+                transform.run(ground, &spectrum, &mut scratch, layout.outputs);
                 let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
                 let tolerance = 1e-6 * norm * (layout.length as f64).sqrt();
                 for (y, x) in places(&layout) {
@@ -616,18 +609,18 @@ mod tests {
     fn the_sum_of_a_template_is_found_again() {
         for isas in sets() {
             for layout in layouts() {
-                let halved = Halved::new(layout, &isas).unwrap();
-                let (mut scratch, mut spectrum) = (halved.scratch(), halved.room());
+                let transform = Transform::new(layout, &isas).unwrap();
+                let (mut scratch, mut spectrum) = (transform.scratch(&mut Memory::making()), transform.room());
                 let template: Vec<f64> =
                     (0..layout.template[0] * layout.template[1]).map(|k| (k % 7) as f64 - 1.0).collect();
-                halved.prepare(&template, &mut scratch, &mut spectrum);
+                transform.prepare(&template, &mut scratch, &mut spectrum);
                 let sum: f64 = template.iter().sum();
                 assert!(
-                    halved.off(&spectrum, sum) < 1e-4 * sum,
+                    transform.off(&spectrum, sum) < 1e-4 * sum,
                     "{isas} {layout:?}: {}, {sum}",
-                    halved.off(&spectrum, sum)
+                    transform.off(&spectrum, sum)
                 );
-                assert!((halved.off(&spectrum, 3.0 * sum) - 2.0 * sum).abs() < 1e-4 * sum);
+                assert!((transform.off(&spectrum, 3.0 * sum) - 2.0 * sum).abs() < 1e-4 * sum);
             }
         }
     }
@@ -652,10 +645,10 @@ mod tests {
 
     /// Adds every panel of a tile of each image, under a template of noise, a smooth one, and one with a bright tap.
     fn errors_of(layout: &Layout, isas: &IsaSet, seed: u64, ratios: &mut Ratios) {
-        let halved = Halved::new(*layout, isas).unwrap();
+        let transform = Transform::new(*layout, isas).unwrap();
         let (in_pitch, pitch) = layout.pitches();
         let (mut scratch, mut spectrum, mut out) =
-            (halved.scratch(), halved.room(), Aligned::new(0.0, pitch.elements()));
+            (transform.scratch(&mut Memory::making()), transform.room(), Aligned::new(0.0, pitch.elements()));
         for (kind, (name, image)) in testing::IMAGES.iter().enumerate() {
             let amplitude = testing::amplitude(seed + kind as u64);
             let mut tile = noise(seed + kind as u64 + 3);
@@ -671,12 +664,12 @@ mod tests {
                     template.iter_mut().for_each(|tap| *tap *= 1e-3);
                     template[count / 3] = 1.0;
                 }
-                halved.prepare(&template, &mut scratch, &mut spectrum);
+                transform.prepare(&template, &mut scratch, &mut spectrum);
                 let ground = Ground { input: &input, in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
-                halved.run(ground, &spectrum, &mut scratch, layout.outputs);
-                let rounding = Rounding::Halved { len: (layout.length * layout.length) as f64 };
+                transform.run(ground, &spectrum, &mut scratch, layout.outputs);
+                let rounding = Rounding::Single { len: (layout.length * layout.length) as f64 };
                 let figures = Figures {
-                    off: halved.off(&spectrum, template.iter().sum()),
+                    off: transform.off(&spectrum, template.iter().sum()),
                     ..Figures::of([&template].into_iter())
                 };
                 let doubt = testing::doubt_of(template.len(), &figures, rounding);

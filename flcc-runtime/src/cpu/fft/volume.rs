@@ -8,10 +8,12 @@
 //! The two tiles of a pair lie side by side, or, where the result is not wide enough for that, one behind the other.
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::fft::pair::{self, Buffers, Figure, Planar, Planes, Results, Samples, rows_back, rows_forward, stride};
+use crate::cpu::fft::pair::{self, Buffers, Planes, Results, Samples, rows_back, rows_forward, stride};
 use crate::cpu::fft::stages::Complex;
+use crate::cpu::memory::Memory;
 use crate::isa::IsaSet;
 use crate::isa::simd::{Job, Simd};
+use crate::problem::error_model::Figure;
 use crate::run::geometry::Pitch;
 
 /// The lengths of transforms.
@@ -79,7 +81,7 @@ pub struct Spectra {
 }
 
 /// Buffers of one worker.
-pub struct LayeredScratch {
+pub struct Scratch {
     strip: Planes,
     /// A tile for each plane of samples.
     tiles: Planes,
@@ -92,10 +94,10 @@ pub struct LayeredScratch {
 }
 
 /// The transforms of tiles of one shape.
-pub struct Layered {
+pub struct Transform {
     layout: Layout,
     /// The transform of a plane.
-    plane: Planar,
+    plane: pair::Transform,
 }
 
 /// Where the samples of a tile and its cross term lie.
@@ -110,12 +112,12 @@ pub struct Ground<'a> {
     pub out_pitch: Pitch,
 }
 
-impl Layered {
+impl Transform {
     /// The engine, if this processor has an instruction set that it is compiled for.
     ///
     /// # Panics
     /// A length that is none of [`LENGTHS`], or a template or outputs that do not fit in it.
-    pub fn new(layout: Layout, isas: &IsaSet) -> Option<Layered> {
+    pub fn new(layout: Layout, isas: &IsaSet) -> Option<Transform> {
         assert!(
             LENGTHS.contains(&layout.length),
             "transform: expected one of {LENGTHS:?} samples, got {}",
@@ -124,7 +126,7 @@ impl Layered {
         let Layout { length, outputs: [_, height, width], template: [_, rows, columns], .. } = layout;
         let plane =
             pair::Layout { length, line: false, outputs: [height, width], pairs: [1, 1], template: [rows, columns] };
-        Some(Layered { layout, plane: Planar::new(plane, isas)? })
+        Some(Transform { layout, plane: pair::Transform::new(plane, isas)? })
     }
 
     /// How a tile is divided.
@@ -138,26 +140,15 @@ impl Layered {
     }
 
     /// Buffers of a worker.
-    pub fn scratch(&self) -> LayeredScratch {
+    pub fn scratch(&self, memory: &mut Memory) -> Scratch {
         let (planes, lanes) = (self.layout.planes(), self.plane.vectors().lanes());
-        LayeredScratch {
-            strip: Planes::new(self.layout.length * lanes),
-            tiles: Planes::new(planes * self.tile_len()),
-            squares: [Aligned::new(0.0, self.layout.outputs[0] * lanes), Aligned::new(0.0, planes * lanes)],
-            energies: vec![[0.0; 2]; planes],
-            figures: vec![Figure::default(); self.layout.outputs[0]],
+        Scratch {
+            strip: Planes::of(self.layout.length * lanes, memory),
+            tiles: Planes::of(planes * self.tile_len(), memory),
+            squares: [self.layout.outputs[0], planes].map(|planes| memory.aligned(0.0, planes * lanes)),
+            energies: memory.values([0.0; 2], planes),
+            figures: memory.values(Figure::default(), self.layout.outputs[0]),
         }
-    }
-
-    /// Bytes of that.
-    pub fn scratch_bytes(&self) -> usize {
-        let (planes, lanes) = (self.layout.planes(), self.plane.vectors().lanes());
-        Planes::bytes(self.layout.length * lanes)
-            + Planes::bytes(planes * self.tile_len())
-            + Aligned::<f32>::bytes(self.layout.outputs[0] * lanes)
-            + Aligned::<f32>::bytes(planes * lanes)
-            + planes * size_of::<[f64; 2]>()
-            + self.layout.outputs[0] * size_of::<Figure>()
     }
 
     /// Bytes of a template's spectra.
@@ -204,7 +195,7 @@ impl Layered {
     /// pair.
     ///
     /// Rows of `out` are written up to the next vector past `outputs`.
-    pub fn run(&self, ground: Ground<'_>, template: &Spectra, scratch: &mut LayeredScratch, outputs: [usize; 3]) {
+    pub fn run(&self, ground: Ground<'_>, template: &Spectra, scratch: &mut Scratch, outputs: [usize; 3]) {
         let job = Volume {
             layout: &self.layout,
             twiddles: self.plane.twiddles(),
@@ -216,9 +207,9 @@ impl Layered {
         };
         let vectors = self.plane.vectors();
         match self.layout.length {
-            64 => vectors.run(Sized::<64>(job)),
-            128 => vectors.run(Sized::<128>(job)),
-            _ => vectors.run(Sized::<256>(job)),
+            64 => vectors.run(OfLength::<64>(job)),
+            128 => vectors.run(OfLength::<128>(job)),
+            _ => vectors.run(OfLength::<256>(job)),
         }
     }
 }
@@ -230,21 +221,21 @@ struct Volume<'a> {
     tile_len: usize,
     ground: Ground<'a>,
     template: &'a Spectra,
-    scratch: &'a mut LayeredScratch,
+    scratch: &'a mut Scratch,
     outputs: [usize; 3],
 }
 
 /// That under transforms of `N` by `N` samples.
-struct Sized<'a, const N: usize>(Volume<'a>);
+struct OfLength<'a, const N: usize>(Volume<'a>);
 
-impl<const N: usize> Job for Sized<'_, N> {
+impl<const N: usize> Job for OfLength<'_, N> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Volume { layout, twiddles, tile_len, ground, template, scratch, outputs } = self.0;
         let Ground { input, in_pitch, out, out_pitch } = ground;
-        let LayeredScratch { strip, tiles, squares: [of_results, of_samples], energies, figures } = scratch;
+        let Scratch { strip, tiles, squares: [of_results, of_samples], energies, figures } = scratch;
         let [depth, height, width] = layout.outputs;
         let layers = layout.template[0];
         let planes = outputs[0].min(depth);
@@ -438,12 +429,12 @@ mod tests {
     fn it_correlates() {
         for isas in sets() {
             for layout in layouts() {
-                let layered = Layered::new(layout, &isas).unwrap();
+                let transform = Transform::new(layout, &isas).unwrap();
                 let (mut tile, mut taps) = (noise(5), noise(9));
                 let input = gathered(&layout, |_, _, _| tile());
                 let template: Vec<f64> = (0..layout.template.iter().product()).map(|_| f64::from(taps())).collect();
                 let expected = expected(&layout, &input, &template);
-                let (spectra, mut scratch) = (layered.prepare(&template), layered.scratch());
+                let (spectra, mut scratch) = (transform.prepare(&template), transform.scratch(&mut Memory::making()));
                 let (in_pitch, pitch) = layout.pitches();
                 let [depth, height, width] = layout.tile();
                 let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
@@ -451,7 +442,7 @@ mod tests {
                 // Whole tiles, and cut ones: by planes, without a second tile, by a few rows and columns.
                 for outputs in [[depth, height, width], [depth - 1, height - 7, width - 5], [1, 1, 1], layout.outputs] {
                     let mut out = Aligned::new(f32::NAN, pitch.elements());
-                    layered.run(ground(&layout, &input, &mut out), &spectra, &mut scratch, outputs);
+                    transform.run(ground(&layout, &input, &mut out), &spectra, &mut scratch, outputs);
                     for (z, y) in (0..outputs[0]).flat_map(|z| (0..outputs[1]).map(move |y| (z, y))) {
                         for x in 0..outputs[2] {
                             let got = f64::from(out[z * pitch.plane + y * pitch.row + x]);
@@ -495,9 +486,9 @@ mod tests {
     /// Adds every panel of a tile of each image, as it is, with every second plane negated, so that planes cancel, and
     /// with one plane again and again, under a template of noise and a smooth one, the latter of equal planes.
     fn errors_of(layout: &Layout, isas: &IsaSet, seed: u64, ratios: &mut Ratios) {
-        let layered = Layered::new(*layout, isas).unwrap();
+        let transform = Transform::new(*layout, isas).unwrap();
         let (in_pitch, pitch) = layout.pitches();
-        let (mut scratch, mut out) = (layered.scratch(), Aligned::new(0.0, pitch.elements()));
+        let (mut scratch, mut out) = (transform.scratch(&mut Memory::making()), Aligned::new(0.0, pitch.elements()));
         let [depth, height, width] = layout.tile();
         for ((kind, (name, image)), planes) in testing::IMAGES
             .iter()
@@ -527,11 +518,11 @@ mod tests {
                         .collect(),
                 };
                 let expected = expected(layout, &input, &template);
-                let spectra = layered.prepare(&template);
-                layered.run(ground(layout, &input, &mut out), &spectra, &mut scratch, layout.tile());
+                let spectra = transform.prepare(&template);
+                transform.run(ground(layout, &input, &mut out), &spectra, &mut scratch, layout.tile());
                 let (len, layers) = ((layout.length * layout.length) as f64, layout.template[0] as f64);
-                let figures = Figures { wave: layered.wave(&spectra), ..Figures::of([&template].into_iter()) };
-                let doubt = testing::doubt_of(template.len(), &figures, Rounding::Layered { len, layers });
+                let figures = Figures { wave: transform.wave(&spectra), ..Figures::of([&template].into_iter()) };
+                let doubt = testing::doubt_of(template.len(), &figures, Rounding::Volume { len, layers });
                 let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
                 for z in 0..depth {
                     let figure = scratch.figures[layout.plane_of(z)];

@@ -6,6 +6,7 @@
 use flcc_core::measure::{Formula, Integer, Measure};
 use flcc_core::with_formula;
 
+use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
 use crate::isa::{self, IsaSet};
 use crate::problem::scheme::Width;
@@ -41,18 +42,18 @@ pub struct Rows {
 
 impl Rows {
     /// Buffers for rows of up to `width` outputs.
-    pub fn new(width: usize, integers: Option<Width>) -> Rows {
+    pub fn new(width: usize, integers: Option<Width>, memory: &mut Memory) -> Rows {
         let narrow = if integers == Some(Width::Narrow) { width } else { 0 };
         let wide = if integers == Some(Width::Wide) { width } else { 0 };
         let floats = if integers.is_none() { width } else { 0 };
         Rows {
-            out: vec![0.0; width],
-            taken: vec![0.0; width],
-            cross: vec![0.0; floats],
-            energy: vec![0.0; floats],
-            square: vec![0.0; floats],
-            narrow: [vec![0; narrow], vec![0; narrow]],
-            wide: [vec![0; wide], vec![0; wide]],
+            out: memory.values(0.0, width),
+            taken: memory.values(0.0, width),
+            cross: memory.values(0.0, floats),
+            energy: memory.values(0.0, floats),
+            square: memory.values(0.0, floats),
+            narrow: [memory.values(0, narrow), memory.values(0, narrow)],
+            wide: [memory.values(0, wide), memory.values(0, wide)],
         }
     }
 

@@ -11,6 +11,7 @@
 //! it `L / 4 + 6`, and 16 multiply-adds an output.
 
 use crate::cpu::aligned::Aligned;
+use crate::cpu::memory::Memory;
 use crate::isa::simd::{Job, Simd};
 
 /// Shortest side of a template that is worth it: boxes of two samples.
@@ -73,7 +74,7 @@ impl Side {
 
 /// The coarse parts of templates of one shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Coarse {
+pub struct Splitter {
     rows: Side,
     columns: Side,
 }
@@ -87,16 +88,16 @@ pub struct Split {
     pub fine: Vec<f64>,
 }
 
-impl Coarse {
+impl Splitter {
     /// For templates of this shape, if they are of one plane and large enough.
-    pub fn new([depth, height, width]: [usize; 3]) -> Option<Coarse> {
+    pub fn new([depth, height, width]: [usize; 3]) -> Option<Splitter> {
         let apt = depth == 1 && height >= SHORTEST && width >= SHORTEST;
-        apt.then(|| Coarse { rows: Side::new(height), columns: Side::new(width) })
+        apt.then(|| Splitter { rows: Side::new(height), columns: Side::new(width) })
     }
 
     /// Splits a template.
     pub fn split(&self, values: &[f64]) -> Split {
-        let Coarse { rows, columns } = self;
+        let Splitter { rows, columns } = self;
         let width = columns.template;
         // Along rows first, then along the columns of what that gave.
         let along: Vec<[f64; BOXES]> = values.chunks(width).map(|row| columns.nearest(row)).collect();
@@ -120,16 +121,11 @@ impl Coarse {
     pub const COUNT: usize = BOXES * BOXES;
 
     /// Buffers for tiles with so many outputs a row.
-    pub fn scratch(&self, width: usize) -> CoarseScratch {
+    pub fn scratch(&self, width: usize, memory: &mut Memory) -> Scratch {
         let [open, row] = self.buffers(width);
-        let new = |rows: usize| Aligned::new(0.0, rows * row);
-        CoarseScratch { open: Aligned::new(0.0, open), boxes: new(1), columns: new(TOGETHER), fours: new(1), row }
-    }
-
-    /// Bytes of that.
-    pub fn scratch_bytes(&self, width: usize) -> usize {
-        let [open, row] = self.buffers(width);
-        Aligned::<f64>::bytes(open) + 2 * Aligned::<f64>::bytes(row) + Aligned::<f64>::bytes(TOGETHER * row)
+        let mut new = |rows: usize| memory.aligned(0.0, rows * row);
+        let [boxes, columns, fours] = [new(1), new(TOGETHER), new(1)];
+        Scratch { open: memory.aligned(0.0, open), boxes, columns, fours, row }
     }
 
     /// Values of open rows, and of a chunk's row of sums with what vectors reach past it.
@@ -167,8 +163,8 @@ type PanelSums = [f64; 3];
 /// Takes a sample of a tile's panels, to a few digits: panels on a grid.
 pub struct Take<'a> {
     /// Of the templates.
-    pub coarse: &'a Coarse,
-    /// The template, [`Coarse::padded`].
+    pub splitter: &'a Splitter,
+    /// The template, [`Splitter::padded`].
     pub template: &'a [f32],
     /// Samples: whole vectors a row.
     pub input: &'a [f32],
@@ -185,7 +181,7 @@ impl Job for Take<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> Survey {
-        let [height, width] = [self.coarse.rows.template, self.coarse.columns.template];
+        let [height, width] = [self.splitter.rows.template, self.splitter.columns.template];
         // Of large panels fewer: each of their samples costs a fortieth of what an output does, so all of them a few
         // percent.
         let most = (4 * self.outputs[0] * self.outputs[1] / (height * width)).isqrt().clamp(2, self.most);
@@ -205,7 +201,7 @@ impl Job for Take<'_> {
 impl Take<'_> {
     #[inline(always)]
     fn panel<S: Simd>(&self, s: S, y: usize, x: usize) -> PanelSums {
-        let (width, row) = (self.coarse.columns.template, self.coarse.padded_row());
+        let (width, row) = (self.splitter.columns.template, self.splitter.padded_row());
         let counted: [f32; WHOLE] = std::array::from_fn(|lane| if row - WHOLE + lane < width { 1.0 } else { 0.0 });
         // Of even rows and of odd ones, so that neither waits for the other.
         let (mut even, mut odd) = ([s.splat(0.0); 3], [s.splat(0.0); 3]);
@@ -305,7 +301,7 @@ const FOUR: usize = 4;
 const CHUNK: usize = 128;
 
 /// What is kept from one row of box sums to the next.
-pub struct CoarseScratch {
+pub struct Scratch {
     /// Cross terms of the rows that box sums were added to, but not all yet: chunk by chunk, row `y` at `y` modulo the
     /// rows kept.
     open: Aligned<f64>,
@@ -322,7 +318,7 @@ pub struct CoarseScratch {
 /// Adds the coarse part's cross term to that of the fine part, of a plane.
 pub struct Add<'a> {
     /// The boxes.
-    pub coarse: &'a Coarse,
+    pub splitter: &'a Splitter,
     /// Their heights.
     pub heights: &'a [f64],
     /// Samples: whole vectors a row, zeros past the samples.
@@ -339,7 +335,7 @@ pub struct Add<'a> {
     /// From one row of it to the next: whole vectors.
     pub out_row: usize,
     /// Buffers.
-    pub scratch: &'a mut CoarseScratch,
+    pub scratch: &'a mut Scratch,
 }
 
 impl Job for Add<'_> {
@@ -347,10 +343,10 @@ impl Job for Add<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        let last = self.coarse.rows.begins[BOXES - 1];
+        let last = self.splitter.rows.begins[BOXES - 1];
         // Row `r` of box sums ends output row `r - last`.
         let from = if self.rows[0] == 0 { 0 } else { self.rows[0] + last };
-        let length = self.coarse.rows.length;
+        let length = self.splitter.rows.length;
         for begin in (0..self.outputs[1]).step_by(CHUNK) {
             let mut row = from;
             while row < self.rows[1] + last {
@@ -380,7 +376,7 @@ impl Add<'_> {
     /// Columns of samples under a chunk, in vectors of f64: no more than there are, up to a vector.
     #[inline(always)]
     fn samples<S: Simd>(&self, begin: usize) -> usize {
-        let reach = self.coarse.columns.template - 1;
+        let reach = self.splitter.columns.template - 1;
         (self.chunk::<S>(begin) + reach)
             .div_ceil(S::HALF)
             .min((self.outputs[1] + reach).div_ceil(S::HALF) - begin / S::HALF)
@@ -391,7 +387,7 @@ impl Add<'_> {
     /// bright sample is in no sum but its boxes'.
     #[inline(always)]
     fn down<S: Simd, const R: usize>(&mut self, s: S, row: usize, begin: usize) -> usize {
-        let (length, samples) = (self.coarse.rows.length, self.samples::<S>(begin));
+        let (length, samples) = (self.splitter.rows.length, self.samples::<S>(begin));
         debug_assert!(length >= R, "boxes of {length} samples have none in common with those {R} rows on");
         let (in_row, pitch) = (self.in_row, self.scratch.row / S::HALF);
         let input = &self.input[row * in_row + begin..];
@@ -421,10 +417,10 @@ impl Add<'_> {
     /// Box sums of a row of places, those that a chunk asks for, of sums down the columns: the `number`-th of them.
     #[inline(always)]
     fn along<S: Simd>(&mut self, s: S, number: usize, begin: usize) {
-        let columns = self.coarse.columns;
+        let columns = self.splitter.columns;
         let (chunk, samples) = (self.chunk::<S>(begin), self.samples::<S>(begin));
         let places = (chunk + columns.template - columns.length).div_ceil(S::HALF);
-        let CoarseScratch { boxes, columns: down, fours, row, .. } = &mut *self.scratch;
+        let Scratch { boxes, columns: down, fours, row, .. } = &mut *self.scratch;
         let down = &down[number * *row..][..*row];
         let sums = &mut S::double_rows_mut(boxes)[..places];
         // Of long boxes sums of four first.
@@ -460,10 +456,10 @@ impl Add<'_> {
     /// another.
     #[inline(always)]
     fn spread<S: Simd>(&mut self, s: S, row: usize, begin: usize) {
-        let Coarse { rows, columns } = *self.coarse;
+        let Splitter { rows, columns } = *self.splitter;
         let vectors = self.chunk::<S>(begin) / S::LANES;
         let kept = rows.begins[BOXES - 1] + 1;
-        let CoarseScratch { open, boxes, .. } = &mut *self.scratch;
+        let Scratch { open, boxes, .. } = &mut *self.scratch;
         let open = &mut open.as_chunks_mut::<CHUNK>().0[begin / CHUNK * kept..][..kept];
         let mut from: [&[[S::DoubleRow; 2]]; BOXES] = [&[]; BOXES];
         for (from, at) in from.iter_mut().zip(columns.begins) {
@@ -527,16 +523,18 @@ mod tests {
             assert!(begins.windows(2).all(|two| two[0] < two[1] && two[1] <= two[0] + side.length), "{side:?}");
         }
         assert!(
-            Coarse::new([1, 8, 7]).is_none() && Coarse::new([2, 8, 8]).is_none() && Coarse::new([1, 8, 8]).is_some()
+            Splitter::new([1, 8, 7]).is_none()
+                && Splitter::new([2, 8, 8]).is_none()
+                && Splitter::new([1, 8, 8]).is_some()
         );
     }
 
     #[test]
     fn a_coarse_template_has_no_fine_part_and_no_other_boxes_come_nearer() {
         for shape in [[1, 8, 8], [1, 11, 24], [1, 30, 9], [1, 37, 52]] {
-            let coarse = Coarse::new(shape).unwrap();
+            let coarse = Splitter::new(shape).unwrap();
             let mut random = noise(5);
-            let heights: Vec<f64> = (0..Coarse::COUNT).map(|_| random().into()).collect();
+            let heights: Vec<f64> = (0..Splitter::COUNT).map(|_| random().into()).collect();
             let of_heights = |heights: &[f64]| {
                 let mut values = vec![0.0; shape[1] * shape[2]];
                 for (number, height) in heights.iter().enumerate() {
@@ -562,8 +560,8 @@ mod tests {
                 .zip(&template)
                 .all(|(a, b)| (a - b).abs() < 1e-12);
             assert!(sum, "{shape:?}: the parts do not add up");
-            for number in 0..Coarse::COUNT {
-                let mut one = vec![0.0; Coarse::COUNT];
+            for number in 0..Splitter::COUNT {
+                let mut one = vec![0.0; Splitter::COUNT];
                 one[number] = 1.0;
                 let product: f64 = of_heights(&one).iter().zip(&fine).map(|(a, b)| a * b).sum();
                 assert!(product.abs() < 1e-12, "{shape:?}, box {number}: {product}");
@@ -584,7 +582,7 @@ mod tests {
                 ([1, 9, 30], [17, 300]),
                 ([1, 31, 8], [40, 129]),
             ] {
-                let coarse = Coarse::new(shape).unwrap();
+                let coarse = Splitter::new(shape).unwrap();
                 let [height, width] = [shape[1], shape[2]];
                 let (mut samples, mut taps) = (noise(1), noise(2));
                 let template: Vec<f64> = (0..height * width).map(|_| taps().into()).collect();
@@ -603,12 +601,12 @@ mod tests {
                 for (y, x) in (0..outputs[0]).flat_map(|y| (0..outputs[1]).map(move |x| (y, x))) {
                     cross[y * out_row + x] = correlate(&fine, y, x) as f32;
                 }
-                let mut scratch = coarse.scratch(outputs[1]);
+                let mut scratch = coarse.scratch(outputs[1], &mut Memory::making());
                 for first in (0..outputs[0]).step_by(7) {
-                    let (coarse, heights, scratch) = (&coarse, &heights[..], &mut scratch);
+                    let (splitter, heights, scratch) = (&coarse, &heights[..], &mut scratch);
                     let rows = [first, outputs[0].min(first + 7)];
                     vectors.run(Add {
-                        coarse,
+                        splitter,
                         heights,
                         input: &input,
                         in_row,
@@ -630,7 +628,7 @@ mod tests {
     #[test]
     fn a_survey_tells_of_panels_as_they_are() {
         let shape = [1, 9, 11];
-        let coarse = Coarse::new(shape).unwrap();
+        let coarse = Splitter::new(shape).unwrap();
         let (mut samples, outputs, in_row) = (noise(3), [40, 90], 112);
         let input: Vec<f32> = (0..48 * in_row).map(|at| if at % in_row < 50 { 3.0 } else { samples() }).collect();
         let template: Vec<f64> = (0..99).map(|k| f64::from(k as u8 % 7) - 3.0).collect();
@@ -639,7 +637,7 @@ mod tests {
         for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
             let Some(vectors) = Vectors::new(&IsaSet::detect().restrict(isa)) else { continue };
             let survey =
-                vectors.run(Take { coarse: &coarse, template: &padded, input: &input, in_row, outputs, most: GRID });
+                vectors.run(Take { splitter: &coarse, template: &padded, input: &input, in_row, outputs, most: GRID });
             assert!(survey.count >= 4 && survey.count <= GRID * GRID);
             // Each is that of some panel.
             for got in survey.panels() {

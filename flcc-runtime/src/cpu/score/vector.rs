@@ -1,4 +1,4 @@
-//! Window sums and scores of a whole tile, fused, in vectors: one channel in f32, no mask, zncc or ncc.
+//! Window sums and scores of a whole tile in vectors, in one pass: one channel in f32, no mask, zncc or ncc.
 //!
 //! `r = cross / sqrt(energy)` with `energy = sum P^2 - (sum P)^2 / n`. Sums run down the columns in f64: a row is
 //! added, the row that leaves the window is subtracted; in a volume the same is done from plane to plane before
@@ -9,6 +9,7 @@
 //! the caller settles it.
 
 use crate::cpu::aligned::Aligned;
+use crate::cpu::memory::Memory;
 use crate::isa;
 use crate::isa::prefetch::Coming;
 use crate::isa::simd::{Job, Simd};
@@ -56,7 +57,7 @@ pub struct Buffers<'a> {
 }
 
 /// Sums of one plane and of one row, each for samples and for squares.
-pub struct FusedScratch {
+pub struct Scratch {
     /// Of the planes under the template, row by row and a row of zeros; empty where there is one.
     stack: [Aligned<f64>; 2],
     /// Of the columns under the template.
@@ -72,27 +73,20 @@ pub struct FusedScratch {
     row: usize,
 }
 
-impl FusedScratch {
+impl Scratch {
     /// For tiles of up to so many outputs an axis, of templates of this shape.
-    pub fn new(outputs: [usize; 3], window: [usize; 3]) -> FusedScratch {
+    pub fn new(outputs: [usize; 3], window: [usize; 3], memory: &mut Memory) -> Scratch {
         let row = row_len(outputs, window);
-        let pair = |len: usize| [Aligned::new(0.0, len), Aligned::new(0.0, len)];
-        FusedScratch {
+        let mut pair = |len: usize| [memory.aligned(0.0, len), memory.aligned(0.0, len)];
+        Scratch {
             stack: pair(stack_rows(outputs, window) * row),
             columns: pair(row),
             totals: pair(row),
-            zeros: Aligned::new(0.0, row),
-            limits: vec![0.0; limits(outputs)],
+            zeros: memory.aligned(0.0, row),
+            limits: memory.values(0.0, limits(outputs)),
             largest_row: 0.0,
             row,
         }
-    }
-
-    /// Bytes of that.
-    pub fn bytes(outputs: [usize; 3], window: [usize; 3]) -> usize {
-        let row = row_len(outputs, window);
-        let sums = 4 * Aligned::<f64>::bytes(row) + 2 * Aligned::<f64>::bytes(stack_rows(outputs, window) * row);
-        sums + Aligned::<f32>::bytes(row) + 8 * limits(outputs)
     }
 }
 
@@ -124,7 +118,7 @@ pub struct Stack<'a> {
     /// Samples: rows and columns.
     pub samples: [usize; 2],
     /// Where the sums are.
-    pub scratch: &'a mut FusedScratch,
+    pub scratch: &'a mut Scratch,
 }
 
 impl Job for Stack<'_> {
@@ -134,7 +128,7 @@ impl Job for Stack<'_> {
     fn run<S: Simd>(self, s: S) {
         let Stack { depth, plane, input, pitches: [in_row, in_plane], samples: [rows, columns], scratch } = self;
         let vectors = columns.div_ceil(S::HALF);
-        let FusedScratch { stack: [sums, squares], zeros, row: pitch, .. } = scratch;
+        let Scratch { stack: [sums, squares], zeros, row: pitch, .. } = scratch;
         let nothing = Single::<S>(&S::half_rows(zeros)[..vectors]);
         for y in 0..rows {
             let line = |z: usize| {
@@ -233,7 +227,7 @@ pub struct Rows<'a> {
     /// First row and the one after the last.
     pub rows: [usize; 2],
     /// Sums over planes, if there are several, row sums, and the limits of the panels of these rows.
-    pub scratch: &'a mut FusedScratch,
+    pub scratch: &'a mut Scratch,
     /// Where the scores of the plane will be written, a line of which is asked for with every vector of them.
     pub ahead: Option<Coming>,
 }
@@ -248,7 +242,7 @@ impl Job for Rows<'_> {
         for y in self.rows[0]..self.rows[1] {
             self.sums(s, y);
             let columns = self.buffers.outputs[1] + self.formula.window[2] - 1;
-            let FusedScratch { totals: [_, squares], largest_row, limits, .. } = &mut *self.scratch;
+            let Scratch { totals: [_, squares], largest_row, limits, .. } = &mut *self.scratch;
             if squares[columns] > *largest_row {
                 let more = self.formula.running * (squares[columns] - *largest_row);
                 limits.iter_mut().for_each(|limit| *limit += more);
@@ -273,7 +267,7 @@ impl Rows<'_> {
         let Buffers { input, in_row, outputs, .. } = self.buffers;
         let [depth, height, width] = self.formula.window;
         let vectors = (outputs[1] + width - 1).div_ceil(S::HALF);
-        let FusedScratch { stack: [sums, squares], columns, totals, zeros, row: pitch, .. } = &mut *self.scratch;
+        let Scratch { stack: [sums, squares], columns, totals, zeros, row: pitch, .. } = &mut *self.scratch;
         let run = Running { y, height, vectors, columns, totals };
         if depth == 1 {
             let nothing = Single::<S>(&S::half_rows(zeros)[..vectors]);
@@ -543,7 +537,7 @@ mod tests {
         let n = (kd * kh * kw) as f64;
         let exact = exact.then_some(Exact { template_sum: if centred { 77.0 } else { 0.0 }, gain: 1.0 / 1234.0, bits });
         let formula = Formula { window: case.window, centred, exact, share: 1e-9, running: 0.0 };
-        let mut scratch = FusedScratch::new(case.outputs, case.window);
+        let mut scratch = Scratch::new(case.outputs, case.window, &mut Memory::making());
         scratch.limits.fill(1e-3);
         let mut doubtful = false;
         for z in 0..depth {
@@ -648,7 +642,7 @@ mod tests {
                 let mut scores = vec![0.0; out_row * outputs[1]];
                 let places = || (0..outputs[1]).flat_map(|y| (0..outputs[2]).map(move |x| (y, x)));
                 places().for_each(|(y, x)| scores[y * out_row + x] = (0.5 * energy(y, x).sqrt()) as f32);
-                let mut scratch = FusedScratch::new(outputs, window);
+                let mut scratch = Scratch::new(outputs, window, &mut Memory::making());
                 let running = of_running_sums(&promise, &Steps::new(outputs, window));
                 let formula = Formula { window, centred: true, exact: None, share: 1e-9, running };
                 let buffers =

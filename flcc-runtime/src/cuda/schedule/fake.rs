@@ -230,7 +230,15 @@ impl<'a> Device for Fake<'a> {
     }
 
     /// Writes the results; where it fails, something else.
-    fn collect(&self, slot: &mut Slot<'a>, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
+    fn collect(
+        &self,
+        slot: &mut Slot<'a>,
+        bound: &Templates,
+        outs: &mut [AnyViewMut<'_>],
+    ) -> Result<Statistics, Fault> {
+        if bound.unit != self.unit {
+            self.account.complain(self.unit, "collected with templates of another unit");
+        }
         let Some((images, templates, at)) = slot.holds.take().filter(|_| slot.unit == self.unit && !slot.settled.get())
         else {
             self.account.complain(self.unit, "collected from a slot of another unit, or one without a group");

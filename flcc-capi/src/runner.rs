@@ -1,0 +1,85 @@
+//! A matcher with the scratch that it was last used with, for callers on several threads at once.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use flcc_core::peaks::{Peak, PeakOptions};
+use flcc_core::spec::Spec;
+use flcc_core::view::{AnyView, AnyViewMut};
+use flcc_runtime::{Control, Matcher, Plan, Scratch};
+
+use crate::needed;
+use crate::status::Failure;
+
+/// How many images of a stream are looked at together at most: many enough to keep every device busy, few enough that
+/// what is noted of each is no memory to speak of.
+const TOGETHER: usize = 1024;
+
+/// Views of some images and of their results.
+pub(crate) type Group<'v> = (Vec<AnyView<'v>>, Vec<AnyViewMut<'v>>);
+
+/// A matcher and spare scratch, one for each caller that there was at once.
+pub(crate) struct Runner {
+    matcher: Matcher,
+    spare: Mutex<Vec<Scratch>>,
+}
+
+impl Runner {
+    /// Binds templates.
+    pub fn new(plan: &Plan, templates: &[AnyView<'_>], mask: Option<&AnyView<'_>>) -> Result<Runner, Failure> {
+        needed::to_bind(plan)?;
+        Ok(Runner { matcher: plan.bind(templates, mask)?, spare: Mutex::default() })
+    }
+
+    pub fn matcher(&self) -> &Matcher {
+        &self.matcher
+    }
+
+    /// Computes the results of `count` images, whose views and those of their results `group` makes.
+    pub fn execute<'v>(
+        &self,
+        count: usize,
+        group: impl Fn(Range<usize>) -> Result<Group<'v>, Failure>,
+    ) -> Result<(), Failure> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut scratch = match spare {
+            Some(scratch) => scratch,
+            None => {
+                needed::to_execute(self.matcher.plan())?;
+                self.matcher.make_scratch()
+            }
+        };
+        let done = groups(self.matcher.plan().spec(), count, TOGETHER).try_for_each(|numbers| {
+            let (images, mut results) = group(numbers)?;
+            self.matcher.execute_into(&images, &mut results, &mut scratch, &Control::default())?;
+            Ok(())
+        });
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        done
+    }
+
+    /// The peaks of `count` images, told to `each` with the number of the first image that they are of: those of every
+    /// template of an image, image by image.
+    pub fn peaks<'v>(
+        &self,
+        count: usize,
+        options: &PeakOptions,
+        views: impl Fn(Range<usize>) -> Result<Vec<AnyView<'v>>, Failure>,
+        mut each: impl FnMut(usize, Vec<Vec<Peak>>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let plan = self.matcher.plan();
+        let together = needed::to_find(plan, options, count)?;
+        groups(plan.spec(), count, together).try_for_each(|numbers| {
+            let first = numbers.start;
+            each(first, self.matcher.peaks(&views(numbers)?, options)?)
+        })
+    }
+}
+
+/// The images of a call, some at a time where the spec leaves open how many there are.
+fn groups(spec: &Spec, count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let size = if spec.images() == 0 { most.min(TOGETHER) } else { count.max(1) };
+    // A spec of so many images hears of none, too, and says what it expected.
+    let last = if spec.images() == 0 { count } else { count.max(1) };
+    (0..last).step_by(size).map(move |first| first..count.min(first.saturating_add(size)))
+}

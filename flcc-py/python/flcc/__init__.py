@@ -1,0 +1,37 @@
+"""FLCC finds templates in images, volumes and signals."""
+
+from . import compat
+from ._flcc import (
+    Matcher,
+    Plan,
+    Stream,
+    convolve,
+    correlate,
+    correlation_lags,
+    export_wisdom,
+    find,
+    forget_wisdom,
+    import_wisdom,
+    match_template,
+    peaks,
+    plan,
+)
+from ._matlab import normxcorr2
+
+__all__ = [
+    "compat",
+    "Matcher",
+    "Plan",
+    "Stream",
+    "convolve",
+    "correlate",
+    "correlation_lags",
+    "export_wisdom",
+    "find",
+    "forget_wisdom",
+    "import_wisdom",
+    "match_template",
+    "normxcorr2",
+    "peaks",
+    "plan",
+]

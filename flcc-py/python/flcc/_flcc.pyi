@@ -1,0 +1,224 @@
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from typing import Any, Literal, Protocol, TypeAlias, final
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+__all__ = [
+    "Matcher",
+    "Plan",
+    "Stream",
+    "_matcher",
+    "_plan",
+    "convolve",
+    "correlate",
+    "correlation_lags",
+    "export_wisdom",
+    "find",
+    "forget_wisdom",
+    "import_wisdom",
+    "match_template",
+    "peaks",
+    "plan",
+]
+
+_Measure: TypeAlias = Literal["zncc", "lcc", "ncc", "cc", "ssd", "nssd", "sad"]
+_Mode: TypeAlias = Literal["full", "same", "valid"]
+_Method: TypeAlias = Literal["auto", "direct", "fourier", "separable"]
+_Accuracy: TypeAlias = Literal["promised", "fast", "exact"]
+_Effort: TypeAlias = Literal["estimate", "measure", "patient"]
+_Subpixel: TypeAlias = bool | Literal["quadratic", "gauss", "cubic", "septic"]
+_Result: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+_Records: TypeAlias = NDArray[np.void]
+
+class _Bar(Protocol):
+    total: Any
+    def update(self, n: int, /) -> object: ...
+
+_Progress: TypeAlias = Callable[[int, int], object] | _Bar
+
+def match_template(
+    image: ArrayLike,
+    template: ArrayLike,
+    *,
+    measure: _Measure = "zncc",
+    mode: _Mode = "valid",
+    boundary: str = "zero",
+    cval: float = 0.0,
+    mask: ArrayLike | None = None,
+    channel_axis: int | None = None,
+    method: _Method = "auto",
+    device: str = "auto",
+    accuracy: _Accuracy = "promised",
+    dtype: DTypeLike | None = None,
+    threads: int | None = None,
+    out: _Result | None = None,
+    progress: _Progress | None = None,
+) -> _Result: ...
+def convolve(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: _Mode = "full",
+    *,
+    boundary: str = "zero",
+    cval: float = 0.0,
+    channel_axis: int | None = None,
+    method: _Method = "auto",
+    device: str = "auto",
+    accuracy: _Accuracy = "promised",
+    dtype: DTypeLike | None = None,
+    threads: int | None = None,
+    out: _Result | None = None,
+    progress: _Progress | None = None,
+) -> _Result: ...
+def correlate(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: _Mode = "full",
+    *,
+    boundary: str = "zero",
+    cval: float = 0.0,
+    channel_axis: int | None = None,
+    method: _Method = "auto",
+    device: str = "auto",
+    accuracy: _Accuracy = "promised",
+    dtype: DTypeLike | None = None,
+    threads: int | None = None,
+    out: _Result | None = None,
+    progress: _Progress | None = None,
+) -> _Result: ...
+def correlation_lags(in1_len: int, in2_len: int, mode: _Mode = "full") -> NDArray[np.int64]: ...
+def find(
+    image: ArrayLike,
+    templates: ArrayLike | Sequence[NDArray[Any]],
+    *,
+    k: int | None = None,
+    threshold: float | None = None,
+    min_distance: int | None = None,
+    exclude_border: int = 0,
+    subpixel: _Subpixel | None = None,
+    exclusive: bool = False,
+    measure: _Measure = "zncc",
+    mode: _Mode = "valid",
+    boundary: str = "zero",
+    cval: float = 0.0,
+    mask: ArrayLike | None = None,
+    channel_axis: int | None = None,
+    method: _Method = "auto",
+    device: str = "auto",
+    accuracy: _Accuracy = "promised",
+    dtype: DTypeLike | None = None,
+    threads: int | None = None,
+    progress: _Progress | None = None,
+) -> _Records: ...
+def peaks(
+    scores: ArrayLike,
+    *,
+    k: int | None = None,
+    threshold: float | None = None,
+    min_distance: int | None = None,
+    exclude_border: int = 0,
+    subpixel: _Subpixel | None = None,
+    smallest: bool = False,
+) -> _Records: ...
+def plan(
+    spec: str | Sequence[int],
+    template_shape: Sequence[int] | None = None,
+    image_dtype: DTypeLike | None = None,
+    *,
+    template_dtype: DTypeLike | None = None,
+    measure: _Measure | Literal["conv", "corr"] | None = None,
+    mode: _Mode | None = None,
+    boundary: str | None = None,
+    cval: float | None = None,
+    mask: Literal["binary", "weights"] | None = None,
+    templates: int | None = None,
+    channel_axis: int | None = None,
+    accuracy: _Accuracy | None = None,
+    dtype: DTypeLike | None = None,
+    method: _Method = "auto",
+    device: str = "auto",
+    threads: int | None = None,
+    effort: _Effort = "estimate",
+    memory_limit: int | None = None,
+) -> Plan: ...
+def import_wisdom(file: str | PathLike[str]) -> None: ...
+def export_wisdom(file: str | PathLike[str] | None = None) -> str: ...
+def forget_wisdom() -> None: ...
+@final
+class Plan:
+    def __call__(
+        self,
+        image: ArrayLike,
+        template: ArrayLike | Sequence[NDArray[Any]],
+        *,
+        mask: ArrayLike | None = None,
+        out: _Result | None = None,
+        progress: _Progress | None = None,
+    ) -> _Result: ...
+    def bind(self, template: ArrayLike | Sequence[NDArray[Any]], mask: ArrayLike | None = None) -> Matcher: ...
+    def explain(self) -> str: ...
+    @property
+    def spec(self) -> str: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[np.float32] | np.dtype[np.float64]: ...
+    @property
+    def scratch_bytes(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Matcher:
+    def __call__(
+        self,
+        image: ArrayLike,
+        *,
+        out: _Result | None = None,
+        progress: _Progress | None = None,
+    ) -> _Result: ...
+    def peaks(
+        self,
+        image: ArrayLike,
+        *,
+        k: int | None = None,
+        threshold: float | None = None,
+        min_distance: int | None = None,
+        exclude_border: int = 0,
+        subpixel: _Subpixel | None = None,
+        progress: _Progress | None = None,
+    ) -> _Records: ...
+    def stream(self, images: Iterable[ArrayLike]) -> Stream: ...
+    def explain(self) -> str: ...
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def kernel(self) -> str: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Stream(Iterator[_Result]):
+    def __next__(self) -> _Result: ...
+    def __iter__(self) -> Stream: ...
+
+def _plan(
+    spec: str,
+    kernel: str,
+    settings: tuple[str, str, int, str, int | None],
+    channel_axis: int | None,
+) -> Plan: ...
+def _matcher(
+    plan: Plan,
+    templates: Sequence[NDArray[Any]],
+    mask: NDArray[Any] | None,
+    stacked: bool,
+) -> Matcher: ...

@@ -1,0 +1,242 @@
+//! One call for one result.
+
+use flcc_runtime::{AnyView, DType, MaskKind, Measure, Mode, Op, Shape, mask_kind};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::arrays::Array;
+use crate::errors::{FILTERING, MATCHING, Names};
+use crate::planning::{self, Settings};
+use crate::problem::{self, Words};
+use crate::results::Out;
+use crate::watch::{self, Progress};
+
+/// The arrays of one call.
+struct Arrays<'a, 'py> {
+    image: &'a Bound<'py, PyAny>,
+    template: &'a Bound<'py, PyAny>,
+    mask: Option<&'a Bound<'py, PyAny>>,
+    channel_axis: Option<isize>,
+    out: Option<&'a Bound<'py, PyAny>>,
+    progress: Option<&'a Bound<'py, PyAny>>,
+}
+
+/// Plans, binds, executes, forgets.
+fn compute<'py>(
+    py: Python<'py>,
+    names: Names,
+    arrays: &Arrays<'_, 'py>,
+    words: &Words<'_>,
+    settings: &Settings,
+) -> PyResult<Bound<'py, PyAny>> {
+    let progress = Progress::new(arrays.progress)?;
+    let image = Array::read(names.image, arrays.image, arrays.channel_axis)?;
+    let template = Array::read(names.template, arrays.template, arrays.channel_axis)?;
+    let mask = arrays.mask.map(|mask| Array::read("mask", mask, None)).transpose()?;
+    let wrong = |error| names.spec(error);
+    let (image, template) = (image.view().map_err(wrong)?, template.view().map_err(wrong)?);
+    let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
+    let spec = words.spec(&image, &template, 1, mask_kind(mask.as_ref())).map_err(wrong)?;
+    let mut out = Out::of(py, &spec, None, arrays.out)?;
+    let planned = py.detach(|| planning::planned(&spec, settings)).map_err(|error| names.plan(error))?;
+    let mut outs = out.views()?.map_err(wrong)?;
+    watch::run(py, names, planning::estimate(&planned.plan), progress.as_ref(), |control| {
+        let matcher = planned.plan.bind(&[template], mask.as_ref())?;
+        planned.with_scratch(&matcher, |scratch| matcher.execute_into(&[image], &mut outs, scratch, control))
+    })?;
+    drop(outs);
+    out.finish()
+}
+
+/// The result's type: what is asked for, else that of `out`, else the library's choice.
+pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
+    if let (None, Some(out)) = (dtype, out)
+        && let Ok(out) = out.cast::<PyUntypedArray>()
+    {
+        let own = out.dtype();
+        return problem::result_type("out", Some(own.as_any()));
+    }
+    problem::result_type("dtype", dtype)
+}
+
+/// The score of the template at every place of the image.
+///
+/// Measures: ``zncc`` (or ``lcc``), zero-mean normalised cross-correlation, in [-1, 1]; ``ncc``, without the means;
+/// ``cc``, the sum of products; ``ssd``, ``nssd`` and ``sad``, of squared, normalised squared and absolute differences,
+/// where the smallest is best. Mode ``valid`` gives one score for every place where the template lies inside of the
+/// image, ``same`` one for every sample, ``full`` one for every place where they touch. Outside of the image lies what
+/// ``boundary`` says: ``zero``, ``constant`` (``cval``), ``replicate``, ``reflect``, ``mirror`` or ``wrap``, or the
+/// name that numpy, SciPy or OpenCV has for it.
+///
+/// Parameters
+/// ----------
+/// image, template : array_like
+///     Real numbers along 1 to 3 axes. uint8, uint16, float32 and float64 are looked at where they lie, with any
+///     strides; other types become float32 or float64 where that holds each value, and are refused where not.
+/// measure : str
+/// mode : str
+/// boundary : str
+/// cval : float
+/// mask : array_like, optional
+///     Weights of the template's samples: its shape, finite, none negative.
+/// channel_axis : int, optional
+///     The axis of colours, over which all sums go.
+/// method : {"auto", "direct", "fourier", "separable"}
+/// device : {"auto", "cpu", "cuda", "cuda:NUMBER"}
+/// accuracy : {"promised", "fast", "exact"}
+///     Promised: normalised scores within 1e-5 of the exact value, 1e-11 in float64. Exact: of integers, every sum.
+/// dtype : dtype, optional
+///     float32 or float64; by default float64 if an array is that, else float32.
+/// threads : int, optional
+///     By default one a core.
+/// out : ndarray, optional
+///     Where the result goes. It may be an argument's memory.
+/// progress : callable or tqdm bar, optional
+///     Called with (done, total) some times a second; of a bar ``total`` is set and ``update`` called.
+///
+/// Returns
+/// -------
+/// ndarray
+///     Of mode valid, position ``p`` is the score of the template with its first sample at ``p``.
+///
+/// Examples
+/// --------
+/// >>> import flcc, numpy as np
+/// >>> image = np.random.default_rng(1).integers(0, 256, (50, 60), dtype=np.uint8)
+/// >>> scores = flcc.match_template(image, image[20:28, 30:37])
+/// >>> scores.shape, scores.dtype.name
+/// ((43, 54), 'float32')
+/// >>> [int(at) for at in np.unravel_index(scores.argmax(), scores.shape)]
+/// [20, 30]
+#[pyfunction]
+#[pyo3(signature = (image, template, *, measure = "zncc", mode = "valid", boundary = "zero", cval = 0.0, mask = None,
+    channel_axis = None, method = "auto", device = "auto", accuracy = "promised", dtype = None, threads = None,
+    out = None, progress = None))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
+pub fn match_template<'py>(
+    py: Python<'py>,
+    image: &Bound<'py, PyAny>,
+    template: &Bound<'py, PyAny>,
+    measure: &str,
+    mode: &str,
+    boundary: &str,
+    cval: f64,
+    mask: Option<&Bound<'py, PyAny>>,
+    channel_axis: Option<isize>,
+    method: &str,
+    device: &str,
+    accuracy: &str,
+    dtype: Option<&Bound<'py, PyAny>>,
+    threads: Option<i64>,
+    out: Option<&Bound<'py, PyAny>>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = result_type(dtype, out)?;
+    let words = Words { op: matching(measure)?, mode, boundary, cval, accuracy, dtype };
+    let settings = Settings::new(method, device, threads).map_err(|error| MATCHING.spec(error))?;
+    compute(py, MATCHING, &Arrays { image, template, mask, channel_axis, out, progress }, &words, &settings)
+}
+
+/// A measure by its name.
+pub fn matching(measure: &str) -> PyResult<Op> {
+    let measure = if measure == "lcc" { "zncc" } else { measure };
+    Ok(Op::Match(measure.parse::<Measure>().map_err(|error| MATCHING.spec(error))?))
+}
+
+macro_rules! filter {
+    ($(#[doc = $doc:literal])* $name:ident, $op:expr) => {
+        $(#[doc = $doc])*
+        #[pyfunction]
+        #[pyo3(signature = (in1, in2, mode = "full", *, boundary = "zero", cval = 0.0, channel_axis = None,
+            method = "auto", device = "auto", accuracy = "promised", dtype = None, threads = None, out = None,
+            progress = None))]
+        #[allow(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
+        pub fn $name<'py>(
+            py: Python<'py>,
+            in1: &Bound<'py, PyAny>,
+            in2: &Bound<'py, PyAny>,
+            mode: &str,
+            boundary: &str,
+            cval: f64,
+            channel_axis: Option<isize>,
+            method: &str,
+            device: &str,
+            accuracy: &str,
+            dtype: Option<&Bound<'py, PyAny>>,
+            threads: Option<i64>,
+            out: Option<&Bound<'py, PyAny>>,
+            progress: Option<&Bound<'py, PyAny>>,
+        ) -> PyResult<Bound<'py, PyAny>> {
+            let words = Words { op: $op, mode, boundary, cval, accuracy, dtype: result_type(dtype, out)? };
+            let settings = Settings::new(method, device, threads).map_err(|error| FILTERING.spec(error))?;
+            let arrays = Arrays { image: in1, template: in2, mask: None, channel_axis, out, progress };
+            compute(py, FILTERING, &arrays, &words, &settings)
+        }
+    };
+}
+
+filter! {
+    /// The convolution of two arrays: in2 is flipped and laid over in1.
+    ///
+    /// Arrays, boundaries and the other keywords are those of :func:`match_template`. Modes are SciPy's, but that mode
+    /// ``valid`` with an in2 that is longer than in1 is an error. Sums of 8- and 16-bit integers are exact below 2**53,
+    /// and then rounded once to the result's type.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import flcc
+    /// >>> flcc.convolve([1, 2, 3], [0, 1, 0.5])
+    /// array([0. , 1. , 2.5, 4. , 1.5])
+    convolve, Op::Convolve
+}
+
+filter! {
+    /// The cross-correlation of two arrays: in2 is laid over in1 as it is.
+    ///
+    /// Arrays, boundaries and the other keywords are those of :func:`match_template`, modes those of :func:`convolve`;
+    /// :func:`correlation_lags` says where in2 lies for each value.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import flcc
+    /// >>> flcc.correlate([1, 2, 3], [0, 1, 0.5])
+    /// array([0.5, 2. , 3.5, 3. , 0. ])
+    correlate, Op::Correlate
+}
+
+/// Where the first sample of in2 lies in in1, for each value of a correlation of one axis.
+///
+/// Examples
+/// --------
+/// >>> import flcc
+/// >>> flcc.correlation_lags(3, 2, mode="full")
+/// array([-1,  0,  1,  2])
+#[pyfunction]
+#[pyo3(signature = (in1_len, in2_len, mode = "full"))]
+pub fn correlation_lags<'py>(
+    py: Python<'py>,
+    in1_len: usize,
+    in2_len: usize,
+    mode: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let lags = || {
+        let (image, template) = (Shape::new(&[in1_len])?, Shape::new(&[in2_len])?);
+        let region = mode.parse::<Mode>()?.region(image, template)?;
+        let first = region.first_place(template)[2];
+        Ok((first, first + region.shape.len() as i64))
+    };
+    let (first, end) = lags().map_err(|error| FILTERING.spec(error))?;
+    // numpy says where there is no memory for so many.
+    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "arange"), (first, end, 1, "i8"))
+}
+
+/// The kind of a mask by its name, where there is no mask to look at.
+pub fn mask_named(name: Option<&str>) -> PyResult<MaskKind> {
+    match name {
+        None => Ok(MaskKind::None),
+        Some("binary") => Ok(MaskKind::Binary),
+        Some("weights") => Ok(MaskKind::Weights),
+        Some(other) => Err(crate::errors::value("mask", "None, binary or weights", other)),
+    }
+}

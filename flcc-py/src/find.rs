@@ -1,0 +1,137 @@
+//! Peaks of templates in an image, without maps.
+
+use flcc_runtime::{AnyView, Claims, Peak, PeakOptions, Plan, Spec, SpecError, mask_kind};
+use pyo3::prelude::*;
+
+use crate::arrays::Array;
+use crate::calls::matching;
+use crate::errors::{MATCHING, value};
+use crate::found::{options, records};
+use crate::planning::{self, Settings};
+use crate::problem::{self, Words};
+use crate::types::several;
+use crate::watch::{self, Progress};
+
+/// The best places of one or several templates in an image. No map of scores is kept.
+///
+/// Parameters
+/// ----------
+/// image : array_like
+/// templates : array_like, or list or tuple of arrays
+///     Of any sizes.
+/// k : int, optional
+///     At most so many places of each template; by default 1, or all that ``threshold`` leaves.
+/// threshold : float, optional
+///     Only scores at least as good: for ssd, nssd and sad not above it.
+/// min_distance : int, optional
+///     How far from a place, on every axis, there is no other of the same template; by default half the template's
+///     smallest side, at least 1.
+/// exclusive : bool
+///     Whether no place is left to two templates: the better stays.
+/// exclude_border, subpixel
+///     As for :func:`peaks`.
+/// measure, mode, boundary, cval, mask, channel_axis, method, device, accuracy, dtype, threads, progress
+///     As for :func:`match_template`.
+///
+/// Returns
+/// -------
+/// ndarray
+///     Structured, by template and best first: ``template`` (its number), ``position`` of its first sample in the
+///     image, ``score`` and, where asked for, ``refined``.
+///
+/// Examples
+/// --------
+/// >>> import flcc, numpy as np
+/// >>> image = np.random.default_rng(1).random((100, 120))
+/// >>> for found in flcc.find(image, [image[20:28, 30:37], image[50:60, 7:20]]):
+/// ...     print(found["template"], found["position"], round(found["score"], 6))
+/// 0 [20 30] 1.0
+/// 1 [50  7] 1.0
+#[pyfunction]
+#[pyo3(signature = (image, templates, *, k = None, threshold = None, min_distance = None, exclude_border = 0,
+    subpixel = None, exclusive = false, measure = "zncc", mode = "valid", boundary = "zero", cval = 0.0, mask = None,
+    channel_axis = None, method = "auto", device = "auto", accuracy = "promised", dtype = None, threads = None,
+    progress = None))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
+pub fn find<'py>(
+    py: Python<'py>,
+    image: &Bound<'py, PyAny>,
+    templates: &Bound<'py, PyAny>,
+    k: Option<i64>,
+    threshold: Option<f64>,
+    min_distance: Option<i64>,
+    exclude_border: i64,
+    subpixel: Option<&Bound<'py, PyAny>>,
+    exclusive: bool,
+    measure: &str,
+    mode: &str,
+    boundary: &str,
+    cval: f64,
+    mask: Option<&Bound<'py, PyAny>>,
+    channel_axis: Option<isize>,
+    method: &str,
+    device: &str,
+    accuracy: &str,
+    dtype: Option<&Bound<'py, PyAny>>,
+    threads: Option<i64>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let told = options(k, threshold, min_distance, exclude_border, subpixel)?;
+    let dtype = problem::result_type("dtype", dtype)?;
+    let words = Words { op: matching(measure)?, mode, boundary, cval, accuracy, dtype };
+    let settings = Settings::new(method, device, threads).map_err(|error| MATCHING.spec(error))?;
+    let progress = Progress::new(progress)?;
+    let wrong = |error| MATCHING.spec(error);
+
+    let image = Array::read("image", image, channel_axis)?;
+    let image = image.view().map_err(wrong)?;
+    let given = several(templates)?.unwrap_or_else(|| vec![templates.clone()]);
+    let name = |number: usize| if given.len() == 1 { "template".into() } else { format!("template {number}") };
+    if given.is_empty() {
+        return Err(value("templates", "at least one template", "none"));
+    }
+    let mut arrays = Vec::with_capacity(given.len());
+    for (number, template) in given.iter().enumerate() {
+        arrays.push(Array::read(&name(number), template, channel_axis)?);
+    }
+    let views = arrays.iter().map(Array::view).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    let mask = mask.map(|mask| Array::read("mask", mask, None)).transpose()?;
+    let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
+    let kind = mask_kind(mask.as_ref());
+
+    // Templates of one shape and type that follow each other take one plan.
+    let groups: Vec<&[AnyView<'_>]> = views
+        .chunk_by(|a, b| a.shape() == b.shape() && a.dtype() == b.dtype() && a.channels() == b.channels())
+        .collect();
+    let mut specs: Vec<Spec> = Vec::with_capacity(groups.len());
+    let mut number = 0;
+    for group in &groups {
+        specs.push(words.spec(&image, &group[0], group.len(), kind).map_err(|error| match &*error.argument {
+            "template" => wrong(SpecError { argument: name(number), ..error }),
+            _ => wrong(error),
+        })?);
+        number += group.len();
+    }
+    let plans: Vec<Plan> = py
+        .detach(|| specs.iter().map(|spec| planning::plan(spec, &settings)).collect::<Result<_, _>>())
+        .map_err(|error| MATCHING.plan(error))?;
+    // What is found behind the best counts where another template takes the best's place.
+    let searched = PeakOptions { top: if exclusive { None } else { told.top }, ..told };
+    let estimate = plans.iter().map(planning::estimate).sum();
+    let mut found: Vec<Vec<Peak>> = watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
+        let mut found = Vec::new();
+        for (plan, group) in plans.iter().zip(&groups) {
+            let matcher = plan.bind(group, mask.as_ref())?;
+            let (of_group, _) = matcher.search(&[image], &searched, false, control)?;
+            found.extend(of_group.into_iter().map(|found| found.peaks));
+        }
+        Ok(found)
+    })?;
+    let of_each: Vec<&Spec> = specs.iter().flat_map(|spec| (0..spec.templates()).map(move |_| spec)).collect();
+    if exclusive {
+        let claims = found.iter_mut().zip(&of_each).map(|(peaks, spec)| Claims::new(spec, &searched, peaks));
+        flcc_runtime::exclusive(&mut claims.collect::<Vec<_>>(), told.top);
+    }
+    let places: Vec<[i64; 3]> = of_each.iter().map(|spec| spec.region().first_place(spec.template())).collect();
+    records(py, image.shape().axes(), &found, &places, &told, true)
+}

@@ -1,0 +1,156 @@
+//! Peaks as structured arrays.
+
+use flcc_runtime::{Best, Peak, PeakOptions, Subpixel, find_peaks_in};
+use numpy::{PyArray1, PyArray2, PyArrayDescr, PyArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyList};
+
+use crate::arrays::Array;
+use crate::errors::{Names, value, wrong_type};
+
+/// What scores are called.
+const SCORES: Names = Names { image: "scores", template: "template" };
+
+/// What a call asks of peaks.
+pub fn options(
+    k: Option<i64>,
+    threshold: Option<f64>,
+    min_distance: Option<i64>,
+    exclude_border: i64,
+    subpixel: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PeakOptions> {
+    let count = |argument: &str, n: i64| {
+        usize::try_from(n).map_err(|_| value(argument, "a number of positions", &n.to_string()))
+    };
+    let top = match k {
+        Some(k) if k < 1 => return Err(value("k", "1 or more", &k.to_string())),
+        Some(k) => Some(count("k", k)?),
+        // The best one, or all that a threshold leaves: as the command.
+        None => threshold.is_none().then_some(1),
+    };
+    if threshold.is_some_and(f64::is_nan) {
+        return Err(value("threshold", "a number", "nan"));
+    }
+    Ok(PeakOptions {
+        top,
+        threshold,
+        min_distance: min_distance.map(|n| count("min_distance", n)).transpose()?,
+        exclude_border: count("exclude_border", exclude_border)?,
+        subpixel: fit(subpixel)?,
+    })
+}
+
+fn fit(subpixel: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Subpixel>> {
+    let Some(subpixel) = subpixel else { return Ok(None) };
+    if let Ok(asked) = subpixel.cast::<PyBool>() {
+        return Ok(asked.is_true().then(Subpixel::default));
+    }
+    let expected = "True, False, quadratic, gauss, cubic or septic";
+    let Ok(name) = subpixel.extract::<String>() else {
+        return Err(wrong_type("subpixel", expected, &subpixel.get_type().name()?.to_string()));
+    };
+    name.parse().map(Some).map_err(|_| value("subpixel", expected, &name))
+}
+
+/// A structured array of the peaks of each template. `places` says where position 0 of each template's map lies.
+pub fn records<'py>(
+    py: Python<'py>,
+    axes: usize,
+    found: &[Vec<Peak>],
+    places: &[[i64; 3]],
+    options: &PeakOptions,
+    numbered: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let count = found.iter().map(Vec::len).sum();
+    let (mut templates, mut scores) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let (mut positions, mut refined) = (Vec::with_capacity(count * axes), Vec::new());
+    for (template, peaks) in found.iter().enumerate() {
+        let first = &places[template][3 - axes..];
+        for peak in peaks {
+            templates.push(template as i64);
+            scores.push(peak.score);
+            positions.extend(peak.position.iter().zip(first).map(|(&at, first)| at as i64 + first));
+            if let Some(at) = &peak.refined {
+                refined.extend(at.iter().zip(first).map(|(at, &first)| at + first as f64));
+            }
+        }
+    }
+    let fields = PyList::empty(py);
+    if numbered {
+        fields.append(("template", "i8"))?;
+    }
+    fields.append(("position", "i8", (axes,)))?;
+    fields.append(("score", "f8"))?;
+    if options.subpixel.is_some() {
+        fields.append(("refined", "f8", (axes,)))?;
+    }
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let records = numpy.call_method1(intern!(py, "empty"), (count, PyArrayDescr::new(py, fields)?))?;
+    if numbered {
+        records.set_item("template", PyArray1::from_vec(py, templates))?;
+    }
+    let positions: Bound<'py, PyArray2<i64>> = PyArray1::from_vec(py, positions).reshape([count, axes])?;
+    records.set_item("position", positions)?;
+    records.set_item("score", PyArray1::from_vec(py, scores))?;
+    if options.subpixel.is_some() {
+        records.set_item("refined", PyArray1::from_vec(py, refined).reshape([count, axes])?)?;
+    }
+    Ok(records)
+}
+
+/// The peaks of an array of scores, best first.
+///
+/// A peak is a position without a better one within ``min_distance`` of it on every axis; of equal ones the first is
+/// the better. NaN is none.
+///
+/// Parameters
+/// ----------
+/// scores : array_like
+///     Real numbers along 1 to 3 axes.
+/// k : int, optional
+///     At most so many; by default 1, or all that ``threshold`` leaves.
+/// threshold : float, optional
+///     Only scores at least as good.
+/// min_distance : int, optional
+///     By default 1. 0 makes every position a peak.
+/// exclude_border : int
+///     So many positions at each end of every axis are left out.
+/// subpixel : bool or {"quadratic", "gauss", "cubic", "septic"}, optional
+///     Whether and how positions are refined; True is the most exact.
+/// smallest : bool
+///     Whether the smallest scores are the best, as those of ssd, nssd and sad.
+///
+/// Returns
+/// -------
+/// ndarray
+///     Structured: ``position`` (int64, one for each axis), ``score`` and, where asked for, ``refined``.
+///
+/// Examples
+/// --------
+/// >>> import flcc
+/// >>> found = flcc.peaks([0, 1, 5, 1, 0, 7, 0], k=2)
+/// >>> found["position"][:, 0], found["score"]
+/// (array([5, 2]), array([7., 5.]))
+#[pyfunction]
+#[pyo3(signature = (scores, *, k = None, threshold = None, min_distance = None, exclude_border = 0, subpixel = None,
+    smallest = false))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
+pub fn peaks<'py>(
+    py: Python<'py>,
+    scores: &Bound<'py, PyAny>,
+    k: Option<i64>,
+    threshold: Option<f64>,
+    min_distance: Option<i64>,
+    exclude_border: i64,
+    subpixel: Option<&Bound<'py, PyAny>>,
+    smallest: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = options(k, threshold, min_distance, exclude_border, subpixel)?;
+    let scores = Array::read("scores", scores, None)?;
+    let view = scores.view().map_err(|error| SCORES.spec(error))?;
+    let shape = view.shape().nonempty("scores").map_err(|error| SCORES.spec(error))?;
+    let best = if smallest { Best::Smallest } else { Best::Largest };
+    let found = py.detach(|| find_peaks_in(&view, best, &options));
+    records(py, shape.axes(), &[found], &[[0; 3]], &options, false)
+}

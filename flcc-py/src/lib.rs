@@ -1,0 +1,33 @@
+//! The Python package flcc: arrays in and out, nothing computed here.
+//!
+//! Results, conventions and errors are those of flcc-runtime. What stands here reads arrays, plans, lets the
+//! interpreter go while the library computes, and makes arrays of what comes.
+
+mod arrays;
+mod calls;
+mod claims;
+mod errors;
+mod find;
+mod found;
+mod plan;
+mod planning;
+mod problem;
+mod results;
+mod types;
+mod watch;
+mod wisdom;
+
+/// What the package imports.
+#[pyo3::pymodule]
+mod _flcc {
+    #[pymodule_export]
+    use crate::calls::{convolve, correlate, correlation_lags, match_template};
+    #[pymodule_export]
+    use crate::find::find;
+    #[pymodule_export]
+    use crate::found::peaks;
+    #[pymodule_export]
+    use crate::plan::{Matcher, Plan, Stream, plan, unpickled_matcher, unpickled_plan};
+    #[pymodule_export]
+    use crate::wisdom::{export_wisdom, forget_wisdom, import_wisdom};
+}

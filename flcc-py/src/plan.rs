@@ -1,0 +1,521 @@
+//! Plans, matchers and streams.
+
+use std::sync::{Mutex, PoisonError};
+
+use flcc_runtime::{
+    AnyView, DType, Effort, Op, PeakOptions, Pixels, Scratch, Shape, Spec, SpecError, Stream as Images,
+};
+use numpy::{PyArray1, PyArrayDescr, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
+
+use crate::arrays::Array;
+use crate::calls::mask_named;
+use crate::errors::{MATCHING, value, wrong_type};
+use crate::found::{options, records};
+use crate::planning::{self, Settings};
+use crate::problem::{self, Words};
+use crate::results::Out;
+use crate::types::several;
+use crate::watch::{self, Progress};
+
+/// How a problem is computed: chosen once, for any number of images and templates of these shapes and types.
+///
+/// Made by :func:`plan`. Several threads may use one at once.
+#[pyclass(frozen, module = "flcc")]
+#[derive(Clone)]
+pub struct Plan {
+    plan: flcc_runtime::Plan,
+    settings: Settings,
+    channel_axis: Option<isize>,
+}
+
+/// A plan with templates bound to it: their sums, spectra or factors are made once and run on every image.
+///
+/// Made by :meth:`Plan.bind`. Several threads may use one at once.
+#[pyclass(frozen, module = "flcc")]
+pub struct Matcher {
+    plan: Plan,
+    matcher: flcc_runtime::Matcher,
+    /// Whether there is an axis of templates, since a list of them was bound.
+    stacked: bool,
+    /// Buffers of the last run.
+    spare: Mutex<Option<Scratch>>,
+}
+
+/// Results of images as they come; an iterator.
+#[pyclass(frozen, module = "flcc")]
+pub struct Stream {
+    of: Py<Matcher>,
+    images: Py<PyIterator>,
+    stream: Mutex<Images>,
+}
+
+/// Chooses how to compute a problem.
+///
+/// Parameters
+/// ----------
+/// spec : str or tuple of int
+///     The text of a spec, such as ``"zncc:f32:2000x2000*16x16:valid"``, or the shape of the images.
+/// template_shape : tuple of int
+///     Beside the shape of the images.
+/// image_dtype, template_dtype : dtype
+///     uint8, uint16, float32 (the default) or float64; that of the template is by default that of the images.
+/// measure : str
+///     One of the measures, ``conv`` or ``corr``; by default ``zncc``.
+/// mode, boundary, cval, accuracy, dtype, channel_axis
+///     As for :func:`match_template`.
+/// mask : {None, "binary", "weights"}
+///     What kind of mask is going to be bound.
+/// templates : int
+///     How many templates of the one shape are going to be bound, as a list.
+/// method, device, threads
+///     As for :func:`match_template`.
+/// effort : {"estimate", "measure", "patient"}
+///     Whether to time the promising methods on made-up data. What is learnt is used by later calls:
+///     :func:`export_wisdom`.
+/// memory_limit : int, optional
+///     Bytes above images, templates and results.
+///
+/// Examples
+/// --------
+/// >>> import flcc, numpy as np
+/// >>> image = np.random.default_rng(1).random((60, 70), dtype=np.float32)
+/// >>> plan = flcc.plan("zncc:f32:60x70*5x6:valid")
+/// >>> matcher = plan.bind(image[10:15, 20:26])
+/// >>> print(matcher(image).shape, matcher.peaks(image)["position"])
+/// (56, 65) [[10 20]]
+/// >>> same = flcc.plan((60, 70), (5, 6))
+/// >>> same.spec
+/// 'zncc:f32:60x70*5x6:valid'
+#[pyfunction]
+#[pyo3(signature = (spec, template_shape = None, image_dtype = None, *, template_dtype = None, measure = None,
+    mode = None, boundary = None, cval = None, mask = None, templates = None, channel_axis = None, accuracy = None,
+    dtype = None, method = "auto", device = "auto", threads = None, effort = "estimate", memory_limit = None))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
+pub fn plan(
+    py: Python<'_>,
+    spec: &Bound<'_, PyAny>,
+    template_shape: Option<&Bound<'_, PyAny>>,
+    image_dtype: Option<&Bound<'_, PyAny>>,
+    template_dtype: Option<&Bound<'_, PyAny>>,
+    measure: Option<&str>,
+    mode: Option<&str>,
+    boundary: Option<&str>,
+    cval: Option<f64>,
+    mask: Option<&str>,
+    templates: Option<usize>,
+    channel_axis: Option<isize>,
+    accuracy: Option<&str>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    method: &str,
+    device: &str,
+    threads: Option<i64>,
+    effort: &str,
+    memory_limit: Option<usize>,
+) -> PyResult<Plan> {
+    let wrong = |error| MATCHING.spec(error);
+    let settings = Settings::new(method, device, threads).map_err(wrong)?;
+    let settings = Settings { effort: effort.parse().map_err(wrong)?, memory_limit, ..settings };
+    let (spec, channel_axis) = if let Ok(text) = spec.cast::<PyString>() {
+        let said = [
+            ("template_shape", template_shape.is_some()),
+            ("image_dtype", image_dtype.is_some()),
+            ("template_dtype", template_dtype.is_some()),
+            ("measure", measure.is_some()),
+            ("mode", mode.is_some()),
+            ("boundary", boundary.is_some()),
+            ("cval", cval.is_some()),
+            ("mask", mask.is_some()),
+            ("templates", templates.is_some()),
+            ("accuracy", accuracy.is_some()),
+            ("dtype", dtype.is_some()),
+        ];
+        if let Some((name, _)) = said.iter().find(|(_, said)| *said) {
+            return Err(value(name, "nothing beside the text of a spec, which says it", "a value"));
+        }
+        let spec: Spec = text.to_str()?.parse().map_err(wrong)?;
+        let axis = channel_axis.or((spec.channels() > 1).then_some(-1));
+        (spec, axis)
+    } else {
+        let Some(template_shape) = template_shape else {
+            return Err(wrong_type("template_shape", "the shape of the templates beside that of the images", "none"));
+        };
+        let (image, channels) = shape("image_shape", spec, channel_axis)?;
+        let (template, of_template) = shape("template_shape", template_shape, channel_axis)?;
+        if channels != of_template {
+            let expected = format!("{channels} along channel_axis");
+            return Err(value("template_shape", &expected, &of_template.to_string()));
+        }
+        let image_type = problem::dtype("image_dtype", image_dtype)?.unwrap_or(DType::F32);
+        let template_type = problem::dtype("template_dtype", template_dtype)?.unwrap_or(image_type);
+        let words = Words {
+            op: measure.unwrap_or("zncc").parse::<Op>().map_err(|error| wrong(measured(error)))?,
+            mode: mode.unwrap_or("valid"),
+            boundary: boundary.unwrap_or("zero"),
+            cval: cval.unwrap_or(0.0),
+            accuracy: accuracy.unwrap_or("promised"),
+            dtype: problem::result_type("dtype", dtype)?,
+        };
+        let (kind, count) = (mask_named(mask)?, templates.unwrap_or(1));
+        let extent = words.mode.parse().map_err(wrong)?;
+        let spec = Spec::new(words.op, image_type, image, template_type, template, extent)
+            .and_then(|spec| words.finish(spec, channels, count, kind))
+            .map_err(wrong)?;
+        (spec, channel_axis)
+    };
+    if spec.images() > 1 {
+        let expected = "one image at a time (no N@ in front of its shape, or 0@)";
+        return Err(value("spec", expected, &format!("{} images", spec.images())));
+    }
+    let plan = py.detach(|| planning::plan(&spec, &settings)).map_err(|error| MATCHING.plan(error))?;
+    Ok(Plan { plan, settings, channel_axis })
+}
+
+fn measured(error: SpecError) -> SpecError {
+    SpecError { argument: "measure".into(), ..error }
+}
+
+/// A shape without its channels, and how many there are.
+fn shape(argument: &str, given: &Bound<'_, PyAny>, channel_axis: Option<isize>) -> PyResult<(Shape, usize)> {
+    let Ok(mut lengths) = given.extract::<Vec<usize>>() else {
+        return Err(wrong_type(argument, "a tuple of lengths", &given.repr()?.to_string()));
+    };
+    let mut channels = 1;
+    if let Some(axis) = channel_axis {
+        let count = lengths.len() as isize;
+        if axis < -count || axis >= count {
+            let expected = format!("an axis of {argument}, from {} to {}", -count, count - 1);
+            return Err(value("channel_axis", &expected, &axis.to_string()));
+        }
+        channels = lengths.remove(axis.rem_euclid(count) as usize);
+    }
+    let shape = Shape::new(&lengths).map_err(|error| value(argument, &error.expected, &error.got))?;
+    Ok((shape, channels))
+}
+
+#[pymethods]
+impl Plan {
+    /// The result of an image and a template (a list of templates: results along a first axis).
+    #[pyo3(signature = (image, template, *, mask = None, out = None, progress = None))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        image: &Bound<'py, PyAny>,
+        template: &Bound<'py, PyAny>,
+        mask: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.bind(py, template, mask)?.run(py, image, out, progress)
+    }
+
+    /// Binds a template, or a list of as many as the plan is for, and a mask if it has one.
+    #[pyo3(signature = (template, mask = None))]
+    fn bind<'py>(
+        &self,
+        py: Python<'py>,
+        template: &Bound<'py, PyAny>,
+        mask: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Matcher> {
+        let listed = several(template)?;
+        let stacked = listed.is_some();
+        self.matcher(py, &listed.unwrap_or_else(|| vec![template.clone()]), mask, stacked, self.channel_axis)
+    }
+
+    /// What was considered, and why this was chosen.
+    fn explain(&self) -> String {
+        self.plan.explain()
+    }
+
+    /// The problem, as text.
+    #[getter]
+    fn spec(&self) -> String {
+        self.plan.spec().to_string()
+    }
+
+    /// The name of what computes.
+    #[getter]
+    fn kernel(&self) -> String {
+        self.plan.kernel().to_string()
+    }
+
+    /// ``direct``, ``fourier`` or ``separable``.
+    #[getter]
+    fn method(&self) -> String {
+        self.plan.method().to_string()
+    }
+
+    /// ``cpu`` or ``cuda``.
+    #[getter]
+    fn device(&self) -> String {
+        self.plan.platform().to_string()
+    }
+
+    /// How many threads compute.
+    #[getter]
+    fn threads(&self) -> usize {
+        self.plan.workers()
+    }
+
+    /// The shape of each result.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.plan.spec().out_shape().lengths())
+    }
+
+    /// The type of the results.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
+        match self.plan.spec().out_type() {
+            DType::F64 => PyArrayDescr::of::<f64>(py),
+            _ => PyArrayDescr::of::<f32>(py),
+        }
+    }
+
+    /// Bytes that one execution takes above image, template and result.
+    #[getter]
+    fn scratch_bytes(&self) -> usize {
+        self.plan.scratch_bytes()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<flcc.Plan {} by {}>", self.spec(), self.kernel())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let Settings { method, device, threads, effort, memory_limit } = &self.settings;
+        let settings = (method.to_string(), device.to_string(), threads, effort.to_string(), memory_limit);
+        let arguments = (self.spec(), self.kernel(), settings, self.channel_axis).into_pyobject(py)?;
+        Ok((py.import("flcc._flcc")?.getattr("_plan")?, arguments))
+    }
+}
+
+impl Plan {
+    fn matcher<'py>(
+        &self,
+        py: Python<'py>,
+        templates: &[Bound<'py, PyAny>],
+        mask: Option<&Bound<'py, PyAny>>,
+        stacked: bool,
+        channel_axis: Option<isize>,
+    ) -> PyResult<Matcher> {
+        let wrong = |error| MATCHING.spec(error);
+        let count = self.plan.spec().templates();
+        if templates.len() != count {
+            let expected = if count == 1 { "one template".into() } else { format!("a list of {count} templates") };
+            return Err(value("template", &expected, &templates.len().to_string()));
+        }
+        let arrays = templates
+            .iter()
+            .map(|template| Array::read("template", template, channel_axis))
+            .collect::<PyResult<Vec<_>>>()?;
+        let views = arrays.iter().map(Array::view).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        let mask = mask.map(|mask| Array::read("mask", mask, None)).transpose()?;
+        let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
+        let bound = py.detach(|| self.plan.bind(&views, mask.as_ref()));
+        let matcher = bound.map_err(|error| MATCHING.exec(error))?;
+        Ok(Matcher { plan: self.clone(), matcher, stacked, spare: Mutex::new(None) })
+    }
+}
+
+/// A plan that was pickled: with the same kernel where this machine has it, else with the one that it would choose.
+#[pyfunction]
+#[pyo3(name = "_plan")]
+pub fn unpickled_plan(
+    py: Python<'_>,
+    spec: &str,
+    kernel: &str,
+    settings: (String, String, i64, String, Option<usize>),
+    channel_axis: Option<isize>,
+) -> PyResult<Plan> {
+    let wrong = |error| MATCHING.spec(error);
+    let spec: Spec = spec.parse().map_err(wrong)?;
+    let (method, device, threads, effort, memory_limit) = settings;
+    let settings = Settings::new(&method, &device, Some(threads)).map_err(wrong)?;
+    let settings = Settings { memory_limit, ..settings };
+    let plan =
+        py.detach(|| planning::plan_by_kernel(&spec, &settings, kernel)).map_err(|error| MATCHING.plan(error))?;
+    let effort: Effort = effort.parse().map_err(wrong)?;
+    Ok(Plan { plan, settings: Settings { effort, ..settings }, channel_axis })
+}
+
+/// A matcher that was pickled.
+#[pyfunction]
+#[pyo3(name = "_matcher")]
+pub fn unpickled_matcher<'py>(
+    py: Python<'py>,
+    plan: &Bound<'py, Plan>,
+    templates: Vec<Bound<'py, PyAny>>,
+    mask: Option<&Bound<'py, PyAny>>,
+    stacked: bool,
+) -> PyResult<Matcher> {
+    let plan = plan.get();
+    let channel_axis = (plan.plan.spec().channels() > 1).then_some(-1);
+    plan.matcher(py, &templates, mask, stacked, channel_axis)
+}
+
+#[pymethods]
+impl Matcher {
+    /// The result of an image; of several templates that were bound as a list, results along a first axis.
+    #[pyo3(signature = (image, *, out = None, progress = None))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        image: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.run(py, image, out, progress)
+    }
+
+    /// The best places in an image, without a map: keywords and result are those of :func:`find`.
+    #[pyo3(signature = (image, *, k = None, threshold = None, min_distance = None, exclude_border = 0, subpixel = None,
+        progress = None))]
+    #[allow(clippy::too_many_arguments, reason = "the arguments of the method in Python")]
+    fn peaks<'py>(
+        &self,
+        py: Python<'py>,
+        image: &Bound<'py, PyAny>,
+        k: Option<i64>,
+        threshold: Option<f64>,
+        min_distance: Option<i64>,
+        exclude_border: i64,
+        subpixel: Option<&Bound<'py, PyAny>>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options: PeakOptions = options(k, threshold, min_distance, exclude_border, subpixel)?;
+        let progress = Progress::new(progress)?;
+        let image = Array::read("image", image, self.plan.channel_axis)?;
+        let image = image.view().map_err(|error| MATCHING.spec(error))?;
+        let estimate = planning::estimate(&self.plan.plan);
+        let (found, _) = watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
+            self.matcher.search(&[image], &options, false, control)
+        })?;
+        let found: Vec<_> = found.into_iter().map(|found| found.peaks).collect();
+        let spec = self.plan.plan.spec();
+        let places = vec![spec.region().first_place(spec.template()); found.len()];
+        records(py, image.shape().axes(), &found, &places, &options, true)
+    }
+
+    /// The results of images as they come, computed as they are asked for. Images of other sizes are planned once each.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import flcc, numpy as np
+    /// >>> frames = np.random.default_rng(1).random((3, 40, 50), dtype=np.float32)
+    /// >>> matcher = flcc.plan((40, 50), (4, 5)).bind(frames[1, 20:24, 30:35])
+    /// >>> [round(float(scores.max()), 6) for scores in matcher.stream(frames)][1]
+    /// 1.0
+    fn stream(slf: &Bound<'_, Self>, images: &Bound<'_, PyAny>) -> PyResult<Stream> {
+        let stream = slf.get().matcher.stream();
+        Ok(Stream { of: slf.clone().unbind(), images: images.try_iter()?.unbind(), stream: Mutex::new(stream) })
+    }
+
+    /// The plan's account, and what the templates changed in it.
+    fn explain(&self) -> String {
+        self.matcher.explain()
+    }
+
+    /// The plan.
+    #[getter]
+    fn plan(&self) -> Plan {
+        self.plan.clone()
+    }
+
+    /// The name of what computes: the plan's, or that of its separable runner-up.
+    #[getter]
+    fn kernel(&self) -> String {
+        self.matcher.kernel().to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<flcc.Matcher {} by {}>", self.plan.spec(), self.kernel())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let spec = self.plan.plan.spec();
+        let lengths = |channels: usize| {
+            let mut lengths = spec.template().lengths().to_vec();
+            lengths.extend((channels > 1).then_some(channels));
+            lengths
+        };
+        let templates = PyList::empty(py);
+        for template in self.matcher.templates() {
+            templates.append(array(py, template, lengths(spec.channels()))?)?;
+        }
+        let mask = self.matcher.mask().map(|mask| array(py, mask, lengths(1))).transpose()?;
+        let arguments = (self.plan.clone(), templates, mask, self.stacked).into_pyobject(py)?;
+        Ok((py.import("flcc._flcc")?.getattr("_matcher")?, arguments))
+    }
+}
+
+/// Samples as an array.
+fn array<'py>(py: Python<'py>, pixels: &Pixels, lengths: Vec<usize>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match pixels {
+        Pixels::U8(data) => PyArray1::from_slice(py, data).reshape(lengths)?.into_any(),
+        Pixels::U16(data) => PyArray1::from_slice(py, data).reshape(lengths)?.into_any(),
+        Pixels::F32(data) => PyArray1::from_slice(py, data).reshape(lengths)?.into_any(),
+        Pixels::F64(data) => PyArray1::from_slice(py, data).reshape(lengths)?.into_any(),
+    })
+}
+
+impl Matcher {
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        image: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let progress = Progress::new(progress)?;
+        let image = Array::read("image", image, self.plan.channel_axis)?;
+        self.execute(py, &self.matcher, &self.spare, &image, out, progress.as_ref())
+    }
+
+    fn execute<'py>(
+        &self,
+        py: Python<'py>,
+        matcher: &flcc_runtime::Matcher,
+        spare: &Mutex<Option<Scratch>>,
+        image: &Array<'py>,
+        out: Option<&Bound<'py, PyAny>>,
+        progress: Option<&Progress<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let wrong = |error| MATCHING.spec(error);
+        let image = image.view().map_err(wrong)?;
+        let (plan, spec) = (matcher.plan(), matcher.plan().spec());
+        let mut out = Out::of(py, spec, self.stacked.then_some(spec.templates()), out)?;
+        let mut outs = out.views()?.map_err(wrong)?;
+        watch::run(py, MATCHING, planning::estimate(plan), progress, |control| {
+            let kept = spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut scratch = kept.unwrap_or_else(|| matcher.make_scratch());
+            let statistics = matcher.execute_into(&[image], &mut outs, &mut scratch, control);
+            *spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(scratch);
+            statistics
+        })?;
+        drop(outs);
+        out.finish()
+    }
+}
+
+#[pymethods]
+impl Stream {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(image) = self.images.bind(py).clone().next() else { return Ok(None) };
+        let of = self.of.get();
+        let image = Array::read("image", &image?, of.plan.channel_axis)?;
+        let shape = image.view().map_err(|error| MATCHING.spec(error))?.shape();
+        if shape == of.plan.plan.spec().image() {
+            return of.execute(py, &of.matcher, &of.spare, &image, None, None).map(Some);
+        }
+        let matcher = py
+            .detach(|| self.stream.lock().unwrap_or_else(PoisonError::into_inner).matcher(shape))
+            .map_err(|error| MATCHING.exec(error))?;
+        of.execute(py, &matcher, &Mutex::new(None), &image, None, None).map(Some)
+    }
+}

@@ -1,0 +1,88 @@
+//! From the arguments of a call to a spec.
+
+use flcc_runtime::{Accuracy, AnyView, Boundary, DType, MaskKind, Op, Spec, SpecError};
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use pyo3::prelude::*;
+
+use crate::errors::value;
+
+/// What a call says beside its arrays, in words.
+pub struct Words<'a> {
+    /// What is computed.
+    pub op: Op,
+    /// Which part of the full result.
+    pub mode: &'a str,
+    /// What lies outside the image.
+    pub boundary: &'a str,
+    /// The value of boundary constant.
+    pub cval: f64,
+    /// What is promised.
+    pub accuracy: &'a str,
+    /// The type of the result, if it is asked for.
+    pub dtype: Option<DType>,
+}
+
+impl Words<'_> {
+    /// The problem of an image and templates of one shape and type.
+    pub fn spec(
+        &self,
+        image: &AnyView<'_>,
+        template: &AnyView<'_>,
+        templates: usize,
+        mask: MaskKind,
+    ) -> Result<Spec, SpecError> {
+        if template.channels() != image.channels() {
+            let channels = |view: &AnyView<'_>| format!("{} along channel_axis", view.channels());
+            return Err(SpecError::new("template", channels(image), channels(template)));
+        }
+        let spec =
+            Spec::new(self.op, image.dtype(), image.shape(), template.dtype(), template.shape(), self.mode.parse()?)?;
+        self.finish(spec, image.channels(), templates, mask)
+    }
+
+    /// A problem with the rest of the words.
+    pub fn finish(&self, spec: Spec, channels: usize, templates: usize, mask: MaskKind) -> Result<Spec, SpecError> {
+        let spec = match self.dtype {
+            Some(dtype) => spec.with_out_type(dtype)?,
+            None => spec,
+        };
+        spec.with_channels(channels)?
+            .with_templates(templates)?
+            .with_mask(mask)?
+            .with_boundary(Boundary::named(self.boundary, self.cval)?)?
+            .with_accuracy(accuracy(self.accuracy)?)
+    }
+}
+
+fn accuracy(text: &str) -> Result<Accuracy, SpecError> {
+    match text {
+        "promised" => Ok(Accuracy::Promised),
+        "fast" => Ok(Accuracy::Fast),
+        "exact" => Ok(Accuracy::Exact),
+        _ => Err(SpecError::new("accuracy", "promised, fast or exact", text)),
+    }
+}
+
+/// The type of an argument that `numpy.dtype` takes.
+pub fn dtype(argument: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
+    let Some(given) = given else { return Ok(None) };
+    let dtype = PyArrayDescr::new(given.py(), given)?;
+    match (dtype.kind(), dtype.itemsize()) {
+        (b'u', 1) => Ok(Some(DType::U8)),
+        (b'u', 2) => Ok(Some(DType::U16)),
+        (b'f', 4) => Ok(Some(DType::F32)),
+        (b'f', 8) => Ok(Some(DType::F64)),
+        _ => Err(value(argument, "uint8, uint16, float32 or float64", &dtype.to_string())),
+    }
+}
+
+/// The type of a result.
+pub fn result_type(argument: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
+    let Some(given) = given else { return Ok(None) };
+    let dtype = PyArrayDescr::new(given.py(), given)?;
+    match (dtype.kind(), dtype.itemsize()) {
+        (b'f', 4) => Ok(Some(DType::F32)),
+        (b'f', 8) => Ok(Some(DType::F64)),
+        _ => Err(value(argument, "float32 or float64", &dtype.to_string())),
+    }
+}

@@ -1,0 +1,23 @@
+"""Calls as users write them, for mypy --strict; nothing here is run."""
+
+import flcc
+import numpy as np
+from numpy.typing import NDArray
+
+
+def calls(image: NDArray[np.uint8], template: NDArray[np.uint8], frames: list[NDArray[np.uint8]]) -> list[float]:
+    scores = flcc.match_template(image, template, measure="ssd", mode="same", boundary="mirror", threads=2)
+    out = np.empty(scores.shape, np.float32)
+    flcc.correlate(image, template, "same", out=out, progress=lambda done, total: print(done, total))
+    found = flcc.find(image, [template, template], k=3, subpixel=True)
+    best: NDArray[np.float64] = flcc.peaks(scores, smallest=True)["score"]
+    plan: flcc.Plan = flcc.plan(image.shape, template.shape, "u1", effort="measure")
+    matcher: flcc.Matcher = plan.bind(template)
+    flcc.compat.cv2.matchTemplate(image, template, flcc.compat.cv2.TM_CCORR)
+    lags: NDArray[np.int64] = flcc.correlation_lags(3, 2)
+    shape: tuple[int, ...] = plan.shape
+    print(plan.explain(), lags, shape, flcc.convolve([1, 2], [0.5]), flcc.normxcorr2(template, image))
+    print(flcc.export_wisdom("wisdom.txt"))
+    flcc.import_wisdom("wisdom.txt")
+    tops = [float(score) for score in [*best, *found["score"]]]
+    return [float(one.max()) for one in matcher.stream(frames)] + tops

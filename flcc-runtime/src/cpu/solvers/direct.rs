@@ -1,0 +1,176 @@
+//! The direct method.
+
+use std::sync::Arc;
+
+use flcc_core::dtype::DType;
+use flcc_core::error::Refusal;
+use flcc_core::key::KernelKey;
+use flcc_core::measure::Measure;
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
+
+use crate::cpu::engine::AnyEngine;
+use crate::cpu::engines::bytes::{self, Bytes};
+use crate::cpu::engines::direct::{self, Direct};
+use crate::cpu::kernels::amx::plot::Plot;
+use crate::cpu::kernels::kernel::{Kernel, KernelOp};
+use crate::cpu::solvers::cost;
+use crate::cpu::solvers::recipe::{Make, Recipe};
+use crate::cpu::solvers::tiles::{in_place, plain_tiles, volumes, wide};
+use crate::isa::{Isa, IsaSet};
+use crate::plan::machine::Machine;
+use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
+use crate::problem::scheme::{
+    exact_in_f64, integer_bounds, integer_problem, largest_pixel, refuse_inexact, serves_in_single,
+};
+use crate::run::tiling::{Tiling, tile_name};
+
+/// The direct method.
+pub struct DirectSolver;
+
+impl Solver for DirectSolver {
+    fn name(&self) -> &'static str {
+        "direct"
+    }
+
+    fn method(&self) -> Method {
+        Method::Direct
+    }
+
+    fn platform(&self) -> Platform {
+        Platform::Cpu
+    }
+
+    fn offers(&self, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+        refuse_inexact(self.name(), spec)?;
+        let measure = spec.op().measure();
+        let exact = exact_in_f64(spec);
+        let real = direct_type(spec, exact);
+        let op = if measure == Measure::Sad { KernelOp::AbsDiff } else { KernelOp::Correlate };
+        let (template, isas) = (spec.template().padded(), machine.isas());
+        let kernel = direct::choose(op, real, template, spec.mode_region().shape.padded(), &isas);
+        let count = (spec.templates() * spec.channels()) as f64;
+        let sums =
+            if spec.mask() != MaskKind::None { f64::from(u8::from(measure.row().needs.square)) * 2.0 } else { 0.0 };
+        let rate = cost::multiply_adds(&isas, real);
+        let floats = plain_tiles(spec, in_place(spec, DType::F32)).into_iter().map(|tile| {
+            let (gathered, outputs) = volumes(spec, tile);
+            let products = outputs * spec.template().len() as f64 * (count + sums * spec.channels() as f64);
+            // Written where they belong, results are not gathered for and not finished.
+            let around = if in_place(spec, DType::F32) && wide(spec, tile) {
+                gathered * cost::SURVEY
+            } else {
+                gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact)
+            };
+            let estimate_ns = products / rate + around;
+            Offer {
+                kernel: direct_key(kernel, spec, tile),
+                method: Method::Direct,
+                estimate_ns,
+                eligible: Eligible::ByCost,
+                recipe: Arc::new(Recipe { exact, direct: true, ..Recipe::new(real, tile, isas, Floats(kernel)) }),
+            }
+        });
+        Ok(byte_offers(spec, isas).into_iter().chain(floats).collect())
+    }
+}
+
+/// A kernel of floats.
+#[derive(Debug)]
+struct Floats(&'static Kernel);
+
+impl Make for Floats {
+    fn single(&self, template: [usize; 3], isas: &IsaSet) -> Option<Box<dyn AnyEngine<f32>>> {
+        Some(Box::new(Direct::<f32>::new(self.0, template, isas)?))
+    }
+
+    fn double(&self, template: [usize; 3], isas: &IsaSet) -> Option<Box<dyn AnyEngine<f64>>> {
+        Some(Box::new(Direct::<f64>::new(self.0, template, isas)?))
+    }
+}
+
+/// A kernel of bytes.
+#[derive(Debug)]
+struct OfBytes(&'static Kernel);
+
+impl Make for OfBytes {
+    fn single(&self, template: [usize; 3], isas: &IsaSet) -> Option<Box<dyn AnyEngine<f32>>> {
+        Some(Box::new(Bytes::new(self.0, template, isas)?))
+    }
+}
+
+/// Offers of the direct method for bytes, where it serves: exact sums that what follows takes as `f32`.
+fn byte_offers(spec: &Spec, isas: IsaSet) -> Vec<Offer> {
+    let measure = spec.op().measure();
+    let (largest, _) = integer_bounds(spec);
+    let bytes = spec.image_type() == DType::U8 && spec.template_type() == DType::U8 && exact_in_f64(spec);
+    let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && measure != Measure::Sad;
+    // A sum that is the result, or its factor (ncc), is rounded to f32 once, here or later; that of zncc is taken as an
+    // integer where scores are made in vectors. Any other has to be an integer that f32 holds.
+    let single = spec.out_type() == DType::F32;
+    let shown = measure == Measure::Cc && single;
+    let fused = matches!(measure, Measure::Zncc | Measure::Ncc) && single && spec.accuracy() != Accuracy::Exact;
+    let held = largest < 2f64.powi(24) || ((shown || fused) && spec.template().len() <= bytes::MOST_TAPS);
+    if !(bytes && plain && held) {
+        return Vec::new();
+    }
+    let (template, count) = (spec.template().padded(), spec.templates() as f64);
+    let offer = |kernel: &'static Kernel, tile: [usize; 3]| {
+        let (gathered, outputs) = volumes(spec, tile);
+        let largest = Tiling::new(spec, tile).largest();
+        let around = match measure {
+            Measure::Cc if shown && wide(spec, tile) => 0.0,
+            Measure::Cc => outputs * count * cost::finish(measure, true),
+            _ => gathered * cost::GATHER + outputs * count * cost::finish(measure, !fused),
+        };
+        Offer {
+            kernel: direct_key(kernel, spec, tile),
+            method: Method::Direct,
+            estimate_ns: outputs * count * byte_sum(kernel, template, largest) + gathered * cost::BYTE_GATHER + around,
+            eligible: Eligible::ByCost,
+            recipe: Arc::new(Recipe {
+                exact: true,
+                direct: true,
+                ..Recipe::new(DType::F32, tile, isas, OfBytes(kernel))
+            }),
+        }
+    };
+    let tiles = plain_tiles(spec, in_place(spec, DType::U8));
+    bytes::choices(template, spec.mode_region().shape.padded(), &isas)
+        .flat_map(|kernel| tiles.iter().map(move |&tile| offer(kernel, tile)))
+        .collect()
+}
+
+/// One sum of bytes, in nanoseconds, in tiles of so many outputs.
+fn byte_sum(kernel: &Kernel, template: [usize; 3], tile: [usize; 3]) -> f64 {
+    if kernel.isa == Isa::Amx {
+        return Plot::new(template).cycles(tile) * cost::TILE_CYCLE + cost::TILE_STORE;
+    }
+    let waste = kernel.rounded(tile).iter().product::<usize>() as f64 / tile.iter().product::<usize>().max(1) as f64;
+    let taps = (template[0] * template[1] * template[2].next_multiple_of(4)) as f64;
+    waste * (taps / cost::BYTE_MULTIPLY_ADDS + cost::BYTE_STORE)
+}
+
+/// The body's name and the tile.
+fn direct_key(kernel: &Kernel, spec: &Spec, tile: [usize; 3]) -> KernelKey {
+    let body: KernelKey = kernel.name.parse().expect("the table's names are kernel names, by its tests");
+    KernelKey { tile: tile_name(spec, tile), ..body }
+}
+
+/// The type that the direct method computes in.
+fn direct_type(spec: &Spec, exact: bool) -> DType {
+    let (cross, _) = integer_bounds(spec);
+    if exact {
+        let differences = largest_pixel(spec.work_type()) * spec.template().len() as f64;
+        let largest = if spec.op().measure() == Measure::Sad { differences } else { cross };
+        return if largest < 2f64.powi(24) && spec.mask() == MaskKind::None { DType::F32 } else { DType::F64 };
+    }
+    let wants_double =
+        spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None;
+    // A sum of more terms in f32 would leave too much in doubt.
+    let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && !serves_in_single(spec);
+    // Integers whose sums f64 does not hold are rounded, but not to f32.
+    let huge = integer_problem(spec);
+    // Differences are of samples as they are, which may lie beyond f32.
+    let wide = spec.op().measure() == Measure::Sad && spec.work_type() == DType::F64;
+    if wants_double || long || huge || wide { DType::F64 } else { DType::F32 }
+}

@@ -1,0 +1,116 @@
+//! The separable method.
+
+use std::sync::Arc;
+
+use flcc_core::dtype::DType;
+use flcc_core::error::Refusal;
+use flcc_core::key::KernelKey;
+use flcc_core::measure::Measure;
+use flcc_core::shape::join;
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
+
+use crate::cpu::engine::AnyEngine;
+use crate::cpu::engines::separable::{self, Separable};
+use crate::cpu::solvers::cost;
+use crate::cpu::solvers::recipe::{Make, Recipe};
+use crate::cpu::solvers::tiles::{in_place, plain_tiles, volumes};
+use crate::isa::IsaSet;
+use crate::plan::machine::Machine;
+use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
+use crate::problem::scheme::exact_in_f64;
+use crate::run::tiling::tile_name;
+
+/// The separable method.
+pub struct SeparableSolver;
+
+impl Solver for SeparableSolver {
+    fn name(&self) -> &'static str {
+        "separable"
+    }
+
+    fn method(&self) -> Method {
+        Method::Separable
+    }
+
+    fn platform(&self) -> Platform {
+        Platform::Cpu
+    }
+
+    fn offers(&self, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+        let refuse = |reason: &str| Err(Refusal::new(self.name(), reason));
+        let measure = spec.op().measure();
+        let template = spec.template().padded();
+        if measure == Measure::Sad {
+            return refuse("sad is no sum of products");
+        }
+        if spec.image().axes() == 1 {
+            return refuse("a 1D template has one axis: there is nothing to separate");
+        }
+        if spec.mask() != MaskKind::None && measure.row().needs.square {
+            return refuse(
+                "window sums under a mask by its factors would carry the rounding of the largest sample nearby",
+            );
+        }
+        if spec.accuracy() == Accuracy::Exact && spec.is_integer() {
+            return refuse("the factors of an integer template are no integers, so sums are not exact");
+        }
+        let exact_integers = exact_in_f64(spec) && !measure.row().normalised && spec.accuracy() != Accuracy::Fast;
+        let double = spec.out_type() == DType::F64
+            || spec.accuracy() == Accuracy::Exact
+            || spec.mask() != MaskKind::None
+            || exact_integers;
+        let real = if double { DType::F64 } else { DType::F32 };
+        let isas = machine.isas();
+        let kernels =
+            if double { separable::choose::<f64>(template, &isas) } else { separable::choose::<f32>(template, &isas) };
+        let rank = spec.rank().unwrap_or(1) as f64;
+        let count = (spec.templates() * spec.channels()) as f64;
+        let rate = cost::multiply_adds(&isas, real) * 0.7;
+        let target = kernels[2].isa.name();
+        Ok(plain_tiles(spec, in_place(spec, DType::F32))
+            .into_iter()
+            .map(|tile| {
+                let (gathered, outputs) = volumes(spec, tile);
+                let stretch = (tile[1] + template[1] - 1) as f64 / tile[1] as f64 * (tile[0] + template[0] - 1) as f64
+                    / tile[0] as f64;
+                let lines = template[2] as f64 * stretch + template[1] as f64 + template[0] as f64;
+                let estimate_ns = outputs * rank * lines * count / rate
+                    + gathered * spec.channels() as f64 * cost::GATHER
+                    + outputs * count * cost::finish(measure, false);
+                let size = join(&spec.template().unpad(&template), "x");
+                let key = KernelKey {
+                    op: "separable".into(),
+                    dtype: real.name().into(),
+                    size,
+                    target: target.into(),
+                    tile: tile_name(spec, tile),
+                };
+                Offer {
+                    kernel: key,
+                    method: Method::Separable,
+                    estimate_ns,
+                    eligible: match spec.rank() {
+                        _ if exact_integers => Eligible::Forced,
+                        Some(_) => Eligible::ByCost,
+                        None => Eligible::ByRank,
+                    },
+                    recipe: Arc::new(Recipe::new(real, tile, isas, Lines)),
+                }
+            })
+            .collect())
+    }
+}
+
+/// Kernels of lines.
+#[derive(Debug)]
+struct Lines;
+
+impl Make for Lines {
+    fn single(&self, template: [usize; 3], isas: &IsaSet) -> Option<Box<dyn AnyEngine<f32>>> {
+        Some(Box::new(Separable::<f32>::new(template, isas)?))
+    }
+
+    fn double(&self, template: [usize; 3], isas: &IsaSet) -> Option<Box<dyn AnyEngine<f64>>> {
+        Some(Box::new(Separable::<f64>::new(template, isas)?))
+    }
+}

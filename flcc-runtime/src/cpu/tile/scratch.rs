@@ -1,0 +1,118 @@
+//! Buffers of one worker.
+
+use crate::cpu::aligned::Aligned;
+use crate::cpu::engine::{Most, Work};
+use crate::cpu::memory::Memory;
+use crate::cpu::real::Real;
+use crate::cpu::score::rows::Rows;
+use crate::cpu::score::{split, vector, window_sums};
+use crate::cpu::tile::context::{Scoring, TileContext};
+use crate::run::tiling::TileBox;
+
+/// Buffers of one worker.
+pub struct TileScratch<T: Real> {
+    pub(super) inputs: Vec<Aligned<T>>,
+    pub(super) bytes: Aligned<i8>,
+    pub(super) marks: Vec<T>,
+    pub(super) crosses: Vec<Aligned<T>>,
+    pub(super) sums: Vec<[Vec<f64>; 2]>,
+    pub(super) squares: Vec<T>,
+    pub(super) window: Vec<f64>,
+    pub(super) window_marks: Vec<T>,
+    pub(super) low: Vec<f64>,
+    pub(super) high: Vec<f64>,
+    pub(super) flat: Vec<bool>,
+    pub(super) hit: Vec<bool>,
+    /// Outputs of a correlation that overflowed.
+    pub(super) over: Vec<bool>,
+    pub(super) rows: Rows,
+    pub(super) panel: Vec<f64>,
+    /// What the engine needs.
+    pub(super) work: Work,
+    pub(super) sums_in_vectors: Option<vector::Scratch>,
+    pub(super) split: Option<split::Scratch>,
+    /// Parts of the tile run last that are left to a better way.
+    pub(super) again: Vec<TileBox>,
+    /// What brings each channel to the common scale.
+    pub(super) factors: Vec<f64>,
+    /// That scale: the image's samples were multiplied by it.
+    pub(super) scale: f64,
+}
+
+impl<T: Real> TileScratch<T> {
+    /// Parts of the tile run last that are to be run in a better way, over what was stored.
+    pub fn again(&self) -> &[TileBox] {
+        &self.again
+    }
+}
+
+impl<T: Real> TileContext<T> {
+    /// Buffers for one worker.
+    pub fn scratch(&self, memory: &mut Memory) -> TileScratch<T> {
+        let zero = T::of(0.0);
+        let channels = self.spec.channels();
+        let (input, output) = (self.input_len(), self.pitches.cross.elements());
+        let needs = self.needs();
+        let by_rows = matches!(self.scoring, Scoring::Rows);
+        let sum_len = |needed: bool| if needed && by_rows { input } else { 0 };
+        let flat = if self.degenerates() && self.scheme.integers.is_none() { input } else { 0 };
+        let masked_sums = if self.scheme.masked && needs.square { input } else { 0 };
+        let floats = self.needs_marks();
+        TileScratch {
+            inputs: (0..channels).map(|_| memory.aligned(zero, input)).collect(),
+            bytes: memory.aligned(0, self.pitches.bytes.map_or(0, |pitch| pitch.elements())),
+            marks: memory.values(zero, if floats { input } else { 0 }),
+            crosses: (0..channels).map(|_| memory.aligned(zero, output)).collect(),
+            sums: (0..channels)
+                .map(|_| [needs.sum, needs.square].map(|needed| memory.values(0.0, sum_len(needed))))
+                .collect(),
+            squares: memory.values(zero, masked_sums),
+            window: memory.values(0.0, if needs.square { self.window_scratch() } else { 0 }),
+            window_marks: memory.values(zero, if floats { self.window_scratch() } else { 0 }),
+            low: memory.values(0.0, flat),
+            high: memory.values(0.0, flat),
+            flat: memory.values(false, if flat > 0 { output } else { 0 }),
+            hit: memory.values(false, if floats { output } else { 0 }),
+            over: memory.values(false, self.over_len()),
+            rows: if by_rows { Rows::new(self.capacity[2], self.scheme.integers, memory) } else { Rows::default() },
+            panel: memory.values(0.0, if self.degenerates() { channels * self.spec.template().len() } else { 0 }),
+            work: self.engine.work(Most { outputs: self.capacity, channels }, memory),
+            sums_in_vectors: match self.scoring {
+                Scoring::Vectors(_) => Some(vector::Scratch::new(self.capacity, self.spec.template().padded(), memory)),
+                _ => None,
+            },
+            split: self.splitter.map(|splitter| splitter.scratch(self.capacity[2], memory)),
+            again: memory.list(self.most_parts()),
+            factors: vec![1.0; channels],
+            scale: 1.0,
+        }
+    }
+
+    /// Elements of a channel's samples.
+    fn input_len(&self) -> usize {
+        if self.only_bytes() { 0 } else { self.pitches.samples.elements() }
+    }
+
+    /// Outputs that may overflow.
+    fn over_len(&self) -> usize {
+        if self.needs_marks() && matches!(self.scoring, Scoring::Plain) { self.pitches.cross.elements() } else { 0 }
+    }
+
+    /// Parts of a tile, at most.
+    fn most_parts(&self) -> usize {
+        (0..3).map(|axis| self.capacity[axis].div_ceil(self.parts[axis].max(1))).product()
+    }
+
+    fn window_scratch(&self) -> usize {
+        let (outputs, template) = (self.capacity, self.spec.template().padded());
+        let shape = [0, 1, 2].map(|axis| outputs[axis] + template[axis] - 1);
+        window_sums::scratch_len(
+            &window_sums::Layout {
+                shape,
+                row_pitch: self.pitches.samples.row,
+                plane_pitch: self.pitches.samples.plane,
+            },
+            template,
+        )
+    }
+}

@@ -1,0 +1,267 @@
+//! The last step in vectors: scores of a whole tile (`score/vector.rs`), then what they leave in doubt.
+
+use flcc_core::measure::{Formula, Measure};
+use flcc_core::with_formula;
+
+use crate::cpu::engine::{Bands, Grid};
+use crate::cpu::real::Real;
+use crate::cpu::score::{split, vector};
+use crate::cpu::tile::bound::Judged;
+use crate::cpu::tile::context::TileContext;
+use crate::cpu::tile::finishing::{Finishing, Store, largest};
+use crate::cpu::tile::scratch::TileScratch;
+use crate::isa::prefetch::Coming;
+use crate::isa::{self, Vectors};
+use crate::problem::error_model::{self, Figure, Steps};
+use crate::run::geometry::Pitch;
+use crate::run::results::Scores;
+
+/// Rows of a tile whose cross terms are made whole and scored before the next.
+const ROWS_AT_A_TIME: usize = 8;
+
+impl<T: Real> TileContext<T> {
+    /// Scores the whole tile in vectors, settles what is in doubt, stores what is asked for; returns how many panels
+    /// were repaired.
+    pub(super) fn finish_vectors(
+        &self,
+        last: &Finishing<'_, T>,
+        vectors: &Vectors,
+        scratch: &mut TileScratch<T>,
+        store: &mut Store<'_>,
+    ) -> Option<u64> {
+        let degenerate = with_formula!(self.scheme.measure, F => <F as Formula>::DEGENERATE) as f32;
+        let Pitch { row, plane, .. } = self.pitches.cross;
+        let mut repaired = 0;
+        if self.score_tile(last, vectors, scratch, store.lines)? {
+            if self.scheme.integers.is_some() {
+                // Their energy is exact: it is 0 where all samples are equal, and nowhere else.
+                let [depth, height, width] = last.tile.shape;
+                for (z, y) in (0..depth).flat_map(|z| (0..height).map(move |y| (z, y))) {
+                    let scores = &mut T::singles_mut(&mut scratch.crosses[0])?[z * plane + y * row..][..width];
+                    scores.iter_mut().filter(|score| score.is_nan()).for_each(|score| *score = degenerate);
+                }
+            } else {
+                repaired = self.settle_vectors(last, degenerate, scratch)?;
+            }
+        }
+        let TileScratch { crosses, hit, .. } = scratch;
+        let [(z0, z1), (y0, y1), (x0, x1)] = last.tile.keep;
+        for (z, y) in (z0..z1).flat_map(|z| (y0..y1).map(move |y| (z, y))) {
+            let at = z * plane + y * row;
+            let scores = &mut T::singles_mut(&mut crosses[0])?[at + x0..at + x1];
+            if last.marked {
+                scores
+                    .iter_mut()
+                    .zip(&hit[at + x0..at + x1])
+                    .filter(|(_, hit)| **hit)
+                    .for_each(|(score, _)| *score = f32::NAN);
+            }
+            (store.write)(last.number, last.place(z, y), Scores::Single(scores));
+        }
+        Some(repaired)
+    }
+
+    /// Makes scores of the cross term of the whole tile; returns whether some are NaN, which those in doubt are.
+    fn score_tile(
+        &self,
+        last: &Finishing<'_, T>,
+        vectors: &Vectors,
+        scratch: &mut TileScratch<T>,
+        lines: &dyn Fn(usize, [usize; 3]) -> Option<Coming>,
+    ) -> Option<bool> {
+        let (template, Judged { doubt, largest: largest_tap }) = (last.template(), last.judged);
+        let (window, shape) = (self.spec.template().padded(), last.tile.shape);
+        let outputs = [shape[1], shape[2]];
+        let TileScratch { inputs, crosses, sums_in_vectors, work: of_engine, split, .. } = scratch;
+        let (input, cross, work) =
+            (T::singles(&inputs[0])?, T::singles_mut(&mut crosses[0])?, sums_in_vectors.as_mut()?);
+        let checked = &template.checked;
+        let exact = self.scheme.integers.map(|_| vector::Exact {
+            template_sum: checked.exact_sums.first().map_or(0.0, |&sum| sum as f64),
+            gain: 1.0 / (checked.exact_energy as f64).sqrt(),
+            bits: self.integer_bits(),
+        });
+        let steps = Steps::new(shape, window);
+        let running = self.scheme.promise.map_or(0.0, |promise| error_model::of_running_sums(&promise, &steps));
+        let (centred, share) = (self.scheme.measure == Measure::Zncc, doubt.at(0.0, 0.0).1);
+        let formula = vector::Formula { window, centred, exact, share, running };
+        work.largest_row = 0.0;
+        let own = match self.engine.bands(0, outputs, of_engine) {
+            Bands::Tile { result: all } => {
+                let energy = vectors.run(vector::Energy(&input[..last.samples.len[0] * self.pitches.samples.plane]));
+                let (result, peak) = self.results(shape, cross);
+                Figure { energy, result: result.max(all), peak, column: largest(input).powi(2) }
+            }
+            _ => Figure::default(),
+        };
+        let grid = match self.engine.bands(0, outputs, of_engine) {
+            Bands::Grid(grid) => grid,
+            _ => Grid::of(&own, outputs),
+        };
+        let [rows, columns] = grid.places(outputs);
+        let [height, width] = grid.place;
+        let lanes = vectors.lanes();
+        let mut doubtful = false;
+        for z in 0..shape[0] {
+            let ahead = if last.whole() { lines(last.number, last.place(z, 0)) } else { None };
+            if window[0] > 1 {
+                let samples = [last.samples.len[1], last.samples.len[2]];
+                let pitches = [self.pitches.samples.row, self.pitches.samples.plane];
+                vectors.run(vector::Stack { depth: window[0], plane: z, input, pitches, samples, scratch: &mut *work });
+            }
+            for row in 0..rows {
+                // A vector that belongs to several places takes the highest limit.
+                work.limits.fill(0.0);
+                for column in 0..columns {
+                    let figure = grid.figure(z, row, column);
+                    let (limit, _) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
+                    let limit = limit + running * work.largest_row;
+                    for begin in grid.begins(column) {
+                        let end = (begin + width).div_ceil(lanes).min(work.limits.len());
+                        work.limits[begin / lanes..end].iter_mut().for_each(|most| *most = limit.max(*most));
+                    }
+                }
+                let (input, cross) =
+                    (&input[z * self.pitches.samples.plane..], &mut cross[z * self.pitches.cross.plane..]);
+                let (in_row, out_row) = (self.pitches.samples.row, self.pitches.cross.row);
+                let rows = [row * height, outputs[0].min((row + 1) * height)];
+                // Scored before the next rows are added to, while they are near.
+                let step = if last.heights.is_some() { ROWS_AT_A_TIME } else { rows[1] - rows[0] };
+                for begin in (rows[0]..rows[1]).step_by(step) {
+                    let rows = [begin, rows[1].min(begin + step)];
+                    if let (Some(heights), Some(splitter), Some(scratch)) = (last.heights, &self.splitter, &mut *split)
+                    {
+                        let cross = &mut *cross;
+                        vectors.run(split::Add {
+                            splitter,
+                            heights,
+                            input,
+                            in_row,
+                            outputs,
+                            rows,
+                            cross,
+                            out_row,
+                            scratch,
+                        });
+                    }
+                    let buffers = vector::Buffers { input, in_row, cross: &mut *cross, out_row, outputs };
+                    doubtful |= vectors.run(vector::Rows { formula, buffers, rows, scratch: &mut *work, ahead });
+                }
+            }
+        }
+        Some(doubtful)
+    }
+
+    /// Decides the panels that scoring left as NaN; returns how many were recomputed. Parts of the tile with more of
+    /// them than `self.patience` are left to who does that better, in `scratch.again`.
+    fn settle_vectors(&self, last: &Finishing<'_, T>, degenerate: f32, scratch: &mut TileScratch<T>) -> Option<u64> {
+        let (mut repaired, mut flat_known) = (0, false);
+        for part in last.tile.parts(self.parts) {
+            let begin = [0, 1, 2].map(|axis| part.origin[axis] - last.tile.origin[axis]);
+            // Whether to give up is the whole part's matter, whatever is asked for of it.
+            let mut doubts = self.doubts(begin, part.shape, last.marked, flat_known, scratch)?;
+            if doubts == Doubts::Flat {
+                self.find_flat(last.image, last.samples, last.tile.shape, scratch);
+                flat_known = true;
+                doubts = self.doubts(begin, part.shape, last.marked, flat_known, scratch)?;
+            }
+            if doubts == Doubts::Many {
+                if scratch.again.iter().all(|other| other.origin != part.origin) {
+                    scratch.again.push(part);
+                }
+                continue;
+            }
+            let [z, y, x] = [0, 1, 2].map(|axis| (begin[axis] + part.keep[axis].0, begin[axis] + part.keep[axis].1));
+            let TileScratch { crosses, flat, hit, panel, .. } = &mut *scratch;
+            let scores = T::singles_mut(&mut crosses[0])?;
+            for (z, y) in (z.0..z.1).flat_map(|z| (y.0..y.1).map(move |y| (z, y))) {
+                let row = z * self.pitches.cross.plane + y * self.pitches.cross.row;
+                // Most rows have none, and all of a row is soon looked at.
+                if isa::vectorized(&self.isas, || !any_nan(&scores[row + x.0..row + x.1])) {
+                    continue;
+                }
+                for x in x.0..x.1 {
+                    let at = row + x;
+                    if !scores[at].is_nan() {
+                        continue;
+                    }
+                    if flat_known && flat[at] {
+                        scores[at] = degenerate;
+                    } else if !(last.marked && hit[at]) {
+                        scores[at] = last.repair(self, [z, y, x], panel) as f32;
+                        // A flat one is left as it was collected.
+                        repaired += u64::from(panel.iter().any(|sample| *sample != panel[0]));
+                    }
+                }
+            }
+        }
+        Some(repaired)
+    }
+
+    /// How many panels of a part of the tile are to be recomputed: those that scoring left as NaN, but for flat ones
+    /// and those to be NaN. Where it is not known yet which are flat, more than `self.patience` are counted only if the
+    /// gathered samples of none before are all equal.
+    fn doubts(
+        &self,
+        [z0, y0, x0]: [usize; 3],
+        shape: [usize; 3],
+        marked: bool,
+        flat_known: bool,
+        scratch: &TileScratch<T>,
+    ) -> Option<Doubts> {
+        let (input, scores) = (T::singles(&scratch.inputs[0])?, T::singles(&scratch.crosses[0])?);
+        let rows = || (z0..z0 + shape[0]).flat_map(move |z| (y0..y0 + shape[1]).map(move |y| (z, y)));
+        let row = |(z, y): (usize, usize)| z * self.pitches.cross.plane + y * self.pitches.cross.row + x0;
+        let nans = |at: usize| isa::vectorized(&self.isas, || nans(&scores[at..at + shape[2]]));
+        let mut seen = 0;
+        if rows().all(|place| {
+            seen += nans(row(place)) as u64;
+            seen <= self.patience
+        }) {
+            return Some(Doubts::Few);
+        }
+        let [kd, kh, kw] = self.spec.template().padded();
+        let Pitch { row: in_row, plane: in_plane, .. } = self.pitches.samples;
+        let equal = |from: usize| {
+            let first = input[from];
+            let line = |from: usize| input[from..from + kw].iter().all(|sample| *sample == first);
+            line(from) && (0..kd).all(|z| (0..kh).all(|y| line(from + z * in_plane + y * in_row)))
+        };
+        let mut doubts = 0;
+        for (z, y) in rows() {
+            let at = row((z, y));
+            for x in (0..shape[2]).filter(|x| scores[at + x].is_nan() && !(marked && scratch.hit[at + x])) {
+                match flat_known {
+                    true if scratch.flat[at + x] => {}
+                    false if equal(z * in_plane + y * in_row + x0 + x) => return Some(Doubts::Flat),
+                    _ => doubts += 1,
+                }
+                if doubts > self.patience {
+                    return Some(Doubts::Many);
+                }
+            }
+        }
+        Some(Doubts::Few)
+    }
+}
+
+/// What is known of the panels of a part of a tile that scoring left as NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubts {
+    /// Few are to be recomputed, if any.
+    Few,
+    /// Many are.
+    Many,
+    /// Some may be flat: it must be known which.
+    Flat,
+}
+
+#[inline(always)]
+fn any_nan(scores: &[f32]) -> bool {
+    scores.iter().fold(false, |any, score| any | score.is_nan())
+}
+
+#[inline(always)]
+fn nans(scores: &[f32]) -> usize {
+    scores.iter().map(|score| u32::from(score.is_nan())).sum::<u32>() as usize
+}
