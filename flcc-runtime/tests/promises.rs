@@ -417,6 +417,48 @@ fn differences_of_extreme_magnitudes_are_not_lost() {
     }
 }
 
+/// Differences twice as large as the largest number of f64, under weights that make their sums small.
+#[test]
+fn weighted_differences_beyond_double_precision_are_not_lost() {
+    let mut seed = Seed(29);
+    let mut signs = |count: usize| {
+        (0..count).map(|_| if seed.below(2) == 0 { f64::MAX } else { -f64::MAX / 2.0 }).collect::<Vec<f64>>()
+    };
+    let (image, template) = (Pixels::F64(signs(40 * 50)), Pixels::F64(signs(35)));
+    let weights: Vec<f64> = (0..35).map(|k| 1e-3 * f64::from(k % 5)).collect();
+    let ones: Vec<f64> = weights.iter().map(|weight| f64::from(u8::from(*weight == 2e-3))).collect();
+    for boundary in ["zero", "constant(1e308)", "reflect"] {
+        for (kind, mask) in [("maskw", weights.clone()), ("mask01", ones.clone())] {
+            let spec = format!("sad:f64:40x50*5x7:same,{boundary},{kind}");
+            let mask = Pixels::F64(mask);
+            let expected = expected_under(&spec, &image, &template, Some(&mask));
+            every_way_under(&spec, &image, &template, Some(&mask), |way, map| {
+                for (index, &wanted) in expected.iter().enumerate() {
+                    let got = map.get(index);
+                    assert!(
+                        (got - wanted).abs() <= 1e-13 * wanted || (got.is_infinite() && wanted > 0.99 * f64::MAX),
+                        "{way} at {index}: {got}, expected {wanted}"
+                    );
+                }
+            });
+        }
+    }
+    // Weights that have no double are refused.
+    let spec: Spec = "sad:f64:40x50*5x7:valid,maskw".parse().unwrap();
+    let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+    let heavy = Pixels::F64(vec![f64::MAX; 35]);
+    let error = planner(1)
+        .plan(&spec)
+        .unwrap()
+        .execute(
+            &[view(&image, spec.image())],
+            &[view(&template, spec.template())],
+            Some(&view(&heavy, spec.template())),
+        )
+        .unwrap_err();
+    assert!(error.to_string().contains("mask") && error.to_string().contains("2^1023"), "{error}");
+}
+
 /// A few huge pixels leave every tile of the transform in doubt: the tiles are computed again, not panel by panel.
 #[test]
 fn tiles_in_doubt_are_computed_again() {

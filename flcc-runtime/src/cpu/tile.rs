@@ -13,7 +13,6 @@ mod samples;
 pub mod scratch;
 mod vectors;
 
-use flcc_core::measure::Measure;
 use flcc_core::view::AnyView;
 
 use crate::cpu::in_place::{self, InPlace};
@@ -42,9 +41,7 @@ impl<T: Real> TileContext<T> {
     ) -> Option<Statistics> {
         let samples = self.tiling.samples(tile);
         scratch.again.clear();
-        // Exact sums and sums of differences are of the samples as they are.
-        let forced = (self.scheme.integers.is_some() || self.scheme.measure == Measure::Sad).then_some(1.0);
-        let mut marked = self.gather(image, samples, tile, forced, &bound.weights, scratch);
+        let mut marked = self.gather(image, samples, tile, self.scheme.forced, &bound.weights, scratch);
         // Samples of a correlation are scaled down for nothing but outputs that overflow without: others would lose
         // bits of their samples, which they keep where a part of the tile is read in place (`in_place.rs`).
         let huge = matches!(self.scoring, Scoring::Plain) && scratch.scale < 1.0;

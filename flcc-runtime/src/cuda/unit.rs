@@ -739,7 +739,7 @@ impl Unit {
         let result_reach = (images - 1) * self.result_bytes() + of_template;
         let mut batch = Batch { layout, image, places, types: self.decisions.types, image_reach, result_reach };
         let centred = self.measure().row().needs.centred && self.decisions.scheme.integers.is_none();
-        let forced = if self.measure() == Measure::Sad { 1.0 } else { 0.0 };
+        let forced = self.decisions.scheme.forced.unwrap_or(0.0);
         self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
         let weights =
             bound.weights.as_ref().filter(|_| self.decisions.scheme.masked).map(|weights| weights.address(&stream));

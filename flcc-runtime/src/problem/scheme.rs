@@ -9,6 +9,7 @@ use flcc_core::measure::Measure;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
 use crate::problem::error_model::Promise;
+use crate::problem::template::differences_scale;
 
 /// Which integers hold every sum of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Scheme {
     pub promise: Option<Promise>,
     /// Whether there is a mask.
     pub masked: bool,
+    /// The power of two that every sample is multiplied by; `None` where each tile may choose its own.
+    pub forced: Option<f64>,
 }
 
 impl Scheme {
@@ -51,7 +54,13 @@ impl Scheme {
             Accuracy::Exact => Some(Promise { error, deviations: None }),
         };
         let masked = spec.mask() != MaskKind::None;
-        Scheme { measure, integers: exact_cross.then_some(width), rounds, promise, masked }
+        let integers = exact_cross.then_some(width);
+        // Exact sums are of the samples as they are, and differences need image and template in one scale.
+        let forced = match measure {
+            Measure::Sad => Some(differences_scale(spec)),
+            _ => integers.map(|_| 1.0),
+        };
+        Scheme { measure, integers, rounds, promise, masked, forced }
     }
 }
 
