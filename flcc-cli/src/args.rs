@@ -229,6 +229,12 @@ pub enum Command {
     /// and nssd, divided by the largest magnitude otherwise; checked, the number of positions: all of them up to 1e9
     /// multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
     Bench(Bench),
+    /// Fit the costs that plans are estimated by to times on this machine
+    ///
+    /// Times every way to compute made-up specs on one thread, fits what each kind of work costs to that, and shows how
+    /// well estimates agree with times, before and after, of every fifth spec, which is not fitted to. The costs go
+    /// into the wisdom file, if --wisdom or FLCC_WISDOM names one, and plans that know it are estimated by them.
+    Tune(Tune),
     /// Show the processor, its instruction sets and caches, and the GPUs
     Devices,
     /// Show, merge or forget wisdom: what measuring has taught (the file that --wisdom or FLCC_WISDOM names)
@@ -620,8 +626,14 @@ pub struct Plan {
 #[derive(Clone, Debug, Args)]
 pub struct Bench {
     /// What is to be computed, one or several.
-    #[arg(required = true, value_name = "SPEC", help = SPEC)]
+    #[arg(required_unless_present = "grid", value_name = "SPEC", help = SPEC)]
     pub specs: Vec<Spec>,
+    /// Judge plans: time what efforts estimate and measure choose for made-up specs, beside the best of each method
+    #[arg(long, conflicts_with_all = ["specs", "pairs", "seconds"])]
+    pub grid: bool,
+    /// Which specs are made up.
+    #[command(flatten)]
+    pub drawing: Drawing,
     /// For how long to repeat
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = number, allow_hyphen_values = true)]
     pub seconds: f64,
@@ -631,6 +643,31 @@ pub struct Bench {
     /// Leave copies to and from GPUs to the driver, to see what staging them gains
     #[arg(long, hide = true)]
     pub direct_copies: bool,
+}
+
+/// Which made-up specs.
+#[derive(Clone, Debug, Args)]
+pub struct Drawing {
+    /// How many specs are made up
+    #[arg(long, default_value = "200", value_name = "N", value_parser = count, allow_hyphen_values = true)]
+    pub count: usize,
+    /// What they are made up from: other seeds, other specs
+    #[arg(long, default_value = "1", value_name = "SEED", value_parser = count, allow_hyphen_values = true)]
+    pub seed: usize,
+}
+
+/// tune.
+#[derive(Clone, Debug, Args)]
+pub struct Tune {
+    /// Which specs are made up.
+    #[command(flatten)]
+    pub drawing: Drawing,
+    /// Show what would be timed, and time nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write the time and the work of every offer as CSV
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
 }
 
 /// wisdom.

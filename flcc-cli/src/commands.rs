@@ -9,11 +9,13 @@ pub mod bench;
 pub mod conformance;
 pub mod correlate;
 pub mod devices;
+pub mod grid;
 pub mod local;
 pub mod manual;
 pub mod plan;
 pub mod stream;
 pub mod templates;
+pub mod tune;
 pub mod wisdom;
 
 /// Runs a command; the exit status is that of a command that ran but has something bad to tell.
@@ -33,7 +35,9 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Command::Local(args) => local::run(args, planning, out).map(|()| 0),
         Command::Conformance(args) => conformance::run(args, planning, out),
         Command::Plan(args) => plan::run(args, planning, out).map(|()| 0),
+        Command::Bench(args) if args.grid => grid::run(&args.drawing, planning, out).map(|()| 0),
         Command::Bench(args) => bench::run(args, planning, out).map(|()| 0),
+        Command::Tune(args) => tune::run(args, planning, out).map(|()| 0),
         Command::Devices => devices::run(planning, out).map(|()| 0),
         Command::Wisdom(args) => wisdom::run(args, planning, out).map(|()| 0),
         Command::Completions { shell } => manual::completions(*shell, out).map(|()| 0),

@@ -46,6 +46,8 @@ pub mod plan;
 pub mod problem;
 #[doc(hidden)]
 pub mod run;
+#[doc(hidden)]
+pub mod tune;
 
 pub use call::oneshot::{convolve, correlate, lcc, match_template};
 pub use call::pairs::Pairs;

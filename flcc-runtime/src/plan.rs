@@ -1,5 +1,6 @@
 //! Planning: what may serve a spec, which of it is chosen, and what remembers it.
 
+pub mod cost;
 pub mod machine;
 pub mod matcher;
 pub mod planned;
@@ -7,5 +8,5 @@ pub mod planner;
 pub mod settings;
 pub mod solver;
 pub mod solvers;
-pub(crate) mod trial;
+pub mod trial;
 pub mod wisdom;

@@ -13,6 +13,7 @@ use crate::cuda::driver::launch::MOST_CHANNELS;
 use crate::cuda::execute::CudaExecute;
 use crate::cuda::kernels::{self, Cross, Part, Types};
 use crate::cuda::unit::{self, Decisions, Engine, goes_straight};
+use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
 use crate::problem::scheme::integer_problem;
@@ -95,10 +96,9 @@ pub fn offers(name: &'static str, method: Method, spec: &Spec, machine: &Machine
     if spec.channels() > MOST_CHANNELS {
         return Err(Refusal::new(name, format!("{} channels are more than {MOST_CHANNELS}", spec.channels())));
     }
-    let devices = machine.devices();
     match method {
-        Method::Direct => direct(name, spec, devices),
-        Method::Fourier => fourier(name, spec, devices),
+        Method::Direct => direct(name, spec, machine),
+        Method::Fourier => fourier(name, spec, machine),
         _ => Err(Refusal::new(name, "there are no separable kernels for GPUs; direct and Fourier are there")),
     }
 }
@@ -118,7 +118,8 @@ fn types(spec: &Spec, real: DType, cross: Cross) -> Types {
     Types { pixel: spec.image_type(), real, cross, out: spec.out_type() }
 }
 
-fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Offer>, Refusal> {
+fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+    let devices = machine.devices();
     let measure = spec.op().measure();
     let needs = measure.row().needs;
     let template = spec.template().padded();
@@ -166,13 +167,11 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
         (DType::F32, _) => Cross::F32,
         _ => Cross::F64,
     };
-    // Multiply-adds a nanosecond.
-    let rate = multiprocessors(devices)
-        * match real {
-            DType::U8 => 400.0,
-            DType::F32 => 150.0,
-            _ => 40.0,
-        };
+    let tap = match real {
+        DType::U8 => Term::DeviceTapByte,
+        DType::F32 => Term::DeviceTapSingle,
+        _ => Term::DeviceTapDouble,
+    };
     let outputs = spec.out_shape().len() as f64;
     let products = outputs * taps as f64 * spec.templates() as f64 * if masked { 3.0 } else { 1.0 };
     let mut offers = Vec::new();
@@ -181,37 +180,31 @@ fn direct(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Off
         let body: KernelKey =
             entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
         let of_template = outputs * spec.templates() as f64;
-        let around = match engine {
-            Engine::Fused(_) => of_template * fused_ns(real),
-            _ if needs.square => outputs * SUMS_NS + of_template * FINISH_NS,
-            _ => 0.0,
-        };
         let types = types(spec, real, cross(engine));
         let straight = goes_straight(spec, engine, &Scheme::new(spec, exact, false), types);
-        let around_of = |tile| if straight { copies(spec) + STRAIGHT_NS } else { around + overhead(spec, tile) };
-        offers.extend(plain_tiles(spec).into_iter().map(|tile| Offer {
-            kernel: KernelKey { tile: tile_name(spec, tile), ..body.clone() },
-            method: Method::Direct,
-            estimate_ns: products / rate + around_of(tile),
-            eligible: Eligible::ByCost,
-            recipe: Arc::new(Recipe { engine, tile, types, exact, rounds: false, devices: devices.to_vec() }),
+        let taps = Work::default().and(tap, products / multiprocessors(devices));
+        let work = |tile| match engine {
+            _ if straight => copies(taps, spec).and(Term::DeviceStraight, 1.0),
+            Engine::Fused(_) => pipeline(taps, spec, tile).and(Term::DeviceFused, of_template),
+            _ if needs.square => {
+                pipeline(taps, spec, tile).and(Term::DeviceSum, outputs).and(Term::DeviceScore, of_template)
+            }
+            _ => pipeline(taps, spec, tile),
+        };
+        offers.extend(plain_tiles(spec).into_iter().map(|tile| {
+            let kernel = KernelKey { tile: tile_name(spec, tile), ..body.clone() };
+            let recipe = Recipe { engine, tile, types, exact, rounds: false, devices: devices.to_vec() };
+            offer(machine, Method::Direct, kernel, work(tile), recipe)
         }));
     }
     offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
     Ok(offers)
 }
 
-/// Nanoseconds an output of box sums, and of a finish that reads them, on an H200.
-const SUMS_NS: f64 = 0.023;
-const FINISH_NS: f64 = 0.019;
-
-/// Nanoseconds that an output takes more where the kernel of the cross term makes sums and scores too.
-fn fused_ns(real: DType) -> f64 {
-    match real {
-        DType::F32 => 0.008,
-        DType::U8 => 0.011,
-        _ => 0.017,
-    }
+/// An offer of a recipe, which auto may choose by its cost.
+fn offer(machine: &Machine, method: Method, kernel: KernelKey, work: Work, recipe: Recipe) -> Offer {
+    let estimate_ns = work.ns(&machine.costs());
+    Offer { kernel, method, work, pieces: 1, estimate_ns, eligible: Eligible::ByCost, recipe: Arc::new(recipe) }
 }
 
 /// Whether a kernel that makes scores in one go serves: zncc of one channel without a mask, with room for a score where
@@ -236,24 +229,20 @@ fn multiprocessors(devices: &[Device]) -> f64 {
     devices.first().map_or(1.0, |device| device.multiprocessors as f64)
 }
 
-/// What an image costs whatever the method: copies to and from the device, launches, sums and finish, in nanoseconds.
-fn overhead(spec: &Spec, tile: [usize; 3]) -> f64 {
+/// With what an image takes whatever the method: copies to and from the device, launches, gathered samples.
+fn pipeline(work: Work, spec: &Spec, tile: [usize; 3]) -> Work {
     let outputs = (spec.out_shape().len() * spec.templates()) as f64;
     let whole = tile.iter().product::<usize>() as f64;
-    let tiling = Tiling::new(spec, tile);
-    let computed = tiling.count() as f64 * whole * spec.templates() as f64;
-    copies(spec) + 50_000.0 + (outputs + computed) * 0.02
+    let computed = Tiling::new(spec, tile).count() as f64 * whole * spec.templates() as f64;
+    copies(work, spec).and(Term::DeviceCall, 1.0).and(Term::DeviceOutput, outputs + computed)
 }
 
-/// What copies of an image and its results to and from the device cost, in nanoseconds.
-fn copies(spec: &Spec) -> f64 {
+/// With copies of an image and its results to and from the device.
+fn copies(work: Work, spec: &Spec) -> Work {
     let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size
         + spec.out_shape().len() * spec.templates() * spec.out_type().row().size;
-    bytes as f64 / 12.0
+    work.and(Term::DeviceCopy, bytes as f64)
 }
-
-/// Nanoseconds that one kernel from the image to the result takes beside its products and copies.
-const STRAIGHT_NS: f64 = 10_000.0;
 
 /// Tile shapes for plain kernels, best first.
 fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
@@ -276,7 +265,8 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
     tiles
 }
 
-fn fourier(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Offer>, Refusal> {
+fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+    let devices = machine.devices();
     let measure = spec.op().measure();
     if measure == Measure::Sad {
         return Err(Refusal::new(name, "sad is no sum of products, so it has no product of spectra"));
@@ -306,27 +296,25 @@ fn fourier(name: &'static str, spec: &Spec, devices: &[Device]) -> Result<Vec<Of
         let transforms = spec.channels() as f64 * (1.0 + spec.templates() as f64 + sums);
         // Two passes over memory each.
         let bytes = samples * transforms * 4.0 * cross.size() as f64;
-        let rate = multiprocessors(devices) * 20.0;
-        offers.push(Offer {
-            kernel: KernelKey {
-                op: "fourier".into(),
-                dtype: real.name().into(),
-                size: join(&spec.image().unpad(&shape), "x"),
-                target: "cufft".into(),
-                tile: tile_name(spec, tile),
-            },
-            method: Method::Fourier,
-            estimate_ns: bytes / rate + overhead(spec, tile),
-            eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced },
-            recipe: Arc::new(Recipe {
-                engine: Engine::Fourier(shape),
-                tile,
-                types: types(spec, real, cross),
-                exact: rounds,
-                rounds,
-                devices: devices.to_vec(),
-            }),
-        });
+        let transformed = Work::default().and(Term::DeviceTransform, bytes / multiprocessors(devices));
+        let kernel = KernelKey {
+            op: "fourier".into(),
+            dtype: real.name().into(),
+            size: join(&spec.image().unpad(&shape), "x"),
+            target: "cufft".into(),
+            tile: tile_name(spec, tile),
+        };
+        let recipe = Recipe {
+            engine: Engine::Fourier(shape),
+            tile,
+            types: types(spec, real, cross),
+            exact: rounds,
+            rounds,
+            devices: devices.to_vec(),
+        };
+        let by_cost = offer(machine, Method::Fourier, kernel, pipeline(transformed, spec, tile), recipe);
+        let eligible = if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced };
+        offers.push(Offer { eligible, ..by_cost });
     }
     if offers.is_empty() {
         return Err(not_rounded(name, bound));

@@ -9,6 +9,7 @@ use std::fs;
 use flcc_core::error::SpecError;
 
 use crate::isa::{ISAS, Isa, IsaSet};
+use crate::plan::cost::Costs;
 
 /// The environment variable that leaves out the instruction sets above the one it names: `amx`, `avx512vnni`, `avx512`,
 /// `avx2` or `portable`.
@@ -28,6 +29,7 @@ pub struct Machine {
     caches: Caches,
     devices: Vec<Device>,
     cuda: String,
+    costs: Option<Costs>,
 }
 
 /// Bytes of data cache that one core sees.
@@ -96,6 +98,7 @@ impl Machine {
             cores: cores.max(1),
             caches: Caches::default(),
             devices: vec![],
+            costs: None,
             cuda: if cfg!(feature = "cuda") {
                 "GPUs were not looked for"
             } else {
@@ -123,6 +126,16 @@ impl Machine {
     /// The same with these devices; `cuda` says in a few words what CUDA is here (versions), or why there is none.
     pub fn with_devices(self, devices: Vec<Device>, cuda: impl Into<String>) -> Machine {
         Machine { devices, cuda: cuda.into(), ..self }
+    }
+
+    /// The same with costs that were measured on it.
+    pub fn with_costs(self, costs: Costs) -> Machine {
+        Machine { costs: Some(costs), ..self }
+    }
+
+    /// What work costs here: as it was measured, or as is usual for the instruction sets.
+    pub fn costs(&self) -> Costs {
+        self.costs.unwrap_or_else(|| Costs::usual(&self.isas))
     }
 
     /// The instruction sets that may be used.
@@ -160,9 +173,18 @@ impl Machine {
     ///
     /// `x86_64/intel-xeon-processor-2-50ghz/avx512+avx2+portable/2cores/flcc-0.1.0`
     pub fn fingerprint(&self) -> String {
+        self.told_apart(&self.devices)
+    }
+
+    /// The fingerprint that it has without its devices: what costs of the CPU hold for.
+    pub(crate) fn without_devices(&self) -> String {
+        self.told_apart(&[])
+    }
+
+    fn told_apart(&self, devices: &[Device]) -> String {
         let mut parts =
             vec![slug(&self.arch, '_'), slug(&self.model, '-'), names(&self.isas, "+"), format!("{}cores", self.cores)];
-        parts.extend(self.devices.iter().map(|device| format!("{}-{}", slug(&device.name, '-'), device.target())));
+        parts.extend(devices.iter().map(|device| format!("{}-{}", slug(&device.name, '-'), device.target())));
         parts.push(concat!("flcc-", env!("CARGO_PKG_VERSION")).to_string());
         parts.join("/")
     }

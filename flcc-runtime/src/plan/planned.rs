@@ -71,10 +71,12 @@ pub enum Outcome {
     Estimated,
     /// Asked for by name.
     Named,
-    /// Chosen by wisdom, which measured so many nanoseconds, the least of all runs.
+    /// Chosen by wisdom, which measured so many nanoseconds.
     Known(u64),
-    /// Timed at so many nanoseconds, the least of all runs.
+    /// Timed at so many nanoseconds, the median of its rounds.
     Measured(u64),
+    /// Stopped after so many nanoseconds, when it could not win any more.
+    Stopped(u64),
     /// Not chosen, by estimate.
     Slower,
     /// Not chosen, but templates that turn out to be of low rank may take it.
@@ -203,7 +205,7 @@ impl fmt::Display for Plan {
             writeln!(f, "{line}")?;
         }
         let threads = if self.workers() == 1 { "1 thread".into() } else { format!("{} threads", self.workers()) };
-        writeln!(f, "times    estimates are of one thread, what is measured is the least of all runs on {threads}")?;
+        writeln!(f, "times    estimates are of one thread, what is measured is a median of runs on {threads}")?;
         for candidate in self.candidates() {
             let estimate = candidate.estimate_ns.map_or(String::new(), |ns| format!("  estimated {}", time(ns)));
             let outcome = match &candidate.outcome {
@@ -211,6 +213,7 @@ impl fmt::Display for Plan {
                 Outcome::Named => "asked for by name".into(),
                 Outcome::Known(ns) => format!("chosen by wisdom: measured {}", time(*ns as f64)),
                 Outcome::Measured(ns) => format!("measured {}", time(*ns as f64)),
+                Outcome::Stopped(ns) => format!("stopped after {}", time(*ns as f64)),
                 Outcome::Slower => "slower by estimate".into(),
                 Outcome::RunnerUp => "runner-up, if a template turns out to be of low rank".into(),
                 Outcome::Failed(reason) => format!("failed while being timed: {reason}"),

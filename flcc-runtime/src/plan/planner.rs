@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use flcc_core::error::{PlanError, Refusal};
 use flcc_core::key::KernelKey;
@@ -11,7 +12,7 @@ use crate::plan::planned::{Candidate, Outcome, Plan};
 use crate::plan::settings::{Effort, Planner, SOURCE};
 use crate::plan::solver::{Eligible, Method, Offer, Platform};
 use crate::plan::solvers::SOLVERS;
-use crate::plan::trial::Trial;
+use crate::plan::trial::{Ran, Ready, Trial};
 use crate::plan::wisdom::Entry;
 use crate::run::execute::Execute;
 
@@ -51,7 +52,8 @@ impl Planner {
         let forced = self.method != Method::Auto;
         let (mut eligible, others): (Vec<_>, Vec<_>) =
             offers.into_iter().partition(|(_, offer)| offer.eligible == Eligible::ByCost || forced);
-        eligible.sort_by(|a, b| a.1.estimate_ns.total_cmp(&b.1.estimate_ns));
+        let estimate = |offer: &Offer| offer.estimate_on(self.threads, spec.images());
+        eligible.sort_by(|a, b| estimate(&a.1).total_cmp(&estimate(&b.1)));
         let mut fitting: Vec<Fitting> = Vec::new();
         let mut passed: Vec<Candidate> = Vec::new();
         let mut taken: HashMap<&str, usize> = HashMap::new();
@@ -186,8 +188,8 @@ impl Planner {
     fn offers_of_a_solver(&self) -> usize {
         match self.effort {
             Effort::Estimate => 2,
-            Effort::Measure => 6,
-            Effort::Patient => 8,
+            Effort::Measure => 8,
+            Effort::Patient => 16,
         }
     }
 
@@ -209,52 +211,91 @@ impl Planner {
         Ok((execute, workers))
     }
 
+    /// What became of the offers, sorted by estimate, in a race: each is run once, and stopped when it cannot win. Then
+    /// those that came near the best meet it again, in turns, and the median decides. Nothing new begins when 20 runs
+    /// of the best, or 100 ms, are over.
+    fn race(&self, spec: &Spec, offers: &[Fitting]) -> Vec<Outcome> {
+        let begun = Instant::now();
+        let patient = self.effort == Effort::Patient;
+        let mut trial = Trial::new(spec);
+        let mut best: Option<(usize, Duration)> = None;
+        let spent = |best: Duration| !patient && begun.elapsed() > (20 * best).max(Duration::from_millis(100));
+        let mut outcomes = Vec::new();
+        let mut near: Vec<(usize, Ready<'_>, Vec<Duration>)> = Vec::new();
+        for (index, (offer, execute, workers)) in offers.iter().enumerate() {
+            let hopeless =
+                best.is_some_and(|(other, _)| !patient && offer.estimate_ns > HOPE * offers[other].0.estimate_ns);
+            if hopeless || best.is_some_and(|(_, least)| spent(least)) {
+                outcomes.push(Outcome::Slower);
+                continue;
+            }
+            match first(&mut trial, execute.as_ref(), *workers, best.map(|(_, least)| least)) {
+                Err(reason) => outcomes.push(Outcome::Failed(reason)),
+                Ok((Ran::Stopped(after), _)) => outcomes.push(Outcome::Stopped(nanoseconds(after))),
+                Ok((Ran::Done(took), ready)) => {
+                    outcomes.push(Outcome::Measured(nanoseconds(took)));
+                    if best.is_none_or(|(_, least)| took < least) {
+                        best = Some((index, took));
+                    }
+                    near.push((index, ready, vec![took]));
+                    near.sort_by_key(|(_, _, times)| times[0]);
+                    near.truncate(NEAR.1);
+                }
+            }
+        }
+        let Some((_, least)) = best else { return outcomes };
+        near.retain(|(_, _, times)| times[0].as_secs_f64() <= NEAR.0 * least.as_secs_f64());
+        // One that nothing came near has won.
+        if near.len() > 1 {
+            for round in 0..ROUNDS[1] {
+                if round >= ROUNDS[0] && spent(least) {
+                    break;
+                }
+                for (index, ready, times) in &mut near {
+                    match trial.mean(ready, LEAST) {
+                        Ok(took) => times.push(took),
+                        Err(reason) => outcomes[*index] = Outcome::Failed(reason),
+                    }
+                }
+            }
+        }
+        for (index, _, times) in &mut near {
+            times.sort_unstable();
+            if let Outcome::Measured(ns) = &mut outcomes[*index] {
+                *ns = nanoseconds(times[times.len() / 2]);
+            }
+        }
+        // Those that were left behind did not win, however lucky their one run was.
+        let slowest = near.iter().map(|(_, _, times)| nanoseconds(times[times.len() / 2])).min().unwrap_or(0);
+        for (index, outcome) in outcomes.iter_mut().enumerate() {
+            if let Outcome::Measured(ns) = outcome
+                && !near.iter().any(|(other, ..)| *other == index)
+            {
+                *ns = (*ns).max(slowest);
+            }
+        }
+        outcomes
+    }
+
     /// Which of the offers, sorted by estimate, to take; `None` if each failed when it ran.
     fn choose(&self, spec: &Spec, offers: &[Fitting], candidates: &mut Vec<Candidate>) -> Option<usize> {
         if self.effort == Effort::Estimate || offers.len() == 1 && self.effort == Effort::Measure {
             candidates.push(Candidate::of(&offers[0].0, Outcome::Estimated));
             return Some(0);
         }
-        let trial = Trial::new(spec);
-        let mut best: Option<(usize, u64)> = None;
-        let mut runs: Vec<Result<Vec<u64>, Outcome>> = offers.iter().map(|_| Ok(Vec::new())).collect();
-        // A machine's speed drifts from one moment to the next: those that come near the best meet it again, in turns,
-        // and the least of all runs decides.
-        for round in 0..ROUNDS {
-            for (index, ((offer, execute, workers), runs)) in offers.iter().zip(&mut runs).enumerate() {
-                let Ok(times) = runs else { continue };
-                // What ran is a reason to leave out what promises far less; what failed is none.
-                let hopeless = |(other, _): (usize, u64)| offer.estimate_ns > 4.0 * offers[other].0.estimate_ns;
-                if round == 0 && self.effort != Effort::Patient && best.is_some_and(hopeless) {
-                    *runs = Err(Outcome::Slower);
-                } else if round == 0
-                    || times.iter().min().zip(best).is_some_and(|(least, (_, best))| 2 * least <= 3 * best)
-                {
-                    match trial.time(execute.as_ref(), *workers, self.effort, best.map(|(_, ns)| ns)) {
-                        Err(reason) => *runs = Err(Outcome::Failed(reason)),
-                        Ok(more) => {
-                            let least = more.iter().copied().min().unwrap_or(u64::MAX);
-                            if best.is_none_or(|(_, ns)| least < ns) {
-                                best = Some((index, least));
-                            }
-                            times.extend(more);
-                        }
-                    }
-                }
-            }
-        }
+        let race = self.race(spec, offers);
         let mut timings = Vec::new();
-        for ((offer, ..), runs) in offers.iter().zip(runs) {
-            let outcome = match runs {
-                Ok(times) => {
-                    let ns = times.iter().copied().min().unwrap_or(u64::MAX);
-                    timings.push((offer.kernel.clone(), ns));
-                    Outcome::Measured(ns)
-                }
-                Err(outcome) => outcome,
-            };
-            candidates.push(Candidate::of(offer, outcome));
+        for ((offer, ..), outcome) in offers.iter().zip(&race) {
+            if let Outcome::Measured(ns) = outcome {
+                timings.push((offer.kernel.clone(), *ns));
+            }
+            candidates.push(Candidate::of(offer, outcome.clone()));
         }
+        let best = race.iter().enumerate().filter_map(|(index, outcome)| match outcome {
+            Outcome::Measured(ns) => Some((index, *ns)),
+            _ => None,
+        });
+        let best = best.min_by_key(|(_, ns)| *ns);
         let (chosen, least) = best?;
         let kernel = offers[chosen].0.kernel.clone();
         timings.retain(|(other, _)| *other != kernel);
@@ -272,8 +313,17 @@ impl Planner {
     }
 }
 
-/// How often an offer is timed, each time a few runs in a row.
-const ROUNDS: usize = 3;
+/// Rounds of those that come near the best: at least, and at most where there is time.
+const ROUNDS: [usize; 2] = [3, 11];
+
+/// How long one timing lasts at least, so that small runs are timed by many.
+const LEAST: Duration = Duration::from_micros(200);
+
+/// How many times longer than the best something may be estimated to take, and is timed all the same.
+const HOPE: f64 = 8.0;
+
+/// Who is timed again: those that took up to this share of the best, and no more than so many.
+const NEAR: (f64, usize) = (1.4, 6);
 
 /// The method that a kernel's name speaks of.
 fn method_of(kernel: &KernelKey) -> Method {
@@ -282,6 +332,26 @@ fn method_of(kernel: &KernelKey) -> Method {
         "separable" => Method::Separable,
         _ => Method::Direct,
     }
+}
+
+/// Times an offer for the first time, after a run that warms up caches and pages; that one is all where it takes far
+/// longer than the best.
+fn first<'a>(
+    trial: &mut Trial,
+    execute: &'a dyn Execute,
+    workers: usize,
+    best: Option<Duration>,
+) -> Result<(Ran, Ready<'a>), String> {
+    let mut ready = trial.ready(execute, workers)?;
+    let ran = match trial.run(&mut ready, best.map(|best| 4 * best))? {
+        Ran::Done(took) if best.is_none_or(|best| took < 3 * best) => Ran::Done(trial.mean(&mut ready, LEAST)?),
+        ran => ran,
+    };
+    Ok((ran, ready))
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// An offer with what executes it and its workers.

@@ -8,6 +8,7 @@ use flcc_core::error::SpecError;
 use flcc_core::key::KernelKey;
 use flcc_core::spec::{Accuracy, Spec};
 
+use crate::plan::cost::Costs;
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Method, Offer, Platform, Solver};
 use crate::plan::solvers::{self, SOLVERS};
@@ -162,9 +163,16 @@ impl Planner {
         Planner { method, ..self }
     }
 
-    /// Uses and extends this wisdom.
+    /// Uses and extends this wisdom, and what it knows of the machine's costs.
     pub fn wisdom(self, wisdom: Wisdom) -> Planner {
-        Planner { wisdom: Arc::new(Mutex::new(wisdom)), ..self }
+        let machine = match wisdom.costs(&self.machine.without_devices(), SOURCE) {
+            Some(costs) => {
+                let costs = costs.over(Costs::usual(&self.machine.isas()));
+                Arc::new((*self.machine).clone().with_costs(costs))
+            }
+            None => self.machine,
+        };
+        Planner { machine, wisdom: Arc::new(Mutex::new(wisdom)), ..self }
     }
 
     /// What is known by now.

@@ -1,27 +1,47 @@
 //! Made-up problems that offers are timed on.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flcc_core::dtype::Pixels;
+use flcc_core::dtype::{DType, Pixels};
+use flcc_core::error::ExecError;
 use flcc_core::score::ScoreMap;
 use flcc_core::spec::{MaskKind, Spec};
 use flcc_core::view::AnyView;
 
-use crate::plan::settings::Effort;
 use crate::problem::template;
-use crate::run::execute::{Control, Execute};
+use crate::run::execute::{CancelToken, Control, Execute, Scratch};
 
-/// Made-up data of a spec's types and shapes, to time offers with.
-pub(crate) struct Trial {
+/// Made-up data of a spec's types and shapes, and results, to time offers with.
+pub struct Trial {
     spec: Spec,
     image: Pixels,
     templates: Vec<Pixels>,
     mask: Option<Pixels>,
+    maps: Vec<ScoreMap>,
+}
+
+/// What executes an offer, with templates bound and scratch at hand.
+pub struct Ready<'a> {
+    execute: &'a dyn Execute,
+    bound: Arc<dyn Any + Send + Sync>,
+    scratch: Scratch,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// It was done after so long.
+    Done(Duration),
+    /// It was stopped, since it had taken so long.
+    Stopped(Duration),
 }
 
 impl Trial {
-    pub(crate) fn new(spec: &Spec) -> Trial {
+    /// A problem of a spec.
+    pub fn new(spec: &Spec) -> Trial {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         let mut noise = |count: usize, dtype| {
             let values: Vec<f64> = (0..count)
@@ -35,25 +55,24 @@ impl Trial {
             Pixels::F64(values).cast(dtype)
         };
         let image = noise(spec.image().len() * spec.channels(), spec.image_type());
-        let templates = (0..spec.templates())
-            .map(|_| noise(spec.template().len() * spec.channels(), spec.template_type()))
-            .collect();
+        let template = |_| match spec.rank() {
+            Some(rank) => of_rank(spec, rank, &mut noise),
+            None => noise(spec.template().len() * spec.channels(), spec.template_type()),
+        };
+        let templates: Vec<Pixels> = (0..spec.templates()).map(template).collect();
         let mask = (spec.mask() != MaskKind::None)
             .then(|| Pixels::F64((0..spec.template().len()).map(|k| f64::from(u8::from(k % 3 != 1))).collect()));
-        Trial { spec: spec.clone(), image, templates, mask }
+        let maps = templates.iter().map(|_| ScoreMap::of(spec)).collect();
+        Trial { spec: spec.clone(), image, templates, mask, maps }
     }
 
-    /// The times of a few runs, in nanoseconds; at least one.
-    pub(crate) fn time(
-        &self,
-        execute: &dyn Execute,
-        workers: usize,
-        effort: Effort,
-        best: Option<u64>,
-    ) -> Result<Vec<u64>, String> {
+    /// Binds the templates.
+    ///
+    /// # Errors
+    /// What binding fails with, in words.
+    pub fn ready<'a>(&self, execute: &'a dyn Execute, workers: usize) -> Result<Ready<'a>, String> {
         let failed = |error: &dyn fmt::Display| error.to_string();
         let view = |pixels, shape, channels| AnyView::dense(pixels, shape, channels).map_err(|error| failed(&error));
-        let image = view(&self.image, self.spec.image(), self.spec.channels())?;
         let mask = self.mask.as_ref().map(|mask| view(mask, self.spec.template(), 1)).transpose()?;
         let templates = self
             .templates
@@ -63,28 +82,68 @@ impl Trial {
         let (checked, weights) =
             template::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
         let bound = execute.bind(checked, weights).map_err(|error| failed(&error))?;
-        let mut maps: Vec<_> = templates.iter().map(|_| ScoreMap::of(&self.spec)).collect();
-        let mut scratch = execute.scratch(workers, maps.len());
-        let (most, budget) =
-            if effort == Effort::Patient { (6, Duration::from_millis(200)) } else { (3, Duration::from_millis(60)) };
-        let began = Instant::now();
-        let mut times = Vec::new();
-        for run in 0..=most {
-            let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-            let start = Instant::now();
-            execute
-                .execute(bound.as_ref(), &[image], &mut outs, &mut scratch, &Control::default())
-                .map_err(|run| failed(&run.error))?;
-            let ns = start.elapsed().as_nanos() as u64;
-            // The first run warms caches and pages; it counts only where a second is not worth its time.
-            let hopeless = best.is_some_and(|best| ns > 3 * best);
-            if run > 0 || began.elapsed() > budget || hopeless {
-                times.push(ns);
+        Ok(Ready { execute, bound, scratch: execute.scratch(workers, self.maps.len()) })
+    }
+
+    /// Runs it once; it is stopped at the end of a tile when it has taken longer than `limit`.
+    ///
+    /// # Errors
+    /// What it fails with, in words.
+    pub fn run(&mut self, ready: &mut Ready<'_>, limit: Option<Duration>) -> Result<Ran, String> {
+        let image =
+            AnyView::dense(&self.image, self.spec.image(), self.spec.channels()).map_err(|error| error.to_string())?;
+        let mut outs: Vec<_> = self.maps.iter_mut().map(ScoreMap::view_mut).collect();
+        let cancel = CancelToken::default();
+        let start = Instant::now();
+        let watch = |_, _| {
+            if limit.is_some_and(|limit| start.elapsed() > limit) {
+                cancel.cancel();
             }
-            if hopeless || (began.elapsed() > budget && !times.is_empty()) {
-                break;
+        };
+        let control = match limit {
+            Some(_) => Control { progress: Some(&watch), cancel: Some(&cancel), ..Control::default() },
+            None => Control::default(),
+        };
+        let done = ready.execute.execute(ready.bound.as_ref(), &[image], &mut outs, &mut ready.scratch, &control);
+        let taken = start.elapsed();
+        match done {
+            Ok(_) => Ok(Ran::Done(taken)),
+            Err(unfinished) if matches!(unfinished.error, ExecError::Cancelled { .. }) => Ok(Ran::Stopped(taken)),
+            Err(unfinished) => Err(unfinished.error.to_string()),
+        }
+    }
+
+    /// The mean time of as many runs as fill `least`, at least one.
+    ///
+    /// # Errors
+    /// As [`Trial::run`].
+    pub fn mean(&mut self, ready: &mut Ready<'_>, least: Duration) -> Result<Duration, String> {
+        let (start, mut count) = (Instant::now(), 0);
+        loop {
+            self.run(ready, None)?;
+            count += 1;
+            if start.elapsed() >= least {
+                return Ok(start.elapsed() / count);
             }
         }
-        Ok(times)
     }
+}
+
+/// A template that is the sum of so many products of lines, in integers where its type has no others.
+fn of_rank(spec: &Spec, rank: usize, noise: &mut impl FnMut(usize, DType) -> Pixels) -> Pixels {
+    let lengths = spec.template().padded();
+    let mut values = vec![0.0; spec.template().len() * spec.channels()];
+    for _ in 0..rank {
+        // 0 to 3: a sum of 27 of them fits a byte for every rank that serves.
+        let lines = lengths.map(|length| match noise(length, DType::F64).to_f64() {
+            line if length > 1 => line.iter().map(|value| (value / 64.0).floor().rem_euclid(4.0)).collect(),
+            _ => vec![1.0],
+        });
+        for (at, value) in values.iter_mut().enumerate() {
+            let at = at / spec.channels();
+            let [z, y, x] = [at / (lengths[1] * lengths[2]), at / lengths[2] % lengths[1], at % lengths[2]];
+            *value += lines[0][z] * lines[1][y] * lines[2][x];
+        }
+    }
+    Pixels::F64(values).cast(spec.template_type())
 }

@@ -8,12 +8,14 @@
 //! flcc-wisdom 2
 //! # comments and blank lines anywhere below
 //! machine x86_64/intel-xeon/avx2+portable/2cores/flcc-0.1.0 flcc-0.1.0-9f3c2ad018b36475
+//! costs<TAB>tap_f32=0.0119<TAB>tile=410.5
 //! plan<TAB>zncc:f32:2000x2000*16x16:valid<TAB>threads=2<TAB>corr_f32_16x16_avx2<TAB>least_ns=8123456
 //!     <TAB>fourier_f32_any_rustfft=9000123
 //! end 1
 //! ```
 //!
-//! The last line counts the entries, so that a file cut short is noticed.
+//! The last line counts the entries, costs among them, so that a file cut short is noticed. `costs` is what
+//! `flcc tune` found that kinds of work cost there, in nanoseconds.
 //!
 //! A file may have many writers, processes and threads. Each changes it in its turn ([`Wisdom::update`]), so that none
 //! loses what another wrote; readers need no turn, for a file is replaced whole.
@@ -30,6 +32,7 @@ use flcc_core::spec::Spec;
 use thiserror::Error;
 
 use crate::files::{self, Turn};
+use crate::plan::cost::{Costs, TERMS, Term};
 
 /// The first line of a file.
 const HEADER: &str = "flcc-wisdom 2";
@@ -44,6 +47,29 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wisdom {
     entries: BTreeMap<Key, Entry>,
+    /// By machine and source hash.
+    costs: BTreeMap<(String, String), NamedCosts>,
+}
+
+/// Nanoseconds by the names of terms ([`cost`](crate::plan::cost)), which other versions may call otherwise.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NamedCosts(BTreeMap<String, f64>);
+
+// No cost is NaN.
+impl Eq for NamedCosts {}
+
+impl NamedCosts {
+    /// Those of a table.
+    pub fn of(costs: &Costs) -> NamedCosts {
+        NamedCosts(TERMS.iter().map(|term| (term.name().to_string(), costs.of(*term))).collect())
+    }
+
+    /// A table with these in the place of its own.
+    #[must_use]
+    pub fn over(&self, table: Costs) -> Costs {
+        let known = |term: &Term| Some((*term, *self.0.get(term.name())?));
+        TERMS.iter().filter_map(known).fold(table, |costs, (term, ns)| costs.with(term, ns))
+    }
 }
 
 /// What an entry was measured for.
@@ -181,6 +207,10 @@ impl Wisdom {
             if ended {
                 return Err(at(number)(SpecError::new("line", "nothing after 'end'", line)));
             }
+            let begun = || {
+                let expected = "a 'machine' line before the first plan or costs";
+                section.clone().ok_or_else(|| at(number)(SpecError::new("line", expected, line)))
+            };
             if let Some(count) = line.strip_prefix("end ") {
                 wisdom.check_end(count).map_err(at(number))?;
                 ended = true;
@@ -192,9 +222,7 @@ impl Wisdom {
                 section = Some(begun);
             } else if let Some(plan) = line.strip_prefix("plan\t") {
                 let (spec, threads, entry) = plan_line(plan).map_err(at(number))?;
-                let (machine, source) = section.clone().ok_or_else(|| {
-                    at(number)(SpecError::new("line", "a 'machine' line before the first plan", line))
-                })?;
+                let (machine, source) = begun()?;
                 if wisdom.entries.insert(Key { machine, source, spec, threads }, entry).is_some() {
                     return Err(at(number)(SpecError::new(
                         "plan",
@@ -202,10 +230,15 @@ impl Wisdom {
                         line,
                     )));
                 }
+            } else if let Some(costs) = line.strip_prefix("costs\t") {
+                let costs = costs_line(costs).map_err(at(number))?;
+                if wisdom.costs.insert(begun()?, costs).is_some() {
+                    return Err(at(number)(SpecError::new("costs", "costs once in a machine", line)));
+                }
             } else {
                 return Err(at(number)(SpecError::new(
                     "line",
-                    "'machine ', 'plan<TAB>', 'end ', '#' or nothing",
+                    "'machine ', 'costs<TAB>', 'plan<TAB>', 'end ', '#' or nothing",
                     line,
                 )));
             }
@@ -228,17 +261,41 @@ impl Wisdom {
     /// The text, sorted by machine, source, spec and threads. Reads back as the same wisdom.
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEADER}\n");
-        let mut section = None;
-        for (Key { machine, source, spec, threads }, Entry { kernel, least_ns, others }) in &self.entries {
-            if section != Some((machine, source)) {
-                section = Some((machine, source));
-                text.push_str(&format!("machine {machine} {source}\n"));
+        let of_plans = self.entries.keys().map(|key| (key.machine.clone(), key.source.clone()));
+        let sections: BTreeSet<(String, String)> = of_plans.chain(self.costs.keys().cloned()).collect();
+        for section in &sections {
+            let (machine, source) = section;
+            text.push_str(&format!("machine {machine} {source}\n"));
+            if let Some(NamedCosts(costs)) = self.costs.get(section) {
+                let costs: String = costs.iter().map(|(name, ns)| format!("\t{name}={ns}")).collect();
+                text.push_str(&format!("costs{costs}\n"));
             }
-            let others: String = others.iter().map(|(other, ns)| format!("\t{other}={ns}")).collect();
-            text.push_str(&format!("plan\t{spec}\tthreads={threads}\t{kernel}\tleast_ns={least_ns}{others}\n"));
+            let first = Key { machine: machine.clone(), source: source.clone(), spec: String::new(), threads: 0 };
+            let own = self.entries.range(first..);
+            for (Key { spec, threads, .. }, Entry { kernel, least_ns, others }) in
+                own.take_while(|(key, _)| key.machine == *machine && key.source == *source)
+            {
+                let others: String = others.iter().map(|(other, ns)| format!("\t{other}={ns}")).collect();
+                text.push_str(&format!("plan\t{spec}\tthreads={threads}\t{kernel}\tleast_ns={least_ns}{others}\n"));
+            }
         }
         text.push_str(&format!("end {}\n", self.len()));
         text
+    }
+
+    /// What work costs on this machine with these sources, where it was tuned.
+    pub fn costs(&self, machine: &str, source: &str) -> Option<&NamedCosts> {
+        self.costs.get(&(machine.to_string(), source.to_string()))
+    }
+
+    /// Keeps what work costs, in the place of older costs.
+    ///
+    /// # Errors
+    /// A fingerprint or a source hash that is not one word.
+    pub fn insert_costs(&mut self, machine: &str, source: &str, costs: &Costs) -> Result<(), SpecError> {
+        let section = (word(machine, "machine")?, word(source, "source hash")?);
+        self.costs.insert(section, NamedCosts::of(costs));
+        Ok(())
     }
 
     /// Reads a file.
@@ -320,14 +377,20 @@ impl Wisdom {
     /// hold something else than `before` had, of the two timings the faster stays.
     pub fn follow(&mut self, before: &Wisdom, after: Wisdom) {
         let changed = after.entries.into_iter().filter(|(key, entry)| before.entries.get(key) != Some(entry));
-        let changed = Wisdom { entries: changed.collect() };
+        let changed = Wisdom { entries: changed.collect(), costs: BTreeMap::new() };
         self.entries
             .retain(|key, entry| !(changed.entries.contains_key(key) && before.entries.get(key) == Some(entry)));
         self.merge(changed);
+        let tuned = after.costs.into_iter().filter(|(section, costs)| before.costs.get(section) != Some(costs));
+        self.costs.extend(tuned);
     }
 
-    /// Takes over what another knows. Of two entries with one key the smaller time stays; equal ones leave this one.
+    /// Takes over what another knows. Of two entries with one key the smaller time stays; equal ones leave this one, as
+    /// costs do.
     pub fn merge(&mut self, other: Wisdom) {
+        for (section, costs) in other.costs {
+            self.costs.entry(section).or_insert(costs);
+        }
         for (key, entry) in other.entries {
             match self.entries.get(&key) {
                 Some(known) if known.least_ns <= entry.least_ns => {}
@@ -345,6 +408,11 @@ impl Wisdom {
             Forget::All => false,
             Forget::Machine(machine) => key.machine != machine,
             Forget::Spec(prefix) => !key.spec.starts_with(prefix),
+        });
+        self.costs.retain(|(machine, _), _| match filter {
+            Forget::All => false,
+            Forget::Machine(forgotten) => machine != forgotten,
+            Forget::Spec(_) => true,
         });
         before - self.len()
     }
@@ -381,14 +449,14 @@ impl Wisdom {
         self.entries.iter()
     }
 
-    /// The number of entries.
+    /// The number of entries and of tables of costs.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + self.costs.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len() == 0
     }
 }
 
@@ -423,6 +491,21 @@ fn plan_line(text: &str) -> Result<(String, usize, Entry), SpecError> {
     Ok((canonical, threads, Entry::new(kernel.parse()?, least_ns, others)?))
 }
 
+/// `TERM=NS[<TAB>TERM=NS...]`.
+fn costs_line(text: &str) -> Result<NamedCosts, SpecError> {
+    let mut costs = BTreeMap::new();
+    for field in text.split('\t') {
+        let (name, ns) = field.split_once('=').ok_or_else(|| SpecError::new("costs", "TERM=NS", field))?;
+        let name = word(name, "costs")?;
+        let value = ns.parse().ok().filter(|value: &f64| (0.0..1e12).contains(value) && value.to_string() == ns);
+        let value = value.ok_or_else(|| SpecError::new("costs", "nanoseconds from 0 to 1e12", field))?;
+        if costs.insert(name, value).is_some() {
+            return Err(SpecError::new("costs", "each term once", field));
+        }
+    }
+    Ok(NamedCosts(costs))
+}
+
 fn after<'a>(label: &str, text: &'a str) -> Result<&'a str, SpecError> {
     text.strip_prefix(label).ok_or_else(|| SpecError::new("plan", format!("{label}N"), text))
 }
@@ -443,6 +526,7 @@ fn word(text: &str, argument: &str) -> Result<String, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::isa::{Isa, IsaSet};
     use proptest::prelude::*;
 
     const TEXT: &str = "flcc-wisdom 2
@@ -466,6 +550,45 @@ end 4
 
     fn fails(text: &str) -> String {
         Wisdom::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn costs_are_kept_beside_plans() {
+        let table = Costs::usual(&IsaSet::of(&[])).with(Term::Tile, 412.25);
+        let mut wisdom = Wisdom::new();
+        wisdom.insert_costs("m", "s", &table).unwrap();
+        wisdom.insert_costs("m", "t", &table.with(Term::Call, 3.0)).unwrap();
+        assert_eq!(wisdom.len(), 2);
+        let again = Wisdom::parse(&wisdom.to_text()).unwrap();
+        assert_eq!(again, wisdom);
+        let usual = Costs::usual(&IsaSet::of(&[Isa::Avx2]));
+        assert_eq!(again.costs("m", "s").unwrap().over(usual), table);
+        assert_eq!(again.costs("n", "s"), None);
+        // What is named otherwise is kept, and changes nothing.
+        let text = "flcc-wisdom 2\nmachine m s\ncosts\tother=1.5\ttile=2\nend 1\n";
+        let other = Wisdom::parse(text).unwrap();
+        assert_eq!(other.to_text(), text);
+        assert_eq!(other.costs("m", "s").unwrap().over(usual), usual.with(Term::Tile, 2.0));
+        // Of two tables that of the file stays; a planner's new one takes its place.
+        let mut merged = other.clone();
+        merged.merge(wisdom.clone());
+        assert_eq!((merged.costs("m", "s"), merged.len()), (other.costs("m", "s"), 2));
+        let mut followed = other.clone();
+        followed.follow(&Wisdom::new(), wisdom.clone());
+        assert_eq!(followed, wisdom);
+        assert_eq!((merged.forget(Forget::Spec("zncc")), merged.forget(Forget::Machine("m"))), (0, 2));
+        for (line, expected) in [
+            ("costs\ttile", "TERM=NS"),
+            ("costs\ttile=-1", "nanoseconds"),
+            ("costs\ttile=NaN", "nanoseconds"),
+            ("costs\ttile=01", "nanoseconds"),
+            ("costs\ttile=1\ttile=1", "each term once"),
+            ("costs\ttile=1\ncosts\ttile=1", "costs once"),
+        ] {
+            let error = Wisdom::parse(&format!("flcc-wisdom 2\nmachine m s\n{line}\nend 1\n")).unwrap_err();
+            assert!(error.to_string().contains(expected), "{line}: {error}");
+        }
+        assert!(Wisdom::parse("flcc-wisdom 2\ncosts\ttile=1\nend 1\n").is_err());
     }
 
     #[test]
@@ -530,7 +653,9 @@ end 4
         assert!(change("cores 9f3c", "cores").contains("line 2: machine: expected FINGERPRINT SOURCEHASH"));
         assert!(change("cores 9f3c", "cores 9f3c x").contains("line 2: source hash: expected one word"));
         assert!(change("machine x86_64/a/avx2/2cores 9f3c\n", "").contains("line 2: line: expected a 'machine' line"));
-        assert!(change("plan\tconv", "plan conv").contains("line 3: line: expected 'machine ', 'plan<TAB>'"));
+        assert!(
+            change("plan\tconv", "plan conv").contains("line 3: line: expected 'machine ', 'costs<TAB>', 'plan<TAB>'")
+        );
         assert_eq!(change("end 4", "end 5"), "wisdom line 8: end: expected 4, the number of entries above, got 5");
         assert_eq!(change("end 4\n", ""), "wisdom line 8: last line: expected end 4, got the end of the text");
         assert!(fails(&format!("{TEXT}end 4\n")).contains("line 9: line: expected nothing after 'end'"));

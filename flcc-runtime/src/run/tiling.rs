@@ -96,6 +96,30 @@ impl Tiling {
         (0..self.counts[axis]).map(place).chain([length(axis)]).collect()
     }
 
+    /// The outputs of all tiles, where the lengths of each are rounded up to multiples of `step`.
+    pub fn rounded(&self, step: [usize; 3]) -> f64 {
+        self.summed(|axis, length| length.next_multiple_of(step[axis].max(1)))
+    }
+
+    /// The samples of all tiles, margins included.
+    pub fn gathered(&self) -> f64 {
+        self.summed(|axis, length| length + self.template[axis] - 1)
+    }
+
+    /// The sum over all tiles of the product of what `of` makes of their lengths.
+    fn summed(&self, of: impl Fn(usize, usize) -> usize) -> f64 {
+        let along = |axis: usize| {
+            let length = |number: usize| {
+                let (begin, end) = self.span(axis, number);
+                of(axis, end - begin) as f64
+            };
+            // Only the last may be cut.
+            let count = self.counts[axis];
+            if count == 0 { 0.0 } else { (count - 1) as f64 * length(0) + length(count - 1) }
+        };
+        (0..3).map(along).product()
+    }
+
     fn span(&self, axis: usize, k: usize) -> (usize, usize) {
         let begin = self.whole[axis].0 + (self.first[axis] + k) * self.tile[axis];
         (begin, (begin + self.tile[axis]).min(self.whole[axis].1))

@@ -22,6 +22,8 @@ const RULES: &[Rule] = &[
     never("flcc_runtime::plan", &["flcc_runtime::cpu", "flcc_runtime::cuda"], "one table names what there is")
         .but(&["flcc_runtime::plan::solvers"]),
     never("flcc_runtime::plan", &["flcc_runtime::call"], "calls are made of plans"),
+    never("flcc_runtime::plan", &["flcc_runtime::tune"], "plans are judged there, not made"),
+    never("flcc_runtime::tune", &["flcc_runtime::cpu", "flcc_runtime::cuda"], "it times what solvers offer"),
     never("flcc_runtime::call", &["flcc_runtime::cpu", "flcc_runtime::cuda"], "a call names no platform"),
     never("flcc_runtime::cuda", &["flcc_runtime::cpu"], "platforms stand side by side"),
     never("flcc_runtime::cpu", &["flcc_runtime::cuda"], "platforms stand side by side"),

@@ -1,7 +1,5 @@
 //! The direct method.
 
-use std::sync::Arc;
-
 use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
 use flcc_core::key::KernelKey;
@@ -13,12 +11,12 @@ use crate::cpu::engines::bytes::{self, Bytes};
 use crate::cpu::engines::direct::{self, Direct};
 use crate::cpu::kernels::amx::plot::Plot;
 use crate::cpu::kernels::kernel::{Kernel, KernelOp};
-use crate::cpu::solvers::cost;
-use crate::cpu::solvers::recipe::{Make, Recipe};
-use crate::cpu::solvers::tiles::{in_place, plain_tiles, volumes, wide};
+use crate::cpu::solvers::recipe::{Make, Recipe, offer};
+use crate::cpu::solvers::tiles::{around, begun, in_place, plain_tiles, wide};
 use crate::isa::{Isa, IsaSet};
+use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
-use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
+use crate::plan::solver::{Method, Offer, Platform, Solver};
 use crate::problem::scheme::{
     exact_in_f64, integer_bounds, integer_problem, largest_pixel, refuse_inexact, serves_in_single,
 };
@@ -51,26 +49,37 @@ impl Solver for DirectSolver {
         let count = (spec.templates() * spec.channels()) as f64;
         let sums =
             if spec.mask() != MaskKind::None { f64::from(u8::from(measure.row().needs.square)) * 2.0 } else { 0.0 };
-        let rate = cost::multiply_adds(&isas, real);
+        let single = real == DType::F32;
+        let tap = match (measure == Measure::Sad, single) {
+            (true, true) => Term::DifferenceSingle,
+            (true, false) => Term::DifferenceDouble,
+            (false, true) => Term::TapSingle,
+            (false, false) => Term::TapDouble,
+        };
+        let times = count + sums * spec.channels() as f64;
         let floats = plain_tiles(spec, in_place(spec, DType::F32)).into_iter().map(|tile| {
-            let (gathered, outputs) = volumes(spec, tile);
-            let products = outputs * spec.template().len() as f64 * (count + sums * spec.channels() as f64);
+            let tiling = Tiling::new(spec, tile);
+            let computed = tiling.rounded([1, kernel.block_rows, kernel.lanes]) * times;
+            let blocks = computed / (kernel.block_rows * kernel.lanes) as f64;
             // Written where they belong, results are not gathered for and not finished.
             let around = if in_place(spec, DType::F32) && wide(spec, tile) {
-                gathered * cost::SURVEY
+                begun(spec, &tiling).and(Term::InPlace, tiling.gathered())
             } else {
-                gathered * spec.channels() as f64 * cost::GATHER + outputs * count * cost::finish(measure, exact)
+                around(spec, &tiling, real, exact)
             };
-            let estimate_ns = products / rate + around;
-            Offer {
-                kernel: direct_key(kernel, spec, tile),
-                method: Method::Direct,
-                estimate_ns,
-                eligible: Eligible::ByCost,
-                recipe: Arc::new(Recipe { exact, direct: true, ..Recipe::new(real, tile, isas, Floats(kernel)) }),
-            }
+            let work = around
+                .and(tap, computed * spec.template().len() as f64)
+                .and(Term::TapRow, blocks * (template[0] * template[1]) as f64);
+            offer(
+                spec,
+                machine,
+                Method::Direct,
+                direct_key(kernel, spec, tile),
+                work,
+                Recipe { exact, direct: true, ..Recipe::new(real, tile, isas, Floats(kernel)) },
+            )
         });
-        Ok(byte_offers(spec, isas).into_iter().chain(floats).collect())
+        Ok(byte_offers(spec, machine).into_iter().chain(floats).collect())
     }
 }
 
@@ -99,7 +108,8 @@ impl Make for OfBytes {
 }
 
 /// Offers of the direct method for bytes, where it serves: exact sums that what follows takes as `f32`.
-fn byte_offers(spec: &Spec, isas: IsaSet) -> Vec<Offer> {
+fn byte_offers(spec: &Spec, machine: &Machine) -> Vec<Offer> {
+    let isas = machine.isas();
     let measure = spec.op().measure();
     let (largest, _) = integer_bounds(spec);
     let bytes = spec.image_type() == DType::U8 && spec.template_type() == DType::U8 && exact_in_f64(spec);
@@ -114,40 +124,39 @@ fn byte_offers(spec: &Spec, isas: IsaSet) -> Vec<Offer> {
         return Vec::new();
     }
     let (template, count) = (spec.template().padded(), spec.templates() as f64);
-    let offer = |kernel: &'static Kernel, tile: [usize; 3]| {
-        let (gathered, outputs) = volumes(spec, tile);
-        let largest = Tiling::new(spec, tile).largest();
+    let of_kernel = |kernel: &'static Kernel, tile: [usize; 3]| {
+        let tiling = Tiling::new(spec, tile);
         let around = match measure {
-            Measure::Cc if shown && wide(spec, tile) => 0.0,
-            Measure::Cc => outputs * count * cost::finish(measure, true),
-            _ => gathered * cost::GATHER + outputs * count * cost::finish(measure, !fused),
+            Measure::Cc if shown && wide(spec, tile) => begun(spec, &tiling),
+            Measure::Cc => begun(spec, &tiling).and(Term::Write, spec.out_shape().len() as f64 * count),
+            _ => around(spec, &tiling, DType::F32, true),
         };
-        Offer {
-            kernel: direct_key(kernel, spec, tile),
-            method: Method::Direct,
-            estimate_ns: outputs * count * byte_sum(kernel, template, largest) + gathered * cost::BYTE_GATHER + around,
-            eligible: Eligible::ByCost,
-            recipe: Arc::new(Recipe {
-                exact: true,
-                direct: true,
-                ..Recipe::new(DType::F32, tile, isas, OfBytes(kernel))
-            }),
-        }
+        let work = byte_sums(around, kernel, template, &tiling, count).and(Term::CopyByte, tiling.gathered());
+        offer(
+            spec,
+            machine,
+            Method::Direct,
+            direct_key(kernel, spec, tile),
+            work,
+            Recipe { exact: true, direct: true, ..Recipe::new(DType::F32, tile, isas, OfBytes(kernel)) },
+        )
     };
     let tiles = plain_tiles(spec, in_place(spec, DType::U8));
     bytes::choices(template, spec.mode_region().shape.padded(), &isas)
-        .flat_map(|kernel| tiles.iter().map(move |&tile| offer(kernel, tile)))
+        .flat_map(|kernel| tiles.iter().map(move |&tile| of_kernel(kernel, tile)))
         .collect()
 }
 
-/// One sum of bytes, in nanoseconds, in tiles of so many outputs.
-fn byte_sum(kernel: &Kernel, template: [usize; 3], tile: [usize; 3]) -> f64 {
+/// With the sums of bytes of a kernel in all tiles, for so many templates.
+fn byte_sums(work: Work, kernel: &Kernel, template: [usize; 3], tiling: &Tiling, count: f64) -> Work {
     if kernel.isa == Isa::Amx {
-        return Plot::new(template).cycles(tile) * cost::TILE_CYCLE + cost::TILE_STORE;
+        let outputs = tiling.rounded([1; 3]) * count;
+        let cycles = outputs * Plot::new(template).cycles(tiling.largest());
+        return work.and(Term::UnitCycle, cycles).and(Term::UnitStore, outputs);
     }
-    let waste = kernel.rounded(tile).iter().product::<usize>() as f64 / tile.iter().product::<usize>().max(1) as f64;
+    let computed = tiling.rounded([1, kernel.block_rows, kernel.lanes]) * count;
     let taps = (template[0] * template[1] * template[2].next_multiple_of(4)) as f64;
-    waste * (taps / cost::BYTE_MULTIPLY_ADDS + cost::BYTE_STORE)
+    work.and(Term::TapByte, computed * taps).and(Term::StoreByte, computed)
 }
 
 /// The body's name and the tile.

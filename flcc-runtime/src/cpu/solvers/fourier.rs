@@ -1,7 +1,5 @@
 //! The Fourier method: by a library, and in f32 by transforms of our own.
 
-use std::sync::Arc;
-
 use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
 use flcc_core::extent::Mode;
@@ -13,10 +11,10 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use crate::cpu::engine::AnyEngine;
 use crate::cpu::engines::library_fft::Fourier;
 use crate::cpu::fft::{columns, library, pair, single, volume};
-use crate::cpu::solvers::cost;
-use crate::cpu::solvers::recipe::{Make, Recipe};
-use crate::cpu::solvers::tiles::{in_place, volumes, wide};
+use crate::cpu::solvers::recipe::{Make, Recipe, offer};
+use crate::cpu::solvers::tiles::{around, begun, in_place, wide};
 use crate::isa::{Isa, IsaSet};
+use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::problem::scheme::{not_rounded, refuse_inexact, rounding_bound, wants_rounding};
@@ -56,10 +54,10 @@ impl Solver for FourierSolver {
             if exact_asked && spec.is_integer() && !rounds {
                 continue;
             }
-            offers.push(self.offer(spec, shape, rounds, wants_rounding, machine.isas()));
+            offers.push(self.by_library(spec, shape, rounds, wants_rounding, machine));
         }
         if !wants_rounding {
-            offers.extend(self.pairs(spec, machine.isas()));
+            offers.extend(self.pairs(spec, machine));
         }
         if offers.is_empty() {
             return Err(not_rounded(self.name(), bound));
@@ -71,7 +69,8 @@ impl Solver for FourierSolver {
 
 impl FourierSolver {
     /// Offers of our own transforms, two tiles at a time in f32, for the problems that they serve.
-    fn pairs(&self, spec: &Spec, isas: IsaSet) -> Vec<Offer> {
+    fn pairs(&self, spec: &Spec, machine: &Machine) -> Vec<Offer> {
+        let isas = machine.isas();
         let measure = spec.op().measure();
         let plain = spec.channels() == 1 && spec.mask() == MaskKind::None;
         let served = matches!(measure, Measure::Cc | Measure::Zncc | Measure::Ncc);
@@ -82,10 +81,13 @@ impl FourierSolver {
         let [_, height, width] = spec.template().padded();
         if spec.image().axes() == 1 {
             let lines = pair::LINES.into_iter().filter(|&length| length * length >= width + length * length / 8);
-            return lines.map(|length| self.pair_offer(spec, line_layout(spec, length), isas, isa)).collect();
+            return lines.map(|length| self.pair_offer(spec, line_layout(spec, length), machine, isa)).collect();
         }
         if spec.image().axes() == 3 {
-            return volume_layouts(spec).into_iter().map(|layout| self.volume_offer(spec, layout, isas, isa)).collect();
+            return volume_layouts(spec)
+                .into_iter()
+                .map(|layout| self.volume_offer(spec, layout, machine, isa))
+                .collect();
         }
         let [_, rows, columns] = spec.mode_region().shape.padded();
         let whole = |length: usize| length + 1 >= (height + rows).max(width + columns);
@@ -95,7 +97,7 @@ impl FourierSolver {
             true => vec![self.single_offer(
                 spec,
                 single::Layout { length, outputs: [rows, columns], template: [height, width] },
-                isas,
+                machine,
                 isa,
             )],
             false => {
@@ -107,12 +109,12 @@ impl FourierSolver {
                     .then_some(band)
                     .into_iter()
                     .chain([layout])
-                    .map(|layout| self.pair_offer(spec, layout, isas, isa))
+                    .map(|layout| self.pair_offer(spec, layout, machine, isa))
                     .collect()
             }
         };
         let bands_of_columns =
-            columns_layouts(spec).into_iter().map(|layout| self.columns_offer(spec, layout, isas, isa));
+            columns_layouts(spec).into_iter().map(|layout| self.columns_offer(spec, layout, machine, isa));
         layouts.flat_map(offers).chain(bands_of_columns).collect()
     }
 
@@ -123,8 +125,8 @@ impl FourierSolver {
         tile: [usize; 3],
         size: String,
         engine: impl Make + 'static,
-        estimate_ns: f64,
-        (isas, isa): (IsaSet, Isa),
+        work: Work,
+        (machine, isa): (&Machine, Isa),
     ) -> Offer {
         let kernel = KernelKey {
             op: "fourier".into(),
@@ -133,81 +135,80 @@ impl FourierSolver {
             target: isa.name().into(),
             tile: tile_name(spec, tile),
         };
-        let recipe = Arc::new(Recipe::new(DType::F32, tile, isas, engine));
-        Offer { kernel, method: Method::Fourier, estimate_ns, eligible: Eligible::ByCost, recipe }
+        offer(spec, machine, Method::Fourier, kernel, work, Recipe::new(DType::F32, tile, machine.isas(), engine))
     }
 
     /// An offer of transforms of columns with taps along rows.
-    fn columns_offer(&self, spec: &Spec, layout: columns::Layout, isas: IsaSet, isa: Isa) -> Offer {
+    fn columns_offer(&self, spec: &Spec, layout: columns::Layout, machine: &Machine, isa: Isa) -> Offer {
         let tile = covering(spec, [1, layout.outputs[0], layout.outputs[1]]);
         let (tiling, template) = (Tiling::new(spec, tile), spec.template().padded());
-        let (gathered, results) = volumes(spec, tile);
-        let templates = spec.templates() as f64;
         let inside = in_place(spec, DType::F32) && wide(spec, tile) && spec.mode() == Mode::Valid;
-        let around = if inside {
-            gathered * cost::REACH
-        } else {
-            gathered * cost::GATHER + results * templates * cost::finish(spec.op().measure(), false)
-        };
-        let bands = tiling.count() as f64 * layout.outputs[0].div_ceil(layout.band()) as f64;
+        let bands = (tiling.count() * layout.outputs[0].div_ceil(layout.band()) * spec.templates()) as f64;
         let columns = columns::Layout::half(tiling.largest()[2].max(columns::CHUNK)) as f64;
-        let transforms = cost::COLUMNS * cost::pair(layout.length, &isas) * columns / layout.length as f64;
-        let products = 4.0 * (layout.length * template[2]) as f64 * columns
-            / (cost::TAPS * cost::multiply_adds(&isas, DType::F32));
-        let each = (transforms + products) * if inside { 1.0 } else { cost::BUFFERED };
-        let estimate_ns = bands * templates * each + around;
-        self.own(spec, tile, format!("columns{}", layout.length), layout, estimate_ns, (isas, isa))
+        let samples = bands * layout.length as f64 * columns;
+        let work = self
+            .around(spec, &tiling, inside)
+            .and(Term::Columns, samples * ((layout.length * layout.length) as f64).log2())
+            .and(Term::TapColumn, 4.0 * samples * template[2] as f64);
+        self.own(spec, tile, format!("columns{}", layout.length), layout, work, (machine, isa))
     }
 
     /// An offer of a transform that the whole result fits in.
-    fn single_offer(&self, spec: &Spec, layout: single::Layout, isas: IsaSet, isa: Isa) -> Offer {
+    fn single_offer(&self, spec: &Spec, layout: single::Layout, machine: &Machine, isa: Isa) -> Offer {
         let (image, template) = (spec.image().padded(), spec.template().padded());
         let tile = [0, 1, 2].map(|axis| image[axis] + template[axis] - 1);
-        let (templates, samples) = (spec.templates() as f64, (layout.length * layout.length) as f64);
-        let estimate_ns = templates * cost::pair(layout.length, &isas) * cost::SINGLE * in_doubt(spec, layout.length)
-            + samples * cost::GATHER
-            + spec.out_shape().len() as f64 * templates * cost::finish(spec.op().measure(), false);
-        self.own(spec, tile, format!("half{}", join(&[layout.length; 2], "x")), layout, estimate_ns, (isas, isa))
+        let tiling = Tiling::new(spec, tile);
+        let samples = (layout.length * layout.length) as f64;
+        let work = transforms(self.around(spec, &tiling, false), spec, Term::Single, layout.length, 1.0)
+            .and(Term::Copy, (samples - tiling.gathered()).max(0.0));
+        self.own(spec, tile, format!("half{}", join(&[layout.length; 2], "x")), layout, work, (machine, isa))
     }
 
-    fn pair_offer(&self, spec: &Spec, layout: pair::Layout, isas: IsaSet, isa: Isa) -> Offer {
+    fn pair_offer(&self, spec: &Spec, layout: pair::Layout, machine: &Machine, isa: Isa) -> Offer {
         let tile = covering(spec, [1, layout.tile()[0], layout.tile()[1]]);
-        let pairs = (layout.pairs[0] * layout.pairs[1]) as f64 * Tiling::new(spec, tile).count() as f64;
-        let (gathered, results) = volumes(spec, tile);
-        let templates = spec.templates() as f64;
+        let tiling = Tiling::new(spec, tile);
+        let pairs = (layout.pairs[0] * layout.pairs[1] * tiling.count()) as f64;
         // As wide as the result, tiles are read and written where they lie.
-        let around = if in_place(spec, DType::F32) && wide(spec, tile) && !layout.line {
-            gathered * cost::REACH
-        } else {
-            gathered * cost::GATHER + results * templates * cost::finish(spec.op().measure(), false)
-        };
-        let each = cost::pair(layout.length, &isas)
-            * in_doubt(spec, layout.length)
-            * if layout.line { cost::TURNS } else { 1.0 };
-        let estimate_ns = pairs * templates * each + around;
+        let inside = in_place(spec, DType::F32) && wide(spec, tile) && !layout.line;
+        let term = if layout.line { Term::Lines } else { Term::Pair };
+        let work = transforms(self.around(spec, &tiling, inside), spec, term, layout.length, pairs);
         let size =
             if layout.line { (layout.length * layout.length).to_string() } else { join(&[layout.length; 2], "x") };
-        self.own(spec, tile, size, layout, estimate_ns, (isas, isa))
+        self.own(spec, tile, size, layout, work, (machine, isa))
     }
 
-    fn volume_offer(&self, spec: &Spec, layout: volume::Layout, isas: IsaSet, isa: Isa) -> Offer {
+    fn volume_offer(&self, spec: &Spec, layout: volume::Layout, machine: &Machine, isa: Isa) -> Offer {
         let tile = covering(spec, layout.tile());
-        let tiles = Tiling::new(spec, tile).count() as f64;
-        let (gathered, results) = volumes(spec, tile);
-        let (templates, planes, layers) =
-            (spec.templates() as f64, layout.outputs[0] as f64, layout.template[0] as f64);
-        // Samples of all planes as complex numbers: past the second-level cache every pass goes further.
+        let tiling = Tiling::new(spec, tile);
+        let tiles = (tiling.count() * spec.templates()) as f64;
+        let (planes, layers) = (layout.outputs[0] as f64, layout.template[0] as f64);
         let samples = (layout.length * layout.length) as f64;
+        // Samples of all planes as complex numbers: past the second-level cache every pass goes further.
         let far = if 8.0 * samples * (planes + layers) > 1_500_000.0 { 1.5 } else { 1.0 };
-        let transforms = (planes + layers / 2.0) * cost::pair(layout.length, &isas);
-        let products = 4.0 * samples * planes * layers / cost::multiply_adds(&isas, DType::F32);
-        let estimate_ns = tiles * templates * far * (transforms + products)
-            + gathered * cost::GATHER
-            + results * templates * cost::finish(spec.op().measure(), false);
-        self.own(spec, tile, format!("planes{}", join(&[layout.length; 2], "x")), layout, estimate_ns, (isas, isa))
+        let work = self
+            .around(spec, &tiling, false)
+            .and(Term::Planes, far * tiles * (planes + layers / 2.0) * samples * samples.log2())
+            .and(Term::TapPlane, far * tiles * 4.0 * samples * planes * layers);
+        self.own(spec, tile, format!("planes{}", join(&[layout.length; 2], "x")), layout, work, (machine, isa))
     }
 
-    fn offer(&self, spec: &Spec, shape: [usize; 3], rounds: bool, wants_rounding: bool, isas: IsaSet) -> Offer {
+    /// The work around transforms of our own, of tiles that lie in buffers or `inside` image and result.
+    fn around(&self, spec: &Spec, tiling: &Tiling, inside: bool) -> Work {
+        if inside {
+            begun(spec, tiling).and(Term::Look, tiling.gathered())
+        } else {
+            around(spec, tiling, DType::F32, false)
+        }
+    }
+
+    fn by_library(
+        &self,
+        spec: &Spec,
+        shape: [usize; 3],
+        rounds: bool,
+        wants_rounding: bool,
+        machine: &Machine,
+    ) -> Offer {
         let double = spec.out_type() == DType::F64
             || spec.accuracy() == Accuracy::Exact
             || spec.mask() != MaskKind::None
@@ -215,31 +216,40 @@ impl FourierSolver {
         let real = if double { DType::F64 } else { DType::F32 };
         let template = spec.template().padded();
         let tile = covering(spec, [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
-        let measure = spec.op().measure();
+        let tiling = Tiling::new(spec, tile);
         let (channels, templates) = (spec.channels() as f64, spec.templates() as f64);
-        let samples = Tiling::new(spec, tile).count() as f64 * shape.iter().product::<usize>() as f64;
-        let sums = if spec.mask() != MaskKind::None && measure.row().needs.square { 4.0 } else { 0.0 };
-        let transforms = channels * (1.0 + templates + sums);
-        let outputs = spec.out_shape().len() as f64;
-        let each = cost::transform(shape.iter().product::<usize>() as f64, real);
-        let estimate_ns = samples * (transforms * each + channels * templates * 0.5 + channels * cost::GATHER)
-            + outputs * templates * channels * cost::finish(measure, rounds);
-        let size = join(&spec.image().unpad(&shape), "x");
-        let key = KernelKey {
+        let each = shape.iter().map(|&length| length as f64).product::<f64>();
+        let samples = tiling.count() as f64 * each;
+        let masked = spec.mask() != MaskKind::None && spec.op().measure().row().needs.square;
+        let transforms = channels * (1.0 + templates + if masked { 4.0 } else { 0.0 });
+        // Lines along each axis that has more than one sample.
+        let lines: f64 =
+            shape.iter().filter(|&&length| length > 1).map(|&length| samples * transforms / length as f64).sum();
+        // Squared differences of much alike panels drown in what a transform in f32 leaves.
+        let promised = spec.accuracy() == Accuracy::Promised && spec.op().measure() == Measure::Nssd;
+        let again = if promised && !double { spec.out_shape().len() as f64 * templates } else { 0.0 };
+        let bytes = each * if double { 8.0 } else { 4.0 };
+        let far = if bytes > 600_000.0 { samples * transforms } else { 0.0 };
+        let work = around(spec, &tiling, real, rounds)
+            .and(
+                if double { Term::LibraryDouble } else { Term::LibrarySingle },
+                samples * transforms * each.max(2.0).log2(),
+            )
+            .and(Term::LibraryFar, far)
+            .and(Term::Again, again)
+            .and(Term::LibraryLine, lines)
+            .and(Term::Product, samples * channels * templates);
+        let kernel = KernelKey {
             op: "fourier".into(),
             dtype: real.name().into(),
-            size,
+            size: join(&spec.image().unpad(&shape), "x"),
             target: "rustfft".into(),
             tile: tile_name(spec, tile),
         };
-        Offer {
-            kernel: key,
-            method: Method::Fourier,
-            estimate_ns,
-            // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
-            eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced },
-            recipe: Arc::new(Recipe { exact: rounds, rounds, ..Recipe::new(real, tile, isas, Library(shape)) }),
-        }
+        let recipe = Recipe { exact: rounds, rounds, ..Recipe::new(real, tile, machine.isas(), Library(shape)) };
+        let by_cost = offer(spec, machine, Method::Fourier, kernel, work, recipe);
+        // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
+        Offer { eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced }, ..by_cost }
     }
 }
 
@@ -281,11 +291,14 @@ impl Make for columns::Layout {
     }
 }
 
-/// What transforms of this length cost with what is to be done again, over what they cost: the larger a tile is, the
-/// more of its panels are faint beside others, and in doubt if scores are promised.
-fn in_doubt(spec: &Spec, length: usize) -> f64 {
+/// With so many transforms of our own of `length * length` samples, for each template.
+fn transforms(work: Work, spec: &Spec, term: Term, length: usize, count: f64) -> Work {
+    let samples = (length * length) as f64;
+    let passes = count * spec.templates() as f64 * samples * samples.log2();
+    let far = (length as f64 / 128.0).log2().max(0.0);
     let promised = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised;
-    if promised { 1.0 + 0.05 * (length as f64 / 128.0).log2().max(0.0) } else { 1.0 }
+    let doubt = if promised { passes * far } else { 0.0 };
+    work.and(term, passes).and(Term::OwnFar, passes * far).and(Term::OwnDoubt, doubt)
 }
 
 /// How transforms of planes may share out a volume.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
+use flcc_core::key::KernelKey;
 use flcc_core::spec::Spec;
 
 use crate::cpu::engine::AnyEngine;
@@ -17,7 +18,9 @@ use crate::cpu::ladder::Ladder;
 use crate::cpu::real::Real;
 use crate::cpu::tile::context::TileContext;
 use crate::isa::{Isa, IsaSet};
-use crate::plan::solver::{self, Platform};
+use crate::plan::cost::Work;
+use crate::plan::machine::Machine;
+use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
 use crate::problem::scheme::{Scheme, serves_in_single};
 use crate::run::execute::Execute;
 use crate::run::tiling::Tiling;
@@ -39,6 +42,20 @@ pub struct Recipe {
     pub(super) direct: bool,
     /// The engine.
     pub(super) engine: Arc<dyn Make>,
+}
+
+/// An offer of a recipe, which auto may choose by its cost.
+pub(super) fn offer(
+    spec: &Spec,
+    machine: &Machine,
+    method: Method,
+    kernel: KernelKey,
+    work: Work,
+    recipe: Recipe,
+) -> Offer {
+    let pieces = Tiling::new(spec, recipe.tile).count();
+    let estimate_ns = work.ns(&machine.costs());
+    Offer { kernel, method, work, pieces, estimate_ns, eligible: Eligible::ByCost, recipe: Arc::new(recipe) }
 }
 
 /// What an engine is made by.

@@ -1,7 +1,5 @@
 //! The separable method.
 
-use std::sync::Arc;
-
 use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
 use flcc_core::key::KernelKey;
@@ -11,14 +9,14 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
 use crate::cpu::engine::AnyEngine;
 use crate::cpu::engines::separable::{self, Separable};
-use crate::cpu::solvers::cost;
-use crate::cpu::solvers::recipe::{Make, Recipe};
-use crate::cpu::solvers::tiles::{in_place, plain_tiles, volumes};
+use crate::cpu::solvers::recipe::{Make, Recipe, offer};
+use crate::cpu::solvers::tiles::{around, in_place, plain_tiles};
 use crate::isa::IsaSet;
+use crate::plan::cost::Term;
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::problem::scheme::exact_in_f64;
-use crate::run::tiling::tile_name;
+use crate::run::tiling::{Tiling, tile_name};
 
 /// The separable method.
 pub struct SeparableSolver;
@@ -65,18 +63,20 @@ impl Solver for SeparableSolver {
             if double { separable::choose::<f64>(template, &isas) } else { separable::choose::<f32>(template, &isas) };
         let rank = spec.rank().unwrap_or(1) as f64;
         let count = (spec.templates() * spec.channels()) as f64;
-        let rate = cost::multiply_adds(&isas, real) * 0.7;
+        let line = if double { Term::LineDouble } else { Term::LineSingle };
         let target = kernels[2].isa.name();
         Ok(plain_tiles(spec, in_place(spec, DType::F32))
             .into_iter()
             .map(|tile| {
-                let (gathered, outputs) = volumes(spec, tile);
-                let stretch = (tile[1] + template[1] - 1) as f64 / tile[1] as f64 * (tile[0] + template[0] - 1) as f64
-                    / tile[0] as f64;
+                let tiling = Tiling::new(spec, tile);
+                // Lines along rows are taken of all rows that the tile gathers.
+                let sizes = tiling.largest();
+                let stretch: f64 =
+                    (0..2).map(|axis| (sizes[axis] + template[axis] - 1) as f64 / sizes[axis] as f64).product();
                 let lines = template[2] as f64 * stretch + template[1] as f64 + template[0] as f64;
-                let estimate_ns = outputs * rank * lines * count / rate
-                    + gathered * spec.channels() as f64 * cost::GATHER
-                    + outputs * count * cost::finish(measure, false);
+                let products = spec.out_shape().len() as f64 * rank * lines * count;
+                let passes = tiling.gathered() * rank * count * spec.template().axes() as f64;
+                let work = around(spec, &tiling, real, false).and(line, products).and(Term::LinePass, passes);
                 let size = join(&spec.template().unpad(&template), "x");
                 let key = KernelKey {
                     op: "separable".into(),
@@ -85,17 +85,14 @@ impl Solver for SeparableSolver {
                     target: target.into(),
                     tile: tile_name(spec, tile),
                 };
-                Offer {
-                    kernel: key,
-                    method: Method::Separable,
-                    estimate_ns,
-                    eligible: match spec.rank() {
-                        _ if exact_integers => Eligible::Forced,
-                        Some(_) => Eligible::ByCost,
-                        None => Eligible::ByRank,
-                    },
-                    recipe: Arc::new(Recipe::new(real, tile, isas, Lines)),
-                }
+                let recipe = Recipe::new(real, tile, isas, Lines);
+                let by_cost = offer(spec, machine, Method::Separable, key, work, recipe);
+                let eligible = match spec.rank() {
+                    _ if exact_integers => Eligible::Forced,
+                    Some(_) => Eligible::ByCost,
+                    None => Eligible::ByRank,
+                };
+                Offer { eligible, ..by_cost }
             })
             .collect())
     }

@@ -3,8 +3,10 @@
 use flcc_core::dtype::DType;
 use flcc_core::extent::Mode;
 use flcc_core::measure::Measure;
-use flcc_core::spec::{MaskKind, Spec};
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
+use crate::plan::cost::{Term, Work};
+use crate::problem::scheme::largest_pixel;
 use crate::run::tiling::Tiling;
 
 /// Tile shapes for the methods that work on plain tiles, best first: whole where the result is small, and with
@@ -62,15 +64,51 @@ pub(super) fn wide(spec: &Spec, tile: [usize; 3]) -> bool {
     spec.image().axes() == 1 || tile[2] == spec.image().padded()[2] + spec.template().padded()[2] - 1
 }
 
-/// Samples that the tiles of a spec gather, and outputs that they compute.
-pub(super) fn volumes(spec: &Spec, tile: [usize; 3]) -> (f64, f64) {
-    let tiling = Tiling::new(spec, tile);
-    let largest = tiling.largest();
+/// The work around the cross terms of a spec's tiles: calls, gathered samples, window sums, scores. `exact` sums are
+/// scored in integers.
+pub(super) fn around(spec: &Spec, tiling: &Tiling, real: DType, exact: bool) -> Work {
+    let (measure, count) = (spec.op().measure(), spec.templates() as f64);
+    let needs = measure.row().needs;
+    let gathered = tiling.gathered() * spec.channels() as f64;
     let outputs = spec.out_shape().len() as f64;
-    (outputs * margin(largest, spec.template().padded()), outputs)
+    let plain = spec.channels() == 1 && spec.mask() == MaskKind::None;
+    let score = if !needs.square {
+        Term::Write
+    } else if plain && in_vectors(spec, real, exact) {
+        Term::ScoreVector
+    } else if exact {
+        Term::ScoreInteger
+    } else {
+        Term::ScoreDouble
+    };
+    let sums = f64::from(u8::from(needs.square)) + f64::from(u8::from(needs.sum));
+    let boxes = if score == Term::ScoreVector || spec.mask() != MaskKind::None { 0.0 } else { sums };
+    begun(spec, tiling)
+        .and(if spec.image_type() == real { Term::Copy } else { Term::Convert }, gathered)
+        .and(Term::WindowSum, gathered * boxes)
+        .and(score, outputs * count)
 }
 
-/// Samples of a tile with its margin over its outputs.
-fn margin(tile: [usize; 3], template: [usize; 3]) -> f64 {
-    (0..3).map(|axis| (tile[axis] + template[axis] - 1) as f64 / tile[axis] as f64).product()
+/// The work of a call and of its tiles, whatever is done in them.
+pub(super) fn begun(spec: &Spec, tiling: &Tiling) -> Work {
+    let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size
+        + spec.out_shape().len() * spec.templates() * spec.out_type().row().size;
+    let far = if bytes > NEAR { bytes as f64 } else { 0.0 };
+    Work::default()
+        .and(Term::Call, 1.0)
+        .and(Term::Tile, (tiling.count() * spec.templates()) as f64)
+        .and(Term::Memory, far)
+}
+
+/// Bytes that stay in the second-level cache from one call to the next.
+const NEAR: usize = 1 << 20;
+
+/// Whether scores are made in vectors (`tile/context.rs`).
+fn in_vectors(spec: &Spec, real: DType, exact: bool) -> bool {
+    let largest = spec.template().len() as f64 * largest_pixel(spec.work_type());
+    matches!(spec.op().measure(), Measure::Zncc | Measure::Ncc)
+        && real == DType::F32
+        && spec.out_type() == DType::F32
+        && spec.accuracy() != Accuracy::Exact
+        && (!exact || largest.powi(2) < 2f64.powi(52))
 }

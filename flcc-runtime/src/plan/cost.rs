@@ -1,0 +1,256 @@
+//! What offers are made of, and what it costs: amounts of work, and nanoseconds for one of each.
+//!
+//! A solver states the work of an offer in the [`Term`]s of one table. What a term costs stands in [`Costs`], which
+//! `flcc tune` fits to times measured on a machine. No solver knows a nanosecond.
+
+use std::fmt;
+
+use flcc_core::error::SpecError;
+
+use crate::isa::{Isa, IsaSet};
+
+macro_rules! terms {
+    ($($(#[doc = $doc:literal])+ $term:ident $name:literal [$avx512:literal $avx2:literal $portable:literal])+) => {
+        /// A kind of work that offers are made of.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Term {
+            $($(#[doc = $doc])+ $term,)+
+        }
+
+        /// Every term.
+        pub const TERMS: [Term; [$($name),+].len()] = [$(Term::$term),+];
+
+        impl Term {
+            /// Its name in tables of costs.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Term::$term => $name,)+
+                }
+            }
+
+            /// What one of it costs where nothing was measured, in nanoseconds: with AVX-512, AVX2 and neither.
+            fn usual(self) -> [f64; 3] {
+                match self {
+                    $(Term::$term => [$avx512, $avx2, $portable],)+
+                }
+            }
+        }
+    };
+}
+
+terms! {
+    /// A call: what an execution takes whatever its size.
+    Call "call" [1500.0 1500.0 1500.0]
+    /// A tile of any method.
+    Tile "tile" [300.0 300.0 300.0]
+    /// A multiply-add of a direct kernel in f32, those of rounded-up blocks counted.
+    TapSingle "tap_f32" [0.0125 0.0222 0.2857]
+    /// The same in f64.
+    TapDouble "tap_f64" [0.025 0.0444 0.5714]
+    /// A row of taps over a row of a block of a direct kernel.
+    TapRow "tap_row" [1.0 1.0 1.0]
+    /// An absolute difference in f32.
+    DifferenceSingle "difference_f32" [0.0125 0.0222 0.2857]
+    /// The same in f64.
+    DifferenceDouble "difference_f64" [0.025 0.0444 0.5714]
+    /// A product of bytes, those with the zeros that fill groups and blocks counted.
+    TapByte "tap_u8" [0.00455 0.00455 0.00455]
+    /// Interleaving and writing a sum of bytes.
+    StoreByte "store_u8" [0.6 0.6 0.6]
+    /// A cycle of the unit that multiplies tiles of bytes.
+    UnitCycle "unit_cycle" [0.36 0.36 0.36]
+    /// Writing a sum of that unit, and what begins with a tile of it.
+    UnitStore "unit_store" [0.75 0.75 0.75]
+    /// A product of a tap along one axis, of a separable template, in f32.
+    LineSingle "line_f32" [0.0179 0.0317 0.408]
+    /// The same in f64.
+    LineDouble "line_f64" [0.0357 0.0635 0.816]
+    /// A sample that a pass along an axis of a separable template reads or writes.
+    LinePass "line_pass" [0.2 0.2 0.2]
+    /// A sample of a library's transform in f32, times the logarithm of the transform's length to base 2.
+    LibrarySingle "library_f32" [0.16 0.16 0.16]
+    /// The same in f64.
+    LibraryDouble "library_f64" [0.304 0.304 0.304]
+    /// A sample of a library's transform beyond the second-level cache, there or back.
+    LibraryFar "library_far" [1.0 1.0 1.0]
+    /// A line that a library transforms.
+    LibraryLine "library_line" [20.0 20.0 20.0]
+    /// A product of two spectra.
+    Product "product" [0.5 0.5 0.5]
+    /// A sample of two tiles by transforms of our own, times the logarithm of the transform's samples to base 2.
+    Pair "pair" [0.16 0.2 0.2]
+    /// The same of one tile that a whole result fits in.
+    Single "single" [0.112 0.14 0.14]
+    /// The same of lines.
+    Lines "lines" [0.192 0.24 0.24]
+    /// The same of planes of a volume.
+    Planes "planes" [0.16 0.2 0.2]
+    /// The same of columns.
+    Columns "columns" [0.0928 0.116 0.116]
+    /// A sample of a transform of our own of more than 128 samples a side, times the logarithms of its samples and of
+    /// how many times longer than that it is.
+    OwnFar "own_far" [0.064 0.08 0.08]
+    /// The same for what is computed again of promised scores: the larger a tile, the more of it is faint.
+    OwnDoubt "own_doubt" [0.008 0.01 0.01]
+    /// A multiply-add of a tap along rows of frequencies of columns.
+    TapColumn "tap_column" [0.0227 0.0404 0.0404]
+    /// A multiply-add of a plane's frequencies.
+    TapPlane "tap_plane" [0.0125 0.0222 0.0222]
+    /// Gathering a sample of the type that is computed in.
+    Copy "copy" [0.35 0.35 0.35]
+    /// Gathering a sample of another type.
+    Convert "convert" [0.7 0.7 0.7]
+    /// Gathering a sample as a byte.
+    CopyByte "copy_u8" [0.05 0.05 0.05]
+    /// Looking at a sample where it lies.
+    Look "look" [0.1 0.1 0.1]
+    /// Writing a result where it belongs, row by row of a direct kernel, and looking at its samples.
+    InPlace "in_place" [0.3 0.3 0.3]
+    /// Writing a sum that is the result.
+    Write "write" [0.4 0.4 0.4]
+    /// A score made in vectors, window sums included.
+    ScoreVector "score_vector" [1.5 2.0 4.0]
+    /// A score made in f64.
+    ScoreDouble "score_f64" [1.5 2.0 4.0]
+    /// A score made of integers.
+    ScoreInteger "score_integer" [3.0 4.0 5.0]
+    /// A sample of window sums in f64 or integers, once for sums and once for squares.
+    WindowSum "window_sum" [1.2 1.2 1.2]
+    /// A score that is likely to be computed again, since a transform leaves it in doubt.
+    Again "again" [100.0 100.0 150.0]
+    /// A byte of an image and its results that no second-level cache holds.
+    Memory "memory" [0.05 0.05 0.05]
+    /// A multiply-add of a GPU in f32, times its multiprocessors.
+    DeviceTapSingle "device_tap_f32" [0.00667 0.00667 0.00667]
+    /// The same in f64.
+    DeviceTapDouble "device_tap_f64" [0.025 0.025 0.025]
+    /// A product of bytes on a GPU, times its multiprocessors.
+    DeviceTapByte "device_tap_u8" [0.0025 0.0025 0.0025]
+    /// A byte that a GPU's transforms move, times its multiprocessors.
+    DeviceTransform "device_transform" [0.05 0.05 0.05]
+    /// A byte copied to or from a GPU.
+    DeviceCopy "device_copy" [0.0833 0.0833 0.0833]
+    /// A call of a GPU's pipeline.
+    DeviceCall "device_call" [50000.0 50000.0 50000.0]
+    /// A call of a kernel from the image to the result.
+    DeviceStraight "device_straight" [10000.0 10000.0 10000.0]
+    /// An output that a GPU's pipeline computes or writes.
+    DeviceOutput "device_output" [0.02 0.02 0.02]
+    /// Window sums of an output on a GPU.
+    DeviceSum "device_sum" [0.023 0.023 0.023]
+    /// A score on a GPU.
+    DeviceScore "device_score" [0.019 0.019 0.019]
+    /// A score in the kernel of the cross term.
+    DeviceFused "device_fused" [0.008 0.008 0.008]
+}
+
+/// Amounts of work, by term.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Work([f64; TERMS.len()]);
+
+impl Default for Work {
+    fn default() -> Work {
+        Work([0.0; TERMS.len()])
+    }
+}
+
+impl Work {
+    /// The same with some more of a term.
+    #[must_use]
+    pub fn and(mut self, term: Term, amount: f64) -> Work {
+        self.0[term as usize] += amount;
+        self
+    }
+
+    /// How much there is of a term.
+    pub fn of(&self, term: Term) -> f64 {
+        self.0[term as usize]
+    }
+
+    /// What it costs on one thread, in nanoseconds.
+    pub fn ns(&self, costs: &Costs) -> f64 {
+        self.0.iter().zip(costs.0).map(|(amount, cost)| amount * cost).sum()
+    }
+}
+
+/// What one of each term costs on a machine, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs([f64; TERMS.len()]);
+
+impl Costs {
+    /// The usual ones of these instruction sets.
+    pub fn usual(isas: &IsaSet) -> Costs {
+        let column = [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().position(|isa| isas.has(isa)).unwrap_or(2);
+        Costs(TERMS.map(|term| term.usual()[column]))
+    }
+
+    /// What one of a term costs.
+    pub fn of(&self, term: Term) -> f64 {
+        self.0[term as usize]
+    }
+
+    /// The same with another cost of a term.
+    #[must_use]
+    pub fn with(mut self, term: Term, ns: f64) -> Costs {
+        self.0[term as usize] = ns;
+        self
+    }
+
+    /// The same with what a text says: `NAME = NANOSECONDS`, a term a line; `#` begins a comment.
+    ///
+    /// # Errors
+    /// A name that no term has, or a cost that is no number of nanoseconds.
+    pub fn read(mut self, text: &str) -> Result<Costs, SpecError> {
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or("").trim();
+            if line.is_empty() {
+                continue;
+            }
+            let argument = || format!("costs, line {}", number + 1);
+            let (name, value) =
+                line.split_once('=').ok_or_else(|| SpecError::new(argument(), "NAME = NANOSECONDS", line))?;
+            let term = TERMS.into_iter().find(|term| term.name() == name.trim());
+            let term = term.ok_or_else(|| SpecError::new(argument(), "the name of a term", name.trim()))?;
+            let ns = value.trim().parse().ok().filter(|ns: &f64| (0.0..1e12).contains(ns));
+            let ns = ns.ok_or_else(|| SpecError::new(argument(), "nanoseconds from 0 to 1e12", value.trim()))?;
+            self = self.with(term, ns);
+        }
+        Ok(self)
+    }
+}
+
+/// A term a line, as [`Costs::read`] takes them.
+impl fmt::Display for Costs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        TERMS.iter().try_for_each(|term| writeln!(f, "{} = {}", term.name(), self.of(*term)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_read_as_they_are_written() {
+        let costs = Costs::usual(&IsaSet::of(&[Isa::Avx2])).with(Term::Tile, 12.5);
+        assert_eq!(Costs::usual(&IsaSet::of(&[])).read(&costs.to_string()), Ok(costs));
+        let text = "# of a machine\n\ntap_f32 = 0.5 # measured\n";
+        assert_eq!(costs.read(text).unwrap(), costs.with(Term::TapSingle, 0.5));
+        for (text, expected) in [
+            ("tile", "NAME = NANOSECONDS"),
+            ("tiles = 1", "the name of a term"),
+            ("tile = 1\ntile = -1", "line 2"),
+            ("tile = nan", "nanoseconds from 0 to 1e12"),
+        ] {
+            let error = costs.read(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn work_costs_what_its_terms_do() {
+        let costs = Costs::usual(&IsaSet::of(&[])).with(Term::Tile, 10.0).with(Term::Call, 100.0);
+        let work = Work::default().and(Term::Tile, 2.0).and(Term::Call, 1.0).and(Term::Tile, 1.0);
+        assert_eq!((work.of(Term::Tile), work.of(Term::Copy), work.ns(&costs)), (3.0, 0.0, 130.0));
+    }
+}

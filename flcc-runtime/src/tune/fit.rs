@@ -1,0 +1,105 @@
+//! Costs that fit measured times.
+
+use crate::plan::cost::{Costs, TERMS};
+use crate::tune::grid::{Sample, median};
+
+/// How estimates compare with times: the median and the worst of the larger over the smaller.
+pub fn errors(samples: &[Sample], costs: &Costs) -> (f64, f64) {
+    let mut ratios: Vec<f64> = samples
+        .iter()
+        .map(|sample| {
+            let ratio = sample.work.ns(costs) / sample.ns;
+            ratio.max(1.0 / ratio)
+        })
+        .collect();
+    if ratios.is_empty() {
+        return (1.0, 1.0);
+    }
+    (median(&mut ratios), ratios.last().copied().unwrap_or(1.0))
+}
+
+/// The costs, none below 0, that bring estimates nearest to the times of samples by the squares of their relative
+/// errors, beginning with `start`, which terms keep that no sample has.
+///
+/// Coordinate descent: each cost in turn takes the value that is best beside the others, until none moves. What is far
+/// off weighs less, so that a few samples that no cost explains do not bend the rest.
+pub fn fit(samples: &[Sample], start: Costs) -> Costs {
+    let mut costs = start;
+    for _ in 0..ROUNDS {
+        // Relative errors, and weights by them.
+        let rows: Vec<(f64, Vec<f64>)> = samples
+            .iter()
+            .map(|sample| {
+                let off = (sample.work.ns(&costs) / sample.ns).ln().abs();
+                let weight = 1.0 / (1.0 + (off / TOLERATED).powi(2));
+                (weight, TERMS.iter().map(|&term| sample.work.of(term) / sample.ns).collect())
+            })
+            .collect();
+        let mut left: Vec<f64> = samples.iter().map(|sample| 1.0 - sample.work.ns(&costs) / sample.ns).collect();
+        for _ in 0..SWEEPS {
+            for (index, &term) in TERMS.iter().enumerate() {
+                let (mut along, mut square) = (0.0, 0.0);
+                for ((weight, row), left) in rows.iter().zip(&left) {
+                    along += weight * row[index] * left;
+                    square += weight * row[index] * row[index];
+                }
+                if square <= 0.0 {
+                    continue;
+                }
+                // A little towards the start, where samples hardly say anything.
+                let pull = 1e-4 * rows.len() as f64 / start.of(term).max(1e-9).powi(2);
+                let step = (along + pull * (start.of(term) - costs.of(term))) / (square + pull);
+                let step = step.max(-costs.of(term));
+                costs = costs.with(term, costs.of(term) + step);
+                rows.iter().zip(&mut left).for_each(|((_, row), left)| *left -= step * row[index]);
+            }
+        }
+    }
+    costs
+}
+
+/// How often samples are weighed anew.
+const ROUNDS: usize = 12;
+
+/// Turns of all terms between.
+const SWEEPS: usize = 200;
+
+/// The error, as a logarithm, at which a sample counts half.
+const TOLERATED: f64 = 0.3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::IsaSet;
+    use crate::plan::cost::{Term, Work};
+
+    #[test]
+    fn costs_that_made_times_are_found_again() {
+        let truth =
+            Costs::usual(&IsaSet::of(&[])).with(Term::TapSingle, 0.02).with(Term::Copy, 0.9).with(Term::Call, 4e3);
+        let samples: Vec<Sample> = (0..60)
+            .map(|k| {
+                let work = Work::default()
+                    .and(Term::Call, 1.0)
+                    .and(Term::TapSingle, f64::from(k % 7) * 3e5)
+                    .and(Term::Copy, f64::from(k % 11) * 2e4);
+                let off = if k == 17 { 5.0 } else { 1.0 + 0.02 * f64::from(k % 3 - 1) };
+                Sample {
+                    kernel: "corr_f32_any_portable".parse().unwrap(),
+                    work,
+                    estimate_ns: 0.0,
+                    ns: off * work.ns(&truth),
+                }
+            })
+            .collect();
+        let start = Costs::usual(&IsaSet::of(&[]));
+        let found = fit(&samples, start);
+        for term in [Term::TapSingle, Term::Copy, Term::Call] {
+            let ratio = found.of(term) / truth.of(term);
+            assert!((0.9..1.1).contains(&ratio), "{}: {ratio}", term.name());
+        }
+        // What no sample speaks of stays.
+        assert_eq!(found.of(Term::Pair), start.of(Term::Pair));
+        assert!(errors(&samples, &found).0 < errors(&samples, &start).0);
+    }
+}
