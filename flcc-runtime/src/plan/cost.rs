@@ -40,86 +40,86 @@ macro_rules! terms {
 
 terms! {
     /// A call: what an execution takes whatever its size.
-    Call "call" [1500.0 1500.0 1500.0]
+    Call "call" [800.0 800.0 800.0]
     /// A tile of any method.
-    Tile "tile" [300.0 300.0 300.0]
+    Tile "tile" [360.0 300.0 400.0]
     /// A multiply-add of a direct kernel in f32, those of rounded-up blocks counted.
-    TapSingle "tap_f32" [0.0125 0.0222 0.2857]
+    TapSingle "tap_f32" [0.011 0.024 0.055]
     /// The same in f64.
-    TapDouble "tap_f64" [0.025 0.0444 0.5714]
+    TapDouble "tap_f64" [0.0212 0.05 0.16]
     /// A row of taps over a row of a block of a direct kernel.
-    TapRow "tap_row" [1.0 1.0 1.0]
+    TapRow "tap_row" [0.7 0.8 1.6]
     /// An absolute difference in f32.
-    DifferenceSingle "difference_f32" [0.0125 0.0222 0.2857]
+    DifferenceSingle "difference_f32" [0.02 0.05 0.105]
     /// The same in f64.
-    DifferenceDouble "difference_f64" [0.025 0.0444 0.5714]
+    DifferenceDouble "difference_f64" [0.045 0.09 0.25]
     /// A product of bytes, those with the zeros that fill groups and blocks counted.
-    TapByte "tap_u8" [0.00455 0.00455 0.00455]
+    TapByte "tap_u8" [0.0025 0.0025 0.0025]
     /// Interleaving and writing a sum of bytes.
-    StoreByte "store_u8" [0.6 0.6 0.6]
+    StoreByte "store_u8" [0.05 0.05 0.05]
     /// A cycle of the unit that multiplies tiles of bytes.
     UnitCycle "unit_cycle" [0.36 0.36 0.36]
     /// Writing a sum of that unit, and what begins with a tile of it.
     UnitStore "unit_store" [0.75 0.75 0.75]
     /// A product of a tap along one axis, of a separable template, in f32.
-    LineSingle "line_f32" [0.0179 0.0317 0.408]
+    LineSingle "line_f32" [0.011 0.05 0.2]
     /// The same in f64.
-    LineDouble "line_f64" [0.0357 0.0635 0.816]
+    LineDouble "line_f64" [0.047 0.06 0.3]
     /// A sample that a pass along an axis of a separable template reads or writes.
-    LinePass "line_pass" [0.2 0.2 0.2]
+    LinePass "line_pass" [0.3 0.25 0.2]
     /// A sample of a library's transform in f32, times the logarithm of the transform's length to base 2.
-    LibrarySingle "library_f32" [0.16 0.16 0.16]
+    LibrarySingle "library_f32" [0.06 0.06 0.06]
     /// The same in f64.
-    LibraryDouble "library_f64" [0.304 0.304 0.304]
+    LibraryDouble "library_f64" [0.135 0.14 0.14]
     /// A sample of a library's transform beyond the second-level cache, there or back.
-    LibraryFar "library_far" [1.0 1.0 1.0]
+    LibraryFar "library_far" [0.4 0.5 0.4]
     /// A line that a library transforms.
-    LibraryLine "library_line" [20.0 20.0 20.0]
+    LibraryLine "library_line" [4.0 4.0 4.0]
     /// A product of two spectra.
-    Product "product" [0.5 0.5 0.5]
+    Product "product" [0.6 0.6 0.6]
     /// A sample of two tiles by transforms of our own, times the logarithm of the transform's samples to base 2.
-    Pair "pair" [0.16 0.2 0.2]
+    Pair "pair" [0.059 0.11 0.11]
     /// The same of one tile that a whole result fits in.
-    Single "single" [0.112 0.14 0.14]
+    Single "single" [0.0145 0.047 0.047]
     /// The same of lines.
-    Lines "lines" [0.192 0.24 0.24]
+    Lines "lines" [0.06 0.14 0.14]
     /// The same of planes of a volume.
-    Planes "planes" [0.16 0.2 0.2]
+    Planes "planes" [0.09 0.16 0.16]
     /// The same of columns.
-    Columns "columns" [0.0928 0.116 0.116]
+    Columns "columns" [0.036 0.083 0.083]
     /// A sample of a transform of our own of more than 128 samples a side, times the logarithms of its samples and of
     /// how many times longer than that it is.
-    OwnFar "own_far" [0.064 0.08 0.08]
+    OwnFar "own_far" [0.0142 0.02 0.02]
     /// The same for what is computed again of promised scores: the larger a tile, the more of it is faint.
-    OwnDoubt "own_doubt" [0.008 0.01 0.01]
+    OwnDoubt "own_doubt" [0.01 0.01 0.01]
     /// A multiply-add of a tap along rows of frequencies of columns.
-    TapColumn "tap_column" [0.0227 0.0404 0.0404]
+    TapColumn "tap_column" [0.0105 0.018 0.018]
     /// A multiply-add of a plane's frequencies.
-    TapPlane "tap_plane" [0.0125 0.0222 0.0222]
+    TapPlane "tap_plane" [0.01 0.02 0.02]
     /// Gathering a sample of the type that is computed in.
-    Copy "copy" [0.35 0.35 0.35]
+    Copy "copy" [0.38 0.25 0.45]
     /// Gathering a sample of another type.
-    Convert "convert" [0.7 0.7 0.7]
+    Convert "convert" [0.45 0.35 1.0]
     /// Gathering a sample as a byte.
-    CopyByte "copy_u8" [0.05 0.05 0.05]
+    CopyByte "copy_u8" [0.06 0.06 0.06]
     /// Looking at a sample where it lies.
-    Look "look" [0.1 0.1 0.1]
+    Look "look" [0.2 0.15 0.15]
     /// Writing a result where it belongs, row by row of a direct kernel, and looking at its samples.
-    InPlace "in_place" [0.3 0.3 0.3]
+    InPlace "in_place" [0.18 0.15 0.4]
     /// Writing a sum that is the result.
-    Write "write" [0.4 0.4 0.4]
+    Write "write" [0.1 0.2 0.5]
     /// A score made in vectors, window sums included.
-    ScoreVector "score_vector" [1.5 2.0 4.0]
+    ScoreVector "score_vector" [0.76 1.35 6.0]
     /// A score made in f64.
-    ScoreDouble "score_f64" [1.5 2.0 4.0]
+    ScoreDouble "score_f64" [0.8 1.5 4.5]
     /// A score made of integers.
-    ScoreInteger "score_integer" [3.0 4.0 5.0]
+    ScoreInteger "score_integer" [2.6 3.5 3.5]
     /// A sample of window sums in f64 or integers, once for sums and once for squares.
-    WindowSum "window_sum" [1.2 1.2 1.2]
+    WindowSum "window_sum" [1.8 1.5 1.2]
     /// A score that is likely to be computed again, since a transform leaves it in doubt.
-    Again "again" [100.0 100.0 150.0]
+    Again "again" [5.0 5.0 5.0]
     /// A byte of an image and its results that no second-level cache holds.
-    Memory "memory" [0.05 0.05 0.05]
+    Memory "memory" [0.023 0.03 0.05]
     /// A multiply-add of a GPU in f32, times its multiprocessors.
     DeviceTapSingle "device_tap_f32" [0.00667 0.00667 0.00667]
     /// The same in f64.
