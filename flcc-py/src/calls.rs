@@ -6,10 +6,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::arrays::Array;
+use crate::claims::Call;
 use crate::errors::{FILTERING, MATCHING, Names};
 use crate::planning::{self, Settings};
 use crate::problem::{self, Words};
-use crate::results::Out;
+use crate::results::{Asked, Out};
 use crate::watch::{self, Progress};
 
 /// The arrays of one call.
@@ -31,16 +32,18 @@ fn compute<'py>(
     settings: &Settings,
 ) -> PyResult<Bound<'py, PyAny>> {
     let progress = Progress::new(arrays.progress)?;
-    let image = Array::read(names.image, arrays.image, arrays.channel_axis)?;
-    let template = Array::read(names.template, arrays.template, arrays.channel_axis)?;
-    let mask = arrays.mask.map(|mask| Array::read("mask", mask, None)).transpose()?;
+    let call = Call::new();
+    let asked = Asked::new(arrays.out, call)?;
+    let image = Array::read(names.image, arrays.image, arrays.channel_axis, call)?;
+    let template = Array::read(names.template, arrays.template, arrays.channel_axis, call)?;
+    let mask = arrays.mask.map(|mask| Array::read("mask", mask, None, call)).transpose()?;
     let wrong = |error| names.spec(error);
     let (image, template) = (image.view().map_err(wrong)?, template.view().map_err(wrong)?);
     let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
     let spec = words.spec(&image, &template, 1, mask_kind(mask.as_ref())).map_err(wrong)?;
-    let mut out = Out::of(py, &spec, None, arrays.out)?;
-    let planned = py.detach(|| planning::planned(&spec, settings)).map_err(|error| names.plan(error))?;
-    let mut outs = out.views()?.map_err(wrong)?;
+    let mut out = Out::of(py, &spec, None, asked, call)?;
+    let planned = planning::planned(py, &spec, settings).map_err(|error| names.plan(error))?;
+    let mut outs = out.views().map_err(wrong)?;
     watch::run(py, names, planning::estimate(&planned.plan), progress.as_ref(), |control| {
         let matcher = planned.plan.bind(&[template], mask.as_ref())?;
         planned.with_scratch(&matcher, |scratch| matcher.execute_into(&[image], &mut outs, scratch, control))

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::Array;
 use crate::calls::matching;
+use crate::claims::Call;
 use crate::errors::{MATCHING, value};
 use crate::found::{options, records};
 use crate::planning::{self, Settings};
@@ -83,7 +84,8 @@ pub fn find<'py>(
     let progress = Progress::new(progress)?;
     let wrong = |error| MATCHING.spec(error);
 
-    let image = Array::read("image", image, channel_axis)?;
+    let call = Call::new();
+    let image = Array::read("image", image, channel_axis, call)?;
     let image = image.view().map_err(wrong)?;
     let given = several(templates)?.unwrap_or_else(|| vec![templates.clone()]);
     let name = |number: usize| if given.len() == 1 { "template".into() } else { format!("template {number}") };
@@ -92,10 +94,10 @@ pub fn find<'py>(
     }
     let mut arrays = Vec::with_capacity(given.len());
     for (number, template) in given.iter().enumerate() {
-        arrays.push(Array::read(&name(number), template, channel_axis)?);
+        arrays.push(Array::read(&name(number), template, channel_axis, call)?);
     }
     let views = arrays.iter().map(Array::view).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    let mask = mask.map(|mask| Array::read("mask", mask, None)).transpose()?;
+    let mask = mask.map(|mask| Array::read("mask", mask, None, call)).transpose()?;
     let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
     let kind = mask_kind(mask.as_ref());
 
@@ -112,8 +114,10 @@ pub fn find<'py>(
         })?);
         number += group.len();
     }
-    let plans: Vec<Plan> = py
-        .detach(|| specs.iter().map(|spec| planning::plan(spec, &settings)).collect::<Result<_, _>>())
+    let plans: Vec<Plan> = specs
+        .iter()
+        .map(|spec| planning::plan(py, spec, &settings))
+        .collect::<Result<_, _>>()
         .map_err(|error| MATCHING.plan(error))?;
     // What is found behind the best counts where another template takes the best's place.
     let searched = PeakOptions { top: if exclusive { None } else { told.top }, ..told };

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 
 use crate::arrays::Array;
+use crate::claims::Call;
 use crate::errors::{Names, value, wrong_type};
 
 /// What scores are called.
@@ -147,7 +148,7 @@ pub fn peaks<'py>(
     smallest: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = options(k, threshold, min_distance, exclude_border, subpixel)?;
-    let scores = Array::read("scores", scores, None)?;
+    let scores = Array::read("scores", scores, None, Call::new())?;
     let view = scores.view().map_err(|error| SCORES.spec(error))?;
     let shape = view.shape().nonempty("scores").map_err(|error| SCORES.spec(error))?;
     let best = if smallest { Best::Smallest } else { Best::Largest };

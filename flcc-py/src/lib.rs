@@ -8,6 +8,7 @@ mod calls;
 mod claims;
 mod errors;
 mod find;
+mod fork;
 mod found;
 mod plan;
 mod planning;
@@ -20,6 +21,8 @@ mod wisdom;
 /// What the package imports.
 #[pyo3::pymodule]
 mod _flcc {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::calls::{convolve, correlate, correlation_lags, match_template};
     #[pymodule_export]
@@ -30,4 +33,9 @@ mod _flcc {
     use crate::plan::{Matcher, Plan, Stream, plan, unpickled_matcher, unpickled_plan};
     #[pymodule_export]
     use crate::wisdom::{export_wisdom, forget_wisdom, import_wisdom};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::fork::watch(module.py())
+    }
 }

@@ -24,7 +24,7 @@ fn failed(error: WisdomError) -> PyErr {
 #[pyfunction]
 pub fn import_wisdom(py: Python<'_>, file: PathBuf) -> PyResult<()> {
     let known = py.detach(|| Wisdom::load(&file)).map_err(failed)?;
-    planning::learn(|wisdom| wisdom.merge(known)).map_err(|error| MATCHING.spec(error))
+    planning::learn(py, |wisdom| wisdom.merge(known)).map_err(|error| MATCHING.spec(error))
 }
 
 /// What plans of effort measure and patient have learnt, as text; with a file it is also written there, beside what the
@@ -38,7 +38,7 @@ pub fn import_wisdom(py: Python<'_>, file: PathBuf) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (file = None))]
 pub fn export_wisdom(py: Python<'_>, file: Option<PathBuf>) -> PyResult<String> {
-    let known = planning::learnt().map_err(|error| MATCHING.spec(error))?;
+    let known = planning::learnt(py).map_err(|error| MATCHING.spec(error))?;
     if let Some(file) = file {
         py.detach(|| Wisdom::update(&file, |wisdom| wisdom.merge(known.clone()))).map_err(failed)?;
     }
@@ -47,6 +47,6 @@ pub fn export_wisdom(py: Python<'_>, file: Option<PathBuf>) -> PyResult<String> 
 
 /// Forgets what has been learnt or imported.
 #[pyfunction]
-pub fn forget_wisdom() -> PyResult<()> {
-    planning::learn(|wisdom| *wisdom = Wisdom::new()).map_err(|error| MATCHING.spec(error))
+pub fn forget_wisdom(py: Python<'_>) -> PyResult<()> {
+    planning::learn(py, |wisdom| *wisdom = Wisdom::new()).map_err(|error| MATCHING.spec(error))
 }
