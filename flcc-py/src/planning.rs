@@ -102,6 +102,8 @@ const KEPT_BYTES: usize = 4 << 20;
 struct Shared {
     planner: Planner,
     plans: Vec<(Settings, Planned)>,
+    /// How often something was learnt or forgotten.
+    lessons: u64,
 }
 
 /// A plan of single calls, with the scratch that the last of them left.
@@ -135,7 +137,7 @@ fn with_shared<R>(_py: Python<'_>, what: impl FnOnce(&mut Shared) -> R) -> Resul
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     let shared = match &mut *shared {
         Some(shared) => shared,
-        none => none.insert(Shared { planner: Planner::new()?, plans: Vec::new() }),
+        none => none.insert(Shared { planner: Planner::new()?, plans: Vec::new(), lessons: 0 }),
     };
     Ok(what(shared))
 }
@@ -156,18 +158,26 @@ pub fn planned(py: Python<'_>, spec: &Spec, settings: &Settings) -> Result<Plann
         shared.plans.push(entry);
         Some(known)
     };
-    let about = |shared: &mut Shared| (known(shared), shared.planner.clone());
-    let (known, planner) = with_shared(py, about)?;
+    let about = |shared: &mut Shared| (known(shared), shared.planner.clone(), shared.lessons);
+    let (known, planner, lessons) = with_shared(py, about)?;
     if let Some(known) = known {
         return Ok(known);
     }
     let plan = py.detach(|| fork::planning(|| settings.planner(planner)?.plan(spec)))?;
     let made = Planned { plan, spare: Arc::default() };
     with_shared(py, |shared| {
-        if shared.plans.len() == KEPT {
-            shared.plans.remove(0);
+        // What was learnt or forgotten meanwhile might have made another plan.
+        let current = shared.lessons == lessons;
+        if settings.effort != Effort::Estimate {
+            shared.lessons += 1;
+            shared.plans.retain(|(_, other)| other.plan.spec() != spec);
         }
-        shared.plans.push((settings.clone(), made.clone()));
+        if current {
+            if shared.plans.len() == KEPT {
+                shared.plans.remove(0);
+            }
+            shared.plans.push((settings.clone(), made.clone()));
+        }
     })?;
     Ok(made)
 }
@@ -200,6 +210,7 @@ pub fn learn(py: Python<'_>, change: impl FnOnce(&mut Wisdom)) -> Result<(), Spe
         change(&mut wisdom);
         shared.planner = shared.planner.clone().wisdom(wisdom);
         shared.plans.clear();
+        shared.lessons += 1;
     })
 }
 
