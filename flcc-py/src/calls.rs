@@ -5,9 +5,10 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::arrays::Array;
 use crate::claims::Call;
-use crate::errors::{FILTERING, MATCHING, Names};
+use crate::errors::{FILTERING, MATCHING, Names, value};
 use crate::planning::{self, Settings};
 use crate::problem::{self, Words};
 use crate::results::{Asked, Out};
@@ -121,17 +122,17 @@ pub fn match_template<'py>(
     py: Python<'py>,
     image: &Bound<'py, PyAny>,
     template: &Bound<'py, PyAny>,
-    measure: &str,
-    mode: &str,
-    boundary: &str,
-    cval: f64,
+    #[pyo3(from_py_with = arguments::measure)] measure: &str,
+    #[pyo3(from_py_with = arguments::mode)] mode: &str,
+    #[pyo3(from_py_with = arguments::boundary)] boundary: &str,
+    #[pyo3(from_py_with = arguments::cval)] cval: f64,
     mask: Option<&Bound<'py, PyAny>>,
-    channel_axis: Option<isize>,
-    method: &str,
-    device: &str,
-    accuracy: &str,
+    #[pyo3(from_py_with = arguments::optional::channel_axis)] channel_axis: Option<isize>,
+    #[pyo3(from_py_with = arguments::method)] method: &str,
+    #[pyo3(from_py_with = arguments::device)] device: &str,
+    #[pyo3(from_py_with = arguments::accuracy)] accuracy: &str,
     dtype: Option<&Bound<'py, PyAny>>,
-    threads: Option<i64>,
+    #[pyo3(from_py_with = arguments::optional::threads)] threads: Option<i64>,
     out: Option<&Bound<'py, PyAny>>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -159,15 +160,15 @@ macro_rules! filter {
             py: Python<'py>,
             in1: &Bound<'py, PyAny>,
             in2: &Bound<'py, PyAny>,
-            mode: &str,
-            boundary: &str,
-            cval: f64,
-            channel_axis: Option<isize>,
-            method: &str,
-            device: &str,
-            accuracy: &str,
+            #[pyo3(from_py_with = arguments::mode)] mode: &str,
+            #[pyo3(from_py_with = arguments::boundary)] boundary: &str,
+            #[pyo3(from_py_with = arguments::cval)] cval: f64,
+            #[pyo3(from_py_with = arguments::optional::channel_axis)] channel_axis: Option<isize>,
+            #[pyo3(from_py_with = arguments::method)] method: &str,
+            #[pyo3(from_py_with = arguments::device)] device: &str,
+            #[pyo3(from_py_with = arguments::accuracy)] accuracy: &str,
             dtype: Option<&Bound<'py, PyAny>>,
-            threads: Option<i64>,
+            #[pyo3(from_py_with = arguments::optional::threads)] threads: Option<i64>,
             out: Option<&Bound<'py, PyAny>>,
             progress: Option<&Bound<'py, PyAny>>,
         ) -> PyResult<Bound<'py, PyAny>> {
@@ -219,10 +220,15 @@ filter! {
 #[pyo3(signature = (in1_len, in2_len, mode = "full"))]
 pub fn correlation_lags<'py>(
     py: Python<'py>,
-    in1_len: usize,
-    in2_len: usize,
-    mode: &str,
+    #[pyo3(from_py_with = arguments::in1_len)] in1_len: usize,
+    #[pyo3(from_py_with = arguments::in2_len)] in2_len: usize,
+    #[pyo3(from_py_with = arguments::mode)] mode: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
+    for (argument, len) in [("in1_len", in1_len), ("in2_len", in2_len)] {
+        if len == 0 {
+            return Err(value(argument, "at least 1", "0"));
+        }
+    }
     let lags = || {
         let (image, template) = (Shape::new(&[in1_len])?, Shape::new(&[in2_len])?);
         let region = mode.parse::<Mode>()?.region(image, template)?;
@@ -240,6 +246,6 @@ pub fn mask_named(name: Option<&str>) -> PyResult<MaskKind> {
         None => Ok(MaskKind::None),
         Some("binary") => Ok(MaskKind::Binary),
         Some("weights") => Ok(MaskKind::Weights),
-        Some(other) => Err(crate::errors::value("mask", "None, binary or weights", other)),
+        Some(other) => Err(value("mask", "None, binary or weights", other)),
     }
 }

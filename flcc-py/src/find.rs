@@ -3,6 +3,7 @@
 use flcc_runtime::{AnyView, Claims, Peak, PeakOptions, Plan, Spec, SpecError, mask_kind};
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::arrays::Array;
 use crate::calls::matching;
 use crate::claims::Call;
@@ -58,23 +59,23 @@ pub fn find<'py>(
     py: Python<'py>,
     image: &Bound<'py, PyAny>,
     templates: &Bound<'py, PyAny>,
-    k: Option<i64>,
-    threshold: Option<f64>,
-    min_distance: Option<i64>,
-    exclude_border: i64,
+    #[pyo3(from_py_with = arguments::optional::k)] k: Option<i64>,
+    #[pyo3(from_py_with = arguments::optional::threshold)] threshold: Option<f64>,
+    #[pyo3(from_py_with = arguments::optional::min_distance)] min_distance: Option<i64>,
+    #[pyo3(from_py_with = arguments::exclude_border)] exclude_border: i64,
     subpixel: Option<&Bound<'py, PyAny>>,
     exclusive: bool,
-    measure: &str,
-    mode: &str,
-    boundary: &str,
-    cval: f64,
+    #[pyo3(from_py_with = arguments::measure)] measure: &str,
+    #[pyo3(from_py_with = arguments::mode)] mode: &str,
+    #[pyo3(from_py_with = arguments::boundary)] boundary: &str,
+    #[pyo3(from_py_with = arguments::cval)] cval: f64,
     mask: Option<&Bound<'py, PyAny>>,
-    channel_axis: Option<isize>,
-    method: &str,
-    device: &str,
-    accuracy: &str,
+    #[pyo3(from_py_with = arguments::optional::channel_axis)] channel_axis: Option<isize>,
+    #[pyo3(from_py_with = arguments::method)] method: &str,
+    #[pyo3(from_py_with = arguments::device)] device: &str,
+    #[pyo3(from_py_with = arguments::accuracy)] accuracy: &str,
     dtype: Option<&Bound<'py, PyAny>>,
-    threads: Option<i64>,
+    #[pyo3(from_py_with = arguments::optional::threads)] threads: Option<i64>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let told = options(k, threshold, min_distance, exclude_border, subpixel)?;

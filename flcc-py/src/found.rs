@@ -6,6 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 
+use crate::arguments;
 use crate::arrays::Array;
 use crate::claims::Call;
 use crate::errors::{Names, value, wrong_type};
@@ -140,10 +141,10 @@ pub fn records<'py>(
 pub fn peaks<'py>(
     py: Python<'py>,
     scores: &Bound<'py, PyAny>,
-    k: Option<i64>,
-    threshold: Option<f64>,
-    min_distance: Option<i64>,
-    exclude_border: i64,
+    #[pyo3(from_py_with = arguments::optional::k)] k: Option<i64>,
+    #[pyo3(from_py_with = arguments::optional::threshold)] threshold: Option<f64>,
+    #[pyo3(from_py_with = arguments::optional::min_distance)] min_distance: Option<i64>,
+    #[pyo3(from_py_with = arguments::exclude_border)] exclude_border: i64,
     subpixel: Option<&Bound<'py, PyAny>>,
     smallest: bool,
 ) -> PyResult<Bound<'py, PyAny>> {

@@ -3,6 +3,7 @@
 //! Results, conventions and errors are those of flcc-runtime. What stands here reads arrays, plans, lets the
 //! interpreter go while the library computes, and makes arrays of what comes.
 
+mod arguments;
 mod arrays;
 mod calls;
 mod claims;

@@ -10,6 +10,7 @@ use numpy::{PyArray1, PyArrayDescr, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 
+use crate::arguments;
 use crate::arrays::Array;
 use crate::calls::mask_named;
 use crate::claims::Call;
@@ -130,20 +131,20 @@ pub fn plan(
     template_shape: Option<&Bound<'_, PyAny>>,
     image_dtype: Option<&Bound<'_, PyAny>>,
     template_dtype: Option<&Bound<'_, PyAny>>,
-    measure: Option<&str>,
-    mode: Option<&str>,
-    boundary: Option<&str>,
-    cval: Option<f64>,
-    mask: Option<&str>,
-    templates: Option<usize>,
-    channel_axis: Option<isize>,
-    accuracy: Option<&str>,
+    #[pyo3(from_py_with = arguments::optional::measure)] measure: Option<&str>,
+    #[pyo3(from_py_with = arguments::optional::mode)] mode: Option<&str>,
+    #[pyo3(from_py_with = arguments::optional::boundary)] boundary: Option<&str>,
+    #[pyo3(from_py_with = arguments::optional::cval)] cval: Option<f64>,
+    #[pyo3(from_py_with = arguments::optional::mask)] mask: Option<&str>,
+    #[pyo3(from_py_with = arguments::optional::templates)] templates: Option<usize>,
+    #[pyo3(from_py_with = arguments::optional::channel_axis)] channel_axis: Option<isize>,
+    #[pyo3(from_py_with = arguments::optional::accuracy)] accuracy: Option<&str>,
     dtype: Option<&Bound<'_, PyAny>>,
-    method: &str,
-    device: &str,
-    threads: Option<i64>,
-    effort: &str,
-    memory_limit: Option<usize>,
+    #[pyo3(from_py_with = arguments::method)] method: &str,
+    #[pyo3(from_py_with = arguments::device)] device: &str,
+    #[pyo3(from_py_with = arguments::optional::threads)] threads: Option<i64>,
+    #[pyo3(from_py_with = arguments::effort)] effort: &str,
+    #[pyo3(from_py_with = arguments::optional::memory_limit)] memory_limit: Option<usize>,
 ) -> PyResult<Plan> {
     let wrong = |error| MATCHING.spec(error);
     let settings = Settings::new(method, device, threads).map_err(wrong)?;
@@ -409,10 +410,10 @@ impl Matcher {
         &self,
         py: Python<'py>,
         image: &Bound<'py, PyAny>,
-        k: Option<i64>,
-        threshold: Option<f64>,
-        min_distance: Option<i64>,
-        exclude_border: i64,
+        #[pyo3(from_py_with = arguments::optional::k)] k: Option<i64>,
+        #[pyo3(from_py_with = arguments::optional::threshold)] threshold: Option<f64>,
+        #[pyo3(from_py_with = arguments::optional::min_distance)] min_distance: Option<i64>,
+        #[pyo3(from_py_with = arguments::exclude_border)] exclude_border: i64,
         subpixel: Option<&Bound<'py, PyAny>>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -442,7 +443,13 @@ impl Matcher {
     /// 1.0
     fn stream(slf: &Bound<'_, Self>, images: &Bound<'_, PyAny>) -> PyResult<Stream> {
         let stream = Mutex::new((fork::count(), slf.get().matcher.stream()));
-        Ok(Stream { of: slf.clone().unbind(), images: images.try_iter()?.unbind(), stream })
+        let images = images.try_iter().map_err(|error| {
+            let got = images.get_type().name().map_or_else(|_| "something else".into(), |name| name.to_string());
+            let raised = wrong_type("images", "an iterable of images", &got);
+            raised.set_cause(images.py(), Some(error));
+            raised
+        })?;
+        Ok(Stream { of: slf.clone().unbind(), images: images.unbind(), stream })
     }
 
     /// The plan's account, and what the templates changed in it.

@@ -7,6 +7,7 @@ use flcc_runtime::wisdom::WisdomError;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::errors::MATCHING;
 use crate::planning;
 
@@ -22,7 +23,7 @@ fn failed(error: WisdomError) -> PyErr {
 /// Files are those of ``export_wisdom`` and of the command ``flcc plan``. Of two timings of one problem the smaller
 /// stays.
 #[pyfunction]
-pub fn import_wisdom(py: Python<'_>, file: PathBuf) -> PyResult<()> {
+pub fn import_wisdom(py: Python<'_>, #[pyo3(from_py_with = arguments::file)] file: PathBuf) -> PyResult<()> {
     let known = py.detach(|| Wisdom::load(&file)).map_err(failed)?;
     planning::learn(py, |wisdom| wisdom.merge(known)).map_err(|error| MATCHING.spec(error))
 }
@@ -37,7 +38,10 @@ pub fn import_wisdom(py: Python<'_>, file: PathBuf) -> PyResult<()> {
 /// flcc-wisdom 2
 #[pyfunction]
 #[pyo3(signature = (file = None))]
-pub fn export_wisdom(py: Python<'_>, file: Option<PathBuf>) -> PyResult<String> {
+pub fn export_wisdom(
+    py: Python<'_>,
+    #[pyo3(from_py_with = arguments::optional::file)] file: Option<PathBuf>,
+) -> PyResult<String> {
     let known = planning::learnt(py).map_err(|error| MATCHING.spec(error))?;
     if let Some(file) = file {
         py.detach(|| Wisdom::update(&file, |wisdom| wisdom.merge(known.clone()))).map_err(failed)?;
