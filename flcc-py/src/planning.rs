@@ -129,8 +129,8 @@ impl Planned {
     }
 }
 
-/// Locked by who holds the interpreter alone, and never while Python is called: no other thread has it when a process is
-/// forked.
+/// Locked by who holds the interpreter alone, and never while Python is called: no other thread has it when a process
+/// is forked.
 static SHARED: Mutex<Option<Shared>> = Mutex::new(None);
 
 fn with_shared<R>(_py: Python<'_>, what: impl FnOnce(&mut Shared) -> R) -> Result<R, SpecError> {
