@@ -11,6 +11,7 @@ mod errors;
 mod find;
 mod fork;
 mod found;
+mod gate;
 mod plan;
 mod planning;
 mod problem;

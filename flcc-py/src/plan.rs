@@ -15,8 +15,8 @@ use crate::arrays::Array;
 use crate::calls::mask_named;
 use crate::claims::Call;
 use crate::errors::{MATCHING, value, wrong_type};
-use crate::fork;
 use crate::found::{options, records};
+use crate::gate;
 use crate::planning::{self, Settings};
 use crate::problem::{self, Words};
 use crate::results::{Asked, Out};
@@ -69,7 +69,7 @@ impl Drop for Running {
 
 impl Engine {
     fn new(matcher: flcc_runtime::Matcher) -> Engine {
-        let (forks, running) = (AtomicU64::new(fork::count()), AtomicUsize::new(0));
+        let (forks, running) = (AtomicU64::new(gate::forks()), AtomicUsize::new(0));
         Engine { matcher, spare: Mutex::new(None), forks, running }
     }
 }
@@ -442,7 +442,7 @@ impl Matcher {
     /// >>> [round(float(scores.max()), 6) for scores in matcher.stream(frames)][1]
     /// 1.0
     fn stream(slf: &Bound<'_, Self>, images: &Bound<'_, PyAny>) -> PyResult<Stream> {
-        let stream = Mutex::new((fork::count(), slf.get().matcher.stream()));
+        let stream = Mutex::new((gate::forks(), slf.get().matcher.stream()));
         let images = images.try_iter().map_err(|error| {
             let got = images.get_type().name().map_or_else(|_| "something else".into(), |name| name.to_string());
             let raised = wrong_type("images", "an iterable of images", &got);
@@ -520,9 +520,9 @@ impl Matcher {
     /// is bound again.
     fn running(&self, py: Python<'_>) -> PyResult<Running> {
         let engine = self.lock();
-        let lost = engine.forks.load(Ordering::Relaxed) != fork::count() && engine.running.load(Ordering::Relaxed) > 0;
+        let lost = engine.forks.load(Ordering::Relaxed) != gate::forks() && engine.running.load(Ordering::Relaxed) > 0;
         if !lost {
-            engine.forks.store(fork::count(), Ordering::Relaxed);
+            engine.forks.store(gate::forks(), Ordering::Relaxed);
             engine.running.fetch_add(1, Ordering::Relaxed);
             return Ok(Running(Arc::clone(&engine)));
         }
@@ -591,12 +591,12 @@ impl Stream {
         }
         let planned = || {
             let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-            if stream.0 != fork::count() {
-                *stream = (fork::count(), of.matcher.stream());
+            if stream.0 != gate::forks() {
+                *stream = (gate::forks(), of.matcher.stream());
             }
             stream.1.matcher(shape)
         };
-        let matcher = py.detach(|| fork::planning(planned)).map_err(|error| MATCHING.exec(error))?;
+        let matcher = py.detach(|| gate::planning(planned)).map_err(|error| MATCHING.exec(error))?;
         of.execute(py, &matcher, &Mutex::new(None), &image, (None, call), None).map(Some)
     }
 }

@@ -9,7 +9,7 @@ use flcc_runtime::{
 };
 use pyo3::Python;
 
-use crate::fork;
+use crate::gate;
 
 /// How many plans of single calls are kept.
 const KEPT: usize = 32;
@@ -163,7 +163,7 @@ pub fn planned(py: Python<'_>, spec: &Spec, settings: &Settings) -> Result<Plann
     if let Some(known) = known {
         return Ok(known);
     }
-    let plan = py.detach(|| fork::planning(|| settings.planner(planner)?.plan(spec)))?;
+    let plan = py.detach(|| gate::planning(|| settings.planner(planner)?.plan(spec)))?;
     let made = Planned { plan, spare: Arc::default() };
     with_shared(py, |shared| {
         // What was learnt or forgotten meanwhile might have made another plan.
@@ -190,7 +190,7 @@ pub fn plan_by_kernel(py: Python<'_>, spec: &Spec, settings: &Settings, kernel: 
     }
     let planner = with_shared(py, |shared| shared.planner.clone())?;
     let named = py.detach(|| {
-        fork::planning(|| {
+        gate::planning(|| {
             let planner = settings.planner(planner)?;
             Ok::<_, PlanError>(kernel.parse().ok().and_then(|key| planner.plan_with_kernel(spec, &key).ok()))
         })
