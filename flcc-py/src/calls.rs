@@ -1,7 +1,7 @@
 //! One call for one result.
 
 use flcc_runtime::{AnyView, DType, MaskKind, Measure, Mode, Op, Shape, mask_kind};
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -9,9 +9,10 @@ use crate::arguments;
 use crate::arrays::Array;
 use crate::claims::Call;
 use crate::errors::{FILTERING, MATCHING, Names, value};
+use crate::foreign::Kind;
 use crate::planning::{self, Settings};
 use crate::problem::{self, Words};
-use crate::results::{Asked, Out};
+use crate::results::{Asked, Out, as_written};
 use crate::watch::{self, Progress};
 
 /// The arrays of one call.
@@ -34,7 +35,7 @@ fn compute<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let progress = Progress::new(arrays.progress)?;
     let call = Call::new();
-    let asked = Asked::new(arrays.out, call)?;
+    let (asked, kind) = (Asked::new(arrays.out, call)?, Kind::of(arrays.image)?);
     let image = Array::read(names.image, arrays.image, arrays.channel_axis, call)?;
     let template = Array::read(names.template, arrays.template, arrays.channel_axis, call)?;
     let mask = arrays.mask.map(|mask| Array::read("mask", mask, None, call)).transpose()?;
@@ -50,13 +51,13 @@ fn compute<'py>(
         planned.with_scratch(&matcher, |scratch| matcher.execute_into(&[image], &mut outs, scratch, control))
     })?;
     drop(outs);
-    out.finish()
+    out.finish(&kind)
 }
 
 /// The result's type: what is asked for, else that of `out`, else the library's choice.
 pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
     if let (None, Some(out)) = (dtype, out)
-        && let Ok(out) = out.cast::<PyUntypedArray>()
+        && let Some(out) = as_written(out)?
     {
         let own = out.dtype();
         return problem::result_type("out", Some(own.as_any()));

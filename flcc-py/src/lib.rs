@@ -9,6 +9,7 @@ mod calls;
 mod claims;
 mod errors;
 mod find;
+mod foreign;
 mod fork;
 mod found;
 mod gate;

@@ -15,6 +15,7 @@ use crate::arrays::Array;
 use crate::calls::mask_named;
 use crate::claims::Call;
 use crate::errors::{MATCHING, value, wrong_type};
+use crate::foreign::Kind;
 use crate::found::{options, records};
 use crate::gate;
 use crate::planning::{self, Settings};
@@ -510,10 +511,10 @@ impl Matcher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let progress = Progress::new(progress)?;
         let call = Call::new();
-        let asked = Asked::new(out, call)?;
+        let (asked, kind) = (Asked::new(out, call)?, Kind::of(image)?);
         let image = Array::read("image", image, self.plan.channel_axis, call)?;
         let running = self.running(py)?;
-        self.execute(py, &running.0.matcher, &running.0.spare, &image, (asked, call), progress.as_ref())
+        self.execute(py, &running.0.matcher, &running.0.spare, &image, (asked, kind, call), progress.as_ref())
     }
 
     /// What runs. Threads that a forked process does not have may have left what they ran locked or half made: then it
@@ -553,7 +554,7 @@ impl Matcher {
         matcher: &flcc_runtime::Matcher,
         spare: &Mutex<Option<Scratch>>,
         image: &Array<'py>,
-        (asked, call): (Option<Asked<'py>>, Call),
+        (asked, kind, call): (Option<Asked<'py>>, Kind<'py>, Call),
         progress: Option<&Progress<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let wrong = |error| MATCHING.spec(error);
@@ -569,7 +570,7 @@ impl Matcher {
             statistics
         })?;
         drop(outs);
-        out.finish()
+        out.finish(&kind)
     }
 }
 
@@ -583,11 +584,13 @@ impl Stream {
         let Some(image) = self.images.bind(py).clone().next() else { return Ok(None) };
         let of = self.of.get();
         let call = Call::new();
-        let image = Array::read("image", &image?, of.plan.channel_axis, call)?;
+        let image = image?;
+        let kind = Kind::of(&image)?;
+        let image = Array::read("image", &image, of.plan.channel_axis, call)?;
         let shape = image.view().map_err(|error| MATCHING.spec(error))?.shape();
         if shape == of.plan.plan.spec().image() {
             let running = of.running(py)?;
-            return of.execute(py, &running.0.matcher, &running.0.spare, &image, (None, call), None).map(Some);
+            return of.execute(py, &running.0.matcher, &running.0.spare, &image, (None, kind, call), None).map(Some);
         }
         let planned = || {
             let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -597,6 +600,6 @@ impl Stream {
             stream.1.matcher(shape)
         };
         let matcher = py.detach(|| gate::planning(planned)).map_err(|error| MATCHING.exec(error))?;
-        of.execute(py, &matcher, &Mutex::new(None), &image, (None, call), None).map(Some)
+        of.execute(py, &matcher, &Mutex::new(None), &image, (None, kind, call), None).map(Some)
     }
 }

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use crate::arrays::{Written, addresses};
 use crate::claims::{Call, Claim};
 use crate::errors::{value, wrong_type};
+use crate::foreign::{self, Kind};
 
 /// What a call was given as `out`, claimed before it looks at anything else.
 pub struct Asked<'py> {
@@ -20,13 +21,21 @@ impl<'py> Asked<'py> {
     /// Claims it, unless another call reads or writes elements of it.
     pub fn new(given: Option<&Bound<'py, PyAny>>, call: Call) -> PyResult<Option<Asked<'py>>> {
         let Some(object) = given else { return Ok(None) };
-        let array = object.cast::<PyUntypedArray>().ok().map(|array| {
-            let claim = Claim::write(call, array, addresses(array))?.map_err(|_| {
+        let array = as_written(object)?.map(|array| {
+            let claim = Claim::write(call, &array, addresses(&array))?.map_err(|_| {
                 value("out", "an array that no other call reads or writes", "one that is being read or written")
             })?;
-            Ok::<_, PyErr>((array.clone(), claim))
+            Ok::<_, PyErr>((array, claim))
         });
         Ok(Some(Asked { object: object.clone(), array: array.transpose()? }))
+    }
+}
+
+/// The array that is written where `out` is this, unless nothing is.
+pub fn as_written<'py>(out: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
+    match out.cast::<PyUntypedArray>() {
+        Ok(array) => Ok(Some(array.clone())),
+        Err(_) => foreign::written(out),
     }
 }
 
@@ -36,6 +45,8 @@ pub struct Out<'py> {
     shape: Shape,
     /// What the results are copied to: an array of the caller's that cannot be written as it lies.
     target: Option<(Bound<'py, PyUntypedArray>, Claim)>,
+    /// What the caller gave.
+    given: Option<Bound<'py, PyAny>>,
 }
 
 impl<'py> Out<'py> {
@@ -52,15 +63,16 @@ impl<'py> Out<'py> {
         let mut lengths: Vec<usize> = stack.into_iter().collect();
         lengths.extend(shape.lengths());
         let Some(asked) = asked else {
-            return Ok(Out { written: Written::fresh(py, dtype, &lengths)?, shape, target: None });
+            return Ok(Out { written: Written::fresh(py, dtype, &lengths)?, shape, target: None, given: None });
         };
+        let given = Some(asked.object.clone());
         let (array, claim) = check(asked, dtype, &lengths)?;
         let in_order = stack.is_none() || array.is_c_contiguous();
         // An argument of this call that lies there is read to its end first.
         if Written::takes(&array, dtype) && in_order && !call.reads(&addresses(&array)) {
-            return Ok(Out { written: Written::claimed(array, dtype, claim), shape, target: None });
+            return Ok(Out { written: Written::claimed(array, dtype, claim), shape, target: None, given });
         }
-        Ok(Out { written: Written::fresh(py, dtype, &lengths)?, shape, target: Some((array, claim)) })
+        Ok(Out { written: Written::fresh(py, dtype, &lengths)?, shape, target: Some((array, claim)), given })
     }
 
     /// Views of the results.
@@ -68,13 +80,15 @@ impl<'py> Out<'py> {
         self.written.views(self.shape)
     }
 
-    /// The array, when everything is written.
-    pub fn finish(self) -> PyResult<Bound<'py, PyAny>> {
+    /// What the caller gave, or a new array as one of this kind, when everything is written.
+    pub fn finish(self, kind: &Kind<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = self.written.into_array();
-        let Some((target, _claim)) = self.target else { return Ok(array.into_any()) };
-        let py = target.py();
-        py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "copyto"), (&target, array))?;
-        Ok(target.into_any())
+        if let Some((target, _claim)) = self.target {
+            let py = target.py();
+            py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "copyto"), (&target, array))?;
+            return Ok(self.given.unwrap_or_else(|| target.into_any()));
+        }
+        self.given.map_or_else(|| kind.give(array.into_any()), Ok)
     }
 }
 
