@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -115,6 +116,46 @@ def test_a_forked_process_computes():
     process.start()
     assert queue.get(timeout=60) == expected
     process.join()
+
+
+WITHOUT_THREADS = """
+import os, resource, threading
+import flcc, numpy as np
+
+image = np.random.default_rng(1).random((500, 500))
+results, begin = [], threading.Event()
+
+def work():
+    begin.wait()
+    results.append(flcc.match_template(image, image[:20, :20], threads=2))
+
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads:
+    thread.start()
+if os.getuid() == 0:
+    # Who may do all has no limits.
+    os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+try:
+    threading.Thread(target=print).start()
+    print("threads")
+except RuntimeError:
+    begin.set()
+    for thread in threads:
+        thread.join()
+    told = []
+    work()
+    results.append(flcc.match_template(image, image[:20, :20], progress=lambda done, total: told.append((done, total))))
+    print(all((one == results[0]).all() for one in results), len(results), told[-1][0] == told[-1][1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_a_system_without_threads():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_THREADS], capture_output=True, text=True, timeout=60)
+    if done.stdout == "threads\n":
+        pytest.skip("this system has no limit for this user")
+    assert done.stdout == "True 5 True\n", done.stdout + done.stderr
 
 
 forks = [
