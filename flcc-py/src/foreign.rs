@@ -14,25 +14,27 @@ const READABLE: [i64; 4] = [1, 3, 11, 13];
 /// What numpy makes of an object that shares its memory by DLPack, if it is one.
 pub fn shared<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    let place = match attribute(object, "__dlpack_device__")? {
-        Some(ask) => Some(ask.call0()?.extract::<(i64, i64)>()?),
-        None => None,
+    let expected = "an array in memory that the CPU reads (those of GPUs are not taken yet)";
+    let refuse = |on: &str, cause: Option<PyErr>| {
+        let name = object.get_type().name().map_or_else(|_| "something".into(), |name| name.to_string());
+        let raised = wrong_type(argument, expected, &format!("a {name} {on}"));
+        raised.set_cause(py, cause);
+        raised
     };
-    let on = match place {
-        Some((kind, number)) if !READABLE.contains(&kind) => Some(match kind {
-            2 => format!("on CUDA device {number}"),
-            10 => format!("on ROCm device {number}"),
-            _ => format!("on device {number} of DLPack's kind {kind}"),
-        }),
-        None if attribute(object, "__cuda_array_interface__")?.is_some() => Some("on a CUDA device".into()),
-        _ => None,
+    let Some(ask) = attribute(object, "__dlpack_device__")? else {
+        if attribute(object, "__cuda_array_interface__")?.is_some() {
+            return Err(refuse("on a CUDA device", None));
+        }
+        return Ok(None);
     };
-    if let Some(on) = on {
-        let name = object.get_type().name()?;
-        let expected = "an array in memory that the CPU reads (those of GPUs are not taken yet)";
-        return Err(wrong_type(argument, expected, &format!("a {name} {on}")));
+    let place = ask.call0().and_then(|place| place.extract::<(i64, i64)>());
+    match place.map_err(|error| refuse("that does not say where it is", Some(error)))? {
+        (2, number) => return Err(refuse(&format!("on CUDA device {number}"), None)),
+        (10, number) => return Err(refuse(&format!("on ROCm device {number}"), None)),
+        (kind, _) if READABLE.contains(&kind) => {}
+        (kind, number) => return Err(refuse(&format!("on device {number} of DLPack's kind {kind}"), None)),
     }
-    if place.is_none() || attribute(object, "__dlpack__")?.is_none() {
+    if attribute(object, "__dlpack__")?.is_none() {
         return Ok(None);
     }
     match py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "from_dlpack"), (object,)) {

@@ -21,8 +21,9 @@ mod types;
 mod watch;
 mod wisdom;
 
-/// What the package imports.
-#[pyo3::pymodule]
+/// What the package imports. Claims, kept plans and forks rely on the interpreter's lock, which builds without one take
+/// up again for it.
+#[pyo3::pymodule(gil_used = true)]
 mod _flcc {
     use pyo3::prelude::*;
 

@@ -102,9 +102,9 @@ pub fn run<R: Send>(
         *end.wait_timeout_while(ended, PAUSE, |ended| !*ended).unwrap_or_else(PoisonError::into_inner).0
     };
     thread::scope(|scope| {
-        if thread::Builder::new().name("flcc".into()).spawn_scoped(scope, &run).is_err() {
+        if thread::Builder::new().name("flcc".into()).spawn_scoped(scope, run).is_err() {
             // The system has no thread left: this one computes, and looks when that has ended.
-            return py.detach(&run);
+            return py.detach(run);
         }
         while !py.detach(pause) {
             if stopped.is_none()
