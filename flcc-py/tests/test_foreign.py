@@ -69,6 +69,13 @@ def test_are_looked_at(kind):
     assert (matcher(image)[1] == SCORES).all() and (next(matcher.stream([image]))[0] == SCORES).all()
 
 
+def test_are_taken_in_the_place_of_other_packages():
+    image, template = Shared(IMAGE), Shared(TEMPLATE)
+    assert (flcc.compat.skimage.match_template(image, template) == SCORES).all()
+    assert (flcc.compat.scipy.signal.correlate(image, template) == flcc.correlate(IMAGE, TEMPLATE)).all()
+    assert flcc.compat.scipy.ndimage.convolve(image, template).shape == IMAGE.shape
+
+
 def test_are_not_copied():
     image = Shared(RNG.random((1200, 1200)))
     told = []
