@@ -96,7 +96,7 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 /// threads : int, optional
 ///     By default one a core.
 /// out : ndarray, optional
-///     Where the result goes. It may be an argument's memory.
+///     Where the result goes. It may be an argument's memory, and no other call's.
 /// progress : callable or tqdm bar, optional
 ///     Called with (done, total) some times a second; of a bar ``total`` is set and ``update`` called.
 ///
@@ -104,6 +104,7 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 /// -------
 /// ndarray
 ///     Of mode valid, position ``p`` is the score of the template with its first sample at ``p``.
+///     A tensor where the image is a tensor of torch.
 ///
 /// Examples
 /// --------
