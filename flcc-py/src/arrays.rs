@@ -1,29 +1,25 @@
-//! Views of the memory of arrays that come in, borrowed while a call looks at them.
+//! Views of the memory of arrays that come in and go out, claimed while a call looks at them.
 
-use flcc_runtime::{AnyView, Pixel, Shape, SpecError, View};
-use numpy::{
-    Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
-};
+use std::ops::Range;
+
+use flcc_runtime::{AnyView, AnyViewMut, DType, Pixel, Shape, SpecError, View, ViewMut};
+use numpy::{Element, PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 
-use crate::claims::Claim;
+use crate::claims::{Call, Claim, Taken};
 use crate::errors::value;
 use crate::types::{as_array, native};
 
-/// An array to read, borrowed while this lives.
+/// An array to read, claimed while this lives.
 pub struct Array<'py> {
-    held: Held<'py>,
+    array: Bound<'py, PyUntypedArray>,
+    dtype: DType,
     layout: Layout,
-    /// Keeps what lies between the elements from being written by another call.
-    _claim: Claim,
-}
-
-enum Held<'py> {
-    U8(PyReadonlyArrayDyn<'py, u8>),
-    U16(PyReadonlyArrayDyn<'py, u16>),
-    F32(PyReadonlyArrayDyn<'py, f32>),
-    F64(PyReadonlyArrayDyn<'py, f64>),
+    /// None of a copy that is this call's alone.
+    _claim: Option<Claim>,
 }
 
 /// Where the elements lie, in elements.
@@ -39,72 +35,163 @@ struct Layout {
 }
 
 impl<'py> Array<'py> {
-    /// Borrows an array, or makes one of what `numpy.asarray` takes.
-    pub fn read(argument: &str, object: &Bound<'py, PyAny>, channel_axis: Option<isize>) -> PyResult<Array<'py>> {
-        let array = native(argument, as_array(argument, object)?)?;
+    /// Claims an array, or makes one of what `numpy.asarray` takes.
+    pub fn read(
+        argument: &str,
+        object: &Bound<'py, PyAny>,
+        channel_axis: Option<isize>,
+        call: Call,
+    ) -> PyResult<Array<'py>> {
+        let given = as_array(argument, object)?;
+        let refuse = |_| value(argument, "an array that no other call writes", "one that is being written");
+        let claim = match Claim::read(call, &given, addresses(&given), !given.is_contiguous())? {
+            // A call writes between the elements: a copy has nothing there.
+            Err(Taken::Between) => {
+                let _claim = Claim::read(call, &given, addresses(&given), false)?.map_err(refuse)?;
+                let copy = given.call_method1(intern!(given.py(), "copy"), ("C",))?;
+                return Array::of(argument, native(argument, copy.cast_into()?)?, channel_axis, None);
+            }
+            claim => claim.map_err(refuse)?,
+        };
+        let array = native(argument, given.clone())?;
+        let claim = array.is(&given).then_some(claim);
+        Array::of(argument, array, channel_axis, claim)
+    }
+
+    fn of(
+        argument: &str,
+        array: Bound<'py, PyUntypedArray>,
+        channel_axis: Option<isize>,
+        claim: Option<Claim>,
+    ) -> PyResult<Array<'py>> {
         let layout = Layout::of(argument, &array, channel_axis)?;
-        let (first, size) = (address(&array)?, array.dtype().itemsize());
-        let start = first - layout.before * size;
-        // First whether another call writes elements of it, which is refused.
-        let held = match (array.dtype().kind(), size) {
-            (b'u', 1) => Held::U8(borrow(argument, &array)?),
-            (b'u', 2) => Held::U16(borrow(argument, &array)?),
-            (b'f', 4) => Held::F32(borrow(argument, &array)?),
-            _ => Held::F64(borrow(argument, &array)?),
+        let dtype = match (array.dtype().kind(), array.dtype().itemsize()) {
+            (b'u', 1) => DType::U8,
+            (b'u', 2) => DType::U16,
+            (b'f', 4) => DType::F32,
+            _ => DType::F64,
         };
-        let Some(claim) = Claim::read(start..start + layout.span * size) else {
-            // Another call writes between the elements: a copy has nothing there.
-            let copy = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
-            drop(held);
-            return Array::read(argument, &copy, channel_axis);
-        };
-        Ok(Array { held, layout, _claim: claim })
+        Ok(Array { array, dtype, layout, _claim: claim })
     }
 
     /// The view of its memory.
     pub fn view(&self) -> Result<AnyView<'_>, SpecError> {
-        match &self.held {
-            Held::U8(array) => view(array, &self.layout),
-            Held::U16(array) => view(array, &self.layout),
-            Held::F32(array) => view(array, &self.layout),
-            Held::F64(array) => view(array, &self.layout),
+        match self.dtype {
+            DType::U8 => self.samples::<u8>(),
+            DType::U16 => self.samples::<u16>(),
+            DType::F32 => self.samples::<f32>(),
+            DType::F64 => self.samples::<f64>(),
         }
+    }
+
+    /// The elements, and what lies between them.
+    fn samples<P: Pixel>(&self) -> Result<AnyView<'_>, SpecError> {
+        let Layout { shape, strides, channels, channel_stride, before, span } = &self.layout;
+        let data: &[P] = if *span == 0 {
+            &[]
+        } else {
+            // SAFETY: numpy says where the elements are, all of one allocation, and `Layout::of` computed how far they
+            // reach on either side of the first. `native` saw that the first is aligned and that strides are whole
+            // elements, and `of` chose the type by theirs. Any bytes are a number. They stay while `self` holds a
+            // reference, and while the claim lives no other call of this process writes to any of them: it has the
+            // gaps where there are some. This call writes to them only what it has computed when it looks no more.
+            unsafe { std::slice::from_raw_parts(data(&self.array).cast::<P>().sub(*before), *span) }
+        };
+        Ok(View::strided_channels(data, *before, *shape, strides, *channels, *channel_stride)?.into())
     }
 }
 
-/// The elements of a borrowed array, and what lies between them.
-fn view<'a, P: Pixel + Element>(
-    array: &'a PyReadonlyArrayDyn<'_, P>,
-    layout: &Layout,
-) -> Result<AnyView<'a>, SpecError> {
-    let Layout { shape, strides, channels, channel_stride, before, span } = layout;
-    let data: &[P] = if *span == 0 {
-        &[]
-    } else {
-        // SAFETY: numpy says where the elements are, all of one allocation, and `Layout::of` computed how far they
-        // reach on either side of the first. `native` saw that the first is aligned and that strides are whole
-        // elements. Any bytes are a number. They stay while `array` holds a reference, and while it and the claim live
-        // no call of this process writes to any of them.
-        unsafe { std::slice::from_raw_parts(array.data().sub(*before), *span) }
-    };
-    Ok(View::strided_channels(data, *before, *shape, strides, *channels, *channel_stride)?.into())
+/// Where the first element lies.
+fn data(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
+    // SAFETY: the object is an array, whose fields are there as long as it is.
+    unsafe { (*array.as_array_ptr()).fields.data.cast() }
 }
 
-fn borrow<'py, P: Element>(argument: &str, array: &Bound<'py, PyUntypedArray>) -> PyResult<PyReadonlyArrayDyn<'py, P>> {
-    let array = array.cast::<PyArrayDyn<P>>().map_err(PyErr::from)?;
-    array.try_readonly().map_err(|_| value(argument, "an array that no other call writes", "one that is being written"))
+/// From the lowest byte of an array to behind its highest; empty of an array without elements.
+pub fn addresses(array: &Bound<'_, PyUntypedArray>) -> Range<usize> {
+    let first = data(array) as usize;
+    if array.shape().contains(&0) {
+        return first..first;
+    }
+    let (mut before, mut after) = (0, 0);
+    for (&n, &stride) in array.shape().iter().zip(array.strides()) {
+        let reach = (n - 1) * stride.unsigned_abs();
+        *(if stride < 0 { &mut before } else { &mut after }) += reach;
+    }
+    first - before..first + after + array.dtype().itemsize()
 }
 
-/// The address of the first element.
-fn address(array: &Bound<'_, PyUntypedArray>) -> PyResult<usize> {
-    // The type matters to no address.
-    let kind = (array.dtype().kind(), array.dtype().itemsize());
-    Ok(match kind {
-        (b'u', 1) => array.cast::<PyArrayDyn<u8>>()?.data() as usize,
-        (b'u', 2) => array.cast::<PyArrayDyn<u16>>()?.data() as usize,
-        (b'f', 4) => array.cast::<PyArrayDyn<f32>>()?.data() as usize,
-        _ => array.cast::<PyArrayDyn<f64>>()?.data() as usize,
-    })
+/// An array to write at which nobody else looks: a new one, or one of the caller's that is claimed.
+pub struct Written<'py> {
+    array: Bound<'py, PyUntypedArray>,
+    dtype: DType,
+    claim: Option<Claim>,
+}
+
+impl<'py> Written<'py> {
+    /// An array of zeros.
+    pub fn fresh(py: Python<'py>, dtype: DType, lengths: &[usize]) -> PyResult<Written<'py>> {
+        // numpy itself, which says where there is no memory for so much.
+        static ZEROS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let zeros = ZEROS.get_or_try_init(py, || py.import("numpy")?.getattr("zeros").map(Bound::unbind))?;
+        let descr = match dtype {
+            DType::F64 => PyArrayDescr::of::<f64>(py),
+            _ => PyArrayDescr::of::<f32>(py),
+        };
+        let array = zeros.bind(py).call1((PyTuple::new(py, lengths)?, descr))?.cast_into()?;
+        Ok(Written { array, dtype, claim: None })
+    }
+
+    /// An array of such elements that can be written as it lies: the claim is one to write it.
+    pub fn claimed(array: Bound<'py, PyUntypedArray>, dtype: DType, claim: Claim) -> Written<'py> {
+        Written { array, dtype, claim: Some(claim) }
+    }
+
+    /// Whether an array of such elements can be written as it lies.
+    pub fn takes(array: &Bound<'py, PyUntypedArray>, dtype: DType) -> bool {
+        let own = array.dtype();
+        array.is_aligned()
+            && array.is_contiguous()
+            && own.is_native_byteorder() != Some(false)
+            && (own.kind(), own.itemsize()) == (b'f', dtype.row().size)
+    }
+
+    /// The views of `count` results of a shape: one may lie in Fortran's order, several lie one after the other.
+    pub fn views(&mut self, shape: Shape) -> Result<Vec<AnyViewMut<'_>>, SpecError> {
+        match self.dtype {
+            DType::F64 => self.results::<f64>(shape),
+            _ => self.results::<f32>(shape),
+        }
+    }
+
+    fn results<'a, T: Element + 'static>(&'a mut self, shape: Shape) -> Result<Vec<AnyViewMut<'a>>, SpecError>
+    where
+        AnyViewMut<'a>: From<ViewMut<'a, T>>,
+    {
+        let size = size_of::<T>() as isize;
+        let strides: Vec<isize> = self.array.strides().iter().map(|stride| stride / size).collect();
+        let one = self.array.shape().len() == shape.axes();
+        let (first, len) = (data(&self.array).cast::<T>(), self.array.len());
+        let data: &mut [T] = if len == 0 {
+            &mut []
+        } else {
+            // SAFETY: the array is aligned, in the machine's byte order, without gaps and of this type: numpy made it
+            // so in `fresh`, and who called `claimed` asked `takes`. It stays while `self` holds a reference. Nobody
+            // else has a new one, and of a claimed one no call reads or writes an element; an argument of this call
+            // that reaches into it is a reason to take a new one.
+            unsafe { std::slice::from_raw_parts_mut(first, len) }
+        };
+        if one {
+            return ViewMut::strided(data, 0, shape, &strides).map(|view| vec![view.into()]);
+        }
+        data.chunks_exact_mut(shape.len()).map(|result| Ok(ViewMut::new(result, shape)?.into())).collect()
+    }
+
+    /// The array, when everything is written.
+    pub fn into_array(self) -> Bound<'py, PyUntypedArray> {
+        drop(self.claim);
+        self.array
+    }
 }
 
 impl Layout {

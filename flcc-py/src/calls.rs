@@ -1,15 +1,18 @@
 //! One call for one result.
 
 use flcc_runtime::{AnyView, DType, MaskKind, Measure, Mode, Op, Shape, mask_kind};
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::arrays::Array;
-use crate::errors::{FILTERING, MATCHING, Names};
+use crate::claims::Call;
+use crate::errors::{FILTERING, MATCHING, Names, value};
+use crate::foreign::Kind;
 use crate::planning::{self, Settings};
 use crate::problem::{self, Words};
-use crate::results::Out;
+use crate::results::{Asked, Out, as_written};
 use crate::watch::{self, Progress};
 
 /// The arrays of one call.
@@ -31,28 +34,30 @@ fn compute<'py>(
     settings: &Settings,
 ) -> PyResult<Bound<'py, PyAny>> {
     let progress = Progress::new(arrays.progress)?;
-    let image = Array::read(names.image, arrays.image, arrays.channel_axis)?;
-    let template = Array::read(names.template, arrays.template, arrays.channel_axis)?;
-    let mask = arrays.mask.map(|mask| Array::read("mask", mask, None)).transpose()?;
+    let call = Call::new();
+    let (asked, kind) = (Asked::new(arrays.out, call)?, Kind::of(arrays.image)?);
+    let image = Array::read(names.image, arrays.image, arrays.channel_axis, call)?;
+    let template = Array::read(names.template, arrays.template, arrays.channel_axis, call)?;
+    let mask = arrays.mask.map(|mask| Array::read("mask", mask, None, call)).transpose()?;
     let wrong = |error| names.spec(error);
     let (image, template) = (image.view().map_err(wrong)?, template.view().map_err(wrong)?);
     let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
     let spec = words.spec(&image, &template, 1, mask_kind(mask.as_ref())).map_err(wrong)?;
-    let mut out = Out::of(py, &spec, None, arrays.out)?;
-    let planned = py.detach(|| planning::planned(&spec, settings)).map_err(|error| names.plan(error))?;
-    let mut outs = out.views()?.map_err(wrong)?;
+    let mut out = Out::of(py, &spec, None, asked, call)?;
+    let planned = planning::planned(py, &spec, settings).map_err(|error| names.plan(error))?;
+    let mut outs = out.views().map_err(wrong)?;
     watch::run(py, names, planning::estimate(&planned.plan), progress.as_ref(), |control| {
         let matcher = planned.plan.bind(&[template], mask.as_ref())?;
         planned.with_scratch(&matcher, |scratch| matcher.execute_into(&[image], &mut outs, scratch, control))
     })?;
     drop(outs);
-    out.finish()
+    out.finish(&kind)
 }
 
 /// The result's type: what is asked for, else that of `out`, else the library's choice.
 pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
     if let (None, Some(out)) = (dtype, out)
-        && let Ok(out) = out.cast::<PyUntypedArray>()
+        && let Some(out) = as_written(out)?
     {
         let own = out.dtype();
         return problem::result_type("out", Some(own.as_any()));
@@ -91,7 +96,7 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 /// threads : int, optional
 ///     By default one a core.
 /// out : ndarray, optional
-///     Where the result goes. It may be an argument's memory.
+///     Where the result goes. It may be an argument's memory, and no other call's.
 /// progress : callable or tqdm bar, optional
 ///     Called with (done, total) some times a second; of a bar ``total`` is set and ``update`` called.
 ///
@@ -99,6 +104,7 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 /// -------
 /// ndarray
 ///     Of mode valid, position ``p`` is the score of the template with its first sample at ``p``.
+///     A tensor where the image is a tensor of torch.
 ///
 /// Examples
 /// --------
@@ -118,17 +124,17 @@ pub fn match_template<'py>(
     py: Python<'py>,
     image: &Bound<'py, PyAny>,
     template: &Bound<'py, PyAny>,
-    measure: &str,
-    mode: &str,
-    boundary: &str,
-    cval: f64,
+    #[pyo3(from_py_with = arguments::measure)] measure: &str,
+    #[pyo3(from_py_with = arguments::mode)] mode: &str,
+    #[pyo3(from_py_with = arguments::boundary)] boundary: &str,
+    #[pyo3(from_py_with = arguments::cval)] cval: f64,
     mask: Option<&Bound<'py, PyAny>>,
-    channel_axis: Option<isize>,
-    method: &str,
-    device: &str,
-    accuracy: &str,
+    #[pyo3(from_py_with = arguments::optional::channel_axis)] channel_axis: Option<isize>,
+    #[pyo3(from_py_with = arguments::method)] method: &str,
+    #[pyo3(from_py_with = arguments::device)] device: &str,
+    #[pyo3(from_py_with = arguments::accuracy)] accuracy: &str,
     dtype: Option<&Bound<'py, PyAny>>,
-    threads: Option<i64>,
+    #[pyo3(from_py_with = arguments::optional::threads)] threads: Option<i64>,
     out: Option<&Bound<'py, PyAny>>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -156,15 +162,15 @@ macro_rules! filter {
             py: Python<'py>,
             in1: &Bound<'py, PyAny>,
             in2: &Bound<'py, PyAny>,
-            mode: &str,
-            boundary: &str,
-            cval: f64,
-            channel_axis: Option<isize>,
-            method: &str,
-            device: &str,
-            accuracy: &str,
+            #[pyo3(from_py_with = arguments::mode)] mode: &str,
+            #[pyo3(from_py_with = arguments::boundary)] boundary: &str,
+            #[pyo3(from_py_with = arguments::cval)] cval: f64,
+            #[pyo3(from_py_with = arguments::optional::channel_axis)] channel_axis: Option<isize>,
+            #[pyo3(from_py_with = arguments::method)] method: &str,
+            #[pyo3(from_py_with = arguments::device)] device: &str,
+            #[pyo3(from_py_with = arguments::accuracy)] accuracy: &str,
             dtype: Option<&Bound<'py, PyAny>>,
-            threads: Option<i64>,
+            #[pyo3(from_py_with = arguments::optional::threads)] threads: Option<i64>,
             out: Option<&Bound<'py, PyAny>>,
             progress: Option<&Bound<'py, PyAny>>,
         ) -> PyResult<Bound<'py, PyAny>> {
@@ -216,10 +222,15 @@ filter! {
 #[pyo3(signature = (in1_len, in2_len, mode = "full"))]
 pub fn correlation_lags<'py>(
     py: Python<'py>,
-    in1_len: usize,
-    in2_len: usize,
-    mode: &str,
+    #[pyo3(from_py_with = arguments::in1_len)] in1_len: usize,
+    #[pyo3(from_py_with = arguments::in2_len)] in2_len: usize,
+    #[pyo3(from_py_with = arguments::mode)] mode: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
+    for (argument, len) in [("in1_len", in1_len), ("in2_len", in2_len)] {
+        if len == 0 {
+            return Err(value(argument, "at least 1", "0"));
+        }
+    }
     let lags = || {
         let (image, template) = (Shape::new(&[in1_len])?, Shape::new(&[in2_len])?);
         let region = mode.parse::<Mode>()?.region(image, template)?;
@@ -237,6 +248,6 @@ pub fn mask_named(name: Option<&str>) -> PyResult<MaskKind> {
         None => Ok(MaskKind::None),
         Some("binary") => Ok(MaskKind::Binary),
         Some("weights") => Ok(MaskKind::Weights),
-        Some(other) => Err(crate::errors::value("mask", "None, binary or weights", other)),
+        Some(other) => Err(value("mask", "None, binary or weights", other)),
     }
 }

@@ -1,6 +1,6 @@
 //! Errors of the library as exceptions: which argument, what was expected, what came.
 
-use flcc_runtime::{ExecError, PlanError, SpecError};
+use flcc_runtime::{ExecError, PlanError, Refusal, SpecError};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 
@@ -35,7 +35,10 @@ impl Names {
     pub fn plan(self, error: PlanError) -> PyErr {
         match error {
             PlanError::Spec(error) => self.spec(error),
-            PlanError::Refused(refusal) => PyValueError::new_err(refusal.to_string()),
+            PlanError::Refused(Refusal { solver, reason }) => {
+                let argument = if solver.starts_with("cuda") { "device" } else { "method" };
+                value(argument, "one that serves this problem", &format!("{solver}, which refuses: {reason}"))
+            }
             PlanError::Memory { needed, limit } => {
                 PyMemoryError::new_err(format!("memory_limit: expected at least {needed} bytes, got {limit}"))
             }

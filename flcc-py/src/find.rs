@@ -3,8 +3,10 @@
 use flcc_runtime::{AnyView, Claims, Peak, PeakOptions, Plan, Spec, SpecError, mask_kind};
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::arrays::Array;
 use crate::calls::matching;
+use crate::claims::Call;
 use crate::errors::{MATCHING, value};
 use crate::found::{options, records};
 use crate::planning::{self, Settings};
@@ -57,23 +59,23 @@ pub fn find<'py>(
     py: Python<'py>,
     image: &Bound<'py, PyAny>,
     templates: &Bound<'py, PyAny>,
-    k: Option<i64>,
-    threshold: Option<f64>,
-    min_distance: Option<i64>,
-    exclude_border: i64,
+    #[pyo3(from_py_with = arguments::optional::k)] k: Option<i64>,
+    #[pyo3(from_py_with = arguments::optional::threshold)] threshold: Option<f64>,
+    #[pyo3(from_py_with = arguments::optional::min_distance)] min_distance: Option<i64>,
+    #[pyo3(from_py_with = arguments::exclude_border)] exclude_border: i64,
     subpixel: Option<&Bound<'py, PyAny>>,
     exclusive: bool,
-    measure: &str,
-    mode: &str,
-    boundary: &str,
-    cval: f64,
+    #[pyo3(from_py_with = arguments::measure)] measure: &str,
+    #[pyo3(from_py_with = arguments::mode)] mode: &str,
+    #[pyo3(from_py_with = arguments::boundary)] boundary: &str,
+    #[pyo3(from_py_with = arguments::cval)] cval: f64,
     mask: Option<&Bound<'py, PyAny>>,
-    channel_axis: Option<isize>,
-    method: &str,
-    device: &str,
-    accuracy: &str,
+    #[pyo3(from_py_with = arguments::optional::channel_axis)] channel_axis: Option<isize>,
+    #[pyo3(from_py_with = arguments::method)] method: &str,
+    #[pyo3(from_py_with = arguments::device)] device: &str,
+    #[pyo3(from_py_with = arguments::accuracy)] accuracy: &str,
     dtype: Option<&Bound<'py, PyAny>>,
-    threads: Option<i64>,
+    #[pyo3(from_py_with = arguments::optional::threads)] threads: Option<i64>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let told = options(k, threshold, min_distance, exclude_border, subpixel)?;
@@ -83,7 +85,8 @@ pub fn find<'py>(
     let progress = Progress::new(progress)?;
     let wrong = |error| MATCHING.spec(error);
 
-    let image = Array::read("image", image, channel_axis)?;
+    let call = Call::new();
+    let image = Array::read("image", image, channel_axis, call)?;
     let image = image.view().map_err(wrong)?;
     let given = several(templates)?.unwrap_or_else(|| vec![templates.clone()]);
     let name = |number: usize| if given.len() == 1 { "template".into() } else { format!("template {number}") };
@@ -92,10 +95,10 @@ pub fn find<'py>(
     }
     let mut arrays = Vec::with_capacity(given.len());
     for (number, template) in given.iter().enumerate() {
-        arrays.push(Array::read(&name(number), template, channel_axis)?);
+        arrays.push(Array::read(&name(number), template, channel_axis, call)?);
     }
     let views = arrays.iter().map(Array::view).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    let mask = mask.map(|mask| Array::read("mask", mask, None)).transpose()?;
+    let mask = mask.map(|mask| Array::read("mask", mask, None, call)).transpose()?;
     let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
     let kind = mask_kind(mask.as_ref());
 
@@ -112,8 +115,10 @@ pub fn find<'py>(
         })?);
         number += group.len();
     }
-    let plans: Vec<Plan> = py
-        .detach(|| specs.iter().map(|spec| planning::plan(spec, &settings)).collect::<Result<_, _>>())
+    let plans: Vec<Plan> = specs
+        .iter()
+        .map(|spec| planning::plan(py, spec, &settings))
+        .collect::<Result<_, _>>()
         .map_err(|error| MATCHING.plan(error))?;
     // What is found behind the best counts where another template takes the best's place.
     let searched = PeakOptions { top: if exclusive { None } else { told.top }, ..told };

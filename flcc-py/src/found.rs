@@ -6,7 +6,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 
+use crate::arguments;
 use crate::arrays::Array;
+use crate::claims::Call;
 use crate::errors::{Names, value, wrong_type};
 
 /// What scores are called.
@@ -139,15 +141,15 @@ pub fn records<'py>(
 pub fn peaks<'py>(
     py: Python<'py>,
     scores: &Bound<'py, PyAny>,
-    k: Option<i64>,
-    threshold: Option<f64>,
-    min_distance: Option<i64>,
-    exclude_border: i64,
+    #[pyo3(from_py_with = arguments::optional::k)] k: Option<i64>,
+    #[pyo3(from_py_with = arguments::optional::threshold)] threshold: Option<f64>,
+    #[pyo3(from_py_with = arguments::optional::min_distance)] min_distance: Option<i64>,
+    #[pyo3(from_py_with = arguments::exclude_border)] exclude_border: i64,
     subpixel: Option<&Bound<'py, PyAny>>,
     smallest: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = options(k, threshold, min_distance, exclude_border, subpixel)?;
-    let scores = Array::read("scores", scores, None)?;
+    let scores = Array::read("scores", scores, None, Call::new())?;
     let view = scores.view().map_err(|error| SCORES.spec(error))?;
     let shape = view.shape().nonempty("scores").map_err(|error| SCORES.spec(error))?;
     let best = if smallest { Best::Smallest } else { Best::Largest };

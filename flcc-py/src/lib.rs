@@ -3,12 +3,16 @@
 //! Results, conventions and errors are those of flcc-runtime. What stands here reads arrays, plans, lets the
 //! interpreter go while the library computes, and makes arrays of what comes.
 
+mod arguments;
 mod arrays;
 mod calls;
 mod claims;
 mod errors;
 mod find;
+mod foreign;
+mod fork;
 mod found;
+mod gate;
 mod plan;
 mod planning;
 mod problem;
@@ -17,9 +21,12 @@ mod types;
 mod watch;
 mod wisdom;
 
-/// What the package imports.
-#[pyo3::pymodule]
+/// What the package imports. Claims, kept plans and forks rely on the interpreter's lock, which builds without one take
+/// up again for it.
+#[pyo3::pymodule(gil_used = true)]
 mod _flcc {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::calls::{convolve, correlate, correlation_lags, match_template};
     #[pymodule_export]
@@ -30,4 +37,9 @@ mod _flcc {
     use crate::plan::{Matcher, Plan, Stream, plan, unpickled_matcher, unpickled_plan};
     #[pymodule_export]
     use crate::wisdom::{export_wisdom, forget_wisdom, import_wisdom};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::fork::watch(module.py())
+    }
 }

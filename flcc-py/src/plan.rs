@@ -1,21 +1,26 @@
 //! Plans, matchers and streams.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flcc_runtime::{
-    AnyView, DType, Effort, Op, PeakOptions, Pixels, Scratch, Shape, Spec, SpecError, Stream as Images,
+    AnyView, DType, Effort, ExecError, Op, PeakOptions, Pixels, Scratch, Shape, Spec, SpecError, Stream as Images,
 };
 use numpy::{PyArray1, PyArrayDescr, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 
+use crate::arguments;
 use crate::arrays::Array;
 use crate::calls::mask_named;
+use crate::claims::Call;
 use crate::errors::{MATCHING, value, wrong_type};
+use crate::foreign::Kind;
 use crate::found::{options, records};
+use crate::gate;
 use crate::planning::{self, Settings};
 use crate::problem::{self, Words};
-use crate::results::Out;
+use crate::results::{Asked, Out};
 use crate::types::several;
 use crate::watch::{self, Progress};
 
@@ -39,8 +44,35 @@ pub struct Matcher {
     matcher: flcc_runtime::Matcher,
     /// Whether there is an axis of templates, since a list of them was bound.
     stacked: bool,
+    /// What runs. Locked by who holds the interpreter alone.
+    engine: Mutex<Arc<Engine>>,
+}
+
+/// What runs of a matcher share.
+struct Engine {
+    matcher: flcc_runtime::Matcher,
     /// Buffers of the last run.
     spare: Mutex<Option<Scratch>>,
+    /// How many forks lay before this process when it was last asked for.
+    forks: AtomicU64,
+    /// Runs that have not ended.
+    running: AtomicUsize,
+}
+
+/// An engine while it runs.
+struct Running(Arc<Engine>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Engine {
+    fn new(matcher: flcc_runtime::Matcher) -> Engine {
+        let (forks, running) = (AtomicU64::new(gate::forks()), AtomicUsize::new(0));
+        Engine { matcher, spare: Mutex::new(None), forks, running }
+    }
 }
 
 /// Results of images as they come; an iterator.
@@ -48,7 +80,8 @@ pub struct Matcher {
 pub struct Stream {
     of: Py<Matcher>,
     images: Py<PyIterator>,
-    stream: Mutex<Images>,
+    /// Beside the number of forks before it was made. Locked where no fork interrupts alone.
+    stream: Mutex<(u64, Images)>,
 }
 
 /// Chooses how to compute a problem.
@@ -99,20 +132,20 @@ pub fn plan(
     template_shape: Option<&Bound<'_, PyAny>>,
     image_dtype: Option<&Bound<'_, PyAny>>,
     template_dtype: Option<&Bound<'_, PyAny>>,
-    measure: Option<&str>,
-    mode: Option<&str>,
-    boundary: Option<&str>,
-    cval: Option<f64>,
-    mask: Option<&str>,
-    templates: Option<usize>,
-    channel_axis: Option<isize>,
-    accuracy: Option<&str>,
+    #[pyo3(from_py_with = arguments::optional::measure)] measure: Option<&str>,
+    #[pyo3(from_py_with = arguments::optional::mode)] mode: Option<&str>,
+    #[pyo3(from_py_with = arguments::optional::boundary)] boundary: Option<&str>,
+    #[pyo3(from_py_with = arguments::optional::cval)] cval: Option<f64>,
+    #[pyo3(from_py_with = arguments::optional::mask)] mask: Option<&str>,
+    #[pyo3(from_py_with = arguments::optional::templates)] templates: Option<usize>,
+    #[pyo3(from_py_with = arguments::optional::channel_axis)] channel_axis: Option<isize>,
+    #[pyo3(from_py_with = arguments::optional::accuracy)] accuracy: Option<&str>,
     dtype: Option<&Bound<'_, PyAny>>,
-    method: &str,
-    device: &str,
-    threads: Option<i64>,
-    effort: &str,
-    memory_limit: Option<usize>,
+    #[pyo3(from_py_with = arguments::method)] method: &str,
+    #[pyo3(from_py_with = arguments::device)] device: &str,
+    #[pyo3(from_py_with = arguments::optional::threads)] threads: Option<i64>,
+    #[pyo3(from_py_with = arguments::effort)] effort: &str,
+    #[pyo3(from_py_with = arguments::optional::memory_limit)] memory_limit: Option<usize>,
 ) -> PyResult<Plan> {
     let wrong = |error| MATCHING.spec(error);
     let settings = Settings::new(method, device, threads).map_err(wrong)?;
@@ -168,7 +201,7 @@ pub fn plan(
         let expected = "one image at a time (no N@ in front of its shape, or 0@)";
         return Err(value("spec", expected, &format!("{} images", spec.images())));
     }
-    let plan = py.detach(|| planning::plan(&spec, &settings)).map_err(|error| MATCHING.plan(error))?;
+    let plan = planning::plan(py, &spec, &settings).map_err(|error| MATCHING.plan(error))?;
     Ok(Plan { plan, settings, channel_axis })
 }
 
@@ -306,16 +339,18 @@ impl Plan {
             let expected = if count == 1 { "one template".into() } else { format!("a list of {count} templates") };
             return Err(value("template", &expected, &templates.len().to_string()));
         }
+        let call = Call::new();
         let arrays = templates
             .iter()
-            .map(|template| Array::read("template", template, channel_axis))
+            .map(|template| Array::read("template", template, channel_axis, call))
             .collect::<PyResult<Vec<_>>>()?;
         let views = arrays.iter().map(Array::view).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-        let mask = mask.map(|mask| Array::read("mask", mask, None)).transpose()?;
+        let mask = mask.map(|mask| Array::read("mask", mask, None, call)).transpose()?;
         let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
         let bound = py.detach(|| self.plan.bind(&views, mask.as_ref()));
         let matcher = bound.map_err(|error| MATCHING.exec(error))?;
-        Ok(Matcher { plan: self.clone(), matcher, stacked, spare: Mutex::new(None) })
+        let engine = Mutex::new(Arc::new(Engine::new(matcher.clone())));
+        Ok(Matcher { plan: self.clone(), matcher, stacked, engine })
     }
 }
 
@@ -334,8 +369,7 @@ pub fn unpickled_plan(
     let (method, device, threads, effort, memory_limit) = settings;
     let settings = Settings::new(&method, &device, Some(threads)).map_err(wrong)?;
     let settings = Settings { memory_limit, ..settings };
-    let plan =
-        py.detach(|| planning::plan_by_kernel(&spec, &settings, kernel)).map_err(|error| MATCHING.plan(error))?;
+    let plan = planning::plan_by_kernel(py, &spec, &settings, kernel).map_err(|error| MATCHING.plan(error))?;
     let effort: Effort = effort.parse().map_err(wrong)?;
     Ok(Plan { plan, settings: Settings { effort, ..settings }, channel_axis })
 }
@@ -377,20 +411,21 @@ impl Matcher {
         &self,
         py: Python<'py>,
         image: &Bound<'py, PyAny>,
-        k: Option<i64>,
-        threshold: Option<f64>,
-        min_distance: Option<i64>,
-        exclude_border: i64,
+        #[pyo3(from_py_with = arguments::optional::k)] k: Option<i64>,
+        #[pyo3(from_py_with = arguments::optional::threshold)] threshold: Option<f64>,
+        #[pyo3(from_py_with = arguments::optional::min_distance)] min_distance: Option<i64>,
+        #[pyo3(from_py_with = arguments::exclude_border)] exclude_border: i64,
         subpixel: Option<&Bound<'py, PyAny>>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options: PeakOptions = options(k, threshold, min_distance, exclude_border, subpixel)?;
         let progress = Progress::new(progress)?;
-        let image = Array::read("image", image, self.plan.channel_axis)?;
+        let image = Array::read("image", image, self.plan.channel_axis, Call::new())?;
         let image = image.view().map_err(|error| MATCHING.spec(error))?;
         let estimate = planning::estimate(&self.plan.plan);
+        let running = self.running(py)?;
         let (found, _) = watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
-            self.matcher.search(&[image], &options, false, control)
+            running.0.matcher.search(&[image], &options, false, control)
         })?;
         let found: Vec<_> = found.into_iter().map(|found| found.peaks).collect();
         let spec = self.plan.plan.spec();
@@ -408,8 +443,14 @@ impl Matcher {
     /// >>> [round(float(scores.max()), 6) for scores in matcher.stream(frames)][1]
     /// 1.0
     fn stream(slf: &Bound<'_, Self>, images: &Bound<'_, PyAny>) -> PyResult<Stream> {
-        let stream = slf.get().matcher.stream();
-        Ok(Stream { of: slf.clone().unbind(), images: images.try_iter()?.unbind(), stream: Mutex::new(stream) })
+        let stream = Mutex::new((gate::forks(), slf.get().matcher.stream()));
+        let images = images.try_iter().map_err(|error| {
+            let got = images.get_type().name().map_or_else(|_| "something else".into(), |name| name.to_string());
+            let raised = wrong_type("images", "an iterable of images", &got);
+            raised.set_cause(images.py(), Some(error));
+            raised
+        })?;
+        Ok(Stream { of: slf.clone().unbind(), images: images.unbind(), stream })
     }
 
     /// The plan's account, and what the templates changed in it.
@@ -469,8 +510,42 @@ impl Matcher {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let progress = Progress::new(progress)?;
-        let image = Array::read("image", image, self.plan.channel_axis)?;
-        self.execute(py, &self.matcher, &self.spare, &image, out, progress.as_ref())
+        let call = Call::new();
+        let (asked, kind) = (Asked::new(out, call)?, Kind::of(image)?);
+        let image = Array::read("image", image, self.plan.channel_axis, call)?;
+        let running = self.running(py)?;
+        self.execute(py, &running.0.matcher, &running.0.spare, &image, (asked, kind, call), progress.as_ref())
+    }
+
+    /// What runs. Threads that a forked process does not have may have left what they ran locked or half made: then it
+    /// is bound again.
+    fn running(&self, py: Python<'_>) -> PyResult<Running> {
+        let engine = self.lock();
+        let lost = engine.forks.load(Ordering::Relaxed) != gate::forks() && engine.running.load(Ordering::Relaxed) > 0;
+        if !lost {
+            engine.forks.store(gate::forks(), Ordering::Relaxed);
+            engine.running.fetch_add(1, Ordering::Relaxed);
+            return Ok(Running(Arc::clone(&engine)));
+        }
+        drop(engine);
+        let again = py.detach(|| self.again()).map_err(|error| MATCHING.exec(error))?;
+        again.running.fetch_add(1, Ordering::Relaxed);
+        *self.lock() = Arc::clone(&again);
+        Ok(Running(again))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Engine>> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same templates, bound again.
+    fn again(&self) -> Result<Arc<Engine>, ExecError> {
+        let (plan, spec) = (self.matcher.plan(), self.matcher.plan().spec());
+        let dense = |pixels, channels| AnyView::dense(pixels, spec.template(), channels);
+        let templates = self.matcher.templates().iter().map(|pixels| dense(pixels, spec.channels()));
+        let templates = templates.collect::<Result<Vec<_>, _>>()?;
+        let mask = self.matcher.mask().map(|pixels| dense(pixels, 1)).transpose()?;
+        Ok(Arc::new(Engine::new(plan.bind(&templates, mask.as_ref())?)))
     }
 
     fn execute<'py>(
@@ -479,14 +554,14 @@ impl Matcher {
         matcher: &flcc_runtime::Matcher,
         spare: &Mutex<Option<Scratch>>,
         image: &Array<'py>,
-        out: Option<&Bound<'py, PyAny>>,
+        (asked, kind, call): (Option<Asked<'py>>, Kind<'py>, Call),
         progress: Option<&Progress<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let wrong = |error| MATCHING.spec(error);
         let image = image.view().map_err(wrong)?;
         let (plan, spec) = (matcher.plan(), matcher.plan().spec());
-        let mut out = Out::of(py, spec, self.stacked.then_some(spec.templates()), out)?;
-        let mut outs = out.views()?.map_err(wrong)?;
+        let mut out = Out::of(py, spec, self.stacked.then_some(spec.templates()), asked, call)?;
+        let mut outs = out.views().map_err(wrong)?;
         watch::run(py, MATCHING, planning::estimate(plan), progress, |control| {
             let kept = spare.lock().unwrap_or_else(PoisonError::into_inner).take();
             let mut scratch = kept.unwrap_or_else(|| matcher.make_scratch());
@@ -495,7 +570,7 @@ impl Matcher {
             statistics
         })?;
         drop(outs);
-        out.finish()
+        out.finish(&kind)
     }
 }
 
@@ -508,14 +583,23 @@ impl Stream {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(image) = self.images.bind(py).clone().next() else { return Ok(None) };
         let of = self.of.get();
-        let image = Array::read("image", &image?, of.plan.channel_axis)?;
+        let call = Call::new();
+        let image = image?;
+        let kind = Kind::of(&image)?;
+        let image = Array::read("image", &image, of.plan.channel_axis, call)?;
         let shape = image.view().map_err(|error| MATCHING.spec(error))?.shape();
         if shape == of.plan.plan.spec().image() {
-            return of.execute(py, &of.matcher, &of.spare, &image, None, None).map(Some);
+            let running = of.running(py)?;
+            return of.execute(py, &running.0.matcher, &running.0.spare, &image, (None, kind, call), None).map(Some);
         }
-        let matcher = py
-            .detach(|| self.stream.lock().unwrap_or_else(PoisonError::into_inner).matcher(shape))
-            .map_err(|error| MATCHING.exec(error))?;
-        of.execute(py, &matcher, &Mutex::new(None), &image, None, None).map(Some)
+        let planned = || {
+            let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+            if stream.0 != gate::forks() {
+                *stream = (gate::forks(), of.matcher.stream());
+            }
+            stream.1.matcher(shape)
+        };
+        let matcher = py.detach(|| gate::planning(planned)).map_err(|error| MATCHING.exec(error))?;
+        of.execute(py, &matcher, &Mutex::new(None), &image, (None, kind, call), None).map(Some)
     }
 }

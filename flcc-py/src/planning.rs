@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flcc_runtime::{
     Effort, Matcher, Method, Outcome, Plan, PlanError, Planner, Platform, Scratch, Spec, SpecError, Wisdom,
 };
+use pyo3::Python;
+
+use crate::gate;
 
 /// How many plans of single calls are kept.
 const KEPT: usize = 32;
@@ -99,6 +102,8 @@ const KEPT_BYTES: usize = 4 << 20;
 struct Shared {
     planner: Planner,
     plans: Vec<(Settings, Planned)>,
+    /// How often something was learnt or forgotten.
+    lessons: u64,
 }
 
 /// A plan of single calls, with the scratch that the last of them left.
@@ -124,24 +129,26 @@ impl Planned {
     }
 }
 
+/// Locked by who holds the interpreter alone, and never while Python is called: no other thread has it when a process
+/// is forked.
 static SHARED: Mutex<Option<Shared>> = Mutex::new(None);
 
-fn with_shared<R>(what: impl FnOnce(&mut Shared) -> R) -> Result<R, SpecError> {
+fn with_shared<R>(_py: Python<'_>, what: impl FnOnce(&mut Shared) -> R) -> Result<R, SpecError> {
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     let shared = match &mut *shared {
         Some(shared) => shared,
-        none => none.insert(Shared { planner: Planner::new()?, plans: Vec::new() }),
+        none => none.insert(Shared { planner: Planner::new()?, plans: Vec::new(), lessons: 0 }),
     };
     Ok(what(shared))
 }
 
 /// A plan: one made before, or a new one.
-pub fn plan(spec: &Spec, settings: &Settings) -> Result<Plan, PlanError> {
-    planned(spec, settings).map(|planned| planned.plan)
+pub fn plan(py: Python<'_>, spec: &Spec, settings: &Settings) -> Result<Plan, PlanError> {
+    planned(py, spec, settings).map(|planned| planned.plan)
 }
 
 /// The same with scratch.
-pub fn planned(spec: &Spec, settings: &Settings) -> Result<Planned, PlanError> {
+pub fn planned(py: Python<'_>, spec: &Spec, settings: &Settings) -> Result<Planned, PlanError> {
     let known = |shared: &mut Shared| {
         let of = |(own, known): &(Settings, Planned)| own == settings && known.plan.spec() == spec;
         let at = shared.plans.iter().rposition(of)?;
@@ -151,44 +158,68 @@ pub fn planned(spec: &Spec, settings: &Settings) -> Result<Planned, PlanError> {
         shared.plans.push(entry);
         Some(known)
     };
-    let (known, planner) = with_shared(|shared| (known(shared), shared.planner.clone()))?;
+    let about = |shared: &mut Shared| (known(shared), shared.planner.clone(), shared.lessons);
+    let (known, planner, lessons) = with_shared(py, about)?;
     if let Some(known) = known {
         return Ok(known);
     }
-    let made = Planned { plan: settings.planner(planner)?.plan(spec)?, spare: Arc::default() };
-    with_shared(|shared| {
-        if shared.plans.len() == KEPT {
-            shared.plans.remove(0);
+    let plan = py.detach(|| gate::planning(|| settings.planner(planner)?.plan(spec)))?;
+    let made = Planned { plan, spare: Arc::default() };
+    with_shared(py, |shared| {
+        // What was learnt or forgotten meanwhile might have made another plan.
+        let current = shared.lessons == lessons;
+        if settings.effort != Effort::Estimate {
+            shared.lessons += 1;
+            shared.plans.retain(|(_, other)| other.plan.spec() != spec);
         }
-        shared.plans.push((settings.clone(), made.clone()));
+        if current {
+            if shared.plans.len() == KEPT {
+                shared.plans.remove(0);
+            }
+            shared.plans.push((settings.clone(), made.clone()));
+        }
     })?;
     Ok(made)
 }
 
 /// The plan of a kernel by its name where the machine offers that, else the one that it would choose.
-pub fn plan_by_kernel(spec: &Spec, settings: &Settings, kernel: &str) -> Result<Plan, PlanError> {
-    let chosen = plan(spec, settings)?;
+pub fn plan_by_kernel(py: Python<'_>, spec: &Spec, settings: &Settings, kernel: &str) -> Result<Plan, PlanError> {
+    let chosen = plan(py, spec, settings)?;
     if chosen.kernel().to_string() == kernel {
         return Ok(chosen);
     }
-    let planner = settings.planner(with_shared(|shared| shared.planner.clone())?)?;
-    let named = kernel.parse().ok().and_then(|key| planner.plan_with_kernel(spec, &key).ok());
+    let planner = with_shared(py, |shared| shared.planner.clone())?;
+    let named = py.detach(|| {
+        gate::planning(|| {
+            let planner = settings.planner(planner)?;
+            Ok::<_, PlanError>(kernel.parse().ok().and_then(|key| planner.plan_with_kernel(spec, &key).ok()))
+        })
+    })?;
     Ok(named.unwrap_or(chosen))
 }
 
 /// What has been learnt.
-pub fn learnt() -> Result<Wisdom, SpecError> {
-    with_shared(|shared| shared.planner.learnt())
+pub fn learnt(py: Python<'_>) -> Result<Wisdom, SpecError> {
+    with_shared(py, |shared| shared.planner.learnt())
 }
 
 /// Replaces what has been learnt; plans made before are made again.
-pub fn learn(change: impl FnOnce(&mut Wisdom)) -> Result<(), SpecError> {
-    with_shared(|shared| {
+pub fn learn(py: Python<'_>, change: impl FnOnce(&mut Wisdom)) -> Result<(), SpecError> {
+    with_shared(py, |shared| {
         let mut wisdom = shared.planner.learnt();
         change(&mut wisdom);
         shared.planner = shared.planner.clone().wisdom(wisdom);
         shared.plans.clear();
+        shared.lessons += 1;
     })
+}
+
+/// Gives kept plans new places for scratch: threads that this process does not have may have locked the old ones.
+pub fn forget_scratch(_py: Python<'_>) {
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    for (_, planned) in shared.iter_mut().flat_map(|shared| &mut shared.plans) {
+        planned.spare = Arc::default();
+    }
 }
 
 /// About how long an execution of a plan takes with one thread, in nanoseconds.

@@ -4,7 +4,7 @@ use flcc_runtime::{Accuracy, AnyView, Boundary, DType, MaskKind, Op, Spec, SpecE
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 
-use crate::errors::value;
+use crate::errors::{value, wrong_type};
 
 /// What a call says beside its arrays, in words.
 pub struct Words<'a> {
@@ -66,23 +66,34 @@ fn accuracy(text: &str) -> Result<Accuracy, SpecError> {
 /// The type of an argument that `numpy.dtype` takes.
 pub fn dtype(argument: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
     let Some(given) = given else { return Ok(None) };
-    let dtype = PyArrayDescr::new(given.py(), given)?;
+    let expected = "uint8, uint16, float32 or float64";
+    let dtype = described(argument, given, expected)?;
     match (dtype.kind(), dtype.itemsize()) {
         (b'u', 1) => Ok(Some(DType::U8)),
         (b'u', 2) => Ok(Some(DType::U16)),
         (b'f', 4) => Ok(Some(DType::F32)),
         (b'f', 8) => Ok(Some(DType::F64)),
-        _ => Err(value(argument, "uint8, uint16, float32 or float64", &dtype.to_string())),
+        _ => Err(value(argument, expected, &dtype.to_string())),
     }
+}
+
+fn described<'py>(argument: &str, given: &Bound<'py, PyAny>, expected: &str) -> PyResult<Bound<'py, PyArrayDescr>> {
+    PyArrayDescr::new(given.py(), given).map_err(|error| {
+        let got = given.repr().map_or_else(|_| "something else".into(), |text| text.to_string());
+        let raised = wrong_type(argument, expected, &got);
+        raised.set_cause(given.py(), Some(error));
+        raised
+    })
 }
 
 /// The type of a result.
 pub fn result_type(argument: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
     let Some(given) = given else { return Ok(None) };
-    let dtype = PyArrayDescr::new(given.py(), given)?;
+    let expected = "float32 or float64";
+    let dtype = described(argument, given, expected)?;
     match (dtype.kind(), dtype.itemsize()) {
         (b'f', 4) => Ok(Some(DType::F32)),
         (b'f', 8) => Ok(Some(DType::F64)),
-        _ => Err(value(argument, "float32 or float64", &dtype.to_string())),
+        _ => Err(value(argument, expected, &dtype.to_string())),
     }
 }

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::errors::{value, wrong_type};
+use crate::foreign;
 
 /// What is told of types that are not taken.
 const TAKEN: &str = "uint8, uint16, float32 or float64 (or bool, int8, int16, float16, int32, uint32, int64 or uint64, \
@@ -28,6 +29,10 @@ pub fn as_array<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Bou
             "an array without a mask (mask= takes weights of a template)",
             "a MaskedArray",
         ));
+    }
+    let shared = if object.is_instance_of::<PyUntypedArray>() { None } else { foreign::shared(argument, object)? };
+    if let Some(array) = shared {
+        return Ok(array.cast_into::<PyUntypedArray>()?);
     }
     let numpy = py.import(intern!(py, "numpy"))?;
     let array = numpy.call_method1(intern!(py, "asarray"), (object,)).map_err(|error| {
@@ -93,5 +98,9 @@ pub fn several<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py
     }
     let items: Vec<_> = object.try_iter()?.collect::<PyResult<_>>()?;
     // A list of numbers, or of lists of them, is an array.
-    Ok((items.is_empty() || items.iter().any(|item| item.cast::<PyUntypedArray>().is_ok())).then_some(items))
+    let mut arrays = items.is_empty();
+    for item in &items {
+        arrays = arrays || foreign::is_array(item)?;
+    }
+    Ok(arrays.then_some(items))
 }

@@ -88,10 +88,12 @@ pub fn run<R: Send>(
         Ok(())
     };
     let (ended, end) = (Mutex::new(false), Condvar::new());
-    let mut result = None;
+    let (work, result) = (Mutex::new(Some(work)), Mutex::new(None));
     let mut stopped = None;
     let run = || {
-        result = Some(caught(|| work(&control)));
+        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let done = work.map(|work| caught(|| work(&control)));
+        *result.lock().unwrap_or_else(PoisonError::into_inner) = done;
         *ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
         end.notify_all();
     };
@@ -101,7 +103,8 @@ pub fn run<R: Send>(
     };
     thread::scope(|scope| {
         if thread::Builder::new().name("flcc".into()).spawn_scoped(scope, run).is_err() {
-            return;
+            // The system has no thread left: this one computes, and looks when that has ended.
+            return py.detach(run);
         }
         while !py.detach(pause) {
             if stopped.is_none()
@@ -115,7 +118,8 @@ pub fn run<R: Send>(
     if let Some(error) = stopped {
         return Err(error);
     }
-    let result = result.ok_or_else(|| PyRuntimeError::new_err("the system has no thread left for this run"))?;
+    let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let result = result.ok_or_else(|| PyRuntimeError::new_err("a run ended without a result"))?;
     let result = result?.map_err(|error| names.exec(error))?;
     look(py)?;
     Ok(result)

@@ -182,6 +182,91 @@ def test_what_another_call_writes_is_refused():
     assert refused
 
 
+def outs_beside(image):
+    """Ways to lie in the memory of an image, and whether elements are the image's."""
+    yield "as it is", image, True
+    yield "with gaps", image[::2, ::2], True
+    yield "other byte order", image.view(image.dtype.newbyteorder()), True
+    yield "between its rows", image[1::2], False
+
+
+@pytest.mark.parametrize("name", [name for name, _, _ in outs_beside(np.zeros((2, 2)))])
+def test_out_that_another_call_reads_is_refused(name):
+    memory = RNG.random((1200, 1200))
+    _, out, shared = next(row for row in outs_beside(memory) if row[0] == name)
+    image = memory if shared else memory[::2]
+    before, template, told = out.tobytes(), image[:90, :90].copy(), []
+    small, ones = RNG.random(out.shape), np.ones((3, 3))
+
+    def look(done, total):
+        if not told:
+            with pytest.raises(ValueError, match="out: expected an array that no other call reads or writes, got one"):
+                flcc.correlate(small, ones, "same", out=out)
+            told.append(done)
+
+    flcc.correlate(image, template, "same", progress=look, method="direct")
+    assert told and out.tobytes() == before
+    # When that has ended it is written.
+    assert flcc.correlate(small, ones, "same", out=out) is out and (out == flcc.correlate(small, ones, "same")).all()
+
+
+def test_out_that_another_call_writes_is_refused():
+    image = RNG.random((1200, 1200))
+    told = []
+    # Strides or not: the memory is claimed from the begin.
+    out = np.zeros((1200, 2400))[:, ::2]
+
+    def look(done, total):
+        if not told:
+            with pytest.raises(ValueError, match="out: expected an array that no other call reads or writes"):
+                flcc.correlate(image, np.ones((3, 3)), "same", out=out)
+            with pytest.raises(ValueError, match="in1: expected an array that no other call writes"):
+                flcc.correlate(out, np.ones((3, 3)), "same")
+            told.append(done)
+
+    flcc.correlate(image, image[:90, :90].copy(), "same", out=out, progress=look, method="direct")
+    assert told
+
+
+def test_parts_of_one_array_are_written_at_once():
+    image = RNG.random((1200, 1200))
+    whole = np.zeros((1200, 2400))
+    told = []
+
+    def look(done, total):
+        if not told:
+            part = flcc.correlate(image, np.ones((3, 3)), "same", out=whole[:, 1200:])
+            told.append((part == flcc.correlate(image, np.ones((3, 3)), "same")).all())
+
+    flcc.correlate(image, image[:90, :90].copy(), "same", out=whole[:, :1200], progress=look, method="direct")
+    assert told == [True] and whole.all()
+
+
+def test_colours_in_place_by_threads():
+    colours = RNG.random((90, 80, 3))
+    expected = [flcc.correlate(colours[..., k].copy(), np.ones((3, 3)), "same") for k in range(3)]
+    failed = []
+
+    def work(k):
+        try:
+            for _ in range(100):
+                before = colours[..., k].copy()
+                flcc.correlate(colours[..., k], np.ones((3, 3)), "same", out=colours[..., k])
+                assert (colours[..., k] == flcc.correlate(before, np.ones((3, 3)), "same")).all()
+                colours[..., k] = before
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed
+    for k in range(3):
+        assert (flcc.correlate(colours[..., k], np.ones((3, 3)), "same") == expected[k]).all()
+
+
 @pytest.mark.filterwarnings("ignore:Creating an ndarray from ragged")
 @pytest.mark.parametrize(
     ("image", "error", "words"),

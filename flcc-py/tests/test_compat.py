@@ -118,6 +118,79 @@ def test_ndimage(name, mode):
                 assert abs(got - expected).max() <= 1e-5 * (1 + abs(expected).max()), f"{a} {b} {dtype} {origin}"
 
 
+@pytest.mark.parametrize("mode", ["reflect", "constant", "nearest", "mirror", "wrap"])
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_ndimage_leaves_out_what_has_no_weight(name, mode):
+    ndimage = pytest.importorskip("scipy.ndimage")
+    theirs, ours = getattr(ndimage, name), getattr(flcc.compat.scipy.ndimage, name)
+    tiny = np.finfo("f8").eps
+    for weights in [
+        np.array([[0, 1, 2], [3, 0, tiny]]),
+        np.array([[tiny, -tiny, 1.5 * tiny], [np.nan, 1, -2]]),
+        np.array([[1, 0, 0], [0, np.inf, -1]]),
+        np.array([[1 + 0j, 2j, 0], [0, tiny * 1j + 1, 3 - 1j]]),
+    ]:
+        for kind in ["finite", "large", "nan", "inf", "complex"]:
+            array = RNG.standard_normal((7, 8))
+            if kind == "large":
+                array *= 1e18
+            elif kind == "nan":
+                array[2, 3] = array[0, 0] = np.nan
+            elif kind == "inf":
+                array[2, 3], array[0, 0], array[2, 4] = np.inf, -np.inf, -np.inf
+            elif kind == "complex":
+                array = array + 1j * RNG.standard_normal((7, 8))
+                array[2, 3], array[0, 7] = complex(1, np.nan), complex(np.inf, 2)
+            for cval, origin in itertools.product([2.0, np.nan, -np.inf], [0, (-1, 1)]):
+                origin = origin if name == "correlate" else 0
+                expected = theirs(array, weights, mode=mode, cval=cval, origin=origin)
+                got = ours(array, weights, mode=mode, cval=cval, origin=origin)
+                np.testing.assert_allclose(got, expected, 1e-9, 1e-9, err_msg=f"{weights} {kind} {cval} {origin}")
+
+
+def test_integers_beside_floats_are_rounded_as_those_of_scipy():
+    signal = pytest.importorskip("scipy.signal")
+    wide = np.array([2**53 + 1, 3, 2**60 + 1])
+    for name in ["convolve", "correlate", "fftconvolve"]:
+        for floats in ["f8", "f4"]:
+            expected = getattr(signal, name)(wide, np.array([1], floats))
+            got = getattr(flcc.compat.scipy.signal, name)(wide, np.array([1], floats))
+            assert got.dtype == expected.dtype and (got == expected).all()
+
+
+def test_narrow_integers_wrap_around_as_those_of_scipy():
+    signal = pytest.importorskip("scipy.signal")
+    for dtype in ["u1", "i1", "u2", "i4"]:
+        a, b = RNG.integers(0, 127, (2, 20)).astype(dtype)
+        for name in ["convolve", "correlate"]:
+            expected = getattr(signal, name)(a, b, method="direct")
+            got = getattr(flcc.compat.scipy.signal, name)(a, b, method="direct")
+            assert got.dtype == expected.dtype and (got == expected).all()
+
+
+@pytest.mark.parametrize("name", ["fftconvolve", "oaconvolve"])
+def test_axes_of_one_sample(name):
+    signal = pytest.importorskip("scipy.signal")
+    theirs, ours = getattr(signal, name), getattr(flcc.compat.scipy.signal, name)
+    shapes = [(1,), (5,), (1, 1), (1, 5), (4, 1), (4, 5), (4, 3), (2, 1, 3), (2, 4, 1), (1, 1, 1)]
+    for a, b in itertools.product(shapes, shapes):
+        if len(a) != len(b):
+            continue
+        choices = [None, *range(len(a)), tuple(range(len(a)))]
+        for mode, types, axes in itertools.product(["full", "same", "valid"], [("i8", "i8"), ("f2", "f8")], choices):
+            in1, in2 = numbers(a, types[0]), numbers(b, types[1])
+            what = f"{a} {b} {mode} {types} {axes}"
+            try:
+                expected = theirs(in1, in2, mode, axes)
+            except ValueError as error:
+                with pytest.raises(ValueError, match=str(error)[:20]):
+                    ours(in1, in2, mode, axes)
+                continue
+            got = ours(in1, in2, mode, axes)
+            assert (got.shape, got.dtype) == (expected.shape, expected.dtype), what
+            assert abs(got - expected).max(initial=0) < (1e-9 if types[0] == "i8" else 1e-6), what
+
+
 def test_integers_that_might_be_rounded_are_refused():
     with pytest.raises(ValueError, match="below 2\\^53"):
         flcc.compat.scipy.signal.convolve([2**40], [2**40])

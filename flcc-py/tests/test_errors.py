@@ -91,3 +91,44 @@ def test_results_that_no_memory_holds():
         flcc.convolve(line, np.ones(3, np.float32))
     with pytest.raises(MemoryError):
         flcc.correlation_lags(2**45, 3)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "words"),
+    [
+        ({"threads": "x"}, TypeError, "threads: expected a whole number, got str"),
+        ({"threads": 2.5}, TypeError, "threads: expected a whole number, got float"),
+        ({"threads": 2**70}, ValueError, "threads: expected a whole number of 64 bits, got 1180591620717411303424"),
+        ({"dtype": "foo"}, TypeError, "dtype: expected float32 or float64, got 'foo'"),
+        ({"mode": 3}, TypeError, "mode: expected a str, got int"),
+        ({"measure": None}, TypeError, "measure: expected a str, got NoneType"),
+        ({"boundary": 3}, TypeError, "boundary: expected a str, got int"),
+        ({"cval": "x"}, TypeError, "cval: expected a number, got str"),
+        ({"channel_axis": 1.0}, TypeError, "channel_axis: expected a whole number, got float"),
+        ({"measure": "sad", "method": "fourier"}, ValueError, "method: expected one that serves this problem"),
+    ],
+)
+def test_other_types(keywords, error, words):
+    with pytest.raises(error, match=words):
+        flcc.match_template(IMAGE, TEMPLATE, **keywords)
+
+
+def test_other_types_of_other_calls():
+    for call, error, words in [
+        (lambda: flcc.find(IMAGE, TEMPLATE, k="x"), TypeError, "k: expected a whole number, got str"),
+        (lambda: flcc.find(IMAGE, TEMPLATE, k=2**70), ValueError, "k: expected a whole number of 64 bits"),
+        (lambda: flcc.peaks(IMAGE, threshold="x"), TypeError, "threshold: expected a number, got str"),
+        (lambda: flcc.plan((9, 9), (3, 3), memory_limit=-1), ValueError, "memory_limit: expected a whole number from"),
+        (lambda: flcc.plan((9, 9), (3, 3), templates="x"), TypeError, "templates: expected a whole number, got str"),
+        (lambda: flcc.plan((9, 9), (3, 3), image_dtype="foo"), TypeError, "image_dtype: expected uint8, .* got 'foo'"),
+        (lambda: flcc.plan((9, 9), (3, 3), measure=3), TypeError, "measure: expected a str, got int"),
+        (lambda: flcc.convolve(IMAGE, TEMPLATE, 3), TypeError, "mode: expected a str, got int"),
+        (lambda: flcc.correlation_lags(-1, 2), ValueError, "in1_len: expected a whole number from 0"),
+        (lambda: flcc.correlation_lags(3, "x"), TypeError, "in2_len: expected a whole number, got str"),
+        (lambda: flcc.correlation_lags(0, 2), ValueError, "in1_len: expected at least 1, got 0"),
+        (lambda: flcc.import_wisdom(3), TypeError, "file: expected a str or an os.PathLike, got int"),
+        (lambda: flcc.export_wisdom(3), TypeError, "file: expected a str or an os.PathLike, got int"),
+        (lambda: flcc.plan((20, 30), (4, 5), "f8").bind(TEMPLATE).stream(3), TypeError, "images: expected an iterable"),
+    ]:
+        with pytest.raises(error, match=words):
+            call()

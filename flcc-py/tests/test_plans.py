@@ -162,6 +162,15 @@ def test_wisdom(tmp_path):
         flcc.import_wisdom(tmp_path / "nothing")
 
 
+def test_wisdom_reaches_plans_that_were_kept():
+    spec = "zncc:f32:64x64*9x9:valid"
+    assert "wisdom" not in flcc.plan(spec, threads=1, device="cpu").explain()
+    flcc.plan(spec, threads=1, device="cpu", effort="measure")
+    assert "chosen by wisdom" in flcc.plan(spec, threads=1, device="cpu").explain()
+    flcc.forget_wisdom()
+    assert "wisdom" not in flcc.plan(spec, threads=1, device="cpu").explain()
+
+
 def test_named_methods():
     for method in ["direct", "fourier", "separable"]:
         assert flcc.plan("corr:f32:60x70*5x6:valid", method=method).method == method

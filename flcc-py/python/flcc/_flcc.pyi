@@ -32,6 +32,15 @@ _Subpixel: TypeAlias = bool | Literal["quadratic", "gauss", "cubic", "septic"]
 _Result: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 _Records: TypeAlias = NDArray[np.void]
 
+class _Shared(Protocol):
+    """What shares its memory by DLPack, as tensors of torch."""
+
+    def __dlpack__(self) -> Any: ...
+    def __dlpack_device__(self) -> Any: ...
+
+_Array: TypeAlias = ArrayLike | _Shared
+_Templates: TypeAlias = _Array | Sequence[NDArray[Any] | _Shared]
+
 class _Bar(Protocol):
     total: Any
     def update(self, n: int, /) -> object: ...
@@ -39,26 +48,26 @@ class _Bar(Protocol):
 _Progress: TypeAlias = Callable[[int, int], object] | _Bar
 
 def match_template(
-    image: ArrayLike,
-    template: ArrayLike,
+    image: _Array,
+    template: _Array,
     *,
     measure: _Measure = "zncc",
     mode: _Mode = "valid",
     boundary: str = "zero",
     cval: float = 0.0,
-    mask: ArrayLike | None = None,
+    mask: _Array | None = None,
     channel_axis: int | None = None,
     method: _Method = "auto",
     device: str = "auto",
     accuracy: _Accuracy = "promised",
     dtype: DTypeLike | None = None,
     threads: int | None = None,
-    out: _Result | None = None,
+    out: _Result | _Shared | None = None,
     progress: _Progress | None = None,
 ) -> _Result: ...
 def convolve(
-    in1: ArrayLike,
-    in2: ArrayLike,
+    in1: _Array,
+    in2: _Array,
     mode: _Mode = "full",
     *,
     boundary: str = "zero",
@@ -69,12 +78,12 @@ def convolve(
     accuracy: _Accuracy = "promised",
     dtype: DTypeLike | None = None,
     threads: int | None = None,
-    out: _Result | None = None,
+    out: _Result | _Shared | None = None,
     progress: _Progress | None = None,
 ) -> _Result: ...
 def correlate(
-    in1: ArrayLike,
-    in2: ArrayLike,
+    in1: _Array,
+    in2: _Array,
     mode: _Mode = "full",
     *,
     boundary: str = "zero",
@@ -85,13 +94,13 @@ def correlate(
     accuracy: _Accuracy = "promised",
     dtype: DTypeLike | None = None,
     threads: int | None = None,
-    out: _Result | None = None,
+    out: _Result | _Shared | None = None,
     progress: _Progress | None = None,
 ) -> _Result: ...
 def correlation_lags(in1_len: int, in2_len: int, mode: _Mode = "full") -> NDArray[np.int64]: ...
 def find(
-    image: ArrayLike,
-    templates: ArrayLike | Sequence[NDArray[Any]],
+    image: _Array,
+    templates: _Templates,
     *,
     k: int | None = None,
     threshold: float | None = None,
@@ -103,7 +112,7 @@ def find(
     mode: _Mode = "valid",
     boundary: str = "zero",
     cval: float = 0.0,
-    mask: ArrayLike | None = None,
+    mask: _Array | None = None,
     channel_axis: int | None = None,
     method: _Method = "auto",
     device: str = "auto",
@@ -113,7 +122,7 @@ def find(
     progress: _Progress | None = None,
 ) -> _Records: ...
 def peaks(
-    scores: ArrayLike,
+    scores: _Array,
     *,
     k: int | None = None,
     threshold: float | None = None,
@@ -150,14 +159,14 @@ def forget_wisdom() -> None: ...
 class Plan:
     def __call__(
         self,
-        image: ArrayLike,
-        template: ArrayLike | Sequence[NDArray[Any]],
+        image: _Array,
+        template: _Templates,
         *,
-        mask: ArrayLike | None = None,
-        out: _Result | None = None,
+        mask: _Array | None = None,
+        out: _Result | _Shared | None = None,
         progress: _Progress | None = None,
     ) -> _Result: ...
-    def bind(self, template: ArrayLike | Sequence[NDArray[Any]], mask: ArrayLike | None = None) -> Matcher: ...
+    def bind(self, template: _Templates, mask: _Array | None = None) -> Matcher: ...
     def explain(self) -> str: ...
     @property
     def spec(self) -> str: ...
@@ -181,14 +190,14 @@ class Plan:
 class Matcher:
     def __call__(
         self,
-        image: ArrayLike,
+        image: _Array,
         *,
-        out: _Result | None = None,
+        out: _Result | _Shared | None = None,
         progress: _Progress | None = None,
     ) -> _Result: ...
     def peaks(
         self,
-        image: ArrayLike,
+        image: _Array,
         *,
         k: int | None = None,
         threshold: float | None = None,
@@ -197,7 +206,7 @@ class Matcher:
         subpixel: _Subpixel | None = None,
         progress: _Progress | None = None,
     ) -> _Records: ...
-    def stream(self, images: Iterable[ArrayLike]) -> Stream: ...
+    def stream(self, images: Iterable[_Array]) -> Stream: ...
     def explain(self) -> str: ...
     @property
     def plan(self) -> Plan: ...

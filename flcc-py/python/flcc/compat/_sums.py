@@ -19,6 +19,8 @@ def numbers(argument: str, value: Any) -> Array:
     """The argument as an array of numbers that float64 or complex128 holds."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{argument}: expected an array without a mask, got a MaskedArray")
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        value = np.from_dlpack(value)
     array = np.asarray(value)
     if array.dtype.kind not in "biufc" or array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8):
         raise TypeError(f"{argument}: expected numbers of up to 64 bits (complex: 128), got dtype {array.dtype}")

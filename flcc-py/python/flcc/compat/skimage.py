@@ -44,7 +44,7 @@ def match_template(
     dtype = np.float32 if image.dtype in (np.float32, np.float16) else np.float64
     image, template = image.astype(dtype, copy=False), template.astype(dtype, copy=False)
     if any(n < t for n, t in zip(image.shape, template.shape)):
-        raise ValueError("Image must be larger than template.")
+        raise ValueError(f"Image must be larger than template, got {image.shape} and {template.shape}")
     if pad_input:
         return _flcc.match_template(image, template, mode="same", boundary=_MODES[mode], cval=float(constant_values))
     return _flcc.match_template(image, template)

@@ -2,7 +2,9 @@
 
 How results differ from SciPy's:
 
-- Integers are exact. Where sums of products may reach 2**53, SciPy's wrap around and these raise ``ValueError``.
+- Sums of products of integers are exact, and then taken to the result's type: those of a narrow type wrap around, as
+  SciPy's do. Where they may reach 2**53 these raise ``ValueError``; SciPy's go on to 2**64. Beside floats 64-bit
+  integers are rounded to float64 first, as SciPy's are.
 - Long doubles, decimals and other objects raise ``TypeError``.
 - More than three axes with more than one sample raise ``ValueError``; ``axes`` of ``fftconvolve`` and ``oaconvolve``
   may leave out others.
@@ -39,7 +41,7 @@ def _check(in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     if in1.ndim != in2.ndim:
         raise ValueError(f"in1 and in2 should have the same dimensionality, got {in1.ndim} and {in2.ndim} axes")
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"acceptable mode flags are 'valid', 'same', or 'full', got {mode!r}")
+        raise ValueError(f"mode: acceptable mode flags are 'valid', 'same', or 'full', got {mode!r}")
     return in1, in2
 
 
@@ -51,7 +53,10 @@ def _swaps(in1: Array, in2: Array, mode: str, axes: Iterable[int] | None = None)
     longer = [in1.shape[axis] >= in2.shape[axis] for axis in axes]
     shorter = [in1.shape[axis] <= in2.shape[axis] for axis in axes]
     if not all(longer) and not all(shorter):
-        raise ValueError("For 'valid' mode, one must be at least as large as the other in every dimension")
+        raise ValueError(
+            "For 'valid' mode, one must be at least as large as the other in every dimension, "
+            f"got in1 of {in1.shape} and in2 of {in2.shape}"
+        )
     return not all(longer)
 
 
@@ -78,7 +83,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     """``scipy.signal.convolve``."""
     in1, in2 = _check(in1, in2, mode)
     if method not in _METHODS:
-        raise ValueError("Acceptable method flags are 'auto', 'direct', or 'fft'.")
+        raise ValueError(f"method: Acceptable method flags are 'auto', 'direct', or 'fft', got {method!r}")
     if in1.ndim == 0:
         return in1 * in2
     if _swaps(in1, in2, mode):
@@ -92,7 +97,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     """``scipy.signal.correlate``."""
     in1, in2 = _check(in1, in2, mode)
     if method not in _METHODS:
-        raise ValueError("Acceptable method flags are 'auto', 'direct', or 'fft'.")
+        raise ValueError(f"method: Acceptable method flags are 'auto', 'direct', or 'fft', got {method!r}")
     if in1.ndim == 0:
         return in1 * in2.conj()
     if _swaps(in1, in2, mode):
@@ -110,16 +115,19 @@ def _two_axes(in1: Any, in2: Any, mode: str, boundary: str) -> tuple[Array, Arra
     if in1.size == 0 or in2.size == 0:
         raise ValueError("in1 and in2: expected at least one sample on every axis, got none")
     if boundary not in _BOUNDARIES:
-        raise ValueError("Acceptable boundary flags are 'fill', 'circular' (or 'wrap'), and 'symmetric' (or 'symm').")
+        raise ValueError(
+            "boundary: Acceptable boundary flags are 'fill', 'circular' (or 'wrap'), and 'symmetric' (or 'symm'), "
+            f"got {boundary!r}"
+        )
     return in1, in2
 
 
 def _value(fillvalue: Any, in1: Array, in2: Array) -> Any:
     value = np.asarray(fillvalue)
     if value.size != 1:
-        raise ValueError("`fillvalue` must be scalar or an array with one element")
+        raise ValueError(f"`fillvalue` must be scalar or an array with one element, got one with {value.size}")
     if value.dtype.kind == "c" and "c" not in (in1.dtype.kind, in2.dtype.kind):
-        raise ValueError("could not cast `fillvalue` directly to the output type")
+        raise ValueError(f"could not cast `fillvalue` directly to the output type, got {fillvalue!r}")
     return value.reshape(())[()]
 
 
@@ -150,7 +158,7 @@ def _floats(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
-def _along(in1: Any, in2: Any, mode: str, axes: Any, keeps_type: bool = False) -> Any:
+def _along(in1: Any, in2: Any, mode: str, axes: Any) -> Any:
     in1, in2 = _sums.numbers("in1", in1), _sums.numbers("in2", in2)
     if in1.ndim == in2.ndim == 0:
         return in1 * in2
@@ -164,38 +172,43 @@ def _along(in1: Any, in2: Any, mode: str, axes: Any, keeps_type: bool = False) -
         if given.size == 0:
             raise ValueError("when provided, axes cannot be empty")
         if given.dtype.kind not in "iu" or given.ndim != 1:
-            raise ValueError("axes must be a scalar or iterable of integers")
+            raise ValueError(f"axes must be a scalar or iterable of integers, got {axes!r}")
         chosen = given.tolist()
         if any(axis < -in1.ndim or axis >= in1.ndim for axis in chosen):
-            raise ValueError("axes exceeds dimensionality of input")
+            raise ValueError(f"axes exceeds dimensionality of input, {in1.ndim}, got {axes!r}")
         chosen = [axis % in1.ndim for axis in chosen]
         if len(set(chosen)) != len(chosen):
-            raise ValueError("all axes must be unique")
+            raise ValueError(f"all axes must be unique, got {axes!r}")
     others = [axis for axis in range(in1.ndim) if axis not in chosen]
     for axis in others:
         if in1.shape[axis] != in2.shape[axis] and 1 not in (in1.shape[axis], in2.shape[axis]):
             raise ValueError(f"incompatible shapes for in1 and in2: {in1.shape} and {in2.shape}")
-    if keeps_type and in1.ndim == 1 and in1.size == in2.size == 1:
-        # One sample each: their product, of their type.
-        return in1 * in2
-    # Transforms are of floats.
-    in1, in2 = _floats(in1), _floats(in2)
-    if _swaps(in1, in2, mode, chosen):
+    # As in SciPy modes leave out axes on which either has one sample: along them the other is multiplied.
+    counted = [axis for axis in chosen if in1.shape[axis] != 1 and in2.shape[axis] != 1]
+    if _swaps(in1, in2, mode, counted):
         in1, in2 = in2, in1
-    order = others + sorted(chosen)
+    result = in1 * in2 if not counted else _whole(_floats(in1), _floats(in2), others, sorted(chosen))
+    spans = [slice(None)] * in1.ndim
+    if mode == "same":
+        # Of in1's shape on all axes, also on those that in2 is longer on: their middle.
+        middles = [(most - n) // 2 for most, n in zip(result.shape, in1.shape)]
+        spans = [slice(first, first + n) for first, n in zip(middles, in1.shape)]
+    elif mode == "valid":
+        for axis in counted:
+            spans[axis] = slice(in2.shape[axis] - 1, in1.shape[axis])
+    return result[tuple(spans)].copy()
+
+
+def _whole(in1: Array, in2: Array, others: list[int], axes: list[int]) -> Array:
+    """The full convolution along some axes, of each pair along the others."""
+    order = others + axes
     a, b = in1.transpose(order), in2.transpose(order)
     count = len(others)
     shape = np.broadcast_shapes(a.shape[:count], b.shape[:count])
     a, b = np.broadcast_to(a, shape + a.shape[count:]), np.broadcast_to(b, shape + b.shape[count:])
-    parts = [_compute(a[at], b[at], mode, True, "auto") for at in np.ndindex(*shape)]
-    result = np.array(parts).reshape(shape + parts[0].shape)
-    result = result.transpose(np.argsort(order))
-    if mode == "same":
-        # As in SciPy of in1's shape on all axes, also on those that in2 is longer on by broadcasting: their middle.
-        middles = {axis: (result.shape[axis] - in1.shape[axis]) // 2 for axis in others}
-        spans = [slice(middles.get(axis, 0), middles.get(axis, 0) + n) for axis, n in enumerate(in1.shape)]
-        result = result[tuple(spans)]
-    return result
+    parts = [_compute(a[at], b[at], "full", True, "auto") for at in np.ndindex(*shape)]
+    result: Array = np.array(parts).reshape(shape + parts[0].shape)
+    return result.transpose(np.argsort(order))
 
 
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
@@ -205,4 +218,4 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
 def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     """``scipy.signal.oaconvolve``."""
-    return _along(in1, in2, mode, axes, True)
+    return _along(in1, in2, mode, axes)

@@ -1,0 +1,110 @@
+//! Arguments of calls that are no arrays: what is of another type or too large is an error that names them.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::errors::{value, wrong_type};
+
+fn type_name(given: &Bound<'_, PyAny>) -> String {
+    given.get_type().name().map_or_else(|_| "something else".into(), |name| name.to_string())
+}
+
+fn text<'a>(argument: &str, given: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    let text = given.cast::<PyString>().map_err(|_| wrong_type(argument, "a str", &type_name(given)))?;
+    text.to_str().map_err(|_| value(argument, "text of Unicode", "a str with half a character"))
+}
+
+fn number(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<f64> {
+    converted(argument, given, "a number", "a number that float64 holds")
+}
+
+fn whole(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    converted(argument, given, "a whole number", "a whole number of 64 bits")
+}
+
+fn axis(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<isize> {
+    converted(argument, given, "a whole number", "a whole number of 64 bits")
+}
+
+fn size(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<usize> {
+    converted(argument, given, "a whole number", "a whole number from 0 to 2^64 - 1")
+}
+
+fn path(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    converted(argument, given, "a str or an os.PathLike", "the name of a file")
+}
+
+fn converted<'py, T: for<'a> FromPyObject<'a, 'py>>(
+    argument: &str,
+    given: &Bound<'py, PyAny>,
+    expected: &str,
+    held: &str,
+) -> PyResult<T> {
+    given.extract::<T>().map_err(Into::<PyErr>::into).map_err(|error| {
+        if error.is_instance_of::<PyOverflowError>(given.py()) {
+            value(argument, held, &given.to_string())
+        } else {
+            wrong_type(argument, expected, &type_name(given))
+        }
+    })
+}
+
+macro_rules! named {
+    ($($name:ident: $kind:ident -> $type:ty;)*) => {$(
+        /// The argument of this name.
+        #[allow(clippy::needless_lifetimes, reason = "of text it is needed")]
+        pub fn $name<'a>(given: &'a Bound<'_, PyAny>) -> PyResult<$type> {
+            $kind(stringify!($name), given)
+        }
+    )*};
+}
+
+named! {
+    measure: text -> &'a str;
+    mode: text -> &'a str;
+    boundary: text -> &'a str;
+    method: text -> &'a str;
+    device: text -> &'a str;
+    accuracy: text -> &'a str;
+    effort: text -> &'a str;
+    cval: number -> f64;
+    exclude_border: whole -> i64;
+    in1_len: size -> usize;
+    in2_len: size -> usize;
+    file: path -> PathBuf;
+}
+
+/// Arguments that may be None.
+pub mod optional {
+    use super::*;
+
+    macro_rules! optional {
+        ($($name:ident: $kind:ident -> $type:ty;)*) => {$(
+            /// The argument of this name.
+            #[allow(clippy::needless_lifetimes, reason = "of text it is needed")]
+            pub fn $name<'a>(given: &'a Bound<'_, PyAny>) -> PyResult<Option<$type>> {
+                if given.is_none() { Ok(None) } else { $kind(stringify!($name), given).map(Some) }
+            }
+        )*};
+    }
+
+    optional! {
+        measure: text -> &'a str;
+        mode: text -> &'a str;
+        boundary: text -> &'a str;
+        mask: text -> &'a str;
+        accuracy: text -> &'a str;
+        cval: number -> f64;
+        threshold: number -> f64;
+        channel_axis: axis -> isize;
+        threads: whole -> i64;
+        k: whole -> i64;
+        min_distance: whole -> i64;
+        templates: size -> usize;
+        memory_limit: size -> usize;
+        file: path -> PathBuf;
+    }
+}
