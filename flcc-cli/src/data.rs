@@ -1,5 +1,6 @@
 //! Images, templates and masks as commands use them: loaded, folded to grey if asked for, viewed with their shape.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -148,25 +149,34 @@ pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     extensions.contains(&extension.as_str())
 }
 
-/// The images of a folder in the order of their names, and what has one of these extensions besides.
+/// The images of a folder that `argument` names, in the order of their names, and what has one of these extensions
+/// besides. Where `reading` says what files without a header are, those too: what has the size of one of its formats,
+/// and what is named alike, with the same extension, so that a frame that was cut short is told and not left out.
 ///
 /// # Errors
 /// A folder that is not read, or in which there is none.
-pub fn images_in(folder: &Path, besides: &[&str]) -> Result<Vec<PathBuf>, Error> {
-    let failed =
-        |error: std::io::Error| Error::Failed(format!("folder {folder:?}: expected a readable folder, got: {error}"));
-    let mut inside = Vec::new();
+pub fn images_in(argument: &str, folder: &Path, besides: &[&str], reading: &Reading) -> Result<Vec<PathBuf>, Error> {
+    let wrong = |words: String| Error::Failed(format!("{argument} {folder:?}: expected {words}"));
+    let failed = |error: std::io::Error| wrong(format!("a readable folder, got: {error}"));
+    let formats = reading.raw()?;
+    let (mut inside, mut headless) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if (io::extensions().any(|one| has_extension(&path, &[one])) || has_extension(&path, besides)) && path.is_file()
-        {
-            inside.push(path);
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        match io::names_format(&path) || has_extension(&path, besides) {
+            true if path.is_file() => inside.push(path),
+            false if !hidden && path.is_file() => headless.push(path),
+            _ => {}
         }
     }
+    let fits = |size: u64| formats.iter().any(|format| format.frame_bytes() as u64 == size);
+    let sized = headless.iter().filter(|path| std::fs::metadata(path).is_ok_and(|meta| fits(meta.len())));
+    let names: Vec<_> = sized.map(|path| path.extension().map(OsString::from)).collect();
+    inside.extend(headless.into_iter().filter(|path| names.iter().any(|name| name.as_deref() == path.extension())));
     if inside.is_empty() {
-        return Err(Error::Failed(format!(
-            "folder {folder:?}: expected images (.png, .jpg, .tif, .pgm, .ppm, .npy), got none"
-        )));
+        let raw = formats.iter().map(|format| format!(", or files of {} bytes ({format})", format.frame_bytes()));
+        let raw: String = raw.collect();
+        return Err(wrong(format!("a folder of images (.png, .jpg, .tif, .pgm, .ppm, .npy){raw}, got none")));
     }
     inside.sort();
     Ok(inside)

@@ -49,8 +49,7 @@ pub fn load(path: &Path) -> Result<Loaded, IoError> {
 /// As [`load`].
 pub fn load_as(path: &Path, raw: &[RawFormat]) -> Result<(Loaded, bool), IoError> {
     let name = path.display().to_string();
-    let extension = extension(&name);
-    let headless = !raw.is_empty() && FORMATS.iter().all(|row| !row.2.contains(&extension.as_str()));
+    let headless = !raw.is_empty() && !names_format(path);
     if path == Path::new(STANDARD_INPUT) {
         let input = std::io::stdin().lock();
         return if headless { load_raw(&name, input, None, raw) } else { load_from(&name, input, None) };
@@ -64,9 +63,10 @@ pub fn load_as(path: &Path, raw: &[RawFormat]) -> Result<(Loaded, bool), IoError
     if headless { load_raw(&name, file, size, raw) } else { load_from(&name, file, size) }
 }
 
-/// The extensions of the formats that are read.
-pub fn extensions() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().flat_map(|row| row.2).copied()
+/// Whether a name ends in an extension of a format that is read.
+pub fn names_format(path: &Path) -> bool {
+    let extension = extension(&path.display().to_string());
+    FORMATS.iter().any(|row| row.2.contains(&extension.as_str()))
 }
 
 /// The name of standard input.

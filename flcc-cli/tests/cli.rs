@@ -811,7 +811,7 @@ fn a_stream_for_several_templates() {
     let line = flcc(&folder, "match image.png template.png --template flat.png").fails(2);
     assert!(line.starts_with("error: --template \"flat.png\": expected "), "{line}");
     std::fs::create_dir(folder.at("none")).unwrap();
-    assert!(flcc(&folder, "match image.png none").fails(1).contains("expected images"));
+    assert!(flcc(&folder, "match image.png none").fails(1).contains("TEMPLATE \"none\": expected a folder of images"));
 }
 
 #[test]
@@ -917,6 +917,48 @@ fn files_without_a_header_are_told_by_raw() {
         let line = said(&args, input).fails(status);
         assert!(line.contains(&words), "{args}: {line}");
     }
+}
+
+#[test]
+fn raw_files_in_a_folder_are_read() {
+    let folder = Folder::new();
+    photo(&folder);
+    for name in ["frames", "parts", "texts"] {
+        std::fs::create_dir(folder.at(name)).unwrap();
+    }
+    let wide = |shift: usize| (0..40 * 50).flat_map(|k| u16::from(noise(k + shift)).to_le_bytes()).collect::<Vec<u8>>();
+    let part = |y: usize| (0..63).map(|k| noise((y + k / 9) * 50 + 20 + k % 9)).collect::<Vec<u8>>();
+    for (name, bytes) in [
+        ("frames/b.raw", wide(150)),
+        ("frames/a.raw", wide(0)),
+        ("frames/short.raw", wide(0)[..100].to_vec()),
+        ("frames/notes.txt", b"no frame".to_vec()),
+        ("frames/.hidden", wide(0)),
+        ("parts/one", part(12)),
+        ("parts/two", part(3)),
+        ("texts/notes.txt", b"no frame".to_vec()),
+    ] {
+        std::fs::write(folder.at(name), bytes).unwrap();
+    }
+    std::fs::copy(folder.at("image.png"), folder.at("frames/c.png")).unwrap();
+    let raw = "--raw u16:40x50 --raw u8:7x9 --accuracy exact";
+    let said = flcc(&folder, &format!("stream template.png frames {raw}"));
+    let lines = said.json();
+    let names: Vec<&str> = lines.iter().map(|line| line["frame"].as_str().unwrap()).collect();
+    assert_eq!(names, ["frames/a.raw", "frames/b.raw", "frames/c.png", "frames/short.raw"], "{said:?}");
+    let rows: Vec<&Value> = lines[..3].iter().map(|line| &line["peaks"][0]["position"][0]).collect();
+    assert_eq!((rows, said.status), (vec![&12.into(), &9.into(), &12.into()], 1));
+    assert!(lines[3]["error"].as_str().unwrap().contains("expected 4000 bytes (u16:40x50) or"), "{said:?}");
+    let out = flcc(&folder, &format!("match image.png parts {raw}")).fine().out;
+    assert_eq!(out, "1 12,20 1 parts/one\n1 3,20 1 parts/two\n");
+    let none = "a folder of images (.png, .jpg, .tif, .pgm, .ppm, .npy)";
+    let line = flcc(&folder, "stream template.png texts").fails(1);
+    assert_eq!(line, format!("error: FRAMES \"texts\": expected {none}, got none"));
+    let line = flcc(&folder, "match image.png --template texts --raw u16:40x50").fails(1);
+    assert_eq!(
+        line,
+        format!("error: --template \"texts\": expected {none}, or files of 4000 bytes (u16:40x50), got none")
+    );
 }
 
 #[test]

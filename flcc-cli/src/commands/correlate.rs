@@ -195,7 +195,7 @@ pub fn run(
 fn inputs(args: &Correlate) -> Result<Inputs, Error> {
     let mut inputs = Inputs::new();
     inputs.add("IMAGE", &args.image);
-    templates::add_inputs(&mut inputs, args.positional.as_ref(), &args.template)?;
+    templates::add_inputs(&mut inputs, args.positional.as_ref(), &args.template, &args.extent.reading)?;
     args.mask.iter().for_each(|path| inputs.add("--mask", path));
     Ok(inputs)
 }

@@ -86,7 +86,7 @@ fn inputs(args: &args::Stream, planning: &Planning, source: &Source) -> Result<I
     if source.is_standard_input() {
         inputs.add("FRAMES", Path::new("-"));
     }
-    templates::add_inputs(&mut inputs, Some(&args.template), &args.more)?;
+    templates::add_inputs(&mut inputs, Some(&args.template), &args.more, &args.extent.reading)?;
     args.mask.iter().for_each(|path| inputs.add("--mask", path));
     source.files().iter().for_each(|path| inputs.add("FRAMES", path));
     let wisdom = wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom });

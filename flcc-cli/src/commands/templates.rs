@@ -19,21 +19,26 @@ fn named<'a>(
     positional.into_iter().map(|path| ("TEMPLATE", path)).chain(more.iter().map(|path| ("--template", path)))
 }
 
-/// The files that such a name stands for: of a folder the images in it, by name.
+/// The files that such an argument stands for: of a folder the images in it, by name.
 ///
 /// # Errors
 /// A folder that is not read, or that has none.
-fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    if path.is_dir() { images_in(path, &[]) } else { Ok(vec![path.to_path_buf()]) }
+fn files(argument: &str, path: &Path, reading: &Reading) -> Result<Vec<PathBuf>, Error> {
+    if path.is_dir() { images_in(argument, path, &[], reading) } else { Ok(vec![path.to_path_buf()]) }
 }
 
 /// Tells what is read that these arguments name.
 ///
 /// # Errors
 /// A folder that is not read, or that has no images.
-pub fn add_inputs(inputs: &mut Inputs, positional: Option<&PathBuf>, more: &[PathBuf]) -> Result<(), Error> {
+pub fn add_inputs(
+    inputs: &mut Inputs,
+    positional: Option<&PathBuf>,
+    more: &[PathBuf],
+    reading: &Reading,
+) -> Result<(), Error> {
     for (argument, path) in named(positional, more) {
-        files(path)?.iter().for_each(|file| inputs.add(argument, file));
+        files(argument, path, reading)?.iter().for_each(|file| inputs.add(argument, file));
     }
     Ok(())
 }
@@ -45,7 +50,7 @@ pub fn add_inputs(inputs: &mut Inputs, positional: Option<&PathBuf>, more: &[Pat
 pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], reading: &Reading) -> Result<Vec<Image>, Error> {
     let mut all = Vec::new();
     for (argument, path) in named(positional, more) {
-        for file in files(path)? {
+        for file in files(argument, path, reading)? {
             all.push(Image::open(argument, &file, reading)?);
         }
     }

@@ -41,7 +41,7 @@ impl Source {
         let raw: Option<RawFormat> = args.frame.as_deref().map(str::parse).transpose().map_err(Error::io("--frame"))?;
         match (raw, standard_input) {
             (Some(format), true) => Ok(Source::Raw(format)),
-            (None, false) => files(&args.frames).map(Source::Files),
+            (None, false) => files(&args.frames, &args.extent.reading).map(Source::Files),
             (None, true) => {
                 let mut input = std::io::stdin().lock();
                 // Nobody types a stream.
@@ -131,14 +131,14 @@ fn opened(path: &Path) -> Result<Y4mReader<BufReader<File>>, IoError> {
 }
 
 /// The files that the arguments name; of a folder the images and streams in it, by name.
-fn files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+fn files(arguments: &[PathBuf], reading: &Reading) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for argument in arguments {
         if argument == Path::new("-") {
             return Err(SpecError::new("FRAMES", "- alone", "- among files").into());
         }
         match argument.is_dir() {
-            true => files.extend(images_in(argument, &[Y4M])?),
+            true => files.extend(images_in("FRAMES", argument, &[Y4M], reading)?),
             false => files.push(argument.clone()),
         }
     }
