@@ -538,7 +538,7 @@ pub struct Stream {
     /// The template, or several: a folder, or a stack with one axis more than the frames, as match takes them
     pub template: PathBuf,
     /// Files, folders (their images in the order of their names), or - for frames on standard input [default: -]. A
-    /// file named .y4m (YUV4MPEG2 of 8 bits) has many frames, of which the luma is taken, as grey
+    /// file of YUV4MPEG2 (8 bits, .y4m) has many frames, of which the luma is taken, as grey
     #[arg(value_name = "FRAMES")]
     pub frames: Vec<PathBuf>,
     /// Another template, folder or stack; may be given several times

@@ -143,19 +143,13 @@ impl Image {
     }
 }
 
-/// Whether a name ends in one of these extensions, in letters of either case.
-pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    let extension = path.extension().and_then(|text| text.to_str()).unwrap_or("").to_ascii_lowercase();
-    extensions.contains(&extension.as_str())
-}
-
-/// The images of a folder that `argument` names, in the order of their names, and what has one of these extensions
-/// besides. Where `reading` says what files without a header are, those too: what has the size of one of its formats,
+/// The images of a folder that `argument` names, in the order of their names, and streams of YUV4MPEG2 if `frames`
+/// are taken. Where `reading` says what files without a header are, those too: what has the size of one of its formats,
 /// and what is named alike, with the same extension, so that a frame that was cut short is told and not left out.
 ///
 /// # Errors
 /// A folder that is not read, or in which there is none.
-pub fn images_in(argument: &str, folder: &Path, besides: &[&str], reading: &Reading) -> Result<Vec<PathBuf>, Error> {
+pub fn images_in(argument: &str, folder: &Path, frames: bool, reading: &Reading) -> Result<Vec<PathBuf>, Error> {
     let wrong = |words: String| Error::Failed(format!("{argument} {folder:?}: expected {words}"));
     let failed = |error: std::io::Error| wrong(format!("a readable folder, got: {error}"));
     let formats = reading.raw()?;
@@ -163,9 +157,10 @@ pub fn images_in(argument: &str, folder: &Path, besides: &[&str], reading: &Read
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        match io::names_format(&path) || has_extension(&path, besides) {
-            true if path.is_file() => inside.push(path),
-            false if !hidden && path.is_file() => headless.push(path),
+        match (io::names_format(&path), io::names_frames(&path)) {
+            _ if !path.is_file() => {}
+            (false, false) if !hidden => headless.push(path),
+            (image, stream) if image || stream && frames => inside.push(path),
             _ => {}
         }
     }

@@ -748,10 +748,22 @@ fn a_stream_of_yuv4mpeg2() {
     assert!(refused(b"YUV4MPEG2 W999999999999 H999999999999\n", 1).contains("a frame that an address can span"));
     assert!(refused(b"YUV4MPEG2 W3 H3\n", 2).contains("at most 3x3"));
     assert!(refused(b"rubbish", 2).starts_with("error: --frame: expected TYPE:SHAPE of the frames on standard input"));
-    std::fs::write(folder.at("no.y4m"), "P5 1 1 255\n1").unwrap();
-    let said = flcc(&folder, "stream template.png no.y4m no/such.y4m");
-    assert!(said.json()[0]["error"].as_str().unwrap().contains("begins with YUV4MPEG2, as its name says"), "{said:?}");
-    assert!(said.json()[1]["error"].as_str().unwrap().contains("expected a readable file"), "{said:?}");
+    // It is told by its first bytes, whatever its name.
+    std::fs::copy(folder.at("image.png"), folder.at("no.y4m")).unwrap();
+    std::fs::write(folder.at("clip.png"), &two).unwrap();
+    std::fs::write(folder.at("clip"), &two).unwrap();
+    let said = flcc(&folder, "stream template.png no.y4m clip.png clip no/such.y4m --accuracy exact");
+    assert_eq!(places(&said.json()[..5]), [12, 12, 9, 12, 9], "{said:?}");
+    assert!(said.json()[5]["error"].as_str().unwrap().contains("expected a readable file"), "{said:?}");
+    for note in ["\"no.y4m\": named .y4m, read as PNG\n", "\"clip.png[0]\": named .png, read as YUV4MPEG2\n"] {
+        assert!(said.err.contains(&format!("note: FRAMES {note}")), "{said:?}");
+    }
+    assert_eq!(said.err.lines().count(), 2, "{said:?}");
+    // Its lines are no samples.
+    let said = flcc_with(&folder, "stream template.png --frame u8:40x50", &two, None);
+    let words = "expected raw frames (u8:40x50), got YUV4MPEG2, which tells its sizes itself";
+    assert!(said.status == 1 && said.json().len() == 1, "{said:?}");
+    assert_eq!(said.json()[0]["error"], format!("FRAMES \"standard input\": {words}"));
     assert!(flcc(&folder, "match frames/clip.y4m template.png").fails(1).contains("got YUV4MPEG2 (flcc stream takes"));
 }
 
@@ -1549,6 +1561,9 @@ fn pipes_are_read_as_files_are() {
     assert_eq!(through("match pipe template.png --accuracy exact", &image).out, "1 12,20 1\n");
     let frame = through("stream template.png image.png pipe", &image).json();
     assert_eq!((&frame[1]["frame"], &frame[1]["peaks"][0]["position"]), (&"pipe".into(), &serde_json::json!([12, 20])));
+    let two = y4m(40, 50, &[(0..2000).map(noise).collect(), (150..2150).map(noise).collect()]);
+    let frames = through("stream template.png pipe --accuracy exact", &two).json();
+    assert_eq!((&frames[1]["frame"], &frames[1]["peaks"][0]["position"][0]), (&"pipe[1]".into(), &9.into()));
     let wisdom =
         b"flcc-wisdom 2\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tleast_ns=5\nend 1\n";
     assert_eq!(through("wisdom merge pipe --wisdom w", wisdom).out, "1 entries in w\n");

@@ -24,7 +24,7 @@ fn named<'a>(
 /// # Errors
 /// A folder that is not read, or that has none.
 fn files(argument: &str, path: &Path, reading: &Reading) -> Result<Vec<PathBuf>, Error> {
-    if path.is_dir() { images_in(argument, path, &[], reading) } else { Ok(vec![path.to_path_buf()]) }
+    if path.is_dir() { images_in(argument, path, false, reading) } else { Ok(vec![path.to_path_buf()]) }
 }
 
 /// Tells what is read that these arguments name.
