@@ -646,6 +646,18 @@ fn a_stream_of_raw_frames() {
         assert_eq!(said.json()[1]["frame"], 1);
         assert_eq!(said.json()[1]["peaks"][0]["position"], serde_json::json!([12, 20]));
     }
+    for (frame, status, words) in [
+        ("u8:9999999x9999999", 1, "(half of the free memory), got 99999980000001 (u8:9999999x9999999)"),
+        ("u8:99999999x999999999", 1, "(half of the free memory), got 99999998900000001 (u8:99999999x999999999)"),
+        ("u8:4294967296x2147483647", 2, "expected at most 576460752303423487 samples, got 4294967296x2147483647"),
+        ("f64:4294967296x4294967296", 2, "expected a frame that an address can span, got \"4294967296x4294967296\""),
+    ] {
+        let line = flcc_with(&folder, &format!("stream template.png --frame {frame}"), &two, None).fails(status);
+        assert!(line.starts_with("error: --frame") && line.contains(words), "{line}");
+    }
+    let vast = b"YUV4MPEG2 W9999999 H9999999\n";
+    let line = flcc_with(&folder, "stream template.png", vast, None).fails(1);
+    assert!(line.starts_with("error: FRAMES: expected frames of at most "), "{line}");
     let said = flcc_with(&folder, "stream template.png --frame u8:40x50", &two[..3000], None);
     assert!(
         said.status == 1 && said.json().len() == 2 && said.json()[1]["error"].as_str().unwrap().contains("1000 bytes"),
@@ -1526,12 +1538,14 @@ fn what_has_no_end_is_an_error_that_names_the_argument() {
         let words = "bytes (half of the free memory, from a pipe or device), got more";
         assert!(line.starts_with("error: IMAGE \"/dev/stdin\": expected at most ") && line.ends_with(words), "{line}");
     }
-    let said = limited(&folder, 800_000, "flcc stream template.png --frame u8:99999x9999 < /dev/zero");
+    let line = limited(&folder, 800_000, "flcc stream template.png --frame u8:99999x9999 < /dev/zero").fails(1);
+    let words = "bytes (half of the free memory), got 999890001 (u8:99999x9999)";
+    assert!(line.starts_with("error: --frame: expected frames of at most ") && line.ends_with(words), "{line}");
+    std::fs::write(folder.at("head.y4m"), "YUV4MPEG2 W99999 H9999 Cmono\nFRAME\n").unwrap();
+    let said = limited(&folder, 800_000, "cat head.y4m /dev/zero | flcc stream template.png /dev/stdin");
     let line = &said.json()[0]["error"].as_str().unwrap().to_string();
     assert!(
-        said.status == 1
-            && line.starts_with("FRAMES \"standard input\": expected at most ")
-            && line.contains("in frame 0"),
+        said.status == 1 && line.starts_with("FRAMES \"/dev/stdin\": expected at most ") && line.contains("in frame 0"),
         "{line}"
     );
     std::os::unix::fs::symlink("/dev/zero", folder.at("index.json")).unwrap();

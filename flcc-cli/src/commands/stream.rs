@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use flcc_runtime::free::available;
-use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, Stream};
+use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, SpecError, Stream};
 use serde_json::{Map, Value, json};
 
 use ahead::{Ahead, Frame};
@@ -25,7 +25,7 @@ use super::templates::{self, Templates};
 use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
-use crate::memory::{check_data, check_peaks, check_plan, results};
+use crate::memory::{check_data, check_frame, check_peaks, check_plan, results};
 use crate::outputs::{Holds, Inputs, Output};
 use crate::picture::{self, Scene};
 use crate::session::{Session, accuracy, wisdom_file};
@@ -69,7 +69,9 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
     if let Some(format) = source.format() {
         // All frames are alike: what does not fit the first never will, and need not be waited for.
         let channels = if reading.gray { 1 } else { format.channels() };
-        let shape = Shape::new(format.shape())?;
+        let named = |error| SpecError { argument: source.argument().into(), ..error };
+        let shape = Shape::new(format.shape()).map_err(named)?;
+        check_frame(source.argument(), format)?;
         let templates = frames.templates(shape.axes())?;
         for group in templates.groups() {
             frames.spec(&templates, group, (format.dtype(), shape, channels))?;

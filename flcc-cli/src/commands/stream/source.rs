@@ -56,6 +56,11 @@ impl Source {
         }
     }
 
+    /// The argument that tells the layout of the frames.
+    pub fn argument(&self) -> &'static str {
+        if matches!(self, Source::Raw(_)) { "--frame" } else { "FRAMES" }
+    }
+
     /// The layout of all frames, where they are alike.
     pub fn format(&self) -> Option<&RawFormat> {
         match self {
