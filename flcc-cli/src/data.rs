@@ -20,12 +20,7 @@ pub struct Image {
     shape: Shape,
     channels: usize,
     pixels: Pixels,
-}
-
-/// Tells something about what an argument names on standard error.
-fn tell(argument: &str, name: &str, note: &str) {
-    // Nobody may be listening; then there is nobody to tell that.
-    let _ = writeln!(std::io::stderr(), "note: {argument} {name:?}: {note}");
+    notes: Vec<String>,
 }
 
 impl Image {
@@ -35,33 +30,41 @@ impl Image {
     /// A file that is not read.
     pub fn open(argument: &str, path: &Path, reading: &Reading) -> Result<Image, Error> {
         let (loaded, _) = io::load_as(path, reading.raw()?).map_err(Error::io(argument))?;
-        Image::new(argument, path.display().to_string(), loaded, reading.gray)
+        Image::new(argument, path.display().to_string(), loaded, reading.gray).inspect(Image::tell_notes)
     }
 
-    /// Takes over what was read, and tells its notes.
+    /// Takes over what was read, with its notes, which are not told yet.
     ///
     /// # Errors
     /// A shape that no computation takes.
     pub fn new(argument: &str, name: String, loaded: Loaded, gray: bool) -> Result<Image, Error> {
         let loaded = if gray { io::to_gray(loaded) } else { loaded };
         let shape = Shape::new(&loaded.shape).map_err(|error| SpecError { argument: argument.into(), ..error });
-        let notes = loaded.notes;
         let image = |shape| Image {
             argument: argument.into(),
-            name: name.clone(),
+            name,
             shape,
             channels: loaded.channels,
             pixels: loaded.pixels,
+            notes: loaded.notes,
         };
-        for note in &notes {
-            tell(argument, &name, note);
-        }
         shape.map(image).map_err(Error::from)
+    }
+
+    /// What was left out or changed when it was read.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Tells its notes on standard error.
+    fn tell_notes(&self) {
+        self.notes.iter().for_each(|note| self.tell(note));
     }
 
     /// Tells on standard error what was made of it.
     pub fn tell(&self, note: &str) {
-        tell(&self.argument, &self.name, note);
+        // Nobody may be listening; then there is nobody to tell that.
+        let _ = writeln!(std::io::stderr(), "note: {} {:?}: {note}", self.argument, self.name);
     }
 
     /// A part of it as an image of its own. `argument` is what a message calls the part.
@@ -81,6 +84,7 @@ impl Image {
             shape: part.shape,
             channels: self.channels,
             pixels,
+            notes: Vec::new(),
         })
     }
 
@@ -110,6 +114,7 @@ impl Image {
                 Pixels::F32(data) => Pixels::F32(part(data, size, number)),
                 Pixels::F64(data) => Pixels::F64(part(data, size, number)),
             },
+            notes: Vec::new(),
         };
         Ok((0..count).map(plane).collect())
     }
@@ -185,6 +190,7 @@ pub fn images_in(argument: &str, folder: &Path, frames: bool, reading: &Reading)
 pub fn open_mask(path: &Path, reading: &Reading) -> Result<Image, Error> {
     let (loaded, array) = io::load_as(path, reading.raw()?).map_err(Error::io("--mask"))?;
     let mut mask = Image::new("--mask", path.display().to_string(), loaded, reading.gray)?;
+    mask.tell_notes();
     if !array
         && let Pixels::U8(weights) = &mut mask.pixels
         && weights.iter().all(|&weight| weight == 0 || weight == 255)

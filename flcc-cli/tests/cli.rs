@@ -635,6 +635,31 @@ fn a_stream_of_files_and_folders() {
 }
 
 #[test]
+fn a_note_of_many_frames_is_told_once_and_counted() {
+    let folder = Folder::new();
+    photo(&folder);
+    let rgb: Vec<u8> = (0..12 * 12 * 3).map(noise).collect();
+    save_png_rgb8(&folder.at("colour.png"), 12, 12, &rgb).unwrap();
+    std::fs::copy(folder.at("colour.png"), folder.at("b.tif")).unwrap();
+    std::fs::write(folder.at("bad.png"), "rubbish").unwrap();
+    let call = "stream template.png image.png colour.png b.tif bad.png colour.png --gray";
+    let said = flcc(&folder, call);
+    assert!(said.status == 1 && said.json().len() == 5, "{said:?}");
+    let folded = "colour folded to grey by Rec. 601 luma";
+    let lines = [
+        format!("note: FRAMES \"colour.png\": {folded}"),
+        "note: FRAMES \"b.tif\": named .tif, read as PNG".into(),
+        format!("note: FRAMES: {folded}: 3 of 5 frames"),
+    ];
+    assert_eq!(said.err.lines().collect::<Vec<_>>(), lines);
+    let piped = flcc_with(&folder, "stream template.png --gray --frame rgb24:12x12", &rgb.repeat(40), None).fine();
+    let lines = [format!("note: FRAMES \"0\": {folded}"), format!("note: FRAMES: {folded}: 40 of 40 frames")];
+    assert_eq!(piped.err.lines().collect::<Vec<_>>(), lines);
+    let said = flcc(&folder, "match colour.png template.png --gray --json").fine();
+    assert_eq!(said.err, format!("note: IMAGE \"colour.png\": {folded}\n"));
+}
+
+#[test]
 fn a_stream_of_raw_frames() {
     let folder = Folder::new();
     photo(&folder);

@@ -5,6 +5,7 @@
 //! line with `error`, and the stream goes on.
 
 mod ahead;
+mod notes;
 mod source;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Sha
 use serde_json::{Map, Value, json};
 
 use ahead::{Ahead, Frame};
+use notes::Notes;
 use source::Source;
 
 use super::correlate::{count_json, describe, marks_of, peaks_json};
@@ -65,6 +67,7 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
         at_once: 1,
         inputs,
         number: 0,
+        notes: Notes::default(),
     };
     if let Some(format) = source.format() {
         // All frames are alike: what does not fit the first never will, and need not be waited for.
@@ -77,7 +80,9 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
             frames.spec(&templates, group, (format.dtype(), shape, channels))?;
         }
     }
-    frames.follow(Ahead::new(move || source.frames(reading))?, out)?;
+    let followed = frames.follow(Ahead::new(move || source.frames(reading))?, out);
+    frames.notes.tell(frames.number);
+    followed?;
     session.keep_wisdom()?;
     Ok(u8::from(frames.failed))
 }
@@ -126,6 +131,7 @@ struct Frames<'a> {
     inputs: Inputs,
     /// The number of the next frame.
     number: usize,
+    notes: Notes,
 }
 
 /// What was found in each of some frames, for each template of a group.
@@ -182,6 +188,7 @@ impl Frames<'_> {
                 more.push(image);
             }
             images.extend(more);
+            images.iter().for_each(|image| self.notes.take(image));
             let began = Instant::now();
             let templates = self.templates(images[0].shape().axes())?;
             let all = self.compute(&templates, &images)?;
@@ -436,6 +443,7 @@ mod tests {
             at_once: 1,
             inputs: Inputs::new(),
             number: 0,
+            notes: Notes::default(),
         };
         let broken = || Err(Error::Failed("it is broken".into()));
         let mut given: Vec<Frame> =
