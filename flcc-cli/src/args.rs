@@ -123,7 +123,8 @@ Fields of --json, one line a template:
   method, kernel how it was computed
   shape          the shape of the result
   output         the file of the result, with -o
-  ns             nanoseconds to bind the templates of one shape and to compute them, together"
+  ns             nanoseconds to bind the templates of one shape and to compute and search them,
+                 together; with --exclusive also what that takes for all templates"
     };
 }
 
@@ -145,8 +146,8 @@ Fields, one line a frame and template:
   shape          the shape of the frame, slowest axis first
   template_shape the shape of the template
   measure        cc, ncc, zncc, ssd, nssd or sad
-  ns             nanoseconds to plan, compute and search the frame for all templates; of frames
-                 computed together an equal share",
+  ns             nanoseconds to plan, compute and search the frame for all templates, --exclusive
+                 included; of frames computed together an equal share",
     peak_fields!()
 );
 

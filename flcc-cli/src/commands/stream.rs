@@ -195,8 +195,8 @@ impl Frames<'_> {
             let share = began.elapsed() / u32::try_from(images.len()).unwrap_or(u32::MAX);
             for ((name, image), mut told) in names.into_iter().zip(&images).zip(all) {
                 let found = told.iter_mut().flatten().map(|told| (&told.spec, &mut told.found.peaks));
-                templates::leave(&self.args.peaks, found);
-                self.lines(&name, &templates, image, &told, share, out)?;
+                let took = share + templates::leave(&self.args.peaks, found);
+                self.lines(&name, &templates, image, &told, took, out)?;
                 self.picture(&templates, image, &told)?;
                 self.number += 1;
             }
@@ -211,7 +211,7 @@ impl Frames<'_> {
         templates: &Templates,
         image: &Image,
         told: &[Result<Told, String>],
-        share: Duration,
+        took: Duration,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         for (template, told) in templates.all().iter().zip(told) {
@@ -225,7 +225,7 @@ impl Frames<'_> {
                         object.insert("optimum".into(), count_json(found.optimum, spec.out_type()));
                     }
                     object.insert("shape".into(), json!(image.shape().lengths()));
-                    object.insert("ns".into(), json!(u64::try_from(share.as_nanos()).unwrap_or(u64::MAX)));
+                    object.insert("ns".into(), json!(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)));
                     describe(&mut object, spec);
                 }
                 Err(error) => {

@@ -1,6 +1,7 @@
 //! The templates of a call: which they are, which of them are computed together, and what of them is told.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use flcc_runtime::{AnyView, Claims, Matcher, Peak, PeakOptions, Plan, Spec, SpecError, exclusive};
 
@@ -97,13 +98,16 @@ pub fn wanted(options: &Peaks, templates: usize) -> PeakOptions {
     if options.exclusive && templates > 1 { PeakOptions { top: None, ..told } } else { told }
 }
 
-/// Leaves of what [`wanted`] found in one image what is told.
-pub fn leave<'a>(options: &Peaks, found: impl Iterator<Item = (&'a Spec, &'a mut Vec<Peak>)>) {
+/// Leaves of what [`wanted`] found in one image what is told; how long that took, which is time of every template.
+#[must_use]
+pub fn leave<'a>(options: &Peaks, found: impl Iterator<Item = (&'a Spec, &'a mut Vec<Peak>)>) -> Duration {
+    let began = Instant::now();
     if options.exclusive {
         let told = told(options);
         let mut claims: Vec<Claims<'_>> = found.map(|(spec, peaks)| Claims::new(spec, &told, peaks)).collect();
         exclusive(&mut claims, told.top);
     }
+    began.elapsed()
 }
 
 /// Templates in the order of the call.
