@@ -21,7 +21,7 @@ use super::loaded::{Loaded, MAX_DECODED_BYTES, MAX_EXPANSION, check_memory};
 /// Reads a PNG; of an animation the default image. A file without its end chunk is truncated, even if all rows are
 /// there.
 pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
-    if !png_ends(bytes) {
+    if !png_chunks(bytes).any(|(kind, _)| kind == b"IEND") {
         return Err(truncated(name, "a PNG that ends with its IEND chunk", bytes));
     }
     let mut decoder = png_decoder(bytes);
@@ -56,6 +56,9 @@ pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     if animated {
         notes.push("of an animation the default image read".into());
     }
+    // It may stand behind the samples, where the decoder above has not been.
+    let exif = png_chunks(bytes).find(|(kind, _)| *kind == b"eXIf");
+    notes.extend(turned(exif.and_then(|(_, exif)| orientation(exif))));
     Ok(Loaded { shape, channels: kept, pixels, notes })
 }
 
@@ -130,9 +133,7 @@ pub(super) fn jpeg(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         decode(false, &mut data).map_err(failed)?;
         notes.push(format!("damaged, and filled in where something is missing: {}", one_line(error)));
     }
-    if header.exif().is_some_and(|exif| turned(exif)) {
-        notes.push("EXIF orientation not applied".into());
-    }
+    notes.extend(turned(header.exif().and_then(|exif| orientation(exif))));
     Ok(Loaded { shape, channels, pixels: Pixels::U8(data), notes })
 }
 
@@ -141,12 +142,17 @@ fn has_adobe_marker(bytes: &[u8]) -> bool {
     bytes.windows(9).any(|window| window.starts_with(&[0xff, 0xee]) && window.ends_with(b"Adobe"))
 }
 
-/// Whether EXIF, a TIFF of no image, has an orientation that is not the usual one: tag 0x112, one short value, of 1 to
-/// 8.
-fn turned(exif: &[u8]) -> bool {
+/// What is noted of an orientation, as EXIF and TIFF number it: samples stay as they are stored, and 1 is upright.
+fn turned(orientation: Option<u16>) -> Option<String> {
+    let turned = orientation.is_some_and(|orientation| (2..=8).contains(&orientation));
+    turned.then(|| "EXIF orientation not applied".into())
+}
+
+/// The orientation in EXIF, a TIFF of no image: tag 0x112, one short value.
+fn orientation(exif: &[u8]) -> Option<u16> {
     let big = exif.starts_with(b"MM\0*");
     if !big && !exif.starts_with(b"II*\0") {
-        return false;
+        return None;
     }
     let short = |at: usize| {
         let value = *exif.get(at..)?.first_chunk::<2>()?;
@@ -156,10 +162,11 @@ fn turned(exif: &[u8]) -> bool {
         let value = *exif.get(at..)?.first_chunk::<4>()?;
         Some(if big { u32::from_be_bytes(value) } else { u32::from_le_bytes(value) })
     };
-    let Some(start) = long(4).map(|start| start as usize) else { return false };
-    let entries = (0..usize::from(short(start).unwrap_or(0))).map(|entry| start + 2 + 12 * entry);
-    let mut found = entries.filter(|&at| (short(at), short(at + 2), long(at + 4)) == (Some(0x112), Some(3), Some(1)));
-    found.next().and_then(|at| short(at + 8)).is_some_and(|orientation| (2..=8).contains(&orientation))
+    let start = long(4)? as usize;
+    let mut entries = (0..usize::from(short(start)?)).map(|entry| start + 2 + 12 * entry);
+    entries
+        .find(|&at| (short(at), short(at + 2), long(at + 4)) == (Some(0x112), Some(3), Some(1)))
+        .and_then(|at| short(at + 8))
 }
 
 /// The first `kept` of each `stored` samples.
@@ -314,6 +321,8 @@ fn page(
     if kept < stored {
         notes.push("alpha dropped".into());
     }
+    // A tag that is damaged changes no sample.
+    notes.extend(turned(decoder.find_tag_unsigned(Tag::Orientation).ok().flatten()));
     Ok(Loaded { shape, channels: kept, pixels, notes })
 }
 
@@ -343,22 +352,19 @@ fn unpacked(data: &[u8], w: usize, bits: u8) -> Vec<u8> {
     data.chunks_exact(row_bytes).flat_map(|row| (0..w).map(move |x| sample(row, x))).collect()
 }
 
-/// Whether the chunks lead to IEND within the file.
-fn png_ends(bytes: &[u8]) -> bool {
+/// The kinds and data of the chunks of a PNG that lie within the file, up to its end chunk.
+fn png_chunks(bytes: &[u8]) -> impl Iterator<Item = (&[u8; 4], &[u8])> {
     const SIGNATURE: usize = 8;
-    let mut rest = &bytes[SIGNATURE..];
-    while let Some((length, chunk)) = rest.split_first_chunk::<4>() {
-        // Behind the length: a type of 4 bytes, the data, a check sum of 4 bytes.
-        let Some(next) = (u32::from_be_bytes(*length) as usize).checked_add(8).and_then(|size| chunk.get(size..))
-        else {
-            return false;
-        };
-        if chunk.starts_with(b"IEND") {
-            return true;
-        }
-        rest = next;
-    }
-    false
+    let mut rest = bytes.get(SIGNATURE..);
+    std::iter::from_fn(move || {
+        // A length, a type of 4 bytes, the data, a check sum of 4 bytes.
+        let (length, behind) = rest?.split_first_chunk::<4>()?;
+        let (kind, behind) = behind.split_first_chunk::<4>()?;
+        let (data, behind) = behind.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        let (_, next) = behind.split_first_chunk::<4>()?;
+        rest = (kind != b"IEND").then_some(next);
+        Some((kind, data))
+    })
 }
 
 /// Whether the segments lead to the end marker within the file.
@@ -501,18 +507,20 @@ pub(super) mod tests {
         check(&png_bytes(1, 1, &deep, ExtendedColorType::La16), &[1, 1], 1, Pixels::U16(vec![258]), &["alpha dropped"]);
     }
 
-    /// A PNG of one row from its parts: an uncompressed deflate block behind a filter byte 0.
-    fn literal_png(w: u32, bits: u8, color: u8, palette: &[u8], row: &[u8]) -> Vec<u8> {
+    /// A chunk of a PNG.
+    fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
         let crc = |data: &[u8]| {
             !data.iter().fold(u32::MAX, |crc, &byte| {
                 (0..8)
                     .fold(crc ^ u32::from(byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
             })
         };
-        let chunk = |kind: &[u8; 4], data: &[u8]| {
-            let body = [kind.as_slice(), data].concat();
-            [&(data.len() as u32).to_be_bytes()[..], &body, &crc(&body).to_be_bytes()].concat()
-        };
+        let body = [kind.as_slice(), data].concat();
+        [&(data.len() as u32).to_be_bytes()[..], &body, &crc(&body).to_be_bytes()].concat()
+    }
+
+    /// A PNG of one row from its parts: an uncompressed deflate block behind a filter byte 0.
+    fn literal_png(w: u32, bits: u8, color: u8, palette: &[u8], row: &[u8]) -> Vec<u8> {
         let raw = [&[0], row].concat();
         let (a, b) = raw
             .iter()
@@ -658,25 +666,33 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_turned_jpeg_is_told() {
-        let mut bytes = Vec::new();
-        JpegEncoder::new(&mut bytes).write_image(&[120; 6], 3, 2, ExtendedColorType::L8).unwrap();
-        let with = |exif: &[u8]| {
+    fn a_turned_image_of_any_format_is_told() {
+        let mut jpeg = Vec::new();
+        JpegEncoder::new(&mut jpeg).write_image(&[120; 6], 3, 2, ExtendedColorType::L8).unwrap();
+        let in_jpeg = |exif: &[u8]| {
             let length = (exif.len() as u16 + 8).to_be_bytes();
-            [&bytes[..2], &[0xff, 0xe1], &length, b"Exif\0\0", exif, &bytes[2..]].concat()
+            [&jpeg[..2], &[0xff, 0xe1], &length, b"Exif\0\0", exif, &jpeg[2..]].concat()
         };
+        let png = literal_png(3, 8, 0, &[], &[1, 2, 3]);
+        // Behind IHDR, and before IEND.
+        let in_png = |at: usize, exif: &[u8]| [&png[..at], &chunk(b"eXIf", exif), &png[at..]].concat();
+        let tiff = |value: u8| literal_tiff(2, 1, &[(258, 8), (262, 1), (274, value.into()), (277, 1)], &[1, 2]);
         // One entry: tag, a short, one of it, the value.
         let little =
             |value: u8| [b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".as_slice(), &[value, 0, 0, 0]].concat();
         let big = |value: u8| [b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01".as_slice(), &[0, value, 0, 0]].concat();
         for value in 0..=9 {
             let notes: &[&str] = if (2..=8).contains(&value) { &["EXIF orientation not applied"] } else { &[] };
+            assert_eq!(load_bytes("x", &tiff(value)).unwrap().notes, notes, "{value}");
             for exif in [little(value), big(value)] {
-                assert_eq!(load_bytes("x", &with(&exif)).unwrap().notes, notes, "{value}");
-                assert!((0..exif.len()).all(|end| !turned(&exif[..end]) || end >= exif.len() - 3));
+                for bytes in [in_jpeg(&exif), in_png(33, &exif), in_png(png.len() - 12, &exif)] {
+                    assert_eq!(load_bytes("x", &bytes).unwrap().notes, notes, "{value}");
+                }
+                assert!((0..exif.len()).all(|end| orientation(&exif[..end]).is_none() || end >= exif.len() - 3));
             }
         }
-        assert!(!turned(b"II*\0\xff\xff\xff\xff") && !turned(b"XX*\0") && !turned(b""));
+        let none = [&b"II*\0\xff\xff\xff\xff"[..], b"XX*\0", b""];
+        assert!(none.iter().all(|exif| orientation(exif).is_none()));
     }
 
     #[test]
