@@ -1689,6 +1689,34 @@ fn an_image_that_contradicts_itself_is_an_error_that_names_the_file() {
 }
 
 #[test]
+fn a_jpeg_that_was_cut_short_is_told() {
+    let folder = Folder::new();
+    folder.bytes("part.png", 4, 5, noise);
+    let mut usual = Vec::new();
+    let encoder = image::codecs::jpeg::JpegEncoder::new(&mut usual);
+    let data: Vec<u8> = (0..32 * 24).map(noise).collect();
+    image::ImageEncoder::write_image(encoder, &data, 32, 24, image::ExtendedColorType::L8).unwrap();
+    // By scans, a restart marker after every two blocks.
+    for bytes in [usual.as_slice(), include_bytes!("progressive.jpg")] {
+        let run = |bytes: &[u8]| {
+            std::fs::write(folder.at("a.jpg"), bytes).unwrap();
+            flcc(&folder, "match a.jpg part.png")
+        };
+        assert_eq!(run(bytes).fine().err, "");
+        let words = format!("a JPEG that ends with its end marker, got {} bytes without it", bytes.len() - 20);
+        let line = run(&bytes[..bytes.len() - 20]).fails(1);
+        assert!(line.starts_with("error: IMAGE \"a.jpg\": ") && line.contains(&words), "{line}");
+        // In the data of the last scan.
+        let scan = bytes.windows(2).rposition(|pair| pair == b"\xff\xda").unwrap() + 10;
+        for end in (scan..bytes.len() - 4).step_by(7) {
+            let said = run(&[&bytes[..end], b"\xff\xd9"].concat()).fine();
+            let words = "note: IMAGE \"a.jpg\": damaged or cut short, and filled in where something is missing: ";
+            assert!(said.err.lines().count() == 1 && said.err.starts_with(words), "{end}: {said:?}");
+        }
+    }
+}
+
+#[test]
 fn processes_that_measure_at_once_lose_no_wisdom() {
     const PROCESSES: usize = 8;
     let folder = Folder::new();

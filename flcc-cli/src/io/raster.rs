@@ -98,11 +98,12 @@ fn check_palette(name: &str, bytes: &[u8]) -> Result<(), IoError> {
     }
 }
 
-/// Reads a JPEG. A file without its end marker is truncated: its decoder would fill the rest with grey.
+/// Reads a JPEG. A file without its end marker is truncated: its decoder would fill the rest with grey. Damaged data,
+/// and data that end before the last block, are noted: its decoder fills in what is missing.
 pub(super) fn jpeg(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
-    if !jpeg_ends(bytes) {
+    let Some(end) = jpeg_end(bytes) else {
         return Err(truncated(name, "a JPEG that ends with its end marker", bytes));
-    }
+    };
     let failed = |error| jpeg_error(name, error);
     let options = DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
     let mut header = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
@@ -125,17 +126,25 @@ pub(super) fn jpeg(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let shape = vec![h, w];
     let mut data = vec![0; check_size(name, &shape, channels, 0, bytes.len())?];
     let options = options.jpeg_set_out_colorspace(color);
-    let decode = |strict: bool, data: &mut [u8]| {
+    let decode = |bytes: &[u8], strict: bool, data: &mut [u8]| {
         JpegDecoder::new_with_options(ZCursor::new(bytes), options.set_strict_mode(strict)).decode_into(data)
     };
-    if let Err(error) = decode(true, &mut data) {
+    // Behind the end its decoder takes zeros for codes. Ones in their place are no code.
+    let guarded = [&bytes[..end], &[0xff, 0x00].repeat(GUARD), &END].concat();
+    if let Err(error) = decode(&guarded, true, &mut data) {
         data.fill(0);
-        decode(false, &mut data).map_err(failed)?;
-        notes.push(format!("damaged, and filled in where something is missing: {}", one_line(error)));
+        decode(bytes, false, &mut data).map_err(failed)?;
+        notes.push(format!("damaged or cut short, and filled in where something is missing: {}", one_line(error)));
     }
     notes.extend(turned(header.exif().and_then(|exif| orientation(exif))));
     Ok(Loaded { shape, channels, pixels: Pixels::U8(data), notes })
 }
+
+/// The end marker of a JPEG.
+const END: [u8; 2] = [0xff, 0xd9];
+
+/// Bytes of ones that no decoding gets past: a value of up to 16 bits, a code of as many, and 8 bytes of reading ahead.
+const GUARD: usize = 16;
 
 /// Whether Adobe's marker stands among the segments.
 fn has_adobe_marker(bytes: &[u8]) -> bool {
@@ -367,21 +376,18 @@ fn png_chunks(bytes: &[u8]) -> impl Iterator<Item = (&[u8; 4], &[u8])> {
     })
 }
 
-/// Whether the segments lead to the end marker within the file.
-fn jpeg_ends(bytes: &[u8]) -> bool {
+/// Where the end marker stands that the segments lead to, if they do within the file.
+fn jpeg_end(bytes: &[u8]) -> Option<usize> {
     let mut at = 2;
     loop {
         // The next marker: FF and a byte that is neither a stuffed zero nor a restart nor another FF.
-        let pairs = bytes.get(at..).unwrap_or(&[]).windows(2);
-        let marker =
-            pairs.enumerate().find(|(_, pair)| pair[0] == 0xff && !matches!(pair[1], 0x00 | 0x01 | 0xd0..=0xd7 | 0xff));
-        let Some((skipped, pair)) = marker else { return false };
-        if pair[1] == 0xd9 {
-            return true;
+        let mut pairs = bytes.get(at..)?.windows(2);
+        at += pairs.position(|pair| pair[0] == 0xff && !matches!(pair[1], 0x00 | 0x01 | 0xd0..=0xd7 | 0xff))?;
+        if bytes[at..].starts_with(&END) {
+            return Some(at);
         }
-        let start = at + skipped + 2;
-        let Some(&[high, low]) = bytes.get(start..start + 2) else { return false };
-        at = start + usize::from(u16::from_be_bytes([high, low])).max(2);
+        let &length = bytes.get(at + 2..)?.first_chunk::<2>()?;
+        at += 2 + usize::from(u16::from_be_bytes(length)).max(2);
     }
 }
 
@@ -636,7 +642,31 @@ pub(super) mod tests {
         let middle = bytes.len() / 2;
         bytes[middle..middle + 20].fill(0);
         let notes = load_bytes("x", &bytes).unwrap().notes;
-        assert!(notes.len() == 1 && notes[0].starts_with("damaged, and filled in"), "{notes:?}");
+        assert!(notes.len() == 1 && notes[0].starts_with("damaged or cut short, and filled in"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_jpeg_that_was_cut_short_and_closed_is_told() {
+        let noise = |count: usize| (0..count).map(|k| (k * k * 37 + k * 11) as u8).collect::<Vec<u8>>();
+        for (color, channels) in [(ExtendedColorType::L8, 1), (ExtendedColorType::Rgb8, 3)] {
+            for (quality, even) in [(10, false), (75, false), (100, false), (75, true)] {
+                let data = if even { vec![90; 40 * 24 * channels] } else { noise(40 * 24 * channels) };
+                let mut bytes = Vec::new();
+                JpegEncoder::new_with_quality(&mut bytes, quality).write_image(&data, 40, 24, color).unwrap();
+                assert!(load_bytes("x", &bytes).unwrap().notes.is_empty());
+                let scan = bytes.windows(2).position(|pair| pair == [0xff, 0xda]).unwrap()
+                    + if channels == 1 { 10 } else { 14 };
+                // What is cut off may be the padding of the last byte.
+                for end in scan..bytes.len() - 4 {
+                    let cut = [&bytes[..end], &END].concat();
+                    let notes = load_bytes("x", &cut).unwrap().notes;
+                    assert!(
+                        notes.len() == 1 && notes[0].starts_with("damaged or cut short, and filled in"),
+                        "{end}: {notes:?}"
+                    );
+                }
+            }
+        }
     }
 
     /// A TIFF of one strip, each entry a tag, its type (3: short, 4: long) and a value; the strip begins at byte 8.
