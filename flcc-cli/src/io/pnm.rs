@@ -7,7 +7,7 @@ use flcc_core::dtype::Pixels;
 
 use super::error::{IoError, one_line};
 use super::loaded::Loaded;
-use super::raster::{check_size, keep};
+use super::raster::{check_size, ignored, keep};
 
 /// How the samples are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +57,7 @@ pub(super) fn load(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     if max != full {
         notes.push(format!("samples scaled from 0..{max} to 0..{full}"));
     }
-    let rest = rest.trim_ascii();
-    if !rest.is_empty() {
-        notes.push(format!("{} bytes after the image ignored", rest.len()));
-    }
+    notes.extend(ignored(rest));
     Ok(Loaded { shape, channels, pixels, notes })
 }
 

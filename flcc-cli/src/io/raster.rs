@@ -21,9 +21,9 @@ use super::loaded::{Loaded, MAX_DECODED_BYTES, MAX_EXPANSION, check_memory};
 /// Reads a PNG; of an animation the default image. A file without its end chunk is truncated, even if all rows are
 /// there.
 pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
-    if !png_chunks(bytes).any(|(kind, _)| kind == b"IEND") {
+    let Some((_, _, rest)) = png_chunks(bytes).find(|(kind, ..)| *kind == b"IEND") else {
         return Err(truncated(name, "a PNG that ends with its IEND chunk", bytes));
-    }
+    };
     let mut decoder = png_decoder(bytes);
     // Palettes become colours, and grey of few bits becomes bytes.
     decoder.set_transformations(png::Transformations::EXPAND);
@@ -57,8 +57,9 @@ pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         notes.push("of an animation the default image read".into());
     }
     // It may stand behind the samples, where the decoder above has not been.
-    let exif = png_chunks(bytes).find(|(kind, _)| *kind == b"eXIf");
-    notes.extend(turned(exif.and_then(|(_, exif)| orientation(exif))));
+    let exif = png_chunks(bytes).find(|(kind, ..)| *kind == b"eXIf");
+    notes.extend(turned(exif.and_then(|(_, exif, _)| orientation(exif))));
+    notes.extend(ignored(rest));
     Ok(Loaded { shape, channels: kept, pixels, notes })
 }
 
@@ -137,6 +138,7 @@ pub(super) fn jpeg(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         notes.push(format!("damaged or cut short, and filled in where something is missing: {}", one_line(error)));
     }
     notes.extend(turned(header.exif().and_then(|exif| orientation(exif))));
+    notes.extend(ignored(&bytes[end + END.len()..]));
     Ok(Loaded { shape, channels, pixels: Pixels::U8(data), notes })
 }
 
@@ -149,6 +151,14 @@ const GUARD: usize = 16;
 /// Whether Adobe's marker stands among the segments.
 fn has_adobe_marker(bytes: &[u8]) -> bool {
     bytes.windows(9).any(|window| window.starts_with(&[0xff, 0xee]) && window.ends_with(b"Adobe"))
+}
+
+/// What is noted of bytes behind an image, as another image: of white space and zeros, which fill up, nothing.
+pub(super) fn ignored(rest: &[u8]) -> Option<String> {
+    let fills = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
+    let first = rest.iter().position(|byte| !fills(byte))?;
+    let last = rest.iter().rposition(|byte| !fills(byte))?;
+    Some(format!("{} bytes after the image ignored", last + 1 - first))
 }
 
 /// What is noted of an orientation, as EXIF and TIFF number it: samples stay as they are stored, and 1 is upright.
@@ -361,8 +371,8 @@ fn unpacked(data: &[u8], w: usize, bits: u8) -> Vec<u8> {
     data.chunks_exact(row_bytes).flat_map(|row| (0..w).map(move |x| sample(row, x))).collect()
 }
 
-/// The kinds and data of the chunks of a PNG that lie within the file, up to its end chunk.
-fn png_chunks(bytes: &[u8]) -> impl Iterator<Item = (&[u8; 4], &[u8])> {
+/// The chunks of a PNG that lie within the file, up to its end chunk: the kind and the data of each, and what follows.
+fn png_chunks(bytes: &[u8]) -> impl Iterator<Item = (&[u8; 4], &[u8], &[u8])> {
     const SIGNATURE: usize = 8;
     let mut rest = bytes.get(SIGNATURE..);
     std::iter::from_fn(move || {
@@ -372,7 +382,7 @@ fn png_chunks(bytes: &[u8]) -> impl Iterator<Item = (&[u8; 4], &[u8])> {
         let (data, behind) = behind.split_at_checked(u32::from_be_bytes(*length) as usize)?;
         let (_, next) = behind.split_first_chunk::<4>()?;
         rest = (kind != b"IEND").then_some(next);
-        Some((kind, data))
+        Some((kind, data, next))
     })
 }
 
@@ -578,6 +588,18 @@ pub(super) mod tests {
         let pixels = Pixels::U8(vec![0, 1, 2, 0, 1, 2]);
         check(&literal_png(2, 2, 3, &colours(3), &[0b0000_1111]), &[1, 2], 3, pixels, &[]);
         fails(&literal_png(2, 8, 3, &[], &[0, 0]), &[]);
+    }
+
+    #[test]
+    fn what_follows_an_image_is_told() {
+        let mut jpeg = Vec::new();
+        JpegEncoder::new(&mut jpeg).write_image(&[120; 6], 3, 2, ExtendedColorType::L8).unwrap();
+        for one in [jpeg, png_bytes(3, 1, &[0, 7, 255], ExtendedColorType::L8), b"P5 1 1 255\n7".to_vec()] {
+            let notes = |rest: &[u8]| load_bytes("x", &[&one, rest].concat()).unwrap().notes;
+            assert_eq!(notes(&one), [format!("{} bytes after the image ignored", one.len())]);
+            assert_eq!(notes(b"\n\0a\0b\0\n"), ["3 bytes after the image ignored"]);
+            assert!(notes(b"\0\0\r\n ").is_empty() && notes(b"").is_empty());
+        }
     }
 
     #[test]
