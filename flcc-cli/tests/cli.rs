@@ -680,6 +680,19 @@ fn a_stream_of_raw_frames() {
         let line = flcc_with(&folder, &format!("stream template.png --frame {frame}"), &two, None).fails(status);
         assert!(line.starts_with("error: --frame") && line.contains(words), "{line}");
     }
+    // What should have written them may have failed.
+    std::fs::write(folder.at("none.y4m"), "YUV4MPEG2 W50 H40\n").unwrap();
+    for (call, input, frame, name) in [
+        ("--frame u8:40x50", "", Value::from(0), "standard input"),
+        ("", "YUV4MPEG2 W50 H40\n", Value::from(0), "standard input"),
+        ("none.y4m", "", "none.y4m[0]".into(), "none.y4m"),
+    ] {
+        let said = flcc_with(&folder, &format!("stream template.png {call}"), input.as_bytes(), None);
+        let line = serde_json::json!({
+            "frame": frame, "error": format!("FRAMES {name:?}: expected at least one frame, got none")
+        });
+        assert_eq!((said.status, said.json()), (1, vec![line]), "{call}");
+    }
     let vast = b"YUV4MPEG2 W9999999 H9999999\n";
     let line = flcc_with(&folder, "stream template.png", vast, None).fails(1);
     assert!(line.starts_with("error: FRAMES: expected frames of at most "), "{line}");

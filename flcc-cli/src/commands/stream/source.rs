@@ -100,12 +100,19 @@ impl Source {
     }
 }
 
-/// Frames that are known by their numbers, and in a file by its name too.
+/// Frames that are known by their numbers, and in a file by its name too. Where there is none, that is an error: what
+/// should have written them may have failed.
 fn numbered(
     file: Option<String>,
-    frames: impl Iterator<Item = Result<Loaded, IoError>> + 'static,
+    mut frames: impl Iterator<Item = Result<Loaded, IoError>> + 'static,
     gray: bool,
 ) -> Box<dyn Iterator<Item = Frame>> {
+    let source = file.clone().unwrap_or(STANDARD_INPUT.into());
+    let mut none = Some(IoError::Damaged { name: source, expected: "at least one frame".into(), got: "none".into() });
+    let frames = iter::from_fn(move || {
+        let (frame, none) = (frames.next(), none.take());
+        frame.or(none.map(Err))
+    });
     Box::new(frames.zip(0u64..).map(move |(frame, index)| {
         let name = file.as_ref().map_or(json!(index), |file| json!(format!("{file}[{index}]")));
         let text = name.as_str().map_or(index.to_string(), str::to_string);
