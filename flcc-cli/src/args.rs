@@ -454,7 +454,8 @@ pub struct Correlate {
     /// The measure: cc, ncc, zncc, ssd, nssd or sad [default: zncc]
     #[arg(long, value_name = MEASURES, value_parser = offering::<Measure>(offered::MEASURES))]
     pub measure: Option<Measure>,
-    /// Weights of the template's samples, >= 0; of an image of 8 bits that holds only 0 and 255 the 255 count as 1
+    /// Weights of the template's samples, >= 0; of an image of 8 or 16 bits that holds only 0 and 255, or 0 and 65535,
+    /// the larger counts as 1
     #[arg(long, value_name = "MASK")]
     pub mask: Option<PathBuf>,
     /// Where the template's first sample may lie in the image, as the picture below shows: 160,180:20x20

@@ -1,6 +1,7 @@
 //! Images, templates and masks as commands use them: loaded, folded to grey if asked for, viewed with their shape.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -182,22 +183,33 @@ pub fn images_in(argument: &str, folder: &Path, frames: bool, reading: &Reading)
     Ok(inside)
 }
 
-/// Reads a mask. Of an image of 8 bits that holds only 0 and 255, 255 counts as 1; an array (`.npy`) is taken
-/// literally.
+/// Reads a mask. Of an image of 8 or 16 bits that holds only 0 and the largest value, that counts as 1, and what other
+/// weights it has is noted; grey that is stored as colour is grey. An array (`.npy`) is taken literally.
 ///
 /// # Errors
 /// A file that is not read.
 pub fn open_mask(path: &Path, reading: &Reading) -> Result<Image, Error> {
     let (loaded, array) = io::load_as(path, reading.raw()?).map_err(Error::io("--mask"))?;
-    let mut mask = Image::new("--mask", path.display().to_string(), loaded, reading.gray)?;
+    let grey = !array && loaded.channels == 3 && io::is_grey(&loaded.pixels);
+    let mut mask = Image::new("--mask", path.display().to_string(), loaded, reading.gray || grey)?;
+    let noted = match &mut mask.pixels {
+        Pixels::U8(weights) if !array => scaled(weights, u8::MAX),
+        Pixels::U16(weights) if !array => scaled(weights, u16::MAX),
+        _ => None,
+    };
+    mask.notes.extend(noted);
     mask.tell_notes();
-    if !array
-        && let Pixels::U8(weights) = &mut mask.pixels
-        && weights.iter().all(|&weight| weight == 0 || weight == 255)
-    {
-        weights.iter_mut().for_each(|weight| *weight /= 255);
-    }
     Ok(mask)
+}
+
+/// Makes 1 of the largest value of a type where there is only 0 besides; what is noted of other weights.
+fn scaled<T: Copy + Ord + From<u8> + Display>(weights: &mut [T], full: T) -> Option<String> {
+    let [none, one] = [0, 1].map(T::from);
+    if weights.iter().all(|&weight| weight == none || weight == full) {
+        weights.iter_mut().filter(|weight| **weight == full).for_each(|weight| *weight = one);
+    }
+    let most = weights.iter().max().filter(|most| **most > one)?;
+    Some(format!("weights up to {most} taken as they are: of 0 and {full} alone {full} would count as 1"))
 }
 
 /// What is computed, apart from the arrays.

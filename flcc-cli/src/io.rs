@@ -254,6 +254,19 @@ pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     Ok(loaded)
 }
 
+/// Whether all pixels of three channels are grey, `R = G = B`.
+pub fn is_grey(pixels: &Pixels) -> bool {
+    fn equal<T: PartialEq>(data: &[T]) -> bool {
+        data.as_chunks::<3>().0.iter().all(|[red, green, blue]| red == green && green == blue)
+    }
+    match pixels {
+        Pixels::U8(data) => equal(data),
+        Pixels::U16(data) => equal(data),
+        Pixels::F32(data) => equal(data),
+        Pixels::F64(data) => equal(data),
+    }
+}
+
 /// Folds colour to one channel by Rec. 601 luma, `0.299 R + 0.587 G + 0.114 B`; one channel passes unchanged.
 ///
 /// Integers keep their type, rounded to the nearest (a half goes up); floats keep theirs, rounded once from `f64`. Grey

@@ -430,6 +430,30 @@ fn masks_of_images_and_of_arrays() {
     let said = flcc(&folder, "match image.png spoilt.png --mask weights.npy --json").fine();
     assert_eq!(said.json()[0]["spec"], "zncc:u8:40x50*7x9:valid,maskw");
     assert!(flcc(&folder, "conv image.png template.png --mask mask.png -o x.npy").fails(2).contains("mask"));
+    // Of 16 bits, and grey that a painting program stored as colour.
+    let mut deep = b"P5 9 7 65535\n".to_vec();
+    deep.extend((0..63).flat_map(|k| if under(k) { [255, 255] } else { [0, 0] }));
+    std::fs::write(folder.at("deep.pgm"), deep).unwrap();
+    let rgb: Vec<u8> = (0..63).flat_map(|k| [if under(k) { 255 } else { 0 }; 3]).collect();
+    save_png_rgb8(&folder.at("rgb.png"), 9, 7, &rgb).unwrap();
+    folder.bytes("soft.png", 7, 9, |k| if under(k) { 255 } else { 3 });
+    let score = |mask: &str| {
+        let said = flcc(&folder, &format!("match image.png template.png --measure ssd --mask {mask} --json")).fine();
+        (said.json()[0]["spec"].as_str().unwrap().to_string(), said.json()[0]["peaks"].clone(), said.err)
+    };
+    let (spec, peaks, silent) = score("mask.png");
+    assert_eq!((spec.as_str(), silent.as_str()), ("ssd:u8:40x50*7x9:valid,mask01", ""));
+    for (mask, note) in [
+        ("deep.pgm", String::new()),
+        ("rgb.png", "note: --mask \"rgb.png\": colour folded to grey by Rec. 601 luma\n".into()),
+    ] {
+        assert_eq!(score(mask), (spec.clone(), peaks.clone(), note));
+    }
+    let words = "weights up to 255 taken as they are: of 0 and 255 alone 255 would count as 1";
+    assert_eq!(score("soft.png").2, format!("note: --mask \"soft.png\": {words}\n"));
+    save_png_rgb8(&folder.at("red.png"), 9, 7, &[255, 0, 0].repeat(63)).unwrap();
+    let line = flcc(&folder, "match image.png template.png --mask red.png").fails(2);
+    assert!(line.starts_with("error: --mask: expected 7x9 with 1 channel"), "{line}");
 }
 
 #[test]
