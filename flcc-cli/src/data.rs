@@ -30,8 +30,16 @@ impl Image {
     /// # Errors
     /// A file that is not read.
     pub fn open(argument: &str, path: &Path, reading: &Reading) -> Result<Image, Error> {
+        Image::read(argument, path, reading).inspect(Image::tell_notes)
+    }
+
+    /// Reads a file, with its notes, which are not told yet.
+    ///
+    /// # Errors
+    /// A file that is not read.
+    pub fn read(argument: &str, path: &Path, reading: &Reading) -> Result<Image, Error> {
         let (loaded, _) = io::load_as(path, reading.raw()?).map_err(Error::io(argument))?;
-        Image::new(argument, path.display().to_string(), loaded, reading.gray).inspect(Image::tell_notes)
+        Image::new(argument, path.display().to_string(), loaded, reading.gray)
     }
 
     /// Takes over what was read, with its notes, which are not told yet.
@@ -52,13 +60,29 @@ impl Image {
         shape.map(image).map_err(Error::from)
     }
 
+    /// The same image; where peaks are looked for in it, its notes say whether samples that are no numbers hide some.
+    pub fn searched(mut self) -> Image {
+        fn any<T: Copy>(data: &[T], finite: impl Fn(T) -> bool) -> bool {
+            data.chunks(4096).any(|part| part.iter().fold(false, |any, &sample| any | !finite(sample)))
+        }
+        let nonfinite = match &self.pixels {
+            Pixels::F32(data) => any(data, f32::is_finite),
+            Pixels::F64(data) => any(data, f64::is_finite),
+            Pixels::U8(_) | Pixels::U16(_) => false,
+        };
+        if nonfinite {
+            self.notes.push("NaN or infinite samples: no peak where the template covers one".into());
+        }
+        self
+    }
+
     /// What was left out or changed when it was read.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
     /// Tells its notes on standard error.
-    fn tell_notes(&self) {
+    pub fn tell_notes(&self) {
         self.notes.iter().for_each(|note| self.tell(note));
     }
 

@@ -684,6 +684,26 @@ fn a_note_of_many_frames_is_told_once_and_counted() {
 }
 
 #[test]
+fn what_no_number_hides_is_told() {
+    let folder = Folder::new();
+    photo(&folder);
+    let sample = |k: usize, odd: f64| if k == 14 * 50 + 22 { odd } else { f64::from(noise(k)) };
+    folder.array("nan.npy", &[40, 50], |k| sample(k, f64::NAN));
+    folder.array("inf.npy", &[40, 50], |k| sample(k, f64::INFINITY));
+    folder.array("all.npy", &[40, 50], |_| f64::NAN);
+    folder.array("fine.npy", &[40, 50], |k| f64::from(noise(k)));
+    let note = "NaN or infinite samples: no peak where the template covers one";
+    for (name, noted) in [("nan.npy", true), ("inf.npy", true), ("all.npy", true), ("fine.npy", false)] {
+        let due = if noted { format!("note: IMAGE {name:?}: {note}\n") } else { String::new() };
+        let said = flcc(&folder, &format!("match {name} template.png")).fine();
+        assert_eq!((said.err, said.out.starts_with("1 12,20 ")), (due, !noted));
+        assert_eq!(flcc(&folder, &format!("lcc {name} template.png -o x.npy")).fine().err, "");
+    }
+    let said = flcc(&folder, "stream template.png nan.npy fine.npy all.npy").fine();
+    assert_eq!(said.err, format!("note: FRAMES \"nan.npy\": {note}\nnote: FRAMES: {note}: 2 of 3 frames\n"));
+}
+
+#[test]
 fn a_stream_of_raw_frames() {
     let folder = Folder::new();
     photo(&folder);

@@ -96,7 +96,9 @@ pub fn run(
     };
     let inputs = inputs(args)?;
     inputs.check(&[])?;
-    let image = Image::open("IMAGE", &args.image, &args.extent.reading)?;
+    let image = Image::read("IMAGE", &args.image, &args.extent.reading)?;
+    let image = if matching.is_some() { image.searched() } else { image };
+    image.tell_notes();
     let templates = Templates::new(open_templates(args, &image)?);
     let all = templates.all();
     check_outputs(&inputs, args, matching, planning, all.len())?;

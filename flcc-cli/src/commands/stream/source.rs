@@ -91,7 +91,7 @@ impl Source {
                 let load = |raw| io::load_frames(&path, raw).map_err(Error::io("FRAMES"));
                 let one = match reading.raw().map_err(Error::from).and_then(load) {
                     Ok(Content::Frames(frames)) => return numbered(Some(name), frames, gray),
-                    Ok(Content::Image(loaded)) => Image::new("FRAMES", name.clone(), loaded, gray),
+                    Ok(Content::Image(loaded)) => of_frame(name.clone(), loaded, gray),
                     Err(error) => Err(error),
                 };
                 Box::new(iter::once((json!(name), one))) as Box<_>
@@ -117,8 +117,13 @@ fn numbered(
         let name = file.as_ref().map_or(json!(index), |file| json!(format!("{file}[{index}]")));
         let text = name.as_str().map_or(index.to_string(), str::to_string);
         let frame = frame.map_err(Error::io("FRAMES"));
-        (name, frame.and_then(|loaded| Image::new("FRAMES", text, loaded, gray)))
+        (name, frame.and_then(|loaded| of_frame(text, loaded, gray)))
     }))
+}
+
+/// A frame that was read.
+fn of_frame(name: String, loaded: Loaded, gray: bool) -> Result<Image, Error> {
+    Image::new("FRAMES", name, loaded, gray).map(Image::searched)
 }
 
 /// The files that the arguments name; of a folder the images and streams in it, by name.
