@@ -1,5 +1,6 @@
 //! Images, templates and masks as commands use them: loaded, folded to grey if asked for, viewed with their shape.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::Write;
@@ -175,7 +176,8 @@ impl Image {
 
 /// The images of a folder that `argument` names, in the order of their names, and streams of YUV4MPEG2 if `frames`
 /// are taken. Where `reading` says what files without a header are, those too: what has the size of one of its formats,
-/// and what is named alike, with the same extension, so that a frame that was cut short is told and not left out.
+/// and what is named alike, with the same extension, so that a frame that was cut short is told and not left out. What
+/// is hidden, with a name that begins with a dot, is left out.
 ///
 /// # Errors
 /// A folder that is not read, or in which there is none.
@@ -187,17 +189,19 @@ pub fn images_in(argument: &str, folder: &Path, frames: bool, reading: &Reading)
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        // A link to nothing is told when it is read.
+        let file = path.is_file() || !path.exists();
         match (io::names_format(&path), io::names_frames(&path)) {
-            _ if !path.is_file() => {}
-            (false, false) if !hidden => headless.push(path),
+            _ if hidden || !file => {}
+            (false, false) => headless.push(path),
             (image, stream) if image || stream && frames => inside.push(path),
             _ => {}
         }
     }
     let fits = |size: u64| formats.iter().any(|format| format.frame_bytes() as u64 == size);
     let sized = headless.iter().filter(|path| std::fs::metadata(path).is_ok_and(|meta| fits(meta.len())));
-    let names: Vec<_> = sized.map(|path| path.extension().map(OsString::from)).collect();
-    inside.extend(headless.into_iter().filter(|path| names.iter().any(|name| name.as_deref() == path.extension())));
+    let names: BTreeSet<_> = sized.map(|path| path.extension().map(OsString::from)).collect();
+    inside.extend(headless.into_iter().filter(|path| names.contains(&path.extension().map(OsString::from))));
     if inside.is_empty() {
         let raw = formats.iter().map(|format| format!(", or files of {} bytes ({format})", format.frame_bytes()));
         let raw: String = raw.collect();

@@ -1638,6 +1638,29 @@ fn what_has_no_end_is_an_error_that_names_the_argument() {
 
 #[cfg(unix)]
 #[test]
+fn a_folder_leaves_out_what_is_hidden_and_no_link_to_nothing() {
+    let folder = Folder::new();
+    photo(&folder);
+    for name in ["frames", "parts"] {
+        std::fs::create_dir(folder.at(name)).unwrap();
+        // As Macs leave beside a file on a disk of another system.
+        std::fs::write(folder.at(name).join("._a.png"), "no image").unwrap();
+    }
+    std::fs::copy(folder.at("image.png"), folder.at("frames/a.png")).unwrap();
+    std::fs::copy(folder.at("template.png"), folder.at("parts/a.png")).unwrap();
+    let said = flcc(&folder, "stream parts frames").fine().json();
+    assert_eq!((said.len(), &said[0]["frame"]), (1, &"frames/a.png".into()));
+    std::os::unix::fs::symlink("nothing", folder.at("frames/b.png")).unwrap();
+    let said = flcc(&folder, "stream parts frames");
+    assert!(said.status == 1 && said.json().len() == 2, "{said:?}");
+    assert!(
+        said.json()[1]["error"].as_str().unwrap().contains("\"frames/b.png\": expected a readable file"),
+        "{said:?}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
 fn pipes_are_read_as_files_are() {
     let folder = Folder::new();
     photo(&folder);
