@@ -123,7 +123,8 @@ Fields of --json, one line a template:
   method, kernel how it was computed
   shape          the shape of the result
   output         the file of the result, with -o
-  ns             nanoseconds to bind the templates of one shape and to compute them, together"
+  ns             nanoseconds to bind the templates of one shape and to compute and search them,
+                 together; with --exclusive also what that takes for all templates"
     };
 }
 
@@ -145,8 +146,8 @@ Fields, one line a frame and template:
   shape          the shape of the frame, slowest axis first
   template_shape the shape of the template
   measure        cc, ncc, zncc, ssd, nssd or sad
-  ns             nanoseconds to plan, compute and search the frame for all templates; of frames
-                 computed together an equal share",
+  ns             nanoseconds to plan, compute and search the frame for all templates, --exclusive
+                 included; of frames computed together an equal share",
     peak_fields!()
 );
 
@@ -459,7 +460,8 @@ pub struct Correlate {
     /// The measure: cc, ncc, zncc, ssd, nssd or sad [default: zncc]
     #[arg(long, value_name = MEASURES, value_parser = offering::<Measure>(offered::MEASURES))]
     pub measure: Option<Measure>,
-    /// Weights of the template's samples, >= 0; of an image of 8 bits that holds only 0 and 255 the 255 count as 1
+    /// Weights of the template's samples, >= 0; of an image of 8 or 16 bits that holds only 0 and 255, or 0 and 65535,
+    /// the larger counts as 1
     #[arg(long, value_name = "MASK")]
     pub mask: Option<PathBuf>,
     /// Where the template's first sample may lie in the image, as the picture below shows: 160,180:20x20
@@ -544,7 +546,7 @@ pub struct Stream {
     /// The template, or several: a folder, or a stack with one axis more than the frames, as match takes them
     pub template: PathBuf,
     /// Files, folders (their images in the order of their names), or - for frames on standard input [default: -]. A
-    /// file named .y4m (YUV4MPEG2 of 8 bits) has many frames, of which the luma is taken, as grey
+    /// file of YUV4MPEG2 (8 bits, .y4m) has many frames, of which the luma is taken, as grey
     #[arg(value_name = "FRAMES")]
     pub frames: Vec<PathBuf>,
     /// Another template, folder or stack; may be given several times

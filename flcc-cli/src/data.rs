@@ -1,5 +1,8 @@
 //! Images, templates and masks as commands use them: loaded, folded to grey if asked for, viewed with their shape.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -19,12 +22,7 @@ pub struct Image {
     shape: Shape,
     channels: usize,
     pixels: Pixels,
-}
-
-/// Tells something about what an argument names on standard error.
-fn tell(argument: &str, name: &str, note: &str) {
-    // Nobody may be listening; then there is nobody to tell that.
-    let _ = writeln!(std::io::stderr(), "note: {argument} {name:?}: {note}");
+    notes: Vec<String>,
 }
 
 impl Image {
@@ -33,34 +31,66 @@ impl Image {
     /// # Errors
     /// A file that is not read.
     pub fn open(argument: &str, path: &Path, reading: &Reading) -> Result<Image, Error> {
+        Image::read(argument, path, reading).inspect(Image::tell_notes)
+    }
+
+    /// Reads a file, with its notes, which are not told yet.
+    ///
+    /// # Errors
+    /// A file that is not read.
+    pub fn read(argument: &str, path: &Path, reading: &Reading) -> Result<Image, Error> {
         let (loaded, _) = io::load_as(path, reading.raw()?).map_err(Error::io(argument))?;
         Image::new(argument, path.display().to_string(), loaded, reading.gray)
     }
 
-    /// Takes over what was read, and tells its notes.
+    /// Takes over what was read, with its notes, which are not told yet.
     ///
     /// # Errors
     /// A shape that no computation takes.
     pub fn new(argument: &str, name: String, loaded: Loaded, gray: bool) -> Result<Image, Error> {
         let loaded = if gray { io::to_gray(loaded) } else { loaded };
         let shape = Shape::new(&loaded.shape).map_err(|error| SpecError { argument: argument.into(), ..error });
-        let notes = loaded.notes;
         let image = |shape| Image {
             argument: argument.into(),
-            name: name.clone(),
+            name,
             shape,
             channels: loaded.channels,
             pixels: loaded.pixels,
+            notes: loaded.notes,
         };
-        for note in &notes {
-            tell(argument, &name, note);
-        }
         shape.map(image).map_err(Error::from)
+    }
+
+    /// The same image; where peaks are looked for in it, its notes say whether samples that are no numbers hide some.
+    pub fn searched(mut self) -> Image {
+        fn any<T: Copy>(data: &[T], finite: impl Fn(T) -> bool) -> bool {
+            data.chunks(4096).any(|part| part.iter().fold(false, |any, &sample| any | !finite(sample)))
+        }
+        let nonfinite = match &self.pixels {
+            Pixels::F32(data) => any(data, f32::is_finite),
+            Pixels::F64(data) => any(data, f64::is_finite),
+            Pixels::U8(_) | Pixels::U16(_) => false,
+        };
+        if nonfinite {
+            self.notes.push("NaN or infinite samples: no peak where the template covers one".into());
+        }
+        self
+    }
+
+    /// What was left out or changed when it was read.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Tells its notes on standard error.
+    pub fn tell_notes(&self) {
+        self.notes.iter().for_each(|note| self.tell(note));
     }
 
     /// Tells on standard error what was made of it.
     pub fn tell(&self, note: &str) {
-        tell(&self.argument, &self.name, note);
+        // Nobody may be listening; then there is nobody to tell that.
+        let _ = writeln!(std::io::stderr(), "note: {} {:?}: {note}", self.argument, self.name);
     }
 
     /// A part of it as an image of its own. `argument` is what a message calls the part.
@@ -80,6 +110,7 @@ impl Image {
             shape: part.shape,
             channels: self.channels,
             pixels,
+            notes: Vec::new(),
         })
     }
 
@@ -109,6 +140,7 @@ impl Image {
                 Pixels::F32(data) => Pixels::F32(part(data, size, number)),
                 Pixels::F64(data) => Pixels::F64(part(data, size, number)),
             },
+            notes: Vec::new(),
         };
         Ok((0..count).map(plane).collect())
     }
@@ -142,51 +174,70 @@ impl Image {
     }
 }
 
-/// Whether a name ends in one of these extensions, in letters of either case.
-pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    let extension = path.extension().and_then(|text| text.to_str()).unwrap_or("").to_ascii_lowercase();
-    extensions.contains(&extension.as_str())
-}
-
-/// The images of a folder in the order of their names, and what has one of these extensions besides.
+/// The images of a folder that `argument` names, in the order of their names, and streams of YUV4MPEG2 if `frames`
+/// are taken. Where `reading` says what files without a header are, those too: what has the size of one of its formats,
+/// and what is named alike, with the same extension, so that a frame that was cut short is told and not left out. What
+/// is hidden, with a name that begins with a dot, is left out.
 ///
 /// # Errors
 /// A folder that is not read, or in which there is none.
-pub fn images_in(folder: &Path, besides: &[&str]) -> Result<Vec<PathBuf>, Error> {
-    let failed =
-        |error: std::io::Error| Error::Failed(format!("folder {folder:?}: expected a readable folder, got: {error}"));
-    let mut inside = Vec::new();
+pub fn images_in(argument: &str, folder: &Path, frames: bool, reading: &Reading) -> Result<Vec<PathBuf>, Error> {
+    let wrong = |words: String| Error::Failed(format!("{argument} {folder:?}: expected {words}"));
+    let failed = |error: std::io::Error| wrong(format!("a readable folder, got: {error}"));
+    let formats = reading.raw()?;
+    let (mut inside, mut headless) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if (io::extensions().any(|one| has_extension(&path, &[one])) || has_extension(&path, besides)) && path.is_file()
-        {
-            inside.push(path);
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        // A link to nothing is told when it is read.
+        let file = path.is_file() || !path.exists();
+        match (io::names_format(&path), io::names_frames(&path)) {
+            _ if hidden || !file => {}
+            (false, false) => headless.push(path),
+            (image, stream) if image || stream && frames => inside.push(path),
+            _ => {}
         }
     }
+    let fits = |size: u64| formats.iter().any(|format| format.frame_bytes() as u64 == size);
+    let sized = headless.iter().filter(|path| std::fs::metadata(path).is_ok_and(|meta| fits(meta.len())));
+    let names: BTreeSet<_> = sized.map(|path| path.extension().map(OsString::from)).collect();
+    inside.extend(headless.into_iter().filter(|path| names.contains(&path.extension().map(OsString::from))));
     if inside.is_empty() {
-        return Err(Error::Failed(format!(
-            "folder {folder:?}: expected images (.png, .jpg, .tif, .pgm, .ppm, .npy), got none"
-        )));
+        let raw = formats.iter().map(|format| format!(", or files of {} bytes ({format})", format.frame_bytes()));
+        let raw: String = raw.collect();
+        return Err(wrong(format!("a folder of images (.png, .jpg, .tif, .pgm, .ppm, .npy){raw}, got none")));
     }
     inside.sort();
     Ok(inside)
 }
 
-/// Reads a mask. Of an image of 8 bits that holds only 0 and 255, 255 counts as 1; an array (`.npy`) is taken
-/// literally.
+/// Reads a mask. Of an image of 8 or 16 bits that holds only 0 and the largest value, that counts as 1, and what other
+/// weights it has is noted; grey that is stored as colour is grey. An array (`.npy`) is taken literally.
 ///
 /// # Errors
 /// A file that is not read.
 pub fn open_mask(path: &Path, reading: &Reading) -> Result<Image, Error> {
     let (loaded, array) = io::load_as(path, reading.raw()?).map_err(Error::io("--mask"))?;
-    let mut mask = Image::new("--mask", path.display().to_string(), loaded, reading.gray)?;
-    if !array
-        && let Pixels::U8(weights) = &mut mask.pixels
-        && weights.iter().all(|&weight| weight == 0 || weight == 255)
-    {
-        weights.iter_mut().for_each(|weight| *weight /= 255);
-    }
+    let grey = !array && loaded.channels == 3 && io::is_grey(&loaded.pixels);
+    let mut mask = Image::new("--mask", path.display().to_string(), loaded, reading.gray || grey)?;
+    let noted = match &mut mask.pixels {
+        Pixels::U8(weights) if !array => scaled(weights, u8::MAX),
+        Pixels::U16(weights) if !array => scaled(weights, u16::MAX),
+        _ => None,
+    };
+    mask.notes.extend(noted);
+    mask.tell_notes();
     Ok(mask)
+}
+
+/// Makes 1 of the largest value of a type where there is only 0 besides; what is noted of other weights.
+fn scaled<T: Copy + Ord + From<u8> + Display>(weights: &mut [T], full: T) -> Option<String> {
+    let [none, one] = [0, 1].map(T::from);
+    if weights.iter().all(|&weight| weight == none || weight == full) {
+        weights.iter_mut().filter(|weight| **weight == full).for_each(|weight| *weight = one);
+    }
+    let most = weights.iter().max().filter(|most| **most > one)?;
+    Some(format!("weights up to {most} taken as they are: of 0 and {full} alone {full} would count as 1"))
 }
 
 /// What is computed, apart from the arrays.

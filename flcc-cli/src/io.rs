@@ -7,7 +7,8 @@
 //! format begins with, and no more than the memory holds, so that an input without end ends in an error.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufReader, Cursor, Read};
+use std::iter;
 use std::path::Path;
 
 use flcc_core::dtype::Pixels;
@@ -24,7 +25,8 @@ mod y4m;
 
 pub use error::IoError;
 pub use loaded::{Loaded, MAX_DECODED_BYTES};
-pub use raw::{RawFormat, RawReader};
+pub use raw::RawFormat;
+use raw::RawReader;
 pub use save::{check_writable, save_npy, save_png_gray8, save_png_rgb8, save_text, save_tiff, write_npy};
 pub use y4m::{Y4mFormat, Y4mReader};
 
@@ -49,24 +51,104 @@ pub fn load(path: &Path) -> Result<Loaded, IoError> {
 /// As [`load`].
 pub fn load_as(path: &Path, raw: &[RawFormat]) -> Result<(Loaded, bool), IoError> {
     let name = path.display().to_string();
-    let extension = extension(&name);
-    let headless = !raw.is_empty() && FORMATS.iter().all(|row| !row.2.contains(&extension.as_str()));
-    if path == Path::new(STANDARD_INPUT) {
-        let input = std::io::stdin().lock();
-        return if headless { load_raw(&name, input, None, raw) } else { load_from(&name, input, None) };
-    }
-    let failed = |source| IoError::Read { name: name.clone(), source };
-    let meta = fs::metadata(path).map_err(failed)?;
-    if meta.is_dir() {
-        return Err(IoError::Format { name, got: "a directory".into() });
-    }
-    let (file, size) = (File::open(path).map_err(failed)?, meta.is_file().then_some(meta.len()));
-    if headless { load_raw(&name, file, size, raw) } else { load_from(&name, file, size) }
+    let (reader, size) = opened(path, &name)?;
+    if headless(path, raw) { load_raw(&name, reader, size, raw) } else { load_from(&name, reader, size) }
 }
 
-/// The extensions of the formats that are read.
-pub fn extensions() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().flat_map(|row| row.2).copied()
+/// Frames, one behind another.
+pub type Frames = Box<dyn Iterator<Item = Result<Loaded, IoError>>>;
+
+/// What a file of a stream holds.
+pub enum Content {
+    /// One image.
+    Image(Loaded),
+    /// Frames of YUV4MPEG2.
+    Frames(Frames),
+}
+
+/// As [`load_as`], where what begins as YUV4MPEG2 has frames.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn load_frames(path: &Path, raw: &[RawFormat]) -> Result<Content, IoError> {
+    let name = path.display().to_string();
+    let (reader, size) = opened(path, &name)?;
+    if headless(path, raw) {
+        return load_raw(&name, reader, size, raw).map(|(loaded, _)| Content::Image(loaded));
+    }
+    let (start, reader) = begun(&name, reader)?;
+    if !start.starts_with(y4m::MAGIC) {
+        return load_from(&name, reader, size).map(|(loaded, _)| Content::Image(loaded));
+    }
+    let mut reader = BufReader::new(reader);
+    let Some(format) = Y4mFormat::read(&name, &mut reader)? else {
+        return Err(IoError::Format { name, got: describe(&start, size) });
+    };
+    let mut note = names_format(path).then(|| misnamed(&name, "YUV4MPEG2"));
+    let frames = Y4mReader::new(name, format, reader);
+    Ok(Content::Frames(Box::new(frames.map(move |frame| {
+        frame.map(|mut frame| {
+            frame.notes.extend(note.take());
+            frame
+        })
+    }))))
+}
+
+/// The raw frames of a reader. What begins as YUV4MPEG2 is refused: its lines would be taken for samples.
+pub fn raw_frames(name: &str, format: RawFormat, reader: impl Read + 'static) -> Frames {
+    match begun(name, reader) {
+        Ok((start, _)) if start.starts_with(y4m::MAGIC) => Box::new(iter::once(Err(IoError::Damaged {
+            name: name.into(),
+            expected: format!("raw frames ({format})"),
+            got: "YUV4MPEG2, which tells its sizes itself".into(),
+        }))),
+        Ok((_, reader)) => Box::new(RawReader::new(name, format, reader)),
+        Err(error) => Box::new(iter::once(Err(error))),
+    }
+}
+
+/// The bytes of a file, or of standard input, and how many there are if that is known.
+fn opened(path: &Path, name: &str) -> Result<(Box<dyn Read>, Option<u64>), IoError> {
+    if path == Path::new(STANDARD_INPUT) {
+        return Ok((Box::new(std::io::stdin().lock()), None));
+    }
+    let failed = |source| IoError::Read { name: name.into(), source };
+    let meta = fs::metadata(path).map_err(failed)?;
+    if meta.is_dir() {
+        return Err(IoError::Format { name: name.into(), got: "a directory".into() });
+    }
+    let file = File::open(path).map_err(failed)?;
+    Ok((Box::new(file), meta.is_file().then_some(meta.len())))
+}
+
+/// The first bytes of a reader, as many as tell a format, and all from them on.
+fn begun<R: Read>(name: &str, mut reader: R) -> Result<(Vec<u8>, impl Read + use<R>), IoError> {
+    let mut start = Vec::new();
+    let read = reader.by_ref().take(START as u64).read_to_end(&mut start);
+    read.map_err(|source| IoError::Read { name: name.into(), source })?;
+    Ok((start.clone(), Cursor::new(start).chain(reader)))
+}
+
+/// Whether a name ends in an extension of a format of images that is read.
+pub fn names_format(path: &Path) -> bool {
+    let extension = extension(&path.display().to_string());
+    FORMATS.iter().any(|row| row.2.contains(&extension.as_str()))
+}
+
+/// Whether a name ends in the extension of YUV4MPEG2.
+pub fn names_frames(path: &Path) -> bool {
+    extension(&path.display().to_string()) == y4m::EXTENSION
+}
+
+/// Whether a file has no header, where there are formats of such.
+fn headless(path: &Path, raw: &[RawFormat]) -> bool {
+    !raw.is_empty() && !names_format(path) && !names_frames(path)
+}
+
+/// What is noted where a name says another format than the content.
+fn misnamed(name: &str, found: &str) -> String {
+    format!("named .{}, read as {found}", extension(name))
 }
 
 /// The name of standard input.
@@ -84,15 +166,15 @@ fn most_bytes(size: Option<u64>) -> (f64, &'static str) {
 }
 
 /// Reads an image of a format that its first bytes tell, of so many bytes if that is known.
-fn load_from(name: &str, mut reader: impl Read, size: Option<u64>) -> Result<(Loaded, bool), IoError> {
+fn load_from(name: &str, reader: impl Read, size: Option<u64>) -> Result<(Loaded, bool), IoError> {
     let failed = |source| IoError::Read { name: name.into(), source };
-    let mut bytes = Vec::new();
-    reader.by_ref().take(START as u64).read_to_end(&mut bytes).map_err(failed)?;
-    if Format::of(&bytes).is_none() {
+    let (start, reader) = begun(name, reader)?;
+    if Format::of(&start).is_none() {
         // A short one has ended.
-        let size = if bytes.len() < START { Some(bytes.len() as u64) } else { size };
-        return Err(IoError::Format { name: name.into(), got: describe(&bytes, size) });
+        let size = if start.len() < START { Some(start.len() as u64) } else { size };
+        return Err(IoError::Format { name: name.into(), got: describe(&start, size) });
     }
+    let mut bytes = Vec::new();
     let (most, limit) = most_bytes(size);
     let too_large =
         |got: String| IoError::TooLarge { name: name.into(), limit: format!("{most:.0} bytes ({limit})"), got };
@@ -101,7 +183,7 @@ fn load_from(name: &str, mut reader: impl Read, size: Option<u64>) -> Result<(Lo
             return Err(too_large(format!("{size}")));
         }
         let length = usize::try_from(size).unwrap_or(usize::MAX);
-        bytes.try_reserve_exact(length.saturating_sub(bytes.len())).map_err(|error| failed(error.into()))?;
+        bytes.try_reserve_exact(length).map_err(|error| failed(error.into()))?;
     }
     reader.take((most as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as f64 > most {
@@ -164,11 +246,25 @@ pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         Format::Tiff => guarded(name, "TIFF", || raster::tiff(name, bytes)),
     }?;
     let extension = extension(name);
-    if FORMATS.iter().any(|row| row.0 != format && row.2.contains(&extension.as_str())) {
-        let found = FORMATS.iter().find(|row| row.0 == format).map_or("", |row| row.1);
-        loaded.notes.push(format!("named .{extension}, read as {found}"));
+    let (found, own) = FORMATS.iter().find(|row| row.0 == format).map_or(("", &[][..]), |row| (row.1, row.2));
+    let named = names_format(Path::new(name)) || names_frames(Path::new(name));
+    if named && !own.contains(&extension.as_str()) {
+        loaded.notes.push(misnamed(name, found));
     }
     Ok(loaded)
+}
+
+/// Whether all pixels of three channels are grey, `R = G = B`.
+pub fn is_grey(pixels: &Pixels) -> bool {
+    fn equal<T: PartialEq>(data: &[T]) -> bool {
+        data.as_chunks::<3>().0.iter().all(|[red, green, blue]| red == green && green == blue)
+    }
+    match pixels {
+        Pixels::U8(data) => equal(data),
+        Pixels::U16(data) => equal(data),
+        Pixels::F32(data) => equal(data),
+        Pixels::F64(data) => equal(data),
+    }
 }
 
 /// Folds colour to one channel by Rec. 601 luma, `0.299 R + 0.587 G + 0.114 B`; one channel passes unchanged.
@@ -235,7 +331,7 @@ impl Format {
 /// What bytes of no accepted format are, as far as their start tells, and of how many there are if that is known.
 fn describe(bytes: &[u8], size: Option<u64>) -> String {
     const OTHERS: [(&[u8], &str); 11] = [
-        (y4m::MAGIC, "YUV4MPEG2 (flcc stream takes it, on standard input or named .y4m)"),
+        (y4m::MAGIC, "YUV4MPEG2 (flcc stream takes it)"),
         (b"PK\x03\x04", "a zip archive (.npz is one: save its arrays one by one)"),
         (b"\x1f\x8b", "gzip data (unpack it first)"),
         (b"BM", "BMP"),

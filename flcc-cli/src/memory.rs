@@ -5,6 +5,7 @@ use flcc_runtime::free::available;
 use flcc_runtime::{PeakOptions, Plan, Platform, Spec};
 
 use crate::error::Error;
+use crate::io::RawFormat;
 
 /// Refuses what takes more than there is.
 ///
@@ -15,6 +16,20 @@ pub fn check(what: &str, needed: f64) -> Result<(), Error> {
     if needed > available {
         return Err(Error::Failed(format!(
             "memory: expected at most {available:.0} bytes, which are free, got {what} that takes about {needed:.0}"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses frames, of a layout that an argument tells, that take more than half of what there is.
+///
+/// # Errors
+/// What a frame may take and what it takes.
+pub fn check_frame(argument: &str, format: &RawFormat) -> Result<(), Error> {
+    let (most, bytes) = (available() / 2.0, format.frame_bytes());
+    if bytes as f64 > most {
+        return Err(Error::Failed(format!(
+            "{argument}: expected frames of at most {most:.0} bytes (half of the free memory), got {bytes} ({format})"
         )));
     }
     Ok(())

@@ -13,7 +13,8 @@ pub struct Reading {
     pub gray: bool,
     /// Files without a header, and an image on standard input (-), are these samples, little-endian: u16:512x512. The
     /// type is u8, u16, f32, f64 or rgb24, in colour; the shape stands slowest axis first. It holds for names that end
-    /// in no extension of a format that is read. Given several times, a file is the one that has its size
+    /// in no extension of a format that is read, in a folder for those of its size and those with the same extension.
+    /// Given several times, a file is the one that has its size
     #[arg(long, value_name = "TYPE:SHAPE")]
     pub raw: Vec<RawFormat>,
 }

@@ -430,6 +430,30 @@ fn masks_of_images_and_of_arrays() {
     let said = flcc(&folder, "match image.png spoilt.png --mask weights.npy --json").fine();
     assert_eq!(said.json()[0]["spec"], "zncc:u8:40x50*7x9:valid,maskw");
     assert!(flcc(&folder, "conv image.png template.png --mask mask.png -o x.npy").fails(2).contains("mask"));
+    // Of 16 bits, and grey that a painting program stored as colour.
+    let mut deep = b"P5 9 7 65535\n".to_vec();
+    deep.extend((0..63).flat_map(|k| if under(k) { [255, 255] } else { [0, 0] }));
+    std::fs::write(folder.at("deep.pgm"), deep).unwrap();
+    let rgb: Vec<u8> = (0..63).flat_map(|k| [if under(k) { 255 } else { 0 }; 3]).collect();
+    save_png_rgb8(&folder.at("rgb.png"), 9, 7, &rgb).unwrap();
+    folder.bytes("soft.png", 7, 9, |k| if under(k) { 255 } else { 3 });
+    let score = |mask: &str| {
+        let said = flcc(&folder, &format!("match image.png template.png --measure ssd --mask {mask} --json")).fine();
+        (said.json()[0]["spec"].as_str().unwrap().to_string(), said.json()[0]["peaks"].clone(), said.err)
+    };
+    let (spec, peaks, silent) = score("mask.png");
+    assert_eq!((spec.as_str(), silent.as_str()), ("ssd:u8:40x50*7x9:valid,mask01", ""));
+    for (mask, note) in [
+        ("deep.pgm", String::new()),
+        ("rgb.png", "note: --mask \"rgb.png\": colour folded to grey by Rec. 601 luma\n".into()),
+    ] {
+        assert_eq!(score(mask), (spec.clone(), peaks.clone(), note));
+    }
+    let words = "weights up to 255 taken as they are: of 0 and 255 alone 255 would count as 1";
+    assert_eq!(score("soft.png").2, format!("note: --mask \"soft.png\": {words}\n"));
+    save_png_rgb8(&folder.at("red.png"), 9, 7, &[255, 0, 0].repeat(63)).unwrap();
+    let line = flcc(&folder, "match image.png template.png --mask red.png").fails(2);
+    assert!(line.starts_with("error: --mask: expected 7x9 with 1 channel"), "{line}");
 }
 
 #[test]
@@ -635,6 +659,51 @@ fn a_stream_of_files_and_folders() {
 }
 
 #[test]
+fn a_note_of_many_frames_is_told_once_and_counted() {
+    let folder = Folder::new();
+    photo(&folder);
+    let rgb: Vec<u8> = (0..12 * 12 * 3).map(noise).collect();
+    save_png_rgb8(&folder.at("colour.png"), 12, 12, &rgb).unwrap();
+    std::fs::copy(folder.at("colour.png"), folder.at("b.tif")).unwrap();
+    std::fs::write(folder.at("bad.png"), "rubbish").unwrap();
+    let call = "stream template.png image.png colour.png b.tif bad.png colour.png --gray";
+    let said = flcc(&folder, call);
+    assert!(said.status == 1 && said.json().len() == 5, "{said:?}");
+    let folded = "colour folded to grey by Rec. 601 luma";
+    let lines = [
+        format!("note: FRAMES \"colour.png\": {folded}"),
+        "note: FRAMES \"b.tif\": named .tif, read as PNG".into(),
+        format!("note: FRAMES: {folded}: 3 of 5 frames"),
+    ];
+    assert_eq!(said.err.lines().collect::<Vec<_>>(), lines);
+    let piped = flcc_with(&folder, "stream template.png --gray --frame rgb24:12x12", &rgb.repeat(40), None).fine();
+    let lines = [format!("note: FRAMES \"0\": {folded}"), format!("note: FRAMES: {folded}: 40 of 40 frames")];
+    assert_eq!(piped.err.lines().collect::<Vec<_>>(), lines);
+    let said = flcc(&folder, "match colour.png template.png --gray --json").fine();
+    assert_eq!(said.err, format!("note: IMAGE \"colour.png\": {folded}\n"));
+}
+
+#[test]
+fn what_no_number_hides_is_told() {
+    let folder = Folder::new();
+    photo(&folder);
+    let sample = |k: usize, odd: f64| if k == 14 * 50 + 22 { odd } else { f64::from(noise(k)) };
+    folder.array("nan.npy", &[40, 50], |k| sample(k, f64::NAN));
+    folder.array("inf.npy", &[40, 50], |k| sample(k, f64::INFINITY));
+    folder.array("all.npy", &[40, 50], |_| f64::NAN);
+    folder.array("fine.npy", &[40, 50], |k| f64::from(noise(k)));
+    let note = "NaN or infinite samples: no peak where the template covers one";
+    for (name, noted) in [("nan.npy", true), ("inf.npy", true), ("all.npy", true), ("fine.npy", false)] {
+        let due = if noted { format!("note: IMAGE {name:?}: {note}\n") } else { String::new() };
+        let said = flcc(&folder, &format!("match {name} template.png")).fine();
+        assert_eq!((said.err, said.out.starts_with("1 12,20 ")), (due, !noted));
+        assert_eq!(flcc(&folder, &format!("lcc {name} template.png -o x.npy")).fine().err, "");
+    }
+    let said = flcc(&folder, "stream template.png nan.npy fine.npy all.npy").fine();
+    assert_eq!(said.err, format!("note: FRAMES \"nan.npy\": {note}\nnote: FRAMES: {note}: 2 of 3 frames\n"));
+}
+
+#[test]
 fn a_stream_of_raw_frames() {
     let folder = Folder::new();
     photo(&folder);
@@ -646,6 +715,31 @@ fn a_stream_of_raw_frames() {
         assert_eq!(said.json()[1]["frame"], 1);
         assert_eq!(said.json()[1]["peaks"][0]["position"], serde_json::json!([12, 20]));
     }
+    for (frame, status, words) in [
+        ("u8:9999999x9999999", 1, "(half of the free memory), got 99999980000001 (u8:9999999x9999999)"),
+        ("u8:99999999x999999999", 1, "(half of the free memory), got 99999998900000001 (u8:99999999x999999999)"),
+        ("u8:4294967296x2147483647", 2, "expected at most 576460752303423487 samples, got 4294967296x2147483647"),
+        ("f64:4294967296x4294967296", 2, "expected a frame that an address can span, got \"4294967296x4294967296\""),
+    ] {
+        let line = flcc_with(&folder, &format!("stream template.png --frame {frame}"), &two, None).fails(status);
+        assert!(line.starts_with("error: --frame") && line.contains(words), "{line}");
+    }
+    // What should have written them may have failed.
+    std::fs::write(folder.at("none.y4m"), "YUV4MPEG2 W50 H40\n").unwrap();
+    for (call, input, frame, name) in [
+        ("--frame u8:40x50", "", Value::from(0), "standard input"),
+        ("", "YUV4MPEG2 W50 H40\n", Value::from(0), "standard input"),
+        ("none.y4m", "", "none.y4m[0]".into(), "none.y4m"),
+    ] {
+        let said = flcc_with(&folder, &format!("stream template.png {call}"), input.as_bytes(), None);
+        let line = serde_json::json!({
+            "frame": frame, "error": format!("FRAMES {name:?}: expected at least one frame, got none")
+        });
+        assert_eq!((said.status, said.json()), (1, vec![line]), "{call}");
+    }
+    let vast = b"YUV4MPEG2 W9999999 H9999999\n";
+    let line = flcc_with(&folder, "stream template.png", vast, None).fails(1);
+    assert!(line.starts_with("error: FRAMES: expected frames of at most "), "{line}");
     let said = flcc_with(&folder, "stream template.png --frame u8:40x50", &two[..3000], None);
     assert!(
         said.status == 1 && said.json().len() == 2 && said.json()[1]["error"].as_str().unwrap().contains("1000 bytes"),
@@ -748,10 +842,22 @@ fn a_stream_of_yuv4mpeg2() {
     assert!(refused(b"YUV4MPEG2 W999999999999 H999999999999\n", 1).contains("a frame that an address can span"));
     assert!(refused(b"YUV4MPEG2 W3 H3\n", 2).contains("at most 3x3"));
     assert!(refused(b"rubbish", 2).starts_with("error: --frame: expected TYPE:SHAPE of the frames on standard input"));
-    std::fs::write(folder.at("no.y4m"), "P5 1 1 255\n1").unwrap();
-    let said = flcc(&folder, "stream template.png no.y4m no/such.y4m");
-    assert!(said.json()[0]["error"].as_str().unwrap().contains("begins with YUV4MPEG2, as its name says"), "{said:?}");
-    assert!(said.json()[1]["error"].as_str().unwrap().contains("expected a readable file"), "{said:?}");
+    // It is told by its first bytes, whatever its name.
+    std::fs::copy(folder.at("image.png"), folder.at("no.y4m")).unwrap();
+    std::fs::write(folder.at("clip.png"), &two).unwrap();
+    std::fs::write(folder.at("clip"), &two).unwrap();
+    let said = flcc(&folder, "stream template.png no.y4m clip.png clip no/such.y4m --accuracy exact");
+    assert_eq!(places(&said.json()[..5]), [12, 12, 9, 12, 9], "{said:?}");
+    assert!(said.json()[5]["error"].as_str().unwrap().contains("expected a readable file"), "{said:?}");
+    for note in ["\"no.y4m\": named .y4m, read as PNG\n", "\"clip.png[0]\": named .png, read as YUV4MPEG2\n"] {
+        assert!(said.err.contains(&format!("note: FRAMES {note}")), "{said:?}");
+    }
+    assert_eq!(said.err.lines().count(), 2, "{said:?}");
+    // Its lines are no samples.
+    let said = flcc_with(&folder, "stream template.png --frame u8:40x50", &two, None);
+    let words = "expected raw frames (u8:40x50), got YUV4MPEG2, which tells its sizes itself";
+    assert!(said.status == 1 && said.json().len() == 1, "{said:?}");
+    assert_eq!(said.json()[0]["error"], format!("FRAMES \"standard input\": {words}"));
     assert!(flcc(&folder, "match frames/clip.y4m template.png").fails(1).contains("got YUV4MPEG2 (flcc stream takes"));
 }
 
@@ -811,7 +917,7 @@ fn a_stream_for_several_templates() {
     let line = flcc(&folder, "match image.png template.png --template flat.png").fails(2);
     assert!(line.starts_with("error: --template \"flat.png\": expected "), "{line}");
     std::fs::create_dir(folder.at("none")).unwrap();
-    assert!(flcc(&folder, "match image.png none").fails(1).contains("expected images"));
+    assert!(flcc(&folder, "match image.png none").fails(1).contains("TEMPLATE \"none\": expected a folder of images"));
 }
 
 #[test]
@@ -917,6 +1023,48 @@ fn files_without_a_header_are_told_by_raw() {
         let line = said(&args, input).fails(status);
         assert!(line.contains(&words), "{args}: {line}");
     }
+}
+
+#[test]
+fn raw_files_in_a_folder_are_read() {
+    let folder = Folder::new();
+    photo(&folder);
+    for name in ["frames", "parts", "texts"] {
+        std::fs::create_dir(folder.at(name)).unwrap();
+    }
+    let wide = |shift: usize| (0..40 * 50).flat_map(|k| u16::from(noise(k + shift)).to_le_bytes()).collect::<Vec<u8>>();
+    let part = |y: usize| (0..63).map(|k| noise((y + k / 9) * 50 + 20 + k % 9)).collect::<Vec<u8>>();
+    for (name, bytes) in [
+        ("frames/b.raw", wide(150)),
+        ("frames/a.raw", wide(0)),
+        ("frames/short.raw", wide(0)[..100].to_vec()),
+        ("frames/notes.txt", b"no frame".to_vec()),
+        ("frames/.hidden", wide(0)),
+        ("parts/one", part(12)),
+        ("parts/two", part(3)),
+        ("texts/notes.txt", b"no frame".to_vec()),
+    ] {
+        std::fs::write(folder.at(name), bytes).unwrap();
+    }
+    std::fs::copy(folder.at("image.png"), folder.at("frames/c.png")).unwrap();
+    let raw = "--raw u16:40x50 --raw u8:7x9 --accuracy exact";
+    let said = flcc(&folder, &format!("stream template.png frames {raw}"));
+    let lines = said.json();
+    let names: Vec<&str> = lines.iter().map(|line| line["frame"].as_str().unwrap()).collect();
+    assert_eq!(names, ["frames/a.raw", "frames/b.raw", "frames/c.png", "frames/short.raw"], "{said:?}");
+    let rows: Vec<&Value> = lines[..3].iter().map(|line| &line["peaks"][0]["position"][0]).collect();
+    assert_eq!((rows, said.status), (vec![&12.into(), &9.into(), &12.into()], 1));
+    assert!(lines[3]["error"].as_str().unwrap().contains("expected 4000 bytes (u16:40x50) or"), "{said:?}");
+    let out = flcc(&folder, &format!("match image.png parts {raw}")).fine().out;
+    assert_eq!(out, "1 12,20 1 parts/one\n1 3,20 1 parts/two\n");
+    let none = "a folder of images (.png, .jpg, .tif, .pgm, .ppm, .npy)";
+    let line = flcc(&folder, "stream template.png texts").fails(1);
+    assert_eq!(line, format!("error: FRAMES \"texts\": expected {none}, got none"));
+    let line = flcc(&folder, "match image.png --template texts --raw u16:40x50").fails(1);
+    assert_eq!(
+        line,
+        format!("error: --template \"texts\": expected {none}, or files of 4000 bytes (u16:40x50), got none")
+    );
 }
 
 #[test]
@@ -1507,18 +1655,43 @@ fn what_has_no_end_is_an_error_that_names_the_argument() {
         let words = "bytes (half of the free memory, from a pipe or device), got more";
         assert!(line.starts_with("error: IMAGE \"/dev/stdin\": expected at most ") && line.ends_with(words), "{line}");
     }
-    let said = limited(&folder, 800_000, "flcc stream template.png --frame u8:99999x9999 < /dev/zero");
+    let line = limited(&folder, 800_000, "flcc stream template.png --frame u8:99999x9999 < /dev/zero").fails(1);
+    let words = "bytes (half of the free memory), got 999890001 (u8:99999x9999)";
+    assert!(line.starts_with("error: --frame: expected frames of at most ") && line.ends_with(words), "{line}");
+    std::fs::write(folder.at("head.y4m"), "YUV4MPEG2 W99999 H9999 Cmono\nFRAME\n").unwrap();
+    let said = limited(&folder, 800_000, "cat head.y4m /dev/zero | flcc stream template.png /dev/stdin");
     let line = &said.json()[0]["error"].as_str().unwrap().to_string();
     assert!(
-        said.status == 1
-            && line.starts_with("FRAMES \"standard input\": expected at most ")
-            && line.contains("in frame 0"),
+        said.status == 1 && line.starts_with("FRAMES \"/dev/stdin\": expected at most ") && line.contains("in frame 0"),
         "{line}"
     );
     std::os::unix::fs::symlink("/dev/zero", folder.at("index.json")).unwrap();
     let line = limited(&folder, 800_000, "flcc conformance .").fails(1);
     assert!(line.contains("index.json\": ") && line.ends_with("expected at most 67108864 bytes, got more"), "{line}");
     assert!(std::fs::metadata("/dev/full").is_ok_and(|meta| !meta.is_file()));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_leaves_out_what_is_hidden_and_no_link_to_nothing() {
+    let folder = Folder::new();
+    photo(&folder);
+    for name in ["frames", "parts"] {
+        std::fs::create_dir(folder.at(name)).unwrap();
+        // As Macs leave beside a file on a disk of another system.
+        std::fs::write(folder.at(name).join("._a.png"), "no image").unwrap();
+    }
+    std::fs::copy(folder.at("image.png"), folder.at("frames/a.png")).unwrap();
+    std::fs::copy(folder.at("template.png"), folder.at("parts/a.png")).unwrap();
+    let said = flcc(&folder, "stream parts frames").fine().json();
+    assert_eq!((said.len(), &said[0]["frame"]), (1, &"frames/a.png".into()));
+    std::os::unix::fs::symlink("nothing", folder.at("frames/b.png")).unwrap();
+    let said = flcc(&folder, "stream parts frames");
+    assert!(said.status == 1 && said.json().len() == 2, "{said:?}");
+    assert!(
+        said.json()[1]["error"].as_str().unwrap().contains("\"frames/b.png\": expected a readable file"),
+        "{said:?}"
+    );
 }
 
 #[cfg(unix)]
@@ -1542,6 +1715,9 @@ fn pipes_are_read_as_files_are() {
     assert_eq!(through("match pipe template.png --accuracy exact", &image).out, "1 12,20 1\n");
     let frame = through("stream template.png image.png pipe", &image).json();
     assert_eq!((&frame[1]["frame"], &frame[1]["peaks"][0]["position"]), (&"pipe".into(), &serde_json::json!([12, 20])));
+    let two = y4m(40, 50, &[(0..2000).map(noise).collect(), (150..2150).map(noise).collect()]);
+    let frames = through("stream template.png pipe --accuracy exact", &two).json();
+    assert_eq!((&frames[1]["frame"], &frames[1]["peaks"][0]["position"][0]), (&"pipe[1]".into(), &9.into()));
     let wisdom =
         b"flcc-wisdom 2\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tleast_ns=5\nend 1\n";
     assert_eq!(through("wisdom merge pipe --wisdom w", wisdom).out, "1 entries in w\n");
@@ -1625,6 +1801,34 @@ fn an_image_that_contradicts_itself_is_an_error_that_names_the_file() {
             && said.json()[0]["error"].as_str().unwrap().starts_with("FRAMES \"bad.png\": expected palette"),
         "{said:?}"
     );
+}
+
+#[test]
+fn a_jpeg_that_was_cut_short_is_told() {
+    let folder = Folder::new();
+    folder.bytes("part.png", 4, 5, noise);
+    let mut usual = Vec::new();
+    let encoder = image::codecs::jpeg::JpegEncoder::new(&mut usual);
+    let data: Vec<u8> = (0..32 * 24).map(noise).collect();
+    image::ImageEncoder::write_image(encoder, &data, 32, 24, image::ExtendedColorType::L8).unwrap();
+    // By scans, a restart marker after every two blocks.
+    for bytes in [usual.as_slice(), include_bytes!("progressive.jpg")] {
+        let run = |bytes: &[u8]| {
+            std::fs::write(folder.at("a.jpg"), bytes).unwrap();
+            flcc(&folder, "match a.jpg part.png")
+        };
+        assert_eq!(run(bytes).fine().err, "");
+        let words = format!("a JPEG that ends with its end marker, got {} bytes without it", bytes.len() - 20);
+        let line = run(&bytes[..bytes.len() - 20]).fails(1);
+        assert!(line.starts_with("error: IMAGE \"a.jpg\": ") && line.contains(&words), "{line}");
+        // In the data of the last scan.
+        let scan = bytes.windows(2).rposition(|pair| pair == b"\xff\xda").unwrap() + 10;
+        for end in (scan..bytes.len() - 4).step_by(7) {
+            let said = run(&[&bytes[..end], b"\xff\xd9"].concat()).fine();
+            let words = "note: IMAGE \"a.jpg\": damaged or cut short, and filled in where something is missing: ";
+            assert!(said.err.lines().count() == 1 && said.err.starts_with(words), "{end}: {said:?}");
+        }
+    }
 }
 
 #[test]

@@ -32,16 +32,12 @@ const TERMS: [&str; 6] = ["license", "licence", "copying", "copyright", "notice"
 
 /// Builds the program and packs it below a folder, with a checksum beside the archive.
 pub fn pack(root: &Path, to: &Path) -> Result<String, String> {
-    let program = dist::cargo(root, &["build", "--release", "--locked", "--bin", "flcc", "--message-format", "json"])?
-        .into_iter()
-        .find_map(|(name, program)| (name == "flcc").then(|| PathBuf::from(program)))
-        .ok_or("flcc: cargo names no program of it")?;
+    let (program, target) = built(root, "flcc", &["--release", "--locked"])?;
     let bytes = dist::size(&program)?;
     if bytes > MOST_BYTES {
         return Err(format!("{}: {bytes} bytes, expected at most {MOST_BYTES}", program.display()));
     }
-    let target = target()?;
-    let metadata = metadata(root, &target)?;
+    let metadata = metadata(root, &["--locked", "--filter-platform", &target])?;
     let name = format!("flcc-{}-{target}", version(&metadata)?);
     fs::create_dir_all(to).map_err(|error| format!("{}: {error}", to.display()))?;
     let folder = to.join(&name);
@@ -80,17 +76,44 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The target that programs are built for on this machine: its compiler's own, or the one that cargo is told.
-fn target() -> Result<String, String> {
+/// Builds a program; where it lies, and the target that it is for: the one that cargo was told, by `CARGO_BUILD_TARGET`
+/// or `build.target`, or the compiler's own.
+fn built(root: &Path, name: &str, options: &[&str]) -> Result<(PathBuf, String), String> {
+    let programs =
+        dist::cargo(root, &[&["build", "--bin", name, "--message-format", "json"], options].concat())?.into_iter();
+    let programs: Vec<PathBuf> = programs.filter(|(of, _)| of == name).map(|(_, program)| program.into()).collect();
+    let [program] = programs.as_slice() else {
+        return Err(format!("{name}: expected one program from cargo, for one target, got {}", programs.len()));
+    };
+    let folder = PathBuf::from(text(&metadata(root, &["--no-deps"])?, "target_directory"));
+    let target = match named_target(program, &folder)? {
+        Some(target) => target,
+        None => host()?,
+    };
+    Ok((program.clone(), target))
+}
+
+/// The target that the place of a program names: cargo makes a folder for each target that it is told, in which those
+/// of the profiles lie; what is for the compiler's own target has none.
+fn named_target(program: &Path, folder: &Path) -> Result<Option<String>, String> {
+    let inside: Option<Vec<_>> = program.strip_prefix(folder).ok().map(|inside| inside.iter().collect());
+    match inside.as_deref() {
+        Some([_profile, _program]) => Ok(None),
+        Some([target, _profile, _program]) => Ok(Some(target.to_string_lossy().into_owned())),
+        _ => Err(format!("{}: expected a program in a profile's folder in {}", program.display(), folder.display())),
+    }
+}
+
+/// The target that the compiler builds for if it is told none.
+fn host() -> Result<String, String> {
     let version = said(Command::new("rustc").arg("-vV"))?;
     let version = String::from_utf8_lossy(&version);
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_string).ok_or_else(|| "rustc -vV: expected a line of its host".into())
 }
 
-fn metadata(root: &Path, target: &str) -> Result<Value, String> {
-    let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", target];
-    let text = said(Command::new("cargo").args(arguments).current_dir(root))?;
+fn metadata(root: &Path, options: &[&str]) -> Result<Value, String> {
+    let text = said(Command::new("cargo").args(["metadata", "--format-version", "1"]).args(options).current_dir(root))?;
     serde_json::from_slice(&text).map_err(|error| format!("cargo metadata: {error}"))
 }
 
@@ -205,6 +228,33 @@ mod tests {
                     Print\n\nOptions:\n  -h\n";
         assert_eq!(commands(help), ["conv", "lcc"]);
         assert!(commands("").is_empty());
+    }
+
+    #[test]
+    fn a_program_is_found_with_its_target() {
+        let named = |program: &str| named_target(Path::new(program), Path::new("/w/target"));
+        assert_eq!(named("/w/target/release/flcc"), Ok(None));
+        let target = "aarch64-unknown-linux-gnu";
+        assert_eq!(named(&format!("/w/target/{target}/release/flcc")), Ok(Some(target.into())));
+        for elsewhere in ["/x/release/flcc", "/w/target/flcc", "/w/target/a/b/release/flcc"] {
+            let line = named(elsewhere).unwrap_err();
+            assert_eq!(line, format!("{elsewhere}: expected a program in a profile's folder in /w/target"));
+        }
+        // As cargo lays it out, told a target or none.
+        let root = std::env::temp_dir().join(format!("xtask-release-{}", std::process::id()));
+        fs::create_dir_all(root.join("src")).unwrap();
+        let manifest = "[package]\nname = \"tiny\"\nversion = \"1.0.0\"\nedition = \"2024\"\n[workspace]\n";
+        write(&root.join("Cargo.toml"), manifest.as_bytes()).unwrap();
+        write(&root.join("src/main.rs"), b"fn main() {}").unwrap();
+        let host = host().unwrap();
+        let told = format!("build.target = {host:?}");
+        let twice = format!("build.target = [{host:?}, {host:?}]");
+        for options in [&["--offline"][..], &["--offline", "--config", &told], &["--offline", "--config", &twice]] {
+            let (program, target) = built(&root, "tiny", options).unwrap();
+            assert_eq!((program.is_file(), &target), (true, &host));
+        }
+        assert!(built(&root, "other", &["--offline"]).is_err());
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flcc_runtime::core::peaks::Search;
 use flcc_runtime::{
@@ -62,7 +62,7 @@ struct Found {
     spec: Spec,
     kernel: String,
     method: String,
-    ns: u128,
+    time: Duration,
     /// Where it is to be written.
     map: Option<ScoreMap>,
     /// The file that it was written to.
@@ -96,7 +96,9 @@ pub fn run(
     };
     let inputs = inputs(args)?;
     inputs.check(&[])?;
-    let image = Image::open("IMAGE", &args.image, &args.extent.reading)?;
+    let image = Image::read("IMAGE", &args.image, &args.extent.reading)?;
+    let image = if matching.is_some() { image.searched() } else { image };
+    image.tell_notes();
     let templates = Templates::new(open_templates(args, &image)?);
     let all = templates.all();
     check_outputs(&inputs, args, matching, planning, all.len())?;
@@ -162,7 +164,9 @@ pub fn run(
     }
     told.sort_by_key(|(index, _)| *index);
     if let Some(matching) = matching {
-        templates::leave(&matching.search, told.iter_mut().map(|(_, found)| (&found.spec, &mut found.found.peaks)));
+        let all = told.iter_mut().map(|(_, found)| (&found.spec, &mut found.found.peaks));
+        let took = templates::leave(&matching.search, all);
+        told.iter_mut().for_each(|(_, found)| found.time += took);
     }
     // What cannot be kept is told after what was found.
     let kept = session.keep_wisdom();
@@ -195,7 +199,7 @@ pub fn run(
 fn inputs(args: &Correlate) -> Result<Inputs, Error> {
     let mut inputs = Inputs::new();
     inputs.add("IMAGE", &args.image);
-    templates::add_inputs(&mut inputs, args.positional.as_ref(), &args.template)?;
+    templates::add_inputs(&mut inputs, args.positional.as_ref(), &args.template, &args.extent.reading)?;
     args.mask.iter().for_each(|path| inputs.add("--mask", path));
     Ok(inputs)
 }
@@ -308,12 +312,12 @@ fn compute(
             maps.into_iter().map(found).map(|(found, map)| (Some(map), found)).collect()
         }
     };
-    let ns = began.elapsed().as_nanos();
+    let time = began.elapsed();
     let found = |(map, found)| Found {
         spec: spec.clone(),
         kernel: matcher.kernel().to_string(),
         method: matcher.method().to_string(),
-        ns,
+        time,
         map,
         output: None,
         found,
@@ -470,7 +474,7 @@ fn json_line(name: &str, found: &Found, count: bool, matching: bool) -> String {
     if let Some(output) = &found.output {
         object.insert("output".into(), json!(output.display().to_string()));
     }
-    object.insert("ns".into(), json!(u64::try_from(found.ns).unwrap_or(u64::MAX)));
+    object.insert("ns".into(), json!(u64::try_from(found.time.as_nanos()).unwrap_or(u64::MAX)));
     if matching {
         object.insert("peaks".into(), peaks_json(&found.spec, &found.found.peaks));
     }

@@ -5,6 +5,7 @@
 //! line with `error`, and the stream goes on.
 
 mod ahead;
+mod notes;
 mod source;
 
 use std::collections::HashMap;
@@ -14,10 +15,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use flcc_runtime::free::available;
-use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, Stream};
+use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, SpecError, Stream};
 use serde_json::{Map, Value, json};
 
 use ahead::{Ahead, Frame};
+use notes::Notes;
 use source::Source;
 
 use super::correlate::{count_json, describe, marks_of, peaks_json};
@@ -25,7 +27,7 @@ use super::templates::{self, Templates};
 use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
-use crate::memory::{check_data, check_peaks, check_plan, results};
+use crate::memory::{check_data, check_frame, check_peaks, check_plan, results};
 use crate::outputs::{Holds, Inputs, Output};
 use crate::picture::{self, Scene};
 use crate::session::{Session, accuracy, wisdom_file};
@@ -65,17 +67,22 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
         at_once: 1,
         inputs,
         number: 0,
+        notes: Notes::default(),
     };
     if let Some(format) = source.format() {
         // All frames are alike: what does not fit the first never will, and need not be waited for.
         let channels = if reading.gray { 1 } else { format.channels() };
-        let shape = Shape::new(format.shape())?;
+        let named = |error| SpecError { argument: source.argument().into(), ..error };
+        let shape = Shape::new(format.shape()).map_err(named)?;
+        check_frame(source.argument(), format)?;
         let templates = frames.templates(shape.axes())?;
         for group in templates.groups() {
             frames.spec(&templates, group, (format.dtype(), shape, channels))?;
         }
     }
-    frames.follow(Ahead::new(move || source.frames(reading))?, out)?;
+    let followed = frames.follow(Ahead::new(move || source.frames(reading))?, out);
+    frames.notes.tell(frames.number);
+    followed?;
     session.keep_wisdom()?;
     Ok(u8::from(frames.failed))
 }
@@ -86,7 +93,7 @@ fn inputs(args: &args::Stream, planning: &Planning, source: &Source) -> Result<I
     if source.is_standard_input() {
         inputs.add("FRAMES", Path::new("-"));
     }
-    templates::add_inputs(&mut inputs, Some(&args.template), &args.more)?;
+    templates::add_inputs(&mut inputs, Some(&args.template), &args.more, &args.extent.reading)?;
     args.mask.iter().for_each(|path| inputs.add("--mask", path));
     source.files().iter().for_each(|path| inputs.add("FRAMES", path));
     let wisdom = wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom });
@@ -124,6 +131,7 @@ struct Frames<'a> {
     inputs: Inputs,
     /// The number of the next frame.
     number: usize,
+    notes: Notes,
 }
 
 /// What was found in each of some frames, for each template of a group.
@@ -180,14 +188,15 @@ impl Frames<'_> {
                 more.push(image);
             }
             images.extend(more);
+            images.iter().for_each(|image| self.notes.take(image));
             let began = Instant::now();
             let templates = self.templates(images[0].shape().axes())?;
             let all = self.compute(&templates, &images)?;
             let share = began.elapsed() / u32::try_from(images.len()).unwrap_or(u32::MAX);
             for ((name, image), mut told) in names.into_iter().zip(&images).zip(all) {
                 let found = told.iter_mut().flatten().map(|told| (&told.spec, &mut told.found.peaks));
-                templates::leave(&self.args.peaks, found);
-                self.lines(&name, &templates, image, &told, share, out)?;
+                let took = share + templates::leave(&self.args.peaks, found);
+                self.lines(&name, &templates, image, &told, took, out)?;
                 self.picture(&templates, image, &told)?;
                 self.number += 1;
             }
@@ -202,7 +211,7 @@ impl Frames<'_> {
         templates: &Templates,
         image: &Image,
         told: &[Result<Told, String>],
-        share: Duration,
+        took: Duration,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         for (template, told) in templates.all().iter().zip(told) {
@@ -216,7 +225,7 @@ impl Frames<'_> {
                         object.insert("optimum".into(), count_json(found.optimum, spec.out_type()));
                     }
                     object.insert("shape".into(), json!(image.shape().lengths()));
-                    object.insert("ns".into(), json!(u64::try_from(share.as_nanos()).unwrap_or(u64::MAX)));
+                    object.insert("ns".into(), json!(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)));
                     describe(&mut object, spec);
                 }
                 Err(error) => {
@@ -434,6 +443,7 @@ mod tests {
             at_once: 1,
             inputs: Inputs::new(),
             number: 0,
+            notes: Notes::default(),
         };
         let broken = || Err(Error::Failed("it is broken".into()));
         let mut given: Vec<Frame> =

@@ -1,6 +1,7 @@
 //! The templates of a call: which they are, which of them are computed together, and what of them is told.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use flcc_runtime::{AnyView, Claims, Matcher, Peak, PeakOptions, Plan, Spec, SpecError, exclusive};
 
@@ -19,21 +20,26 @@ fn named<'a>(
     positional.into_iter().map(|path| ("TEMPLATE", path)).chain(more.iter().map(|path| ("--template", path)))
 }
 
-/// The files that such a name stands for: of a folder the images in it, by name.
+/// The files that such an argument stands for: of a folder the images in it, by name.
 ///
 /// # Errors
 /// A folder that is not read, or that has none.
-fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    if path.is_dir() { images_in(path, &[]) } else { Ok(vec![path.to_path_buf()]) }
+fn files(argument: &str, path: &Path, reading: &Reading) -> Result<Vec<PathBuf>, Error> {
+    if path.is_dir() { images_in(argument, path, false, reading) } else { Ok(vec![path.to_path_buf()]) }
 }
 
 /// Tells what is read that these arguments name.
 ///
 /// # Errors
 /// A folder that is not read, or that has no images.
-pub fn add_inputs(inputs: &mut Inputs, positional: Option<&PathBuf>, more: &[PathBuf]) -> Result<(), Error> {
+pub fn add_inputs(
+    inputs: &mut Inputs,
+    positional: Option<&PathBuf>,
+    more: &[PathBuf],
+    reading: &Reading,
+) -> Result<(), Error> {
     for (argument, path) in named(positional, more) {
-        files(path)?.iter().for_each(|file| inputs.add(argument, file));
+        files(argument, path, reading)?.iter().for_each(|file| inputs.add(argument, file));
     }
     Ok(())
 }
@@ -45,7 +51,7 @@ pub fn add_inputs(inputs: &mut Inputs, positional: Option<&PathBuf>, more: &[Pat
 pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], reading: &Reading) -> Result<Vec<Image>, Error> {
     let mut all = Vec::new();
     for (argument, path) in named(positional, more) {
-        for file in files(path)? {
+        for file in files(argument, path, reading)? {
             all.push(Image::open(argument, &file, reading)?);
         }
     }
@@ -92,13 +98,16 @@ pub fn wanted(options: &Peaks, templates: usize) -> PeakOptions {
     if options.exclusive && templates > 1 { PeakOptions { top: None, ..told } } else { told }
 }
 
-/// Leaves of what [`wanted`] found in one image what is told.
-pub fn leave<'a>(options: &Peaks, found: impl Iterator<Item = (&'a Spec, &'a mut Vec<Peak>)>) {
+/// Leaves of what [`wanted`] found in one image what is told; how long that took, which is time of every template.
+#[must_use]
+pub fn leave<'a>(options: &Peaks, found: impl Iterator<Item = (&'a Spec, &'a mut Vec<Peak>)>) -> Duration {
+    let began = Instant::now();
     if options.exclusive {
         let told = told(options);
         let mut claims: Vec<Claims<'_>> = found.map(|(spec, peaks)| Claims::new(spec, &told, peaks)).collect();
         exclusive(&mut claims, told.top);
     }
+    began.elapsed()
 }
 
 /// Templates in the order of the call.

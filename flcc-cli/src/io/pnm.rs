@@ -7,7 +7,7 @@ use flcc_core::dtype::Pixels;
 
 use super::error::{IoError, one_line};
 use super::loaded::Loaded;
-use super::raster::{check_size, keep};
+use super::raster::{check_size, ignored, keep};
 
 /// How the samples are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,7 @@ pub(super) fn load(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let Header { width, height, depth, max, .. } = header;
     let (shape, full) = (vec![height as usize, width as usize], header.full());
     check_size(name, &shape, depth * if full > 255 { 2 } else { 1 }, 0, bytes.len())?;
+    let raster = behind_line_end(&header, bytes, raster);
     let (pixels, rest) = samples(&header, raster).map_err(damaged)?;
     let channels = header.kept();
     let mut notes = Vec::new();
@@ -56,10 +57,7 @@ pub(super) fn load(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     if max != full {
         notes.push(format!("samples scaled from 0..{max} to 0..{full}"));
     }
-    let rest = rest.trim_ascii();
-    if !rest.is_empty() {
-        notes.push(format!("{} bytes after the image ignored", rest.len()));
-    }
+    notes.extend(ignored(rest));
     Ok(Loaded { shape, channels, pixels, notes })
 }
 
@@ -72,6 +70,15 @@ impl Header {
     /// The samples of a pixel without alpha.
     fn kept(&self) -> usize {
         if self.depth < 3 { 1 } else { 3 }
+    }
+
+    /// Bytes of the raster, where samples are bytes.
+    fn raster_bytes(&self) -> usize {
+        let (width, height) = (self.width as usize, self.height as usize);
+        match self.coding {
+            Coding::Bits => width.div_ceil(8) * height,
+            _ => width * height * self.depth * if self.max < 256 { 1 } else { 2 },
+        }
     }
 
     fn scaled(&self, sample: u16) -> u16 {
@@ -106,6 +113,21 @@ fn header(bytes: &[u8]) -> Result<(Header, &[u8]), Wrong> {
     let (height, rest) = number(rest)?;
     let (max, rest) = if matches!(coding, Coding::TextBits | Coding::Bits) { (1, rest) } else { number(rest)? };
     Ok((Header { coding, width, height, depth, max: checked(max)? }, rest))
+}
+
+/// The raster behind one white space that ends the header, or behind CR LF, as programs of Windows end lines: where
+/// every CR of the header is followed by LF, and the bytes are enough for one more.
+fn behind_line_end<'a>(header: &Header, bytes: &'a [u8], raster: &'a [u8]) -> &'a [u8] {
+    let (head, next) = bytes.split_at(bytes.len() - raster.len());
+    let alone = |at: usize| head[at] == b'\r' && head.get(at + 1).or(next.first()) != Some(&b'\n');
+    match raster.strip_prefix(b"\n") {
+        Some(behind)
+            if head.ends_with(b"\r") && behind.len() >= header.raster_bytes() && !(0..head.len()).any(alone) =>
+        {
+            behind
+        }
+        _ => raster,
+    }
 }
 
 /// The next number of a header, and what is behind it and one white space. A comment reaches from `#` to the end of its
@@ -146,7 +168,11 @@ fn checked(max: u32) -> Result<u32, Wrong> {
 
 /// The header of a PAM, behind `P7`: a line for each value.
 fn arbitrary(bytes: &[u8]) -> Result<(Header, &[u8]), Wrong> {
-    let mut rest = bytes.strip_prefix(b"\n").ok_or(("a line that is P7 alone", "more".to_string()))?;
+    let mut rest = bytes
+        .strip_prefix(b"\r")
+        .unwrap_or(bytes)
+        .strip_prefix(b"\n")
+        .ok_or(("a line that is P7 alone", "more".to_string()))?;
     let mut values = [None; 4];
     let mut kind: Option<String> = None;
     loop {
@@ -196,8 +222,8 @@ fn arbitrary(bytes: &[u8]) -> Result<(Header, &[u8]), Wrong> {
 fn samples<'a>(header: &Header, raster: &'a [u8]) -> Result<(Pixels, &'a [u8]), WrongSamples> {
     let &Header { coding, depth, max, .. } = header;
     let (width, height, kept) = (header.width as usize, header.height as usize, header.kept());
-    let count = width * height * depth;
-    let take = |bytes: usize| {
+    let take = || {
+        let bytes = header.raster_bytes();
         raster
             .split_at_checked(bytes)
             .ok_or_else(|| (format!("{bytes} bytes behind a PNM header (truncated?)"), raster.len().to_string()))
@@ -205,27 +231,27 @@ fn samples<'a>(header: &Header, raster: &'a [u8]) -> Result<(Pixels, &'a [u8]), 
     match coding {
         Coding::Bits => {
             let line = width.div_ceil(8);
-            let (data, rest) = take(line * height)?;
+            let (data, rest) = take()?;
             let grey = |row: &[u8], x: usize| if row[x / 8] >> (7 - x % 8) & 1 == 0 { 255 } else { 0 };
             let rows = data.chunks_exact(line.max(1));
             Ok((Pixels::U8(rows.flat_map(|row| (0..width).map(move |x| grey(row, x))).collect()), rest))
         }
         Coding::Bytes if max < 256 => {
-            let (data, rest) = take(count)?;
+            let (data, rest) = take()?;
             header.check(data.iter().map(|&sample| sample.into()))?;
             let plain = kept == depth && max == 255;
             let scaled = |sample: u8| header.scaled(sample.into()) as u8;
             Ok((Pixels::U8(if plain { data.to_vec() } else { keep(data, kept, depth, scaled) }), rest))
         }
         Coding::Bytes => {
-            let (data, rest) = take(2 * count)?;
+            let (data, rest) = take()?;
             let data = data.as_chunks::<2>().0;
             header.check(data.iter().map(|&sample| u16::from_be_bytes(sample)))?;
             let scaled = |sample| header.scaled(u16::from_be_bytes(sample));
             Ok((Pixels::U16(keep(data, kept, depth, scaled)), rest))
         }
         Coding::Text | Coding::TextBits => {
-            let (data, rest) = written(coding, count, raster)?;
+            let (data, rest) = written(coding, width * height * depth, raster)?;
             header.check(data.iter().copied())?;
             Ok(match max < 256 {
                 true => (Pixels::U8(keep(&data, kept, depth, |sample| header.scaled(sample) as u8)), rest),
@@ -277,6 +303,27 @@ mod tests {
         check(b"P2 2 1 5 0 5\n", &[1, 2], 1, Pixels::U8(vec![0, 255]), &["samples scaled from 0..5 to 0..255"]);
         check(b"P5 1 1 255\n\x01P5 1 1", &[1, 1], 1, Pixels::U8(vec![1]), &["6 bytes after the image ignored"]);
         check(b"P5 0 2 255\n", &[2, 0], 1, Pixels::U8(vec![]), &[]);
+    }
+
+    #[test]
+    fn lines_of_a_header_may_end_in_cr_lf() {
+        let grey = |bytes: &[u8], pixels: &[u8]| {
+            check(bytes, &[1, pixels.len()], 1, Pixels::U8(pixels.into()), &[]);
+        };
+        grey(b"P5\r\n2 1\r\n255\r\n\x01\xff", &[1, 255]);
+        grey(b"P5\r\n# a comment\r\n2 1\r\n255\r\n\n\xff", &[10, 255]);
+        grey(b"P5 2 1 255\r\n\x01\xff", &[1, 255]);
+        let bits = Pixels::U8(vec![255, 255, 255, 255, 0, 0, 0, 0]);
+        check(b"P4\r\n8 1\r\n\x0f", &[1, 8], 1, bits, &["samples scaled from 0..1 to 0..255"]);
+        grey(b"P2\r\n2 1\r\n255\r\n1 255\r\n", &[1, 255]);
+        grey(b"P7\r\nWIDTH 2\r\nHEIGHT 1\r\nDEPTH 1\r\nMAXVAL 255\r\nENDHDR\r\n\x01\xff", &[1, 255]);
+        check(b"P5\r\n1 1\r\n65535\r\n\x01\x02", &[1, 1], 1, Pixels::U16(vec![258]), &[]);
+        check(b"P6\r\n1 1\r\n255\r\n\x01\x02\x03", &[1, 1], 3, Pixels::U8(vec![1, 2, 3]), &[]);
+        // One white space ends the header where nothing is left for a second, and where another CR stands alone.
+        grey(b"P5\r\n2 1\r\n255\r\n\xff", &[10, 255]);
+        check(b"P5\r2 1\r255\r\n\xff7", &[1, 2], 1, Pixels::U8(vec![10, 255]), &["1 bytes after the image ignored"]);
+        check(b"P5 2 1 255\n\n\xff7", &[1, 2], 1, Pixels::U8(vec![10, 255]), &["1 bytes after the image ignored"]);
+        fails(b"P5\r\n2 2\r\n255\r\n\0\0", &["4 bytes behind a PNM header (truncated?), got 3"]);
     }
 
     #[test]

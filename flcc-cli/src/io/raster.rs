@@ -21,9 +21,9 @@ use super::loaded::{Loaded, MAX_DECODED_BYTES, MAX_EXPANSION, check_memory};
 /// Reads a PNG; of an animation the default image. A file without its end chunk is truncated, even if all rows are
 /// there.
 pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
-    if !png_ends(bytes) {
+    let Some((_, _, rest)) = png_chunks(bytes).find(|(kind, ..)| *kind == b"IEND") else {
         return Err(truncated(name, "a PNG that ends with its IEND chunk", bytes));
-    }
+    };
     let mut decoder = png_decoder(bytes);
     // Palettes become colours, and grey of few bits becomes bytes.
     decoder.set_transformations(png::Transformations::EXPAND);
@@ -56,6 +56,10 @@ pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     if animated {
         notes.push("of an animation the default image read".into());
     }
+    // It may stand behind the samples, where the decoder above has not been.
+    let exif = png_chunks(bytes).find(|(kind, ..)| *kind == b"eXIf");
+    notes.extend(turned(exif.and_then(|(_, exif, _)| orientation(exif))));
+    notes.extend(ignored(rest));
     Ok(Loaded { shape, channels: kept, pixels, notes })
 }
 
@@ -95,11 +99,12 @@ fn check_palette(name: &str, bytes: &[u8]) -> Result<(), IoError> {
     }
 }
 
-/// Reads a JPEG. A file without its end marker is truncated: its decoder would fill the rest with grey.
+/// Reads a JPEG. A file without its end marker is truncated: its decoder would fill the rest with grey. Damaged data,
+/// and data that end before the last block, are noted: its decoder fills in what is missing.
 pub(super) fn jpeg(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
-    if !jpeg_ends(bytes) {
+    let Some(end) = jpeg_end(bytes) else {
         return Err(truncated(name, "a JPEG that ends with its end marker", bytes));
-    }
+    };
     let failed = |error| jpeg_error(name, error);
     let options = DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
     let mut header = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
@@ -122,31 +127,51 @@ pub(super) fn jpeg(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let shape = vec![h, w];
     let mut data = vec![0; check_size(name, &shape, channels, 0, bytes.len())?];
     let options = options.jpeg_set_out_colorspace(color);
-    let decode = |strict: bool, data: &mut [u8]| {
+    let decode = |bytes: &[u8], strict: bool, data: &mut [u8]| {
         JpegDecoder::new_with_options(ZCursor::new(bytes), options.set_strict_mode(strict)).decode_into(data)
     };
-    if let Err(error) = decode(true, &mut data) {
+    // Behind the end its decoder takes zeros for codes. Ones in their place are no code.
+    let guarded = [&bytes[..end], &[0xff, 0x00].repeat(GUARD), &END].concat();
+    if let Err(error) = decode(&guarded, true, &mut data) {
         data.fill(0);
-        decode(false, &mut data).map_err(failed)?;
-        notes.push(format!("damaged, and filled in where something is missing: {}", one_line(error)));
+        decode(bytes, false, &mut data).map_err(failed)?;
+        notes.push(format!("damaged or cut short, and filled in where something is missing: {}", one_line(error)));
     }
-    if header.exif().is_some_and(|exif| turned(exif)) {
-        notes.push("EXIF orientation not applied".into());
-    }
+    notes.extend(turned(header.exif().and_then(|exif| orientation(exif))));
+    notes.extend(ignored(&bytes[end + END.len()..]));
     Ok(Loaded { shape, channels, pixels: Pixels::U8(data), notes })
 }
+
+/// The end marker of a JPEG.
+const END: [u8; 2] = [0xff, 0xd9];
+
+/// Bytes of ones that no decoding gets past: a value of up to 16 bits, a code of as many, and 8 bytes of reading ahead.
+const GUARD: usize = 16;
 
 /// Whether Adobe's marker stands among the segments.
 fn has_adobe_marker(bytes: &[u8]) -> bool {
     bytes.windows(9).any(|window| window.starts_with(&[0xff, 0xee]) && window.ends_with(b"Adobe"))
 }
 
-/// Whether EXIF, a TIFF of no image, has an orientation that is not the usual one: tag 0x112, one short value, of 1 to
-/// 8.
-fn turned(exif: &[u8]) -> bool {
+/// What is noted of bytes behind an image, as another image: of white space and zeros, which fill up, nothing.
+pub(super) fn ignored(rest: &[u8]) -> Option<String> {
+    let fills = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
+    let first = rest.iter().position(|byte| !fills(byte))?;
+    let last = rest.iter().rposition(|byte| !fills(byte))?;
+    Some(format!("{} bytes after the image ignored", last + 1 - first))
+}
+
+/// What is noted of an orientation, as EXIF and TIFF number it: samples stay as they are stored, and 1 is upright.
+fn turned(orientation: Option<u16>) -> Option<String> {
+    let turned = orientation.is_some_and(|orientation| (2..=8).contains(&orientation));
+    turned.then(|| "EXIF orientation not applied".into())
+}
+
+/// The orientation in EXIF, a TIFF of no image: tag 0x112, one short value.
+fn orientation(exif: &[u8]) -> Option<u16> {
     let big = exif.starts_with(b"MM\0*");
     if !big && !exif.starts_with(b"II*\0") {
-        return false;
+        return None;
     }
     let short = |at: usize| {
         let value = *exif.get(at..)?.first_chunk::<2>()?;
@@ -156,10 +181,11 @@ fn turned(exif: &[u8]) -> bool {
         let value = *exif.get(at..)?.first_chunk::<4>()?;
         Some(if big { u32::from_be_bytes(value) } else { u32::from_le_bytes(value) })
     };
-    let Some(start) = long(4).map(|start| start as usize) else { return false };
-    let entries = (0..usize::from(short(start).unwrap_or(0))).map(|entry| start + 2 + 12 * entry);
-    let mut found = entries.filter(|&at| (short(at), short(at + 2), long(at + 4)) == (Some(0x112), Some(3), Some(1)));
-    found.next().and_then(|at| short(at + 8)).is_some_and(|orientation| (2..=8).contains(&orientation))
+    let start = long(4)? as usize;
+    let mut entries = (0..usize::from(short(start)?)).map(|entry| start + 2 + 12 * entry);
+    entries
+        .find(|&at| (short(at), short(at + 2), long(at + 4)) == (Some(0x112), Some(3), Some(1)))
+        .and_then(|at| short(at + 8))
 }
 
 /// The first `kept` of each `stored` samples.
@@ -314,6 +340,8 @@ fn page(
     if kept < stored {
         notes.push("alpha dropped".into());
     }
+    // A tag that is damaged changes no sample.
+    notes.extend(turned(decoder.find_tag_unsigned(Tag::Orientation).ok().flatten()));
     Ok(Loaded { shape, channels: kept, pixels, notes })
 }
 
@@ -343,39 +371,33 @@ fn unpacked(data: &[u8], w: usize, bits: u8) -> Vec<u8> {
     data.chunks_exact(row_bytes).flat_map(|row| (0..w).map(move |x| sample(row, x))).collect()
 }
 
-/// Whether the chunks lead to IEND within the file.
-fn png_ends(bytes: &[u8]) -> bool {
+/// The chunks of a PNG that lie within the file, up to its end chunk: the kind and the data of each, and what follows.
+fn png_chunks(bytes: &[u8]) -> impl Iterator<Item = (&[u8; 4], &[u8], &[u8])> {
     const SIGNATURE: usize = 8;
-    let mut rest = &bytes[SIGNATURE..];
-    while let Some((length, chunk)) = rest.split_first_chunk::<4>() {
-        // Behind the length: a type of 4 bytes, the data, a check sum of 4 bytes.
-        let Some(next) = (u32::from_be_bytes(*length) as usize).checked_add(8).and_then(|size| chunk.get(size..))
-        else {
-            return false;
-        };
-        if chunk.starts_with(b"IEND") {
-            return true;
-        }
-        rest = next;
-    }
-    false
+    let mut rest = bytes.get(SIGNATURE..);
+    std::iter::from_fn(move || {
+        // A length, a type of 4 bytes, the data, a check sum of 4 bytes.
+        let (length, behind) = rest?.split_first_chunk::<4>()?;
+        let (kind, behind) = behind.split_first_chunk::<4>()?;
+        let (data, behind) = behind.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        let (_, next) = behind.split_first_chunk::<4>()?;
+        rest = (kind != b"IEND").then_some(next);
+        Some((kind, data, next))
+    })
 }
 
-/// Whether the segments lead to the end marker within the file.
-fn jpeg_ends(bytes: &[u8]) -> bool {
+/// Where the end marker stands that the segments lead to, if they do within the file.
+fn jpeg_end(bytes: &[u8]) -> Option<usize> {
     let mut at = 2;
     loop {
         // The next marker: FF and a byte that is neither a stuffed zero nor a restart nor another FF.
-        let pairs = bytes.get(at..).unwrap_or(&[]).windows(2);
-        let marker =
-            pairs.enumerate().find(|(_, pair)| pair[0] == 0xff && !matches!(pair[1], 0x00 | 0x01 | 0xd0..=0xd7 | 0xff));
-        let Some((skipped, pair)) = marker else { return false };
-        if pair[1] == 0xd9 {
-            return true;
+        let mut pairs = bytes.get(at..)?.windows(2);
+        at += pairs.position(|pair| pair[0] == 0xff && !matches!(pair[1], 0x00 | 0x01 | 0xd0..=0xd7 | 0xff))?;
+        if bytes[at..].starts_with(&END) {
+            return Some(at);
         }
-        let start = at + skipped + 2;
-        let Some(&[high, low]) = bytes.get(start..start + 2) else { return false };
-        at = start + usize::from(u16::from_be_bytes([high, low])).max(2);
+        let &length = bytes.get(at + 2..)?.first_chunk::<2>()?;
+        at += 2 + usize::from(u16::from_be_bytes(length)).max(2);
     }
 }
 
@@ -501,18 +523,20 @@ pub(super) mod tests {
         check(&png_bytes(1, 1, &deep, ExtendedColorType::La16), &[1, 1], 1, Pixels::U16(vec![258]), &["alpha dropped"]);
     }
 
-    /// A PNG of one row from its parts: an uncompressed deflate block behind a filter byte 0.
-    fn literal_png(w: u32, bits: u8, color: u8, palette: &[u8], row: &[u8]) -> Vec<u8> {
+    /// A chunk of a PNG.
+    fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
         let crc = |data: &[u8]| {
             !data.iter().fold(u32::MAX, |crc, &byte| {
                 (0..8)
                     .fold(crc ^ u32::from(byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
             })
         };
-        let chunk = |kind: &[u8; 4], data: &[u8]| {
-            let body = [kind.as_slice(), data].concat();
-            [&(data.len() as u32).to_be_bytes()[..], &body, &crc(&body).to_be_bytes()].concat()
-        };
+        let body = [kind.as_slice(), data].concat();
+        [&(data.len() as u32).to_be_bytes()[..], &body, &crc(&body).to_be_bytes()].concat()
+    }
+
+    /// A PNG of one row from its parts: an uncompressed deflate block behind a filter byte 0.
+    fn literal_png(w: u32, bits: u8, color: u8, palette: &[u8], row: &[u8]) -> Vec<u8> {
         let raw = [&[0], row].concat();
         let (a, b) = raw
             .iter()
@@ -564,6 +588,18 @@ pub(super) mod tests {
         let pixels = Pixels::U8(vec![0, 1, 2, 0, 1, 2]);
         check(&literal_png(2, 2, 3, &colours(3), &[0b0000_1111]), &[1, 2], 3, pixels, &[]);
         fails(&literal_png(2, 8, 3, &[], &[0, 0]), &[]);
+    }
+
+    #[test]
+    fn what_follows_an_image_is_told() {
+        let mut jpeg = Vec::new();
+        JpegEncoder::new(&mut jpeg).write_image(&[120; 6], 3, 2, ExtendedColorType::L8).unwrap();
+        for one in [jpeg, png_bytes(3, 1, &[0, 7, 255], ExtendedColorType::L8), b"P5 1 1 255\n7".to_vec()] {
+            let notes = |rest: &[u8]| load_bytes("x", &[&one, rest].concat()).unwrap().notes;
+            assert_eq!(notes(&one), [format!("{} bytes after the image ignored", one.len())]);
+            assert_eq!(notes(b"\n\0a\0b\0\n"), ["3 bytes after the image ignored"]);
+            assert!(notes(b"\0\0\r\n ").is_empty() && notes(b"").is_empty());
+        }
     }
 
     #[test]
@@ -628,7 +664,31 @@ pub(super) mod tests {
         let middle = bytes.len() / 2;
         bytes[middle..middle + 20].fill(0);
         let notes = load_bytes("x", &bytes).unwrap().notes;
-        assert!(notes.len() == 1 && notes[0].starts_with("damaged, and filled in"), "{notes:?}");
+        assert!(notes.len() == 1 && notes[0].starts_with("damaged or cut short, and filled in"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_jpeg_that_was_cut_short_and_closed_is_told() {
+        let noise = |count: usize| (0..count).map(|k| (k * k * 37 + k * 11) as u8).collect::<Vec<u8>>();
+        for (color, channels) in [(ExtendedColorType::L8, 1), (ExtendedColorType::Rgb8, 3)] {
+            for (quality, even) in [(10, false), (75, false), (100, false), (75, true)] {
+                let data = if even { vec![90; 40 * 24 * channels] } else { noise(40 * 24 * channels) };
+                let mut bytes = Vec::new();
+                JpegEncoder::new_with_quality(&mut bytes, quality).write_image(&data, 40, 24, color).unwrap();
+                assert!(load_bytes("x", &bytes).unwrap().notes.is_empty());
+                let scan = bytes.windows(2).position(|pair| pair == [0xff, 0xda]).unwrap()
+                    + if channels == 1 { 10 } else { 14 };
+                // What is cut off may be the padding of the last byte.
+                for end in scan..bytes.len() - 4 {
+                    let cut = [&bytes[..end], &END].concat();
+                    let notes = load_bytes("x", &cut).unwrap().notes;
+                    assert!(
+                        notes.len() == 1 && notes[0].starts_with("damaged or cut short, and filled in"),
+                        "{end}: {notes:?}"
+                    );
+                }
+            }
+        }
     }
 
     /// A TIFF of one strip, each entry a tag, its type (3: short, 4: long) and a value; the strip begins at byte 8.
@@ -658,25 +718,33 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_turned_jpeg_is_told() {
-        let mut bytes = Vec::new();
-        JpegEncoder::new(&mut bytes).write_image(&[120; 6], 3, 2, ExtendedColorType::L8).unwrap();
-        let with = |exif: &[u8]| {
+    fn a_turned_image_of_any_format_is_told() {
+        let mut jpeg = Vec::new();
+        JpegEncoder::new(&mut jpeg).write_image(&[120; 6], 3, 2, ExtendedColorType::L8).unwrap();
+        let in_jpeg = |exif: &[u8]| {
             let length = (exif.len() as u16 + 8).to_be_bytes();
-            [&bytes[..2], &[0xff, 0xe1], &length, b"Exif\0\0", exif, &bytes[2..]].concat()
+            [&jpeg[..2], &[0xff, 0xe1], &length, b"Exif\0\0", exif, &jpeg[2..]].concat()
         };
+        let png = literal_png(3, 8, 0, &[], &[1, 2, 3]);
+        // Behind IHDR, and before IEND.
+        let in_png = |at: usize, exif: &[u8]| [&png[..at], &chunk(b"eXIf", exif), &png[at..]].concat();
+        let tiff = |value: u8| literal_tiff(2, 1, &[(258, 8), (262, 1), (274, value.into()), (277, 1)], &[1, 2]);
         // One entry: tag, a short, one of it, the value.
         let little =
             |value: u8| [b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".as_slice(), &[value, 0, 0, 0]].concat();
         let big = |value: u8| [b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01".as_slice(), &[0, value, 0, 0]].concat();
         for value in 0..=9 {
             let notes: &[&str] = if (2..=8).contains(&value) { &["EXIF orientation not applied"] } else { &[] };
+            assert_eq!(load_bytes("x", &tiff(value)).unwrap().notes, notes, "{value}");
             for exif in [little(value), big(value)] {
-                assert_eq!(load_bytes("x", &with(&exif)).unwrap().notes, notes, "{value}");
-                assert!((0..exif.len()).all(|end| !turned(&exif[..end]) || end >= exif.len() - 3));
+                for bytes in [in_jpeg(&exif), in_png(33, &exif), in_png(png.len() - 12, &exif)] {
+                    assert_eq!(load_bytes("x", &bytes).unwrap().notes, notes, "{value}");
+                }
+                assert!((0..exif.len()).all(|end| orientation(&exif[..end]).is_none() || end >= exif.len() - 3));
             }
         }
-        assert!(!turned(b"II*\0\xff\xff\xff\xff") && !turned(b"XX*\0") && !turned(b""));
+        let none = [&b"II*\0\xff\xff\xff\xff"[..], b"XX*\0", b""];
+        assert!(none.iter().all(|exif| orientation(exif).is_none()));
     }
 
     #[test]

@@ -14,6 +14,9 @@ use super::raw::{RawFormat, RawReader};
 /// How every stream begins.
 pub(super) const MAGIC: &[u8] = b"YUV4MPEG2";
 
+/// How the names of its files end.
+pub(super) const EXTENSION: &str = "y4m";
+
 /// Bytes that a line may have; mjpegtools writes up to 256.
 const LINE: u64 = 4096;
 
@@ -105,7 +108,7 @@ fn line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
 
 /// Frames of a stream whose first line was read: one [`Loaded`] each until the stream ends between two frames.
 ///
-/// After an error there is no more. Memory grows with the bytes that come, as of a [`RawReader`].
+/// After an error there is no more. Memory grows with the bytes that come, as of raw frames.
 #[derive(Debug)]
 pub struct Y4mReader<R> {
     raw: RawReader<R>,

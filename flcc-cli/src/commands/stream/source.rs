@@ -1,7 +1,6 @@
 //! Where frames come from: files and folders, raw samples or YUV4MPEG2 on standard input.
 
-use std::fs::File;
-use std::io::{BufReader, IsTerminal};
+use std::io::IsTerminal;
 use std::iter;
 use std::path::{Path, PathBuf};
 
@@ -10,13 +9,10 @@ use serde_json::json;
 
 use super::ahead::Frame;
 use crate::args;
-use crate::data::{Image, has_extension, images_in};
+use crate::data::{Image, images_in};
 use crate::error::Error;
-use crate::io::{IoError, Loaded, RawFormat, RawReader, Y4mFormat, Y4mReader};
+use crate::io::{self, Content, IoError, Loaded, RawFormat, Y4mFormat, Y4mReader};
 use crate::reading::Reading;
-
-/// The extension of a stream in a file.
-const Y4M: &str = "y4m";
 
 /// What a message calls standard input.
 const STANDARD_INPUT: &str = "standard input";
@@ -41,7 +37,7 @@ impl Source {
         let raw: Option<RawFormat> = args.frame.as_deref().map(str::parse).transpose().map_err(Error::io("--frame"))?;
         match (raw, standard_input) {
             (Some(format), true) => Ok(Source::Raw(format)),
-            (None, false) => files(&args.frames).map(Source::Files),
+            (None, false) => files(&args.frames, &args.extent.reading).map(Source::Files),
             (None, true) => {
                 let mut input = std::io::stdin().lock();
                 // Nobody types a stream.
@@ -58,6 +54,11 @@ impl Source {
             )
             .into()),
         }
+    }
+
+    /// The argument that tells the layout of the frames.
+    pub fn argument(&self) -> &'static str {
+        if matches!(self, Source::Raw(_)) { "--frame" } else { "FRAMES" }
     }
 
     /// The layout of all frames, where they are alike.
@@ -83,62 +84,57 @@ impl Source {
     pub fn frames(self, reading: Reading) -> Box<dyn Iterator<Item = Frame>> {
         let (input, gray) = (|| std::io::stdin().lock(), reading.gray);
         match self {
-            Source::Raw(format) => numbered(None, RawReader::new(STANDARD_INPUT, format, input()), gray),
+            Source::Raw(format) => numbered(None, io::raw_frames(STANDARD_INPUT, format, input()), gray),
             Source::Y4m(format) => numbered(None, Y4mReader::new(STANDARD_INPUT, format, input()), gray),
             Source::Files(files) => Box::new(files.into_iter().flat_map(move |path| {
                 let name = path.display().to_string();
-                if !has_extension(&path, &[Y4M]) {
-                    return Box::new(iter::once((json!(name), Image::open("FRAMES", &path, &reading)))) as Box<_>;
-                }
-                match opened(&path) {
-                    Ok(reader) => numbered(Some(name), reader, gray),
-                    Err(error) => Box::new(iter::once((json!(name), Err(Error::io("FRAMES")(error))))),
-                }
+                let load = |raw| io::load_frames(&path, raw).map_err(Error::io("FRAMES"));
+                let one = match reading.raw().map_err(Error::from).and_then(load) {
+                    Ok(Content::Frames(frames)) => return numbered(Some(name), frames, gray),
+                    Ok(Content::Image(loaded)) => of_frame(name.clone(), loaded, gray),
+                    Err(error) => Err(error),
+                };
+                Box::new(iter::once((json!(name), one))) as Box<_>
             })),
         }
     }
 }
 
-/// Frames that are known by their numbers, and in a file by its name too.
+/// Frames that are known by their numbers, and in a file by its name too. Where there is none, that is an error: what
+/// should have written them may have failed.
 fn numbered(
     file: Option<String>,
-    frames: impl Iterator<Item = Result<Loaded, IoError>> + 'static,
+    mut frames: impl Iterator<Item = Result<Loaded, IoError>> + 'static,
     gray: bool,
 ) -> Box<dyn Iterator<Item = Frame>> {
+    let source = file.clone().unwrap_or(STANDARD_INPUT.into());
+    let mut none = Some(IoError::Damaged { name: source, expected: "at least one frame".into(), got: "none".into() });
+    let frames = iter::from_fn(move || {
+        let (frame, none) = (frames.next(), none.take());
+        frame.or(none.map(Err))
+    });
     Box::new(frames.zip(0u64..).map(move |(frame, index)| {
         let name = file.as_ref().map_or(json!(index), |file| json!(format!("{file}[{index}]")));
         let text = name.as_str().map_or(index.to_string(), str::to_string);
         let frame = frame.map_err(Error::io("FRAMES"));
-        (name, frame.and_then(|loaded| Image::new("FRAMES", text, loaded, gray)))
+        (name, frame.and_then(|loaded| of_frame(text, loaded, gray)))
     }))
 }
 
-/// A file of YUV4MPEG2 whose first line was read.
-fn opened(path: &Path) -> Result<Y4mReader<BufReader<File>>, IoError> {
-    let name = path.display().to_string();
-    let mut reader = match File::open(path) {
-        Ok(file) => BufReader::new(file),
-        Err(source) => return Err(IoError::Read { name, source }),
-    };
-    match Y4mFormat::read(&name, &mut reader)? {
-        Some(format) => Ok(Y4mReader::new(name, format, reader)),
-        None => Err(IoError::Damaged {
-            name,
-            expected: "a file that begins with YUV4MPEG2, as its name says".into(),
-            got: "another".into(),
-        }),
-    }
+/// A frame that was read.
+fn of_frame(name: String, loaded: Loaded, gray: bool) -> Result<Image, Error> {
+    Image::new("FRAMES", name, loaded, gray).map(Image::searched)
 }
 
 /// The files that the arguments name; of a folder the images and streams in it, by name.
-fn files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+fn files(arguments: &[PathBuf], reading: &Reading) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for argument in arguments {
         if argument == Path::new("-") {
             return Err(SpecError::new("FRAMES", "- alone", "- among files").into());
         }
         match argument.is_dir() {
-            true => files.extend(images_in(argument, &[Y4M])?),
+            true => files.extend(images_in("FRAMES", argument, true, reading)?),
             false => files.push(argument.clone()),
         }
     }
