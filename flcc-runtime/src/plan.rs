@@ -1,5 +1,6 @@
 //! Planning: what may serve a spec, which of it is chosen, and what remembers it.
 
+pub mod bands;
 pub mod machine;
 pub mod matcher;
 pub mod planned;
