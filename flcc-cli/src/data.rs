@@ -22,7 +22,7 @@ pub struct Image {
 }
 
 /// Tells something about what an argument names on standard error.
-fn tell(argument: &str, name: &str, note: &str) {
+pub fn tell(argument: &str, name: &str, note: &str) {
     // Nobody may be listening; then there is nobody to tell that.
     let _ = writeln!(std::io::stderr(), "note: {argument} {name:?}: {note}");
 }
