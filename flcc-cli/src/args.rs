@@ -7,6 +7,7 @@ use std::str::FromStr;
 use crate::outputs::Pattern;
 use crate::places::Places;
 use crate::reading::Reading;
+use crate::tile::Tile;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -34,6 +35,7 @@ mod offered {
         "corr",
         "lcc",
         "match",
+        "merge",
         "stream",
         "local",
         "conformance",
@@ -197,6 +199,12 @@ pub enum Command {
     /// line ends with the template's name. --count adds a line `count N SCORE`.
     #[command(after_help = BELOW_MATCH)]
     Match(Match),
+    /// Put the parts of a result together that --tile made: prints and writes what the whole call would have
+    ///
+    /// Parts are the .json files that conv, corr, lcc and match wrote with --tile, all of one result, in any order.
+    /// Those that are missing, given twice or of another result are refused by name.
+    #[command(after_help = concat!(result_fields!(), peak_fields!()))]
+    Merge(Merge),
     /// Find templates in frames as they come: prints one JSON line a frame and template
     ///
     /// On a CPU one frame is computed while the next is read. On GPUs the frames that have come, as many as keep the
@@ -299,7 +307,8 @@ pub struct Planning {
     #[arg(long, global = true, value_name = "EFFORT", value_parser = offering::<Effort>(offered::EFFORTS))]
     pub effort: Option<Effort>,
     /// Bytes that scratch and bound templates may take, as 64M or 1.5G (K, M and G count in powers of 1024); image,
-    /// templates, result and pictures come on top
+    /// templates, result and pictures come on top. Of a larger image in a .npy file (C order) conv, corr, lcc and match
+    /// read and compute as much at a time as fits beside them, if results go to .npy files alone
     #[arg(long, global = true, value_name = "BYTES", allow_hyphen_values = true)]
     pub memory_limit: Option<Bytes>,
     /// Wisdom file, read if it is there, added to after measuring; processes may share it [default: FLCC_WISDOM, if it
@@ -472,6 +481,11 @@ pub struct Correlate {
     /// but OUT-1.npy, OUT-2.npy and on, in their order. - is standard output, as .npy, where nothing else is printed
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
+    /// Part I, from 1, of the N that a result is split into along its slowest axis; of the image, a .npy file in C
+    /// order, only what it needs is read. -o PART.npy writes this part of the result and PART.json, with which flcc
+    /// merge puts parts together; with match, -o PART.json has the peaks alone
+    #[arg(long, value_name = "I/N")]
+    pub tile: Option<Tile>,
     /// Compute on the CPU what GPUs fail at, or everything where there is none, and tell it on standard error
     #[arg(long)]
     pub fall_back: bool,
@@ -499,6 +513,21 @@ pub struct Match {
     /// room is left out
     #[arg(long, value_name = "OUT.png")]
     pub annotate: Option<PathBuf>,
+}
+
+/// merge.
+#[derive(Clone, Debug, Args)]
+pub struct Merge {
+    /// The .json files of all parts
+    #[arg(value_name = "PART", required = true)]
+    pub parts: Vec<PathBuf>,
+    /// The result, a .npy file; of several templates numbered as match does it. The parts' .npy files lie where they
+    /// were written, beside the .json files
+    #[arg(short, long, value_name = "OUT.npy")]
+    pub output: Option<PathBuf>,
+    /// The peaks as a table, as match writes it
+    #[arg(long = "peaks", value_name = "OUT.csv")]
+    pub table: Option<PathBuf>,
 }
 
 /// Which positions are told.

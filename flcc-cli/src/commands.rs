@@ -6,12 +6,14 @@ use crate::args::{Cli, Command};
 use crate::error::Error;
 
 pub mod bench;
+pub mod by_parts;
 pub mod conformance;
 pub mod correlate;
 pub mod devices;
 pub mod grid;
 pub mod local;
 pub mod manual;
+pub mod merge;
 pub mod plan;
 pub mod stream;
 pub mod templates;
@@ -25,12 +27,13 @@ pub mod wisdom;
 pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<u8, Error> {
     let planning = &cli.planning;
     let status = match &cli.command {
-        Command::Conv(args) => correlate::run(correlate::Name::Conv, args, None, planning, out).map(|()| 0),
-        Command::Corr(args) => correlate::run(correlate::Name::Corr, args, None, planning, out).map(|()| 0),
-        Command::Lcc(args) => correlate::run(correlate::Name::Lcc, args, None, planning, out).map(|()| 0),
+        Command::Conv(args) => by_parts::run(correlate::Name::Conv, args, None, planning, out).map(|()| 0),
+        Command::Corr(args) => by_parts::run(correlate::Name::Corr, args, None, planning, out).map(|()| 0),
+        Command::Lcc(args) => by_parts::run(correlate::Name::Lcc, args, None, planning, out).map(|()| 0),
         Command::Match(args) => {
-            correlate::run(correlate::Name::Match, &args.correlate, Some(args), planning, out).map(|()| 0)
+            by_parts::run(correlate::Name::Match, &args.correlate, Some(args), planning, out).map(|()| 0)
         }
+        Command::Merge(args) => merge::run(args, planning, out).map(|()| 0),
         Command::Stream(args) => stream::run(args, planning, out),
         Command::Local(args) => local::run(args, planning, out).map(|()| 0),
         Command::Conformance(args) => conformance::run(args, planning, out),

@@ -25,6 +25,12 @@ pub struct Image {
     notes: Vec<String>,
 }
 
+/// Tells something about what an argument names on standard error.
+pub fn tell(argument: &str, name: &str, note: &str) {
+    // Nobody may be listening; then there is nobody to tell that.
+    let _ = writeln!(std::io::stderr(), "note: {argument} {name:?}: {note}");
+}
+
 impl Image {
     /// Reads a file; what was left out of it is told on standard error.
     ///
@@ -89,8 +95,7 @@ impl Image {
 
     /// Tells on standard error what was made of it.
     pub fn tell(&self, note: &str) {
-        // Nobody may be listening; then there is nobody to tell that.
-        let _ = writeln!(std::io::stderr(), "note: {} {:?}: {note}", self.argument, self.name);
+        tell(&self.argument, &self.name, note);
     }
 
     /// A part of it as an image of its own. `argument` is what a message calls the part.

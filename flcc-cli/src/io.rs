@@ -21,13 +21,18 @@ mod pnm;
 mod raster;
 mod raw;
 mod save;
+mod slices;
 mod y4m;
 
 pub use error::IoError;
 pub use loaded::{Loaded, MAX_DECODED_BYTES};
 pub use raw::RawFormat;
 use raw::RawReader;
-pub use save::{check_writable, save_npy, save_png_gray8, save_png_rgb8, save_text, save_tiff, write_npy};
+pub use save::{
+    check_writable, npy_begin, save_npy, save_png_gray8, save_png_rgb8, save_text, save_tiff, write_npy, write_samples,
+    write_together,
+};
+pub use slices::{Hash, NpySlices};
 pub use y4m::{Y4mFormat, Y4mReader};
 
 /// As many bytes as tell the format.

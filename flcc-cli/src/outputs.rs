@@ -25,6 +25,8 @@ pub enum Holds {
     Picture,
     /// A list of peaks.
     Peaks,
+    /// What a part of a result is, and its peaks.
+    Part,
     /// Wisdom, which may have any name, and which is read before it is written.
     Wisdom,
 }
@@ -40,11 +42,18 @@ pub enum Format {
     Png,
     /// A table: of a result of one axis a row for each position.
     Csv,
+    /// What a part of a result is.
+    Json,
 }
 
 /// The formats with their extensions.
-const EXTENSIONS: [(Format, &[&str]); 4] =
-    [(Format::Npy, &[".npy"]), (Format::Tiff, &[".tif", ".tiff"]), (Format::Png, &[".png"]), (Format::Csv, &[".csv"])];
+const EXTENSIONS: [(Format, &[&str]); 5] = [
+    (Format::Npy, &[".npy"]),
+    (Format::Tiff, &[".tif", ".tiff"]),
+    (Format::Png, &[".png"]),
+    (Format::Csv, &[".csv"]),
+    (Format::Json, &[".json"]),
+];
 
 /// The name of standard output, which takes a result as `.npy`.
 const STANDARD_OUTPUT: &str = "-";
@@ -61,6 +70,7 @@ impl Holds {
             Holds::Result => &[Format::Npy, Format::Tiff, Format::Png, Format::Csv],
             Holds::Picture => &[Format::Png],
             Holds::Peaks => &[Format::Csv],
+            Holds::Part => &[Format::Json],
             Holds::Wisdom => &[],
         }
     }
@@ -165,6 +175,8 @@ pub fn write(argument: &str, path: &Path, result: Written<'_>, out: &mut dyn Wri
             let lines = std::iter::once(format!("position,{column}\n")).chain(rows);
             io::save_text(path, lines).map_err(wrong)?;
         }
+        // No result has this name: `formats` has none of it.
+        Format::Json => {}
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use flcc_runtime::core::peaks::Search;
 use flcc_runtime::{
-    Control, DType, Effort, Found as PeaksFound, Kind, Measure, Mode, Op, Peak, PeakOptions, ScoreMap, Shape, Spec,
-    SpecError,
+    Control, DType, Effort, Found as PeaksFound, Kind, Measure, Mode, Op, Peak, PeakOptions, Region, ScoreMap, Shape,
+    Spec, SpecError,
 };
 use serde_json::{Map, Value, json};
 
@@ -58,17 +58,35 @@ impl Name {
 }
 
 /// The result of one template.
-struct Found {
-    spec: Spec,
-    kernel: String,
-    method: String,
-    time: Duration,
+pub struct Found {
+    /// What was computed.
+    pub spec: Spec,
+    /// The kernel's name.
+    pub kernel: String,
+    /// The method's.
+    pub method: String,
+    /// How long it took.
+    pub time: Duration,
     /// Where it is to be written.
-    map: Option<ScoreMap>,
+    pub map: Option<ScoreMap>,
     /// The file that it was written to.
-    output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Where peaks are asked for.
-    found: PeaksFound,
+    pub found: PeaksFound,
+}
+
+/// How results are told.
+pub struct Telling<'a> {
+    /// As lines of JSON.
+    pub json: bool,
+    /// With peaks.
+    pub matching: bool,
+    /// With the number of positions that attain the best score.
+    pub count: bool,
+    /// With places below a sample.
+    pub refined: bool,
+    /// The table of peaks.
+    pub table: Option<&'a Path>,
 }
 
 /// Runs conv, corr, lcc or (with `matching`) match.
@@ -86,40 +104,20 @@ pub fn run(
     if matching.is_none() && args.output.is_none() && args.heatmap.is_none() {
         return Err(SpecError::new("-o", "-o OUT (or --heatmap OUT.png)", "neither").into());
     }
-    let mut problem = Problem {
-        op,
-        mode: args.extent.mode.unwrap_or(name.mode()),
-        boundary: args.extent.boundary().map_err(|error| Error::from(error).named("IMAGE", "TEMPLATE"))?,
-        precision: planning.precision.map(|precision| precision.0),
-        accuracy: accuracy(planning),
-        roi: None,
-    };
+    let mut problem = problem(name, args, planning)?;
     let inputs = inputs(args)?;
     inputs.check(&[])?;
     let image = Image::read("IMAGE", &args.image, &args.extent.reading)?;
     let image = if matching.is_some() { image.searched() } else { image };
     image.tell_notes();
-    let templates = Templates::new(open_templates(args, &image)?);
+    let templates = open_templates(args, image.shape().axes(), &|part| image.part("--template-at", part))?;
     let all = templates.all();
     check_outputs(&inputs, args, matching, planning, all.len())?;
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let mask = args.mask.as_deref().map(|path| open_mask(path, &args.extent.reading)).transpose()?;
     let (groups, several) = (templates.groups(), all.len() > 1);
-    // What is wrong with any template is told before the first result is written.
-    let mut specs = Vec::new();
-    for group in groups {
-        let first = all[group[0]].view()?;
-        let mask = mask.as_ref().map(Image::view).transpose()?;
-        let named = |error: SpecError| Error::from(error).named("IMAGE", &templates.called(group[0]));
-        // The places are those of one of several templates.
-        let of = |error: SpecError| match several {
-            true => SpecError { expected: format!("{} ({})", error.expected, templates.called(group[0])), ..error },
-            false => error,
-        };
-        let region = |places: Places| places.region(problem.mode, image.shape(), first.shape()).map_err(of);
-        problem.roi = args.roi.map(region).transpose().map_err(named)?;
-        specs.push(problem.spec(&image.view()?, &first, group.len(), mask.as_ref()).map_err(named)?);
-    }
+    let arrays = (image.dtype(), image.shape(), image.channels());
+    let specs = specs(&mut problem, args, arrays, &templates, mask.as_ref())?;
     let format =
         args.output.as_ref().map(|path| outputs::result_format("-o", path, image.shape().axes())).transpose()?;
 
@@ -178,25 +176,90 @@ pub fn run(
         let scene = Scene { image: &image, marks: &marks, names: &names, measure, best, curves: &curves };
         pictures = pictures.and(picture::save_annotated(path, &scene));
     }
-    if let Some(path) = matching.and_then(|matching| matching.table.as_ref()) {
-        let refined = matching.is_some_and(|matching| matching.search.subpixel.is_some());
-        let rows = told.iter().map(|(index, found)| table_rows(&all[*index].name, found));
-        let lines = std::iter::once(table_header(image.shape(), refined)).chain(rows);
-        crate::io::save_text(path, lines).map_err(Error::io("--peaks"))?;
-    }
-    for (index, found) in &told {
-        let name = &all[*index].name;
-        let text = match planning.json {
-            true => json_line(name, found, wish.optimum, matching.is_some()),
-            false => text_lines(several.then_some(name), found, wish.optimum),
-        };
-        out.write_all(text.as_bytes())?;
-    }
+    let telling = Telling {
+        json: planning.json,
+        matching: matching.is_some(),
+        count: wish.optimum,
+        refined: matching.is_some_and(|matching| matching.search.subpixel.is_some()),
+        table: matching.and_then(|matching| matching.table.as_deref()),
+    };
+    tell(told.iter().map(|(index, found)| (&all[*index].name, found)), &telling, out)?;
     pictures.and(kept)
 }
 
+/// Writes the table of peaks, and prints a line or more of each template's result.
+///
+/// # Errors
+/// A table that is not written, standard output that takes no more.
+pub fn tell<'a>(
+    found: impl ExactSizeIterator<Item = (&'a String, &'a Found)> + Clone,
+    telling: &Telling<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    if let (Some(path), Some((_, first))) = (telling.table, found.clone().next()) {
+        let header = table_header(first.spec.image(), telling.refined);
+        let rows = found.clone().map(|(name, found)| table_rows(name, found));
+        crate::io::save_text(path, std::iter::once(header).chain(rows)).map_err(Error::io("--peaks"))?;
+    }
+    let several = found.len() > 1;
+    for (name, found) in found {
+        let text = match telling.json {
+            true => json_line(name, found, telling.count, telling.matching),
+            false => text_lines(several.then_some(name), found, telling.count),
+        };
+        out.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// What a call computes of its arrays, but for the region.
+///
+/// # Errors
+/// A measure that the command does not compute, a boundary that is none.
+pub fn problem(name: Name, args: &Correlate, planning: &Planning) -> Result<Problem, Error> {
+    Ok(Problem {
+        op: name.op(args.measure)?,
+        mode: args.extent.mode.unwrap_or(name.mode()),
+        boundary: args.extent.boundary().map_err(|error| Error::from(error).named("IMAGE", "TEMPLATE"))?,
+        precision: planning.precision.map(|precision| precision.0),
+        accuracy: accuracy(planning),
+        roi: None,
+    })
+}
+
+/// The specs of all groups of templates, for an image of a type, a shape and a number of channels.
+///
+/// # Errors
+/// What is wrong with any template, before the first result is written.
+pub fn specs(
+    problem: &mut Problem,
+    args: &Correlate,
+    (dtype, shape, channels): (DType, Shape, usize),
+    templates: &Templates,
+    mask: Option<&Image>,
+) -> Result<Vec<Spec>, Error> {
+    let mut specs = Vec::new();
+    for group in templates.groups() {
+        let first = templates.all()[group[0]].view()?;
+        let mask = mask.map(Image::view).transpose()?;
+        let named = |error: SpecError| Error::from(error).named("IMAGE", &templates.called(group[0]));
+        // The places are those of one of several templates.
+        let of = |error: SpecError| match templates.all().len() > 1 {
+            true => SpecError { expected: format!("{} ({})", error.expected, templates.called(group[0])), ..error },
+            false => error,
+        };
+        let region = |places: Places| places.region(problem.mode, shape, first.shape()).map_err(of);
+        problem.roi = args.roi.map(region).transpose().map_err(named)?;
+        specs.push(problem.spec_of((dtype, shape, channels), &first, group.len(), mask.as_ref()).map_err(named)?);
+    }
+    Ok(specs)
+}
+
 /// What a call reads.
-fn inputs(args: &Correlate) -> Result<Inputs, Error> {
+///
+/// # Errors
+/// A folder that is not read.
+pub fn inputs(args: &Correlate) -> Result<Inputs, Error> {
     let mut inputs = Inputs::new();
     inputs.add("IMAGE", &args.image);
     templates::add_inputs(&mut inputs, args.positional.as_ref(), &args.template, &args.extent.reading)?;
@@ -205,7 +268,10 @@ fn inputs(args: &Correlate) -> Result<Inputs, Error> {
 }
 
 /// Refuses files to write that would not be what the call says, before anything is computed: with so many templates.
-fn check_outputs(
+///
+/// # Errors
+/// As [`Inputs::check`].
+pub fn check_outputs(
     inputs: &Inputs,
     args: &Correlate,
     matching: Option<&Match>,
@@ -236,23 +302,26 @@ fn check_outputs(
     inputs.check(&outputs)
 }
 
-/// The templates in the order of the arguments: the positional one, those of `--template`, those of `--template-at`.
-fn open_templates(args: &Correlate, image: &Image) -> Result<Vec<Image>, Error> {
+/// The templates in the order of the arguments: the positional one, those of `--template`, those of `--template-at`, of
+/// an image of so many axes that gives its parts.
+///
+/// # Errors
+/// A file that is not read, a part that does not lie inside, no template.
+pub fn open_templates(
+    args: &Correlate,
+    axes: usize,
+    part: &dyn Fn(Region) -> Result<Image, Error>,
+) -> Result<Templates, Error> {
     let files = templates::open(args.positional.as_ref(), &args.template, &args.extent.reading)?;
-    let mut templates = templates::unstacked(files, image.shape().axes(), args.stack)?;
-    for part in &args.template_at {
-        templates.push(image.part("--template-at", *part)?);
+    let mut templates = templates::unstacked(files, axes, args.stack)?;
+    for &place in &args.template_at {
+        templates.push(part(place)?);
     }
     if templates.is_empty() {
-        return Err(SpecError::of(
-            Kind::EmptyInput,
-            "TEMPLATE",
-            "TEMPLATE, --template FILE or --template-at ORIGIN:SHAPE",
-            "none",
-        )
-        .into());
+        let expected = "TEMPLATE, --template FILE or --template-at ORIGIN:SHAPE";
+        return Err(SpecError::of(Kind::EmptyInput, "TEMPLATE", expected, "none").into());
     }
-    Ok(templates)
+    Ok(Templates::new(templates))
 }
 
 /// What is wanted of a group of templates.
@@ -326,7 +395,7 @@ fn compute(
 }
 
 /// `OUT.npy`, or `OUT-2.npy` for the second of several.
-fn numbered(path: &Path, number: Option<usize>) -> PathBuf {
+pub fn numbered(path: &Path, number: Option<usize>) -> PathBuf {
     let Some(number) = number else {
         return path.to_path_buf();
     };

@@ -75,51 +75,13 @@ fn each<T, const N: usize>(data: &[u8], big: bool, value: impl Fn([u8; N]) -> T)
 
 /// Reads an array. Bytes after it are left alone, with a note, as numpy does.
 pub(super) fn load(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
-    let damaged = |expected: String, got: String| IoError::Damaged { name: name.into(), expected, got };
-    let (text, data) = split(bytes).map_err(|(expected, got)| damaged(expected, got))?;
-    let header = Header::parse(text).map_err(|(expected, got)| damaged(expected, got))?;
-    let (big, code) = match header.descr.as_bytes().first() {
-        Some(b'<') => (false, &header.descr[1..]),
-        Some(b'>') => (true, &header.descr[1..]),
-        Some(b'|' | b'=') => (cfg!(target_endian = "big"), &header.descr[1..]),
-        _ => (cfg!(target_endian = "big"), header.descr.as_str()),
-    };
-    let Some(&(_, stored, held, read, note)) = TYPES.iter().find(|row| row.0 == code) else {
-        return Err(IoError::Unsupported {
-            name: name.into(),
-            expected: format!("an array of dtype {ACCEPTED}"),
-            got: format!("dtype {}", one_line(&header.descr)),
-        });
-    };
-    let shape = header.shape;
-    if !(1..=3).contains(&shape.len()) {
-        let got = if shape.is_empty() {
-            "a single value (0 axes)".into()
-        } else {
-            format!("{} ({})", flcc_core::shape::axes(shape.len()), shape_text(&shape))
-        };
-        return Err(IoError::Unsupported {
-            name: name.into(),
-            expected: "an array of 1 to 3 axes".into(),
-            got: one_line(got),
-        });
-    }
-    let count = match shape.contains(&0) {
-        true => Some(0),
-        false => shape.iter().try_fold(1usize, |count, &length| count.checked_mul(length)),
-    };
-    let total =
-        count.and_then(|count| Some((count, count.checked_mul(stored)?))).filter(|&(_, total)| total <= data.len());
-    let Some((count, total)) = total else {
-        let size: u128 = shape.iter().fold(stored as u128, |size, &length| size.saturating_mul(length as u128));
-        return Err(damaged(
-            format!("{size} bytes of data ({} of {})", shape_text(&shape), header.descr),
-            format!("{} bytes (truncated?)", data.len()),
-        ));
-    };
+    let (array, data) = Array::of(name, bytes)?;
+    let (count, total) = array.size(name, data.len() as u64)?;
+    let held = array.held();
     check_memory(name, count, held)?;
-    let mut pixels = read(&data[..total], big);
-    if header.fortran_order && shape.len() > 1 && count > 0 {
+    let mut pixels = array.read(&data[..total]);
+    let shape = array.shape.clone();
+    if !array.is_c_order() && count > 0 {
         check_memory(name, count, held)?;
         pixels = match pixels {
             Pixels::U8(data) => Pixels::U8(c_order(&shape, &data)),
@@ -128,11 +90,101 @@ pub(super) fn load(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
             Pixels::F64(data) => Pixels::F64(c_order(&shape, &data)),
         };
     }
-    let mut notes: Vec<String> = note.map(String::from).into_iter().collect();
-    if data.len() > total {
-        notes.push(format!("{} bytes after the array ignored", data.len() - total));
-    }
+    let notes = array.notes(data.len() as u64 - total as u64);
     Ok(Loaded { shape, channels: 1, pixels, notes })
+}
+
+/// An array as its header tells it.
+pub(super) struct Array {
+    /// The length of each axis, slowest first: 1 to 3 axes.
+    pub(super) shape: Vec<usize>,
+    /// The type's text.
+    descr: String,
+    row: &'static Row,
+    big: bool,
+    fortran_order: bool,
+}
+
+impl Array {
+    /// The header at the begin of a file, and what of the file's data follows it in these bytes.
+    pub(super) fn of<'a>(name: &str, bytes: &'a [u8]) -> Result<(Array, &'a [u8]), IoError> {
+        let damaged = |(expected, got): Fault| IoError::Damaged { name: name.into(), expected, got };
+        let (text, data) = split(bytes).map_err(damaged)?;
+        let Header { descr, fortran_order, shape } = Header::parse(text).map_err(damaged)?;
+        let (big, code) = match descr.as_bytes().first() {
+            Some(b'<') => (false, &descr[1..]),
+            Some(b'>') => (true, &descr[1..]),
+            Some(b'|' | b'=') => (cfg!(target_endian = "big"), &descr[1..]),
+            _ => (cfg!(target_endian = "big"), descr.as_str()),
+        };
+        let Some(row) = TYPES.iter().find(|row| row.0 == code) else {
+            return Err(IoError::Unsupported {
+                name: name.into(),
+                expected: format!("an array of dtype {ACCEPTED}"),
+                got: format!("dtype {}", one_line(&descr)),
+            });
+        };
+        if !(1..=3).contains(&shape.len()) {
+            let got = if shape.is_empty() {
+                "a single value (0 axes)".into()
+            } else {
+                format!("{} ({})", flcc_core::shape::axes(shape.len()), shape_text(&shape))
+            };
+            return Err(IoError::Unsupported {
+                name: name.into(),
+                expected: "an array of 1 to 3 axes".into(),
+                got: one_line(got),
+            });
+        }
+        Ok((Array { shape, descr, row, big, fortran_order }, data))
+    }
+
+    /// How many samples there are, and in how many bytes, of which the file has so many behind its header.
+    pub(super) fn size(&self, name: &str, there: u64) -> Result<(usize, usize), IoError> {
+        let Array { shape, descr, row, .. } = self;
+        let count = match shape.contains(&0) {
+            true => Some(0),
+            false => shape.iter().try_fold(1usize, |count, &length| count.checked_mul(length)),
+        };
+        let size = count.and_then(|count| Some((count, count.checked_mul(row.1)?)));
+        size.filter(|&(_, total)| total as u64 <= there).ok_or_else(|| {
+            let size: u128 = shape.iter().fold(row.1 as u128, |size, &length| size.saturating_mul(length as u128));
+            IoError::Damaged {
+                name: name.into(),
+                expected: format!("{size} bytes of data ({} of {descr})", shape_text(shape)),
+                got: format!("{there} bytes (truncated?)"),
+            }
+        })
+    }
+
+    /// Bytes of a sample in the file.
+    pub(super) fn stored(&self) -> usize {
+        self.row.1
+    }
+
+    /// Bytes of a sample in memory.
+    pub(super) fn held(&self) -> usize {
+        self.row.2
+    }
+
+    /// Samples from the bytes of whole ones, in their order.
+    pub(super) fn read(&self, data: &[u8]) -> Pixels {
+        (self.row.3)(data, self.big)
+    }
+
+    /// Whether the last axis is the fastest.
+    pub(super) fn is_c_order(&self) -> bool {
+        !self.fortran_order || self.shape.len() == 1
+    }
+
+    /// What is to be told of it, with so many bytes behind it.
+    pub(super) fn notes(&self, behind: u64) -> Vec<String> {
+        let mut notes: Vec<String> = self.row.4.map(String::from).into_iter().collect();
+        if behind > 0 {
+            notes.push(format!("{behind} bytes after the array ignored"));
+        }
+        notes
+    }
 }
 
 /// Fortran order, first axis fastest, to C order, last axis fastest.

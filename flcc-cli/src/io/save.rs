@@ -5,9 +5,9 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Cursor, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use flcc_core::dtype::Pixels;
+use flcc_core::dtype::{DType, Pixel, Pixels, Slice};
 use flcc_runtime::files;
 use tiff::encoder::colortype::{ColorType, Gray8, Gray16, Gray32Float, Gray64Float};
 use tiff::encoder::{Rational, TiffEncoder, TiffKind, TiffValue};
@@ -33,21 +33,85 @@ pub fn save_npy(path: &Path, shape: &[usize], pixels: &Pixels) -> Result<(), IoE
 ///
 /// What the system said.
 pub fn write_npy(out: &mut dyn Write, shape: &[usize], pixels: &Pixels) -> io::Result<()> {
-    let descr = match pixels {
-        Pixels::U8(_) => "|u1",
-        Pixels::U16(_) => "<u2",
-        Pixels::F32(_) => "<f4",
-        Pixels::F64(_) => "<f8",
-    };
     let mut out = BufWriter::new(out);
-    out.write_all(&npy_header(descr, shape))?;
+    out.write_all(&npy_begin(pixels.dtype(), shape))?;
     match pixels {
-        Pixels::U8(data) => out.write_all(data),
-        Pixels::U16(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
-        Pixels::F32(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
-        Pixels::F64(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
+        Pixels::U8(data) => write_samples(&mut out, data),
+        Pixels::U16(data) => write_samples(&mut out, data),
+        Pixels::F32(data) => write_samples(&mut out, data),
+        Pixels::F64(data) => write_samples(&mut out, data),
     }?;
     out.flush()
+}
+
+/// Writes the bytes of samples as a `.npy` file of ours has them.
+///
+/// # Errors
+///
+/// What the system said.
+pub fn write_samples<T: Pixel>(out: &mut impl Write, samples: &[T]) -> io::Result<()> {
+    match T::slice(samples) {
+        Slice::U8(data) => out.write_all(data),
+        Slice::U16(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
+        Slice::F32(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
+        Slice::F64(data) => data.iter().try_for_each(|value| out.write_all(&value.to_le_bytes())),
+    }
+}
+
+/// The bytes before the data of a `.npy` file that [`save_npy`] writes of samples of a type.
+pub fn npy_begin(dtype: DType, shape: &[usize]) -> Vec<u8> {
+    npy_header(descr_of(dtype), shape)
+}
+
+/// How `.npy` calls a type.
+fn descr_of(dtype: DType) -> &'static str {
+    match dtype {
+        DType::U8 => "|u1",
+        DType::U16 => "<u2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+    }
+}
+
+/// Writes several files together, each whole or not at all: none of them appears before all are written.
+///
+/// # Errors
+///
+/// What `run` says; what `wrong` makes of an [`IoError::Write`] of a file that is not opened, ended or put in its
+/// place.
+pub fn write_together<E>(
+    paths: &[PathBuf],
+    wrong: impl Fn(IoError) -> E,
+    run: impl FnOnce(&mut [BufWriter<File>]) -> Result<(), E>,
+) -> Result<(), E> {
+    /// Opens one file after the other, each within the writing of the one before.
+    fn open(
+        paths: &[PathBuf],
+        files: &mut Vec<BufWriter<File>>,
+        run: &mut dyn FnMut(&mut [BufWriter<File>]) -> io::Result<()>,
+        failed: &mut Option<IoError>,
+    ) -> Result<(), IoError> {
+        let Some((path, rest)) = paths.split_first() else {
+            let ended = run(files).and_then(|()| files.iter_mut().try_for_each(Write::flush));
+            return ended.map_err(|source| IoError::Write { name: "output".into(), source });
+        };
+        atomically(path, |out| {
+            files.push(BufWriter::new(out.get_ref().try_clone()?));
+            open(rest, files, run, failed).map_err(|error| {
+                // The innermost is the one to tell.
+                failed.get_or_insert(error);
+                io::Error::other("another file")
+            })
+        })
+    }
+    let (mut run, mut said, mut failed) = (Some(run), Ok(()), None);
+    let mut once = |files: &mut [BufWriter<File>]| {
+        said = run.take().map_or(Ok(()), |run| run(files));
+        if said.is_ok() { Ok(()) } else { Err(io::Error::other("what is written")) }
+    };
+    let opened = open(paths, &mut Vec::new(), &mut once, &mut failed);
+    said?;
+    opened.map_err(|error| wrong(failed.unwrap_or(error)))
 }
 
 fn check_count(path: &Path, shape: &[usize], pixels: &Pixels) -> Result<(), IoError> {
@@ -276,7 +340,6 @@ pub fn check_writable(path: &Path) -> Result<(), IoError> {
 pub(super) mod tests {
     use super::super::{load, load_bytes};
     use super::*;
-    use std::path::PathBuf;
 
     /// A folder of one test, removed with everything in it.
     struct Folder(PathBuf);
@@ -411,6 +474,31 @@ pub(super) mod tests {
         let nowhere = save_npy(&folder.0.join("none/x.npy"), &[1], &Pixels::U8(vec![1])).unwrap_err();
         assert!(matches!(nowhere, IoError::Write { .. }), "{nowhere}");
         assert!(matches!(save_npy(&folder.0, &[1], &Pixels::U8(vec![1])), Err(IoError::Write { .. })));
+    }
+
+    #[test]
+    fn files_that_are_written_together_appear_together() {
+        let folder = Folder::new("together");
+        let paths = ["a.npy", "b.npy", "c.npy"].map(|name| folder.0.join(name));
+        fs::write(&paths[1], b"old").unwrap();
+        let write = |fails: bool| {
+            write_together(&paths, std::convert::identity, |files| {
+                for (number, file) in files.iter_mut().enumerate() {
+                    file.write_all(&npy_begin(DType::U8, &[2])).unwrap();
+                    file.write_all(&[number as u8, 7]).unwrap();
+                }
+                if fails { Err(unsupported(Path::new("x"), "a".into(), "b".into())) } else { Ok(()) }
+            })
+        };
+        assert_eq!(write(true).unwrap_err().to_string(), "\"x\": expected a, got b");
+        assert_eq!((folder.names(), fs::read(&paths[1]).unwrap()), (vec!["b.npy".to_string()], b"old".to_vec()));
+        write(false).unwrap();
+        for (number, path) in paths.iter().enumerate() {
+            assert_eq!(load(path).unwrap().pixels, Pixels::U8(vec![number as u8, 7]));
+        }
+        let nowhere = [folder.0.join("d.npy"), folder.0.join("none/e.npy")];
+        let told = write_together(&nowhere, std::convert::identity, |_| Ok(())).unwrap_err().to_string();
+        assert!(told.contains("none/e.npy") && folder.names().len() == 3, "{told}");
     }
 
     #[cfg(unix)]

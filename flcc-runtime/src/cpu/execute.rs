@@ -18,7 +18,7 @@ use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::finishing::Store;
 use crate::cpu::tile::scratch::TileScratch;
 use crate::problem::template::{Checked, Weights};
-use crate::run::execute::{Banded, Control, Execute, Owner, Pairs, Scratch, Statistics, Unfinished};
+use crate::run::execute::{AtHand, Banded, Control, Execute, Owner, Pairs, Scratch, Statistics, Unfinished};
 use crate::run::results::{Output, Outputs, Scores};
 use crate::run::tiling::TileBox;
 use crate::run::workers::run;
@@ -254,10 +254,28 @@ impl<T: Real> Banded for CpuExecute<T> {
         self.context.tiling.count() / (self.context.tiling.seams().len() - 1)
     }
 
+    fn axis(&self) -> usize {
+        self.context.tiling.axis()
+    }
+
+    fn samples(&self, band: Range<usize>) -> Range<isize> {
+        let (axis, tiles, tiling) = (Banded::axis(self), Banded::tiles(self), &self.context.tiling);
+        let lengths = self.context.spec.image().padded();
+        let of_seam = |seam: usize| {
+            // Its tiles have the same length along the axis.
+            let tile = tiling.get(seam * tiles);
+            let samples = tiling.samples(&tile);
+            let reached = self.context.reached(samples, &tile, lengths);
+            samples.begin[axis]..samples.begin[axis] + samples.len[axis].max(reached.len[axis]) as isize
+        };
+        let all = band.map(of_seam).reduce(|all, next| all.start.min(next.start)..all.end.max(next.end));
+        all.unwrap_or_default()
+    }
+
     fn execute_band(
         &self,
         bound: &(dyn Any + Send + Sync),
-        image: &AnyView<'_>,
+        image: AtHand<'_>,
         band: Range<usize>,
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
@@ -271,12 +289,15 @@ impl<T: Real> Banded for CpuExecute<T> {
         outputs.extend(outs.iter_mut().map(Output::new));
         let tiles = Banded::tiles(self);
         let tiles = band.start * tiles..band.end * tiles;
+        let (axis, AtHand { view, skipped }) = (Banded::axis(self), image);
         let origin = self.context.tiling.get(tiles.start).place;
         let outputs = Outputs { list: outputs, origin };
         run(workers, tiles.len(), control, |index, worker| {
-            let tile = self.context.tiling.get(tiles.start + index);
+            let mut tile = self.context.tiling.get(tiles.start + index);
+            // Where a tile lies in the image is all that it does not decide from its own samples.
+            tile.origin[axis] -= skipped;
             // SAFETY: as in `execute`; these tiles are those of the band, which the arrays hold.
-            unsafe { self.tile_to(image, &tile, bound, worker, outputs, 0) }
+            unsafe { self.tile_to(view, &tile, bound, worker, outputs, 0) }
         })
     }
 }

@@ -14,7 +14,7 @@ use flcc_core::view::{AnyView, AnyViewMut};
 use crate::plan::planned::Plan;
 use crate::plan::solver::Method;
 use crate::problem::template;
-use crate::run::execute::{Control, Execute, Scratch, Statistics, Unfinished};
+use crate::run::execute::{Banded, Control, Execute, Scratch, Statistics, Unfinished};
 use crate::run::search::{BAND, Buffers, Searching};
 
 /// Templates bound to a plan. Cheap to clone; executed from many threads at once.
@@ -312,6 +312,11 @@ impl Matcher {
         let maps = self.execute_each(images, control)?;
         let found = |map: &ScoreMap| Search::in_map(map, *options).with_optimum(optimum).in_view(&map.view());
         Ok(maps.into_iter().map(|maps| Ok(maps?.iter().map(found).collect())).collect())
+    }
+
+    /// What computes results band by band, and the templates in its form; `None` where whole results are computed.
+    pub(crate) fn banded(&self) -> Option<(&dyn Banded, &(dyn Any + Send + Sync))> {
+        self.0.execute.banded().zip(self.0.bound.as_deref().ok())
     }
 
     fn take_scratch(&self) -> Scratch {

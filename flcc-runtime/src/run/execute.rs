@@ -225,13 +225,28 @@ pub trait Execute: Send + Sync {
     ) -> Result<Statistics, Box<Unfinished>>;
 }
 
+/// An image, or as much of it as a band looks at: what the boundary makes of its ends has to be what it makes of the
+/// image's.
+#[derive(Clone, Copy)]
+pub struct AtHand<'a> {
+    /// Its samples.
+    pub view: &'a AnyView<'a>,
+    /// How many positions before these the image has, along the axis of the bands, that are not there.
+    pub skipped: usize,
+}
+
 /// Execution of a band of a result: some of its positions along the slowest axis that has more than one, and all of the
 /// other axes. A band has the bits that it has in the whole result.
 pub trait Banded: Send + Sync {
     /// Where bands may begin and end along that axis: 0, then upwards, to the length of the axis.
     fn seams(&self) -> Vec<usize>;
+    /// The axis that they lie along, of three.
+    fn axis(&self) -> usize;
     /// Tiles between two neighbouring seams.
     fn tiles(&self) -> usize;
+    /// The samples along that axis that a band looks at, from seam `band.start` to seam `band.end`; some may lie outside
+    /// the image.
+    fn samples(&self, band: Range<usize>) -> Range<isize>;
     /// Computes from seam `band.start` to seam `band.end`, an image with every template; the arrays have the band's
     /// shape.
     ///
@@ -240,7 +255,7 @@ pub trait Banded: Send + Sync {
     fn execute_band(
         &self,
         bound: &(dyn Any + Send + Sync),
-        image: &AnyView<'_>,
+        image: AtHand<'_>,
         band: Range<usize>,
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,

@@ -11,7 +11,7 @@ use flcc_core::shape::Shape;
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut, ViewMut};
 
-use crate::run::execute::{Banded, Control, Scratch, Statistics};
+use crate::run::execute::{AtHand, Banded, Control, Scratch, Statistics};
 use crate::run::workers::run;
 
 /// Bytes of results that are computed before they are searched, if tiles are not larger.
@@ -192,7 +192,7 @@ impl Searching<'_> {
             let band = Shape::new(&shape.unpad(&lengths))?;
             let mut outs = views(rooms.iter_mut().map(|room| &mut room[kept * slices.len..]), band)?;
             let part = watch.part((next - seam) * tiles, false, |control| {
-                banded.execute_band(bound, image, seam..next, &mut outs, scratch, control)
+                banded.execute_band(bound, AtHand { view: image, skipped: 0 }, seam..next, &mut outs, scratch, control)
             });
             statistics.add(part?);
             held = begin..end;

@@ -90,10 +90,19 @@ impl Tiling {
     /// Where tiles begin along the slowest axis of more than one position, relative to what is asked for, and its
     /// length behind them. Tiles between two of these follow each other by number.
     pub fn seams(&self) -> Vec<usize> {
-        let length = |axis: usize| self.wanted[axis].1 - self.wanted[axis].0;
-        let axis = (0..2).find(|&axis| length(axis) > 1).unwrap_or(2);
+        let axis = self.axis();
         let place = |number: usize| self.span(axis, number).0.max(self.wanted[axis].0) - self.wanted[axis].0;
-        (0..self.counts[axis]).map(place).chain([length(axis)]).collect()
+        (0..self.counts[axis]).map(place).chain([self.length(axis)]).collect()
+    }
+
+    /// The slowest axis of more than one position, of three.
+    pub fn axis(&self) -> usize {
+        (0..2).find(|&axis| self.length(axis) > 1).unwrap_or(2)
+    }
+
+    /// Positions of an axis that are asked for.
+    fn length(&self, axis: usize) -> usize {
+        self.wanted[axis].1 - self.wanted[axis].0
     }
 
     /// The outputs of all tiles, where the lengths of each are rounded up to multiples of `step`.

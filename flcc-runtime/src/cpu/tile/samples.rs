@@ -18,7 +18,7 @@ impl<T: Real> TileContext<T> {
     /// The samples under a tile, and those after them that its transforms reach, on an axis where the image has them
     /// all: a tile whose transforms read the image itself reads these, and every other way to its cross term is to give
     /// the same bits.
-    pub(super) fn reached(&self, samples: Samples, tile: &TileBox, lengths: [usize; 3]) -> Samples {
+    pub fn reached(&self, samples: Samples, tile: &TileBox, lengths: [usize; 3]) -> Samples {
         let reach = match self.scoring {
             Scoring::Plain => self.engine.reach([tile.shape[1], tile.shape[2]]),
             _ => None,

@@ -1,0 +1,460 @@
+//! conv, corr, lcc and match by parts: of an image in a `.npy` file that is larger than what may be held of it, and of
+//! one of several parts of a result (`--tile`). Slices of the image are read where they lie, band by band.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use flcc_runtime::core::dtype::Pixel;
+use flcc_runtime::core::peaks::{Candidates, Search};
+use flcc_runtime::{
+    AnyView, AnyViewMut, Bands, Control, DType, Effort, Found as PeaksFound, Matcher, PlanError, Platform, Refusal,
+    Region, Shape, Spec, SpecError, ViewMut,
+};
+
+use super::correlate::{self, Found, Name, Telling, numbered};
+use super::templates::{self, Templates};
+use crate::args::{Correlate, Match, Planning};
+use crate::data::{self, Image, open_mask};
+use crate::error::Error;
+use crate::io::{Hash, IoError, Loaded, NpySlices, npy_begin, save_text, write_samples, write_together};
+use crate::memory::{check, check_data};
+use crate::outputs::{Holds, Inputs, Output};
+use crate::parts::{OfTemplate, Part};
+use crate::session::{Progress, Session, wisdom_file};
+
+/// Bytes of slices and results at a time where no limit is set.
+const AT_A_TIME: usize = 256 << 20;
+
+/// Runs conv, corr, lcc or (with `matching`) match: by parts where that is asked for or memory is limited, or whole.
+///
+/// # Errors
+/// A wrong call, a file, a refusal.
+pub fn run(
+    name: Name,
+    args: &Correlate,
+    matching: Option<&Match>,
+    planning: &Planning,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let file = match args.tile {
+        Some(_) => Some(source_of_tile(args, matching, planning)?),
+        None => larger(args, matching, planning),
+    };
+    match file {
+        None => correlate::run(name, args, matching, planning, out),
+        Some(file) => {
+            // Bands are a matter of the CPU.
+            let planning = Planning { platform: Platform::Cpu, ..planning.clone() };
+            Call { name, args, matching, planning: &planning, file: &file }.run(out)
+        }
+    }
+}
+
+/// The file of an image of which one part of the result is asked for.
+fn source_of_tile(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Result<NpySlices, Error> {
+    let others = [
+        ("--heatmap", &args.heatmap),
+        ("--annotate", matching.map_or(&None, |matching| &matching.annotate)),
+        ("--peaks", matching.map_or(&None, |matching| &matching.table)),
+    ];
+    if let Some((argument, Some(path))) = others.into_iter().find(|(_, path)| path.is_some()) {
+        let expected = "none with --tile (what flcc merge makes of all parts may have one)";
+        return Err(SpecError::new(argument, expected, path.display()).into());
+    }
+    if planning.platform == Platform::Cuda {
+        return Err(PlanError::Refused(Refusal::new("--tile", "parts are computed on platform cpu")).into());
+    }
+    let expected =
+        if matching.is_some() { "-o PART.npy or -o PART.json with --tile" } else { "-o PART.npy with --tile" };
+    let holds = |path: &PathBuf| match extension(path).as_str() {
+        "npy" => true,
+        "json" => matching.is_some(),
+        _ => false,
+    };
+    match &args.output {
+        Some(path) if holds(path) => {}
+        Some(path) => return Err(SpecError::new("-o", expected, path.display()).into()),
+        None => return Err(SpecError::new("-o", expected, "none").into()),
+    }
+    let file =
+        if args.image == Path::new("-") { None } else { NpySlices::open(&args.image).map_err(Error::io("IMAGE"))? };
+    let wrong = || {
+        let expected = "a .npy file in C order with --tile, of which parts are read";
+        SpecError::new("IMAGE", expected, args.image.display()).into()
+    };
+    file.ok_or_else(wrong)
+}
+
+/// The file of an image that is larger than the memory limit, where it can be computed by parts. What is wrong with it
+/// who reads it whole tells.
+fn larger(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Option<NpySlices> {
+    let limit = planning.memory_limit?.0;
+    let picture = args.heatmap.is_some() || matching.is_some_and(|matching| matching.annotate.is_some());
+    let written = match &args.output {
+        Some(path) => extension(path) == "npy",
+        None => matching.is_some(),
+    };
+    // Who measures where anything may compute may find that a GPU does.
+    let here = match planning.platform {
+        Platform::Cpu => true,
+        Platform::Any => planning.effort.unwrap_or_default() == Effort::Estimate && planning.devices.is_empty(),
+        Platform::Cuda => false,
+    };
+    let headed = args.extent.reading.raw.is_empty() || extension(&args.image) == "npy";
+    if picture || !written || !here || !headed {
+        return None;
+    }
+    NpySlices::open(&args.image).ok().flatten().filter(|file| file.bytes() > limit as f64)
+}
+
+fn extension(path: &Path) -> String {
+    path.extension().and_then(|text| text.to_str()).unwrap_or("").to_ascii_lowercase()
+}
+
+/// A call of which the image is read by parts.
+struct Call<'a> {
+    name: Name,
+    args: &'a Correlate,
+    matching: Option<&'a Match>,
+    planning: &'a Planning,
+    file: &'a NpySlices,
+}
+
+impl Call<'_> {
+    fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let Call { name, args, matching, planning, file } = *self;
+        let mut problem = correlate::problem(name, args, planning)?;
+        let inputs = correlate::inputs(args)?;
+        inputs.check(&[])?;
+        let image_name = args.image.display().to_string();
+        let wrong = |error| SpecError { argument: "IMAGE".into(), ..error };
+        let shape = Shape::new(file.shape()).map_err(wrong)?;
+        file.notes().iter().for_each(|note| data::tell("IMAGE", &image_name, note));
+        let templates = correlate::open_templates(args, shape.axes(), &|place| self.part(shape, place))?;
+        let (all, several) = (templates.all(), templates.all().len() > 1);
+        self.check_outputs(&inputs, all.len())?;
+        let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
+        let mask = args.mask.as_deref().map(|path| open_mask(path, &args.extent.reading)).transpose()?;
+        let specs = correlate::specs(&mut problem, args, (file.dtype(), shape, 1), &templates, mask.as_ref())?;
+        let values = args.output.as_ref().filter(|path| extension(path) == "npy");
+        let mut found: Vec<(usize, Found, Range<usize>)> = Vec::new();
+        for (group, spec) in templates.groups().iter().zip(&specs) {
+            let number = |index: usize| several.then_some(index + 1);
+            let paths: Vec<PathBuf> =
+                values.iter().flat_map(|path| group.iter().map(move |&index| numbered(path, number(index)))).collect();
+            let of_group = self.group(spec, &session, &templates, group, mask.as_ref(), &paths)?;
+            found.extend(group.iter().zip(of_group).map(|(&index, (found, range))| (index, found, range)));
+        }
+        found.sort_by_key(|(index, ..)| *index);
+        if args.tile.is_some() {
+            self.save_part(&templates, mask.as_ref(), &found)?;
+            return session.keep_wisdom();
+        }
+        if let Some(matching) = matching {
+            let all = found.iter_mut().map(|(_, found, _)| (&found.spec, &mut found.found.peaks));
+            let took = templates::leave(&matching.search, all);
+            found.iter_mut().for_each(|(_, found, _)| found.time += took);
+        }
+        let telling = Telling {
+            json: planning.json,
+            matching: matching.is_some(),
+            count: matching.is_some_and(|matching| matching.search.count),
+            refined: matching.is_some_and(|matching| matching.search.subpixel.is_some()),
+            table: matching.and_then(|matching| matching.table.as_deref()),
+        };
+        let kept = session.keep_wisdom();
+        correlate::tell(found.iter().map(|(index, found, _)| (&all[*index].name, found)), &telling, out)?;
+        kept
+    }
+
+    /// Refuses files to write that would not be what the call says.
+    fn check_outputs(&self, inputs: &Inputs, templates: usize) -> Result<(), Error> {
+        let Call { args, matching, planning, .. } = *self;
+        let (Some(_), Some(path)) = (args.tile, &args.output) else {
+            return correlate::check_outputs(inputs, args, matching, planning, templates);
+        };
+        let part = Output { argument: "-o", path: path.with_extension("json"), holds: Holds::Part };
+        let mut outputs = vec![part];
+        if extension(path) == "npy" {
+            let number = |index: usize| (templates > 1).then_some(index + 1);
+            outputs.extend((0..templates).map(|index| Output {
+                argument: "-o",
+                path: numbered(path, number(index)),
+                holds: Holds::Result,
+            }));
+        }
+        let wisdom = wisdom_file(planning)?;
+        outputs.extend(wisdom.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom }));
+        inputs.check(&outputs)
+    }
+
+    /// A part of the image as a template.
+    fn part(&self, shape: Shape, place: Region) -> Result<Image, Error> {
+        place.shape.nonempty("--template-at")?;
+        let (axes, origin, lengths) = (shape.axes(), shape.unpad(&place.origin), place.shape.lengths());
+        let ends = || origin.iter().zip(lengths).zip(shape.lengths());
+        if place.shape.axes() != axes
+            || !ends().all(|((at, length), whole)| at.checked_add(*length).is_some_and(|end| end <= *whole))
+        {
+            let expected = format!("a part of the image, {shape}");
+            return Err(SpecError::new("--template-at", expected, place).into());
+        }
+        let wrong = Error::io("IMAGE");
+        let run = origin[0]..origin[0] + lengths[0];
+        let pixels = self.file.read(0, std::slice::from_ref(&run)).map_err(wrong)?;
+        let mut there = shape.lengths().to_vec();
+        there[0] = lengths[0];
+        let loaded = Loaded { shape: there, channels: 1, pixels, notes: Vec::new() };
+        let slices = Image::new("IMAGE", self.args.image.display().to_string(), loaded, false)?;
+        let mut from = place.origin;
+        from[3 - axes] = 0;
+        let mut part = slices.part("--template-at", Region { origin: from, ..place })?;
+        part.name = place.to_string();
+        Ok(part)
+    }
+
+    /// The results of a group of templates, and where they lie in the whole ones; their values into these files, or
+    /// into none.
+    fn group(
+        &self,
+        spec: &Spec,
+        session: &Session,
+        templates: &Templates,
+        group: &[usize],
+        mask: Option<&Image>,
+        paths: &[PathBuf],
+    ) -> Result<Vec<(Found, Range<usize>)>, Error> {
+        if session.measures() {
+            check_data(spec, spec.templates())?;
+        }
+        let plan = session.plan(spec)?;
+        let taken = plan.scratch_bytes().saturating_add(plan.template_bytes().saturating_mul(spec.templates()));
+        let limit = self.planning.memory_limit.map(|limit| limit.0.saturating_sub(taken));
+        let began = Instant::now();
+        let mask = mask.map(Image::view).transpose()?;
+        let matcher = templates.bind(group, &plan, session, "IMAGE", mask.as_ref())?;
+        let bands =
+            matcher.bands().ok_or_else(|| Error::Failed("bands: expected a plan for the CPU, got none".into()))?;
+        let seams = bands.seams();
+        let range = match self.args.tile {
+            Some(tile) => tile.band(seams.len()).map(|band| seams[band.start]..seams[band.end])?,
+            None => 0..seams.last().copied().unwrap_or(0),
+        };
+        let search = self.matching.map(|matching| {
+            let options = templates::wanted(&matching.search, templates.all().len());
+            Search::of(spec, options).with_optimum(matching.search.count)
+        });
+        let job = Job {
+            file: self.file,
+            matcher: &matcher,
+            bands,
+            seams,
+            search,
+            range: range.clone(),
+            most: limit.unwrap_or(AT_A_TIME).min(AT_A_TIME),
+            taken,
+        };
+        let mut found = Vec::new();
+        let wrong = Error::io("-o");
+        write_together(paths, &wrong, |files| {
+            found = match spec.out_type() {
+                DType::F64 => job.run::<f64>(files),
+                _ => job.run::<f32>(files),
+            }?;
+            Ok(())
+        })?;
+        let time = began.elapsed();
+        let mut paths = paths.iter().cloned();
+        let told = |found| Found {
+            spec: spec.clone(),
+            kernel: matcher.kernel().to_string(),
+            method: matcher.method().to_string(),
+            time,
+            map: None,
+            output: paths.next(),
+            found,
+        };
+        Ok(found.into_iter().map(told).map(|found| (found, range.clone())).collect())
+    }
+
+    /// Writes what the part is.
+    fn save_part(
+        &self,
+        templates: &Templates,
+        mask: Option<&Image>,
+        found: &[(usize, Found, Range<usize>)],
+    ) -> Result<(), Error> {
+        let (Some(tile), Some(path)) = (self.args.tile, &self.args.output) else { return Ok(()) };
+        let result = |(index, found, range): &(usize, Found, Range<usize>)| OfTemplate {
+            template: (samples(&templates.all()[*index]), templates.all()[*index].name.clone()),
+            spec: found.spec.clone(),
+            method: found.method.clone(),
+            kernel: found.kernel.clone(),
+            range: range.clone(),
+            values: found.output.as_ref().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
+            ns: u64::try_from(found.time.as_nanos()).unwrap_or(u64::MAX),
+            found: found.found.clone(),
+        };
+        let print = self.file.fingerprint().map_err(Error::io("IMAGE"))?;
+        let part = Part {
+            tile,
+            command: format!("{:?}", self.name).to_ascii_lowercase(),
+            image: (print, self.args.image.display().to_string()),
+            mask: mask.map(samples),
+            search: self.matching.map(|matching| matching.search.clone()),
+            results: found.iter().map(result).collect(),
+        };
+        save_text(&path.with_extension("json"), std::iter::once(part.to_text())).map_err(Error::io("-o"))
+    }
+}
+
+/// What tells the samples of an image from others.
+fn samples(image: &Image) -> String {
+    let mut hash = Hash::default();
+    hash.add(format!("{} {} {}", image.dtype(), image.shape(), image.channels()).as_bytes());
+    image.pixels().to_f64().iter().for_each(|value| hash.add(&value.to_bits().to_le_bytes()));
+    hash.text()
+}
+
+/// A run over the bands of a result.
+struct Job<'a> {
+    file: &'a NpySlices,
+    matcher: &'a Matcher,
+    bands: Bands<'a>,
+    seams: Vec<usize>,
+    search: Option<Search>,
+    /// The positions that are asked for along the axis of the bands; the others are computed where a search needs them.
+    range: Range<usize>,
+    /// Bytes of slices and results at a time, if rows of tiles are not larger.
+    most: usize,
+    /// Bytes that the plan takes beside.
+    taken: usize,
+}
+
+impl Job<'_> {
+    /// Results of one position along the axis of the bands.
+    fn slice(&self) -> usize {
+        let shape = self.matcher.plan().spec().out_shape();
+        shape.lengths()[self.bands.axis() + 1..].iter().product()
+    }
+
+    /// Bytes of the slices that a band takes, and of its results and those that are kept beside them.
+    fn bytes(&self, band: Range<usize>, kept: usize) -> Result<usize, Error> {
+        let spec = self.matcher.plan().spec();
+        let axis = self.bands.axis();
+        let below = spec.image().len() / spec.image().lengths()[axis].max(1) * spec.image_type().row().size;
+        let slices: usize = self.bands.slices(band.clone())?.iter().map(Range::len).sum();
+        let results = (self.seams[band.end] - self.seams[band.start] + kept)
+            .saturating_mul(self.slice())
+            .saturating_mul(spec.templates())
+            .saturating_mul(spec.out_type().row().size);
+        Ok(slices.saturating_mul(below).saturating_add(results))
+    }
+
+    /// The seam up to which to compute after another.
+    fn next(&self, from: usize, last: usize, kept: usize) -> Result<usize, Error> {
+        let mut next = from + 1;
+        while next < last && self.bytes(from..next + 1, kept)? <= self.most {
+            next += 1;
+        }
+        Ok(next)
+    }
+
+    /// Computes band by band: values to the files, if there are any, peaks from what is held.
+    fn run<T: Pixel>(&self, files: &mut [BufWriter<File>]) -> Result<Vec<PeaksFound>, Error>
+    where
+        for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
+    {
+        let (spec, slice) = (self.matcher.plan().spec(), self.slice());
+        let (axis, count) = (self.bands.axis(), self.seams.last().copied().unwrap_or(0));
+        let reach = self.search.as_ref().map_or(0, Search::reach).min(count);
+        let (from, to) = (self.range.start.saturating_sub(reach), self.range.end.saturating_add(reach).min(count));
+        let mut seam = self.seams.partition_point(|seam| *seam <= from) - 1;
+        let last = self.seams.partition_point(|seam| *seam < to);
+        let (first, total) = (self.seams[seam], self.seams[last] - self.seams[seam]);
+        check(&spec.to_string(), (self.taken + self.bytes(seam..self.next(seam, last, 0)?, 0)?) as f64)?;
+        let unwritten = |source| Error::io("-o")(IoError::Write { name: "values".into(), source });
+        let mut lengths = spec.out_shape().lengths().to_vec();
+        lengths[axis] = self.range.len();
+        let begin = npy_begin(spec.out_type(), &lengths);
+        files.iter_mut().try_for_each(|file| file.write_all(&begin)).map_err(unwritten)?;
+        let progress = Progress::new();
+        let mut scratch = self.matcher.make_scratch();
+        let mut rooms: Vec<Vec<T>> = vec![Vec::new(); spec.templates()];
+        let mut candidates: Vec<Candidates<T>> =
+            self.search.iter().flat_map(|search| rooms.iter().map(|_| search.candidates())).collect();
+        // Positions that are held, and up to which all were searched.
+        let (mut held, mut searched) = (first..first, self.range.start);
+        while seam < last {
+            // Those that the search still needs move to the front.
+            let keep = match self.search {
+                Some(_) => searched.saturating_sub(reach).clamp(held.start, held.end),
+                None => held.end,
+            };
+            let kept = held.end - keep;
+            let next = self.next(seam, last, kept)?;
+            let end = self.seams[next];
+            for room in &mut rooms {
+                room.copy_within((keep - held.start) * slice..held.len() * slice, 0);
+                room.resize((end - keep) * slice, T::default());
+            }
+            let (now, done) = (held.end..end, held.end - first);
+            self.band(seam..next, now.len(), &mut rooms, kept * slice, &mut scratch, &|part, of| {
+                progress.tell(done + now.len() * part / of.max(1), total);
+            })?;
+            held = keep..end;
+            let wanted = now.start.max(self.range.start)..now.end.min(self.range.end);
+            for (file, room) in files.iter_mut().zip(&rooms).filter(|_| !wanted.is_empty()) {
+                let values = &room[(wanted.start - keep) * slice..(wanted.end - keep) * slice];
+                write_samples(file, values).map_err(unwritten)?;
+            }
+            if let Some(search) = &self.search {
+                let near = if next == last { end } else { end.saturating_sub(reach) };
+                let until = near.min(self.range.end).max(searched);
+                for (room, candidates) in rooms.iter().zip(&mut candidates) {
+                    search.look(room, keep * slice, searched * slice..until * slice, candidates);
+                }
+                searched = until;
+            }
+            seam = next;
+        }
+        Ok(match &self.search {
+            Some(search) => candidates.into_iter().map(|found| search.found([found])).collect(),
+            None => vec![PeaksFound::default(); spec.templates()],
+        })
+    }
+
+    /// Computes a band of so many positions into the rooms from a place on.
+    fn band<T: Pixel>(
+        &self,
+        band: Range<usize>,
+        count: usize,
+        rooms: &mut [Vec<T>],
+        place: usize,
+        scratch: &mut flcc_runtime::Scratch,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<(), Error>
+    where
+        for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
+    {
+        let (spec, axis) = (self.matcher.plan().spec(), self.bands.axis());
+        let with = |shape: Shape, length: usize| {
+            let mut lengths = shape.lengths().to_vec();
+            lengths[axis] = length;
+            Shape::new(&lengths)
+        };
+        let runs = self.bands.slices(band.clone())?;
+        let there = with(spec.image(), runs.iter().map(Range::len).sum())?;
+        let pixels = self.file.read(axis, &runs).map_err(Error::io("IMAGE"))?;
+        let slices = AnyView::dense(&pixels, there, 1)?;
+        let shape = with(spec.out_shape(), count)?;
+        let views = rooms.iter_mut().map(|room| ViewMut::new(&mut room[place..], shape).map(AnyViewMut::from));
+        let mut outs = views.collect::<Result<Vec<_>, SpecError>>()?;
+        let control = Control { progress: Some(progress), ..Control::default() };
+        self.bands.execute_into(band, &slices, &mut outs, scratch, &control)?;
+        Ok(())
+    }
+}

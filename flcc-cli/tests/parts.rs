@@ -1,0 +1,325 @@
+//! Results by parts: of images that are larger than the memory limit, and of calls that each compute one part.
+//!
+//! An array in Fortran order is read whole, so the same image in both orders is computed both ways by the same kernel.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A folder of one test, removed with everything in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("flcc-parts-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Writes samples of few levels as `name.npy` in C order and `name-whole.npy` in Fortran order.
+    fn image(&self, name: &str, kind: &str, shape: &[usize], levels: u64, seed: u64) {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut draw = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) % levels
+        };
+        let values: Vec<u64> = (0..shape.iter().product()).map(|_| draw()).collect();
+        let encode = |value: u64| match kind {
+            "|u1" => vec![value as u8],
+            "<u2" => (value as u16).to_le_bytes().to_vec(),
+            ">u2" => (value as u16).to_be_bytes().to_vec(),
+            ">f4" => (value as f32 - 2.5).to_be_bytes().to_vec(),
+            _ => (value as f32 - 2.5).to_le_bytes().to_vec(),
+        };
+        let lengths: String = shape.iter().map(|length| format!("{length},")).collect();
+        for (end, order) in [("", "False"), ("-whole", "True")] {
+            let text = format!("{{'descr': '{kind}', 'fortran_order': {order}, 'shape': ({lengths}), }}\n");
+            let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+            bytes.extend((text.len() as u16).to_le_bytes());
+            bytes.extend(text.as_bytes());
+            let padded: Vec<usize> = std::iter::repeat_n(1, 3 - shape.len()).chain(shape.iter().copied()).collect();
+            let [d, h, w] = [padded[0], padded[1], padded[2]];
+            for index in 0..values.len() {
+                let at = match order {
+                    "True" => (index % d * h + index / d % h) * w + index / (d * h),
+                    _ => index,
+                };
+                bytes.extend(encode(values[at]));
+            }
+            std::fs::write(self.0.join(format!("{name}{end}.npy")), bytes).unwrap();
+        }
+    }
+
+    /// Runs the command; its status, and what it said on both outputs.
+    fn said(&self, args: &str) -> (i32, String, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_flcc"))
+            .args(args.split_whitespace())
+            .current_dir(&self.0)
+            .env_remove("FLCC_WISDOM")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    }
+
+    /// What a command that ends well prints.
+    fn fine(&self, args: &str) -> String {
+        let (status, out, err) = self.said(args);
+        assert_eq!((status, err.as_str()), (0, ""), "flcc {args}");
+        out
+    }
+
+    /// The one line of a command that does not.
+    fn wrong(&self, args: &str, status: i32) -> String {
+        let (got, out, err) = self.said(args);
+        assert_eq!((got, out.as_str(), err.lines().count()), (status, "", 1), "flcc {args}: {err}");
+        err.trim_end().strip_prefix("error: ").unwrap().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Kind and shape of an image, shape of the template, levels of the samples, and the memory limit: less than the image
+/// takes.
+type Image = (&'static str, &'static [usize], &'static [usize], u64, &'static str);
+
+const IMAGES: [Image; 6] = [
+    ("<u2", &[60, 40, 44], &[5, 6, 7], 40_000, "200K"),
+    (">u2", &[90, 30, 30], &[4, 4, 4], 5, "150K"),
+    ("<f4", &[900, 120], &[9, 8], 300, "300K"),
+    (">f4", &[2000, 40], &[30, 7], 6, "300K"),
+    ("|u1", &[1500, 300], &[12, 14], 256, "400K"),
+    ("<f4", &[400_000], &[60], 6, "1M"),
+];
+
+const EXTENTS: [&str; 6] = [
+    "--mode valid",
+    "--mode full --boundary constant --cval 7.5",
+    "--mode same --boundary reflect",
+    "--mode full --boundary wrap",
+    "--mode same --boundary mirror",
+    "--mode full --boundary replicate",
+];
+
+#[test]
+fn a_larger_image_is_computed_as_it_is_whole() {
+    for (number, (kind, shape, template, levels, limit)) in IMAGES.into_iter().enumerate() {
+        let folder = Folder::new();
+        folder.image("i", kind, shape, levels, number as u64);
+        folder.image("t", kind, template, levels, 77);
+        for (turn, extent) in EXTENTS.iter().enumerate().filter(|(turn, _)| (turn + number) % 2 == 0) {
+            let command = ["conv", "corr", "lcc"][(turn / 2 + number) % 3];
+            let run = |image: &str, out: &str| {
+                folder.fine(&format!("{command} {image} t.npy {extent} --memory-limit {limit} -o {out}.npy"))
+            };
+            assert_eq!(run("i.npy", "parts"), run("i-whole.npy", "whole"));
+            assert!(folder.bytes("parts.npy") == folder.bytes("whole.npy"), "{command} {kind} {shape:?} {extent}");
+        }
+    }
+}
+
+/// What is looked for.
+const SEARCHES: [&str; 6] = [
+    "",
+    "--top 7 --min-distance 3 --count",
+    "--threshold 0.25 --subpixel",
+    "--top 50 --min-distance 20 --exclude-border 2 --subpixel=quadratic --count",
+    "--measure ssd --top 9 --min-distance 0 --count",
+    "--top 4 --exclusive",
+];
+
+#[test]
+fn peaks_of_a_larger_image_are_those_of_the_whole() {
+    for (number, (kind, shape, template, levels, limit)) in IMAGES.into_iter().enumerate() {
+        let folder = Folder::new();
+        folder.image("i", kind, shape, levels, number as u64);
+        folder.image("t", kind, template, levels, 77);
+        folder.image("u", kind, template, levels, 78);
+        let more: Vec<usize> = template.iter().map(|length| length + 1).collect();
+        folder.image("v", kind, &more, levels, 79);
+        for (turn, search) in SEARCHES.iter().enumerate() {
+            let extent = EXTENTS[(turn + number) % EXTENTS.len()];
+            let output = if turn % 2 == 0 { "" } else { "-o OUT.npy" };
+            let run = |image: &str, out: &str| {
+                folder.fine(&format!(
+                    "match {image} t.npy --template u.npy --template v.npy {extent} {search} {} --memory-limit {limit} \
+                     --peaks {out}.csv",
+                    output.replace("OUT", out)
+                ))
+            };
+            assert_eq!(run("i.npy", "parts"), run("i-whole.npy", "whole"), "{kind} {shape:?} {extent} {search}");
+            assert_eq!(folder.bytes("parts.csv"), folder.bytes("whole.csv"));
+            if !output.is_empty() {
+                for of in 1..4 {
+                    let [parts, whole] = ["parts", "whole"].map(|name| folder.bytes(&format!("{name}-{of}.npy")));
+                    assert!(parts == whole, "{kind} {shape:?} {extent} {of}");
+                }
+            }
+        }
+    }
+}
+
+/// As many parts as a call can be split into, but no more than some.
+fn most(folder: &Folder, call: &str, some: usize) -> usize {
+    let line = folder.wrong(&format!("{call} --tile 1/1000000 -o none.npy"), 2);
+    let rows = line.strip_prefix("--tile: expected at most ").and_then(|rest| rest.split(' ').next());
+    rows.unwrap_or_else(|| panic!("{line}")).parse::<usize>().unwrap().min(some)
+}
+
+#[test]
+fn parts_of_calls_make_the_whole() {
+    let mut all = 0;
+    for (number, (kind, shape, template, levels, limit)) in IMAGES.into_iter().enumerate() {
+        let folder = Folder::new();
+        folder.image("i", kind, shape, levels, number as u64);
+        folder.image("t", kind, template, levels, 77);
+        folder.image("u", kind, template, levels, 78);
+        let extent = format!("{} --memory-limit {limit}", EXTENTS[number]);
+        let call = format!("corr i.npy t.npy {extent}");
+        folder.fine(&format!("corr i-whole.npy t.npy {extent} -o whole.npy"));
+        let of = most(&folder, &call, 3);
+        // In any order.
+        let parts: Vec<String> = (1..=of).rev().map(|tile| format!("part-{tile}.json")).collect();
+        for tile in 1..=of {
+            assert_eq!(folder.fine(&format!("{call} --tile {tile}/{of} -o part-{tile}.npy")), "");
+        }
+        assert_eq!(folder.fine(&format!("merge {} -o merged.npy", parts.join(" "))), "");
+        assert!(folder.bytes("merged.npy") == folder.bytes("whole.npy"), "{kind} {shape:?} {extent}");
+        for (turn, search) in SEARCHES.iter().enumerate() {
+            let place = shape.iter().map(|length| (length / 3).to_string()).collect::<Vec<_>>().join(",");
+            let sides = template.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+            let rest = format!("t.npy --template u.npy --template-at {place}:{sides} {extent} {search}");
+            let whole = folder.fine(&format!("match i-whole.npy {rest} --peaks whole.csv"));
+            let (call, end) = (format!("match i.npy {rest}"), if turn % 2 == 0 { "json" } else { "npy" });
+            let of = most(&folder, &call, 4 + turn);
+            all += of;
+            let parts: Vec<String> = (1..=of).map(|tile| format!("peaks-{tile}.json")).collect();
+            for tile in 1..=of {
+                assert_eq!(folder.fine(&format!("{call} --tile {tile}/{of} -o peaks-{tile}.{end}")), "");
+            }
+            assert_eq!(folder.fine(&format!("merge {} --peaks merged.csv", parts.join(" "))), whole, "{call}");
+            assert_eq!(folder.bytes("merged.csv"), folder.bytes("whole.csv"), "{call}");
+        }
+    }
+    assert!(all > 3 * IMAGES.len() * SEARCHES.len(), "{all} parts");
+}
+
+#[test]
+fn what_is_no_part_is_told() {
+    let folder = Folder::new();
+    folder.image("i", "<f4", &[900, 60], 300, 1);
+    folder.image("j", "<f4", &[900, 60], 300, 2);
+    folder.image("t", "<f4", &[5, 5], 300, 3);
+    for (tile, image) in [(1, "i"), (2, "i"), (3, "j")] {
+        folder.fine(&format!("match {image}.npy t.npy --tile {tile}/3 -o {tile}.json"));
+    }
+    folder.fine("corr i.npy t.npy --tile 3/3 -o c.npy");
+    assert_eq!(folder.wrong("merge 1.json 2.json", 2), "PART: expected all 3 parts, got none of 3/3");
+    assert_eq!(
+        folder.wrong("merge 1.json 2.json 3.json", 2),
+        "PART \"3.json\": expected a part of the same result as \"1.json\", got one of another image"
+    );
+    assert_eq!(
+        folder.wrong("merge 1.json 2.json c.json", 2),
+        "PART \"c.json\": expected a part of the same result as \"1.json\", got one of another command"
+    );
+    std::fs::copy(folder.0.join("2.json"), folder.0.join("again.json")).unwrap();
+    assert_eq!(
+        folder.wrong("merge 1.json 2.json again.json", 2),
+        "PART \"again.json\": expected each part once, got 2/3 again, which is \"2.json\""
+    );
+    let line = folder.wrong("merge 1.json c.npy", 1);
+    assert!(line.starts_with("PART \"c.npy\": expected the .json file that a call with --tile wrote, got "), "{line}");
+    assert!(folder.wrong("merge none.json", 1).starts_with("PART \"none.json\": expected a readable file, got: "));
+    folder.fine("match i.npy t.npy --tile 3/3 -o 3.json");
+    let three = "merge 1.json 2.json 3.json";
+    assert_eq!(
+        folder.wrong(&format!("{three} -o x.npy"), 2),
+        "-o: expected parts with values, which --tile writes with -o PART.npy, got parts with peaks alone"
+    );
+    assert_eq!(folder.wrong(&format!("{three} -o x.tif"), 2), "-o: expected a name that ends in .npy, got x.tif");
+    assert!(!folder.fine(three).is_empty());
+    // Values that are not those of the part.
+    for tile in 1..3 {
+        folder.fine(&format!("corr i.npy t.npy --tile {tile}/3 -o c{tile}.npy"));
+    }
+    let all = "merge c1.json c2.json c.json -o x.npy";
+    folder.fine(all);
+    assert_eq!(folder.wrong("merge c1.json c2.json c.json", 2), "-o: expected -o OUT.npy for parts of corr, got none");
+    assert!(folder.wrong("merge c1.json c2.json c.json -o c1.npy", 2).contains("another file than PART names"));
+    std::fs::copy(folder.0.join("c1.npy"), folder.0.join("c2.npy")).unwrap();
+    let line = folder.wrong(all, 1);
+    assert!(line.starts_with("PART \"c2.npy\": expected an array of f32 ") && line.contains(", got f32 "), "{line}");
+    std::fs::remove_file(folder.0.join("c2.npy")).unwrap();
+    assert!(folder.wrong(all, 1).starts_with("PART \"c2.npy\": expected a readable file, got: "));
+
+    // Calls that make no part.
+    let tile = |args: &str, status| folder.wrong(&format!("match i.npy t.npy --tile {args}"), status);
+    assert!(tile("4/3 -o p.json", 2).contains("expected I/N, from 1/N to N/N, as 2/16, got 4/3"));
+    assert!(tile("1/900 -o p.json", 2).starts_with("--tile: expected at most "));
+    assert_eq!(tile("1/2", 2), "-o: expected -o PART.npy or -o PART.json with --tile, got none");
+    assert_eq!(tile("1/2 -o p.tif", 2), "-o: expected -o PART.npy or -o PART.json with --tile, got p.tif");
+    assert!(tile("1/2 -o p.json --heatmap h.png", 2).starts_with("--heatmap: expected none with --tile"));
+    assert!(tile("1/2 -o p.json --platform cuda", 3).contains("parts are computed on platform cpu"));
+    assert_eq!(
+        folder.wrong("match i-whole.npy t.npy --tile 1/2 -o p.json", 2),
+        "IMAGE: expected a .npy file in C order with --tile, of which parts are read, got i-whole.npy"
+    );
+    assert!(
+        tile("1/2 -o p.json --template-at 899,0:2x2", 2).starts_with("--template-at: expected a part of the image")
+    );
+}
+
+#[cfg(target_os = "linux")]
+mod memory {
+    use super::*;
+    use std::io::Read;
+
+    /// The most memory that a command took that prints more than a pipe takes, in KiB, before anyone reads that.
+    fn peak(folder: &Folder, args: &str) -> u64 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_flcc"))
+            .args(args.split_whitespace())
+            .current_dir(&folder.0)
+            .env_remove("FLCC_WISDOM")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let mut first = [0];
+        out.read_exact(&mut first).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mut rest = Vec::new();
+        out.read_to_end(&mut rest).unwrap();
+        assert!(child.wait().unwrap().success() && rest.len() > 1 << 17, "{} bytes", rest.len());
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_image() {
+        let folder = Folder::new();
+        folder.image("i", "<u2", &[200, 200, 200], 60_000, 1);
+        folder.image("small", "<u2", &[40, 50, 50], 60_000, 1);
+        folder.image("t", "<u2", &[7, 7, 7], 60_000, 2);
+        let call = "t.npy --top 20000 --min-distance 0 --memory-limit 8M";
+        let base = peak(&folder, &format!("match small.npy {call}"));
+        let parts = peak(&folder, &format!("match i.npy {call} -o map.npy"));
+        let whole = peak(&folder, &format!("match i-whole.npy {call}"));
+        println!("{base} KiB for a small image, {parts} for a large one by parts, {whole} whole");
+        // The image has 16 MB, its map 29.
+        assert!(parts < base + 10_000 && parts + 12_000 < whole, "{base} {parts} {whole}");
+    }
+}
