@@ -244,8 +244,8 @@ pub trait Banded: Send + Sync {
     fn axis(&self) -> usize;
     /// Tiles between two neighbouring seams.
     fn tiles(&self) -> usize;
-    /// The samples along that axis that a band looks at, from seam `band.start` to seam `band.end`; some may lie outside
-    /// the image.
+    /// The samples along that axis that a band looks at, from seam `band.start` to seam `band.end`; some may lie
+    /// outside the image.
     fn samples(&self, band: Range<usize>) -> Range<isize>;
     /// Computes from seam `band.start` to seam `band.end`, an image with every template; the arrays have the band's
     /// shape.
