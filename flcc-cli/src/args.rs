@@ -41,6 +41,7 @@ mod offered {
         "conformance",
         "plan",
         "bench",
+        "tune",
         "devices",
         "wisdom",
         "completions",

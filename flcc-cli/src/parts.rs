@@ -177,7 +177,7 @@ fn size(value: &Value) -> Option<usize> {
 }
 
 fn float(value: &Value) -> Option<f64> {
-    value.as_str()?.parse().ok()
+    value.as_str()?.parse().ok().filter(|value: &f64| !value.is_nan())
 }
 
 /// What may be null; `None` where it is neither that nor what it should be.
@@ -282,7 +282,7 @@ pub fn found<'a>(best: Best, top: Option<usize>, parts: impl Iterator<Item = &'a
     for part in parts {
         all.peaks.extend_from_slice(&part.peaks);
         all.optimum = match (all.optimum, part.optimum) {
-            (Some(a), Some(b)) if a.0 == b.0 => Some((a.0, a.1 + b.1)),
+            (Some(a), Some(b)) if a.0 == b.0 => Some((a.0, a.1.saturating_add(b.1))),
             (Some(a), Some(b)) if better(a.0, b.0) => Some(a),
             (a, b) => b.or(a),
         };

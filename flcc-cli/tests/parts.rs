@@ -260,7 +260,7 @@ fn what_is_no_part_is_told() {
     folder.fine(all);
     assert_eq!(folder.wrong("merge c1.json c2.json c.json", 2), "-o: expected -o OUT.npy for parts of corr, got none");
     assert!(folder.wrong("merge c1.json c2.json c.json -o c1.npy", 2).contains("another file than PART names"));
-    std::fs::copy(folder.0.join("c1.npy"), folder.0.join("c2.npy")).unwrap();
+    std::fs::copy(folder.0.join("t.npy"), folder.0.join("c2.npy")).unwrap();
     let line = folder.wrong(all, 1);
     assert!(line.starts_with("PART \"c2.npy\": expected an array of f32 ") && line.contains(", got f32 "), "{line}");
     std::fs::remove_file(folder.0.join("c2.npy")).unwrap();

@@ -23,7 +23,14 @@ pub fn run(drawing: &Drawing, planning: &Planning, out: &mut dyn Write) -> Resul
     }
     let mut judged = Vec::new();
     for spec in specs {
-        let compared = judge(&session.planner, &override_spec(&spec, planning)?)?;
+        let compared = match judge(&session.planner, &override_spec(&spec, planning)?) {
+            Ok(compared) => compared,
+            // What the options do not serve is told, and the rest judged.
+            Err(error) => {
+                session.note(&format!("{spec}: {error}"));
+                continue;
+            }
+        };
         writeln!(out, "{}", if planning.json { line(&compared) } else { row(columns(&compared)) })?;
         out.flush()?;
         judged.push(compared);

@@ -25,11 +25,16 @@ const MOST: f64 = 12.0;
 /// # Errors
 /// A file that cannot be written; wisdom as for other commands.
 pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
-    if planning.threads > 1 || planning.platform == Platform::Cuda {
-        return Err(
-            SpecError::new("tune", "one thread of the CPU, which costs are of", "--threads or --platform").into()
-        );
+    if planning.threads > 1 {
+        return Err(SpecError::new("--threads", "one thread, which costs are of", planning.threads).into());
     }
+    if planning.platform == Platform::Cuda || !planning.devices.is_empty() {
+        return Err(SpecError::new("--platform", "the CPU, whose costs are fitted", "a GPU").into());
+    }
+    if args.drawing.count == 0 {
+        return Err(SpecError::new("--count", "at least one spec", 0).into());
+    }
+    let planning = &Planning { platform: Platform::Cpu, ..planning.clone() };
     let session = Session::new(planning, Effort::Estimate, false)?;
     let specs = draw::specs(args.drawing.seed as u64, args.drawing.count);
     let specs = specs.iter().map(|spec| override_spec(spec, planning)).collect::<Result<Vec<_>, _>>()?;
@@ -75,7 +80,7 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
     }
     if let Some((argument, file)) = wisdom_file(planning)? {
         check_wisdom(argument, &file)?;
-        let machine = session.planner.machine().fingerprint();
+        let machine = session.planner.machine().without_devices();
         let (_, kept) = Wisdom::update(&file, |wisdom| wisdom.insert_costs(&machine, SOURCE, &after))
             .map_err(Error::wisdom(argument))?;
         kept?;

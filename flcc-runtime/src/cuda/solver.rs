@@ -204,7 +204,7 @@ fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offe
 /// An offer of a recipe, which auto may choose by its cost.
 fn offer(machine: &Machine, method: Method, kernel: KernelKey, work: Work, recipe: Recipe) -> Offer {
     let estimate_ns = work.ns(&machine.costs());
-    Offer { kernel, method, work, pieces: 1, estimate_ns, eligible: Eligible::ByCost, recipe: Arc::new(recipe) }
+    Offer { kernel, method, work, estimate_ns, eligible: Eligible::ByCost, recipe: Arc::new(recipe) }
 }
 
 /// Whether a kernel that makes scores in one go serves: zncc of one channel without a mask, with room for a score where

@@ -75,6 +75,8 @@ terms! {
     LibraryFar "library_far" [0.4 0.5 0.4]
     /// A line that a library transforms.
     LibraryLine "library_line" [4.0 4.0 4.0]
+    /// A library's transform of a tile, whatever its size.
+    LibraryCall "library_call" [300.0 300.0 300.0]
     /// A product of two spectra.
     Product "product" [0.6 0.6 0.6]
     /// A sample of two tiles by transforms of our own, times the logarithm of the transform's samples to base 2.

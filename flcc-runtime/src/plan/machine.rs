@@ -177,7 +177,7 @@ impl Machine {
     }
 
     /// The fingerprint that it has without its devices: what costs of the CPU hold for.
-    pub(crate) fn without_devices(&self) -> String {
+    pub fn without_devices(&self) -> String {
         self.told_apart(&[])
     }
 

@@ -52,8 +52,8 @@ impl Planner {
         let forced = self.method != Method::Auto;
         let (mut eligible, others): (Vec<_>, Vec<_>) =
             offers.into_iter().partition(|(_, offer)| offer.eligible == Eligible::ByCost || forced);
-        let estimate = |offer: &Offer| offer.estimate_on(self.threads, spec.images());
-        eligible.sort_by(|a, b| estimate(&a.1).total_cmp(&estimate(&b.1)));
+        // By the time on one thread, so that the choice, and with it every bit, is the same for any number of them.
+        eligible.sort_by(|a, b| a.1.estimate_ns.total_cmp(&b.1.estimate_ns));
         let mut fitting: Vec<Fitting> = Vec::new();
         let mut passed: Vec<Candidate> = Vec::new();
         let mut taken: HashMap<&str, usize> = HashMap::new();
@@ -221,7 +221,9 @@ impl Planner {
         let mut best: Option<(usize, Duration)> = None;
         let spent = |best: Duration| !patient && begun.elapsed() > (20 * best).max(Duration::from_millis(100));
         let mut outcomes = Vec::new();
-        let mut near: Vec<(usize, Ready<'_>, Vec<Duration>)> = Vec::new();
+        // What is ready holds memory: several at once only where that is the host's, and not limited.
+        let holds = |offer: &Offer| self.memory_limit.is_none() && offer.recipe.platform() == Platform::Cpu;
+        let mut near: Vec<(usize, Option<Ready<'_>>, Vec<Duration>)> = Vec::new();
         for (index, (offer, execute, workers)) in offers.iter().enumerate() {
             let hopeless =
                 best.is_some_and(|(other, _)| !patient && offer.estimate_ns > HOPE * offers[other].0.estimate_ns);
@@ -237,7 +239,7 @@ impl Planner {
                     if best.is_none_or(|(_, least)| took < least) {
                         best = Some((index, took));
                     }
-                    near.push((index, ready, vec![took]));
+                    near.push((index, holds(offer).then_some(ready), vec![took]));
                     near.sort_by_key(|(_, _, times)| times[0]);
                     near.truncate(NEAR.1);
                 }
@@ -252,7 +254,14 @@ impl Planner {
                     break;
                 }
                 for (index, ready, times) in &mut near {
-                    match trial.mean(ready, LEAST) {
+                    let (offer, execute, workers) = &offers[*index];
+                    let again = ready.take().map_or_else(|| warm(&mut trial, execute.as_ref(), *workers), Ok);
+                    let timed = again.and_then(|mut again| Ok((trial.mean(&mut again, LEAST)?, again)));
+                    let timed = timed.map(|(took, again)| {
+                        *ready = holds(offer).then_some(again);
+                        took
+                    });
+                    match timed {
                         Ok(took) => times.push(took),
                         Err(reason) => outcomes[*index] = Outcome::Failed(reason),
                     }
@@ -319,6 +328,9 @@ const ROUNDS: [usize; 2] = [3, 11];
 /// How long one timing lasts at least, so that small runs are timed by many.
 const LEAST: Duration = Duration::from_micros(200);
 
+/// How long a first run may take before it is held against the best: it meets page faults and cold code.
+const GRACE: Duration = Duration::from_millis(5);
+
 /// How many times longer than the best something may be estimated to take, and is timed all the same.
 const HOPE: f64 = 8.0;
 
@@ -334,6 +346,13 @@ fn method_of(kernel: &KernelKey) -> Method {
     }
 }
 
+/// Makes an offer ready, and runs it once.
+fn warm<'a>(trial: &mut Trial, execute: &'a dyn Execute, workers: usize) -> Result<Ready<'a>, String> {
+    let mut ready = trial.ready(execute, workers)?;
+    trial.run(&mut ready, None)?;
+    Ok(ready)
+}
+
 /// Times an offer for the first time, after a run that warms up caches and pages; that one is all where it takes far
 /// longer than the best.
 fn first<'a>(
@@ -343,8 +362,9 @@ fn first<'a>(
     best: Option<Duration>,
 ) -> Result<(Ran, Ready<'a>), String> {
     let mut ready = trial.ready(execute, workers)?;
-    let ran = match trial.run(&mut ready, best.map(|best| 4 * best))? {
-        Ran::Done(took) if best.is_none_or(|best| took < 3 * best) => Ran::Done(trial.mean(&mut ready, LEAST)?),
+    let lost = |best: Duration| (3 * best).max(GRACE);
+    let ran = match trial.run(&mut ready, best.map(lost))? {
+        Ran::Done(took) if best.is_none_or(|best| took < lost(best)) => Ran::Done(trial.mean(&mut ready, LEAST)?),
         ran => ran,
     };
     Ok((ran, ready))

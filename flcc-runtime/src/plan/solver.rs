@@ -58,27 +58,12 @@ pub struct Offer {
     pub method: Method,
     /// What it does for one image and all templates.
     pub work: Work,
-    /// Into how many pieces threads may share that.
-    pub pieces: usize,
     /// What that is estimated to take on one thread, in nanoseconds.
     pub estimate_ns: f64,
     /// When auto may choose it.
     pub eligible: Eligible,
     /// How to build it.
     pub recipe: Arc<dyn Recipe>,
-}
-
-impl Offer {
-    /// The estimated time of one image and all templates on so many threads, with so many images at a time, in
-    /// nanoseconds.
-    pub fn estimate_on(&self, threads: usize, images: usize) -> f64 {
-        if self.recipe.platform() == Platform::Cuda {
-            return self.estimate_ns;
-        }
-        let pieces = self.pieces.max(1) as f64 * images.max(1) as f64;
-        let turns = (pieces / threads.max(1) as f64).ceil();
-        self.estimate_ns * turns / pieces
-    }
 }
 
 /// How to build what executes an offer: cheap to make, and no pixels.

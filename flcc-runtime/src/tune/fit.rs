@@ -47,7 +47,7 @@ pub fn fit(samples: &[Sample], start: Costs) -> Costs {
                     continue;
                 }
                 // A little towards the start, where samples hardly say anything.
-                let pull = 1e-4 * rows.len() as f64 / start.of(term).max(1e-9).powi(2);
+                let pull = 1e-6 * rows.len() as f64 / start.of(term).max(1e-9).powi(2);
                 let step = (along + pull * (start.of(term) - costs.of(term))) / (square + pull);
                 let step = step.max(-costs.of(term));
                 costs = costs.with(term, costs.of(term) + step);

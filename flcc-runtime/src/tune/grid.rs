@@ -20,6 +20,9 @@ pub const ROUNDS: usize = 11;
 /// How long one timing lasts at least.
 const LEAST: Duration = Duration::from_micros(300);
 
+/// How long any first run may take: it meets page faults and cold code.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 /// How a choice compares with the best.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
@@ -114,7 +117,7 @@ fn in_turns(spec: &Spec, plans: &[Plan]) -> Result<Vec<f64>, PlanError> {
     let mut stopped = vec![false; plans.len()];
     let mut best = Duration::MAX;
     for ((ready, times), stopped) in ready.iter_mut().zip(&mut times).zip(&mut stopped) {
-        let limit = (best < Duration::MAX).then(|| 10 * best);
+        let limit = (best < Duration::MAX).then(|| (10 * best).max(PATIENCE));
         match trial.run(ready, limit).map_err(failed)? {
             Ran::Done(took) => best = best.min(took),
             Ran::Stopped(after) => {
@@ -171,7 +174,7 @@ pub fn samples(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<S
         .filter_map(|offer| {
             let execute: Box<dyn Execute> = offer.recipe.build(spec, None).ok()?;
             let mut ready = trial.ready(execute.as_ref(), 1).ok()?;
-            let Ran::Done(mut ns) = trial.run(&mut ready, Some(10 * best)).ok()? else { return None };
+            let Ran::Done(mut ns) = trial.run(&mut ready, Some((10 * best).max(PATIENCE))).ok()? else { return None };
             for _ in 0..if ns < Duration::from_millis(100) { 4 } else { 1 } {
                 ns = ns.min(trial.mean(&mut ready, LEAST).ok()?);
             }

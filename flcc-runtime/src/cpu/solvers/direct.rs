@@ -71,7 +71,6 @@ impl Solver for DirectSolver {
                 .and(tap, computed * spec.template().len() as f64)
                 .and(Term::TapRow, blocks * (template[0] * template[1]) as f64);
             offer(
-                spec,
                 machine,
                 Method::Direct,
                 direct_key(kernel, spec, tile),
@@ -133,7 +132,6 @@ fn byte_offers(spec: &Spec, machine: &Machine) -> Vec<Offer> {
         };
         let work = byte_sums(around, kernel, template, &tiling, count).and(Term::CopyByte, tiling.gathered());
         offer(
-            spec,
             machine,
             Method::Direct,
             direct_key(kernel, spec, tile),

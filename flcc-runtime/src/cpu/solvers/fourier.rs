@@ -135,7 +135,7 @@ impl FourierSolver {
             target: isa.name().into(),
             tile: tile_name(spec, tile),
         };
-        offer(spec, machine, Method::Fourier, kernel, work, Recipe::new(DType::F32, tile, machine.isas(), engine))
+        offer(machine, Method::Fourier, kernel, work, Recipe::new(DType::F32, tile, machine.isas(), engine))
     }
 
     /// An offer of transforms of columns with taps along rows.
@@ -235,6 +235,7 @@ impl FourierSolver {
                 if double { Term::LibraryDouble } else { Term::LibrarySingle },
                 samples * transforms * each.max(2.0).log2(),
             )
+            .and(Term::LibraryCall, tiling.count() as f64 * transforms)
             .and(Term::LibraryFar, far)
             .and(Term::Again, again)
             .and(Term::LibraryLine, lines)
@@ -247,7 +248,7 @@ impl FourierSolver {
             tile: tile_name(spec, tile),
         };
         let recipe = Recipe { exact: rounds, rounds, ..Recipe::new(real, tile, machine.isas(), Library(shape)) };
-        let by_cost = offer(spec, machine, Method::Fourier, kernel, work, recipe);
+        let by_cost = offer(machine, Method::Fourier, kernel, work, recipe);
         // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
         Offer { eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced }, ..by_cost }
     }

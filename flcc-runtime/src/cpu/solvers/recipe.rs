@@ -45,17 +45,9 @@ pub struct Recipe {
 }
 
 /// An offer of a recipe, which auto may choose by its cost.
-pub(super) fn offer(
-    spec: &Spec,
-    machine: &Machine,
-    method: Method,
-    kernel: KernelKey,
-    work: Work,
-    recipe: Recipe,
-) -> Offer {
-    let pieces = Tiling::new(spec, recipe.tile).count();
+pub(super) fn offer(machine: &Machine, method: Method, kernel: KernelKey, work: Work, recipe: Recipe) -> Offer {
     let estimate_ns = work.ns(&machine.costs());
-    Offer { kernel, method, work, pieces, estimate_ns, eligible: Eligible::ByCost, recipe: Arc::new(recipe) }
+    Offer { kernel, method, work, estimate_ns, eligible: Eligible::ByCost, recipe: Arc::new(recipe) }
 }
 
 /// What an engine is made by.

@@ -86,7 +86,7 @@ impl Solver for SeparableSolver {
                     tile: tile_name(spec, tile),
                 };
                 let recipe = Recipe::new(real, tile, isas, Lines);
-                let by_cost = offer(spec, machine, Method::Separable, key, work, recipe);
+                let by_cost = offer(machine, Method::Separable, key, work, recipe);
                 let eligible = match spec.rank() {
                     _ if exact_integers => Eligible::Forced,
                     Some(_) => Eligible::ByCost,
