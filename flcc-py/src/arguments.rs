@@ -53,23 +53,24 @@ fn converted<'py, T: for<'a> FromPyObject<'a, 'py>>(
 }
 
 macro_rules! named {
-    ($($name:ident: $kind:ident -> $type:ty;)*) => {$(
-        /// The argument of this name.
-        #[allow(clippy::needless_lifetimes, reason = "of text it is needed")]
-        pub fn $name<'a>(given: &'a Bound<'_, PyAny>) -> PyResult<$type> {
-            $kind(stringify!($name), given)
-        }
-    )*};
+    (texts: $($text:ident)*; $($name:ident: $kind:ident -> $type:ty;)*) => {
+        $(
+            /// The argument of this name.
+            pub fn $text<'a>(given: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+                text(stringify!($text), given)
+            }
+        )*
+        $(
+            /// The argument of this name.
+            pub fn $name(given: &Bound<'_, PyAny>) -> PyResult<$type> {
+                $kind(stringify!($name), given)
+            }
+        )*
+    };
 }
 
 named! {
-    measure: text -> &'a str;
-    mode: text -> &'a str;
-    boundary: text -> &'a str;
-    method: text -> &'a str;
-    device: text -> &'a str;
-    accuracy: text -> &'a str;
-    effort: text -> &'a str;
+    texts: measure mode boundary method device accuracy effort;
     cval: number -> f64;
     exclude_border: whole -> i64;
     in1_len: size -> usize;
@@ -82,21 +83,24 @@ pub mod optional {
     use super::*;
 
     macro_rules! optional {
-        ($($name:ident: $kind:ident -> $type:ty;)*) => {$(
-            /// The argument of this name.
-            #[allow(clippy::needless_lifetimes, reason = "of text it is needed")]
-            pub fn $name<'a>(given: &'a Bound<'_, PyAny>) -> PyResult<Option<$type>> {
-                if given.is_none() { Ok(None) } else { $kind(stringify!($name), given).map(Some) }
-            }
-        )*};
+        (texts: $($text:ident)*; $($name:ident: $kind:ident -> $type:ty;)*) => {
+            $(
+                /// The argument of this name.
+                pub fn $text<'a>(given: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a str>> {
+                    if given.is_none() { Ok(None) } else { text(stringify!($text), given).map(Some) }
+                }
+            )*
+            $(
+                /// The argument of this name.
+                pub fn $name(given: &Bound<'_, PyAny>) -> PyResult<Option<$type>> {
+                    if given.is_none() { Ok(None) } else { $kind(stringify!($name), given).map(Some) }
+                }
+            )*
+        };
     }
 
     optional! {
-        measure: text -> &'a str;
-        mode: text -> &'a str;
-        boundary: text -> &'a str;
-        mask: text -> &'a str;
-        accuracy: text -> &'a str;
+        texts: measure mode boundary mask accuracy;
         cval: number -> f64;
         threshold: number -> f64;
         channel_axis: axis -> isize;

@@ -119,7 +119,7 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 #[pyo3(signature = (image, template, *, measure = "zncc", mode = "valid", boundary = "zero", cval = 0.0, mask = None,
     channel_axis = None, method = "auto", device = "auto", accuracy = "promised", dtype = None, threads = None,
     out = None, progress = None))]
-#[allow(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
+#[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python function as one of Rust")]
 pub fn match_template<'py>(
     py: Python<'py>,
     image: &Bound<'py, PyAny>,
@@ -157,7 +157,7 @@ macro_rules! filter {
         #[pyo3(signature = (in1, in2, mode = "full", *, boundary = "zero", cval = 0.0, channel_axis = None,
             method = "auto", device = "auto", accuracy = "promised", dtype = None, threads = None, out = None,
             progress = None))]
-        #[allow(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
+        #[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python function as one of Rust")]
         pub fn $name<'py>(
             py: Python<'py>,
             in1: &Bound<'py, PyAny>,

@@ -54,7 +54,7 @@ use crate::watch::{self, Progress};
     subpixel = None, exclusive = false, measure = "zncc", mode = "valid", boundary = "zero", cval = 0.0, mask = None,
     channel_axis = None, method = "auto", device = "auto", accuracy = "promised", dtype = None, threads = None,
     progress = None))]
-#[allow(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
+#[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python function as one of Rust")]
 pub fn find<'py>(
     py: Python<'py>,
     image: &Bound<'py, PyAny>,

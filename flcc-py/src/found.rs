@@ -137,7 +137,7 @@ pub fn records<'py>(
 #[pyfunction]
 #[pyo3(signature = (scores, *, k = None, threshold = None, min_distance = None, exclude_border = 0, subpixel = None,
     smallest = false))]
-#[allow(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
+#[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python function as one of Rust")]
 pub fn peaks<'py>(
     py: Python<'py>,
     scores: &Bound<'py, PyAny>,

@@ -125,7 +125,7 @@ pub struct Stream {
 #[pyo3(signature = (spec, template_shape = None, image_dtype = None, *, template_dtype = None, measure = None,
     mode = None, boundary = None, cval = None, mask = None, templates = None, channel_axis = None, accuracy = None,
     dtype = None, method = "auto", device = "auto", threads = None, effort = "estimate", memory_limit = None))]
-#[allow(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
+#[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python function as one of Rust")]
 pub fn plan(
     py: Python<'_>,
     spec: &Bound<'_, PyAny>,
@@ -406,7 +406,7 @@ impl Matcher {
     /// The best places in an image, without a map: keywords and result are those of :func:`find`.
     #[pyo3(signature = (image, *, k = None, threshold = None, min_distance = None, exclude_border = 0, subpixel = None,
         progress = None))]
-    #[allow(clippy::too_many_arguments, reason = "the arguments of the method in Python")]
+    #[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python method as one of Rust")]
     fn peaks<'py>(
         &self,
         py: Python<'py>,

@@ -168,20 +168,15 @@ pub fn execute<T, R>(
     results: &mut [R],
     result_layout: Option<flcc_layout>,
 ) -> flcc_status {
-    execute_from(matcher, images, 0, image_layout, count, results, 0, result_layout)
+    execute_from(matcher, (images, 0, image_layout), count, (results, 0, result_layout))
 }
 
 /// The same from samples within the arrays on, for strides that run backwards.
-#[allow(clippy::too_many_arguments, reason = "as many as C passes")]
 pub fn execute_from<T, R>(
     matcher: *const flcc_matcher,
-    images: &[T],
-    first_image: usize,
-    image_layout: Option<flcc_layout>,
+    (images, first_image, image_layout): (&[T], usize, Option<flcc_layout>),
     count: usize,
-    results: &mut [R],
-    first_result: usize,
-    result_layout: Option<flcc_layout>,
+    (results, first_result, result_layout): (&mut [R], usize, Option<flcc_layout>),
 ) -> flcc_status {
     let (images, results) = (&raw const images[first_image], &raw mut results[first_result]);
     let address = |layout: &Option<flcc_layout>| layout.as_ref().map_or(ptr::null(), ptr::from_ref);

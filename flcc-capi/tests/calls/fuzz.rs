@@ -169,7 +169,10 @@ proptest! {
             return Ok(());
         }
         let status = c::execute_from(
-            matcher, &images, starts[0] + 40, Some(layout(0)), count, &mut out, starts[1] + 40, Some(layout(1)),
+            matcher,
+            (&images, starts[0] + 40, Some(layout(0))),
+            count,
+            (&mut out, starts[1] + 40, Some(layout(1))),
         );
         if status == FLCC_OK {
             let untouched = |at: &isize| !written.concat().contains(at);

@@ -96,7 +96,12 @@ fn layouts_read_and_write_where_they_say() {
     // Results transposed, the second before the first.
     let to = flcc_layout { strides: [1, 2, -5], channel: 3, next: -6 };
     let mut out = [-1.0f32; 11];
-    assert_eq!(c::execute_from(matcher, &images, 2, Some(from), 2, &mut out, 6, Some(to)), FLCC_OK, "{}", c::message());
+    assert_eq!(
+        c::execute_from(matcher, (&images, 2, Some(from)), 2, (&mut out, 6, Some(to))),
+        FLCC_OK,
+        "{}",
+        c::message()
+    );
     let [a, b, d, e] = [21.0, 32.0, 54.0, 65.0].map(|value: f32| value);
     let times = |value: f32| value * 10.0;
     assert_eq!(out, [times(a), times(d), times(b), times(e), -1.0, -1.0, a, d, b, e, -1.0]);
