@@ -204,8 +204,9 @@ impl fmt::Display for Plan {
         for line in self.0.chosen.execute.describe() {
             writeln!(f, "{line}")?;
         }
-        let threads = if self.workers() == 1 { "1 thread".into() } else { format!("{} threads", self.workers()) };
-        writeln!(f, "times    estimates are of one thread, what is measured is a median of runs on {threads}")?;
+        let threads = self.0.planner.threads;
+        let threads = if threads == 1 { "1 thread".into() } else { format!("{threads} threads") };
+        writeln!(f, "times    what is estimated, and medians of what was measured, are of {threads} at most")?;
         for candidate in self.candidates() {
             let estimate = candidate.estimate_ns.map_or(String::new(), |ns| format!("  estimated {}", time(ns)));
             let outcome = match &candidate.outcome {

@@ -46,13 +46,14 @@ impl Planner {
                     let reason = format!("method {} on platform {} was asked for", self.method, self.platform);
                     candidates.push(Candidate::refused(solver.name(), solver.method(), &reason));
                 }
-                Ok(of_solver) => offers.extend(of_solver.into_iter().map(|offer| (solver.name(), offer))),
+                Ok(of_solver) => {
+                    offers.extend(of_solver.into_iter().map(|offer| (solver.name(), self.on_threads(offer))));
+                }
             }
         }
         let forced = self.method != Method::Auto;
         let (mut eligible, others): (Vec<_>, Vec<_>) =
             offers.into_iter().partition(|(_, offer)| offer.eligible == Eligible::ByCost || forced);
-        // By the time on one thread, so that the choice, and with it every bit, is the same for any number of them.
         eligible.sort_by(|a, b| a.1.estimate_ns.total_cmp(&b.1.estimate_ns));
         let mut fitting: Vec<Fitting> = Vec::new();
         let mut passed: Vec<Candidate> = Vec::new();
@@ -196,9 +197,12 @@ impl Planner {
     /// Builds an offer with as many workers as the memory limit allows.
     fn fit(&self, spec: &Spec, offer: &Offer) -> Result<(Box<dyn Execute>, usize), Misfit> {
         let execute = offer.recipe.build(spec, self.memory_limit).map_err(Misfit::Refused)?;
-        let tiles = execute.tiles().saturating_mul(spec.images().max(1));
         let templates = execute.template_bytes().saturating_mul(spec.templates());
-        let mut workers = self.threads.min(tiles).max(1);
+        // On a GPU they search its results for peaks.
+        let mut workers = match offer.recipe.platform() {
+            Platform::Cuda => self.threads.max(1),
+            _ => offer.work.threads(&self.machine.costs(), self.threads),
+        };
         let bytes = |workers: usize| execute.scratch_bytes(workers).saturating_add(templates);
         if let Some(limit) = self.memory_limit {
             while workers > 1 && bytes(workers) > limit {

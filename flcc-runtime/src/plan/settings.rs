@@ -193,15 +193,11 @@ impl Planner {
             Accuracy::Fast | Accuracy::Exact => return Vec::new(),
         };
         let Ok(fast) = fast else { return Vec::new() };
-        let asked = |spec: &Spec| -> Vec<Offer> {
-            let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
-            asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten().collect()
-        };
-        let (here, mut left) = (asked(spec), Vec::<Offer>::new());
+        let (here, mut left) = (self.offers(spec), Vec::<Offer>::new());
         let alike = |a: &Offer, b: &Offer| {
             a.method == b.method && a.kernel.dtype == b.kernel.dtype && a.recipe.platform() == b.recipe.platform()
         };
-        for offer in asked(&fast) {
+        for offer in self.offers(&fast) {
             if !here.iter().chain(&left).any(|other| alike(other, &offer)) {
                 left.push(offer);
             }
@@ -211,11 +207,19 @@ impl Planner {
 
     /// The offer of a kernel by name, from the solvers that are asked.
     pub(crate) fn offer(&self, spec: &Spec, kernel: &KernelKey) -> Option<Offer> {
+        self.offers(spec).into_iter().find(|offer| offer.kernel == *kernel)
+    }
+
+    /// What the solvers that are asked offer for a spec.
+    fn offers(&self, spec: &Spec) -> Vec<Offer> {
         let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
-        asked
-            .filter_map(|solver| solver.offers(spec, &self.machine).ok())
-            .flatten()
-            .find(|offer| offer.kernel == *kernel)
+        let offers = asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten();
+        offers.map(|offer| self.on_threads(offer)).collect()
+    }
+
+    /// An offer with the time that it is estimated to take on this planner's threads.
+    pub(crate) fn on_threads(&self, offer: Offer) -> Offer {
+        Offer { estimate_ns: offer.work.ns_on(&self.machine.costs(), self.threads), ..offer }
     }
 
     pub(crate) fn asks(&self, solver: &dyn Solver) -> bool {
