@@ -12,7 +12,8 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use flcc_runtime::{
-    Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat, Subpixel,
+    Accuracy, Boundary, DType, Effort, KernelKey, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError,
+    Stat, Subpixel,
 };
 
 /// The measures, as the help shows them.
@@ -281,6 +282,10 @@ pub struct Planning {
         value_parser = offering::<Method>(offered::METHODS)
     )]
     pub method: Method,
+    /// Take the kernel of this name, whatever others would cost, or fail; `plan --explain` tells names. Without a tile
+    /// (corr_f32_w9_avx512) the tile that is estimated to be the fastest
+    #[arg(long, global = true, value_name = "NAME", value_parser = kernel)]
+    pub kernel: Option<KernelKey>,
     /// auto (or any), cpu or cuda; auto looks for a GPU where plans are measured (--effort measure, patient)
     #[arg(
         long,
@@ -377,6 +382,11 @@ impl FromStr for Precision {
 }
 
 /// A platform; `any` is what the library calls `auto`.
+/// A kernel's name.
+fn kernel(text: &str) -> Result<KernelKey, SpecError> {
+    text.parse()
+}
+
 fn platform(text: &str) -> Result<Platform, SpecError> {
     if text == "any" { Ok(Platform::Any) } else { text.parse() }
 }
@@ -700,6 +710,10 @@ pub struct Tune {
     /// Write the time and the work of every offer as CSV
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
+    /// Time kernels that are made for one template size beside those for any, and nothing else; with --platform cuda
+    /// those of the GPU
+    #[arg(long, conflicts_with = "samples")]
+    pub unroll: bool,
 }
 
 /// wisdom.

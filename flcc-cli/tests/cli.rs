@@ -1222,6 +1222,37 @@ fn plans_are_judged_on_a_grid() {
 }
 
 #[test]
+fn a_kernel_is_taken_by_its_name() {
+    let folder = Folder::new();
+    let plan = |options: &str| flcc(&folder, &format!("plan corr:f32:90x90*5x5:valid --json {options}"));
+    let kernel = |options: &str| plan(options).fine().json()[0]["kernel"].as_str().unwrap().to_string();
+    let own = kernel("--method direct");
+    let [_, _, size, isa, tile] = own.split('_').collect::<Vec<_>>()[..] else { panic!("{own}") };
+    assert_eq!(size, "w5");
+    // Of a name without a tile the best one is taken.
+    assert_eq!(kernel(&format!("--kernel corr_f32_w5_{isa}")), own);
+    assert!(kernel(&format!("--kernel corr_f32_any_{isa}")).starts_with(&format!("corr_f32_any_{isa}_t")));
+    let named = format!("corr_f32_any_{isa}_{tile}");
+    assert_eq!(kernel(&format!("--kernel {named}")), named);
+    // Nobody else takes the kernel for any size where the size has its own.
+    assert!(!plan("").fine().out.contains("_any_"));
+    let refused = plan("--kernel corr_f32_w6_portable");
+    assert_eq!(refused.status, 3);
+    assert!(refused.err.contains("no method offers the kernel corr_f32_w6_portable"), "{}", refused.err);
+    assert_eq!(plan("--kernel Nonsense").status, 2);
+}
+
+#[test]
+fn what_would_be_tuned_of_the_unroll_range_is_listed() {
+    let folder = Folder::new();
+    let listed = flcc(&folder, "tune --unroll --dry-run").fine().out;
+    for spec in ["corr:f32:300x300*2x2:valid", "corr:f64:300x300*32x32:valid", "corr:f32:100000*64:valid"] {
+        assert!(listed.lines().any(|line| line == spec), "{spec}: {listed}");
+    }
+    assert_eq!(flcc(&folder, "tune --unroll --samples x.csv").status, 2);
+}
+
+#[test]
 fn what_is_told_of_a_choice_is_what_decided() {
     let folder = Folder::new();
     let spec = "zncc:f32:300x300*8x8:valid";

@@ -6,6 +6,7 @@ pub mod machine;
 pub mod matcher;
 pub mod planned;
 pub mod planner;
+mod profiles;
 pub mod settings;
 pub mod solver;
 pub mod solvers;

@@ -8,10 +8,12 @@ mod files;
 mod generate;
 mod gpu;
 mod install;
+mod profile;
 mod proof;
 mod record;
 mod release;
 mod tidy;
+mod tune;
 
 use std::env;
 use std::path::PathBuf;
@@ -21,6 +23,7 @@ const USAGE: &str = "\
 Developer commands of FLCC: cargo xtask COMMAND
 
 gen                  renders the CUDA sources and their registry into generated/
+gen --profile NAME   takes the template sizes of profiles/NAME.toml, then the same
 gen --check          writes nothing; lists the files that are missing, extra or changed, and fails if there are any
 gen --prove [--bin-dir DIR]
                      compiles every source for every architecture too, and writes generated/PROVEN; \
@@ -38,6 +41,10 @@ install-c PREFIX [--lib-dir DIR]
 release DIR          builds the program for this machine's target and packs it in a folder: manual pages, completions,
                      licences of what it is made of, and a checksum; fails above 15 MB
 record               renders the tables of docs/performance anew from what was measured (benches/record)
+tune NAME [--quick] [--cuda]
+                     measures this machine, CPU or GPU: costs of work, and which template sizes are worth kernels of
+                     their own; writes profiles/NAME.toml, renders it, builds, holds results against the conformance
+                     vectors, and tells what changed; --quick measures less and tries no sizes that are not listed
 tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, circles of imports,
                      rooms, unsafe code, names, how long lines are, what may not be committed; and that tables are those
                      of their records";
@@ -47,6 +54,7 @@ fn run(arguments: &[&str]) -> Result<String, String> {
     let root = files::root();
     match arguments {
         ["gen"] => generate::write(&root),
+        ["gen", "--profile", name] if !name.starts_with('-') => generate::write_profile(&root, name),
         ["gen", "--check"] => generate::check(&root),
         ["gen", "--prove"] => generate::prove(&root, None),
         ["gen", "--prove", "--bin-dir", folder] => generate::prove(&root, Some(&PathBuf::from(folder))),
@@ -60,6 +68,9 @@ fn run(arguments: &[&str]) -> Result<String, String> {
         }
         ["release", folder] if !folder.starts_with('-') => release::pack(&root, &PathBuf::from(folder)),
         ["record"] => record::write(&root),
+        ["tune", name, options @ ..] if !name.starts_with('-') => {
+            tune::run(&root, name, &tune::Options::read(options)?)
+        }
         ["tidy"] => tidy::run(&root),
         ["help" | "--help" | "-h"] => Ok(USAGE.into()),
         other => Err(format!("expected a command, got {:?}\n\n{USAGE}", other.join(" "))),
@@ -90,6 +101,7 @@ mod tests {
         for wrong in [
             &[][..],
             &["gen", "--chekc"],
+            &["gen", "--profile"],
             &["gen", "--check", "--prove"],
             &["dist"],
             &["dist", "--help"],
@@ -97,6 +109,8 @@ mod tests {
             &["install-c"],
             &["install-c", "--lib-dir", "x"],
             &["tidy", "x"],
+            &["tune"],
+            &["tune", "--quick"],
         ] {
             let reason = run(wrong).unwrap_err();
             assert!(reason.starts_with("expected a command, got ") && reason.ends_with(USAGE), "{reason}");

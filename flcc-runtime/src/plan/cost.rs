@@ -292,10 +292,8 @@ mod tests {
 
     #[test]
     fn threads_share_pieces_where_that_saves_more_than_it_costs() {
-        let costs = Costs::usual(&IsaSet::of(&[]))
-            .with(Term::Tile, 10.0)
-            .with(Term::Call, 100.0)
-            .with(Term::Share, 1000.0);
+        let costs =
+            Costs::usual(&IsaSet::of(&[])).with(Term::Tile, 10.0).with(Term::Call, 100.0).with(Term::Share, 1000.0);
         let work = Work::default().and(Term::Call, 1.0).and(Term::Tile, 300.0);
         // In one piece it is one thread's.
         assert_eq!((work.ns_on(&costs, 8), work.threads(&costs, 8)), (3100.0, 1));

@@ -10,6 +10,7 @@ use flcc_core::error::SpecError;
 
 use crate::isa::{ISAS, Isa, IsaSet};
 use crate::plan::cost::Costs;
+use crate::plan::profiles::PROFILES;
 
 /// The environment variable that leaves out the instruction sets above the one it names: `amx`, `avx512vnni`, `avx512`,
 /// `avx2` or `portable`.
@@ -133,9 +134,20 @@ impl Machine {
         Machine { costs: Some(costs), ..self }
     }
 
-    /// What work costs here: as it was measured, or as is usual for the instruction sets.
+    /// What work costs here: as it was measured on this machine, else on another with this processor and these
+    /// instruction sets, else as is usual for the instruction sets.
     pub fn costs(&self) -> Costs {
-        self.costs.unwrap_or_else(|| Costs::usual(&self.isas))
+        self.costs.unwrap_or_else(|| self.profiled())
+    }
+
+    /// The costs that FLCC comes with for this processor.
+    pub(crate) fn profiled(&self) -> Costs {
+        let usual = Costs::usual(&self.isas);
+        let alike =
+            |profile: &&[&str; 3]| profile[0] == self.model && self.isas.iter().any(|isa| isa.name() == profile[1]);
+        let profile = PROFILES.iter().find(alike);
+        // The texts are read in a test.
+        profile.and_then(|[.., costs]| usual.read(costs).ok()).unwrap_or(usual)
     }
 
     /// The instruction sets that may be used.
@@ -307,6 +319,19 @@ mod tests {
 
     fn h200() -> Device {
         Device { index: 0, name: "NVIDIA H200".into(), capability: (9, 0), multiprocessors: 132, memory: 139 << 30 }
+    }
+
+    #[test]
+    fn costs_of_profiles_are_those_of_their_processors() {
+        for [model, isa, costs] in PROFILES {
+            let isa: Isa = isa.parse().unwrap();
+            let machine = Machine::described(&[isa], 2).with_model(*model);
+            assert_eq!(machine.costs(), Costs::usual(&machine.isas()).read(costs).unwrap());
+            // Without the instructions that they were measured with, or on another processor, they say nothing.
+            let lesser = Machine::described(&[], 2).with_model(*model);
+            assert!(isa == Isa::Portable || lesser.costs() == Costs::usual(&lesser.isas()));
+            assert_eq!(xeon().with_model("another").costs(), Costs::usual(&xeon().isas()));
+        }
     }
 
     #[test]

@@ -20,9 +20,12 @@ impl Planner {
     /// A plan for a spec.
     ///
     /// # Errors
-    /// A forced method or platform that does not serve the spec, with its reason; a memory limit that no offer meets,
-    /// with the least that one would.
+    /// A forced method, platform or kernel that does not serve the spec, with its reason; a memory limit that no offer
+    /// meets, with the least that one would.
     pub fn plan(&self, spec: &Spec) -> Result<Plan, PlanError> {
+        if let Some(kernel) = &self.kernel {
+            return self.plan_with_kernel(spec, kernel);
+        }
         self.search(spec, self, Vec::new())
     }
 
@@ -53,7 +56,7 @@ impl Planner {
         }
         let forced = self.method != Method::Auto;
         let (mut eligible, others): (Vec<_>, Vec<_>) =
-            offers.into_iter().partition(|(_, offer)| offer.eligible == Eligible::ByCost || forced);
+            offers.into_iter().partition(|(_, offer)| may_take(offer, forced));
         eligible.sort_by(|a, b| a.1.estimate_ns.total_cmp(&b.1.estimate_ns));
         let mut fitting: Vec<Fitting> = Vec::new();
         let mut passed: Vec<Candidate> = Vec::new();
@@ -116,6 +119,9 @@ impl Planner {
         candidates.extend(passed);
         let mut runner_up: Option<Fitting> = None;
         for (_, offer) in others {
+            if offer.eligible == Eligible::ByName {
+                continue;
+            }
             if offer.eligible == Eligible::ByRank {
                 if runner_up.is_none()
                     && let Ok((execute, workers)) = self.fit(spec, &offer)
@@ -137,8 +143,9 @@ impl Planner {
         Ok(Plan::new(spec.clone(), owner.clone(), fitting.swap_remove(chosen), runner_up, candidates))
     }
 
-    /// The plan that uses a kernel by its name, tile included, whatever the others would cost: two regions of one
-    /// problem under one kernel have the same bits where they overlap.
+    /// The plan that uses a kernel by its name, whatever the others would cost: two regions of one problem under one
+    /// kernel, tile included, have the same bits where they overlap. A name without a tile takes the tile that is
+    /// estimated to be the fastest.
     ///
     /// # Errors
     /// No method offers that kernel for the spec, or the memory limit.
@@ -150,13 +157,7 @@ impl Planner {
             Misfit::Memory(needed) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
             Misfit::Refused(refusal) => PlanError::Refused(refusal),
         })?;
-        let outcome = Outcome::Named;
-        let candidates = vec![Candidate {
-            kernel: kernel.to_string(),
-            method: offer.method,
-            outcome,
-            estimate_ns: Some(offer.estimate_ns),
-        }];
+        let candidates = vec![Candidate::of(&offer, Outcome::Named)];
         Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
     }
 
@@ -166,9 +167,7 @@ impl Planner {
             let wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
             wisdom.lookup(&self.machine.fingerprint(), SOURCE, spec, self.threads).cloned()?
         };
-        let offer = self
-            .offer(spec, entry.kernel())
-            .filter(|offer| offer.eligible == Eligible::ByCost || offer.method == self.method)?;
+        let offer = self.offer(spec, entry.kernel()).filter(|offer| may_take(offer, offer.method == self.method))?;
         let candidate = |kernel: &KernelKey, outcome| Candidate {
             kernel: kernel.to_string(),
             method: offer.method,
@@ -340,6 +339,15 @@ const HOPE: f64 = 8.0;
 
 /// Who is timed again: those that took up to this share of the best, and no more than so many.
 const NEAR: (f64, usize) = (1.4, 6);
+
+/// Whether an offer is one that auto may take by its cost, or where its method is `forced`.
+fn may_take(offer: &Offer, forced: bool) -> bool {
+    match offer.eligible {
+        Eligible::ByCost => true,
+        Eligible::ByRank | Eligible::Forced => forced,
+        Eligible::ByName => false,
+    }
+}
 
 /// The method that a kernel's name speaks of.
 fn method_of(kernel: &KernelKey) -> Method {

@@ -8,7 +8,6 @@ use flcc_core::error::SpecError;
 use flcc_core::key::KernelKey;
 use flcc_core::spec::{Accuracy, Spec};
 
-use crate::plan::cost::Costs;
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Method, Offer, Platform, Solver};
 use crate::plan::solvers::{self, SOLVERS};
@@ -63,6 +62,7 @@ pub struct Planner {
     pub(crate) platform: Platform,
     pub(crate) fall_back: bool,
     pub(crate) method: Method,
+    pub(crate) kernel: Option<KernelKey>,
     pub(crate) wisdom: Arc<Mutex<Wisdom>>,
 }
 
@@ -86,6 +86,7 @@ impl Planner {
             platform: Platform::default(),
             fall_back: false,
             method: Method::default(),
+            kernel: None,
             wisdom: Arc::default(),
         }
     }
@@ -155,7 +156,7 @@ impl Planner {
 
     /// The planner of what is left when every GPU has failed: the CPU, at once.
     pub(crate) fn on_cpu(&self) -> Planner {
-        Planner { platform: Platform::Cpu, effort: Effort::Estimate, ..self.clone() }
+        Planner { platform: Platform::Cpu, effort: Effort::Estimate, kernel: None, ..self.clone() }
     }
 
     /// Forces a method; `auto` lets the planner choose.
@@ -163,11 +164,17 @@ impl Planner {
         Planner { method, ..self }
     }
 
+    /// Forces a kernel by its name, whatever others would cost: every plan takes it, or is an error. A name without a
+    /// tile takes the tile that is estimated to be the fastest.
+    pub fn kernel(self, kernel: Option<KernelKey>) -> Planner {
+        Planner { kernel, ..self }
+    }
+
     /// Uses and extends this wisdom, and what it knows of the machine's costs.
     pub fn wisdom(self, wisdom: Wisdom) -> Planner {
         let machine = match wisdom.costs(&self.machine.without_devices(), SOURCE) {
             Some(costs) => {
-                let costs = costs.over(Costs::usual(&self.machine.isas()));
+                let costs = costs.over(self.machine.profiled());
                 Arc::new((*self.machine).clone().with_costs(costs))
             }
             None => self.machine,
@@ -205,9 +212,20 @@ impl Planner {
         left
     }
 
-    /// The offer of a kernel by name, from the solvers that are asked.
+    /// The offer of a kernel by name, from the solvers that are asked; of a name without a tile the one that is
+    /// estimated to take the least time.
     pub(crate) fn offer(&self, spec: &Spec, kernel: &KernelKey) -> Option<Offer> {
-        self.offers(spec).into_iter().find(|offer| offer.kernel == *kernel)
+        let named = |offer: &Offer| {
+            offer.kernel == *kernel
+                || kernel.tile.is_empty() && KernelKey { tile: String::new(), ..offer.kernel.clone() } == *kernel
+        };
+        let offers = self.offers(spec).into_iter().filter(named);
+        offers.min_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns))
+    }
+
+    /// The kernels that this planner may take for a spec, those that only a name asks for among them.
+    pub fn offered(&self, spec: &Spec) -> Vec<KernelKey> {
+        self.offers(spec).into_iter().map(|offer| offer.kernel).collect()
     }
 
     /// What the solvers that are asked offer for a spec.

@@ -85,6 +85,20 @@ pub fn choose(op: KernelOp, dtype: DType, template: [usize; 3], out: [usize; 3],
     table::best(op, dtype, template, out[1] == 1 && template[1] == 1, isas)
 }
 
+/// The same, and behind it the kernel for templates of any size, where that is another.
+pub fn choices(
+    op: KernelOp,
+    dtype: DType,
+    template: [usize; 3],
+    out: [usize; 3],
+    isas: &IsaSet,
+) -> Vec<&'static Kernel> {
+    let line = out[1] == 1 && template[1] == 1;
+    let mut kernels = vec![table::best(op, dtype, template, line, isas), table::general(op, dtype, line, isas)];
+    kernels.dedup_by_key(|kernel| kernel.name);
+    kernels
+}
+
 impl<T: Real> Direct<T> {
     /// The engine for a kernel, if this processor has its instruction set.
     pub fn new(kernel: &'static Kernel, shape: [usize; 3], isas: &IsaSet) -> Option<Direct<T>> {

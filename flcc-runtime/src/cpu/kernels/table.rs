@@ -60,10 +60,24 @@ pub fn find(name: &str) -> Option<&'static Kernel> {
 pub fn best(op: KernelOp, dtype: DType, kernel_shape: [usize; 3], line: bool, isas: &IsaSet) -> &'static Kernel {
     let width = kernel_shape[2];
     let wanted = if line { [Width::Line(width), Width::AnyLine] } else { [Width::Row(width), Width::Any] };
+    first(op, dtype, &wanted, isas)
+}
+
+/// The kernel written for templates of every size, of the first instruction set that has one.
+///
+/// # Panics
+///
+/// As [`best`].
+pub fn general(op: KernelOp, dtype: DType, line: bool, isas: &IsaSet) -> &'static Kernel {
+    first(op, dtype, if line { &[Width::AnyLine] } else { &[Width::Any] }, isas)
+}
+
+/// The kernel of the first instruction set that has one of these widths, the first of them before the others.
+fn first(op: KernelOp, dtype: DType, wanted: &[Width], isas: &IsaSet) -> &'static Kernel {
     isas.iter()
-        .flat_map(|isa| wanted.map(|width| (isa, width)))
+        .flat_map(|isa| wanted.iter().map(move |width| (isa, width)))
         .find_map(|(isa, width)| {
-            KERNELS.iter().find(|row| row.isa == isa && row.width == width && row.op == op && row.dtype == dtype)
+            KERNELS.iter().find(|row| row.isa == isa && row.width == *width && row.op == op && row.dtype == dtype)
         })
         .unwrap_or_else(|| panic!("expected f32 or f64 to compute in, got {dtype}"))
 }
