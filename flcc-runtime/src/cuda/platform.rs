@@ -18,6 +18,14 @@ pub fn with_devices(machine: Machine) -> Machine {
     machine
 }
 
+/// Whether this process has looked for GPUs, and found some: to use them costs no time to open them any more.
+pub fn found() -> bool {
+    #[cfg(feature = "cuda")]
+    return crate::cuda::driver::launch::found();
+    #[cfg(not(feature = "cuda"))]
+    false
+}
+
 /// A method on a GPU.
 pub struct CudaSolver {
     /// The method.

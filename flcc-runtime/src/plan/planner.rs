@@ -58,6 +58,10 @@ impl Planner {
         let (mut eligible, others): (Vec<_>, Vec<_>) =
             offers.into_iter().partition(|(_, offer)| may_take(offer, forced));
         eligible.sort_by(|a, b| a.1.estimate_ns.total_cmp(&b.1.estimate_ns));
+        let of_all = eligible.first().map_or(0.0, |(_, offer)| offer.estimate_ns * spec.images().max(1) as f64);
+        if let Some(planner) = self.with_gpu(of_all) {
+            return planner.search(spec, &planner, Vec::new());
+        }
         let mut fitting: Vec<Fitting> = Vec::new();
         let mut passed: Vec<Candidate> = Vec::new();
         let mut taken: HashMap<&str, usize> = HashMap::new();
@@ -445,6 +449,22 @@ mod tests {
         ) -> Result<Statistics, Box<Unfinished>> {
             Err(ExecError::Device { what: "device 0".into(), reason: "out of memory".into() }.into())
         }
+    }
+
+    #[test]
+    fn gpus_are_looked_for_where_that_is_worth_the_time() {
+        // A described machine is another one; who names a platform has decided.
+        let afar = Planner::with_machine(Planner::new().unwrap().machine().clone());
+        assert!(afar.with_gpu(1e12).is_none());
+        let here = Planner::new().unwrap();
+        assert!(here.clone().platform(Platform::Cpu).with_gpu(1e12).is_none());
+        let found = here.with_gpu(1e12);
+        let known = found.as_ref().is_some_and(|planner| {
+            assert!(planner.machine().devices().len() == 1 && planner.fall_back && planner.with_gpu(1e12).is_none());
+            true
+        });
+        // Small work looks for none, but takes what this process has found.
+        assert_eq!(here.with_gpu(1e6).is_some(), known);
     }
 
     #[test]

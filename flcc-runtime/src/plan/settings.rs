@@ -49,6 +49,9 @@ impl FromStr for Effort {
     }
 }
 
+/// What a plan's work must take the CPU, in nanoseconds, for `auto` to look for a GPU: longer than to open one.
+const WORTH_A_GPU: f64 = 5e8;
+
 /// What stands for the code that wisdom was measured with: other code, other wisdom.
 pub const SOURCE: &str = concat!("flcc-", env!("CARGO_PKG_VERSION"), "-", env!("FLCC_CODE"));
 
@@ -63,16 +66,19 @@ pub struct Planner {
     pub(crate) fall_back: bool,
     pub(crate) method: Method,
     pub(crate) kernel: Option<KernelKey>,
+    /// Whether `auto` may look for GPUs: the machine is the one that this runs on.
+    pub(crate) seeks: bool,
     pub(crate) wisdom: Arc<Mutex<Wisdom>>,
 }
 
 impl Planner {
-    /// A planner for this machine: all its cores, effort estimate, no memory limit.
+    /// A planner for this machine: all its cores, effort estimate, no memory limit, and the first GPU where the work of a
+    /// plan is estimated to take the CPU more than half a second, or once this process uses GPUs anyway.
     ///
     /// # Errors
     /// `FLCC_ISA` names no instruction set.
     pub fn new() -> Result<Planner, SpecError> {
-        Ok(Planner::with_machine(Machine::detect()?))
+        Ok(Planner { seeks: true, ..Planner::with_machine(Machine::detect()?) })
     }
 
     /// A planner for a described machine.
@@ -87,6 +93,7 @@ impl Planner {
             fall_back: false,
             method: Method::default(),
             kernel: None,
+            seeks: false,
             wisdom: Arc::default(),
         }
     }
@@ -107,9 +114,11 @@ impl Planner {
         Planner { memory_limit: bytes, ..self }
     }
 
-    /// Where to compute. `cuda` looks for GPUs now and takes the first, unless the machine was described with some;
-    /// [`Platform::Any`] takes GPUs into account only where the machine has been described with them, or by
-    /// [`Planner::devices`].
+    /// Where to compute. `cuda` looks for GPUs now and takes the first, unless the machine was described with some.
+    /// [`Platform::Any`] takes GPUs into account that the machine was described with, or that [`Planner::devices`]
+    /// named. A planner of [`Planner::new`] looks for them by itself where a plan's work is estimated to take the CPU
+    /// more than half a second, for to open a GPU takes some tenths of one, or once this process has found some; what
+    /// these fail at the CPU computes.
     pub fn platform(self, platform: Platform) -> Planner {
         if platform != Platform::Cuda || !self.machine.devices().is_empty() {
             return Planner { platform, ..self };
@@ -152,6 +161,16 @@ impl Planner {
 
     pub(crate) fn falls_back(&self) -> bool {
         self.fall_back
+    }
+
+    /// The same with the first GPU that this machine has, where it may look for one and `ns` on the CPU are worth that.
+    pub(crate) fn with_gpu(&self, ns: f64) -> Option<Planner> {
+        let may = self.seeks && self.platform == Platform::Any && self.machine.devices().is_empty();
+        if !may || ns < WORTH_A_GPU && !solvers::devices_found() {
+            return None;
+        }
+        let found = Planner { seeks: false, fall_back: true, ..self.clone() }.platform(Platform::Cuda);
+        (!found.machine.devices().is_empty()).then(|| found.platform(Platform::Any))
     }
 
     /// The planner of what is left when every GPU has failed: the CPU, at once.
