@@ -286,7 +286,8 @@ pub struct Planning {
     /// (corr_f32_w9_avx512) the tile that is estimated to be the fastest
     #[arg(long, global = true, value_name = "NAME", value_parser = kernel)]
     pub kernel: Option<KernelKey>,
-    /// auto (or any), cpu or cuda; auto looks for a GPU where plans are measured (--effort measure, patient)
+    /// auto (or any), cpu or cuda; auto looks for a GPU where the CPU is estimated to take more than half a second, and
+    /// where plans are measured (--effort measure, patient)
     #[arg(
         long,
         global = true,
