@@ -238,7 +238,7 @@ pub enum Command {
     /// all images and templates of the spec into results and scratch that are there; gflops, 2 operations for each
     /// multiply-add of the direct method, by the median; max_error over the checked positions, absolute for ncc, zncc
     /// and nssd, divided by the largest magnitude otherwise; checked, the number of positions: all of them up to 1e9
-    /// multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
+    /// multiply-adds, else 4096 of a fixed seed (or as many as --positions says), the corners and tile seams.
     Bench(Bench),
     /// Fit the costs that plans are estimated by to times on this machine
     ///
@@ -657,9 +657,9 @@ pub struct Conformance {
 /// plan.
 #[derive(Clone, Debug, Args)]
 pub struct Plan {
-    /// What is to be computed.
-    #[arg(help = SPEC)]
-    pub spec: Spec,
+    /// What is to be computed, one or several.
+    #[arg(required = true, value_name = "SPEC", help = SPEC)]
+    pub specs: Vec<Spec>,
     /// Tell what was considered, at which cost, and why this was chosen
     #[arg(long)]
     pub explain: bool,
@@ -683,6 +683,12 @@ pub struct Bench {
     /// Give each image of the spec a template of its own, bound whenever it is run
     #[arg(long)]
     pub pairs: bool,
+    /// Bind the templates in each run, as a call for images that come alone does
+    #[arg(long, conflicts_with_all = ["grid", "pairs"])]
+    pub bind: bool,
+    /// Check so many positions, the corners and tile seams besides, however little a check of all would take
+    #[arg(long, value_name = "N", value_parser = at_least_one, allow_hyphen_values = true, conflicts_with = "grid")]
+    pub positions: Option<usize>,
     /// Leave copies to and from GPUs to the driver, to see what staging them gains
     #[arg(long, hide = true)]
     pub direct_copies: bool,

@@ -1177,6 +1177,10 @@ fn plans_devices_and_help() {
         flcc(&folder, &format!("plan {spec} --json --precision f64 --threads 1 --memory-limit 64M")).fine().json();
     assert_eq!((&json[0]["spec"], &json[0]["threads"]), (&"zncc:f32>f64:200x200*16x16:valid".into(), &1.into()));
     assert!(json[0]["candidates"].as_array().unwrap().len() > 2);
+    let several = flcc(&folder, &format!("plan {spec} corr:f32:9*3:valid --json")).fine().json();
+    let specs: Vec<&Value> = several.iter().map(|plan| &plan["spec"]).collect();
+    assert_eq!(specs, [spec, "corr:f32:9*3:valid"]);
+    assert_eq!(flcc(&folder, "plan").status, 2);
     assert!(flcc(&folder, "devices").fine().out.contains("instruction sets"));
     assert!(flcc(&folder, "devices --json").fine().json()[0]["cores"].as_u64().unwrap() >= 1);
     assert!(flcc(&folder, "--help").fine().out.contains("match"));
@@ -1374,6 +1378,14 @@ fn bench_checks_and_times() {
     let said = flcc(&folder, "bench zncc:f32:5@40x40*9x9:valid --pairs --seconds 0.01 --json --effort estimate").fine();
     assert_eq!(said.json()[0]["checked"], 5 * 32 * 32);
     assert!(flcc(&folder, "bench zncc:f32:40x40*2@9x9:valid --pairs").fails(2).contains("one template"));
+    let said = flcc(&folder, "bench zncc:f32:40x40*2@9x9:valid --bind --seconds 0.01 --json --method fourier").fine();
+    assert_eq!(said.json()[0]["checked"], 2 * 32 * 32);
+    let said =
+        flcc(&folder, "bench zncc:f32:40x40*9x9:full --positions 50 --seconds 0 --json --effort estimate").fine();
+    let checked = said.json()[0]["checked"].as_u64().unwrap();
+    assert!((50..48 * 48).contains(&checked), "{checked}");
+    assert!(flcc(&folder, "bench zncc:f32:40x40*9x9:valid --positions 0").fails(2).contains("at least 1"));
+    assert!(flcc(&folder, "bench zncc:f32:40x40*9x9:valid --bind --pairs").fails(2).contains("--pairs"));
     assert!(flcc(&folder, "bench zncc:f32:10000000x10000000*3x3:valid").fails(1).contains("memory"));
 }
 

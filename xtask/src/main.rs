@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod dist;
+mod figures;
 mod files;
 mod generate;
 mod gpu;
@@ -40,6 +41,13 @@ install-c PREFIX [--lib-dir DIR]
                      DIR is a folder where libflcc.so and libflcc.a are built already
 release DIR          builds the program for this machine's target and packs it in a folder: manual pages, completions,
                      licences of what it is made of, and a checksum; fails above 15 MB
+figures [--quick | --estimate] [--minutes N] [--seconds S] [--bin-dir DIR] [--out DIR] [--cpu | --cuda]
+                     times the experiments of the dissertation on this machine (CPU, and GPU if there is one) and draws
+                     them, with data and tables beside the pictures (docs/experiments.md); goes on from what the folder
+                     has of this machine; with --estimate asks for the planner's estimated choices alone; the programs
+                     are those of a folder that dist made, or else built
+figures --from DIR [--out DIR] [--cpu | --cuda]
+                     draws them from the data of a folder
 record               renders the tables of docs/performance anew from what was measured (benches/record)
 tune NAME [--quick] [--cuda]
                      measures this machine, CPU or GPU: costs of work, and which template sizes are worth kernels of
@@ -67,6 +75,7 @@ fn run(arguments: &[&str]) -> Result<String, String> {
             install::lay_out(&root, &PathBuf::from(prefix), Some(&PathBuf::from(libraries)))
         }
         ["release", folder] if !folder.starts_with('-') => release::pack(&root, &PathBuf::from(folder)),
+        ["figures", options @ ..] => figures::run(&root, options),
         ["record"] => record::write(&root),
         ["tune", name, options @ ..] if !name.starts_with('-') => {
             tune::run(&root, name, &tune::Options::read(options)?)

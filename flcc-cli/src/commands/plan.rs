@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use flcc_runtime::{Effort, Outcome};
+use flcc_runtime::{Effort, Outcome, Spec};
 use serde_json::{Value, json};
 
 use crate::args::{Plan, Planning};
@@ -10,17 +10,25 @@ use crate::error::Error;
 use crate::memory::check_data;
 use crate::session::{Session, override_spec};
 
-/// Prints the kernel, the account with `--explain`, everything with `--json`.
+/// Prints the kernel of each spec, the account with `--explain`, everything with `--json`.
 ///
 /// # Errors
 /// A refusal, with its reason; a memory limit that no plan meets.
 pub fn run(args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
     let session = Session::new(planning, Effort::Estimate, false)?;
-    let spec = override_spec(&args.spec, planning)?;
-    if session.measures() {
-        check_data(&spec, spec.templates())?;
+    for spec in &args.specs {
+        one(&override_spec(spec, planning)?, &session, args, planning, out)?;
+        out.flush()?;
     }
-    let plan = session.planner.plan(&spec)?;
+    Ok(())
+}
+
+/// Prints one of the plans.
+fn one(spec: &Spec, session: &Session, args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
+    if session.measures() {
+        check_data(spec, spec.templates())?;
+    }
+    let plan = session.planner.plan(spec)?;
     // What cannot be kept is told after what was found.
     let kept = session.keep_wisdom();
     if planning.json {
