@@ -8,11 +8,11 @@ use std::fs;
 
 use flcc_core::error::SpecError;
 
-use crate::isa::{ISAS, Isa, IsaSet};
+use crate::isa::{ISAS, Isa, IsaSet, detected};
 use crate::plan::cost::Costs;
 
 /// The environment variable that leaves out the instruction sets above the one it names: `amx`, `avx512vnni`, `avx512`,
-/// `avx2` or `portable`.
+/// `avx2`, `neondot`, `neon` or `portable`.
 ///
 /// Where `amx` may be used and the processor has it, Linux is asked to keep the 8 KiB of tile registers for this
 /// process (`arch_prctl(ARCH_REQ_XCOMP_PERM)`), once and for good. From then on it refuses alternate signal stacks that
@@ -81,7 +81,7 @@ impl Machine {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let read = |path: &str| fs::read_to_string(path).ok();
         let mut machine = Machine::described(&[], cores).with_caches(caches(read));
-        machine.isas = allowed(variable.as_deref())?.filter(Isa::detected);
+        machine.isas = allowed(variable.as_deref())?.filter(detected);
         if let Some(model) = model(read) {
             machine.model = model;
         }
