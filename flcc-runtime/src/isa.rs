@@ -1,9 +1,9 @@
 //! Instruction sets: which of them this machine has, and the vector operations kernels are made of.
 //!
 //! For each instruction set and type there is one module of the same functions over its `Vector`: `zero`, `splat`,
-//! `load`, `store`, `mul_add`, `add`, `abs_diff`, `larger`, and `settled` where taps are written out. Kernel bodies call
-//! these and hold no `unsafe`. A load names the array it reads and a place in it; the check that the place lies inside
-//! folds away when both are constants. Bytes have modules of their own, `avx512vnni_u8` and `neondot_u8`: their
+//! `load`, `store`, `mul_add`, `add`, `abs_diff`, `larger`, and `settled` where taps are written out. Kernel bodies
+//! call these and hold no `unsafe`. A load names the array it reads and a place in it; the check that the place lies
+//! inside folds away when both are constants. Bytes have modules of their own, `avx512vnni_u8` and `neondot_u8`: their
 //! products are sums of four. Those of AMX are of whole tiles, in `amx.rs`.
 
 #[macro_use]
