@@ -354,10 +354,14 @@ cuda: ";
         assert_eq!(allowed(None), Ok(all));
         assert_eq!(allowed(Some("")), Ok(all));
         assert_eq!(allowed(Some("amx")), Ok(all));
-        assert_eq!(allowed(Some("avx2")), Ok(IsaSet::of(&[Isa::Avx2])));
+        assert_eq!(allowed(Some("avx2")), Ok(IsaSet::of(&[Isa::Avx2, Isa::NeonDot, Isa::Neon])));
+        assert_eq!(allowed(Some("neon")), Ok(IsaSet::of(&[Isa::Neon])));
         assert_eq!(allowed(Some("portable")), Ok(IsaSet::of(&[])));
         let error = allowed(Some("sse9")).unwrap_err();
-        assert_eq!(error.to_string(), "FLCC_ISA: expected one of amx, avx512vnni, avx512, avx2, portable, got sse9");
+        assert_eq!(
+            error.to_string(),
+            "FLCC_ISA: expected one of amx, avx512vnni, avx512, avx2, neondot, neon, portable, got sse9"
+        );
     }
 
     /// One that the processor lacks leaves the lesser ones, and nothing is asked about what is left out: of AMX that
@@ -370,7 +374,7 @@ cuda: ";
             isa == Isa::Avx2
         });
         assert_eq!(isas, IsaSet::of(&[Isa::Avx2]));
-        assert_eq!(*asked.borrow(), [Isa::Avx512, Isa::Avx2]);
+        assert_eq!(*asked.borrow(), [Isa::Avx512, Isa::Avx2, Isa::NeonDot, Isa::Neon]);
     }
 
     #[test]
