@@ -8,12 +8,12 @@ use std::fs;
 
 use flcc_core::error::SpecError;
 
-use crate::isa::{ISAS, Isa, IsaSet};
+use crate::isa::{ISAS, Isa, IsaSet, detected};
 use crate::plan::cost::Costs;
 use crate::plan::profiles::PROFILES;
 
 /// The environment variable that leaves out the instruction sets above the one it names: `amx`, `avx512vnni`, `avx512`,
-/// `avx2` or `portable`.
+/// `avx2`, `neondot`, `neon` or `portable`.
 ///
 /// Where `amx` may be used and the processor has it, Linux is asked to keep the 8 KiB of tile registers for this
 /// process (`arch_prctl(ARCH_REQ_XCOMP_PERM)`), once and for good. From then on it refuses alternate signal stacks that
@@ -82,7 +82,7 @@ impl Machine {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let read = |path: &str| fs::read_to_string(path).ok();
         let mut machine = Machine::described(&[], cores).with_caches(caches(read));
-        machine.isas = allowed(variable.as_deref())?.filter(Isa::detected);
+        machine.isas = allowed(variable.as_deref())?.filter(detected);
         if let Some(model) = model(read) {
             machine.model = model;
         }
@@ -379,10 +379,14 @@ cuda: ";
         assert_eq!(allowed(None), Ok(all));
         assert_eq!(allowed(Some("")), Ok(all));
         assert_eq!(allowed(Some("amx")), Ok(all));
-        assert_eq!(allowed(Some("avx2")), Ok(IsaSet::of(&[Isa::Avx2])));
+        assert_eq!(allowed(Some("avx2")), Ok(IsaSet::of(&[Isa::Avx2, Isa::NeonDot, Isa::Neon])));
+        assert_eq!(allowed(Some("neon")), Ok(IsaSet::of(&[Isa::Neon])));
         assert_eq!(allowed(Some("portable")), Ok(IsaSet::of(&[])));
         let error = allowed(Some("sse9")).unwrap_err();
-        assert_eq!(error.to_string(), "FLCC_ISA: expected one of amx, avx512vnni, avx512, avx2, portable, got sse9");
+        assert_eq!(
+            error.to_string(),
+            "FLCC_ISA: expected one of amx, avx512vnni, avx512, avx2, neondot, neon, portable, got sse9"
+        );
     }
 
     /// One that the processor lacks leaves the lesser ones, and nothing is asked about what is left out: of AMX that
@@ -395,7 +399,7 @@ cuda: ";
             isa == Isa::Avx2
         });
         assert_eq!(isas, IsaSet::of(&[Isa::Avx2]));
-        assert_eq!(*asked.borrow(), [Isa::Avx512, Isa::Avx2]);
+        assert_eq!(*asked.borrow(), [Isa::Avx512, Isa::Avx2, Isa::NeonDot, Isa::Neon]);
     }
 
     #[test]
