@@ -1205,7 +1205,9 @@ fn costs_are_fitted_and_kept() {
     let tuned = flcc(&folder, "tune --count 4 --seed 5 --wisdom w --samples samples.csv").fine().out;
     assert!(tuned.contains("held out") && tuned.lines().any(|line| line.starts_with("tap_f32 = ")), "{tuned}");
     let samples = std::fs::read_to_string(folder.0.join("samples.csv")).unwrap();
-    assert!(samples.starts_with("spec,kernel,estimate_ns,ns,call,tile,") && samples.lines().count() > 8);
+    let columns = ["spec,kernel,estimate_ns,ns,call,", ",tile,"];
+    assert!(samples.starts_with(columns[0]) && samples.lines().next().unwrap().contains(columns[1]), "{samples}");
+    assert!(samples.lines().count() > 8, "{samples}");
     assert!(flcc(&folder, "wisdom show --wisdom w").fine().out.contains("\ncosts\t"));
     let after = estimate("--wisdom w");
     assert!(after > 0.0 && after != before, "{before} {after}");
@@ -1277,10 +1279,69 @@ fn what_is_told_of_a_choice_is_what_decided() {
         assert!(others.min() >= entry["least_ns"].as_u64(), "{entry}");
     }
     let explained = flcc(&folder, &format!("plan {spec} --effort measure --explain")).fine().out;
-    assert!(explained.contains("measured is a median of runs on"), "{explained}");
-    assert_eq!(explained.lines().filter(|line| line.ends_with(": chosen")).count(), 1, "{explained}");
+    assert!(explained.contains("decided  chosen by measurement: the least median of"), "{explained}");
+    let marked = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with('>') && line.ends_with("  chosen"));
+        lines.map(|line| line.split_whitespace().nth(1).unwrap().to_string()).collect()
+    };
+    let kernel = explained.lines().nth(1).unwrap().split_whitespace().nth(1).unwrap();
+    assert_eq!(marked(&explained), [kernel], "{explained}");
     let explained = flcc(&folder, &format!("plan {spec} --explain --wisdom w")).fine().out;
-    assert!(explained.contains(&format!("{}  chosen by wisdom: measured", chosen.trim())), "{explained}");
+    assert!(explained.contains("chosen by wisdom") && explained.contains("an image, measured:"), "{explained}");
+    assert_eq!(marked(&explained), [chosen.trim()], "{explained}");
+}
+
+#[test]
+fn a_plan_is_explained_beside_what_the_hardware_allows() {
+    let folder = Folder::new();
+    let plan = &flcc(&folder, "plan zncc:f32:300x300*16x16:valid --method direct --json").fine().json()[0];
+    let floor = |name: &str| plan["floor"][name].as_f64().unwrap();
+    assert_eq!(floor("operations"), (285 * 285 * 256) as f64);
+    assert!([0.0, ((300 * 300 + 285 * 285) * 4) as f64].contains(&floor("bytes")), "{plan}");
+    assert!(floor("operations_ns") > 0.0 && floor("bytes_ns") >= 0.0 && plan["ns"].as_f64().unwrap() > 0.0, "{plan}");
+    for candidate in plan["candidates"].as_array().unwrap() {
+        let refuses = candidate["outcome"] == "refused";
+        assert!(refuses == candidate["bytes"].is_null() && refuses == candidate["reason"].is_string(), "{candidate}");
+        let chosen = candidate["kernel"] == plan["kernel"];
+        let bytes = plan["scratch_bytes"].as_u64().unwrap() + plan["template_bytes"].as_u64().unwrap();
+        assert!(!chosen || candidate["bytes"] == bytes, "{candidate}");
+    }
+    let place = |options: &str| {
+        let spec = "zncc:f32:300x300*16x16:valid";
+        flcc(&folder, &format!("plan {spec} --json {options}")).fine().json()[0]["place"].as_str().unwrap().to_string()
+    };
+    assert_eq!(place("--platform cpu"), "CPU, which was asked for");
+    assert!(place("").contains("GPU"), "{}", place(""));
+}
+
+#[test]
+fn wisdom_that_is_ignored_is_told() {
+    let folder = Folder::new();
+    let spec = "zncc:f32:80x80*9x9:valid";
+    flcc(&folder, &format!("plan {spec} --threads 1 --effort measure --wisdom w")).fine();
+    let known = std::fs::read_to_string(folder.at("w")).unwrap();
+    let machine = known.lines().find_map(|line| line.strip_prefix("machine ")).unwrap();
+    let (fingerprint, code) = machine.split_once(' ').unwrap();
+    let kernel = known.lines().find(|line| line.starts_with("plan")).unwrap().split('\t').nth(3).unwrap();
+    let other_threads = known.replace("threads=1", "threads=3");
+    for (name, text, expected) in [
+        (
+            "code",
+            known.replace(code, "flcc-0.1.0-0123456789abcdef"),
+            "it is of other code, flcc-0.1.0-0123456789abcdef",
+        ),
+        ("machine", known.replace(fingerprint, "x86_64/other"), "it is of another machine, x86_64/other"),
+        ("threads", other_threads, "it is of 3 threads and not 1"),
+        ("kernel", known.replace(kernel, "corr_f32_w999_avx512"), "it names corr_f32_w999_avx512"),
+    ] {
+        std::fs::write(folder.at(name), text).unwrap();
+        let explain = format!("plan {spec} --threads 1 --wisdom {name} --explain");
+        let explained = flcc(&folder, &explain).fine().out;
+        let note = format!("note     wisdom of this spec is ignored: {expected}");
+        assert!(explained.contains(&note) && explained.contains("chosen by estimate"), "{name}: {explained}");
+    }
+    let taken = flcc(&folder, &format!("plan {spec} --threads 1 --wisdom w --explain")).fine().out;
+    assert!(!taken.contains("ignored") && taken.contains("chosen by wisdom"), "{taken}");
 }
 
 #[test]
@@ -1289,7 +1350,7 @@ fn what_an_accuracy_leaves_out_is_explained() {
     let explained = flcc(&folder, "plan corr:u16:900x900*64x64:valid --explain").fine().out;
     let left = |line: &&str| line.contains("refuses: f32 does not keep accuracy promised here; acc=fast takes it");
     let lines: Vec<&str> = explained.lines().filter(left).map(str::trim_start).collect();
-    assert!(lines.iter().any(|line| line.starts_with("fourier   fourier_f32")), "{explained}");
+    assert!(lines.iter().any(|line| line.starts_with("fourier_f32")), "{explained}");
     for spec in
         ["corr:u16:900x900*64x64:valid,acc=fast", "corr:u16:900x900*64x64:valid,acc=exact", "zncc:f32:90x90*9x9:valid"]
     {

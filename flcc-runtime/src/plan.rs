@@ -1,5 +1,6 @@
 //! Planning: what may serve a spec, which of it is chosen, and what remembers it.
 
+pub mod account;
 pub mod bands;
 pub mod cost;
 pub mod machine;

@@ -743,8 +743,9 @@ fn threads_change_no_bit() {
         for method in METHODS {
             let one = planner(1).method(method).plan(&problem.spec);
             let Ok(one) = one else { continue };
-            let several = planner(3).method(method).plan(&problem.spec).unwrap();
-            assert_eq!(one.kernel(), several.kernel());
+            // More threads may be worth other tiles; the same kernel on more threads has the same bits.
+            let several = planner(3).plan_with_kernel(&problem.spec, one.kernel()).unwrap();
+            assert!(several.workers() > 1, "{spec} by {}", one.kernel());
             assert_eq!(problem.run(&one).data(), problem.run(&several).data(), "{spec} by {}", one.kernel());
         }
     }

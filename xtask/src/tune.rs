@@ -130,8 +130,8 @@ fn built(root: &Path) -> Result<(PathBuf, Build), String> {
     command.args(["build", "--release", "--bin", "flcc", "--message-format", "json-render-diagnostics"]);
     let told = said(command.current_dir(root))?;
     let program = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let program = program.filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?))).last();
-    let program = program.ok_or("cargo build: expected a program named flcc, got none")?;
+    let mut program = program.filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)));
+    let program = program.next_back().ok_or("cargo build: expected a program named flcc, got none")?;
     let bytes = fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?.len();
     Ok((program, Build { seconds: begun.elapsed().as_secs_f64(), megabytes: bytes as f64 / 1e6 }))
 }

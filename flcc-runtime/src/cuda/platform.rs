@@ -26,6 +26,14 @@ pub fn found() -> bool {
     false
 }
 
+/// What CUDA is here, or why there is none, where this process has looked; `None` where it has not.
+pub fn about() -> Option<String> {
+    #[cfg(feature = "cuda")]
+    return crate::cuda::driver::launch::about();
+    #[cfg(not(feature = "cuda"))]
+    Some("CUDA is not in this build (feature cuda)".into())
+}
+
 /// A method on a GPU.
 pub struct CudaSolver {
     /// The method.

@@ -184,6 +184,11 @@ impl Work {
         self.amounts[term as usize]
     }
 
+    /// Into how many pieces threads can share it.
+    pub fn pieces(&self) -> usize {
+        self.pieces
+    }
+
     /// What it costs on one thread, in nanoseconds.
     pub fn ns(&self, costs: &Costs) -> f64 {
         self.amounts.iter().zip(costs.0).map(|(amount, cost)| amount * cost).sum()

@@ -20,9 +20,9 @@ pub enum Effort {
     /// By estimated cost; microseconds.
     #[default]
     Estimate,
-    /// The promising offers are timed on made-up data.
+    /// The promising offers are timed on made-up data, the best also on one thread or all where that is promising.
     Measure,
-    /// Every offer is timed, for longer.
+    /// Every offer is timed, for longer, and the best on one, two, four and so on of the threads.
     Patient,
 }
 
@@ -72,8 +72,8 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner for this machine: all its cores, effort estimate, no memory limit, and the first GPU where the work of a
-    /// plan is estimated to take the CPU more than half a second, or once this process uses GPUs anyway.
+    /// A planner for this machine: all its cores, effort estimate, no memory limit, and the first GPU where the work of
+    /// a plan is estimated to take the CPU more than half a second, or once this process uses GPUs anyway.
     ///
     /// # Errors
     /// `FLCC_ISA` names no instruction set.
@@ -103,7 +103,8 @@ impl Planner {
         Planner { effort, ..self }
     }
 
-    /// Threads to execute with; 0 for one a core.
+    /// Threads to execute with; 0 for one a core. They may change which kernel a plan takes, and a kernel's results are
+    /// the same with any number of them.
     pub fn threads(self, threads: usize) -> Planner {
         let threads = if threads == 0 { self.machine.cores().max(1) } else { threads };
         Planner { threads, ..self }
@@ -171,6 +172,11 @@ impl Planner {
         }
         let found = Planner { seeks: false, fall_back: true, ..self.clone() }.platform(Platform::Cuda);
         (!found.machine.devices().is_empty()).then(|| found.platform(Platform::Any))
+    }
+
+    /// Why there is no GPU to plan for; `None` where none was looked for.
+    pub(crate) fn why_no_gpu(&self) -> Option<String> {
+        if self.seeks { solvers::about_devices() } else { Some(self.machine.cuda().to_string()) }
     }
 
     /// The planner of what is left when every GPU has failed: the CPU, at once.

@@ -39,6 +39,11 @@ pub fn found() -> bool {
     FOUND.get().is_some_and(|found| !found.devices.is_empty())
 }
 
+/// What CUDA is here, where this process has looked.
+pub fn about() -> Option<String> {
+    FOUND.get().map(|found| found.about.clone())
+}
+
 static FOUND: OnceLock<Found> = OnceLock::new();
 
 fn detect() -> Result<Found, String> {
