@@ -72,7 +72,7 @@ pub use plan::account::{Account, Floor, Row};
 pub use plan::bands::Bands;
 pub use plan::machine::Machine;
 pub use plan::matcher::Matcher;
-pub use plan::planned::{Candidate, Outcome, Plan};
+pub use plan::planned::{Candidate, Outcome, Plan, Took};
 pub use plan::settings::{Effort, Planner};
 pub use plan::solver::{Method, Platform};
 pub use plan::wisdom::Wisdom;

@@ -502,7 +502,7 @@ impl Matcher {
 mod tests {
     use super::*;
     use crate::plan::machine::Machine;
-    use crate::plan::planned::Plan;
+    use crate::plan::planned::{Plan, Took};
     use crate::plan::settings::Planner;
     use crate::plan::solvers::SOLVERS;
     use crate::problem::template::{Checked, Weights};
@@ -589,7 +589,8 @@ mod tests {
         let runs = Arc::new(AtomicUsize::new(0));
         let direct = offer.recipe.build(spec, None).unwrap();
         let execute = Failing { direct, templates: templates.len(), binds, runs: Arc::clone(&runs) };
-        let plan = Plan::new(spec.clone(), planner.clone(), (offer, Box::new(execute), 1), None, Vec::new());
+        let chosen = (offer, Box::new(execute) as Box<dyn Execute>, 1);
+        let plan = Plan::new(spec.clone(), planner.clone(), chosen, None, Vec::new(), Took::default());
         (plan.bind(templates, None), runs)
     }
 
