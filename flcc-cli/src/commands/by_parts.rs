@@ -10,8 +10,8 @@ use std::time::Instant;
 use flcc_runtime::core::dtype::Pixel;
 use flcc_runtime::core::peaks::{Candidates, Search};
 use flcc_runtime::{
-    AnyView, AnyViewMut, Bands, Control, DType, Effort, Found as PeaksFound, Matcher, PlanError, Platform, Refusal,
-    Region, Shape, Spec, SpecError, ViewMut,
+    AnyView, AnyViewMut, Control, DType, Effort, Found as PeaksFound, Matcher, PlanError, Platform, Refusal, Region,
+    Regions, Shape, Spec, SpecError, ViewMut,
 };
 
 use super::correlate::{self, Found, Name, Telling, numbered};
@@ -46,7 +46,7 @@ pub fn run(
     match file {
         None => correlate::run(name, args, matching, planning, out),
         Some(file) => {
-            // Bands are a matter of the CPU.
+            // Regions are a matter of the CPU.
             let planning = Planning { platform: Platform::Cpu, ..planning.clone() };
             Call { name, args, matching, planning: &planning, file: &file }.run(out)
         }
@@ -236,12 +236,17 @@ impl Call<'_> {
         let began = Instant::now();
         let mask = mask.map(Image::view).transpose()?;
         let matcher = templates.bind(group, &plan, session, "IMAGE", mask.as_ref())?;
-        let bands =
-            matcher.bands().ok_or_else(|| Error::Failed("bands: expected a plan for the CPU, got none".into()))?;
-        let seams = bands.seams();
+        let regions =
+            matcher.regions().ok_or_else(|| Error::Failed("regions: expected a plan for the CPU, got none".into()))?;
+        // The slowest axis of more than one position.
+        let lengths = spec.out_shape();
+        let axis = lengths.lengths().iter().position(|length| *length > 1).unwrap_or(lengths.axes() - 1);
+        let count = regions.count(axis);
         let range = match self.args.tile {
-            Some(tile) => tile.band(seams.len()).map(|band| seams[band.start]..seams[band.end])?,
-            None => 0..seams.last().copied().unwrap_or(0),
+            Some(tile) => {
+                tile.band(count + 1).map(|band| regions.seam(axis, band.start)..regions.seam(axis, band.end))?
+            }
+            None => 0..regions.seam(axis, count),
         };
         let search = self.matching.map(|matching| {
             let options = templates::wanted(&matching.search, templates.all().len());
@@ -250,8 +255,8 @@ impl Call<'_> {
         let job = Job {
             file: self.file,
             matcher: &matcher,
-            bands,
-            seams,
+            regions,
+            axis,
             search,
             range: range.clone(),
             most: limit.unwrap_or(AT_A_TIME).min(AT_A_TIME),
@@ -323,8 +328,9 @@ fn samples(image: &Image) -> String {
 struct Job<'a> {
     file: &'a NpySlices,
     matcher: &'a Matcher,
-    bands: Bands<'a>,
-    seams: Vec<usize>,
+    regions: Regions<'a>,
+    /// The axis that bands lie along: regions that are whole along the others.
+    axis: usize,
     search: Option<Search>,
     /// The positions that are asked for along the axis of the bands; the others are computed where a search needs them.
     range: Range<usize>,
@@ -338,16 +344,40 @@ impl Job<'_> {
     /// Results of one position along the axis of the bands.
     fn slice(&self) -> usize {
         let shape = self.matcher.plan().spec().out_shape();
-        shape.lengths()[self.bands.axis() + 1..].iter().product()
+        shape.lengths()[self.axis + 1..].iter().product()
+    }
+
+    fn seam(&self, number: usize) -> usize {
+        self.regions.seam(self.axis, number)
+    }
+
+    /// The band from one seam to another, as a region.
+    fn region(&self, band: Range<usize>) -> Vec<Range<usize>> {
+        let shape = self.matcher.plan().spec().out_shape();
+        let mut region: Vec<Range<usize>> = shape.lengths().iter().map(|length| 0..*length).collect();
+        region[self.axis] = self.seam(band.start)..self.seam(band.end);
+        region
+    }
+
+    /// The last seam at which positions before one begin, or the first behind them.
+    fn seam_of(&self, position: usize, behind: bool) -> usize {
+        let mut numbers = 0..self.regions.count(self.axis) + 1;
+        while !numbers.is_empty() {
+            let middle = numbers.start + numbers.len() / 2;
+            let before = if behind { self.seam(middle) < position } else { self.seam(middle) <= position };
+            if before { numbers.start = middle + 1 } else { numbers.end = middle }
+        }
+        if behind { numbers.start } else { numbers.start - 1 }
     }
 
     /// Bytes of the slices that a band takes, and of its results and those that are kept beside them.
     fn bytes(&self, band: Range<usize>, kept: usize) -> Result<usize, Error> {
         let spec = self.matcher.plan().spec();
-        let axis = self.bands.axis();
+        let axis = self.axis;
         let below = spec.image().len() / spec.image().lengths()[axis].max(1) * spec.image_type().row().size;
-        let slices: usize = self.bands.slices(band.clone())?.iter().map(Range::len).sum();
-        let results = (self.seams[band.end] - self.seams[band.start] + kept)
+        let region = self.region(band);
+        let slices: usize = self.regions.needs(&region)?[axis].iter().map(Range::len).sum();
+        let results = (region[axis].len() + kept)
             .saturating_mul(self.slice())
             .saturating_mul(spec.templates())
             .saturating_mul(spec.out_type().row().size);
@@ -356,11 +386,14 @@ impl Job<'_> {
 
     /// The seam up to which to compute after another.
     fn next(&self, from: usize, last: usize, kept: usize) -> Result<usize, Error> {
-        let mut next = from + 1;
-        while next < last && self.bytes(from..next + 1, kept)? <= self.most {
-            next += 1;
+        // One is computed whatever it takes; more of them take more.
+        let (mut fits, mut over) = (from + 1, last + 1);
+        while over - fits > 1 {
+            let middle = fits + (over - fits) / 2;
+            let fitting = self.bytes(from..middle, kept)? <= self.most;
+            *(if fitting { &mut fits } else { &mut over }) = middle;
         }
-        Ok(next)
+        Ok(fits)
     }
 
     /// Computes band by band: values to the files, if there are any, peaks from what is held.
@@ -369,12 +402,11 @@ impl Job<'_> {
         for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
     {
         let (spec, slice) = (self.matcher.plan().spec(), self.slice());
-        let (axis, count) = (self.bands.axis(), self.seams.last().copied().unwrap_or(0));
+        let (axis, count) = (self.axis, self.seam(self.regions.count(self.axis)));
         let reach = self.search.as_ref().map_or(0, Search::reach).min(count);
         let (from, to) = (self.range.start.saturating_sub(reach), self.range.end.saturating_add(reach).min(count));
-        let mut seam = self.seams.partition_point(|seam| *seam <= from) - 1;
-        let last = self.seams.partition_point(|seam| *seam < to);
-        let (first, total) = (self.seams[seam], self.seams[last] - self.seams[seam]);
+        let (mut seam, last) = (self.seam_of(from, false), self.seam_of(to, true));
+        let (first, total) = (self.seam(seam), self.seam(last) - self.seam(seam));
         check(&spec.to_string(), (self.taken + self.bytes(seam..self.next(seam, last, 0)?, 0)?) as f64)?;
         let unwritten = |source| Error::io("-o")(IoError::Write { name: "values".into(), source });
         let mut lengths = spec.out_shape().lengths().to_vec();
@@ -396,13 +428,13 @@ impl Job<'_> {
             };
             let kept = held.end - keep;
             let next = self.next(seam, last, kept)?;
-            let end = self.seams[next];
+            let end = self.seam(next);
             for room in &mut rooms {
                 room.copy_within((keep - held.start) * slice..held.len() * slice, 0);
                 room.resize((end - keep) * slice, T::default());
             }
             let (now, done) = (held.end..end, held.end - first);
-            self.band(seam..next, now.len(), &mut rooms, kept * slice, &mut scratch, &|part, of| {
+            self.band(seam..next, &mut rooms, kept * slice, &mut scratch, &|part, of| {
                 progress.tell(done + now.len() * part / of.max(1), total);
             })?;
             held = keep..end;
@@ -427,11 +459,10 @@ impl Job<'_> {
         })
     }
 
-    /// Computes a band of so many positions into the rooms from a place on.
+    /// Computes a band into the rooms from a place on.
     fn band<T: Pixel>(
         &self,
         band: Range<usize>,
-        count: usize,
         rooms: &mut [Vec<T>],
         place: usize,
         scratch: &mut flcc_runtime::Scratch,
@@ -440,21 +471,18 @@ impl Job<'_> {
     where
         for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
     {
-        let (spec, axis) = (self.matcher.plan().spec(), self.bands.axis());
-        let with = |shape: Shape, length: usize| {
-            let mut lengths = shape.lengths().to_vec();
-            lengths[axis] = length;
-            Shape::new(&lengths)
-        };
-        let runs = self.bands.slices(band.clone())?;
-        let there = with(spec.image(), runs.iter().map(Range::len).sum())?;
-        let pixels = self.file.read(axis, &runs).map_err(Error::io("IMAGE"))?;
-        let slices = AnyView::dense(&pixels, there, 1)?;
-        let shape = with(spec.out_shape(), count)?;
+        let (spec, axis) = (self.matcher.plan().spec(), self.axis);
+        let region = self.region(band);
+        let needs = self.regions.needs(&region)?;
+        let mut there = spec.image().lengths().to_vec();
+        there[axis] = needs[axis].iter().map(Range::len).sum();
+        let pixels = self.file.read(axis, &needs[axis]).map_err(Error::io("IMAGE"))?;
+        let slices = AnyView::dense(&pixels, Shape::new(&there)?, 1)?;
+        let shape = Shape::new(&region.iter().map(Range::len).collect::<Vec<_>>())?;
         let views = rooms.iter_mut().map(|room| ViewMut::new(&mut room[place..], shape).map(AnyViewMut::from));
         let mut outs = views.collect::<Result<Vec<_>, SpecError>>()?;
         let control = Control { progress: Some(progress), ..Control::default() };
-        self.bands.execute_into(band, &slices, &mut outs, scratch, &control)?;
+        self.regions.execute_into(&region, &slices, &mut outs, scratch, &control)?;
         Ok(())
     }
 }

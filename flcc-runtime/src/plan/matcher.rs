@@ -14,7 +14,7 @@ use flcc_core::view::{AnyView, AnyViewMut};
 use crate::plan::planned::Plan;
 use crate::plan::solver::Method;
 use crate::problem::template;
-use crate::run::execute::{Banded, Control, Execute, Scratch, Statistics, Unfinished};
+use crate::run::execute::{Control, Execute, Regional, Scratch, Statistics, Unfinished};
 use crate::run::search::{BAND, Buffers, Searching};
 
 /// Templates bound to a plan. Cheap to clone; executed from many threads at once.
@@ -73,7 +73,7 @@ impl Plan {
         let (spec, execute) = (self.spec(), self.primary().execute());
         let search = Search::of(spec, *options);
         let searching = Searching { spec, search: &search, workers: self.workers(), band: BAND };
-        searching.bytes(execute.banded(), execute.appetite())
+        searching.bytes(execute.regional(), execute.appetite())
     }
 }
 
@@ -272,15 +272,15 @@ impl Matcher {
         let searching = Searching { spec, search: &search, workers: self.0.workers, band };
         let mut scratch = self.take_scratch();
         let mut rooms = std::mem::take(&mut *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner));
-        let result = match (self.0.execute.banded(), &self.0.bound) {
-            (Some(banded), Ok(bound)) if searching.needs_bands() => {
+        let result = match (self.0.execute.regional(), &self.0.bound) {
+            (Some(regional), Ok(bound)) if searching.needs_bands() => {
                 let (mut all, mut statistics) = (Vec::new(), Statistics::default());
                 images
                     .iter()
                     .try_for_each(|image| {
                         let bound = bound.as_ref();
                         let (found, counts) =
-                            searching.banded(banded, bound, image, &mut scratch, &mut rooms, control)?;
+                            searching.banded(regional, bound, image, &mut scratch, &mut rooms, control)?;
                         all.extend(found);
                         statistics.add(counts);
                         Ok(())
@@ -305,7 +305,7 @@ impl Matcher {
         optimum: bool,
         control: &Control<'_>,
     ) -> Result<Vec<Result<Vec<Found>, ExecError>>, ExecError> {
-        if images.len() == 1 || self.0.execute.banded().is_some() {
+        if images.len() == 1 || self.0.execute.regional().is_some() {
             let one = |image| self.search(std::slice::from_ref(image), options, optimum, control);
             return Ok(images.iter().map(|image| Ok(one(image)?.0)).collect());
         }
@@ -314,9 +314,9 @@ impl Matcher {
         Ok(maps.into_iter().map(|maps| Ok(maps?.iter().map(found).collect())).collect())
     }
 
-    /// What computes results band by band, and the templates in its form; `None` where whole results are computed.
-    pub(crate) fn banded(&self) -> Option<(&dyn Banded, &(dyn Any + Send + Sync))> {
-        self.0.execute.banded().zip(self.0.bound.as_deref().ok())
+    /// What computes regions of results, and the templates in its form; `None` where whole results are computed.
+    pub(crate) fn regional(&self) -> Option<(&dyn Regional, &(dyn Any + Send + Sync))> {
+        self.0.execute.regional().zip(self.0.bound.as_deref().ok())
     }
 
     fn take_scratch(&self) -> Scratch {

@@ -8,7 +8,7 @@ use flcc_core::spec::Spec;
 
 use crate::plan::settings::Planner;
 use crate::plan::solver::{Method, Offer, Platform};
-use crate::run::execute::Execute;
+use crate::run::execute::{Execute, Regional};
 use crate::run::words::time;
 
 /// A plan. Cheap to clone.
@@ -102,6 +102,11 @@ impl Plan {
             runner_up: runner_up.map(Chosen::new),
             candidates,
         }))
+    }
+
+    /// What computes regions of results; `None` where whole results are computed.
+    pub(crate) fn regional(&self) -> Option<&dyn Regional> {
+        self.0.chosen.execute.regional()
     }
 
     /// What it computes.
