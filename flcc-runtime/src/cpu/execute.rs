@@ -30,6 +30,8 @@ pub struct CpuExecute<T: Real> {
     context: TileContext<T>,
     /// For parts of tiles that the context leaves in doubt.
     ladder: Ladder,
+    /// Whether both were made to take as little memory as possible.
+    short: bool,
 }
 
 /// Templates bound to all ways.
@@ -47,11 +49,12 @@ struct CpuWorker<T: Real> {
 }
 
 impl<T: Real> CpuExecute<T> {
-    /// Executes tiles by `context`, and parts that it gives up by a ladder of closer ways.
-    pub fn new(mut context: TileContext<T>, ladder: Ladder) -> CpuExecute<T> {
+    /// Executes tiles by `context`, and parts that it gives up by a ladder of closer ways. Both were made to take as
+    /// little memory as possible where that is `short`.
+    pub fn new(mut context: TileContext<T>, ladder: Ladder, short: bool) -> CpuExecute<T> {
         // The same for a region as for the whole result, of which the ladder alone knows nothing.
         ladder.leads(&mut context);
-        CpuExecute { owner: Owner::new(), context, ladder }
+        CpuExecute { owner: Owner::new(), context, ladder, short }
     }
 
     /// A worker.
@@ -160,6 +163,10 @@ impl<T: Real> Execute for CpuExecute<T> {
 
     fn tiles(&self) -> usize {
         self.context.tiling.count()
+    }
+
+    fn short_of_memory(&self) -> bool {
+        self.short
     }
 
     fn scratch(&self, workers: usize, results: usize) -> Scratch {

@@ -155,6 +155,12 @@ impl Matcher {
         self.0.method
     }
 
+    /// Whether a memory limit left no room for what takes more: then what rounding leaves in doubt is computed by other
+    /// ways, and results may differ from those of the same kernel by roundings.
+    pub fn short_of_memory(&self) -> bool {
+        self.0.execute.short_of_memory()
+    }
+
     /// The plan's account, and what the templates changed in it.
     pub fn explain(&self) -> String {
         let mut text = self.0.plan.explain();
@@ -406,8 +412,15 @@ impl Matcher {
         Ok(statistics)
     }
 
-    /// The same templates on the CPU, for any number of images.
-    fn on_cpu(&self) -> Result<Matcher, ExecError> {
+    /// The same templates on the CPU: itself where it computes there, else planned by estimate for any number of images
+    /// when this is asked for first, and kept.
+    ///
+    /// # Errors
+    /// No plan of the CPU.
+    pub fn on_cpu(&self) -> Result<Matcher, ExecError> {
+        if self.regional().is_some() {
+            return Ok(self.clone());
+        }
         let mut made = self.0.on_cpu.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(matcher) = &*made {
             return Ok(matcher.clone());
@@ -652,6 +665,34 @@ mod tests {
             assert!(same(&results.into_iter().flat_map(Result::unwrap).collect::<Vec<_>>()));
             assert_eq!(told.lock().unwrap().len(), 2);
         }
+    }
+
+    #[test]
+    fn regions_are_those_of_the_cpu() {
+        let spec: Spec = "zncc:u8:0@200x300*5x6:valid".parse().unwrap();
+        let template = pixels(30, 1);
+        let templates = [AnyView::dense(&template, spec.template(), 1).unwrap()];
+        let planner = Planner::with_machine(Machine::detect().unwrap());
+        let matcher = failing(&spec, &planner, &templates, true).0.unwrap();
+        assert!(matcher.regions().is_none());
+        // The same each time, so that regions go together.
+        let here = matcher.on_cpu().unwrap();
+        assert!(here.regions().is_some() && Arc::ptr_eq(&here.0, &matcher.on_cpu().unwrap().0));
+        assert!(Arc::ptr_eq(&here.0, &here.on_cpu().unwrap().0));
+        assert_eq!(here.kernel(), planner.plan(&spec).unwrap().kernel());
+    }
+
+    #[test]
+    fn a_matcher_says_whether_memory_was_short() {
+        let spec: Spec = "zncc:f32:200x300*40x40:valid".parse().unwrap();
+        let template = pixels(40 * 40, 1).cast(flcc_core::dtype::DType::F32);
+        let templates = [AnyView::dense(&template, spec.template(), 1).unwrap()];
+        let planner = Planner::with_machine(Machine::detect().unwrap()).threads(1).method(Method::Fourier);
+        let plan = planner.plan(&spec).unwrap();
+        assert!(!plan.bind(&templates, None).unwrap().short_of_memory());
+        let taken = plan.scratch_bytes() + plan.template_bytes();
+        let plan = planner.memory_limit(Some(taken - 1)).plan(&spec).unwrap();
+        assert!(plan.bind(&templates, None).unwrap().short_of_memory());
     }
 
     #[test]

@@ -138,6 +138,10 @@ pub trait Execute: Send + Sync {
     fn template_bytes(&self) -> usize;
     /// Tiles of one image.
     fn tiles(&self) -> usize;
+    /// Whether it was built to take as little memory as possible, by ways that may round otherwise.
+    fn short_of_memory(&self) -> bool {
+        false
+    }
     /// Scratch for so many workers and results.
     fn scratch(&self, workers: usize, results: usize) -> Scratch;
     /// As [`Execute::execute`], of images that lie on a device.
