@@ -6,6 +6,8 @@ author = "the FLCC developers"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "book/index"
 source_suffix = {".md": "markdown"}
+# Tables that xtask figures writes for docs/experiments.md.
+exclude_patterns = ["pictures"]
 html_theme = "alabaster"
 html_theme_options = {
     "description": "Template matching, planned and fast",

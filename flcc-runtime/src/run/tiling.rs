@@ -100,6 +100,11 @@ impl Tiling {
         })
     }
 
+    /// What the largest tile has of all outputs that tiles compute.
+    pub fn largest_share(&self) -> f64 {
+        self.largest().iter().map(|&length| length as f64).product::<f64>() / self.rounded([1; 3]).max(1.0)
+    }
+
     /// How many tiles there are along each axis.
     pub fn counts(&self) -> [usize; 3] {
         self.counts
