@@ -8,7 +8,7 @@ use flcc_core::spec::Spec;
 
 use crate::plan::settings::Planner;
 use crate::plan::solver::{Method, Offer, Platform};
-use crate::run::execute::Execute;
+use crate::run::execute::{Execute, Regional};
 
 /// A plan. Cheap to clone.
 #[derive(Clone)]
@@ -142,6 +142,11 @@ impl Plan {
     /// How long it took to make.
     pub fn took(&self) -> Took {
         self.0.took
+    }
+
+    /// What computes regions of results; `None` where whole results are computed.
+    pub(crate) fn regional(&self) -> Option<&dyn Regional> {
+        self.0.chosen.execute.regional()
     }
 
     /// What it computes.
