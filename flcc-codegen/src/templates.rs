@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 31] = [
+pub const TEMPLATES: [Template; 34] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -24,6 +24,7 @@ pub const TEMPLATES: [Template; 31] = [
     template!("parts/load.tera"),
     template!("parts/accumulate.tera"),
     template!("parts/store.tera"),
+    template!("parts/plane.tera"),
     template!("pipeline.cu.tera"),
     template!("zncc.cu.tera"),
     template!("straight.cu.tera"),
@@ -33,6 +34,8 @@ pub const TEMPLATES: [Template; 31] = [
     template!("pipeline/fold.tera"),
     template!("pipeline/magnitude.tera"),
     template!("pipeline/reach.tera"),
+    template!("pipeline/offset.tera"),
+    template!("pipeline/centre.tera"),
     template!("pipeline/image.tera"),
     template!("pipeline/load.tera"),
     template!("pipeline/marks.tera"),

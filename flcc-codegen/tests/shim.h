@@ -129,6 +129,7 @@ static void run_block(Index3 block, bool reversed) {
 }  // namespace fibres
 
 static inline void __syncthreads() { fibres::back_to_scheduler(); }
+static inline void __syncwarp() {}  // no thread waits for another there
 static inline int __syncthreads_or(int value) {
   const unsigned vote = fibres::all[fibres::current].votes++;
   fibres::voted[vote % 3] |= value != 0;

@@ -185,13 +185,14 @@ fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offe
         let taps = Work::default().and(tap, products / multiprocessors(devices));
         let work = |tile| match engine {
             _ if straight => copies(taps, spec).and(Term::DeviceStraight, 1.0),
-            Engine::Fused(_) => pipeline(taps, spec, tile).and(Term::DeviceFused, of_template),
+            Engine::Fused(_) => copies(taps, spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, of_template),
             _ if needs.square => {
                 pipeline(taps, spec, tile).and(Term::DeviceSum, outputs).and(Term::DeviceScore, of_template)
             }
             _ => pipeline(taps, spec, tile),
         };
-        offers.extend(plain_tiles(spec).into_iter().map(|tile| {
+        let tiles = if matches!(engine, Engine::Fused(_)) { vec![large_tile(spec)] } else { plain_tiles(spec) };
+        offers.extend(tiles.into_iter().map(|tile| {
             let kernel = KernelKey { tile: tile_name(spec, tile), ..body.clone() };
             let recipe = Recipe { engine, tile, types, exact, rounds: false, devices: devices.to_vec() };
             offer(machine, Method::Direct, kernel, work(tile), recipe)
@@ -242,6 +243,18 @@ fn copies(work: Work, spec: &Spec) -> Work {
     let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size
         + spec.out_shape().len() * spec.templates() * spec.out_type().row().size;
     work.and(Term::DeviceCopy, bytes as f64)
+}
+
+/// The tile of a kernel that gathers nothing: all of a result of up to 2^26 positions. Its blocks begin up to three
+/// columns before it, for which there is room in the last of them.
+fn large_tile(spec: &Spec) -> [usize; 3] {
+    let size = match spec.image().axes() {
+        1 => [1, 1, (1 << 26) - 4],
+        2 => [1, 8192, 8188],
+        _ => [128, 512, 1020],
+    };
+    let (image, template) = (spec.image().padded(), spec.template().padded());
+    [0, 1, 2].map(|axis| size[axis].min(image[axis] + template[axis] - 1))
 }
 
 /// Tile shapes for plain kernels, best first.

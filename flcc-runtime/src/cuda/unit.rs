@@ -101,15 +101,13 @@ impl Engine {
     /// The options that its kernel is compiled with. `pipeline` are those of the kernels around it.
     pub(crate) fn options(self, template: [usize; 3], pipeline: &[String]) -> Vec<String> {
         match (self, self.entry()) {
-            (Engine::Fused(_), Some(entry)) => {
-                let own = ["-DFLCC_FUSED".to_string(), format!("-DFLCC_SHARED={}", entry.shared)];
+            (Engine::Fused(_), Some(_)) => {
                 // What the source does not depend on is left out, so that one compilation serves more plans.
                 let foreign = |option: &String| {
-                    ["BOUNDARY", "CROSS", "MEASURE", "ROUNDS"]
-                        .iter()
-                        .any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
+                    ["CROSS", "MEASURE", "ROUNDS"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
                 };
-                own.into_iter().chain(pipeline.iter().filter(|option| !foreign(option)).cloned()).collect()
+                let own = std::iter::once("-DFLCC_FUSED".to_string());
+                own.chain(pipeline.iter().filter(|option| !foreign(option)).cloned()).collect()
             }
             (_, Some(entry)) => constant_sides(entry, template),
             _ => Vec::new(),
@@ -226,8 +224,9 @@ pub(crate) fn parts(engine: Engine, scheme: &Scheme) -> Vec<Part> {
     let row = scheme.measure.row();
     let fourier = matches!(engine, Engine::Fourier(_));
     let fused = matches!(engine, Engine::Fused(_));
-    let mut parts = vec![Part::Gather];
+    let mut parts = Vec::new();
     let chosen = [
+        (!fused, Part::Gather),
         (!fused, Part::Finish),
         (row.needs.square && !scheme.masked && !fused, Part::Sums),
         (fourier, Part::Fourier),
@@ -328,10 +327,10 @@ impl Unit {
         self.decisions.scheme.measure
     }
 
-    /// Whether samples may be NaN, infinite or of extraordinary magnitude.
+    /// Whether samples are gathered that may be NaN, infinite or of extraordinary magnitude.
     fn careful(&self) -> bool {
         let constant = matches!(self.spec.boundary(), flcc_core::boundary::Boundary::Constant(_));
-        self.decisions.scheme.integers.is_none() && (!self.spec.image_type().is_integer() || constant)
+        !self.fused() && self.decisions.scheme.integers.is_none() && (!self.spec.image_type().is_integer() || constant)
     }
 
     /// Whether panels may be in doubt.
@@ -346,7 +345,7 @@ impl Unit {
             && self.measure().row().needs.square
     }
 
-    /// Whether one kernel makes scores of samples.
+    /// Whether one kernel makes scores of the image.
     fn fused(&self) -> bool {
         matches!(self.decisions.engine, Engine::Fused(_))
     }
@@ -379,7 +378,7 @@ impl Unit {
         Sizes {
             image: self.group * self.image_bytes(),
             tiles: self.group * self.tiles.len() * size_of::<Tile>(),
-            samples: samples * self.decisions.types.real.row().size,
+            samples: when(!self.fused(), samples * self.decisions.types.real.row().size),
             squares: when(self.transformed_sums(), samples * 8),
             marks: when(self.careful(), samples),
             hits: when(self.careful(), outputs),
@@ -740,7 +739,9 @@ impl Unit {
         let mut batch = Batch { layout, image, places, types: self.decisions.types, image_reach, result_reach };
         let centred = self.measure().row().needs.centred && self.decisions.scheme.integers.is_none();
         let forced = self.decisions.scheme.forced.unwrap_or(0.0);
-        self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
+        if !self.fused() {
+            self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
+        }
         let weights =
             bound.weights.as_ref().filter(|_| self.decisions.scheme.masked).map(|weights| weights.address(&stream));
         if careful {
@@ -791,7 +792,7 @@ impl Unit {
                 (Engine::Fused(entry), Taps::Constant(functions)) => {
                     let function =
                         functions.first().ok_or_else(|| Fault::new(entry.name, "a template without a channel"))?;
-                    Steps::score(&stream, &batch, (entry, function), &template.constants, &view, how)?;
+                    Steps::score(&stream, &batch, (entry, function), &template.constants, &view, self.doubts())?;
                 }
                 _ => self.steps.finish(&stream, &batch, &template.constants, &view, how)?,
             }
@@ -1009,6 +1010,9 @@ impl Unit {
             "batches  of {} tiles of up to {}x{}x{} outputs, groups of {} images",
             self.batch, tile[0], tile[1], tile[2], self.group
         ));
+        if self.fused() {
+            lines.push("code     from the image to the result in one kernel, panels in doubt by another".into());
+        }
         if self.straight {
             lines.push(
                 "code     from the image to the result in one kernel, the pipeline where samples are \
@@ -1016,9 +1020,9 @@ impl Unit {
                     .into(),
             );
         }
-        let slowest =
-            self.codes.iter().map(|(_, code)| code).max_by_key(|code| code.time).map_or_else(String::new, come);
-        lines.push(format!("code     pipeline in {} parts, the longest {slowest}", self.codes.len()));
+        if let Some(slowest) = self.codes.iter().map(|(_, code)| code).max_by_key(|code| code.time) {
+            lines.push(format!("code     pipeline in {} parts, the longest {}", self.codes.len(), come(slowest)));
+        }
         if let (Some((code, function)), Some(entry)) = (&self.cross, self.decisions.engine.entry()) {
             let threads = (entry.block[0] * entry.block[1]) as u32;
             let footprint = function.footprint(threads).map_or_else(
