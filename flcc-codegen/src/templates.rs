@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 34] = [
+pub const TEMPLATES: [Template; 35] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -28,6 +28,7 @@ pub const TEMPLATES: [Template; 34] = [
     template!("pipeline.cu.tera"),
     template!("zncc.cu.tera"),
     template!("straight.cu.tera"),
+    template!("tile.cu.tera"),
     template!("pipeline/words.tera"),
     template!("pipeline/bits.tera"),
     template!("pipeline/places.tera"),
@@ -52,6 +53,9 @@ pub const TEMPLATES: [Template; 34] = [
     template!("measure/nssd.tera"),
     template!("measure/sad.tera"),
 ];
+
+/// The template of transforms of tiles, which reads images as the pipeline does.
+pub(crate) const TILE: &str = "tile.cu.tera";
 
 /// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel
 /// to make scores, or to read the image and write the result by itself.

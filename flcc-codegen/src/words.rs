@@ -38,9 +38,14 @@ impl Words {
 }
 
 impl Kernel {
-    /// Bytes of dynamic shared memory that it is launched with, as the text of a kernel of scores counts them; 0 for
-    /// the others.
+    /// Bytes of dynamic shared memory that it is launched with, as the text of a kernel of scores counts them, or of
+    /// a transform; 0 for the others.
     pub fn shared(&self) -> usize {
+        if self.op.transforms() {
+            // A complex number for each sample.
+            let [height, width] = self.tile();
+            return height * width * 8;
+        }
         let (Op::Zncc, Some([_, height, width]), Some(words)) = (self.op, self.size(), Words::of(self.dtype)) else {
             return 0;
         };

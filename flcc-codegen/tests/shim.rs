@@ -47,6 +47,9 @@ const INTEGERS: &str = "integers";
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{case}", kernel.name()));
     fs::create_dir_all(&folder).unwrap();
+    if kernel.op.transforms() {
+        return tile(kernel, source, 3, case);
+    }
     if kernel.op == Op::Zncc {
         let dtype = match kernel.dtype {
             DType::F64 if case == INTEGERS => "#define FLCC_REAL 3\n#define FLCC_PIXEL 1\n#define FLCC_INTEGERS 1\n",
@@ -64,6 +67,18 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
         return compile_and_run(&folder, &program);
     }
     compile_and_run(&folder, &sums(kernel, source, kernel))
+}
+
+/// Runs a program that checks a tile transform from the image to the result.
+fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{boundary}-{case}", kernel.name()));
+    fs::create_dir_all(&folder).unwrap();
+    let program = format!(
+        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n#define KERNEL {}\n{source}\
+         #include \"tile_check.h\"\n",
+        kernel.name()
+    );
+    compile_and_run(&folder, &program)
 }
 
 /// A program that checks the sums of `source`, a cross term of the kernel `corr`, which are to be taken together as
@@ -201,6 +216,8 @@ kernels! {
     masked_f64_any_b128x1
     sad_f64_any_b16x8
     sad_f64_any_b128x1
+    tile128_f32_any_b16x32
+    tile64_f32_any_b16x16
     zncc_f32_2_b128x1
     zncc_f32_33_b128x1
     zncc_f32_64_b128x1
@@ -305,6 +322,39 @@ fn a_wrong_way_from_the_image_is_found() {
             assert!(!output.status.success(), "{case} passes");
         }
     }
+}
+
+#[test]
+fn tiles_meet_every_boundary() {
+    if compiler_present() {
+        for (name, boundaries) in
+            [("tile64_f32_any_b16x16", &[0, 1, 2, 4, 5][..]), ("tile128_f32_any_b16x32", &[0, 1][..])]
+        {
+            let (kernel, source) = kernel(name);
+            for &boundary in boundaries {
+                let output = tile(&kernel, &source, boundary, "right");
+                assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_transform_is_found() {
+    let (small, large) = ("tile64_f32_any_b16x16", "tile128_f32_any_b16x32");
+    check_broken(small, "group", "wait_for_group(t / GROUP, GROUP);", "");
+    check_broken(large, "block", "  __syncthreads();\n  {", "  {");
+    check_broken(large, "eighth", "turns[at + LENGTH / 8]", "turns[at]");
+    check_broken(small, "second", "if (COUNT > 2) w.second = turns[2 * at];", "if (COUNT > 2) w.second = turns[at];");
+    check_broken(small, "swap", "{product.im, product.re}", "product");
+    check_broken(small, "high", "most > high ||", "");
+    check_broken(small, "faint", " || (!some && most != 0)", "");
+    check_broken(small, "nothing", "(!some && most != 0)", "!some");
+    check_broken(small, "finite", "!(fabsf(v[0].re) + fabsf(v[0].im) <= 3e38f)", "false");
+    check_broken(small, "rows", "at.y + j * ROWS < tile.rows", "true");
+    check_broken(small, "inside", "y >= 0 && x >= 0 &&", "x >= 0 &&");
+    check_broken(small, "step", " && im.stride[2] == 1", "");
+    check_broken(small, "image", "image += blockIdx.z * im.image_stride;", "");
 }
 
 #[test]

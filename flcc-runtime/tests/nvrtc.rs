@@ -383,6 +383,11 @@ fn usual() -> Vec<Unit> {
         units.extend([0, 1, 2, 4, 5].map(|boundary| straight(entry, boundary, MAIN)));
         units.extend(OTHERS.map(|architecture| straight(entry, 3, architecture)));
     }
+    // Transforms of tiles with the rules that are not the one by default.
+    for entry in kernels().iter().filter(|entry| entry.op.starts_with("tile")) {
+        let options = |boundary: usize| vec![format!("-DFLCC_BOUNDARY={boundary}")];
+        units.extend((1..6).map(|boundary| Unit { options: options(boundary), ..Unit::of(entry, MAIN) }));
+    }
     for architecture in OTHERS {
         units.extend(samples().into_iter().map(|entry| Unit::of(entry, architecture)));
         units.extend(

@@ -12,6 +12,7 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use crate::cuda::driver::launch::MOST_CHANNELS;
 use crate::cuda::execute::CudaExecute;
 use crate::cuda::kernels::{self, Cross, Part, Types};
+use crate::cuda::tile::{self, Shape};
 use crate::cuda::unit::{self, Decisions, Engine, goes_straight};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};
@@ -329,10 +330,38 @@ fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Off
         let eligible = if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced };
         offers.push(Offer { eligible, ..by_cost });
     }
+    offers.extend(tile_offers(name, spec, machine)?);
     if offers.is_empty() {
         return Err(not_rounded(name, bound));
     }
     offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
+    Ok(offers)
+}
+
+/// The most outputs that the pipeline computes as one tile for transforms of tiles.
+const MOST_TOGETHER: usize = 1 << 26;
+
+/// Offers of transforms of tiles, from the image to the result in one kernel.
+fn tile_offers(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+    let devices = machine.devices();
+    let template = spec.template().padded();
+    let mut offers = Vec::new();
+    for entry in tile::kernels(spec, devices) {
+        let body: KernelKey =
+            entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
+        let shape = Shape::of(entry);
+        let (pairs, ..) = shape.pairs(template, spec.out_shape().padded());
+        let computed = shape.work(pairs * spec.templates(), multiprocessors(devices) as usize);
+        let work = copies(Work::default().and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
+        // The pipeline's tile, where samples are extraordinary: with all of an image the transforms are the same.
+        let outputs = spec.out_shape();
+        let tile = if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
+        let kernel = KernelKey { tile: tile_name(spec, tile), ..body };
+        let types = types(spec, DType::F32, Cross::F32);
+        let recipe =
+            Recipe { engine: Engine::Tile(entry), tile, types, exact: false, rounds: false, devices: devices.to_vec() };
+        offers.push(offer(machine, Method::Fourier, kernel, work, recipe));
+    }
     Ok(offers)
 }
 
@@ -427,6 +456,22 @@ mod tests {
             let spec = format!("{}:{}:{image}*{}:valid", entry.op, entry.dtype, join(entry.sides, "x"));
             let kernel = first(Method::Direct, &spec).unwrap();
             assert!(kernel.starts_with(&format!("{}_", entry.name)), "{spec}: {kernel}");
+        }
+    }
+
+    #[test]
+    fn sums_in_f32_are_transformed_by_tiles_that_pay() {
+        let name = |spec: &str| first(Method::Fourier, spec).unwrap();
+        for side in [16, 21] {
+            assert!(name(&format!("corr:f32:2000x2000*{side}x{side}:full")).starts_with("tile64_f32_any_b"), "{side}");
+        }
+        for spec in ["corr:f32:2000x2000*32x32:full", "conv:f32:2000x2000*64x64:same", "corr:f32:4096x4096*76x76:valid"]
+        {
+            assert!(name(spec).starts_with("tile128_f32_any_b"), "{spec}: {}", name(spec));
+        }
+        for spec in ["corr:f32:2000x2000*128x128:full", "zncc:f32:2000x2000*32x32:full", "corr:f64:900x900*32x32:full"]
+        {
+            assert!(name(spec).starts_with("fourier_"), "{spec}: {}", name(spec));
         }
     }
 
