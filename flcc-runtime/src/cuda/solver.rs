@@ -475,6 +475,31 @@ mod tests {
         }
     }
 
+    /// As they rank on an H200 (docs/gpu.md).
+    #[test]
+    fn the_fastest_method_is_the_cheapest() {
+        let cheapest = |spec: &str| {
+            let spec: Spec = spec.parse().unwrap();
+            let all =
+                [Method::Direct, Method::Fourier].map(|method| offers("cuda", method, &spec, &machine()).unwrap());
+            let offers = all.iter().flatten().filter(|offer| offer.eligible == Eligible::ByCost);
+            offers.min_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns)).unwrap().kernel.to_string()
+        };
+        for (side, kernel) in [(3, "corr_"), (5, "corr_"), (8, "tile64_"), (11, "tile64_"), (16, "tile64_")]
+            .into_iter()
+            .chain([(21, "tile64_"), (32, "tile128_"), (64, "tile128_"), (128, "fourier_")])
+        {
+            let spec = format!("corr:f32:2000x2000*{side}x{side}:full");
+            assert!(cheapest(&spec).starts_with(kernel), "{spec}: {}", cheapest(&spec));
+        }
+        for side in [3, 8, 16, 32] {
+            for dtype in ["f32", "u8"] {
+                let spec = format!("zncc:{dtype}:2000x2000*{side}x{side}:full");
+                assert!(cheapest(&spec).starts_with("zncc_"), "{spec}: {}", cheapest(&spec));
+            }
+        }
+    }
+
     #[test]
     fn transforms_hold_the_template_and_rows_of_whole_vectors() {
         for spec in [
