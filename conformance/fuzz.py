@@ -1612,7 +1612,7 @@ def same_bits(case, base, result):
 
 def family(kernel):
     """The name of a kernel without sizes and instruction set."""
-    name = re.sub(r"_(avx512vnni|avx512|avx2|portable|amx)", "", kernel or "none")
+    name = re.sub(r"_(avx512vnni|avx512|avx2|neondot|neon|portable|amx)", "", kernel or "none")
     return re.sub(r"_[twn]?\d[\dx]*(?![\da-z])|(?<=[a-z])\d+x[\dx]+", "", name)
 
 

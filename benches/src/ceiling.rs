@@ -137,13 +137,15 @@ fn together<P: Send, R>(parts: Vec<P>, work: impl Fn(P) -> R + Sync) {
 
 #[cfg(test)]
 mod tests {
+    use flcc_runtime::isa::detect;
+
     use super::*;
 
     #[test]
     fn chains_come_to_two() {
         // x / 2 + 1 is at rest at 2.
         assert_eq!(plain_chains(100), 2.0 * (CHAINS * PLAIN_LANES) as f32);
-        if let Some(vectors) = Vectors::new(&IsaSet::detect()) {
+        if let Some(vectors) = Vectors::new(&detect()) {
             assert_eq!(vectors.run(Chains { length: 100 }), 2.0 * (CHAINS * vectors.lanes()) as f32);
         }
     }

@@ -12,7 +12,8 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use flcc_runtime::{
-    Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat, Subpixel,
+    Accuracy, Boundary, DType, Effort, KernelKey, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError,
+    Stat, Subpixel,
 };
 
 /// The measures, as the help shows them.
@@ -237,7 +238,7 @@ pub enum Command {
     /// all images and templates of the spec into results and scratch that are there; gflops, 2 operations for each
     /// multiply-add of the direct method, by the median; max_error over the checked positions, absolute for ncc, zncc
     /// and nssd, divided by the largest magnitude otherwise; checked, the number of positions: all of them up to 1e9
-    /// multiply-adds, else 4096 of a fixed seed, the corners and tile seams.
+    /// multiply-adds, else 4096 of a fixed seed (or as many as --positions says), the corners and tile seams.
     Bench(Bench),
     /// Fit the costs that plans are estimated by to times on this machine
     ///
@@ -281,7 +282,12 @@ pub struct Planning {
         value_parser = offering::<Method>(offered::METHODS)
     )]
     pub method: Method,
-    /// auto (or any), cpu or cuda; auto looks for a GPU where plans are measured (--effort measure, patient)
+    /// Take the kernel of this name, whatever others would cost, or fail; `plan --explain` tells names. Without a tile
+    /// (corr_f32_w9_avx512) the tile that is estimated to be the fastest
+    #[arg(long, global = true, value_name = "NAME", value_parser = kernel)]
+    pub kernel: Option<KernelKey>,
+    /// auto (or any), cpu or cuda; auto looks for a GPU where the CPU is estimated to take more than half a second, and
+    /// where plans are measured (--effort measure, patient)
     #[arg(
         long,
         global = true,
@@ -377,6 +383,11 @@ impl FromStr for Precision {
 }
 
 /// A platform; `any` is what the library calls `auto`.
+/// A kernel's name.
+fn kernel(text: &str) -> Result<KernelKey, SpecError> {
+    text.parse()
+}
+
 fn platform(text: &str) -> Result<Platform, SpecError> {
     if text == "any" { Ok(Platform::Any) } else { text.parse() }
 }
@@ -646,9 +657,9 @@ pub struct Conformance {
 /// plan.
 #[derive(Clone, Debug, Args)]
 pub struct Plan {
-    /// What is to be computed.
-    #[arg(help = SPEC)]
-    pub spec: Spec,
+    /// What is to be computed, one or several.
+    #[arg(required = true, value_name = "SPEC", help = SPEC)]
+    pub specs: Vec<Spec>,
     /// Tell what was considered, at which cost, and why this was chosen
     #[arg(long)]
     pub explain: bool,
@@ -672,6 +683,12 @@ pub struct Bench {
     /// Give each image of the spec a template of its own, bound whenever it is run
     #[arg(long)]
     pub pairs: bool,
+    /// Bind the templates in each run, as a call for images that come alone does
+    #[arg(long, conflicts_with_all = ["grid", "pairs"])]
+    pub bind: bool,
+    /// Check so many positions, the corners and tile seams besides, however little a check of all would take
+    #[arg(long, value_name = "N", value_parser = at_least_one, allow_hyphen_values = true, conflicts_with = "grid")]
+    pub positions: Option<usize>,
     /// Leave copies to and from GPUs to the driver, to see what staging them gains
     #[arg(long, hide = true)]
     pub direct_copies: bool,
@@ -700,6 +717,10 @@ pub struct Tune {
     /// Write the time and the work of every offer as CSV
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
+    /// Time kernels that are made for one template size beside those for any, and nothing else; with --platform cuda
+    /// those of the GPU
+    #[arg(long, conflicts_with = "samples")]
+    pub unroll: bool,
 }
 
 /// wisdom.

@@ -101,6 +101,7 @@ impl Session {
             .memory_limit(planning.memory_limit.map(|bytes| bytes.0))
             .platform(planning.platform)
             .method(planning.method)
+            .kernel(planning.kernel.clone())
             .wisdom(known.clone());
         let cuda = planning.platform == Platform::Cuda;
         let session = Session { planner, effort, file, known, cuda, told: Mutex::default() };

@@ -1177,6 +1177,10 @@ fn plans_devices_and_help() {
         flcc(&folder, &format!("plan {spec} --json --precision f64 --threads 1 --memory-limit 64M")).fine().json();
     assert_eq!((&json[0]["spec"], &json[0]["threads"]), (&"zncc:f32>f64:200x200*16x16:valid".into(), &1.into()));
     assert!(json[0]["candidates"].as_array().unwrap().len() > 2);
+    let several = flcc(&folder, &format!("plan {spec} corr:f32:9*3:valid --json")).fine().json();
+    let specs: Vec<&Value> = several.iter().map(|plan| &plan["spec"]).collect();
+    assert_eq!(specs, [spec, "corr:f32:9*3:valid"]);
+    assert_eq!(flcc(&folder, "plan").status, 2);
     assert!(flcc(&folder, "devices").fine().out.contains("instruction sets"));
     assert!(flcc(&folder, "devices --json").fine().json()[0]["cores"].as_u64().unwrap() >= 1);
     assert!(flcc(&folder, "--help").fine().out.contains("match"));
@@ -1201,7 +1205,9 @@ fn costs_are_fitted_and_kept() {
     let tuned = flcc(&folder, "tune --count 4 --seed 5 --wisdom w --samples samples.csv").fine().out;
     assert!(tuned.contains("held out") && tuned.lines().any(|line| line.starts_with("tap_f32 = ")), "{tuned}");
     let samples = std::fs::read_to_string(folder.0.join("samples.csv")).unwrap();
-    assert!(samples.starts_with("spec,kernel,estimate_ns,ns,call,tile,") && samples.lines().count() > 8);
+    let columns = ["spec,kernel,estimate_ns,ns,call,", ",tile,"];
+    assert!(samples.starts_with(columns[0]) && samples.lines().next().unwrap().contains(columns[1]), "{samples}");
+    assert!(samples.lines().count() > 8, "{samples}");
     assert!(flcc(&folder, "wisdom show --wisdom w").fine().out.contains("\ncosts\t"));
     let after = estimate("--wisdom w");
     assert!(after > 0.0 && after != before, "{before} {after}");
@@ -1219,6 +1225,37 @@ fn plans_are_judged_on_a_grid() {
         assert!(line["measure_ratio"].as_f64().unwrap() >= 1.0 && line["best_ns"].as_f64().unwrap() > 0.0, "{line}");
     }
     assert_eq!(flcc(&folder, "bench --grid zncc:f32:9*3:valid").status, 2);
+}
+
+#[test]
+fn a_kernel_is_taken_by_its_name() {
+    let folder = Folder::new();
+    let plan = |options: &str| flcc(&folder, &format!("plan corr:f32:90x90*5x5:valid --json {options}"));
+    let kernel = |options: &str| plan(options).fine().json()[0]["kernel"].as_str().unwrap().to_string();
+    let own = kernel("--method direct");
+    let [_, _, size, isa, tile] = own.split('_').collect::<Vec<_>>()[..] else { panic!("{own}") };
+    assert_eq!(size, "w5");
+    // Of a name without a tile the best one is taken.
+    assert_eq!(kernel(&format!("--kernel corr_f32_w5_{isa}")), own);
+    assert!(kernel(&format!("--kernel corr_f32_any_{isa}")).starts_with(&format!("corr_f32_any_{isa}_t")));
+    let named = format!("corr_f32_any_{isa}_{tile}");
+    assert_eq!(kernel(&format!("--kernel {named}")), named);
+    // Nobody else takes the kernel for any size where the size has its own.
+    assert!(!plan("").fine().out.contains("_any_"));
+    let refused = plan("--kernel corr_f32_w6_portable");
+    assert_eq!(refused.status, 3);
+    assert!(refused.err.contains("no method offers the kernel corr_f32_w6_portable"), "{}", refused.err);
+    assert_eq!(plan("--kernel Nonsense").status, 2);
+}
+
+#[test]
+fn what_would_be_tuned_of_the_unroll_range_is_listed() {
+    let folder = Folder::new();
+    let listed = flcc(&folder, "tune --unroll --dry-run").fine().out;
+    for spec in ["corr:f32:300x300*2x2:valid", "corr:f64:300x300*32x32:valid", "corr:f32:100000*64:valid"] {
+        assert!(listed.lines().any(|line| line == spec), "{spec}: {listed}");
+    }
+    assert_eq!(flcc(&folder, "tune --unroll --samples x.csv").status, 2);
 }
 
 #[test]
@@ -1242,10 +1279,69 @@ fn what_is_told_of_a_choice_is_what_decided() {
         assert!(others.min() >= entry["least_ns"].as_u64(), "{entry}");
     }
     let explained = flcc(&folder, &format!("plan {spec} --effort measure --explain")).fine().out;
-    assert!(explained.contains("measured is a median of runs on"), "{explained}");
-    assert_eq!(explained.lines().filter(|line| line.ends_with(": chosen")).count(), 1, "{explained}");
+    assert!(explained.contains("decided  chosen by measurement: the least median of"), "{explained}");
+    let marked = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with('>') && line.ends_with("  chosen"));
+        lines.map(|line| line.split_whitespace().nth(1).unwrap().to_string()).collect()
+    };
+    let kernel = explained.lines().nth(1).unwrap().split_whitespace().nth(1).unwrap();
+    assert_eq!(marked(&explained), [kernel], "{explained}");
     let explained = flcc(&folder, &format!("plan {spec} --explain --wisdom w")).fine().out;
-    assert!(explained.contains(&format!("{}  chosen by wisdom: measured", chosen.trim())), "{explained}");
+    assert!(explained.contains("chosen by wisdom") && explained.contains("an image, measured:"), "{explained}");
+    assert_eq!(marked(&explained), [chosen.trim()], "{explained}");
+}
+
+#[test]
+fn a_plan_is_explained_beside_what_the_hardware_allows() {
+    let folder = Folder::new();
+    let plan = &flcc(&folder, "plan zncc:f32:300x300*16x16:valid --method direct --json").fine().json()[0];
+    let floor = |name: &str| plan["floor"][name].as_f64().unwrap();
+    assert_eq!(floor("operations"), (285 * 285 * 256) as f64);
+    assert!([0.0, ((300 * 300 + 285 * 285) * 4) as f64].contains(&floor("bytes")), "{plan}");
+    assert!(floor("operations_ns") > 0.0 && floor("bytes_ns") >= 0.0 && plan["ns"].as_f64().unwrap() > 0.0, "{plan}");
+    for candidate in plan["candidates"].as_array().unwrap() {
+        let refuses = candidate["outcome"] == "refused";
+        assert!(refuses == candidate["bytes"].is_null() && refuses == candidate["reason"].is_string(), "{candidate}");
+        let chosen = candidate["kernel"] == plan["kernel"];
+        let bytes = plan["scratch_bytes"].as_u64().unwrap() + plan["template_bytes"].as_u64().unwrap();
+        assert!(!chosen || candidate["bytes"] == bytes, "{candidate}");
+    }
+    let place = |options: &str| {
+        let spec = "zncc:f32:300x300*16x16:valid";
+        flcc(&folder, &format!("plan {spec} --json {options}")).fine().json()[0]["place"].as_str().unwrap().to_string()
+    };
+    assert_eq!(place("--platform cpu"), "CPU, which was asked for");
+    assert!(place("").contains("GPU"), "{}", place(""));
+}
+
+#[test]
+fn wisdom_that_is_ignored_is_told() {
+    let folder = Folder::new();
+    let spec = "zncc:f32:80x80*9x9:valid";
+    flcc(&folder, &format!("plan {spec} --threads 1 --effort measure --wisdom w")).fine();
+    let known = std::fs::read_to_string(folder.at("w")).unwrap();
+    let machine = known.lines().find_map(|line| line.strip_prefix("machine ")).unwrap();
+    let (fingerprint, code) = machine.split_once(' ').unwrap();
+    let kernel = known.lines().find(|line| line.starts_with("plan")).unwrap().split('\t').nth(3).unwrap();
+    let other_threads = known.replace("threads=1", "threads=3");
+    for (name, text, expected) in [
+        (
+            "code",
+            known.replace(code, "flcc-0.1.0-0123456789abcdef"),
+            "it is of other code, flcc-0.1.0-0123456789abcdef",
+        ),
+        ("machine", known.replace(fingerprint, "x86_64/other"), "it is of another machine, x86_64/other"),
+        ("threads", other_threads, "it is of 3 threads and not 1"),
+        ("kernel", known.replace(kernel, "corr_f32_w999_avx512"), "it names corr_f32_w999_avx512"),
+    ] {
+        std::fs::write(folder.at(name), text).unwrap();
+        let explain = format!("plan {spec} --threads 1 --wisdom {name} --explain");
+        let explained = flcc(&folder, &explain).fine().out;
+        let note = format!("note     wisdom of this spec is ignored: {expected}");
+        assert!(explained.contains(&note) && explained.contains("chosen by estimate"), "{name}: {explained}");
+    }
+    let taken = flcc(&folder, &format!("plan {spec} --threads 1 --wisdom w --explain")).fine().out;
+    assert!(!taken.contains("ignored") && taken.contains("chosen by wisdom"), "{taken}");
 }
 
 #[test]
@@ -1254,7 +1350,7 @@ fn what_an_accuracy_leaves_out_is_explained() {
     let explained = flcc(&folder, "plan corr:u16:900x900*64x64:valid --explain").fine().out;
     let left = |line: &&str| line.contains("refuses: f32 does not keep accuracy promised here; acc=fast takes it");
     let lines: Vec<&str> = explained.lines().filter(left).map(str::trim_start).collect();
-    assert!(lines.iter().any(|line| line.starts_with("fourier   fourier_f32")), "{explained}");
+    assert!(lines.iter().any(|line| line.starts_with("fourier_f32")), "{explained}");
     for spec in
         ["corr:u16:900x900*64x64:valid,acc=fast", "corr:u16:900x900*64x64:valid,acc=exact", "zncc:f32:90x90*9x9:valid"]
     {
@@ -1343,6 +1439,14 @@ fn bench_checks_and_times() {
     let said = flcc(&folder, "bench zncc:f32:5@40x40*9x9:valid --pairs --seconds 0.01 --json --effort estimate").fine();
     assert_eq!(said.json()[0]["checked"], 5 * 32 * 32);
     assert!(flcc(&folder, "bench zncc:f32:40x40*2@9x9:valid --pairs").fails(2).contains("one template"));
+    let said = flcc(&folder, "bench zncc:f32:40x40*2@9x9:valid --bind --seconds 0.01 --json --method fourier").fine();
+    assert_eq!(said.json()[0]["checked"], 2 * 32 * 32);
+    let said =
+        flcc(&folder, "bench zncc:f32:40x40*9x9:full --positions 50 --seconds 0 --json --effort estimate").fine();
+    let checked = said.json()[0]["checked"].as_u64().unwrap();
+    assert!((50..48 * 48).contains(&checked), "{checked}");
+    assert!(flcc(&folder, "bench zncc:f32:40x40*9x9:valid --positions 0").fails(2).contains("at least 1"));
+    assert!(flcc(&folder, "bench zncc:f32:40x40*9x9:valid --bind --pairs").fails(2).contains("--pairs"));
     assert!(flcc(&folder, "bench zncc:f32:10000000x10000000*3x3:valid").fails(1).contains("memory"));
 }
 

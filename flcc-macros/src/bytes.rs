@@ -3,24 +3,24 @@
 //!
 //! `out[z, y, x] = bias + sum_{dz, i, j} in[z + dz, y + i, x + j] · t[dz, i, j]`, with signed samples and unsigned
 //! taps, in integers of 32 bits. A lane takes four neighbouring samples, so the lanes of a vector are outputs four
-//! columns apart, and four vectors, loaded one byte apart, are 64 neighbouring outputs: the phases. A block has
-//! `rows x vectors` times four phases of accumulators and walks the input rows as the bodies of floats do (`unroll`).
-//! At its end the phases are interleaved.
+//! columns apart, and four vectors, loaded one byte apart, are as many neighbouring outputs as a vector has bytes: the
+//! phases. A block has `rows x vectors` times four phases of accumulators and walks the input rows as the bodies of
+//! floats do (`unroll`). At its end the phases are interleaved.
 //!
 //! Integers: neither the block nor the order of the sums can be seen in an output.
 
+use flcc_core::isa::Isa;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::parse::Isa;
 use crate::unroll::{features, number};
 
 /// Vectors whose loads lie one byte apart.
 const PHASES: usize = 4;
 /// Samples of a vector, and outputs of the four phases.
-pub const SPAN: usize = 64;
-/// Groups of four samples in as many.
-const QUADS: usize = SPAN / 4;
+pub fn span(isa: Isa) -> usize {
+    isa.row().vector_bytes
+}
 
 /// One function.
 #[derive(Clone, Debug)]
@@ -40,12 +40,13 @@ pub fn kernel(body: &Body) -> TokenStream {
         body.rows, body.vectors
     );
     let features = features(body.isa);
-    let (rows, span, wide_span) = (number(body.rows), number(SPAN), number(SPAN * body.vectors));
+    let span = span(body.isa);
+    let (rows, wide_span, span) = (number(body.rows), number(span * body.vectors), number(span));
     let narrow = block(body, &format_ident!("narrow"), 1);
     let (wide, wide_loop) = if body.vectors > 1 {
         let wide_loop = quote! {
             while x + #wide_span <= width {
-                wide(tile, z, y, x);
+                wide(tile, begin, z, y, x);
                 x += #wide_span;
             }
         };
@@ -60,13 +61,14 @@ pub fn kernel(body: &Body) -> TokenStream {
         pub(super) fn #name(tile: &mut ByteTile<'_>) {
             #wide
             #narrow
+            let begin = isa::begin(tile.bias, tile.template);
             let [depth, height, width] = tile.out_shape;
             for z in 0..depth {
                 for y in (0..height).step_by(#rows) {
                     let mut x = 0;
                     #wide_loop
                     while x < width {
-                        narrow(tile, z, y, x);
+                        narrow(tile, begin, z, y, x);
                         x += #span;
                     }
                 }
@@ -79,9 +81,10 @@ pub fn kernel(body: &Body) -> TokenStream {
 fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
     let features = features(body.isa);
     let rows = body.rows;
-    let start: TokenStream = accs(rows, vectors).map(|acc| quote!(let mut #acc = isa::splat(tile.bias);)).collect();
-    let (bytes, span) = (number(SPAN * vectors), number(SPAN * vectors));
-    let (out_bytes, quads) = (number(4 * SPAN * vectors), number(QUADS * vectors));
+    let start: TokenStream = accs(rows, vectors).map(|acc| quote!(let mut #acc = isa::splat(begin);)).collect();
+    let lanes = span(body.isa);
+    let (bytes, span) = (number(lanes * vectors), number(lanes * vectors));
+    let (out_bytes, quads) = (number(4 * lanes * vectors), number(lanes / 4 * vectors));
     let ahead: TokenStream = (0..rows)
         .map(|r| {
             let at = number(r);
@@ -93,7 +96,7 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
             let at = number(r);
             let stores: TokenStream = (0..vectors)
                 .map(|c| {
-                    let (phases, from) = ((0..PHASES).map(|p| acc(r, c, p)), number(c * SPAN));
+                    let (phases, from) = ((0..PHASES).map(|p| acc(r, c, p)), number(c * lanes));
                     quote!(isa::store(&mut row[#from.min(columns)..], [#(#phases),*], tile.bits);)
                 })
                 .collect();
@@ -111,13 +114,13 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
         .flat_map(|first| (first..rows).map(move |last| (first, last)))
         .map(|(first, last)| {
             let key = number(first * rows + last);
-            let arm = span_arm(vectors, first, last);
+            let arm = span_arm(body.isa, vectors, first, last);
             quote!(#key => { #arm })
         })
         .collect();
     quote! {
         #features
-        fn #name(tile: &mut ByteTile<'_>, z: usize, y: usize, x: usize) {
+        fn #name(tile: &mut ByteTile<'_>, begin: i32, z: usize, y: usize, x: usize) {
             let [depth, height, _] = tile.kernel_shape;
             let groups = tile.groups();
             #ahead
@@ -145,9 +148,9 @@ fn block(body: &Body, name: &Ident, vectors: usize) -> TokenStream {
 }
 
 /// One input row, `line`, into the accumulator rows `first..=last`.
-fn span_arm(vectors: usize, first: usize, last: usize) -> TokenStream {
+fn span_arm(isa: Isa, vectors: usize, first: usize, last: usize) -> TokenStream {
     // A phase reads up to three bytes past the quads of its vector.
-    let quads = number(QUADS * vectors + 1);
+    let quads = number(span(isa) / 4 * vectors + 1);
     let taps: TokenStream = (first..=last)
         .map(|r| {
             let (back, taps) = (number(r), format_ident!("t_{r}"));
@@ -156,7 +159,7 @@ fn span_arm(vectors: usize, first: usize, last: usize) -> TokenStream {
         .collect();
     let loads: TokenStream = phases(vectors)
         .map(|(c, p)| {
-            let (value, at) = (format_ident!("v_{c}_{p}"), number(c * SPAN + p));
+            let (value, at) = (format_ident!("v_{c}_{p}"), number(c * span(isa) + p));
             quote!(let #value = isa::load(line, #at);)
         })
         .collect();
@@ -215,7 +218,7 @@ mod tests {
     /// A steady row multiplies each of `rows x vectors x 4` accumulators once for each group of taps.
     #[test]
     fn the_steady_row_has_a_product_for_each_accumulator() {
-        let text = span_arm(1, 0, 5).to_string();
+        let text = span_arm(Isa::Avx512Vnni, 1, 0, 5).to_string();
         assert_eq!(text.matches("add_products").count(), 6 * PHASES);
         assert_eq!(text.matches("isa :: load").count(), PHASES);
     }

@@ -1,68 +1,9 @@
 //! The syntax of `direct_kernels!`: braced rows of `key = value`, every key once.
 
+use flcc_core::isa::{ISAS, Isa, Operands, TABLE};
 use proc_macro2::Ident;
 use syn::parse::{Parse, ParseStream};
 use syn::{LitInt, Token, braced};
-
-/// An instruction set, as far as emitting code for it goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isa {
-    Amx,
-    Avx512Vnni,
-    Avx512,
-    Avx2,
-    Portable,
-}
-
-impl Isa {
-    /// Its name in kernels and modules.
-    pub fn name(self) -> &'static str {
-        match self {
-            Isa::Amx => "amx",
-            Isa::Avx512Vnni => "avx512vnni",
-            Isa::Avx512 => "avx512",
-            Isa::Avx2 => "avx2",
-            Isa::Portable => "portable",
-        }
-    }
-
-    /// Its variant of the runtime's `Isa`.
-    pub fn variant(self) -> &'static str {
-        match self {
-            Isa::Amx => "Amx",
-            Isa::Avx512Vnni => "Avx512Vnni",
-            Isa::Avx512 => "Avx512",
-            Isa::Avx2 => "Avx2",
-            Isa::Portable => "Portable",
-        }
-    }
-
-    /// What its functions enable; nothing where every target has it.
-    pub fn features(self) -> Option<&'static str> {
-        match self {
-            Isa::Avx512Vnni => Some("avx512f,avx512vnni"),
-            Isa::Amx | Isa::Avx512 => Some("avx512f"),
-            Isa::Avx2 => Some("avx2,fma"),
-            Isa::Portable => None,
-        }
-    }
-
-    /// The only architecture that has it.
-    pub fn target_arch(self) -> Option<&'static str> {
-        match self {
-            Isa::Amx | Isa::Avx512Vnni | Isa::Avx512 | Isa::Avx2 => Some("x86_64"),
-            Isa::Portable => None,
-        }
-    }
-
-    /// Bytes of one vector.
-    pub fn vector_bytes(self) -> usize {
-        match self {
-            Isa::Amx | Isa::Avx512Vnni | Isa::Avx512 => 64,
-            Isa::Avx2 | Isa::Portable => 32,
-        }
-    }
-}
 
 /// A type that kernels compute in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +54,7 @@ pub struct Family {
 impl Family {
     /// Values of one vector.
     pub fn lanes(&self) -> usize {
-        self.isa.vector_bytes() / self.dtype.size()
+        self.isa.row().vector_bytes / self.dtype.size()
     }
 }
 
@@ -159,7 +100,6 @@ impl Operand {
 }
 
 const OPERANDS: [Operand; 3] = [Operand::Float(Float::F32), Operand::Float(Float::F64), Operand::Byte];
-const ISAS: [Isa; 5] = [Isa::Amx, Isa::Avx512Vnni, Isa::Avx512, Isa::Avx2, Isa::Portable];
 const NUMBERS: [&str; 7] = ["rows", "vectors", "line_vectors", "sad_rows", "sad_vectors", "unroll", "lanes"];
 
 impl Parse for Row {
@@ -222,15 +162,15 @@ impl Parse for Row {
         }
         let (rows, line_vectors) = (needed("rows")?, needed("line_vectors")?);
         match dtype.ok_or_else(|| missing("dtype"))? {
-            Operand::Byte if isa == Isa::Avx512Vnni => {
+            Operand::Byte if isa.row().operands == Operands::Bytes => {
                 only(&["rows", "line_vectors"], Row::Bytes(ByteFamily { isa, rows, line_vectors }))
             }
             Operand::Byte => {
-                Err(error(format!("kernels of u8 need the products of avx512vnni, or a body; got {}", isa.name())))
+                let of_bytes = TABLE.iter().filter(|row| row.operands == Operands::Bytes);
+                let names: Vec<_> = of_bytes.map(|row| row.name).collect();
+                Err(error(format!("kernels of u8 need the products of {}, or a body; got {isa}", names.join(" or "))))
             }
-            Operand::Float(_) if matches!(isa, Isa::Amx | Isa::Avx512Vnni) => {
-                Err(error(format!("kernels of {} are of u8", isa.name())))
-            }
+            Operand::Float(_) if !isa.has_floats() => Err(error(format!("kernels of {isa} are of u8"))),
             Operand::Float(dtype) => Ok(Row::Floats(Family {
                 isa,
                 dtype,
@@ -303,13 +243,16 @@ mod tests {
 
     #[test]
     fn an_error_says_what_was_expected() {
-        assert_eq!(error("{ isa = sse9 }"), "expected amx, avx512vnni, avx512, avx2, portable; got sse9");
+        assert_eq!(
+            error("{ isa = sse9 }"),
+            "expected amx, avx512vnni, avx512, avx2, neondot, neon, portable; got sse9"
+        );
         assert_eq!(error("{ isa = avx2, isa = avx2 }"), "isa is given twice");
         assert_eq!(error("{ isa = avx2, rows = 0 }"), "rows is at least 1");
         assert_eq!(error("{ isa = avx2 }"), "rows is missing");
         assert_eq!(
             error("{ isa = avx2, dtype = u8, rows = 6, line_vectors = 4 }"),
-            "kernels of u8 need the products of avx512vnni, or a body; got avx2"
+            "kernels of u8 need the products of avx512vnni or neondot, or a body; got avx2"
         );
         assert_eq!(
             error("{ isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4, unroll = 2 }"),

@@ -1,11 +1,12 @@
 //! Which kernels there are: their names, their modules and the static table.
 
+use flcc_core::isa::Isa;
 use flcc_core::sizes;
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::bytes;
-use crate::parse::{ByteFamily, Families, Family, Isa, Written};
+use crate::parse::{ByteFamily, Families, Family, Written};
 use crate::unroll::{self, Body, Op, Taps};
 
 /// A kernel of the table.
@@ -35,7 +36,7 @@ pub fn table(families: &Families) -> TokenStream {
     }
     for family in &families.bytes {
         let entries = byte_entries(family);
-        let of = Of { isa: family.isa, dtype: "u8", variant: "U8", lanes: bytes::SPAN };
+        let of = Of { isa: family.isa, dtype: "u8", variant: "U8", lanes: bytes::span(family.isa) };
         modules.extend(byte_module(&of, &entries));
         rows.extend(entries.iter().map(|entry| row(&of, entry)));
         tests.extend(entries.iter().map(|entry| test(&of, entry)));
@@ -199,7 +200,7 @@ fn row(of: &Of, entry: &Entry) -> TokenStream {
         Op::Correlate => quote!(Correlate),
         Op::AbsDiff => quote!(AbsDiff),
     };
-    let (isa, entry_type) = (format_ident!("{}", of.isa.variant()), format_ident!("{}", of.variant));
+    let (isa, entry_type) = (format_ident!("{}", format!("{:?}", of.isa)), format_ident!("{}", of.variant));
     let (block_rows, lanes) = (Literal::usize_unsuffixed(entry.block_rows), Literal::usize_unsuffixed(of.lanes));
     quote! {
         #cfg
@@ -236,7 +237,7 @@ fn module_name(isa: Isa, dtype: &str) -> proc_macro2::Ident {
 }
 
 fn cfg(isa: Isa) -> TokenStream {
-    match isa.target_arch() {
+    match isa.row().arch {
         Some(arch) => quote!(#[cfg(target_arch = #arch)]),
         None => quote!(),
     }

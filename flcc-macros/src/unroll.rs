@@ -14,10 +14,11 @@
 //! accumulator rows of one register block end theirs at different times.
 
 use flcc_core::blocks::Blocks;
+use flcc_core::isa::Isa;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::parse::{Float, Isa};
+use crate::parse::Float;
 
 /// What a body adds for one tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ pub struct Body {
 
 impl Body {
     fn lanes(&self) -> usize {
-        self.isa.vector_bytes() / self.dtype.size()
+        self.isa.row().vector_bytes / self.dtype.size()
     }
 }
 
@@ -703,7 +704,7 @@ fn acc(r: usize, c: usize) -> Ident {
 
 /// The attribute that lets a function use an instruction set.
 pub fn features(isa: Isa) -> TokenStream {
-    match isa.features() {
+    match isa.row().features {
         Some(features) => quote!(#[target_feature(enable = #features)]),
         None => quote!(),
     }

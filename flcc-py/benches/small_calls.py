@@ -51,7 +51,7 @@ def main():
         for _ in range(turns):
             for name, call in calls.items():
                 times[name].append(turn(call))
-        measured = re.search(r"measured ([\d.]+) (us|ms): chosen", plan.explain())
+        measured = re.search(r"time +([\d.]+) (us|ms) an image, measured", plan.explain())
         kernel = float(measured[1]) * (1000 if measured[2] == "ms" else 1)
         print(f"\nzncc of {n}x{n} float32 with {t}x{t}, {plan.method}: kernel {kernel:.1f}")
         for name, values in times.items():

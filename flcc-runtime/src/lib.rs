@@ -68,6 +68,7 @@ pub use flcc_core::shape::Shape;
 pub use flcc_core::spec::{Accuracy, MaskKind, Spec};
 pub use flcc_core::subpixel::Subpixel;
 pub use flcc_core::view::{AnyView, AnyViewMut, View, ViewMut};
+pub use plan::account::{Account, Floor, Row};
 pub use plan::bands::Bands;
 pub use plan::machine::Machine;
 pub use plan::matcher::Matcher;

@@ -743,8 +743,9 @@ fn threads_change_no_bit() {
         for method in METHODS {
             let one = planner(1).method(method).plan(&problem.spec);
             let Ok(one) = one else { continue };
-            let several = planner(3).method(method).plan(&problem.spec).unwrap();
-            assert_eq!(one.kernel(), several.kernel());
+            // More threads may be worth other tiles; the same kernel on more threads has the same bits.
+            let several = planner(3).plan_with_kernel(&problem.spec, one.kernel()).unwrap();
+            assert!(several.workers() > 1, "{spec} by {}", one.kernel());
             assert_eq!(problem.run(&one).data(), problem.run(&several).data(), "{spec} by {}", one.kernel());
         }
     }
@@ -752,8 +753,9 @@ fn threads_change_no_bit() {
 
 #[test]
 fn lesser_instruction_sets_agree() {
-    for isa in ["avx2", "portable"] {
-        let machine = Machine::detect().unwrap().with_isa(isa.parse().unwrap());
+    let here = Machine::detect().unwrap();
+    for isa in here.isas().iter().filter(|isa| isa.has_floats()) {
+        let machine = here.clone().with_isa(isa);
         for spec in [
             "zncc:f32:100x120*7x9:valid",
             "sad:u8:100x120*7x9:full",
@@ -762,7 +764,7 @@ fn lesser_instruction_sets_agree() {
         ] {
             let problem = common::Problem::new(spec, 18);
             let plan = Planner::with_machine(machine.clone()).method(Method::Direct).plan(&problem.spec).unwrap();
-            assert!(plan.kernel().to_string().contains(isa), "{}", plan.kernel());
+            assert!(plan.kernel().to_string().contains(isa.name()), "{}", plan.kernel());
             check(
                 &format!("{spec} by {}", plan.kernel()),
                 &problem.run(&plan),

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use common::{Seed, in_threads};
 use flcc_runtime::core::shape::join;
-use flcc_runtime::isa::Isa;
+use flcc_runtime::isa::{ISAS, detected};
 use flcc_runtime::plan::solvers::SOLVERS;
 use flcc_runtime::{
     Accuracy, AnyView, Control, DType, KernelKey, Machine, Measure, Oracle, Pixels, Planner, Platform, Spec,
@@ -172,8 +172,8 @@ impl Judge<'_> {
 
 /// The machine restricted to each of its instruction sets.
 fn machines() -> Vec<Machine> {
-    let all = [Isa::Avx512, Isa::Avx2, Isa::Portable];
-    all.into_iter().filter(|isa| isa.detected()).map(|isa| Machine::detect().unwrap().with_isa(isa)).collect()
+    let all = ISAS.into_iter().filter(|&isa| isa.has_floats() && detected(isa));
+    all.map(|isa| Machine::detect().unwrap().with_isa(isa)).collect()
 }
 
 /// One kernel of each engine that serves a spec on a machine, with the planner that knows it.

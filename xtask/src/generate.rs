@@ -3,16 +3,43 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use flcc_codegen::{Matrix, render};
 
-use crate::proof;
+use crate::{profile, proof};
 
 /// Files by their path below generated/, with `/`.
 type Files = BTreeMap<String, Vec<u8>>;
 
+/// Takes the lists of sizes and the costs of profiles into the crates that need them; `name` is the profile whose lists
+/// are taken, else those are of the one that was. Whether the lists are others now: what this program was built with is
+/// no longer what it should render.
+pub fn take_profile(root: &Path, name: Option<&str>) -> Result<bool, String> {
+    let chosen = name.map_or_else(|| profile::chosen(root), str::to_string);
+    let mut changed = false;
+    for (path, text) in profiled(root, &chosen)? {
+        let target = root.join(path);
+        if fs::read_to_string(&target).is_ok_and(|there| there == text) {
+            continue;
+        }
+        changed |= path == profile::RANGE;
+        fs::write(&target, text).map_err(|error| format!("{path}: {error}"))?;
+    }
+    Ok(changed)
+}
+
+/// The files that are rendered from profiles, with the lists of the one of that name.
+fn profiled(root: &Path, name: &str) -> Result<[(&'static str, String); 2], String> {
+    let (one, all) = (profile::one(root, name)?, profile::all(root)?);
+    Ok([(profile::RANGE, profile::range(&one)), (profile::COSTS, profile::costs(&all))])
+}
+
 /// Writes the files that changed and removes kernels that are no longer rendered.
 pub fn write(root: &Path) -> Result<String, String> {
+    if take_profile(root, None)? {
+        return again(root);
+    }
     let folder = root.join("generated");
     let (wanted, there) = (rendered()?, present(&folder)?);
     for path in there.keys().filter(|path| !wanted.contains_key(*path)) {
@@ -28,6 +55,24 @@ pub fn write(root: &Path) -> Result<String, String> {
     Ok(format!("{}, {changes} files changed", summary(&wanted)))
 }
 
+/// Writes what `gen` of another profile writes.
+pub fn write_profile(root: &Path, name: &str) -> Result<String, String> {
+    if take_profile(root, Some(name))? { again(root) } else { write(root) }
+}
+
+/// Renders by a build of this program that has the lists that were just written.
+fn again(root: &Path) -> Result<String, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let command =
+        Command::new(cargo).args(["run", "--quiet", "--package", "xtask", "--", "gen"]).current_dir(root).output();
+    let output = command.map_err(|error| format!("cargo run --package xtask -- gen: {error}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().to_string())
+    }
+}
+
 /// Writes the files, then compiles each for every architecture and writes what that took, with programs built here or
 /// already.
 pub fn prove(root: &Path, programs: Option<&Path>) -> Result<String, String> {
@@ -41,11 +86,16 @@ pub fn prove(root: &Path, programs: Option<&Path>) -> Result<String, String> {
 pub fn check(root: &Path) -> Result<String, String> {
     let (wanted, there) = (rendered()?, present(&root.join("generated"))?);
     let mut lines = differences(&wanted, &there);
+    for (path, text) in profiled(root, &profile::chosen(root))? {
+        if !fs::read_to_string(root.join(path)).is_ok_and(|there| there == text) {
+            lines.push(format!("{path}: changed"));
+        }
+    }
     if lines.is_empty() {
         proof::check(root, &proof::hashes(&Matrix::committed().kernels, &wanted))?;
         return Ok(format!("{}, as committed and proven", summary(&wanted)));
     }
-    lines.push(format!("generated/ is stale in {} files: run `cargo xtask gen` and commit", lines.len()));
+    lines.push(format!("{} rendered files are stale: run `cargo xtask gen` and commit", lines.len()));
     Err(lines.join("\n"))
 }
 

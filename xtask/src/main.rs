@@ -4,14 +4,17 @@
 #![forbid(unsafe_code)]
 
 mod dist;
+mod figures;
 mod files;
 mod generate;
 mod gpu;
 mod install;
+mod profile;
 mod proof;
 mod record;
 mod release;
 mod tidy;
+mod tune;
 
 use std::env;
 use std::path::PathBuf;
@@ -21,6 +24,7 @@ const USAGE: &str = "\
 Developer commands of FLCC: cargo xtask COMMAND
 
 gen                  renders the CUDA sources and their registry into generated/
+gen --profile NAME   takes the template sizes of profiles/NAME.toml, then the same
 gen --check          writes nothing; lists the files that are missing, extra or changed, and fails if there are any
 gen --prove [--bin-dir DIR]
                      compiles every source for every architecture too, and writes generated/PROVEN; \
@@ -37,7 +41,18 @@ install-c PREFIX [--lib-dir DIR]
                      DIR is a folder where libflcc.so and libflcc.a are built already
 release DIR          builds the program for this machine's target and packs it in a folder: manual pages, completions,
                      licences of what it is made of, and a checksum; fails above 15 MB
+figures [--quick | --estimate] [--minutes N] [--seconds S] [--bin-dir DIR] [--out DIR] [--cpu | --cuda]
+                     times the experiments of the dissertation on this machine (CPU, and GPU if there is one) and draws
+                     them, with data and tables beside the pictures (docs/experiments.md); goes on from what the folder
+                     has of this machine; with --estimate asks for the planner's estimated choices alone; the programs
+                     are those of a folder that dist made, or else built
+figures --from DIR [--out DIR] [--cpu | --cuda]
+                     draws them from the data of a folder
 record               renders the tables of docs/performance anew from what was measured (benches/record)
+tune NAME [--quick] [--cuda]
+                     measures this machine, CPU or GPU: costs of work, and which template sizes are worth kernels of
+                     their own; writes profiles/NAME.toml, renders it, builds, holds results against the conformance
+                     vectors, and tells what changed; --quick measures less and tries no sizes that are not listed
 tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, circles of imports,
                      rooms, unsafe code, names, how long lines are, what may not be committed; and that tables are those
                      of their records";
@@ -47,6 +62,7 @@ fn run(arguments: &[&str]) -> Result<String, String> {
     let root = files::root();
     match arguments {
         ["gen"] => generate::write(&root),
+        ["gen", "--profile", name] if !name.starts_with('-') => generate::write_profile(&root, name),
         ["gen", "--check"] => generate::check(&root),
         ["gen", "--prove"] => generate::prove(&root, None),
         ["gen", "--prove", "--bin-dir", folder] => generate::prove(&root, Some(&PathBuf::from(folder))),
@@ -59,7 +75,11 @@ fn run(arguments: &[&str]) -> Result<String, String> {
             install::lay_out(&root, &PathBuf::from(prefix), Some(&PathBuf::from(libraries)))
         }
         ["release", folder] if !folder.starts_with('-') => release::pack(&root, &PathBuf::from(folder)),
+        ["figures", options @ ..] => figures::run(&root, options),
         ["record"] => record::write(&root),
+        ["tune", name, options @ ..] if !name.starts_with('-') => {
+            tune::run(&root, name, &tune::Options::read(options)?)
+        }
         ["tidy"] => tidy::run(&root),
         ["help" | "--help" | "-h"] => Ok(USAGE.into()),
         other => Err(format!("expected a command, got {:?}\n\n{USAGE}", other.join(" "))),
@@ -90,6 +110,7 @@ mod tests {
         for wrong in [
             &[][..],
             &["gen", "--chekc"],
+            &["gen", "--profile"],
             &["gen", "--check", "--prove"],
             &["dist"],
             &["dist", "--help"],
@@ -97,6 +118,8 @@ mod tests {
             &["install-c"],
             &["install-c", "--lib-dir", "x"],
             &["tidy", "x"],
+            &["tune"],
+            &["tune", "--quick"],
         ] {
             let reason = run(wrong).unwrap_err();
             assert!(reason.starts_with("expected a command, got ") && reason.ends_with(USAGE), "{reason}");

@@ -141,7 +141,7 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<Found, Error> {
 
     let data = Data::new(spec, args.pairs);
     let arrays = data.arrays(spec)?;
-    let matcher = Runs::new(&plan, &arrays, args.pairs)?;
+    let matcher = Runs::new(&plan, &arrays, args)?;
     let count = matcher.results(&arrays).len();
     let mut maps: Vec<ScoreMap> = (0..count).map(|_| ScoreMap::of(spec)).collect();
     let mut scratch = matcher.make_scratch();
@@ -151,7 +151,7 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<Found, Error> {
     matcher.execute_into(&arrays, &mut outs, &mut scratch, &control)?;
 
     // The first run warmed up; its answer is checked before any is timed.
-    let check = check(&matcher, &arrays, &maps, session.planner.machine().cores())?;
+    let check = check(&matcher, &arrays, &maps, args.positions, session.planner.machine().cores())?;
     let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
     let mut execute = || matcher.execute_into(&arrays, &mut outs, &mut scratch, &control);
     execute()?;
@@ -180,42 +180,45 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<Found, Error> {
 enum Runs {
     /// Every image with every template, which are bound before.
     Each(Matcher),
+    /// The same, and they are bound each time, as they were here.
+    Bound(Matcher),
     /// Every image with a template of its own, which is bound each time.
     Pairs(Pairs),
 }
 
 impl Runs {
-    fn new(plan: &Plan, arrays: &Arrays<'_>, pairs: bool) -> Result<Runs, ExecError> {
-        Ok(match pairs {
-            true => Runs::Pairs(plan.pairs(arrays.mask.as_ref())?),
-            false => Runs::Each(plan.bind(&arrays.templates, arrays.mask.as_ref())?),
-        })
+    fn new(plan: &Plan, arrays: &Arrays<'_>, args: &Bench) -> Result<Runs, ExecError> {
+        if args.pairs {
+            return Ok(Runs::Pairs(plan.pairs(arrays.mask.as_ref())?));
+        }
+        let matcher = plan.bind(&arrays.templates, arrays.mask.as_ref())?;
+        Ok(if args.bind { Runs::Bound(matcher) } else { Runs::Each(matcher) })
     }
 
     fn plan(&self) -> &Plan {
         match self {
-            Runs::Each(matcher) => matcher.plan(),
+            Runs::Each(matcher) | Runs::Bound(matcher) => matcher.plan(),
             Runs::Pairs(pairs) => pairs.plan(),
         }
     }
 
     fn kernel(&self) -> &KernelKey {
         match self {
-            Runs::Each(matcher) => matcher.kernel(),
+            Runs::Each(matcher) | Runs::Bound(matcher) => matcher.kernel(),
             Runs::Pairs(pairs) => pairs.plan().kernel(),
         }
     }
 
     fn method(&self) -> Method {
         match self {
-            Runs::Each(matcher) => matcher.method(),
+            Runs::Each(matcher) | Runs::Bound(matcher) => matcher.method(),
             Runs::Pairs(pairs) => pairs.plan().method(),
         }
     }
 
     fn make_scratch(&self) -> Scratch {
         match self {
-            Runs::Each(matcher) => matcher.make_scratch(),
+            Runs::Each(matcher) | Runs::Bound(matcher) => matcher.make_scratch(),
             Runs::Pairs(pairs) => pairs.make_scratch(),
         }
     }
@@ -229,6 +232,10 @@ impl Runs {
     ) -> Result<Statistics, ExecError> {
         match self {
             Runs::Each(matcher) => matcher.execute_into(&arrays.images, outs, scratch, control),
+            Runs::Bound(matcher) => {
+                let matcher = matcher.plan().bind(&arrays.templates, arrays.mask.as_ref())?;
+                matcher.execute_into(&arrays.images, outs, scratch, control)
+            }
             Runs::Pairs(pairs) => pairs.execute_into(&arrays.images, &arrays.templates, outs, scratch, control),
         }
     }
@@ -236,7 +243,7 @@ impl Runs {
     /// The image and the template of each result.
     fn results<'a>(&self, Arrays { images, templates, .. }: &Arrays<'a>) -> Vec<(AnyView<'a>, AnyView<'a>)> {
         match self {
-            Runs::Each(_) => {
+            Runs::Each(_) | Runs::Bound(_) => {
                 images.iter().flat_map(|image| templates.iter().map(|template| (*image, *template))).collect()
             }
             Runs::Pairs(_) => images.iter().copied().zip(templates.iter().copied()).collect(),
@@ -366,44 +373,54 @@ struct Check {
     checked: usize,
 }
 
-/// [`CHECK_SOME`] different positions of so many results of so many values; all of them where there are no more.
-fn draw(noise: &mut Noise, results: usize, count: usize) -> Vec<BTreeSet<usize>> {
-    if results.saturating_mul(count) <= CHECK_SOME {
+/// `some` different positions of so many results of so many values; all of them where there are no more.
+fn draw(noise: &mut Noise, some: usize, results: usize, count: usize) -> Vec<BTreeSet<usize>> {
+    if results.saturating_mul(count) <= some {
         return vec![(0..count).collect(); results];
     }
     let mut random = vec![BTreeSet::new(); results];
     let mut drawn = 0;
-    while drawn < CHECK_SOME {
+    while drawn < some {
         let result = noise.below(results);
         drawn += usize::from(random[result].insert(noise.below(count)));
     }
     random
 }
 
-/// Compares the results of a run with the oracle.
-fn check(matcher: &Runs, arrays: &Arrays<'_>, maps: &[ScoreMap], threads: usize) -> Result<Check, Error> {
+/// Compares the results of a run with the oracle, at so many positions if a number is given.
+fn check(
+    matcher: &Runs,
+    arrays: &Arrays<'_>,
+    maps: &[ScoreMap],
+    positions: Option<usize>,
+    threads: usize,
+) -> Result<Check, Error> {
     let spec = matcher.plan().spec();
     let made_of = matcher.results(arrays);
     let results = made_of.len();
-    let all = spec.direct_operations() * results as f64 <= CHECK_ALL;
+    let all = positions.is_none() && spec.direct_operations() * results as f64 <= CHECK_ALL;
     let mut noise = Noise(0x5851_f42d_4c95_7f2d);
     let count = spec.out_shape().len();
-    let random = if all { vec![BTreeSet::new(); results] } else { draw(&mut noise, results, count) };
+    let random = if all {
+        vec![BTreeSet::new(); results]
+    } else {
+        draw(&mut noise, positions.unwrap_or(CHECK_SOME), results, count)
+    };
     let fixed = if all { BTreeSet::new() } else { corners_and_seams(spec, &matcher.kernel().tile, &mut noise) };
     let progress = Progress::new();
     let (mut largest, mut error, mut checked) = (0.0f64, 0.0f64, 0usize);
     for (result, (map, (image, template))) in maps.iter().zip(&made_of).enumerate() {
         let oracle = Oracle::new(spec, image, template, arrays.mask.as_ref())?;
-        let positions: Vec<usize> = match all {
+        let places: Vec<usize> = match all {
             true => (0..count).collect(),
             // Seams and corners of the first results; tiles are the same for all.
             false if result < 2 => random[result].union(&fixed).copied().collect(),
             false => random[result].iter().copied().collect(),
         };
-        let (magnitude, difference) = compare(&oracle, map, &positions, threads);
+        let (magnitude, difference) = compare(&oracle, map, &places, threads);
         largest = largest.max(magnitude);
         error = if difference.is_nan() { f64::NAN } else { error.max(difference) };
-        checked += positions.len();
+        checked += places.len();
         progress.tell(result + 1, results);
     }
     let normalised = spec.op().measure().row().normalised;
@@ -484,7 +501,7 @@ mod tests {
     #[test]
     fn as_many_positions_are_drawn_as_promised() {
         for (results, count) in [(1, 5000), (1, 4097), (3, 1400), (7, 1_000_000), (1, 4096), (2, 100)] {
-            let random = draw(&mut Noise(5), results, count);
+            let random = draw(&mut Noise(5), CHECK_SOME, results, count);
             assert!(random.len() == results && random.iter().flatten().all(|&index| index < count));
             assert_eq!(
                 random.iter().map(BTreeSet::len).sum::<usize>(),

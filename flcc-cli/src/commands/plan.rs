@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use flcc_runtime::{Effort, Outcome};
+use flcc_runtime::{Effort, Floor, Outcome, Row, Spec};
 use serde_json::{Value, json};
 
 use crate::args::{Plan, Planning};
@@ -10,53 +10,51 @@ use crate::error::Error;
 use crate::memory::check_data;
 use crate::session::{Session, override_spec};
 
-/// Prints the kernel, the account with `--explain`, everything with `--json`.
+/// Prints the kernel of each spec, the account with `--explain`, everything with `--json`.
 ///
 /// # Errors
 /// A refusal, with its reason; a memory limit that no plan meets.
 pub fn run(args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
     let session = Session::new(planning, Effort::Estimate, false)?;
-    let spec = override_spec(&args.spec, planning)?;
-    if session.measures() {
-        check_data(&spec, spec.templates())?;
+    for spec in &args.specs {
+        one(&override_spec(spec, planning)?, &session, args, planning, out)?;
+        out.flush()?;
     }
-    let plan = session.planner.plan(&spec)?;
+    Ok(())
+}
+
+/// Prints one of the plans.
+fn one(spec: &Spec, session: &Session, args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
+    if session.measures() {
+        check_data(spec, spec.templates())?;
+    }
+    let plan = session.planner.plan(spec)?;
     // What cannot be kept is told after what was found.
     let kept = session.keep_wisdom();
     if planning.json {
-        let candidates: Vec<Value> = plan
-            .candidates()
-            .iter()
-            .map(|candidate| {
-                let (outcome, ns, reason) = match &candidate.outcome {
-                    Outcome::Estimated => ("estimated", None, None),
-                    Outcome::Known(ns) => ("known", Some(*ns), None),
-                    Outcome::Measured(ns) => ("measured", Some(*ns), None),
-                    Outcome::Stopped(ns) => ("stopped", Some(*ns), None),
-                    Outcome::Named => ("named", None, None),
-                    Outcome::Slower => ("slower", None, None),
-                    Outcome::RunnerUp => ("runner-up", None, None),
-                    Outcome::Failed(reason) => ("failed", None, Some(reason)),
-                    Outcome::Refused(reason) => ("refused", None, Some(reason)),
-                };
-                json!({
-                    "kernel": candidate.kernel,
-                    "method": candidate.method.to_string(),
-                    "outcome": outcome,
-                    "estimate_ns": candidate.estimate_ns,
-                    "least_ns": ns,
-                    "reason": reason,
-                })
-            })
-            .collect();
+        let account = plan.account();
+        let candidates: Vec<Value> = account.rows.iter().map(row).collect();
+        let Floor { operations, operations_ns, bytes, bytes_ns } = account.floor;
         let value = json!({
-            "spec": plan.spec().to_string(),
-            "method": plan.method().to_string(),
-            "kernel": plan.kernel().to_string(),
-            "threads": plan.workers(),
-            "tiles": plan.tiles(),
-            "scratch_bytes": plan.scratch_bytes(),
-            "template_bytes": plan.template_bytes(),
+            "spec": account.spec,
+            "method": account.method.to_string(),
+            "platform": account.platform.to_string(),
+            "kernel": account.kernel,
+            "decided": account.decided,
+            "place": account.place,
+            "threads": account.threads,
+            "tiles": account.tiles,
+            "scratch_bytes": account.scratch_bytes,
+            "template_bytes": account.template_bytes,
+            "ns": account.ns,
+            "measured": account.measured,
+            "floor": {
+                "operations": operations,
+                "operations_ns": operations_ns,
+                "bytes": bytes,
+                "bytes_ns": bytes_ns,
+            },
+            "notes": account.notes,
             "candidates": candidates,
         });
         writeln!(out, "{value}")?;
@@ -66,4 +64,29 @@ pub fn run(args: &Plan, planning: &Planning, out: &mut dyn Write) -> Result<(), 
         writeln!(out, "{}", plan.kernel())?;
     }
     kept
+}
+
+/// What is told of one that was considered.
+fn row(Row { candidate, bytes }: &Row) -> Value {
+    let (outcome, ns, reason) = match &candidate.outcome {
+        Outcome::Estimated => ("estimated", None, None),
+        Outcome::Known(ns) => ("known", Some(*ns), None),
+        Outcome::Measured(ns) => ("measured", Some(*ns), None),
+        Outcome::Stopped(ns) => ("stopped", Some(*ns), None),
+        Outcome::Named => ("named", None, None),
+        Outcome::Slower => ("slower", None, None),
+        Outcome::RunnerUp => ("runner-up", None, None),
+        Outcome::Failed(reason) => ("failed", None, Some(reason)),
+        Outcome::Refused(reason) => ("refused", None, Some(reason)),
+    };
+    json!({
+        "kernel": candidate.kernel,
+        "method": candidate.method.to_string(),
+        "platform": candidate.platform.map(|platform| platform.to_string()),
+        "outcome": outcome,
+        "estimate_ns": candidate.estimate_ns,
+        "least_ns": ns,
+        "bytes": bytes,
+        "reason": reason,
+    })
 }

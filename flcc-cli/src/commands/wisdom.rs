@@ -83,6 +83,7 @@ fn show(wisdom: &Wisdom, json: bool, out: &mut dyn Write) -> Result<(), Error> {
             "threads": key.threads,
             "kernel": entry.kernel().to_string(),
             "least_ns": entry.least_ns(),
+            "workers": entry.workers(),
             "others": others,
         });
         writeln!(out, "{value}")?;

@@ -354,7 +354,7 @@ mod tests {
             let mut out = vec![f32::NAN; pitch.elements()];
             let samples = Samples { begin, len };
             let offset = f64::from(offset);
-            let target = Target { out: &mut out, marks: &mut [], pitch, isas: IsaSet::detect() };
+            let target = Target { out: &mut out, marks: &mut [], pitch, isas: isa::detect() };
             let done = gather(&view.into(), RULES[rule], samples, offset, None, target);
             prop_assert_eq!(done, Gathered { scale: 1.0, marked: false });
             for (index, &got) in out.iter().enumerate() {
@@ -388,7 +388,7 @@ mod tests {
             let kept = places.map(|place| data[place]);
             data[places[0]] = bad.unwrap_or(kept[0]);
             data[places[1]] = f32::NAN;
-            let target = Target { out: &mut out, marks: &mut marks, pitch, isas: IsaSet::detect() };
+            let target = Target { out: &mut out, marks: &mut marks, pitch, isas: isa::detect() };
             let done = gather(&View::new(&data, frame).unwrap().into(), Boundary::Zero, samples, 7.0, None, target);
             assert_eq!(done, Gathered { scale: 1.0, marked: bad.is_some() }, "{width} {bad:?}");
             for (index, &got) in out.iter().enumerate() {
@@ -408,7 +408,7 @@ mod tests {
         let pitch = Pitch { row: 20, plane: 200, rows: 10, planes: 1 };
         for rule in RULES {
             let mut out = vec![99i8; pitch.elements()];
-            bytes(&view, rule, samples, &mut out, pitch, &IsaSet::detect());
+            bytes(&view, rule, samples, &mut out, pitch, &isa::detect());
             for (index, &got) in out.iter().enumerate() {
                 let (y, x) = (index / pitch.row, index % pitch.row);
                 let at = |axis: usize, i: usize, length: usize| rule.fold(samples.begin[axis] + i as isize, length);
@@ -435,7 +435,7 @@ mod tests {
             samples,
             0.0,
             None,
-            Target { out: &mut out, marks: &mut marks, pitch, isas: IsaSet::detect() },
+            Target { out: &mut out, marks: &mut marks, pitch, isas: isa::detect() },
         );
         assert!(done.marked && done.scale < 1e-250);
         assert_eq!(marks, [0.0, 1.0, 0.0, 0.0]);

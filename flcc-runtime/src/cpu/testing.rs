@@ -8,13 +8,18 @@ use std::ops::RangeFrom;
 
 use flcc_core::measure::Measure;
 
-use crate::isa::{Isa, IsaSet};
+use crate::isa::{self, ISAS, IsaSet, Vectors};
 use crate::problem::error_model::{Doubt, Figures, Model, Promise, Rounding};
 
-/// The instruction sets that transforms of our own are compiled for and this processor has.
+/// This processor's instruction sets, restricted to each of those that compute in floats.
+pub fn float_sets() -> Vec<IsaSet> {
+    let floats = ISAS.into_iter().filter(|&isa| isa.has_floats() && isa::detected(isa));
+    floats.map(|isa| isa::detect().restrict(isa)).collect()
+}
+
+/// Those of them that transforms of our own are compiled for.
 pub fn sets() -> Vec<IsaSet> {
-    let vectors = [Isa::Avx512, Isa::Avx2].into_iter().filter(|isa| isa.detected());
-    vectors.map(|isa| IsaSet::detect().restrict(isa)).collect()
+    float_sets().into_iter().filter(|isas| Vectors::isa(isas).is_some()).collect()
 }
 
 /// Numbers in `-0.5..0.5`.

@@ -18,6 +18,22 @@ pub fn with_devices(machine: Machine) -> Machine {
     machine
 }
 
+/// Whether this process has looked for GPUs, and found some: to use them costs no time to open them any more.
+pub fn found() -> bool {
+    #[cfg(feature = "cuda")]
+    return crate::cuda::driver::launch::found();
+    #[cfg(not(feature = "cuda"))]
+    false
+}
+
+/// What CUDA is here, or why there is none, where this process has looked; `None` where it has not.
+pub fn about() -> Option<String> {
+    #[cfg(feature = "cuda")]
+    return crate::cuda::driver::launch::about();
+    #[cfg(not(feature = "cuda"))]
+    Some("CUDA is not in this build (feature cuda)".into())
+}
+
 /// A method on a GPU.
 pub struct CudaSolver {
     /// The method.

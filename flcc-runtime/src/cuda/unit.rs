@@ -1354,7 +1354,7 @@ mod tests {
     use crate::cpu::engines::direct::{self, Direct};
     use crate::cpu::kernels::kernel::KernelOp;
     use crate::cpu::testing;
-    use crate::isa::IsaSet;
+    use crate::isa;
     use crate::plan::machine::Device;
 
     fn decisions(spec: &Spec, engine: Engine, real: DType) -> Decisions {
@@ -1554,7 +1554,7 @@ mod tests {
                 let values = testing::template(taps, smooth, testing::noise(seed));
                 let figures = engine.figures(size, std::slice::from_ref(&values));
                 let share = decisions(&spec, engine, DType::F32).doubt(&figures, taps, None).at(0.0, 0.0).1;
-                let isas = IsaSet::detect();
+                let isas = isa::detect();
                 let kernel = direct::choose(KernelOp::Correlate, DType::F32, size, [8; 3], &isas);
                 let cpu = Direct::<f32>::new(kernel, size, &isas).unwrap();
                 let of_cpu =

@@ -1,4 +1,4 @@
-//! Vectors as a trait: one body of a loop for every instruction set that has an implementation in `isa.rs`.
+//! Vectors as a trait: one body of a loop for every instruction set that has an implementation beside this file.
 //!
 //! A value of a type that implements [`Simd`] is the proof that this processor has its instruction set, so the methods
 //! are safe. Work is handed over as a [`Job`]: [`Simd::run`] calls it in a function that is compiled for the set, and
@@ -18,6 +18,8 @@ pub trait Simd: Copy {
     const LANES: usize;
     /// Values of a vector of `f64`.
     const HALF: usize;
+    /// Vectors that stay in registers at a time.
+    const REGISTERS: usize;
     /// As many `f32` in memory as a vector has.
     type Row: Copy;
     /// As many `f32` in memory as a vector of `f64` has values.

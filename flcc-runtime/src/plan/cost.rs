@@ -41,6 +41,8 @@ macro_rules! terms {
 terms! {
     /// A call: what an execution takes whatever its size.
     Call "call" [800.0 800.0 800.0]
+    /// Sharing a call among threads: waking them, and waiting for the last.
+    Share "share" [9000.0 9000.0 9000.0]
     /// A tile of any method.
     Tile "tile" [360.0 300.0 400.0]
     /// A multiply-add of a direct kernel in f32, those of rounded-up blocks counted.
@@ -149,13 +151,18 @@ terms! {
     DeviceFused "device_fused" [0.008 0.008 0.008]
 }
 
-/// Amounts of work, by term.
+/// Amounts of work, by term, in pieces that threads share.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Work([f64; TERMS.len()]);
+pub struct Work {
+    amounts: [f64; TERMS.len()],
+    pieces: usize,
+    /// What the largest piece is of the whole.
+    largest: f64,
+}
 
 impl Default for Work {
     fn default() -> Work {
-        Work([0.0; TERMS.len()])
+        Work { amounts: [0.0; TERMS.len()], pieces: 1, largest: 1.0 }
     }
 }
 
@@ -163,18 +170,50 @@ impl Work {
     /// The same with some more of a term.
     #[must_use]
     pub fn and(mut self, term: Term, amount: f64) -> Work {
-        self.0[term as usize] += amount;
+        self.amounts[term as usize] += amount;
         self
+    }
+
+    /// The same in so many pieces, each of which one thread does alone. `largest` is what the largest is of the whole;
+    /// most are of its size.
+    #[must_use]
+    pub fn in_pieces(self, pieces: usize, largest: f64) -> Work {
+        let pieces = pieces.max(1);
+        Work { pieces, largest: largest.clamp(1.0 / pieces as f64, 1.0), ..self }
     }
 
     /// How much there is of a term.
     pub fn of(&self, term: Term) -> f64 {
-        self.0[term as usize]
+        self.amounts[term as usize]
+    }
+
+    /// Into how many pieces threads can share it.
+    pub fn pieces(&self) -> usize {
+        self.pieces
     }
 
     /// What it costs on one thread, in nanoseconds.
     pub fn ns(&self, costs: &Costs) -> f64 {
-        self.0.iter().zip(costs.0).map(|(amount, cost)| amount * cost).sum()
+        self.amounts.iter().zip(costs.0).map(|(amount, cost)| amount * cost).sum()
+    }
+
+    /// What it costs on so many threads, in nanoseconds: the call, and the pieces of the thread that has the most.
+    pub fn ns_on(&self, costs: &Costs, threads: usize) -> f64 {
+        let threads = threads.clamp(1, self.pieces);
+        if threads == 1 {
+            return self.ns(costs);
+        }
+        let alone = self.of(Term::Call) * costs.of(Term::Call);
+        // So many of the largest make the whole; a little less than a whole number of them is one.
+        let most = (1.0 / self.largest / threads as f64 - 1e-6).ceil() * self.largest;
+        alone + costs.of(Term::Share) + (self.ns(costs) - alone) * most.min(1.0)
+    }
+
+    /// How many of so many threads take the least time: one, where sharing costs more than it saves, or all that have a
+    /// piece.
+    pub fn threads(&self, costs: &Costs, most: usize) -> usize {
+        let all = most.clamp(1, self.pieces);
+        if self.ns_on(costs, all) < self.ns(costs) { all } else { 1 }
     }
 }
 
@@ -184,9 +223,17 @@ pub struct Costs([f64; TERMS.len()]);
 
 impl Costs {
     /// The usual ones of these instruction sets.
+    ///
+    /// Those of NEON are not measured. They are AVX2's: four units for vectors of 16 bytes, as many processors have, do
+    /// as much in a cycle as AVX2's two. Bytes are VNNI's, whose vectors are four times as wide, at four times the
+    /// cost.
     pub fn usual(isas: &IsaSet) -> Costs {
-        let column = [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().position(|isa| isas.has(isa)).unwrap_or(2);
-        Costs(TERMS.map(|term| term.usual()[column]))
+        let neon = isas.has(Isa::Neon) && !isas.has(Isa::Avx2);
+        let columns = [isas.has(Isa::Avx512), isas.has(Isa::Avx2) || neon, true];
+        let column = columns.into_iter().position(|has| has).unwrap_or(2);
+        let costs = Costs(TERMS.map(|term| term.usual()[column]));
+        let bytes = [Term::TapByte, Term::StoreByte];
+        if neon { bytes.into_iter().fold(costs, |costs, term| costs.with(term, 4.0 * costs.of(term))) } else { costs }
     }
 
     /// What one of a term costs.
@@ -257,5 +304,23 @@ mod tests {
         let costs = Costs::usual(&IsaSet::of(&[])).with(Term::Tile, 10.0).with(Term::Call, 100.0);
         let work = Work::default().and(Term::Tile, 2.0).and(Term::Call, 1.0).and(Term::Tile, 1.0);
         assert_eq!((work.of(Term::Tile), work.of(Term::Copy), work.ns(&costs)), (3.0, 0.0, 130.0));
+    }
+
+    #[test]
+    fn threads_share_pieces_where_that_saves_more_than_it_costs() {
+        let costs =
+            Costs::usual(&IsaSet::of(&[])).with(Term::Tile, 10.0).with(Term::Call, 100.0).with(Term::Share, 1000.0);
+        let work = Work::default().and(Term::Call, 1.0).and(Term::Tile, 300.0);
+        // In one piece it is one thread's.
+        assert_eq!((work.ns_on(&costs, 8), work.threads(&costs, 8)), (3100.0, 1));
+        // Three pieces on two threads take as long as two of them.
+        let work = work.in_pieces(3, 1.0 / 3.0);
+        assert_eq!((work.ns_on(&costs, 1), work.ns_on(&costs, 2).round()), (3100.0, 3100.0));
+        assert_eq!((work.threads(&costs, 1), work.threads(&costs, 2), work.threads(&costs, 8)), (1, 1, 3));
+        assert_eq!(work.ns_on(&costs, 8).round(), 2100.0);
+        // One thread waits for the one that has the largest.
+        let uneven = work.in_pieces(2, 0.8);
+        assert_eq!(uneven.ns_on(&costs, 2).round(), 3500.0);
+        assert_eq!(work.threads(&costs.with(Term::Share, 2000.0), 8), 1);
     }
 }

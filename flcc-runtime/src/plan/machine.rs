@@ -8,11 +8,12 @@ use std::fs;
 
 use flcc_core::error::SpecError;
 
-use crate::isa::{ISAS, Isa, IsaSet};
+use crate::isa::{ISAS, Isa, IsaSet, detected};
 use crate::plan::cost::Costs;
+use crate::plan::profiles::PROFILES;
 
 /// The environment variable that leaves out the instruction sets above the one it names: `amx`, `avx512vnni`, `avx512`,
-/// `avx2` or `portable`.
+/// `avx2`, `neondot`, `neon` or `portable`.
 ///
 /// Where `amx` may be used and the processor has it, Linux is asked to keep the 8 KiB of tile registers for this
 /// process (`arch_prctl(ARCH_REQ_XCOMP_PERM)`), once and for good. From then on it refuses alternate signal stacks that
@@ -81,7 +82,7 @@ impl Machine {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let read = |path: &str| fs::read_to_string(path).ok();
         let mut machine = Machine::described(&[], cores).with_caches(caches(read));
-        machine.isas = allowed(variable.as_deref())?.filter(Isa::detected);
+        machine.isas = allowed(variable.as_deref())?.filter(detected);
         if let Some(model) = model(read) {
             machine.model = model;
         }
@@ -133,9 +134,20 @@ impl Machine {
         Machine { costs: Some(costs), ..self }
     }
 
-    /// What work costs here: as it was measured, or as is usual for the instruction sets.
+    /// What work costs here: as it was measured on this machine, else on another with this processor and these
+    /// instruction sets, else as is usual for the instruction sets.
     pub fn costs(&self) -> Costs {
-        self.costs.unwrap_or_else(|| Costs::usual(&self.isas))
+        self.costs.unwrap_or_else(|| self.profiled())
+    }
+
+    /// The costs that FLCC comes with for this processor.
+    pub(crate) fn profiled(&self) -> Costs {
+        let usual = Costs::usual(&self.isas);
+        let alike =
+            |profile: &&[&str; 3]| profile[0] == self.model && self.isas.iter().any(|isa| isa.name() == profile[1]);
+        let profile = PROFILES.iter().find(alike);
+        // The texts are read in a test.
+        profile.and_then(|[.., costs]| usual.read(costs).ok()).unwrap_or(usual)
     }
 
     /// The instruction sets that may be used.
@@ -310,6 +322,19 @@ mod tests {
     }
 
     #[test]
+    fn costs_of_profiles_are_those_of_their_processors() {
+        for [model, isa, costs] in PROFILES {
+            let isa: Isa = isa.parse().unwrap();
+            let machine = Machine::described(&[isa], 2).with_model(*model);
+            assert_eq!(machine.costs(), Costs::usual(&machine.isas()).read(costs).unwrap());
+            // Without the instructions that they were measured with, or on another processor, they say nothing.
+            let lesser = Machine::described(&[], 2).with_model(*model);
+            assert!(isa == Isa::Portable || lesser.costs() == Costs::usual(&lesser.isas()));
+            assert_eq!(xeon().with_model("another").costs(), Costs::usual(&xeon().isas()));
+        }
+    }
+
+    #[test]
     fn this_machine() {
         let machine = Machine::detect().unwrap();
         assert!(machine.cores() >= 1);
@@ -354,10 +379,14 @@ cuda: ";
         assert_eq!(allowed(None), Ok(all));
         assert_eq!(allowed(Some("")), Ok(all));
         assert_eq!(allowed(Some("amx")), Ok(all));
-        assert_eq!(allowed(Some("avx2")), Ok(IsaSet::of(&[Isa::Avx2])));
+        assert_eq!(allowed(Some("avx2")), Ok(IsaSet::of(&[Isa::Avx2, Isa::NeonDot, Isa::Neon])));
+        assert_eq!(allowed(Some("neon")), Ok(IsaSet::of(&[Isa::Neon])));
         assert_eq!(allowed(Some("portable")), Ok(IsaSet::of(&[])));
         let error = allowed(Some("sse9")).unwrap_err();
-        assert_eq!(error.to_string(), "FLCC_ISA: expected one of amx, avx512vnni, avx512, avx2, portable, got sse9");
+        assert_eq!(
+            error.to_string(),
+            "FLCC_ISA: expected one of amx, avx512vnni, avx512, avx2, neondot, neon, portable, got sse9"
+        );
     }
 
     /// One that the processor lacks leaves the lesser ones, and nothing is asked about what is left out: of AMX that
@@ -370,7 +399,7 @@ cuda: ";
             isa == Isa::Avx2
         });
         assert_eq!(isas, IsaSet::of(&[Isa::Avx2]));
-        assert_eq!(*asked.borrow(), [Isa::Avx512, Isa::Avx2]);
+        assert_eq!(*asked.borrow(), [Isa::Avx512, Isa::Avx2, Isa::NeonDot, Isa::Neon]);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! A plan: how a spec is computed. Immutable, shared freely, executed from many threads at once.
 
-use std::fmt;
 use std::sync::Arc;
 
 use flcc_core::key::KernelKey;
@@ -9,7 +8,6 @@ use flcc_core::spec::Spec;
 use crate::plan::settings::Planner;
 use crate::plan::solver::{Method, Offer, Platform};
 use crate::run::execute::Execute;
-use crate::run::words::time;
 
 /// A plan. Cheap to clone.
 #[derive(Clone)]
@@ -36,13 +34,15 @@ impl Chosen {
     }
 }
 
-/// One line of `explain()`.
+/// A way to compute a spec that was considered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// The kernel, or the solver where it refused.
     pub kernel: String,
     /// Its method.
     pub method: Method,
+    /// Where it computes; `None` where wisdom names a kernel that is not offered here.
+    pub platform: Option<Platform>,
     /// What became of it.
     pub outcome: Outcome,
     /// Its estimate.
@@ -54,13 +54,25 @@ impl Candidate {
         Candidate {
             kernel: offer.kernel.to_string(),
             method: offer.method,
+            platform: Some(offer.recipe.platform()),
             outcome,
             estimate_ns: Some(offer.estimate_ns),
         }
     }
 
-    pub(crate) fn refused(name: &str, method: Method, reason: &str) -> Candidate {
-        Candidate { kernel: name.to_string(), method, outcome: Outcome::Refused(reason.to_string()), estimate_ns: None }
+    pub(crate) fn refused(name: &str, (method, platform): (Method, Platform), reason: &str) -> Candidate {
+        Candidate {
+            kernel: name.to_string(),
+            method,
+            platform: Some(platform),
+            outcome: Outcome::Refused(reason.to_string()),
+            estimate_ns: None,
+        }
+    }
+
+    /// Whether it is what a plan takes.
+    pub(crate) fn is(&self, plan: &Plan) -> bool {
+        self.kernel == plan.kernel().to_string()
     }
 }
 
@@ -85,6 +97,16 @@ pub enum Outcome {
     Failed(String),
     /// It does not serve the spec here.
     Refused(String),
+}
+
+impl Outcome {
+    /// The time that was measured, in nanoseconds, now or by wisdom.
+    pub fn measured(&self) -> Option<f64> {
+        match self {
+            Outcome::Known(ns) | Outcome::Measured(ns) => Some(*ns as f64),
+            _ => None,
+        }
+    }
 }
 
 impl Plan {
@@ -154,11 +176,6 @@ impl Plan {
         &self.0.planner
     }
 
-    /// What was considered and why this was chosen, a line each.
-    pub fn explain(&self) -> String {
-        self.to_string()
-    }
-
     pub(crate) fn primary(&self) -> Choice<'_> {
         Choice(&self.0.chosen)
     }
@@ -191,50 +208,5 @@ impl Choice<'_> {
 
     pub(crate) fn workers(&self) -> usize {
         self.0.workers
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "spec     {}", self.spec())?;
-        writeln!(f, "kernel   {} ({})", self.kernel(), self.method())?;
-        writeln!(f, "threads  {}", self.workers())?;
-        writeln!(f, "tiles    {} an image", self.tiles())?;
-        writeln!(f, "scratch  {} bytes, {} bytes a template", self.scratch_bytes(), self.template_bytes())?;
-        for line in self.0.chosen.execute.describe() {
-            writeln!(f, "{line}")?;
-        }
-        let threads = if self.workers() == 1 { "1 thread".into() } else { format!("{} threads", self.workers()) };
-        writeln!(f, "times    estimates are of one thread, what is measured is a median of runs on {threads}")?;
-        for candidate in self.candidates() {
-            let estimate = candidate.estimate_ns.map_or(String::new(), |ns| format!("  estimated {}", time(ns)));
-            let outcome = match &candidate.outcome {
-                Outcome::Estimated => "chosen by estimate".into(),
-                Outcome::Named => "asked for by name".into(),
-                Outcome::Known(ns) => format!("chosen by wisdom: measured {}", time(*ns as f64)),
-                Outcome::Measured(ns) => format!("measured {}", time(*ns as f64)),
-                Outcome::Stopped(ns) => format!("stopped after {}", time(*ns as f64)),
-                Outcome::Slower => "slower by estimate".into(),
-                Outcome::RunnerUp => "runner-up, if a template turns out to be of low rank".into(),
-                Outcome::Failed(reason) => format!("failed while being timed: {reason}"),
-                Outcome::Refused(reason) => format!("refuses: {reason}"),
-            };
-            let chosen = match candidate.outcome {
-                Outcome::Measured(_) if candidate.kernel == self.kernel().to_string() => ": chosen",
-                _ => "",
-            };
-            writeln!(f, "  {:9} {}{estimate}  {outcome}{chosen}", candidate.method.to_string(), candidate.kernel)?;
-        }
-        for offer in self.0.planner.left_out(self.spec()) {
-            let (method, kernel, accuracy) = (offer.method.to_string(), &offer.kernel, self.spec().accuracy());
-            writeln!(
-                f,
-                "  {method:9} {kernel}  estimated {}  refuses: {} does not keep accuracy {accuracy} here; \
-                 acc=fast takes it",
-                time(offer.estimate_ns),
-                kernel.dtype
-            )?;
-        }
-        Ok(())
     }
 }

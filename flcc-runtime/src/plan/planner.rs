@@ -10,7 +10,7 @@ use flcc_core::spec::Spec;
 
 use crate::plan::planned::{Candidate, Outcome, Plan};
 use crate::plan::settings::{Effort, Planner, SOURCE};
-use crate::plan::solver::{Eligible, Method, Offer, Platform};
+use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::plan::solvers::SOLVERS;
 use crate::plan::trial::{Ran, Ready, Trial};
 use crate::plan::wisdom::Entry;
@@ -20,9 +20,12 @@ impl Planner {
     /// A plan for a spec.
     ///
     /// # Errors
-    /// A forced method or platform that does not serve the spec, with its reason; a memory limit that no offer meets,
-    /// with the least that one would.
+    /// A forced method, platform or kernel that does not serve the spec, with its reason; a memory limit that no offer
+    /// meets, with the least that one would.
     pub fn plan(&self, spec: &Spec) -> Result<Plan, PlanError> {
+        if let Some(kernel) = &self.kernel {
+            return self.plan_with_kernel(spec, kernel);
+        }
         self.search(spec, self, Vec::new())
     }
 
@@ -33,27 +36,33 @@ impl Planner {
         }
         let mut offers: Vec<(&'static str, Offer)> = Vec::new();
         let mut refusal: Option<Refusal> = None;
+        let of = |solver: &dyn Solver| (solver.method(), solver.platform());
         for solver in &SOLVERS {
             let asked = self.asks(*solver);
             match solver.offers(spec, &self.machine) {
                 Err(reason) => {
-                    candidates.push(Candidate::refused(solver.name(), solver.method(), &reason.reason));
+                    candidates.push(Candidate::refused(solver.name(), of(*solver), &reason.reason));
                     if asked && refusal.is_none() {
                         refusal = Some(reason);
                     }
                 }
                 Ok(_) if !asked => {
                     let reason = format!("method {} on platform {} was asked for", self.method, self.platform);
-                    candidates.push(Candidate::refused(solver.name(), solver.method(), &reason));
+                    candidates.push(Candidate::refused(solver.name(), of(*solver), &reason));
                 }
-                Ok(of_solver) => offers.extend(of_solver.into_iter().map(|offer| (solver.name(), offer))),
+                Ok(of_solver) => {
+                    offers.extend(of_solver.into_iter().map(|offer| (solver.name(), self.on_threads(offer))));
+                }
             }
         }
         let forced = self.method != Method::Auto;
         let (mut eligible, others): (Vec<_>, Vec<_>) =
-            offers.into_iter().partition(|(_, offer)| offer.eligible == Eligible::ByCost || forced);
-        // By the time on one thread, so that the choice, and with it every bit, is the same for any number of them.
+            offers.into_iter().partition(|(_, offer)| may_take(offer, forced));
         eligible.sort_by(|a, b| a.1.estimate_ns.total_cmp(&b.1.estimate_ns));
+        let of_all = eligible.first().map_or(0.0, |(_, offer)| offer.estimate_ns * spec.images().max(1) as f64);
+        if let Some(planner) = self.with_gpu(of_all) {
+            return planner.search(spec, &planner, Vec::new());
+        }
         let mut fitting: Vec<Fitting> = Vec::new();
         let mut passed: Vec<Candidate> = Vec::new();
         let mut taken: HashMap<&str, usize> = HashMap::new();
@@ -79,7 +88,8 @@ impl Planner {
                 Err(Misfit::Memory(bytes)) => least = Some(least.map_or(bytes, |least| least.min(bytes))),
                 Err(Misfit::Refused(reason)) => {
                     failed = true;
-                    candidates.push(Candidate::refused(&offer.kernel.to_string(), offer.method, &reason.reason));
+                    let of = (offer.method, offer.recipe.platform());
+                    candidates.push(Candidate::refused(&offer.kernel.to_string(), of, &reason.reason));
                     refusal.get_or_insert(reason);
                 }
             }
@@ -99,7 +109,7 @@ impl Planner {
                 (None, None) => PlanError::Refused(Refusal::new("planner", "no method serves this spec")),
             });
         }
-        let Some(chosen) = self.choose(spec, &fitting, &mut candidates) else {
+        let Some((chosen, workers)) = self.choose(spec, &fitting, &mut candidates) else {
             // All that fit failed when they ran.
             if self.fall_back && self.platform == Platform::Cuda {
                 return self.on_cpu().search(spec, owner, candidates);
@@ -112,9 +122,13 @@ impl Planner {
             });
             return Err(PlanError::Refused(failure.unwrap_or_else(|| Refusal::new("planner", "no method ran"))));
         };
+        fitting[chosen].2 = workers;
         candidates.extend(passed);
         let mut runner_up: Option<Fitting> = None;
         for (_, offer) in others {
+            if offer.eligible == Eligible::ByName {
+                continue;
+            }
             if offer.eligible == Eligible::ByRank {
                 if runner_up.is_none()
                     && let Ok((execute, workers)) = self.fit(spec, &offer)
@@ -136,8 +150,9 @@ impl Planner {
         Ok(Plan::new(spec.clone(), owner.clone(), fitting.swap_remove(chosen), runner_up, candidates))
     }
 
-    /// The plan that uses a kernel by its name, tile included, whatever the others would cost: two regions of one
-    /// problem under one kernel have the same bits where they overlap.
+    /// The plan that uses a kernel by its name, whatever the others would cost: two regions of one problem under one
+    /// kernel, tile included, have the same bits where they overlap. A name without a tile takes the tile that is
+    /// estimated to be the fastest.
     ///
     /// # Errors
     /// No method offers that kernel for the spec, or the memory limit.
@@ -149,13 +164,7 @@ impl Planner {
             Misfit::Memory(needed) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
             Misfit::Refused(refusal) => PlanError::Refused(refusal),
         })?;
-        let outcome = Outcome::Named;
-        let candidates = vec![Candidate {
-            kernel: kernel.to_string(),
-            method: offer.method,
-            outcome,
-            estimate_ns: Some(offer.estimate_ns),
-        }];
+        let candidates = vec![Candidate::of(&offer, Outcome::Named)];
         Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
     }
 
@@ -165,16 +174,19 @@ impl Planner {
             let wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
             wisdom.lookup(&self.machine.fingerprint(), SOURCE, spec, self.threads).cloned()?
         };
-        let offer = self
-            .offer(spec, entry.kernel())
-            .filter(|offer| offer.eligible == Eligible::ByCost || offer.method == self.method)?;
+        let offer = self.offer(spec, entry.kernel()).filter(|offer| may_take(offer, offer.method == self.method))?;
         let candidate = |kernel: &KernelKey, outcome| Candidate {
             kernel: kernel.to_string(),
             method: offer.method,
+            platform: None,
             outcome,
             estimate_ns: None,
         };
-        let mut candidates = vec![candidate(entry.kernel(), Outcome::Known(entry.least_ns()))];
+        let mut candidates = vec![Candidate {
+            platform: Some(offer.recipe.platform()),
+            estimate_ns: Some(offer.estimate_ns),
+            ..candidate(&offer.kernel, Outcome::Known(entry.least_ns()))
+        }];
         candidates.extend(
             entry.others().iter().map(|(kernel, ns)| Candidate {
                 method: method_of(kernel),
@@ -182,6 +194,10 @@ impl Planner {
             }),
         );
         let (execute, workers) = self.fit(spec, &offer).ok()?;
+        let workers = match entry.workers() {
+            Some(known) if self.fits(spec, execute.as_ref(), known) => known,
+            _ => workers,
+        };
         Some(Plan::new(spec.clone(), owner.clone(), (offer, execute, workers), None, candidates))
     }
 
@@ -196,19 +212,19 @@ impl Planner {
     /// Builds an offer with as many workers as the memory limit allows.
     fn fit(&self, spec: &Spec, offer: &Offer) -> Result<(Box<dyn Execute>, usize), Misfit> {
         let execute = offer.recipe.build(spec, self.memory_limit).map_err(Misfit::Refused)?;
-        let tiles = execute.tiles().saturating_mul(spec.images().max(1));
-        let templates = execute.template_bytes().saturating_mul(spec.templates());
-        let mut workers = self.threads.min(tiles).max(1);
-        let bytes = |workers: usize| execute.scratch_bytes(workers).saturating_add(templates);
-        if let Some(limit) = self.memory_limit {
-            while workers > 1 && bytes(workers) > limit {
-                workers -= 1;
-            }
-            if bytes(workers) > limit {
-                return Err(Misfit::Memory(bytes(workers)));
-            }
-        }
+        // On a GPU they search its results for peaks.
+        let most = match offer.recipe.platform() {
+            Platform::Cuda => self.threads.max(1),
+            _ => offer.work.threads(&self.machine.costs(), self.threads),
+        };
+        let fitting = (1..=most).rev().find(|&workers| self.fits(spec, execute.as_ref(), workers));
+        let workers = fitting.ok_or_else(|| Misfit::Memory(bytes_of(spec, execute.as_ref(), 1)))?;
         Ok((execute, workers))
+    }
+
+    /// Whether an execution by so many threads, with the templates, takes no more memory than it may.
+    fn fits(&self, spec: &Spec, execute: &dyn Execute, workers: usize) -> bool {
+        self.memory_limit.is_none_or(|limit| bytes_of(spec, execute, workers) <= limit)
     }
 
     /// What became of the offers, sorted by estimate, in a race: each is run once, and stopped when it cannot win. Then
@@ -286,13 +302,23 @@ impl Planner {
         outcomes
     }
 
-    /// Which of the offers, sorted by estimate, to take; `None` if each failed when it ran.
-    fn choose(&self, spec: &Spec, offers: &[Fitting], candidates: &mut Vec<Candidate>) -> Option<usize> {
+    /// Which of the offers, sorted by estimate, to take and with how many threads; `None` if each failed when it ran.
+    fn choose(&self, spec: &Spec, offers: &[Fitting], candidates: &mut Vec<Candidate>) -> Option<(usize, usize)> {
         if self.effort == Effort::Estimate || offers.len() == 1 && self.effort == Effort::Measure {
             candidates.push(Candidate::of(&offers[0].0, Outcome::Estimated));
-            return Some(0);
+            return Some((0, offers[0].2));
         }
-        let race = self.race(spec, offers);
+        let mut race = self.race(spec, offers);
+        let ahead = |(index, outcome): (usize, &Outcome)| match outcome {
+            Outcome::Measured(ns) => Some((index, *ns)),
+            _ => None,
+        };
+        let (chosen, least) = race.iter().enumerate().filter_map(ahead).min_by_key(|(_, ns)| *ns).unzip();
+        let tried = chosen.and_then(|chosen: usize| self.shared(spec, &offers[chosen]));
+        if let (Some(chosen), Some(least), Some((_, took))) = (chosen, least, tried) {
+            // It stays the least however the second look at it went.
+            race[chosen] = Outcome::Measured(took.min(least));
+        }
         let mut timings = Vec::new();
         for ((offer, ..), outcome) in offers.iter().zip(&race) {
             if let Outcome::Measured(ns) = outcome {
@@ -300,16 +326,13 @@ impl Planner {
             }
             candidates.push(Candidate::of(offer, outcome.clone()));
         }
-        let best = race.iter().enumerate().filter_map(|(index, outcome)| match outcome {
-            Outcome::Measured(ns) => Some((index, *ns)),
-            _ => None,
-        });
-        let best = best.min_by_key(|(_, ns)| *ns);
-        let (chosen, least) = best?;
+        let (chosen, least) = (chosen?, least?);
+        let (workers, least) = tried.map_or((offers[chosen].2, least), |(workers, took)| (workers, took.min(least)));
         let kernel = offers[chosen].0.kernel.clone();
         timings.retain(|(other, _)| *other != kernel);
         // Offers name themselves in the grammar of kernel names, so there is nothing to refuse.
         if let Ok(entry) = Entry::new(kernel, least, timings) {
+            let entry = if tried.is_some() { entry.with_workers(workers) } else { entry };
             let _ = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).insert(
                 &self.machine.fingerprint(),
                 SOURCE,
@@ -318,7 +341,45 @@ impl Planner {
                 entry,
             );
         }
-        Some(chosen)
+        Some((chosen, workers))
+    }
+
+    /// With how many threads an offer takes the least time, and how long that is in nanoseconds: those that its
+    /// estimate chose beside one and all, and with effort patient beside every power of two, in turns. `None` where
+    /// there is nothing to try, or nothing to gain.
+    fn shared(&self, spec: &Spec, (offer, execute, workers): &Fitting) -> Option<(usize, u64)> {
+        if offer.recipe.platform() != Platform::Cpu {
+            return None;
+        }
+        let patient = self.effort == Effort::Patient;
+        let costs = self.machine.costs();
+        let estimate = |threads: usize| offer.work.ns_on(&costs, threads);
+        let all = self.threads.min(offer.work.pieces()).max(1);
+        let powers = (0..usize::BITS).map(|power| 1 << power).take_while(|&threads| threads < all);
+        let mut counts: Vec<usize> = powers.filter(|&threads| patient || threads == 1).chain([all]).collect();
+        counts.retain(|&threads| {
+            let hopeful = patient || estimate(threads) < NEAR.0 * estimate(*workers);
+            threads != *workers && hopeful && self.fits(spec, execute.as_ref(), threads)
+        });
+        if counts.is_empty() {
+            return None;
+        }
+        // The present number first: what is as fast is not taken in its place.
+        counts.insert(0, *workers);
+        let mut trial = Trial::new(spec);
+        let mut ready: Vec<_> =
+            counts.iter().map(|&threads| warm(&mut trial, execute.as_ref(), threads).ok()).collect::<Option<_>>()?;
+        let mut times: Vec<Vec<Duration>> = vec![Vec::new(); counts.len()];
+        for _ in 0..ROUNDS[if patient { 1 } else { 0 }] {
+            for (ready, times) in ready.iter_mut().zip(&mut times) {
+                times.push(trial.mean(ready, LEAST).ok()?);
+            }
+        }
+        let medians = times.iter_mut().map(|times| {
+            times.sort_unstable();
+            nanoseconds(times[times.len() / 2])
+        });
+        counts.iter().copied().zip(medians).min_by_key(|(_, ns)| *ns)
     }
 }
 
@@ -336,6 +397,15 @@ const HOPE: f64 = 8.0;
 
 /// Who is timed again: those that took up to this share of the best, and no more than so many.
 const NEAR: (f64, usize) = (1.4, 6);
+
+/// Whether an offer is one that auto may take by its cost, or where its method is `forced`.
+fn may_take(offer: &Offer, forced: bool) -> bool {
+    match offer.eligible {
+        Eligible::ByCost => true,
+        Eligible::ByRank | Eligible::Forced => forced,
+        Eligible::ByName => false,
+    }
+}
 
 /// The method that a kernel's name speaks of.
 fn method_of(kernel: &KernelKey) -> Method {
@@ -372,6 +442,12 @@ fn first<'a>(
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Bytes of an execution by so many threads, above the image and the results: its scratch and the bound templates.
+fn bytes_of(spec: &Spec, execute: &dyn Execute, workers: usize) -> usize {
+    let templates = execute.template_bytes().saturating_mul(spec.templates());
+    execute.scratch_bytes(workers).saturating_add(templates)
 }
 
 /// An offer with what executes it and its workers.
@@ -436,6 +512,42 @@ mod tests {
     }
 
     #[test]
+    fn gpus_are_looked_for_where_that_is_worth_the_time() {
+        // A described machine is another one; who names a platform has decided.
+        let afar = Planner::with_machine(Planner::new().unwrap().machine().clone());
+        assert!(afar.with_gpu(1e12).is_none());
+        let here = Planner::new().unwrap();
+        assert!(here.clone().platform(Platform::Cpu).with_gpu(1e12).is_none());
+        let found = here.with_gpu(1e12);
+        let known = found.as_ref().is_some_and(|planner| {
+            assert!(planner.machine().devices().len() == 1 && planner.fall_back && planner.with_gpu(1e12).is_none());
+            true
+        });
+        // Small work looks for none, but takes what this process has found.
+        assert_eq!(here.with_gpu(1e6).is_some(), known);
+    }
+
+    #[test]
+    fn the_best_is_tried_on_other_threads_and_they_are_remembered() {
+        let spec: Spec = "zncc:f32:400x300*5x6:valid".parse().unwrap();
+        let planner = Planner::new().unwrap().platform(Platform::Cpu).threads(4).effort(Effort::Patient);
+        let plan = planner.plan(&spec).unwrap();
+        let known = planner.wisdom.lock().unwrap().iter().next().unwrap().1.clone();
+        // What is tried: 1, 2 and 4 of them, and what the estimate chose.
+        let tried = known.workers();
+        let pieces = planner.offer(&spec, plan.kernel()).unwrap().work.pieces();
+        assert!(pieces == 1 || tried.is_some_and(|workers| [1, 2, 3, 4].contains(&workers)), "{known:?}");
+        assert_eq!(tried.unwrap_or(1), plan.workers());
+        // Another number of them by the same wisdom is taken as it stands there, unless memory forbids it.
+        let key = (planner.machine.fingerprint(), Entry::new(plan.kernel().clone(), 1, vec![]).unwrap());
+        let _ = planner.wisdom.lock().unwrap().insert(&key.0, SOURCE, &spec, 4, key.1.with_workers(3));
+        assert_eq!(planner.plan(&spec).unwrap().workers(), 3);
+        let least = plan.primary().execute().scratch_bytes(1);
+        let short = planner.clone().memory_limit(Some(least + plan.template_bytes()));
+        assert_eq!(short.plan(&spec).unwrap().workers(), 1);
+    }
+
+    #[test]
     fn what_fails_while_it_is_timed_is_not_taken() {
         let spec: Spec = "zncc:f32:60x70*5x6:valid".parse().unwrap();
         let planner = Planner::new().unwrap().threads(1).effort(Effort::Measure);
@@ -451,7 +563,7 @@ mod tests {
         };
         let mut candidates = Vec::new();
         // However little the one that fails promised to take.
-        assert_eq!(planner.choose(&spec, &[broken(1.0), working(1e6), working(1e9)], &mut candidates), Some(1));
+        assert_eq!(planner.choose(&spec, &[broken(1.0), working(1e6), working(1e9)], &mut candidates), Some((1, 1)));
         let failed = |candidate: &Candidate| match &candidate.outcome {
             Outcome::Failed(reason) => reason.contains("out of memory"),
             _ => false,

@@ -8,7 +8,6 @@ use flcc_core::error::SpecError;
 use flcc_core::key::KernelKey;
 use flcc_core::spec::{Accuracy, Spec};
 
-use crate::plan::cost::Costs;
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Method, Offer, Platform, Solver};
 use crate::plan::solvers::{self, SOLVERS};
@@ -21,9 +20,9 @@ pub enum Effort {
     /// By estimated cost; microseconds.
     #[default]
     Estimate,
-    /// The promising offers are timed on made-up data.
+    /// The promising offers are timed on made-up data, the best also on one thread or all where that is promising.
     Measure,
-    /// Every offer is timed, for longer.
+    /// Every offer is timed, for longer, and the best on one, two, four and so on of the threads.
     Patient,
 }
 
@@ -50,6 +49,9 @@ impl FromStr for Effort {
     }
 }
 
+/// What a plan's work must take the CPU, in nanoseconds, for `auto` to look for a GPU: longer than to open one.
+const WORTH_A_GPU: f64 = 5e8;
+
 /// What stands for the code that wisdom was measured with: other code, other wisdom.
 pub const SOURCE: &str = concat!("flcc-", env!("CARGO_PKG_VERSION"), "-", env!("FLCC_CODE"));
 
@@ -63,16 +65,20 @@ pub struct Planner {
     pub(crate) platform: Platform,
     pub(crate) fall_back: bool,
     pub(crate) method: Method,
+    pub(crate) kernel: Option<KernelKey>,
+    /// Whether `auto` may look for GPUs: the machine is the one that this runs on.
+    pub(crate) seeks: bool,
     pub(crate) wisdom: Arc<Mutex<Wisdom>>,
 }
 
 impl Planner {
-    /// A planner for this machine: all its cores, effort estimate, no memory limit.
+    /// A planner for this machine: all its cores, effort estimate, no memory limit, and the first GPU where the work of
+    /// a plan is estimated to take the CPU more than half a second, or once this process uses GPUs anyway.
     ///
     /// # Errors
     /// `FLCC_ISA` names no instruction set.
     pub fn new() -> Result<Planner, SpecError> {
-        Ok(Planner::with_machine(Machine::detect()?))
+        Ok(Planner { seeks: true, ..Planner::with_machine(Machine::detect()?) })
     }
 
     /// A planner for a described machine.
@@ -86,6 +92,8 @@ impl Planner {
             platform: Platform::default(),
             fall_back: false,
             method: Method::default(),
+            kernel: None,
+            seeks: false,
             wisdom: Arc::default(),
         }
     }
@@ -95,7 +103,8 @@ impl Planner {
         Planner { effort, ..self }
     }
 
-    /// Threads to execute with; 0 for one a core.
+    /// Threads to execute with; 0 for one a core. They may change which kernel a plan takes, and a kernel's results are
+    /// the same with any number of them.
     pub fn threads(self, threads: usize) -> Planner {
         let threads = if threads == 0 { self.machine.cores().max(1) } else { threads };
         Planner { threads, ..self }
@@ -106,9 +115,11 @@ impl Planner {
         Planner { memory_limit: bytes, ..self }
     }
 
-    /// Where to compute. `cuda` looks for GPUs now and takes the first, unless the machine was described with some;
-    /// [`Platform::Any`] takes GPUs into account only where the machine has been described with them, or by
-    /// [`Planner::devices`].
+    /// Where to compute. `cuda` looks for GPUs now and takes the first, unless the machine was described with some.
+    /// [`Platform::Any`] takes GPUs into account that the machine was described with, or that [`Planner::devices`]
+    /// named. A planner of [`Planner::new`] looks for them by itself where a plan's work is estimated to take the CPU
+    /// more than half a second, for to open a GPU takes some tenths of one, or once this process has found some; what
+    /// these fail at the CPU computes.
     pub fn platform(self, platform: Platform) -> Planner {
         if platform != Platform::Cuda || !self.machine.devices().is_empty() {
             return Planner { platform, ..self };
@@ -153,9 +164,24 @@ impl Planner {
         self.fall_back
     }
 
+    /// The same with the first GPU that this machine has, where it may look for one and `ns` on the CPU are worth that.
+    pub(crate) fn with_gpu(&self, ns: f64) -> Option<Planner> {
+        let may = self.seeks && self.platform == Platform::Any && self.machine.devices().is_empty();
+        if !may || ns < WORTH_A_GPU && !solvers::devices_found() {
+            return None;
+        }
+        let found = Planner { seeks: false, fall_back: true, ..self.clone() }.platform(Platform::Cuda);
+        (!found.machine.devices().is_empty()).then(|| found.platform(Platform::Any))
+    }
+
+    /// Why there is no GPU to plan for; `None` where none was looked for.
+    pub(crate) fn why_no_gpu(&self) -> Option<String> {
+        if self.seeks { solvers::about_devices() } else { Some(self.machine.cuda().to_string()) }
+    }
+
     /// The planner of what is left when every GPU has failed: the CPU, at once.
     pub(crate) fn on_cpu(&self) -> Planner {
-        Planner { platform: Platform::Cpu, effort: Effort::Estimate, ..self.clone() }
+        Planner { platform: Platform::Cpu, effort: Effort::Estimate, kernel: None, ..self.clone() }
     }
 
     /// Forces a method; `auto` lets the planner choose.
@@ -163,11 +189,17 @@ impl Planner {
         Planner { method, ..self }
     }
 
+    /// Forces a kernel by its name, whatever others would cost: every plan takes it, or is an error. A name without a
+    /// tile takes the tile that is estimated to be the fastest.
+    pub fn kernel(self, kernel: Option<KernelKey>) -> Planner {
+        Planner { kernel, ..self }
+    }
+
     /// Uses and extends this wisdom, and what it knows of the machine's costs.
     pub fn wisdom(self, wisdom: Wisdom) -> Planner {
         let machine = match wisdom.costs(&self.machine.without_devices(), SOURCE) {
             Some(costs) => {
-                let costs = costs.over(Costs::usual(&self.machine.isas()));
+                let costs = costs.over(self.machine.profiled());
                 Arc::new((*self.machine).clone().with_costs(costs))
             }
             None => self.machine,
@@ -193,15 +225,11 @@ impl Planner {
             Accuracy::Fast | Accuracy::Exact => return Vec::new(),
         };
         let Ok(fast) = fast else { return Vec::new() };
-        let asked = |spec: &Spec| -> Vec<Offer> {
-            let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
-            asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten().collect()
-        };
-        let (here, mut left) = (asked(spec), Vec::<Offer>::new());
+        let (here, mut left) = (self.offers(spec), Vec::<Offer>::new());
         let alike = |a: &Offer, b: &Offer| {
             a.method == b.method && a.kernel.dtype == b.kernel.dtype && a.recipe.platform() == b.recipe.platform()
         };
-        for offer in asked(&fast) {
+        for offer in self.offers(&fast) {
             if !here.iter().chain(&left).any(|other| alike(other, &offer)) {
                 left.push(offer);
             }
@@ -209,13 +237,32 @@ impl Planner {
         left
     }
 
-    /// The offer of a kernel by name, from the solvers that are asked.
+    /// The offer of a kernel by name, from the solvers that are asked; of a name without a tile the one that is
+    /// estimated to take the least time.
     pub(crate) fn offer(&self, spec: &Spec, kernel: &KernelKey) -> Option<Offer> {
+        let named = |offer: &Offer| {
+            offer.kernel == *kernel
+                || kernel.tile.is_empty() && KernelKey { tile: String::new(), ..offer.kernel.clone() } == *kernel
+        };
+        let offers = self.offers(spec).into_iter().filter(named);
+        offers.min_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns))
+    }
+
+    /// The kernels that this planner may take for a spec, those that only a name asks for among them.
+    pub fn offered(&self, spec: &Spec) -> Vec<KernelKey> {
+        self.offers(spec).into_iter().map(|offer| offer.kernel).collect()
+    }
+
+    /// What the solvers that are asked offer for a spec.
+    fn offers(&self, spec: &Spec) -> Vec<Offer> {
         let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
-        asked
-            .filter_map(|solver| solver.offers(spec, &self.machine).ok())
-            .flatten()
-            .find(|offer| offer.kernel == *kernel)
+        let offers = asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten();
+        offers.map(|offer| self.on_threads(offer)).collect()
+    }
+
+    /// An offer with the time that it is estimated to take on this planner's threads.
+    pub(crate) fn on_threads(&self, offer: Offer) -> Offer {
+        Offer { estimate_ns: offer.work.ns_on(&self.machine.costs(), self.threads), ..offer }
     }
 
     pub(crate) fn asks(&self, solver: &dyn Solver) -> bool {

@@ -47,6 +47,9 @@ pub enum Eligible {
     ByRank,
     /// Never: other methods give what it would only approximate.
     Forced,
+    /// Never: the same sums as another offer's, by a kernel that is not made for the template's size. It can be asked
+    /// for by its name.
+    ByName,
 }
 
 /// One way to compute a spec.

@@ -17,6 +17,16 @@ pub const SOLVERS: [&dyn Solver; 6] = [
     &CudaSolver { method: Method::Separable },
 ];
 
+/// Whether this process has looked for GPUs, and found some.
+pub(crate) fn devices_found() -> bool {
+    crate::cuda::platform::found()
+}
+
+/// What this process found where it looked for GPUs; `None` where it did not look.
+pub(crate) fn about_devices() -> Option<String> {
+    crate::cuda::platform::about()
+}
+
 /// The machine with the GPUs that it has, or with the reason why there are none.
 pub(crate) fn with_devices(machine: Machine) -> Machine {
     crate::cuda::with_devices(machine)

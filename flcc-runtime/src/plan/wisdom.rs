@@ -10,10 +10,11 @@
 //! machine x86_64/intel-xeon/avx2+portable/2cores/flcc-0.1.0 flcc-0.1.0-9f3c2ad018b36475
 //! costs<TAB>tap_f32=0.0119<TAB>tile=410.5
 //! plan<TAB>zncc:f32:2000x2000*16x16:valid<TAB>threads=2<TAB>corr_f32_16x16_avx2<TAB>least_ns=8123456
-//!     <TAB>fourier_f32_any_rustfft=9000123
+//!     <TAB>workers=2<TAB>fourier_f32_any_rustfft=9000123
 //! end 1
 //! ```
 //!
+//! `workers` is how many of the threads the winner took the least time with, where others were tried.
 //! The last line counts the entries, costs among them, so that a file cut short is noticed. `costs` is what
 //! `flcc tune` found that kinds of work cost there, in nanoseconds.
 //!
@@ -90,6 +91,8 @@ pub struct Key {
 pub struct Entry {
     kernel: KernelKey,
     least_ns: u64,
+    /// How many threads it took least with; `None` where only its estimate knows.
+    workers: Option<usize>,
     others: Vec<(KernelKey, u64)>,
 }
 
@@ -158,7 +161,18 @@ impl Entry {
             }
         }
         others.sort_by_cached_key(|(key, ns)| (*ns, key.to_string()));
-        Ok(Entry { kernel, least_ns, others })
+        Ok(Entry { kernel, least_ns, workers: None, others })
+    }
+
+    /// The same with how many threads the winner took the least time with.
+    #[must_use]
+    pub fn with_workers(self, workers: usize) -> Entry {
+        Entry { workers: Some(workers), ..self }
+    }
+
+    /// How many threads the winner took the least time with, where others were tried.
+    pub fn workers(&self) -> Option<usize> {
+        self.workers
     }
 
     /// The kernel that won.
@@ -272,11 +286,14 @@ impl Wisdom {
             }
             let first = Key { machine: machine.clone(), source: source.clone(), spec: String::new(), threads: 0 };
             let own = self.entries.range(first..);
-            for (Key { spec, threads, .. }, Entry { kernel, least_ns, others }) in
+            for (Key { spec, threads, .. }, Entry { kernel, least_ns, workers, others }) in
                 own.take_while(|(key, _)| key.machine == *machine && key.source == *source)
             {
+                let workers = workers.map_or(String::new(), |workers| format!("\tworkers={workers}"));
                 let others: String = others.iter().map(|(other, ns)| format!("\t{other}={ns}")).collect();
-                text.push_str(&format!("plan\t{spec}\tthreads={threads}\t{kernel}\tleast_ns={least_ns}{others}\n"));
+                text.push_str(&format!(
+                    "plan\t{spec}\tthreads={threads}\t{kernel}\tleast_ns={least_ns}{workers}{others}\n"
+                ));
             }
         }
         text.push_str(&format!("end {}\n", self.len()));
@@ -286,6 +303,47 @@ impl Wisdom {
     /// What work costs on this machine with these sources, where it was tuned.
     pub fn costs(&self, machine: &str, source: &str) -> Option<&NamedCosts> {
         self.costs.get(&(machine.to_string(), source.to_string()))
+    }
+
+    /// What it knows of a spec that a plan with this kernel did not take, in a sentence; `None` where it took what is
+    /// known, or where nothing is.
+    pub(crate) fn passed_over(
+        &self,
+        machine: &str,
+        source: &str,
+        spec: &Spec,
+        threads: usize,
+        taken: &KernelKey,
+    ) -> Option<String> {
+        if let Some(entry) = self.lookup(machine, source, spec, threads) {
+            let kernel = entry.kernel();
+            return (kernel != taken).then(|| {
+                format!("wisdom of this spec is ignored: it names {kernel}, which is no offer here that may be taken")
+            });
+        }
+        let text = spec.to_string();
+        let others = self.entries.keys().filter(|key| key.spec == text);
+        // The one that has most in common.
+        let nearest =
+            others.max_by_key(|key| (key.machine == machine, key.source == source, key.threads == threads))?;
+        let of = if nearest.machine != machine {
+            format!("another machine, {}", nearest.machine)
+        } else if nearest.source != source {
+            format!("other code, {} and not {source}", nearest.source)
+        } else {
+            format!("{} threads and not {threads}", nearest.threads)
+        };
+        Some(format!("wisdom of this spec is ignored: it is of {of}"))
+    }
+
+    /// Why costs that were tuned on this machine are not taken, in a sentence.
+    pub(crate) fn costs_passed_over(&self, machine: &str, source: &str) -> Option<String> {
+        let of = |(of, _): &&(String, String)| of == machine;
+        if self.costs(machine, source).is_some() {
+            return None;
+        }
+        let (_, other) = self.costs.keys().find(of)?;
+        Some(format!("costs that were tuned here are ignored: they are of other code, {other} and not {source}"))
     }
 
     /// Keeps what work costs, in the place of older costs.
@@ -467,28 +525,40 @@ fn machine_line(text: &str) -> Result<(String, String), SpecError> {
     Ok((word(machine, "machine")?, word(source, "source hash")?))
 }
 
-/// `SPEC<TAB>threads=N<TAB>KERNEL<TAB>least_ns=N[<TAB>KERNEL=N...]`.
+/// `SPEC<TAB>threads=N<TAB>KERNEL<TAB>least_ns=N[<TAB>workers=N][<TAB>KERNEL=N...]`.
 fn plan_line(text: &str) -> Result<(String, usize, Entry), SpecError> {
     let fields: Vec<&str> = text.split('\t').collect();
     let [spec, threads, kernel, least, others @ ..] = &fields[..] else {
-        return Err(SpecError::new("plan", "SPEC<TAB>threads=N<TAB>KERNEL<TAB>least_ns=N[<TAB>KERNEL=N...]", text));
+        let expected = "SPEC<TAB>threads=N<TAB>KERNEL<TAB>least_ns=N[<TAB>workers=N][<TAB>KERNEL=N...]";
+        return Err(SpecError::new("plan", expected, text));
     };
     let canonical = spec.parse::<Spec>()?.to_string();
     if canonical != *spec {
         return Err(SpecError::new("spec", format!("the canonical form {canonical}"), spec));
     }
-    let threads = number(after("threads=", threads)?, "threads")?;
-    let threads = usize::try_from(threads)
-        .ok()
-        .filter(|&n| n > 0)
-        .ok_or_else(|| SpecError::new("threads", "at least 1", threads))?;
+    let count = |name: &str, text: &str| {
+        let count = number(after(&format!("{name}="), text)?, name)?;
+        let some = usize::try_from(count).ok().filter(|&n| n > 0);
+        some.ok_or_else(|| SpecError::new(name, "at least 1", count))
+    };
+    let threads = count("threads", threads)?;
+    let (workers, others) = match others {
+        [first, rest @ ..] if first.starts_with("workers=") => {
+            let workers = count("workers", first)?;
+            if workers > threads {
+                return Err(SpecError::new("workers", format!("at most the {threads} threads of the plan"), workers));
+            }
+            (Some(workers), rest)
+        }
+        _ => (None, others),
+    };
     let least_ns = number(after("least_ns=", least)?, "least_ns")?;
     let other = |field: &&str| {
         let (name, ns) = field.split_once('=').ok_or_else(|| SpecError::new("other kernel", "KERNEL=N", field))?;
         Ok((name.parse::<KernelKey>()?, number(ns, name)?))
     };
     let others = others.iter().map(other).collect::<Result<_, SpecError>>()?;
-    Ok((canonical, threads, Entry::new(kernel.parse()?, least_ns, others)?))
+    Ok((canonical, threads, Entry { workers, ..Entry::new(kernel.parse()?, least_ns, others)? }))
 }
 
 /// `TERM=NS[<TAB>TERM=NS...]`.
@@ -534,7 +604,7 @@ machine x86_64/a/avx2/2cores 9f3c
 plan\tconv:u8:100x100x100*5x5x5:full,reflect\tthreads=1\tcorr_f32_w5_avx2\tleast_ns=10
 plan\tzncc:f32:64x64*7x7:valid\tthreads=1\tcorr_f32_7x7_avx2\tleast_ns=812\tsad_f32_w7_avx2=812\
 \tfourier_f32_any_rustfft=9001
-plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tcorr_f32_7x7_avx2\tleast_ns=500
+plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tcorr_f32_7x7_avx2\tleast_ns=500\tworkers=1
 machine x86_64/b/avx2/2cores 9f3c
 plan\tzncc:f32:64x64*7x7:valid\tthreads=2\tfourier_f32_any_rustfft\tleast_ns=18446744073709551615
 end 4
@@ -630,6 +700,10 @@ end 4
             fails(&TEXT.replacen(from, to, 1))
         };
         assert_eq!(fails(""), "wisdom line 1: header: expected flcc-wisdom 2, got nothing");
+        assert!(change("workers=1", "workers=0").contains("workers: expected at least 1, got 0"));
+        assert!(
+            change("workers=1", "workers=3").contains("workers: expected at most the 2 threads of the plan, got 3")
+        );
         assert_eq!(change("wisdom 2", "wisdom 1"), "wisdom line 1: header: expected flcc-wisdom 2, got flcc-wisdom 1");
         assert_eq!(change("5x5x5:full", "5x5x5:fool"), "wisdom line 3: mode: expected full, same or valid, got fool");
         assert_eq!(

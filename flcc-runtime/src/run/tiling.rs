@@ -87,6 +87,11 @@ impl Tiling {
         })
     }
 
+    /// What the largest tile has of all outputs that tiles compute.
+    pub fn largest_share(&self) -> f64 {
+        self.largest().iter().map(|&length| length as f64).product::<f64>() / self.rounded([1; 3]).max(1.0)
+    }
+
     /// Where tiles begin along the slowest axis of more than one position, relative to what is asked for, and its
     /// length behind them. Tiles between two of these follow each other by number.
     pub fn seams(&self) -> Vec<usize> {

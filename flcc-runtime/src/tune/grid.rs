@@ -104,7 +104,7 @@ fn eligible(planner: &Planner, spec: &Spec, kernel: &KernelKey) -> bool {
 }
 
 /// The median times of plans of one spec, in nanoseconds: one that takes ten times the best is not timed again.
-fn in_turns(spec: &Spec, plans: &[Plan]) -> Result<Vec<f64>, PlanError> {
+pub(crate) fn in_turns(spec: &Spec, plans: &[Plan]) -> Result<Vec<f64>, PlanError> {
     let failed = |reason: String| PlanError::Refused(Refusal::new("grid", reason));
     let mut trial = Trial::new(spec);
     let executes: Vec<_> = plans.iter().map(|plan| (plan.primary().execute(), plan.workers())).collect();

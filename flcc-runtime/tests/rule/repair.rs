@@ -6,7 +6,7 @@ use std::process::Command;
 
 use flcc_runtime::cpu::score::repair::Panels;
 use flcc_runtime::cuda::driver::buffer::bytes_of;
-use flcc_runtime::isa::IsaSet;
+use flcc_runtime::isa;
 use flcc_runtime::problem::template::{check_mask, check_template};
 use flcc_runtime::{AnyView, Pixels, Spec};
 
@@ -87,7 +87,7 @@ impl Case {
             boundary: spec.boundary(),
             template: sides,
             weights: &weights,
-            isas: IsaSet::detect(),
+            isas: isa::detect(),
         };
         let mut room = vec![0.0; spec.template().len() * spec.channels()];
         let expected = (0..spec.out_shape().len()).map(|index| {

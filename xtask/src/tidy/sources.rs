@@ -8,7 +8,12 @@ use super::violation::{Source, Violation};
 /// The files that may hold unsafe code.
 const UNSAFE: &[&str] = &[
     "flcc-runtime/src/isa.rs",
+    "flcc-runtime/src/isa/emit.rs",
+    "flcc-runtime/src/isa/neon.rs",
+    "flcc-runtime/src/isa/prefetch.rs",
     "flcc-runtime/src/isa/tiles.rs",
+    "flcc-runtime/src/isa/x86_avx2.rs",
+    "flcc-runtime/src/isa/x86_avx512.rs",
     "flcc-runtime/src/cpu/kernels/kernel.rs",
     "flcc-runtime/src/cpu/kernels/amx.rs",
     "flcc-runtime/src/cpu/execute.rs",

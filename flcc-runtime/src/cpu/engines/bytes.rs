@@ -18,7 +18,7 @@ use crate::cpu::kernels::kernel::{BoundBytes, Kernel};
 use crate::cpu::kernels::operands::{ByteTile, GROUP};
 use crate::cpu::kernels::table;
 use crate::cpu::memory::Memory;
-use crate::isa::{Isa, IsaSet};
+use crate::isa::{IsaSet, Vectors};
 use crate::problem::error_model::{Figures, Rounding};
 use crate::run::geometry::{Pitch, Samples};
 use crate::run::results::Rows;
@@ -59,8 +59,10 @@ pub struct Bytes {
 /// The kernels for a template and outputs of one row or more, one for each instruction set that has some, the best set
 /// first.
 pub fn choices(template: [usize; 3], out: [usize; 3], isas: &IsaSet) -> impl Iterator<Item = &'static Kernel> {
-    // What scores the sums is compiled for the floats of these sets.
-    table::bytes(out[1] == 1 && template[1] == 1, isas).filter(|_| isas.has(Isa::Avx512))
+    // What scores the sums is in vectors of floats as wide.
+    let floats = Vectors::isa(isas).map(|isa| isa.row().vector_bytes);
+    let served = move |kernel: &&Kernel| floats == Some(kernel.isa.row().vector_bytes);
+    table::bytes(out[1] == 1 && template[1] == 1, isas).filter(served)
 }
 
 /// The samples of a tile and where its sums go.
@@ -235,6 +237,7 @@ fn pitch(kernel: &Kernel, shape: [usize; 3], out: [usize; 3]) -> Pitch {
 pub(crate) mod tests {
     use super::*;
     use crate::cpu::kernels::kernel::Width;
+    use crate::isa::{self, Isa};
 
     /// A kernel, and what runs a tile as it would.
     pub(crate) struct Subject<'a> {
@@ -396,7 +399,7 @@ pub(crate) mod tests {
             MOST_TAPS as i64 * 255 * 255 <= i64::from(i32::MAX)
                 && (MOST_TAPS as i64 + 1) * 255 * 255 > i64::from(i32::MAX)
         );
-        let isas = IsaSet::detect();
+        let isas = isa::detect();
         let mut bounds =
             choices([1, 3, 3], [1, 9, 9], &isas).filter_map(|kernel| BoundBytes::new(kernel, &isas)).peekable();
         if bounds.peek().is_none() {

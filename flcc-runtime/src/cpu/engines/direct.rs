@@ -85,6 +85,20 @@ pub fn choose(op: KernelOp, dtype: DType, template: [usize; 3], out: [usize; 3],
     table::best(op, dtype, template, out[1] == 1 && template[1] == 1, isas)
 }
 
+/// The same, and behind it the kernel for templates of any size, where that is another.
+pub fn choices(
+    op: KernelOp,
+    dtype: DType,
+    template: [usize; 3],
+    out: [usize; 3],
+    isas: &IsaSet,
+) -> Vec<&'static Kernel> {
+    let line = out[1] == 1 && template[1] == 1;
+    let mut kernels = vec![table::best(op, dtype, template, line, isas), table::general(op, dtype, line, isas)];
+    kernels.dedup_by_key(|kernel| kernel.name);
+    kernels
+}
+
 impl<T: Real> Direct<T> {
     /// The engine for a kernel, if this processor has its instruction set.
     pub fn new(kernel: &'static Kernel, shape: [usize; 3], isas: &IsaSet) -> Option<Direct<T>> {
@@ -315,14 +329,11 @@ fn pitch(width: usize) -> usize {
 mod tests {
     use super::*;
     use crate::cpu::testing::{self, Ratios, noise, seeds};
+    use crate::isa::Vectors;
 
     #[test]
     fn a_sum_along_a_line_is_that_in_the_order_told() {
-        for isas in [Isa::Avx512, Isa::Avx2, Isa::Portable]
-            .into_iter()
-            .filter(|isa| isa.detected())
-            .map(|isa| IsaSet::detect().restrict(isa))
-        {
+        for isas in testing::float_sets() {
             for taps in [1usize, 15, 31, 32, 63, 64, 65, 127, 128, 200, 333] {
                 let (mut samples, mut values) = (noise(taps as u64), noise(7));
                 let outputs = [1, 1, 300];
@@ -378,17 +389,17 @@ mod tests {
             ([1, 90, 160], [1, 30, 45]),
         ];
         let lines = [([1, 1, 4096], [1, 1, 9]), ([1, 1, 4096], [1, 1, 64]), ([1, 1, 4096], [1, 1, 500])];
-        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
+        for isas in testing::float_sets() {
             let mut ratios = Ratios::default();
             for seed in seeds() {
                 if ratios.enough() {
                     break;
                 }
                 for (samples, template) in shapes.into_iter().chain(lines) {
-                    errors_of(samples, template, &IsaSet::detect().restrict(isa), 100 * seed, &mut ratios);
+                    errors_of(samples, template, &isas, 100 * seed, &mut ratios);
                 }
             }
-            ratios.judge(&format!("direct sums, {isa}"));
+            ratios.judge(&format!("direct sums, {isas}"));
         }
     }
 
@@ -431,7 +442,7 @@ mod tests {
                 let (_, share) = testing::doubt_of(taps.len(), &figures, direct.rounding()).at(0.0, 0.0);
                 // What `energy > share * square` stands for: the panel's varying part and its sum of squares, each with
                 // its own share.
-                let products = if isas.has(Isa::Avx2) { 2.0 } else { 3.0 };
+                let products = if Vectors::isa(isas).is_some() { 2.0 } else { 3.0 };
                 let own = f64::from(f32::EPSILON) / 2.0 * (figures.varying + products * figures.norm) / 0.8e-5;
                 for (y, x) in (0..outputs[1]).flat_map(|y| (0..outputs[2]).map(move |x| (y, x))) {
                     let error = (f64::from(single[y * single_pitch.row + x]) - double[y * double_pitch.row + x]).abs();
@@ -459,7 +470,7 @@ mod tests {
             [10, 10, 12],
             [1, 11, 11],
         ];
-        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
+        for isas in testing::float_sets() {
             let (mut worst, mut panels) = ((0.0, String::new()), 0);
             let long = std::env::var_os("FLCC_PANELS").is_some();
             for (shape, round) in shapes.into_iter().flat_map(|shape| (0..40u64).map(move |round| (shape, round))) {
@@ -473,7 +484,7 @@ mod tests {
                     let taps: Vec<f64> = values.iter().map(|value| (value - mean) / norm).collect();
                     for _ in 0..if long { 1000 } else { 4 } {
                         let amplitude = 1.5 + random();
-                        let ratio = of_one_panel(shape, &taps, &values, amplitude, &IsaSet::detect().restrict(isa));
+                        let ratio = of_one_panel(shape, &taps, &values, amplitude, &isas);
                         panels += 1;
                         if ratio > worst.0 {
                             worst = (ratio, format!("{name} {shape:?}, {amplitude}"));
@@ -482,10 +493,10 @@ mod tests {
                 }
             }
             println!(
-                "direct sums of agreeing roundings, {isa}: {:.3} of the worst case, {} ({panels} panels)",
+                "direct sums of agreeing roundings, {isas}: {:.3} of the worst case, {} ({panels} panels)",
                 worst.0, worst.1
             );
-            assert!(worst.0 <= 1.0, "{isa}: {worst:?}");
+            assert!(worst.0 <= 1.0, "{isas}: {worst:?}");
         }
     }
 
@@ -509,7 +520,7 @@ mod tests {
         let sum: f64 = samples.iter().map(|sample| f64::from(*sample)).sum();
         let n = taps.len() as f64;
         let figures = direct.figures([Cow::Borrowed(taps)].into_iter());
-        let products = if isas.has(Isa::Avx2) { 0.0 } else { 1.0 };
+        let products = if Vectors::isa(isas).is_some() { 0.0 } else { 1.0 };
         let granted = (figures.varying + products) * (square - sum * sum / n).max(0.0).sqrt()
             + (figures.constant + products) * (sum * sum / n).sqrt();
         let conventions = (16.0 + n.sqrt()) * square.sqrt();

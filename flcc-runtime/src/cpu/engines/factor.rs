@@ -523,8 +523,10 @@ mod tests {
             .map(|(t, s)| (t / scale - s / scale).powi(2))
             .sum::<f64>()
             .sqrt();
-        assert!(error <= (tolerance + 1e-14) * norm, "{shape:?}: error {:e}, tolerance {tolerance:e}", error / norm);
-        assert!(factors.residual <= tolerance + 1e-14, "{shape:?}: residual {:e}", factors.residual);
+        // The roundings of up to 64 terms and of `hypot`, which libraries round differently.
+        let granted = tolerance + 2e-14;
+        assert!(error <= granted * norm, "{shape:?}: error {:e}, tolerance {tolerance:e}", error / norm);
+        assert!(factors.residual <= granted, "{shape:?}: residual {:e}", factors.residual);
         for term in &factors.terms {
             for (vector, n) in term.vectors.iter().zip(shape) {
                 assert_eq!(vector.len(), n);

@@ -187,13 +187,13 @@ mod tests {
     use crate::cpu::aligned::Aligned;
     use crate::cpu::fft::pair::Layout;
     use crate::cpu::testing::noise;
-    use crate::isa::IsaSet;
+    use crate::isa;
 
     /// A tile at the right edge of an image, whose last pair is gathered: as from buffers, bit for bit, and nothing
     /// beside it.
     #[test]
     fn pairs_read_the_image_and_write_the_result_where_they_lie() {
-        let isas = IsaSet::detect();
+        let isas = isa::detect();
         let layout = Layout { length: 64, line: false, outputs: [49, 48], pairs: [2, 3], template: [16, 16] };
         let Some(transform) = Transform::new(layout, &isas) else {
             println!("no instruction set for these transforms: nothing is shown");

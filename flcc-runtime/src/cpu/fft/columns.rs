@@ -437,9 +437,11 @@ impl Correlate<'_> {
     fn along<S: Simd, const N: usize>(&mut self, s: S, ahead: &mut Option<Ahead>) -> f64 {
         let mut largest = s.splat(0.0);
         // As many vectors at a time as sums stay in registers.
-        if S::LANES == 16 {
-            let squares = self.along_block::<S, N, 4>(s, 0, ahead);
-            squares.iter().for_each(|squares| largest = s.larger_magnitude(*squares, largest));
+        if S::REGISTERS >= 32 {
+            for x in (0..CHUNK).step_by(4 * S::LANES) {
+                let squares = self.along_block::<S, N, 4>(s, x, ahead);
+                squares.iter().for_each(|squares| largest = s.larger_magnitude(*squares, largest));
+            }
         } else {
             for x in (0..CHUNK).step_by(2 * S::LANES) {
                 let squares = self.along_block::<S, N, 2>(s, x, ahead);

@@ -450,24 +450,30 @@ fn multiply_conj_in_place<T: FftNum>(image: &mut [Complex<T>], template: &[Compl
     }
 }
 
-/// The smallest length of at least `at_least` that the transforms are fast for: even and 2^a 3^b 5^c, or 1.
+/// The smallest length of at least `at_least` that the transforms are fast for: even and 2^a 3^b 5^c, or 1. What no
+/// fast length that fits a `usize` reaches stays as it is.
 pub fn fast_length(at_least: usize) -> usize {
-    if at_least <= 1 { 1 } else { fast_lengths(at_least..usize::MAX).next().unwrap_or(at_least) }
+    if at_least <= 1 {
+        return 1;
+    }
+    // For each odd part the least power of two that reaches; the powers of one prime are few.
+    let powers = |prime: usize| iter::successors(Some(1usize), move |power| power.checked_mul(prime));
+    let mut least: Option<usize> = None;
+    for fives in powers(5).take_while(|power| *power < at_least) {
+        let odd = powers(3).map_while(|threes| fives.checked_mul(threes)).take_while(|odd| *odd < at_least);
+        for odd in odd {
+            let twos = at_least.div_ceil(odd).max(2).checked_next_power_of_two();
+            let length = twos.and_then(|twos| odd.checked_mul(twos));
+            least = least.into_iter().chain(length).min();
+        }
+    }
+    least.unwrap_or(at_least)
 }
 
 /// All fast lengths of a range, rising.
 pub fn fast_lengths(range: Range<usize>) -> impl Iterator<Item = usize> {
-    let smooth = |mut n: usize| {
-        for prime in [2, 3, 5] {
-            while n.is_multiple_of(prime) {
-                n /= prime;
-            }
-        }
-        n == 1
-    };
-    let one = range.contains(&1).then_some(1);
-    let even = range.start.max(2).next_multiple_of(2);
-    one.into_iter().chain((even..range.end).step_by(2).filter(move |&n| smooth(n)))
+    let next = |length: &usize| length.checked_add(1).map(fast_length).filter(|next| next > length);
+    iter::successors(Some(fast_length(range.start)), next).take_while(move |length| *length < range.end)
 }
 
 /// Floating-point operations of one forward or inverse, by the usual count: `2.5 n log2 n`.
@@ -829,6 +835,13 @@ mod tests {
         assert_eq!(fast_lengths(0..41).collect::<Vec<_>>(), [1, 2, 4, 6, 8, 10, 12, 16, 18, 20, 24, 30, 32, 36, 40]);
         assert_eq!(fast_lengths(7..7).next(), None);
         assert_eq!([0, 1, 2, 3, 7, 13, 26, 42, 501, 1025].map(fast_length), [1, 1, 2, 4, 8, 16, 30, 48, 512, 1080]);
+        // Found at once, however far apart they are, and none that does not fit.
+        assert_eq!([300_000_000_001, usize::MAX].map(fast_length), [301_989_888_000, usize::MAX]);
+        for least in 2..3000 {
+            let smooth =
+                |n: usize| [2, 3, 5].iter().fold(n, |n, p| (0..12).fold(n, |n, _| if n % p == 0 { n / p } else { n }));
+            assert_eq!(Some(fast_length(least)), (least..).find(|n| n % 2 == 0 && smooth(*n) == 1));
+        }
         assert_eq!(transform_flops([1, 4, 8]), 2.5 * 32.0 * 5.0);
         assert_eq!(transform_flops([1, 1, 1]), 0.0);
     }

@@ -24,7 +24,7 @@ use crate::cpu::fft::stages::{self, Complex, LAST, dft, forward, inverse, last, 
 use crate::cpu::memory::Memory;
 use crate::isa::prefetch::{Coming, LINE};
 use crate::isa::simd::{Job, Simd};
-use crate::isa::{self, Isa, IsaSet, Vectors};
+use crate::isa::{self, IsaSet, Vectors};
 use crate::problem::error_model::Figure;
 use crate::run::geometry::Pitch;
 
@@ -148,11 +148,6 @@ pub struct Ground<'a> {
 }
 
 impl Transform {
-    /// The instruction set that it would be compiled for, if there is one.
-    pub fn isa(isas: &IsaSet) -> Option<Isa> {
-        isas.iter().find(|isa| matches!(isa, Isa::Avx512 | Isa::Avx2))
-    }
-
     /// The engine, if this processor has an instruction set that it is compiled for.
     ///
     /// # Panics

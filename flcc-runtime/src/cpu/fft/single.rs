@@ -515,15 +515,8 @@ fn add_opposite(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::testing::{self, Ratios, noise, seeds};
-    use crate::isa::{ISAS, Isa};
+    use crate::cpu::testing::{self, Ratios, noise, seeds, sets};
     use crate::problem::error_model::{Figures, Rounding};
-
-    /// The instruction sets that the transforms are compiled for and this processor has.
-    fn sets() -> Vec<IsaSet> {
-        let vectors = ISAS.into_iter().filter(|isa| *isa != Isa::Portable && isa.detected());
-        vectors.map(|isa| IsaSet::detect().restrict(isa)).collect()
-    }
 
     fn layouts() -> Vec<Layout> {
         let layout = |length, outputs, template| Layout { length, outputs, template };

@@ -36,8 +36,8 @@ pub(crate) fn correlate_tiles(tile: &mut ByteTile<'_>) {
 mod processor {
     use std::arch::asm;
 
-    use super::plot::{BLOCK, LINE, SIDE, SPAN};
-    use super::walk::{Sums, Unit, Windows};
+    use super::plot::{LINE, SIDE, SPAN};
+    use super::walk::{BLOCK, Sums, Unit, Windows};
     use crate::cpu::kernels::operands::GROUP;
     use crate::isa::tiles;
 
@@ -169,12 +169,12 @@ mod processor {
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::plot::*;
-    use super::walk::{Sums, Unit, Windows, walk};
+    use super::walk::{BLOCK, Sums, Unit, Windows, walk};
     use super::*;
     use crate::cpu::engines::bytes::tests::{Subject, conforms};
     use crate::cpu::kernels::operands::GROUP;
     use crate::cpu::kernels::table;
-    use crate::isa::{Isa, tiles};
+    use crate::isa::{Isa, detected, tiles};
 
     /// The unit as the manual tells it, in plain loops.
     struct Emulated {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "hours")]
     fn an_emulated_unit_conforms() {
-        if !Isa::Avx512.detected() {
+        if !detected(Isa::Avx512) {
             return eprintln!("absent: avx512; products of tiles were not emulated");
         }
         let kernel = table::find("corr_u8_any_amx").expect("a kernel of that name");

@@ -9,7 +9,7 @@ use flcc_core::blocks::Blocks;
 use flcc_core::dtype::DType;
 
 use crate::cpu::kernels::operands::ByteTile;
-use crate::isa::{Isa, IsaSet};
+use crate::isa::{Isa, IsaSet, detected};
 
 /// One padded tile of a valid correlation. All pitches are in elements, axes go depth, height, width.
 ///
@@ -246,7 +246,7 @@ pub struct Bound<T: Float> {
 impl<T: Float> Bound<T> {
     /// Binds `kernel`, if `isas` allow its instruction set, the processor has it, and it computes in `T`.
     pub fn new(kernel: &'static Kernel, isas: &IsaSet) -> Option<Bound<T>> {
-        if !isas.has(kernel.isa) || !kernel.isa.detected() {
+        if !isas.has(kernel.isa) || !detected(kernel.isa) {
             return None;
         }
         Some(Bound { kernel, function: T::function(kernel)? })
@@ -286,7 +286,7 @@ impl BoundBytes {
     /// Binds `kernel`, if `isas` allow its instruction set, the processor has it, and it computes bytes.
     pub fn new(kernel: &'static Kernel, isas: &IsaSet) -> Option<BoundBytes> {
         match kernel.entry {
-            Entry::U8(function) if isas.has(kernel.isa) && kernel.isa.detected() => {
+            Entry::U8(function) if isas.has(kernel.isa) && detected(kernel.isa) => {
                 Some(BoundBytes { kernel, function })
             }
             _ => None,

@@ -511,8 +511,8 @@ impl Add<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::testing::noise;
-    use crate::isa::{Isa, IsaSet, Vectors};
+    use crate::cpu::testing::{self, noise};
+    use crate::isa::Vectors;
 
     #[test]
     fn boxes_go_from_end_to_end() {
@@ -572,8 +572,8 @@ mod tests {
     /// On every instruction set, tiles of all widths around whole vectors, with nothing beside them changed.
     #[test]
     fn the_parts_cross_terms_add_up() {
-        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
-            let Some(vectors) = Vectors::new(&IsaSet::detect().restrict(isa)) else { continue };
+        for isas in testing::sets() {
+            let vectors = Vectors::new(&isas).expect("a set that was detected");
             for (shape, outputs) in [
                 ([1, 8, 8], [1, 1]),
                 ([1, 9, 13], [5, 47]),
@@ -634,8 +634,8 @@ mod tests {
         let template: Vec<f64> = (0..99).map(|k| f64::from(k as u8 % 7) - 3.0).collect();
         let padded = coarse.padded(&template);
         assert_eq!(padded.len(), coarse.padded_len());
-        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable].into_iter().filter(|isa| isa.detected()) {
-            let Some(vectors) = Vectors::new(&IsaSet::detect().restrict(isa)) else { continue };
+        for isas in testing::sets() {
+            let vectors = Vectors::new(&isas).expect("a set that was detected");
             let survey =
                 vectors.run(Take { splitter: &coarse, template: &padded, input: &input, in_row, outputs, most: GRID });
             assert!(survey.count >= 4 && survey.count <= GRID * GRID);
@@ -650,7 +650,7 @@ mod tests {
                 let near = |want: PanelSums| {
                     got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-4 * (1.0 + want.abs()))
                 };
-                assert!((0..40).any(|y| (0..90).step_by(WHOLE).any(|x| near(panel(y, x)))), "{isa}: {got:?}");
+                assert!((0..40).any(|y| (0..90).step_by(WHOLE).any(|x| near(panel(y, x)))), "{isas}: {got:?}");
             }
             // Flat panels are none in doubt, and of the others all are below a limit above everything.
             let flat = survey

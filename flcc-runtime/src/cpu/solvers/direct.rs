@@ -16,7 +16,7 @@ use crate::cpu::solvers::tiles::{around, begun, in_place, plain_tiles, wide};
 use crate::isa::{Isa, IsaSet};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
-use crate::plan::solver::{Method, Offer, Platform, Solver};
+use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::problem::scheme::{
     exact_in_f64, integer_bounds, integer_problem, largest_pixel, refuse_inexact, serves_in_single,
 };
@@ -45,7 +45,7 @@ impl Solver for DirectSolver {
         let real = direct_type(spec, exact);
         let op = if measure == Measure::Sad { KernelOp::AbsDiff } else { KernelOp::Correlate };
         let (template, isas) = (spec.template().padded(), machine.isas());
-        let kernel = direct::choose(op, real, template, spec.mode_region().shape.padded(), &isas);
+        let kernels = direct::choices(op, real, template, spec.mode_region().shape.padded(), &isas);
         let count = (spec.templates() * spec.channels()) as f64;
         let sums =
             if spec.mask() != MaskKind::None { f64::from(u8::from(measure.row().needs.square)) * 2.0 } else { 0.0 };
@@ -57,7 +57,8 @@ impl Solver for DirectSolver {
             (false, false) => Term::TapDouble,
         };
         let times = count + sums * spec.channels() as f64;
-        let floats = plain_tiles(spec, in_place(spec, DType::F32)).into_iter().map(|tile| {
+        let tiles = plain_tiles(spec, in_place(spec, DType::F32));
+        let of_kernel = |(number, kernel): (usize, &'static Kernel), tile: [usize; 3]| {
             let tiling = Tiling::new(spec, tile);
             let computed = tiling.rounded([1, kernel.block_rows, kernel.lanes]) * times;
             let blocks = computed / (kernel.block_rows * kernel.lanes) as f64;
@@ -70,14 +71,17 @@ impl Solver for DirectSolver {
             let work = around
                 .and(tap, computed * spec.template().len() as f64)
                 .and(Term::TapRow, blocks * (template[0] * template[1]) as f64);
-            offer(
+            let by_cost = offer(
                 machine,
                 Method::Direct,
                 direct_key(kernel, spec, tile),
                 work,
                 Recipe { exact, direct: true, ..Recipe::new(real, tile, isas, Floats(kernel)) },
-            )
-        });
+            );
+            Offer { eligible: if number == 0 { Eligible::ByCost } else { Eligible::ByName }, ..by_cost }
+        };
+        let floats = kernels.into_iter().enumerate();
+        let floats = floats.flat_map(|kernel| tiles.iter().map(move |&tile| of_kernel(kernel, tile)));
         Ok(byte_offers(spec, machine).into_iter().chain(floats).collect())
     }
 }

@@ -13,7 +13,7 @@ use crate::cpu::engines::library_fft::Fourier;
 use crate::cpu::fft::{columns, library, pair, single, volume};
 use crate::cpu::solvers::recipe::{Make, Recipe, offer};
 use crate::cpu::solvers::tiles::{around, begun, in_place, wide};
-use crate::isa::{Isa, IsaSet};
+use crate::isa::{Isa, IsaSet, Vectors};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
@@ -75,7 +75,7 @@ impl FourierSolver {
         let plain = spec.channels() == 1 && spec.mask() == MaskKind::None;
         let served = matches!(measure, Measure::Cc | Measure::Zncc | Measure::Ncc);
         let single = spec.out_type() == DType::F32 && spec.accuracy() != Accuracy::Exact;
-        let Some(isa) = pair::Transform::isa(&isas).filter(|_| plain && served && single) else {
+        let Some(isa) = Vectors::isa(&isas).filter(|_| plain && served && single) else {
             return Vec::new();
         };
         let [_, height, width] = spec.template().padded();

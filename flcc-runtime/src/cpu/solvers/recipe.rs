@@ -17,7 +17,7 @@ use crate::cpu::kernels::kernel::KernelOp;
 use crate::cpu::ladder::Ladder;
 use crate::cpu::real::Real;
 use crate::cpu::tile::context::TileContext;
-use crate::isa::{Isa, IsaSet};
+use crate::isa::{self, IsaSet};
 use crate::plan::cost::Work;
 use crate::plan::machine::Machine;
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
@@ -90,7 +90,7 @@ impl Recipe {
 
     /// Why there is no engine.
     fn lacking(&self) -> Refusal {
-        let detected = self.isas.filter(Isa::detected);
+        let detected = self.isas.filter(isa::detected);
         let reason = format!("this processor has {detected} of {}, which the plan may use", self.isas);
         Refusal::new("cpu", reason)
     }

@@ -89,19 +89,22 @@ pub(super) fn around(spec: &Spec, tiling: &Tiling, real: DType, exact: bool) -> 
         .and(score, outputs * count)
 }
 
-/// The work of a call and of its tiles, whatever is done in them.
+/// The work of a call and of its tiles, whatever is done in them. Threads share the tiles of all images.
 pub(super) fn begun(spec: &Spec, tiling: &Tiling) -> Work {
-    let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size
-        + spec.out_shape().len() * spec.templates() * spec.out_type().row().size;
-    let far = if bytes > NEAR { bytes as f64 } else { 0.0 };
+    let samples = spec.image().len() as f64 * spec.channels() as f64;
+    let results = spec.out_shape().len() as f64 * spec.templates() as f64;
+    let bytes = samples * spec.image_type().row().size as f64 + results * spec.out_type().row().size as f64;
+    let far = if bytes > NEAR { bytes } else { 0.0 };
+    let images = spec.images().max(1);
     Work::default()
+        .in_pieces(tiling.count().saturating_mul(images), tiling.largest_share() / images as f64)
         .and(Term::Call, 1.0)
-        .and(Term::Tile, (tiling.count() * spec.templates()) as f64)
+        .and(Term::Tile, tiling.count() as f64 * spec.templates() as f64)
         .and(Term::Memory, far)
 }
 
 /// Bytes that stay in the second-level cache from one call to the next.
-const NEAR: usize = 1 << 20;
+const NEAR: f64 = (1 << 20) as f64;
 
 /// Whether scores are made in vectors (`tile/context.rs`).
 fn in_vectors(spec: &Spec, real: DType, exact: bool) -> bool {

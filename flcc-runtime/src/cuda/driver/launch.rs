@@ -31,9 +31,20 @@ pub struct Found {
 
 /// The devices of this machine, asked for once.
 pub fn probe() -> &'static Found {
-    static FOUND: OnceLock<Found> = OnceLock::new();
     FOUND.get_or_init(|| detect().unwrap_or_else(|about| Found { devices: Vec::new(), about }))
 }
+
+/// Whether this process has looked for GPUs, and found some.
+pub fn found() -> bool {
+    FOUND.get().is_some_and(|found| !found.devices.is_empty())
+}
+
+/// What CUDA is here, where this process has looked.
+pub fn about() -> Option<String> {
+    FOUND.get().map(|found| found.about.clone())
+}
+
+static FOUND: OnceLock<Found> = OnceLock::new();
 
 fn detect() -> Result<Found, String> {
     // SAFETY: it loads a library by its well-known names and closes it again.

@@ -10,9 +10,6 @@ pub(crate) const LINE: usize = 64;
 pub(crate) const WINDOWS: usize = SIDE * LINE;
 /// Outputs of a product, and groups of its taps: 16 rows of 16 columns of four.
 pub(crate) const SPAN: usize = SIDE * SIDE;
-/// Products that share their taps: of as many tiles of sums, beside which the unit holds one of windows and one of
-/// taps.
-pub(crate) const BLOCK: usize = 6;
 
 /// Outputs to which widths are rounded up: a vector of those who go on with the sums.
 pub const LANES: usize = 16;

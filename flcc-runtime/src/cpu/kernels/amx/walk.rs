@@ -2,9 +2,13 @@
 //!
 //! It multiplies nothing itself and knows no registers: the unit is a trait, of which the tests have another.
 
-use super::plot::{BLOCK, LINE, Plot, SIDE, SPAN, WINDOWS};
+use super::plot::{LINE, Plot, SIDE, SPAN, WINDOWS};
 use crate::cpu::kernels::operands::{ByteTile, GROUP};
 use crate::isa::{self, avx512_sums as sums};
+
+/// Products that share their taps: of as many tiles of sums, beside which the unit holds one of windows and one of
+/// taps.
+pub const BLOCK: usize = 6;
 
 /// What is multiplied: byte `k` of window `m` of product `p` for tile `t` in plane `z` of the template is
 /// `samples[t * next + z * plane + p * step + m * pitch + k]`.
