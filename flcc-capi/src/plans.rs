@@ -162,7 +162,7 @@ pub extern "C" fn flcc_last_error() -> *const c_char {
 /// - MODE is `full` (`X + T - 1` results an axis), `same` (`X`) or `valid` (`X - T + 1`);
 /// - OPTION is what lies outside of the image (`zero`, which is usual, `constant(C)`, `replicate`, `reflect`, `mirror`
 ///   or `wrap`), `mask01` or `maskw`, `roi=ORIGIN:SHAPE` in coordinates of the full result, `acc=fast` or `acc=exact`,
-///   `rank=R`, `channels=C`.
+///   `rank=R`, `pairs` (each image has a template of its own), `channels=C`.
 ///
 /// `settings` is `NAME=VALUE[,NAME=VALUE...]`, or null for what is usual:
 ///

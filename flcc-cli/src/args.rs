@@ -84,7 +84,7 @@ where
 const SPEC: &str = "OP:TYPE[/TEMPLATETYPE][>OUTTYPE]:[N@]IMAGE*[N@]TEMPLATE:MODE[,OPTION...], \
     as zncc:f32:2000x2000*16x16:valid; \
     an OPTION is a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE (of the full \
-    result), acc=fast, acc=exact, rank=R or channels=C";
+    result), acc=fast, acc=exact, rank=R, pairs or channels=C";
 
 /// What positions and --roi mean, below the options of each command that takes --roi.
 macro_rules! places {
@@ -680,7 +680,7 @@ pub struct Bench {
     /// For how long to repeat
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = number, allow_hyphen_values = true)]
     pub seconds: f64,
-    /// Give each image of the spec a template of its own, bound whenever it is run
+    /// Give each image of the spec a template of its own, bound whenever it is run, as the option pairs of a spec does
     #[arg(long)]
     pub pairs: bool,
     /// Bind the templates in each run, as a call for images that come alone does
@@ -708,13 +708,16 @@ pub struct Drawing {
 /// tune.
 #[derive(Clone, Debug, Args)]
 pub struct Tune {
+    /// Specs whose plans are measured besides and kept with the costs, one or several
+    #[arg(value_name = "SPEC", requires = "wisdom", conflicts_with = "unroll")]
+    pub specs: Vec<Spec>,
     /// Which specs are made up.
     #[command(flatten)]
     pub drawing: Drawing,
-    /// Show what would be timed, and time nothing
+    /// Show what would be timed and about how long that takes, and time nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Write the time and the work of every offer as CSV
+    /// Write the time and the work of every offer as CSV, spec by spec; what such a file has is not timed again
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
     /// Time kernels that are made for one template size beside those for any, and nothing else; with --platform cuda

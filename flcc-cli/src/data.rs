@@ -31,6 +31,19 @@ pub fn tell(argument: &str, name: &str, note: &str) {
     let _ = writeln!(std::io::stderr(), "note: {argument} {name:?}: {note}");
 }
 
+/// What is to be told of samples among which peaks are looked for, where some are no numbers and hide peaks.
+pub fn hidden_note(pixels: &Pixels) -> Option<&'static str> {
+    fn any<T: Copy>(data: &[T], finite: impl Fn(T) -> bool) -> bool {
+        data.chunks(4096).any(|part| part.iter().fold(false, |any, &sample| any | !finite(sample)))
+    }
+    let nonfinite = match pixels {
+        Pixels::F32(data) => any(data, f32::is_finite),
+        Pixels::F64(data) => any(data, f64::is_finite),
+        Pixels::U8(_) | Pixels::U16(_) => false,
+    };
+    nonfinite.then_some("NaN or infinite samples: no peak where the template covers one")
+}
+
 impl Image {
     /// Reads a file; what was left out of it is told on standard error.
     ///
@@ -69,17 +82,7 @@ impl Image {
 
     /// The same image; where peaks are looked for in it, its notes say whether samples that are no numbers hide some.
     pub fn searched(mut self) -> Image {
-        fn any<T: Copy>(data: &[T], finite: impl Fn(T) -> bool) -> bool {
-            data.chunks(4096).any(|part| part.iter().fold(false, |any, &sample| any | !finite(sample)))
-        }
-        let nonfinite = match &self.pixels {
-            Pixels::F32(data) => any(data, f32::is_finite),
-            Pixels::F64(data) => any(data, f64::is_finite),
-            Pixels::U8(_) | Pixels::U16(_) => false,
-        };
-        if nonfinite {
-            self.notes.push("NaN or infinite samples: no peak where the template covers one".into());
-        }
+        self.notes.extend(hidden_note(&self.pixels).map(String::from));
         self
     }
 

@@ -4,19 +4,24 @@
 //! A part is a file of JSON, in which numbers that are no whole ones are texts: so they come back as they were. The
 //! samples lie in `.npy` files beside it.
 
+use std::io::ErrorKind;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flcc_runtime::core::shape::join;
-use flcc_runtime::{Best, Found, Peak, Spec, SpecError};
+use flcc_runtime::{Best, Found, Peak, Spec, SpecError, files};
 use serde_json::{Map, Value, json};
 
 use crate::args::Peaks;
 use crate::error::Error;
+use crate::io::{IoError, save_text};
 use crate::tile::Tile;
 
 /// The field that says that a file is a part, and what its value is.
-const MARK: (&str, u64) = ("flcc_part", 1);
+const MARK: (&str, u64) = ("flcc_part", 2);
+
+/// Most bytes of the file of a part: some two million peaks.
+const MOST_BYTES: usize = 256 << 20;
 
 /// A part of the results of a call.
 #[derive(Debug)]
@@ -31,6 +36,8 @@ pub struct Part {
     pub mask: Option<String>,
     /// What was looked for, by match.
     pub search: Option<Peaks>,
+    /// What stands for the code that computed it.
+    pub source: String,
     /// The part of each template's result.
     pub results: Vec<OfTemplate>,
 }
@@ -46,6 +53,8 @@ pub struct OfTemplate {
     pub method: String,
     /// By which kernel.
     pub kernel: String,
+    /// Whether it was short of memory, by [`flcc_runtime::Matcher::short_of_memory`].
+    pub short: bool,
     /// Which positions of the whole result along its slowest axis of more than one.
     pub range: Range<usize>,
     /// The file of the values, beside that of the part.
@@ -93,6 +102,7 @@ impl Part {
                 "spec": result.spec.to_string(),
                 "method": result.method,
                 "kernel": result.kernel,
+                "short": result.short,
                 "whole": result.spec.out_shape().lengths(),
                 "axis": axis(&result.spec),
                 "begin": result.range.start,
@@ -111,6 +121,7 @@ impl Part {
             "image_samples": self.image.0,
             "mask_samples": self.mask,
             "search": search,
+            "source": self.source,
             "results": self.results.iter().map(result).collect::<Vec<_>>(),
         });
         format!("{whole}\n")
@@ -140,24 +151,75 @@ impl Part {
             image: (string(whole, "image_samples")?, string(whole, "image")?),
             mask: maybe(whole, "mask_samples", owned)?,
             search,
+            source: string(whole, "source")?,
             results: results.collect::<Option<_>>()?,
         })
+    }
+
+    /// Reads its file, of which no more is read than the largest part has.
+    ///
+    /// # Errors
+    /// A file that is not read, or that is no part.
+    pub fn open(path: &Path) -> Result<Part, IoError> {
+        let damaged = |got| {
+            let expected = "the .json file that a call with --tile wrote".into();
+            IoError::Damaged { name: path.display().to_string(), expected, got }
+        };
+        let bytes = files::read_bounded(path, MOST_BYTES).map_err(|source| match source.kind() {
+            ErrorKind::FileTooLarge => damaged(format!("a file of more than {} MiB", MOST_BYTES >> 20)),
+            _ => IoError::Read { name: path.display().to_string(), source },
+        })?;
+        let part = std::str::from_utf8(&bytes).ok().and_then(Part::of_text);
+        part.ok_or_else(|| damaged(format!("{} other bytes", bytes.len())))
+    }
+
+    /// Writes its file.
+    ///
+    /// # Errors
+    /// A file that is not written; more peaks than fit in what is read again.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let text = self.to_text();
+        if text.len() > MOST_BYTES {
+            let count: usize = self.results.iter().map(|result| result.found.peaks.len()).sum();
+            let expected =
+                format!("peaks of at most {} MiB with --tile (a smaller --top shortens it)", MOST_BYTES >> 20);
+            return Err(SpecError::new("-o", expected, format!("{count} peaks of {} MiB", text.len() >> 20)).into());
+        }
+        save_text(path, std::iter::once(text)).map_err(Error::io("-o"))
+    }
+
+    /// Whether there is the file of an older part, in whose place another may be put.
+    ///
+    /// # Errors
+    /// A file that is no part, or that is not read.
+    pub fn is_there(path: &Path) -> Result<bool, Error> {
+        match Part::open(path) {
+            Ok(_) => Ok(true),
+            Err(IoError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(false),
+            Err(IoError::Damaged { name, expected, got }) => {
+                let expected = format!("none or {expected}, since what the part is of is written there");
+                Err(Error::io("-o")(IoError::Damaged { name, expected, got }))
+            }
+            Err(error) => Err(Error::io("-o")(error)),
+        }
     }
 
     /// What it is a part of, a line each, with the words for what differs from another's.
     fn whole(&self) -> Vec<(&'static str, String)> {
         let mut all = vec![
             ("another number of parts", self.tile.count.to_string()),
+            ("another build of flcc", self.source.clone()),
             ("another command", self.command.clone()),
             ("another image", self.image.0.clone()),
             ("another mask", format!("{:?}", self.mask)),
             ("another search for peaks", format!("{:?}", self.search)),
             ("another number of templates", self.results.len().to_string()),
         ];
-        for OfTemplate { template, spec, kernel, values, .. } in &self.results {
+        for OfTemplate { template, spec, kernel, short, values, .. } in &self.results {
             all.push(("another template", template.0.clone()));
             all.push(("another problem", spec.to_string()));
             all.push(("another kernel", kernel.clone()));
+            all.push(("another memory limit, which left less room", short.to_string()));
             all.push(("values, or none", values.is_some().to_string()));
         }
         all
@@ -211,6 +273,7 @@ fn result_of(result: &Map<String, Value>) -> Option<OfTemplate> {
         template: (string(result, "samples")?, string(result, "template")?),
         method: string(result, "method")?,
         kernel: string(result, "kernel")?,
+        short: result.get("short")?.as_bool()?,
         values: maybe(result, "values", owned)?,
         ns: result.get("ns")?.as_u64()?,
         range,
@@ -314,6 +377,7 @@ mod tests {
             spec,
             method: "direct".into(),
             kernel: "k".into(),
+            short: false,
             range,
             values: None,
             ns: 5,
@@ -330,7 +394,8 @@ mod tests {
         };
         let image = ("9-bb".into(), "i.npy".into());
         let tile = tile.parse().unwrap();
-        Part { tile, command: "match".into(), image, mask: None, search: Some(search), results: vec![result] }
+        let (command, source) = ("match".into(), "flcc-1".into());
+        Part { tile, command, image, mask: None, search: Some(search), source, results: vec![result] }
     }
 
     #[test]
@@ -343,7 +408,8 @@ mod tests {
             assert!(Part::of_text(&text[..end]).is_none(), "{end}");
         }
         for (from, to) in [
-            ("\"flcc_part\":1", "\"flcc_part\":2"),
+            ("\"flcc_part\":2", "\"flcc_part\":1"),
+            ("\"short\":false", "\"short\":0"),
             ("\"end\":9", "\"end\":18"),
             ("\"end\":9", "\"end\":0"),
             ("\"position\":[0,3]", "\"position\":[9,3]"),
@@ -380,6 +446,14 @@ mod tests {
         let [a, mut b] = [part("1/2", 0..9, &[]), part("2/2", 9..17, &[])];
         b.results[0].kernel = "l".into();
         assert!(named(vec![("a", a), ("b", b)]).unwrap_err().ends_with("got one of another kernel"));
+        let [a, mut b] = [part("1/2", 0..9, &[]), part("2/2", 9..17, &[])];
+        b.results[0].short = true;
+        assert!(
+            named(vec![("a", a), ("b", b)]).unwrap_err().ends_with("of another memory limit, which left less room")
+        );
+        let [a, mut b] = [part("1/2", 0..9, &[]), part("2/2", 9..17, &[])];
+        b.source = "flcc-2".into();
+        assert!(named(vec![("a", a), ("b", b)]).unwrap_err().ends_with("got one of another build of flcc"));
         let [a, b] = [part("1/2", 0..9, &[]), part("2/2", 10..17, &[])];
         assert!(named(vec![("a", a), ("b", b)]).unwrap_err().ends_with("a part from position 9 on, got one from 10"));
         let [a, b] = [part("1/2", 0..9, &[]), part("2/2", 9..16, &[])];

@@ -1192,7 +1192,8 @@ fn plans_devices_and_help() {
 fn costs_are_fitted_and_kept() {
     let folder = Folder::new();
     let drawn = flcc(&folder, "tune --dry-run --count 4 --seed 5").fine().out;
-    assert_eq!(drawn.lines().count(), 4);
+    assert_eq!(drawn.lines().count(), 5);
+    assert!(drawn.lines().next_back().unwrap().starts_with("# about "), "{drawn}");
     assert_eq!(drawn, flcc(&folder, "tune --dry-run --count 4 --seed 5").fine().out);
     let spec = drawn.lines().next().unwrap();
     let estimate = |args: &str| {
@@ -1208,6 +1209,23 @@ fn costs_are_fitted_and_kept() {
     let columns = ["spec,kernel,estimate_ns,ns,call,", ",tile,"];
     assert!(samples.starts_with(columns[0]) && samples.lines().next().unwrap().contains(columns[1]), "{samples}");
     assert!(samples.lines().count() > 8, "{samples}");
+    // What was timed is not timed again: a file that is cut short is completed, and a whole one read.
+    let cut =
+        samples.lines().filter(|line| !line.starts_with(&format!("\"{spec}"))).collect::<Vec<_>>().join("\n") + "\n";
+    assert!(cut.len() < samples.len());
+    std::fs::write(folder.at("cut.csv"), &cut).unwrap();
+    flcc(&folder, "tune --count 4 --seed 5 --samples cut.csv").fine();
+    let completed = std::fs::read_to_string(folder.at("cut.csv")).unwrap();
+    assert!(completed.starts_with(&cut) && completed.lines().any(|line| line.starts_with(&format!("\"{spec}"))));
+    let costs = |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_string).collect::<Vec<_>>();
+    let again = flcc(&folder, "tune --count 4 --seed 5 --samples samples.csv").fine().out;
+    assert_eq!((costs(&again), samples), (costs(&tuned), std::fs::read_to_string(folder.at("samples.csv")).unwrap()));
+    std::fs::write(folder.at("other.csv"), "a,b\n").unwrap();
+    assert!(flcc(&folder, "tune --count 4 --samples other.csv").fails(2).contains("a file of samples of this version"));
+    // Specs that are given are measured and remembered.
+    flcc(&folder, "tune zncc:f32:60x50*7x7:valid --count 1 --wisdom given").fine();
+    let kept = flcc(&folder, "wisdom show --wisdom given").fine().out;
+    assert!(kept.contains("\ncosts\t") && kept.contains("plan\tzncc:f32:60x50*7x7:valid\t"), "{kept}");
     assert!(flcc(&folder, "wisdom show --wisdom w").fine().out.contains("\ncosts\t"));
     let after = estimate("--wisdom w");
     assert!(after > 0.0 && after != before, "{before} {after}");

@@ -283,6 +283,132 @@ fn what_is_no_part_is_told() {
     );
 }
 
+/// Ends a file of floats with one that is no number.
+fn end_with_nan(folder: &Folder, name: &str) {
+    let mut bytes = folder.bytes(name);
+    let last = bytes.len() - 4;
+    bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    std::fs::write(folder.0.join(name), bytes).unwrap();
+}
+
+#[test]
+fn samples_that_hide_peaks_are_told_once() {
+    let folder = Folder::new();
+    folder.image("i", "<f4", &[900, 120], 300, 1);
+    folder.image("t", "<f4", &[9, 8], 300, 2);
+    folder.image("u", "<f4", &[10, 8], 300, 3);
+    ["i.npy", "i-whole.npy"].iter().for_each(|name| end_with_nan(&folder, name));
+    let note = |image: &str| {
+        format!("note: IMAGE \"{image}\": NaN or infinite samples: no peak where the template covers one\n")
+    };
+    let rest = "t.npy --template u.npy --memory-limit 300K";
+    let [parts, whole] = ["i.npy", "i-whole.npy"].map(|image| folder.said(&format!("match {image} {rest}")));
+    assert_eq!((parts.0, whole.0), (0, 0));
+    assert_eq!((parts.2, whole.2), (note("i.npy"), note("i-whole.npy")));
+    assert_eq!(parts.1, whole.1);
+    // A part that does not look at them is not hidden by them; values are not searched.
+    assert_eq!(folder.fine(&format!("match i.npy {rest} --tile 1/3 -o 1.json")), "");
+    assert_eq!(folder.said(&format!("match i.npy {rest} --tile 3/3 -o 3.json")), (0, String::new(), note("i.npy")));
+    assert_eq!(folder.fine("corr i.npy t.npy --memory-limit 300K -o corr.npy"), "");
+}
+
+#[test]
+fn an_older_part_is_replaced_and_no_other_file() {
+    let folder = Folder::new();
+    folder.image("i", "<f4", &[3000, 300], 300, 1);
+    folder.image("t", "<f4", &[5, 5], 300, 2);
+    folder.image("u", "<f4", &[61, 63], 300, 3);
+    let (own, part) = (folder.0.join("c.json"), || folder.bytes("c.json"));
+    std::fs::write(&own, "{\"mine\": 1}").unwrap();
+    assert_eq!(
+        folder.wrong("corr i.npy t.npy --tile 1/2 -o c.npy", 1),
+        "-o \"c.json\": expected none or the .json file that a call with --tile wrote, since what the part is of is \
+         written there, got 11 other bytes"
+    );
+    assert!(part() == b"{\"mine\": 1}" && !folder.0.join("c.npy").exists());
+    std::fs::remove_file(&own).unwrap();
+    folder.fine("corr i.npy t.npy --tile 1/2 -o c.npy");
+    let first = part();
+    folder.fine("corr i.npy t.npy --tile 2/2 -o c.npy");
+    assert!(part() != first);
+    // What is refused leaves the part as it was.
+    folder.wrong("corr i.npy none.npy --tile 1/2 -o c.npy", 1);
+    assert!(part() != first && folder.0.join("c.npy").exists());
+
+    // Killed between the values of one template and those of the next, it leaves no part.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_flcc"))
+        .args("corr i.npy t.npy --template u.npy --method direct --tile 1/2 -o c.npy".split_whitespace())
+        .current_dir(&folder.0)
+        .env_remove("FLCC_WISDOM")
+        .spawn()
+        .unwrap();
+    while own.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the old part was there until all was written");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!own.exists());
+}
+
+#[test]
+fn a_part_is_read_within_a_bound() {
+    let folder = Folder::new();
+    std::fs::File::create(folder.0.join("large.json")).unwrap().set_len(1 << 40).unwrap();
+    assert_eq!(
+        folder.wrong("merge large.json", 1),
+        "PART \"large.json\": expected the .json file that a call with --tile wrote, got a file of more than 256 MiB"
+    );
+}
+
+#[test]
+fn parts_of_one_kernel_that_were_not_computed_alike_are_told() {
+    let folder = Folder::new();
+    folder.image("i", "<f4", &[900, 300], 300, 1);
+    folder.image("t", "<f4", &[40, 40], 300, 2);
+    let plan = folder.fine("plan zncc:f32:900x300*40x40:valid --method fourier --threads 1 --json");
+    let number = |name: &str| -> usize {
+        let (_, rest) = plan.split_once(&format!("\"{name}\":")).unwrap();
+        rest.split([',', '}']).next().unwrap().parse().unwrap()
+    };
+    let limit = number("scratch_bytes") + number("template_bytes") - 1;
+    let call = "match i.npy t.npy --method fourier --threads 1";
+    folder.fine(&format!("{call} --tile 1/2 -o 1.json"));
+    folder.fine(&format!("{call} --tile 2/2 -o 2.json --memory-limit {limit}"));
+    assert_eq!(
+        folder.wrong("merge 1.json 2.json", 2),
+        "PART \"2.json\": expected a part of the same result as \"1.json\", got one of another memory limit, which \
+         left less room"
+    );
+    // And parts of another build.
+    folder.fine(&format!("{call} --tile 2/2 -o 2.json"));
+    folder.fine("merge 1.json 2.json");
+    let text = String::from_utf8(folder.bytes("2.json")).unwrap();
+    std::fs::write(folder.0.join("2.json"), text.replacen("\"source\":\"flcc-", "\"source\":\"other-", 1)).unwrap();
+    assert!(folder.wrong("merge 1.json 2.json", 2).ends_with("got one of another build of flcc"));
+}
+
+/// Where there is a GPU, auto would take it for the whole of this.
+#[test]
+fn parts_are_planned_for_the_cpu() {
+    let folder = Folder::new();
+    folder.image("t", "|u1", &[31, 31], 256, 2);
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    let text = "{'descr': '|u1', 'fortran_order': False, 'shape': (40000, 40000), }\n";
+    bytes.extend((text.len() as u16).to_le_bytes());
+    bytes.extend(text.as_bytes());
+    std::fs::write(folder.0.join("i.npy"), &bytes).unwrap();
+    // All zeros, and no room on the disk.
+    let file = std::fs::OpenOptions::new().write(true).open(folder.0.join("i.npy")).unwrap();
+    file.set_len(bytes.len() as u64 + 40_000 * 40_000).unwrap();
+    let kernel = |platform: &str| {
+        folder.fine(&format!("match i.npy t.npy --platform {platform} --tile 7/200 -o {platform}.json"));
+        let text = String::from_utf8(folder.bytes(&format!("{platform}.json"))).unwrap();
+        text.split_once("\"kernel\":\"").unwrap().1.split('"').next().unwrap().to_string()
+    };
+    assert_eq!(kernel("auto"), kernel("cpu"));
+}
+
 #[cfg(target_os = "linux")]
 mod memory {
     use super::*;

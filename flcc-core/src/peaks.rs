@@ -80,6 +80,12 @@ pub fn find_peaks_in(scores: &AnyView<'_>, best: Best, options: &PeakOptions) ->
     Search::new(scores.shape(), best, *options).in_view(scores).peaks
 }
 
+/// The same of a part of larger scores, which lies from `origin` on, padded to three axes with zeros in front:
+/// positions are those of the whole. What is no peak there may be one here, near the ends of the part.
+pub fn find_peaks_from(scores: &AnyView<'_>, origin: [usize; 3], best: Best, options: &PeakOptions) -> Vec<Peak> {
+    Search { origin, ..Search::new(scores.shape(), best, *options) }.in_view(scores).peaks
+}
+
 /// How many positions attain the best score exactly, and that score; `None` for a map with no number in it.
 pub fn count_optimum(map: &ScoreMap) -> Option<(f64, usize)> {
     count_optimum_inside(map, 0)
@@ -231,6 +237,8 @@ pub struct Search {
     /// How far from a peak no other may lie.
     distance: usize,
     optimum: bool,
+    /// Where position 0 lies in what peaks are told of.
+    origin: [usize; 3],
 }
 
 /// What a [`Search`] knows so far.
@@ -279,7 +287,7 @@ impl Search {
 
     fn with(shape: Shape, best: Best, template: Option<Shape>, options: PeakOptions) -> Search {
         let distance = options.distance(template);
-        Search { shape, lengths: shape.padded(), best, options, distance, optimum: false }
+        Search { shape, lengths: shape.padded(), best, options, distance, optimum: false, origin: [0; 3] }
     }
 
     /// Whether positions that attain the best score are counted.
@@ -331,8 +339,12 @@ impl Search {
             self.keep_best(&mut all.found, top);
         }
         all.found.sort_unstable_by(|a, b| self.order(a, b));
+        let place = |index: usize| {
+            let position = self.shape.position(index);
+            [0, 1, 2].map(|axis| self.origin[axis] + position[axis])
+        };
         let peak = |candidate: &Candidate<T>| Peak {
-            position: self.shape.unpad(&self.shape.position(candidate.index)),
+            position: self.shape.unpad(&place(candidate.index)),
             score: candidate.score.to_f64(),
             refined: candidate.refined.map(|refined| self.shape.unpad(&refined)),
         };
@@ -634,7 +646,7 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
             if MINIMUM { 0.0 - score } else { score }
         };
         let away = subpixel::offset(fit, value, lengths, position);
-        [0, 1, 2].map(|axis| position[axis] as f64 + away[axis])
+        [0, 1, 2].map(|axis| (self.search.origin[axis] + position[axis]) as f64 + away[axis])
     }
 }
 

@@ -13,7 +13,7 @@
 //! OP is conv, corr, ncc, zncc, ssd, nssd or sad. Sizes stand slowest axis first. `N@` says how many images or
 //! templates there are; `0@` is a stream of images. OPTION is a boundary (`zero` is the default), `mask01` or `maskw`,
 //! `roi=ORIGIN:SHAPE` in coordinates of the full result, `acc=fast` or `acc=exact`, `rank=R` (a known separable rank),
-//! `channels=C`.
+//! `pairs` (each image has a template of its own), `channels=C`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -68,6 +68,7 @@ pub struct Spec {
     mask: MaskKind,
     accuracy: Accuracy,
     rank: Option<usize>,
+    pairs: bool,
 }
 
 impl Spec {
@@ -102,6 +103,7 @@ impl Spec {
             mask: MaskKind::None,
             accuracy: Accuracy::Promised,
             rank: None,
+            pairs: false,
         })
     }
 
@@ -191,6 +193,15 @@ impl Spec {
         Spec { rank, ..self }.checked()
     }
 
+    /// Whether each image has a template of its own, which is bound when the image comes: small windows of two frames.
+    /// A plan then counts the binding; it never changes a result.
+    ///
+    /// # Errors
+    /// Several templates.
+    pub fn with_pairs(self, pairs: bool) -> Result<Spec, SpecError> {
+        Spec { pairs, ..self }.checked()
+    }
+
     /// A part of the mode's result, in coordinates of the full result.
     ///
     /// # Errors
@@ -228,6 +239,10 @@ impl Spec {
 
     /// The checks that need several fields.
     fn checked(self) -> Result<Spec, SpecError> {
+        if self.pairs && self.templates != 1 {
+            let expected = "one template, since each image has its own";
+            return Err(SpecError::of(Kind::DimsMismatch, "pairs", expected, self.templates));
+        }
         if self.mask != MaskKind::None && self.op == Op::Convolve {
             return Err(SpecError::new("mask", "no mask for conv (corr takes one)", "a mask"));
         }
@@ -358,6 +373,11 @@ impl Spec {
         self.rank
     }
 
+    /// Whether each image has a template of its own.
+    pub fn pairs(&self) -> bool {
+        self.pairs
+    }
+
     /// The same problem on images of another shape.
     ///
     /// # Errors
@@ -416,6 +436,9 @@ impl fmt::Display for Spec {
         }
         if let Some(rank) = self.rank {
             write!(f, ",rank={rank}")?;
+        }
+        if self.pairs {
+            f.write_str(",pairs")?;
         }
         if self.channels != 1 {
             write!(f, ",channels={}", self.channels)?;
@@ -497,12 +520,13 @@ fn apply(spec: Spec, option: &str) -> Result<Spec, SpecError> {
         None => match option {
             "mask01" => spec.with_mask(MaskKind::Binary),
             "maskw" => spec.with_mask(MaskKind::Weights),
+            "pairs" => spec.with_pairs(true),
             _ => spec.with_boundary(option.parse().map_err(|error: SpecError| {
                 if error.argument == "boundary" {
                     SpecError::new(
                         "spec option",
                         "a boundary, constant(c), mask01, maskw, roi=ORIGIN:SHAPE, acc=fast|exact, \
-                         rank=R or channels=C",
+                         rank=R, pairs or channels=C",
                         option,
                     )
                 } else {
@@ -556,7 +580,7 @@ mod tests {
             "zncc:f32:2000x2000*16x16:valid",
             "conv:u8:100x100x100*5x5x5:full,reflect",
             "zncc:u8/f32>f64:0@480x640*12@32x32:valid,mask01",
-            "corr:f64:100*9:same,constant(2.5),roi=4:3,acc=fast,rank=2,channels=3",
+            "corr:f64:100*9:same,constant(2.5),roi=4:3,acc=fast,rank=2,pairs,channels=3",
             "ssd:u16>f64:3@40x50*7x8:full,maskw,roi=1,2:10x11",
         ] {
             assert_eq!(canonical(text), text);

@@ -1,6 +1,6 @@
 //! Peaks as structured arrays.
 
-use flcc_runtime::{Best, Peak, PeakOptions, Subpixel, find_peaks_in};
+use flcc_runtime::{Best, Peak, PeakOptions, Subpixel, find_peaks_from, find_peaks_in};
 use numpy::{PyArray1, PyArray2, PyArrayDescr, PyArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -154,5 +154,34 @@ pub fn peaks<'py>(
     let shape = view.shape().nonempty("scores").map_err(|error| SCORES.spec(error))?;
     let best = if smallest { Best::Smallest } else { Best::Largest };
     let found = py.detach(|| find_peaks_in(&view, best, &options));
+    records(py, shape.axes(), &[found], &[[0; 3]], &options, false)
+}
+
+/// The best peaks of a part of scores, which lies from ``origin`` on in the whole. What is none in the whole may be one
+/// here, near the ends of the part: `flcc.dask`, which calls this, leaves those out.
+#[pyfunction]
+#[pyo3(name = "_peaks_from")]
+#[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python function as one of Rust")]
+pub fn peaks_from<'py>(
+    py: Python<'py>,
+    scores: &Bound<'py, PyAny>,
+    origin: Vec<usize>,
+    k: Option<i64>,
+    threshold: f64,
+    min_distance: i64,
+    subpixel: Option<&Bound<'py, PyAny>>,
+    smallest: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = options(k, Some(threshold), Some(min_distance), 0, subpixel)?;
+    let scores = Array::read("scores", scores, None, Call::new())?;
+    let view = scores.view().map_err(|error| SCORES.spec(error))?;
+    let shape = view.shape().nonempty("scores").map_err(|error| SCORES.spec(error))?;
+    if origin.len() != shape.axes() {
+        return Err(value("origin", &format!("a position of {} axes", shape.axes()), &format!("{origin:?}")));
+    }
+    let mut first = [0; 3];
+    first[3 - origin.len()..].copy_from_slice(&origin);
+    let best = if smallest { Best::Smallest } else { Best::Largest };
+    let found = py.detach(|| find_peaks_from(&view, first, best, &options));
     records(py, shape.axes(), &[found], &[[0; 3]], &options, false)
 }

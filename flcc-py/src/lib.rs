@@ -16,6 +16,7 @@ mod gate;
 mod plan;
 mod planning;
 mod problem;
+mod regions;
 mod results;
 mod types;
 mod watch;
@@ -32,7 +33,7 @@ mod _flcc {
     #[pymodule_export]
     use crate::find::find;
     #[pymodule_export]
-    use crate::found::peaks;
+    use crate::found::{peaks, peaks_from};
     #[pymodule_export]
     use crate::plan::{Matcher, Plan, Stream, plan, unpickled_matcher, unpickled_plan};
     #[pymodule_export]
@@ -40,6 +41,8 @@ mod _flcc {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // What stands for the code: other code may round otherwise under the same kernel's name.
+        module.add("_source", flcc_runtime::plan::settings::SOURCE)?;
         crate::fork::watch(module.py())
     }
 }

@@ -1,12 +1,15 @@
 //! Plans, matchers and streams.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flcc_runtime::{
-    AnyView, DType, Effort, ExecError, Op, PeakOptions, Pixels, Scratch, Shape, Spec, SpecError, Stream as Images,
+    AnyView, AnyViewMut, Control, DType, Effort, ExecError, Op, PeakOptions, Pixels, Platform, Scratch, Shape, Spec,
+    SpecError, Statistics, Stream as Images,
 };
 use numpy::{PyArray1, PyArrayDescr, PyArrayMethods};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 
@@ -18,8 +21,9 @@ use crate::errors::{MATCHING, value, wrong_type};
 use crate::foreign::Kind;
 use crate::found::{options, records};
 use crate::gate;
-use crate::planning::{self, Settings};
+use crate::planning::{self, Device, Settings};
 use crate::problem::{self, Words};
+use crate::regions::{self, Runs};
 use crate::results::{Asked, Out};
 use crate::types::several;
 use crate::watch::{self, Progress};
@@ -240,7 +244,7 @@ impl Plan {
         out: Option<&Bound<'py, PyAny>>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.bind(py, template, mask)?.run(py, image, out, progress)
+        self.bind(py, template, mask)?.run(py, image, None, out, progress)
     }
 
     /// Binds a template, or a list of as many as the plan is for, and a mask if it has one.
@@ -312,6 +316,36 @@ impl Plan {
         self.plan.scratch_bytes()
     }
 
+    /// Where the tiles that results are computed by begin, along each axis, and its length behind them.
+    #[getter]
+    fn seams<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let (plan, axes) = (self.of_regions(py)?, self.plan.spec().out_shape().axes());
+        let seams = (0..axes).map(|axis| plan.seams(axis).map_err(|error| MATCHING.spec(error)));
+        PyTuple::new(py, seams.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Regions of the result that cover it, for :meth:`Matcher.region`, as tuples of slices.
+    ///
+    /// None takes more than ``memory_limit`` bytes with what it looks at of the image, its result, scratch and bound
+    /// templates. They begin and end where tiles do, so nothing is computed twice.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import flcc, numpy as np
+    /// >>> image = np.random.default_rng(1).random((900, 800), dtype=np.float32)
+    /// >>> plan = flcc.plan("zncc:f32:900x800*9x8:same,reflect", threads=1)
+    /// >>> matcher = plan.bind(image[100:109, 200:208])
+    /// >>> scores = np.empty(plan.shape, plan.dtype)
+    /// >>> for region in plan.tiles(8_000_000):  # of a memory map, a zarr array or what else is sliced, too
+    /// ...     scores[region] = matcher.region(matcher.cut(image, region), region)
+    /// >>> np.array_equal(scores, matcher(image))
+    /// True
+    fn tiles<'py>(&self, py: Python<'py>, memory_limit: usize) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let plan = self.of_regions(py)?;
+        let grid = py.detach(|| plan.grid(memory_limit)).map_err(|error| MATCHING.spec(error))?;
+        grid.iter().map(|region| regions::slices(py, region)).collect()
+    }
+
     fn __repr__(&self) -> String {
         format!("<flcc.Plan {} by {}>", self.spec(), self.kernel())
     }
@@ -325,6 +359,15 @@ impl Plan {
 }
 
 impl Plan {
+    /// The plan that regions are computed by: itself, or that of the CPU where the planner chose a GPU.
+    fn of_regions(&self, py: Python<'_>) -> PyResult<flcc_runtime::Plan> {
+        if self.plan.platform() == Platform::Cpu || self.settings.device != Device::Auto {
+            return Ok(self.plan.clone());
+        }
+        let settings = Settings { device: Device::Cpu, effort: Effort::Estimate, ..self.settings.clone() };
+        planning::plan(py, self.plan.spec(), &settings).map_err(|error| MATCHING.plan(error))
+    }
+
     fn matcher<'py>(
         &self,
         py: Python<'py>,
@@ -369,12 +412,18 @@ pub fn unpickled_plan(
     let (method, device, threads, effort, memory_limit) = settings;
     let settings = Settings::new(&method, &device, Some(threads)).map_err(wrong)?;
     let settings = Settings { memory_limit, ..settings };
-    let plan = planning::plan_by_kernel(py, &spec, &settings, kernel).map_err(|error| MATCHING.plan(error))?;
+    let chosen = planning::plan(py, &spec, &settings).map_err(|error| MATCHING.plan(error))?;
+    let plan = if chosen.kernel().to_string() == kernel {
+        chosen
+    } else {
+        planning::plan_by_kernel(py, &spec, &settings, kernel).map_err(|error| MATCHING.plan(error))?.unwrap_or(chosen)
+    };
     let effort: Effort = effort.parse().map_err(wrong)?;
     Ok(Plan { plan, settings: Settings { effort, ..settings }, channel_axis })
 }
 
-/// A matcher that was pickled.
+/// A matcher that was pickled: with the same kernel where this machine has it, else with the one that templates take
+/// that are bound to the plan.
 #[pyfunction]
 #[pyo3(name = "_matcher")]
 pub fn unpickled_matcher<'py>(
@@ -383,10 +432,18 @@ pub fn unpickled_matcher<'py>(
     templates: Vec<Bound<'py, PyAny>>,
     mask: Option<&Bound<'py, PyAny>>,
     stacked: bool,
+    kernel: &str,
 ) -> PyResult<Matcher> {
     let plan = plan.get();
-    let channel_axis = (plan.plan.spec().channels() > 1).then_some(-1);
-    plan.matcher(py, &templates, mask, stacked, channel_axis)
+    let (spec, settings) = (plan.plan.spec(), &plan.settings);
+    let channel_axis = (spec.channels() > 1).then_some(-1);
+    let matcher = plan.matcher(py, &templates, mask, stacked, channel_axis)?;
+    if matcher.kernel() == kernel {
+        return Ok(matcher);
+    }
+    let named = planning::plan_by_kernel(py, spec, settings, kernel).map_err(|error| MATCHING.plan(error))?;
+    let of = |named| Plan { plan: named, ..plan.clone() }.matcher(py, &templates, mask, stacked, channel_axis);
+    named.map_or(Ok(matcher), of)
 }
 
 #[pymethods]
@@ -400,7 +457,7 @@ impl Matcher {
         out: Option<&Bound<'py, PyAny>>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.run(py, image, out, progress)
+        self.run(py, image, None, out, progress)
     }
 
     /// The best places in an image, without a map: keywords and result are those of :func:`find`.
@@ -431,6 +488,65 @@ impl Matcher {
         let spec = self.plan.plan.spec();
         let places = vec![spec.region().first_place(spec.template()); found.len()];
         records(py, image.shape().axes(), &found, &places, &options, true)
+    }
+
+    /// A part of the result: ``region``, a slice for each axis of it, from what it looks at of the image.
+    ///
+    /// It equals that part of the whole result bit for bit. ``cutout`` is what :meth:`cut` cuts out, or what lies,
+    /// along each axis, in the slices that :meth:`needs` lists; it may be whole along any axis. Regions that begin and
+    /// end at ``plan.seams`` compute nothing twice.
+    ///
+    /// Only CPUs compute regions. Where ``device="auto"`` chose a GPU, regions are parts of what the CPU would compute;
+    /// a plan of ``device="cuda"`` refuses.
+    #[pyo3(signature = (cutout, region, *, out = None, progress = None))]
+    fn region<'py>(
+        &self,
+        py: Python<'py>,
+        cutout: &Bound<'py, PyAny>,
+        region: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let region = regions::ranges(region, self.plan.plan.spec().out_shape())?;
+        self.run(py, cutout, Some(&region), out, progress)
+    }
+
+    /// What a part of the result looks at of the image: for each axis of it the slices, mostly one, two at the ends of
+    /// an image that is wrapped around.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import flcc, numpy as np
+    /// >>> matcher = flcc.plan("corr:f64:1000000*5:same,wrap").bind(np.arange(5.0))
+    /// >>> (runs,) = matcher.needs(slice(0, 100))
+    /// >>> runs[0].start, runs[1]
+    /// (0, slice(999998, 1000000, None))
+    fn needs<'py>(&self, py: Python<'py>, region: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        let needs = self.runs(region)?.into_iter().map(|runs| regions::slices(py, &runs));
+        PyTuple::new(py, needs.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Cuts what a part of the result looks at out of the image: of anything of its shape that takes slices, such as an
+    /// array of zarr or h5py or a memory map, of which nothing else is read.
+    fn cut<'py>(
+        &self,
+        py: Python<'py>,
+        image: &Bound<'py, PyAny>,
+        region: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let spec = self.plan.plan.spec();
+        let mut lengths = spec.image().lengths().to_vec();
+        let mut runs = self.runs(region)?;
+        if let Some(axis) = self.plan.channel_axis {
+            let axis = axis.rem_euclid(lengths.len() as isize + 1) as usize;
+            lengths.insert(axis, spec.channels());
+            runs.insert(axis, std::iter::once(0..spec.channels()).collect());
+        }
+        let got: Vec<usize> = image.getattr(intern!(py, "shape"))?.extract()?;
+        if got != lengths {
+            return Err(value("image", &format!("the whole image, of shape {lengths:?}"), &format!("{got:?}")));
+        }
+        regions::cut(image, &runs)
     }
 
     /// The results of images as they come, computed as they are asked for. Images of other sizes are planned once each.
@@ -486,7 +602,7 @@ impl Matcher {
             templates.append(array(py, template, lengths(spec.channels()))?)?;
         }
         let mask = self.matcher.mask().map(|mask| array(py, mask, lengths(1))).transpose()?;
-        let arguments = (self.plan.clone(), templates, mask, self.stacked).into_pyobject(py)?;
+        let arguments = (self.plan.clone(), templates, mask, self.stacked, self.kernel()).into_pyobject(py)?;
         Ok((py.import("flcc._flcc")?.getattr("_matcher")?, arguments))
     }
 }
@@ -506,6 +622,7 @@ impl Matcher {
         &self,
         py: Python<'py>,
         image: &Bound<'py, PyAny>,
+        region: Option<&[Range<usize>]>,
         out: Option<&Bound<'py, PyAny>>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -514,7 +631,27 @@ impl Matcher {
         let (asked, kind) = (Asked::new(out, call)?, Kind::of(image)?);
         let image = Array::read("image", image, self.plan.channel_axis, call)?;
         let running = self.running(py)?;
-        self.execute(py, &running.0.matcher, &running.0.spare, &image, (asked, kind, call), progress.as_ref())
+        let Engine { matcher, spare, .. } = &*running.0;
+        if region.is_some() && matcher.regions().is_none() {
+            let (matcher, spare) = (self.of_regions(py, matcher)?, Mutex::new(None));
+            return self.execute(py, (&matcher, &spare), &image, region, (asked, kind, call), progress.as_ref());
+        }
+        self.execute(py, (matcher, spare), &image, region, (asked, kind, call), progress.as_ref())
+    }
+
+    /// What computes regions: itself, or the same templates on the CPU where the planner chose a GPU.
+    fn of_regions(&self, py: Python<'_>, matcher: &flcc_runtime::Matcher) -> PyResult<flcc_runtime::Matcher> {
+        if matcher.regions().is_some() || self.plan.settings.device != Device::Auto {
+            return Ok(matcher.clone());
+        }
+        py.detach(|| gate::planning(|| matcher.on_cpu())).map_err(|error| MATCHING.exec(error))
+    }
+
+    /// The runs of samples along each axis of the image that a region looks at.
+    fn runs(&self, region: &Bound<'_, PyAny>) -> PyResult<Runs> {
+        let matcher = self.of_regions(region.py(), &self.matcher)?;
+        let region = regions::ranges(region, self.plan.plan.spec().out_shape())?;
+        regions::of(&matcher)?.needs(&region).map_err(|error| MATCHING.spec(error))
     }
 
     /// What runs. Threads that a forked process does not have may have left what they ran locked or half made: then it
@@ -551,21 +688,32 @@ impl Matcher {
     fn execute<'py>(
         &self,
         py: Python<'py>,
-        matcher: &flcc_runtime::Matcher,
-        spare: &Mutex<Option<Scratch>>,
+        (matcher, spare): (&flcc_runtime::Matcher, &Mutex<Option<Scratch>>),
         image: &Array<'py>,
+        region: Option<&[Range<usize>]>,
         (asked, kind, call): (Option<Asked<'py>>, Kind<'py>, Call),
         progress: Option<&Progress<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let wrong = |error| MATCHING.spec(error);
         let image = image.view().map_err(wrong)?;
         let (plan, spec) = (matcher.plan(), matcher.plan().spec());
-        let mut out = Out::of(py, spec, self.stacked.then_some(spec.templates()), asked, call)?;
+        let shape = match region {
+            Some(region) => Shape::new(&region.iter().map(Range::len).collect::<Vec<_>>()).map_err(wrong)?,
+            None => spec.out_shape(),
+        };
+        let regions = region.map(|region| Ok::<_, PyErr>((regions::of(matcher)?, region))).transpose()?;
+        let compute = |outs: &mut [AnyViewMut<'_>], scratch: &mut Scratch, control: &Control<'_>| match regions {
+            Some((regions, region)) => regions.execute_into(region, &image, outs, scratch, control),
+            None => matcher.execute_into(&[image], outs, scratch, control),
+        };
+        let stack = self.stacked.then_some(spec.templates());
+        let mut out = Out::shaped(py, shape, spec.out_type(), stack, asked, call)?;
         let mut outs = out.views().map_err(wrong)?;
-        watch::run(py, MATCHING, planning::estimate(plan), progress, |control| {
+        let part = shape.len() as f64 / spec.out_shape().len().max(1) as f64;
+        watch::run(py, MATCHING, part * planning::estimate(plan), progress, |control| {
             let kept = spare.lock().unwrap_or_else(PoisonError::into_inner).take();
             let mut scratch = kept.unwrap_or_else(|| matcher.make_scratch());
-            let statistics = matcher.execute_into(&[image], &mut outs, &mut scratch, control);
+            let statistics: Result<Statistics, _> = compute(&mut outs, &mut scratch, control);
             *spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(scratch);
             statistics
         })?;
@@ -590,7 +738,9 @@ impl Stream {
         let shape = image.view().map_err(|error| MATCHING.spec(error))?.shape();
         if shape == of.plan.plan.spec().image() {
             let running = of.running(py)?;
-            return of.execute(py, &running.0.matcher, &running.0.spare, &image, (None, kind, call), None).map(Some);
+            return of
+                .execute(py, (&running.0.matcher, &running.0.spare), &image, None, (None, kind, call), None)
+                .map(Some);
         }
         let planned = || {
             let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -600,6 +750,6 @@ impl Stream {
             stream.1.matcher(shape)
         };
         let matcher = py.detach(|| gate::planning(planned)).map_err(|error| MATCHING.exec(error))?;
-        of.execute(py, &matcher, &Mutex::new(None), &image, (None, kind, call), None).map(Some)
+        of.execute(py, (&matcher, &Mutex::new(None)), &image, None, (None, kind, call), None).map(Some)
     }
 }

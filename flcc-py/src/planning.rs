@@ -182,20 +182,20 @@ pub fn planned(py: Python<'_>, spec: &Spec, settings: &Settings) -> Result<Plann
     Ok(made)
 }
 
-/// The plan of a kernel by its name where the machine offers that, else the one that it would choose.
-pub fn plan_by_kernel(py: Python<'_>, spec: &Spec, settings: &Settings, kernel: &str) -> Result<Plan, PlanError> {
-    let chosen = plan(py, spec, settings)?;
-    if chosen.kernel().to_string() == kernel {
-        return Ok(chosen);
-    }
+/// The plan of a kernel by its name, where the machine offers that.
+pub fn plan_by_kernel(
+    py: Python<'_>,
+    spec: &Spec,
+    settings: &Settings,
+    kernel: &str,
+) -> Result<Option<Plan>, PlanError> {
     let planner = with_shared(py, |shared| shared.planner.clone())?;
-    let named = py.detach(|| {
+    py.detach(|| {
         gate::planning(|| {
             let planner = settings.planner(planner)?;
-            Ok::<_, PlanError>(kernel.parse().ok().and_then(|key| planner.plan_with_kernel(spec, &key).ok()))
+            Ok(kernel.parse().ok().and_then(|key| planner.plan_with_kernel(spec, &key).ok()))
         })
-    })?;
-    Ok(named.unwrap_or(chosen))
+    })
 }
 
 /// What has been learnt.

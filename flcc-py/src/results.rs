@@ -59,7 +59,18 @@ impl<'py> Out<'py> {
         asked: Option<Asked<'py>>,
         call: Call,
     ) -> PyResult<Out<'py>> {
-        let (shape, dtype) = (spec.out_shape(), spec.out_type());
+        Out::shaped(py, spec.out_shape(), spec.out_type(), stack, asked, call)
+    }
+
+    /// For results of a shape and type.
+    pub fn shaped(
+        py: Python<'py>,
+        shape: Shape,
+        dtype: DType,
+        stack: Option<usize>,
+        asked: Option<Asked<'py>>,
+        call: Call,
+    ) -> PyResult<Out<'py>> {
         let mut lengths: Vec<usize> = stack.into_iter().collect();
         lengths.extend(shape.lengths());
         let Some(asked) = asked else {

@@ -30,6 +30,9 @@ def calls(image: NDArray[np.uint8], template: NDArray[np.uint8], frames: list[ND
     plan: flcc.Plan = flcc.plan(image.shape, template.shape, "u1", effort="measure")
     matcher: flcc.Matcher = plan.bind(template)
     flcc.compat.cv2.matchTemplate(image, template, flcc.compat.cv2.TM_CCORR)
+    for region in plan.tiles(1 << 20):
+        part = matcher.region(matcher.cut(image, region), region)
+        print(part.shape, matcher.needs(region)[0][0].start, plan.seams[0])
     lags: NDArray[np.int64] = flcc.correlation_lags(3, 2)
     shape: tuple[int, ...] = plan.shape
     print(plan.explain(), lags, shape, flcc.convolve([1, 2], [0.5]), flcc.normxcorr2(template, image))

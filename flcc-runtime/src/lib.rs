@@ -61,7 +61,9 @@ pub use flcc_core::extent::{Mode, Region};
 pub use flcc_core::key::KernelKey;
 pub use flcc_core::measure::{Best, Measure};
 pub use flcc_core::op::Op;
-pub use flcc_core::peaks::{Claims, Found, Peak, PeakOptions, count_optimum, exclusive, find_peaks, find_peaks_in};
+pub use flcc_core::peaks::{
+    Claims, Found, Peak, PeakOptions, count_optimum, exclusive, find_peaks, find_peaks_from, find_peaks_in,
+};
 pub use flcc_core::reference::Oracle;
 pub use flcc_core::score::ScoreMap;
 pub use flcc_core::shape::Shape;
@@ -69,10 +71,10 @@ pub use flcc_core::spec::{Accuracy, MaskKind, Spec};
 pub use flcc_core::subpixel::Subpixel;
 pub use flcc_core::view::{AnyView, AnyViewMut, View, ViewMut};
 pub use plan::account::{Account, Floor, Row};
-pub use plan::bands::Bands;
 pub use plan::machine::Machine;
 pub use plan::matcher::Matcher;
-pub use plan::planned::{Candidate, Outcome, Plan};
+pub use plan::planned::{Candidate, Outcome, Plan, Took};
+pub use plan::regions::Regions;
 pub use plan::settings::{Effort, Planner};
 pub use plan::solver::{Method, Platform};
 pub use plan::wisdom::Wisdom;

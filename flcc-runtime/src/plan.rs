@@ -1,13 +1,13 @@
 //! Planning: what may serve a spec, which of it is chosen, and what remembers it.
 
 pub mod account;
-pub mod bands;
 pub mod cost;
 pub mod machine;
 pub mod matcher;
 pub mod planned;
 pub mod planner;
 mod profiles;
+pub mod regions;
 pub mod settings;
 pub mod solver;
 pub mod solvers;

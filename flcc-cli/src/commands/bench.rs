@@ -130,7 +130,8 @@ struct Data {
 }
 
 fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<Found, Error> {
-    check_data(spec, if args.pairs { spec.images().max(1) } else { spec.templates() })?;
+    let spec = &spec.clone().with_pairs(args.pairs || spec.pairs())?;
+    check_data(spec, if spec.pairs() { spec.images().max(1) } else { spec.templates() })?;
     let began = Instant::now();
     let plan = session.planner.plan(spec)?;
     let plan_ns = nanoseconds(began.elapsed());
@@ -139,7 +140,7 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<Found, Error> {
     let warm_plan_ns = nanoseconds(began.elapsed());
     check_plan(&plan, results(spec))?;
 
-    let data = Data::new(spec, args.pairs);
+    let data = Data::new(spec);
     let arrays = data.arrays(spec)?;
     let matcher = Runs::new(&plan, &arrays, args)?;
     let count = matcher.results(&arrays).len();
@@ -188,7 +189,7 @@ enum Runs {
 
 impl Runs {
     fn new(plan: &Plan, arrays: &Arrays<'_>, args: &Bench) -> Result<Runs, ExecError> {
-        if args.pairs {
+        if plan.spec().pairs() {
             return Ok(Runs::Pairs(plan.pairs(arrays.mask.as_ref())?));
         }
         let matcher = plan.bind(&arrays.templates, arrays.mask.as_ref())?;
@@ -319,7 +320,7 @@ impl Noise {
 }
 
 impl Data {
-    fn new(spec: &Spec, pairs: bool) -> Data {
+    fn new(spec: &Spec) -> Data {
         let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
         let count = |shape: Shape| shape.len() * spec.channels();
         let images = (0..spec.images().max(1)).map(|_| noise.pixels(count(spec.image()), spec.image_type())).collect();
@@ -330,7 +331,7 @@ impl Data {
             }
             _ => noise.pixels(count(spec.template()), spec.template_type()),
         };
-        let templates = if pairs { spec.images().max(1) } else { spec.templates() };
+        let templates = if spec.pairs() { spec.images().max(1) } else { spec.templates() };
         let templates = (0..templates).map(template).collect();
         let mut weights = |weight: fn(f64) -> f64| -> Pixels {
             let mut weights: Vec<f64> = (0..spec.template().len()).map(|_| weight(noise.unit())).collect();

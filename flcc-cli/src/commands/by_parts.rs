@@ -1,17 +1,19 @@
 //! conv, corr, lcc and match by parts: of an image in a `.npy` file that is larger than what may be held of it, and of
 //! one of several parts of a result (`--tile`). Slices of the image are read where they lie, band by band.
 
-use std::fs::File;
+use std::cell::Cell;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use flcc_runtime::core::dtype::Pixel;
+use flcc_runtime::core::dtype::{Pixel, Pixels};
 use flcc_runtime::core::peaks::{Candidates, Search};
+use flcc_runtime::plan::settings::SOURCE;
 use flcc_runtime::{
-    AnyView, AnyViewMut, Bands, Control, DType, Effort, Found as PeaksFound, Matcher, PlanError, Platform, Refusal,
-    Region, Shape, Spec, SpecError, ViewMut,
+    AnyView, AnyViewMut, Control, DType, Effort, Found as PeaksFound, Matcher, PlanError, Platform, Refusal, Region,
+    Regions, Shape, Spec, SpecError, ViewMut, files,
 };
 
 use super::correlate::{self, Found, Name, Telling, numbered};
@@ -19,7 +21,7 @@ use super::templates::{self, Templates};
 use crate::args::{Correlate, Match, Planning};
 use crate::data::{self, Image, open_mask};
 use crate::error::Error;
-use crate::io::{Hash, IoError, Loaded, NpySlices, npy_begin, save_text, write_samples, write_together};
+use crate::io::{Hash, IoError, Loaded, NpySlices, npy_begin, write_samples, write_together};
 use crate::memory::{check, check_data};
 use crate::outputs::{Holds, Inputs, Output};
 use crate::parts::{OfTemplate, Part};
@@ -46,9 +48,9 @@ pub fn run(
     match file {
         None => correlate::run(name, args, matching, planning, out),
         Some(file) => {
-            // Bands are a matter of the CPU.
+            // Only the CPU computes regions, whatever auto would take for a whole result.
             let planning = Planning { platform: Platform::Cpu, ..planning.clone() };
-            Call { name, args, matching, planning: &planning, file: &file }.run(out)
+            Call { name, args, matching, planning: &planning, file: &file, hidden: Cell::new(false) }.run(out)
         }
     }
 }
@@ -121,11 +123,22 @@ struct Call<'a> {
     matching: Option<&'a Match>,
     planning: &'a Planning,
     file: &'a NpySlices,
+    /// Whether it was told that samples hide peaks.
+    hidden: Cell<bool>,
+}
+
+/// The result of a template, or of a part of it.
+struct Computed {
+    found: Found,
+    /// Where it lies in the whole result.
+    range: Range<usize>,
+    /// Whether it was computed short of memory.
+    short: bool,
 }
 
 impl Call<'_> {
     fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let Call { name, args, matching, planning, file } = *self;
+        let &Call { name, args, matching, planning, file, .. } = self;
         let mut problem = correlate::problem(name, args, planning)?;
         let inputs = correlate::inputs(args)?;
         inputs.check(&[])?;
@@ -140,23 +153,23 @@ impl Call<'_> {
         let mask = args.mask.as_deref().map(|path| open_mask(path, &args.extent.reading)).transpose()?;
         let specs = correlate::specs(&mut problem, args, (file.dtype(), shape, 1), &templates, mask.as_ref())?;
         let values = args.output.as_ref().filter(|path| extension(path) == "npy");
-        let mut found: Vec<(usize, Found, Range<usize>)> = Vec::new();
+        let mut found: Vec<(usize, Computed)> = Vec::new();
         for (group, spec) in templates.groups().iter().zip(&specs) {
             let number = |index: usize| several.then_some(index + 1);
             let paths: Vec<PathBuf> =
                 values.iter().flat_map(|path| group.iter().map(move |&index| numbered(path, number(index)))).collect();
             let of_group = self.group(spec, &session, &templates, group, mask.as_ref(), &paths)?;
-            found.extend(group.iter().zip(of_group).map(|(&index, (found, range))| (index, found, range)));
+            found.extend(group.iter().copied().zip(of_group));
         }
-        found.sort_by_key(|(index, ..)| *index);
+        found.sort_by_key(|(index, _)| *index);
         if args.tile.is_some() {
             self.save_part(&templates, mask.as_ref(), &found)?;
             return session.keep_wisdom();
         }
         if let Some(matching) = matching {
-            let all = found.iter_mut().map(|(_, found, _)| (&found.spec, &mut found.found.peaks));
+            let all = found.iter_mut().map(|(_, of)| (&of.found.spec, &mut of.found.found.peaks));
             let took = templates::leave(&matching.search, all);
-            found.iter_mut().for_each(|(_, found, _)| found.time += took);
+            found.iter_mut().for_each(|(_, of)| of.found.time += took);
         }
         let telling = Telling {
             json: planning.json,
@@ -166,13 +179,13 @@ impl Call<'_> {
             table: matching.and_then(|matching| matching.table.as_deref()),
         };
         let kept = session.keep_wisdom();
-        correlate::tell(found.iter().map(|(index, found, _)| (&all[*index].name, found)), &telling, out)?;
+        correlate::tell(found.iter().map(|(index, of)| (&all[*index].name, &of.found)), &telling, out)?;
         kept
     }
 
     /// Refuses files to write that would not be what the call says.
     fn check_outputs(&self, inputs: &Inputs, templates: usize) -> Result<(), Error> {
-        let Call { args, matching, planning, .. } = *self;
+        let &Call { args, matching, planning, .. } = self;
         let (Some(_), Some(path)) = (args.tile, &args.output) else {
             return correlate::check_outputs(inputs, args, matching, planning, templates);
         };
@@ -188,7 +201,20 @@ impl Call<'_> {
         }
         let wisdom = wisdom_file(planning)?;
         outputs.extend(wisdom.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom }));
-        inputs.check(&outputs)
+        inputs.check(&outputs)?;
+        match extension(path) == "npy" {
+            true => Part::is_there(&path.with_extension("json")).map(|_| ()),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes what an older part said of itself, before its values are replaced: who is killed before the new part
+    /// says what it is leaves none that says what is not so.
+    fn forget_old_part(&self) -> Result<(), Error> {
+        let (Some(_), Some(path)) = (self.args.tile, &self.args.output) else { return Ok(()) };
+        let path = path.with_extension("json");
+        let wrong = |source| Error::io("-o")(IoError::Write { name: path.display().to_string(), source });
+        if Part::is_there(&path)? { files::target(&path).and_then(fs::remove_file).map_err(wrong) } else { Ok(()) }
     }
 
     /// A part of the image as a template.
@@ -216,8 +242,7 @@ impl Call<'_> {
         Ok(part)
     }
 
-    /// The results of a group of templates, and where they lie in the whole ones; their values into these files, or
-    /// into none.
+    /// The results of a group of templates; their values into these files, or into none.
     fn group(
         &self,
         spec: &Spec,
@@ -226,7 +251,7 @@ impl Call<'_> {
         group: &[usize],
         mask: Option<&Image>,
         paths: &[PathBuf],
-    ) -> Result<Vec<(Found, Range<usize>)>, Error> {
+    ) -> Result<Vec<Computed>, Error> {
         if session.measures() {
             check_data(spec, spec.templates())?;
         }
@@ -236,22 +261,38 @@ impl Call<'_> {
         let began = Instant::now();
         let mask = mask.map(Image::view).transpose()?;
         let matcher = templates.bind(group, &plan, session, "IMAGE", mask.as_ref())?;
-        let bands =
-            matcher.bands().ok_or_else(|| Error::Failed("bands: expected a plan for the CPU, got none".into()))?;
-        let seams = bands.seams();
+        let regions =
+            matcher.regions().ok_or_else(|| Error::Failed("regions: expected a plan for the CPU, got none".into()))?;
+        // The slowest axis of more than one position.
+        let lengths = spec.out_shape();
+        let axis = lengths.lengths().iter().position(|length| *length > 1).unwrap_or(lengths.axes() - 1);
+        let count = regions.count(axis);
         let range = match self.args.tile {
-            Some(tile) => tile.band(seams.len()).map(|band| seams[band.start]..seams[band.end])?,
-            None => 0..seams.last().copied().unwrap_or(0),
+            Some(tile) => {
+                tile.band(count + 1).map(|band| regions.seam(axis, band.start)..regions.seam(axis, band.end))?
+            }
+            None => 0..regions.seam(axis, count),
         };
         let search = self.matching.map(|matching| {
             let options = templates::wanted(&matching.search, templates.all().len());
             Search::of(spec, options).with_optimum(matching.search.count)
         });
+        let image = self.args.image.display().to_string();
+        let look = |pixels: &Pixels| {
+            if self.matching.is_some()
+                && !self.hidden.get()
+                && let Some(note) = data::hidden_note(pixels)
+            {
+                data::tell("IMAGE", &image, note);
+                self.hidden.set(true);
+            }
+        };
         let job = Job {
             file: self.file,
+            look: &look,
             matcher: &matcher,
-            bands,
-            seams,
+            regions,
+            axis,
             search,
             range: range.clone(),
             most: limit.unwrap_or(AT_A_TIME).min(AT_A_TIME),
@@ -264,35 +305,35 @@ impl Call<'_> {
                 DType::F64 => job.run::<f64>(files),
                 _ => job.run::<f32>(files),
             }?;
-            Ok(())
+            if paths.is_empty() { Ok(()) } else { self.forget_old_part() }
         })?;
         let time = began.elapsed();
         let mut paths = paths.iter().cloned();
-        let told = |found| Found {
-            spec: spec.clone(),
-            kernel: matcher.kernel().to_string(),
-            method: matcher.method().to_string(),
-            time,
-            map: None,
-            output: paths.next(),
-            found,
+        let told = |found| Computed {
+            found: Found {
+                spec: spec.clone(),
+                kernel: matcher.kernel().to_string(),
+                method: matcher.method().to_string(),
+                time,
+                map: None,
+                output: paths.next(),
+                found,
+            },
+            range: range.clone(),
+            short: matcher.short_of_memory(),
         };
-        Ok(found.into_iter().map(told).map(|found| (found, range.clone())).collect())
+        Ok(found.into_iter().map(told).collect())
     }
 
     /// Writes what the part is.
-    fn save_part(
-        &self,
-        templates: &Templates,
-        mask: Option<&Image>,
-        found: &[(usize, Found, Range<usize>)],
-    ) -> Result<(), Error> {
+    fn save_part(&self, templates: &Templates, mask: Option<&Image>, found: &[(usize, Computed)]) -> Result<(), Error> {
         let (Some(tile), Some(path)) = (self.args.tile, &self.args.output) else { return Ok(()) };
-        let result = |(index, found, range): &(usize, Found, Range<usize>)| OfTemplate {
+        let result = |(index, Computed { found, range, short }): &(usize, Computed)| OfTemplate {
             template: (samples(&templates.all()[*index]), templates.all()[*index].name.clone()),
             spec: found.spec.clone(),
             method: found.method.clone(),
             kernel: found.kernel.clone(),
+            short: *short,
             range: range.clone(),
             values: found.output.as_ref().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
             ns: u64::try_from(found.time.as_nanos()).unwrap_or(u64::MAX),
@@ -305,9 +346,10 @@ impl Call<'_> {
             image: (print, self.args.image.display().to_string()),
             mask: mask.map(samples),
             search: self.matching.map(|matching| matching.search.clone()),
+            source: SOURCE.into(),
             results: found.iter().map(result).collect(),
         };
-        save_text(&path.with_extension("json"), std::iter::once(part.to_text())).map_err(Error::io("-o"))
+        part.save(&path.with_extension("json"))
     }
 }
 
@@ -322,9 +364,12 @@ fn samples(image: &Image) -> String {
 /// A run over the bands of a result.
 struct Job<'a> {
     file: &'a NpySlices,
+    /// Looks at slices that were read.
+    look: &'a dyn Fn(&Pixels),
     matcher: &'a Matcher,
-    bands: Bands<'a>,
-    seams: Vec<usize>,
+    regions: Regions<'a>,
+    /// The axis that bands lie along: regions that are whole along the others.
+    axis: usize,
     search: Option<Search>,
     /// The positions that are asked for along the axis of the bands; the others are computed where a search needs them.
     range: Range<usize>,
@@ -338,16 +383,40 @@ impl Job<'_> {
     /// Results of one position along the axis of the bands.
     fn slice(&self) -> usize {
         let shape = self.matcher.plan().spec().out_shape();
-        shape.lengths()[self.bands.axis() + 1..].iter().product()
+        shape.lengths()[self.axis + 1..].iter().product()
+    }
+
+    fn seam(&self, number: usize) -> usize {
+        self.regions.seam(self.axis, number)
+    }
+
+    /// The band from one seam to another, as a region.
+    fn region(&self, band: Range<usize>) -> Vec<Range<usize>> {
+        let shape = self.matcher.plan().spec().out_shape();
+        let mut region: Vec<Range<usize>> = shape.lengths().iter().map(|length| 0..*length).collect();
+        region[self.axis] = self.seam(band.start)..self.seam(band.end);
+        region
+    }
+
+    /// The last seam at which positions before one begin, or the first behind them.
+    fn seam_of(&self, position: usize, behind: bool) -> usize {
+        let mut numbers = 0..self.regions.count(self.axis) + 1;
+        while !numbers.is_empty() {
+            let middle = numbers.start + numbers.len() / 2;
+            let before = if behind { self.seam(middle) < position } else { self.seam(middle) <= position };
+            if before { numbers.start = middle + 1 } else { numbers.end = middle }
+        }
+        if behind { numbers.start } else { numbers.start - 1 }
     }
 
     /// Bytes of the slices that a band takes, and of its results and those that are kept beside them.
     fn bytes(&self, band: Range<usize>, kept: usize) -> Result<usize, Error> {
         let spec = self.matcher.plan().spec();
-        let axis = self.bands.axis();
+        let axis = self.axis;
         let below = spec.image().len() / spec.image().lengths()[axis].max(1) * spec.image_type().row().size;
-        let slices: usize = self.bands.slices(band.clone())?.iter().map(Range::len).sum();
-        let results = (self.seams[band.end] - self.seams[band.start] + kept)
+        let region = self.region(band);
+        let slices: usize = self.regions.needs(&region)?[axis].iter().map(Range::len).sum();
+        let results = (region[axis].len() + kept)
             .saturating_mul(self.slice())
             .saturating_mul(spec.templates())
             .saturating_mul(spec.out_type().row().size);
@@ -356,11 +425,14 @@ impl Job<'_> {
 
     /// The seam up to which to compute after another.
     fn next(&self, from: usize, last: usize, kept: usize) -> Result<usize, Error> {
-        let mut next = from + 1;
-        while next < last && self.bytes(from..next + 1, kept)? <= self.most {
-            next += 1;
+        // One is computed whatever it takes; more of them take more.
+        let (mut fits, mut over) = (from + 1, last + 1);
+        while over - fits > 1 {
+            let middle = fits + (over - fits) / 2;
+            let fitting = self.bytes(from..middle, kept)? <= self.most;
+            *(if fitting { &mut fits } else { &mut over }) = middle;
         }
-        Ok(next)
+        Ok(fits)
     }
 
     /// Computes band by band: values to the files, if there are any, peaks from what is held.
@@ -369,12 +441,11 @@ impl Job<'_> {
         for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
     {
         let (spec, slice) = (self.matcher.plan().spec(), self.slice());
-        let (axis, count) = (self.bands.axis(), self.seams.last().copied().unwrap_or(0));
+        let (axis, count) = (self.axis, self.seam(self.regions.count(self.axis)));
         let reach = self.search.as_ref().map_or(0, Search::reach).min(count);
         let (from, to) = (self.range.start.saturating_sub(reach), self.range.end.saturating_add(reach).min(count));
-        let mut seam = self.seams.partition_point(|seam| *seam <= from) - 1;
-        let last = self.seams.partition_point(|seam| *seam < to);
-        let (first, total) = (self.seams[seam], self.seams[last] - self.seams[seam]);
+        let (mut seam, last) = (self.seam_of(from, false), self.seam_of(to, true));
+        let (first, total) = (self.seam(seam), self.seam(last) - self.seam(seam));
         check(&spec.to_string(), (self.taken + self.bytes(seam..self.next(seam, last, 0)?, 0)?) as f64)?;
         let unwritten = |source| Error::io("-o")(IoError::Write { name: "values".into(), source });
         let mut lengths = spec.out_shape().lengths().to_vec();
@@ -396,13 +467,13 @@ impl Job<'_> {
             };
             let kept = held.end - keep;
             let next = self.next(seam, last, kept)?;
-            let end = self.seams[next];
+            let end = self.seam(next);
             for room in &mut rooms {
                 room.copy_within((keep - held.start) * slice..held.len() * slice, 0);
                 room.resize((end - keep) * slice, T::default());
             }
             let (now, done) = (held.end..end, held.end - first);
-            self.band(seam..next, now.len(), &mut rooms, kept * slice, &mut scratch, &|part, of| {
+            self.band(seam..next, &mut rooms, kept * slice, &mut scratch, &|part, of| {
                 progress.tell(done + now.len() * part / of.max(1), total);
             })?;
             held = keep..end;
@@ -427,11 +498,10 @@ impl Job<'_> {
         })
     }
 
-    /// Computes a band of so many positions into the rooms from a place on.
+    /// Computes a band into the rooms from a place on.
     fn band<T: Pixel>(
         &self,
         band: Range<usize>,
-        count: usize,
         rooms: &mut [Vec<T>],
         place: usize,
         scratch: &mut flcc_runtime::Scratch,
@@ -440,21 +510,19 @@ impl Job<'_> {
     where
         for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
     {
-        let (spec, axis) = (self.matcher.plan().spec(), self.bands.axis());
-        let with = |shape: Shape, length: usize| {
-            let mut lengths = shape.lengths().to_vec();
-            lengths[axis] = length;
-            Shape::new(&lengths)
-        };
-        let runs = self.bands.slices(band.clone())?;
-        let there = with(spec.image(), runs.iter().map(Range::len).sum())?;
-        let pixels = self.file.read(axis, &runs).map_err(Error::io("IMAGE"))?;
-        let slices = AnyView::dense(&pixels, there, 1)?;
-        let shape = with(spec.out_shape(), count)?;
+        let (spec, axis) = (self.matcher.plan().spec(), self.axis);
+        let region = self.region(band);
+        let needs = self.regions.needs(&region)?;
+        let mut there = spec.image().lengths().to_vec();
+        there[axis] = needs[axis].iter().map(Range::len).sum();
+        let pixels = self.file.read(axis, &needs[axis]).map_err(Error::io("IMAGE"))?;
+        (self.look)(&pixels);
+        let slices = AnyView::dense(&pixels, Shape::new(&there)?, 1)?;
+        let shape = Shape::new(&region.iter().map(Range::len).collect::<Vec<_>>())?;
         let views = rooms.iter_mut().map(|room| ViewMut::new(&mut room[place..], shape).map(AnyViewMut::from));
         let mut outs = views.collect::<Result<Vec<_>, SpecError>>()?;
         let control = Control { progress: Some(progress), ..Control::default() };
-        self.bands.execute_into(band, &slices, &mut outs, scratch, &control)?;
+        self.regions.execute_into(&region, &slices, &mut outs, scratch, &control)?;
         Ok(())
     }
 }

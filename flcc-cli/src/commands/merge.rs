@@ -25,7 +25,8 @@ const AT_A_TIME: usize = 16 << 20;
 pub fn run(args: &Merge, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
     let mut inputs = Inputs::new();
     args.parts.iter().for_each(|path| inputs.add("PART", path));
-    let parts = complete(args.parts.iter().map(|path| Ok((path.clone(), open(path)?))).collect::<Result<_, Error>>()?)?;
+    let open = |path: &PathBuf| Ok((path.clone(), Part::open(path).map_err(Error::io("PART"))?));
+    let parts = complete(args.parts.iter().map(open).collect::<Result<_, Error>>()?)?;
     let first = &parts[0].1;
     let (search, count) = (&first.search, first.results.len());
     for (path, part) in &parts {
@@ -58,16 +59,6 @@ pub fn run(args: &Merge, planning: &Planning, out: &mut dyn Write) -> Result<(),
         table: args.table.as_deref(),
     };
     correlate::tell(told.iter().map(|(name, found)| (name, found)), &telling, out)
-}
-
-/// Reads what a part is.
-fn open(path: &Path) -> Result<Part, Error> {
-    let name = || path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|source| Error::io("PART")(IoError::Read { name: name(), source }))?;
-    std::str::from_utf8(&bytes).ok().and_then(Part::of_text).ok_or_else(|| {
-        let expected = "the .json file that a call with --tile wrote".into();
-        Error::io("PART")(IoError::Damaged { name: name(), expected, got: format!("{} other bytes", bytes.len()) })
-    })
 }
 
 /// The file of the values of a part, beside it.

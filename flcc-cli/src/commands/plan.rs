@@ -54,6 +54,8 @@ fn one(spec: &Spec, session: &Session, args: &Plan, planning: &Planning, out: &m
                 "bytes": bytes,
                 "bytes_ns": bytes_ns,
             },
+            "choosing_ns": account.took.choosing.as_nanos() as u64,
+            "building_ns": account.took.building.as_nanos() as u64,
             "notes": account.notes,
             "candidates": candidates,
         });

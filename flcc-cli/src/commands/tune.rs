@@ -1,25 +1,30 @@
 //! tune: costs fitted to times on this machine.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::Path;
 
-use flcc_runtime::plan::cost::{Costs, TERMS};
+use flcc_runtime::plan::cost::{Costs, TERMS, Work};
 use flcc_runtime::plan::settings::SOURCE;
-use flcc_runtime::tune::grid::{Sample, samples};
+use flcc_runtime::tune::grid::{Sample, expected, samples};
 use flcc_runtime::tune::{draw, fit, unroll};
-use flcc_runtime::{Effort, Platform, SpecError, Wisdom, files};
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use flcc_runtime::{Effort, Platform, Spec, SpecError, Wisdom, files};
 use serde_json::{Map, json};
 
 use crate::args::{Planning, Tune};
 use crate::error::Error;
-use crate::session::{Session, check_wisdom, override_spec, wisdom_file};
+use crate::memory::check_data;
+use crate::session::{Progress, Session, check_wisdom, override_spec, wisdom_file};
 
 /// Of how many specs one is kept to judge the costs by.
 const HELD_OUT: usize = 5;
 
 /// Offers beyond so many times the best estimate are not timed: nothing has to be told apart there.
 const MOST: f64 = 12.0;
+
+/// Offers of a solver that are timed at most.
+const OFFERS: usize = 6;
 
 /// Times, fits and tells; keeps the costs in the wisdom file, if one is named.
 ///
@@ -32,37 +37,37 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
     if planning.threads > 1 {
         return Err(SpecError::new("--threads", "one thread, which costs are of", planning.threads).into());
     }
-    if planning.platform == Platform::Cuda || !planning.devices.is_empty() {
-        return Err(SpecError::new("--platform", "the CPU, whose costs are fitted", "a GPU").into());
-    }
     if args.drawing.count == 0 {
         return Err(SpecError::new("--count", "at least one spec", 0).into());
     }
-    let planning = &Planning { platform: Platform::Cpu, ..planning.clone() };
+    let platform = if planning.platform == Platform::Any { Platform::Cpu } else { planning.platform };
+    let planning = &Planning { platform, ..planning.clone() };
     let session = Session::new(planning, Effort::Estimate, false)?;
     let specs = draw::specs(args.drawing.seed as u64, args.drawing.count);
     let specs = specs.iter().map(|spec| override_spec(spec, planning)).collect::<Result<Vec<_>, _>>()?;
     if args.dry_run {
-        specs.iter().try_for_each(|spec| writeln!(out, "{spec}"))?;
+        specs.iter().chain(&args.specs).try_for_each(|spec| writeln!(out, "{spec}"))?;
+        let seconds = specs.iter().map(|spec| expected(&session.planner, spec, MOST, OFFERS)).sum::<f64>();
+        writeln!(out, "# about {:.0} s, and as long as is planned for {} specs", seconds.ceil(), args.specs.len())?;
         return Ok(());
     }
-    let bar = ProgressBar::with_draw_target(Some(specs.len() as u64), ProgressDrawTarget::stderr());
+    let mut kept = args.samples.as_deref().map(Samples::open).transpose()?;
+    let progress = Progress::new();
     let mut of_specs: Vec<Vec<Sample>> = Vec::new();
-    let mut table = format!("spec,kernel,estimate_ns,ns,{}\n", TERMS.map(|term| term.name()).join(","));
-    for spec in &specs {
-        let found = samples(&session.planner, spec, MOST, 6);
-        for Sample { kernel, work, estimate_ns, ns } in &found {
-            let amounts = TERMS.map(|term| work.of(term).to_string()).join(",");
-            let _ = writeln!(table, "\"{spec}\",{kernel},{estimate_ns},{ns},{amounts}");
-        }
+    for (number, spec) in specs.iter().enumerate() {
+        let known = kept.as_ref().and_then(|kept| kept.of(spec));
+        let found = match known {
+            Some(found) => found,
+            None => {
+                let found = samples(&session.planner, spec, MOST, OFFERS);
+                kept.iter_mut().try_for_each(|kept| kept.add(spec, &found))?;
+                found
+            }
+        };
         of_specs.push(found);
-        bar.inc(1);
+        progress.tell(number + 1, specs.len());
     }
-    bar.finish_and_clear();
-    if let Some(file) = &args.samples {
-        let failed = |error| Error::Failed(format!("--samples {file:?}: {error}"));
-        files::replace(&files::target(file).map_err(failed)?, |to| to.write_all(table.as_bytes())).map_err(failed)?;
-    }
+    drop(progress);
     let part = |held: bool| -> Vec<Sample> {
         let chosen = of_specs.iter().enumerate().filter(|(number, _)| (number % HELD_OUT == HELD_OUT - 1) == held);
         chosen.flat_map(|(_, samples)| samples.iter().cloned()).collect()
@@ -80,7 +85,7 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
             "costs": TERMS.iter().map(|term| (term.name().to_string(), json!(after.of(*term)))).collect::<Map<_, _>>(),
         });
         writeln!(out, "{line}")?;
-        return keep(planning, &session, &after);
+        return keep(args, planning, &session, &after);
     }
     writeln!(out, "# {} ways to compute {} specs", fitted_to.len() + held_out.len(), specs.len())?;
     for (name, costs) in [("before", &before), ("after", &after)] {
@@ -94,19 +99,106 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
     for term in TERMS {
         writeln!(out, "{} = {} # {}", term.name(), after.of(term), before.of(term))?;
     }
-    keep(planning, &session, &after)
+    keep(args, planning, &session, &after)
 }
 
-/// Keeps costs in the wisdom file, if one is named.
-fn keep(planning: &Planning, session: &Session, costs: &Costs) -> Result<(), Error> {
+/// Keeps costs in the wisdom file, if one is named, and what is measured of the specs that were given.
+fn keep(args: &Tune, planning: &Planning, session: &Session, costs: &Costs) -> Result<(), Error> {
     if let Some((argument, file)) = wisdom_file(planning)? {
         check_wisdom(argument, &file)?;
         let machine = session.planner.machine().without_devices();
         let (_, kept) = Wisdom::update(&file, |wisdom| wisdom.insert_costs(&machine, SOURCE, costs))
             .map_err(Error::wisdom(argument))?;
         kept?;
+        let planning = Planning { effort: planning.effort.or(Some(Effort::Measure)), ..planning.clone() };
+        let measuring = Session::new(&planning, Effort::Measure, false)?;
+        let progress = Progress::new();
+        for (number, spec) in args.specs.iter().enumerate() {
+            let spec = override_spec(spec, &planning)?;
+            check_data(&spec, spec.templates())?;
+            measuring.planner.plan(&spec)?;
+            // One by one, so that nothing is lost where the rest is not awaited.
+            measuring.keep_wisdom()?;
+            progress.tell(number + 1, args.specs.len());
+        }
     }
     Ok(())
+}
+
+/// The first line of a file of samples.
+fn header() -> String {
+    format!("spec,kernel,estimate_ns,ns,{}\n", TERMS.map(|term| term.name()).join(","))
+}
+
+/// A file of samples, which grows spec by spec: what was timed before it was interrupted is there.
+struct Samples<'a> {
+    file: &'a Path,
+    text: String,
+    known: HashMap<String, Vec<Sample>>,
+}
+
+impl Samples<'_> {
+    /// What a file has; one that is not there has nothing.
+    fn open(file: &Path) -> Result<Samples<'_>, Error> {
+        let text = match files::read_bounded(file, MOST_SAMPLES) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => header(),
+            read => String::from_utf8_lossy(&read.map_err(failed(file))?).into_owned(),
+        };
+        let wrong = |expected: &str, got: &str| SpecError::new(format!("--samples {file:?}"), expected, got);
+        let Some(rows) = text.strip_prefix(&header()) else {
+            let expected = "a file of samples of this version, or none yet";
+            return Err(wrong(expected, text.lines().next().unwrap_or("")).into());
+        };
+        let mut known: HashMap<String, Vec<Sample>> = HashMap::new();
+        for line in rows.lines() {
+            let (spec, sample) = read(line).ok_or_else(|| wrong("lines of samples", line))?;
+            known.entry(spec).or_default().extend(sample);
+        }
+        Ok(Samples { file, text, known })
+    }
+
+    /// What was timed of a spec.
+    fn of(&self, spec: &Spec) -> Option<Vec<Sample>> {
+        self.known.get(&spec.to_string()).cloned()
+    }
+
+    /// Keeps what was timed of a spec; a spec of which nothing was has a line as well.
+    fn add(&mut self, spec: &Spec, found: &[Sample]) -> Result<(), Error> {
+        for Sample { kernel, work, estimate_ns, ns } in found {
+            let amounts = TERMS.map(|term| work.of(term).to_string()).join(",");
+            let _ = writeln!(self.text, "\"{spec}\",{kernel},{estimate_ns},{ns},{amounts}");
+        }
+        if found.is_empty() {
+            let _ = writeln!(self.text, "\"{spec}\"");
+        }
+        let failed = failed(self.file);
+        let target = files::target(self.file).map_err(&failed)?;
+        files::replace(&target, |to| to.write_all(self.text.as_bytes())).map_err(failed)
+    }
+}
+
+/// The most bytes of a file of samples.
+const MOST_SAMPLES: usize = 1 << 28;
+
+fn failed(file: &Path) -> impl Fn(io::Error) -> Error {
+    move |error| Error::Failed(format!("--samples {file:?}: {error}"))
+}
+
+/// A line of a file of samples: the spec and what was timed of it, if anything was.
+fn read(line: &str) -> Option<(String, Option<Sample>)> {
+    let (spec, rest) = line.strip_prefix('"')?.split_once('"')?;
+    if rest.is_empty() {
+        return Some((spec.to_string(), None));
+    }
+    let fields: Vec<&str> = rest.strip_prefix(',')?.split(',').collect();
+    let [kernel, estimate_ns, ns, amounts @ ..] = &fields[..] else { return None };
+    let amounts: Vec<f64> = amounts.iter().map(|amount| amount.parse().ok()).collect::<Option<_>>()?;
+    if amounts.len() != TERMS.len() {
+        return None;
+    }
+    let work = TERMS.into_iter().zip(amounts).fold(Work::default(), |work, (term, amount)| work.and(term, amount));
+    let (estimate_ns, ns) = (estimate_ns.parse().ok()?, ns.parse().ok().filter(|ns: &f64| *ns > 0.0)?);
+    Some((spec.to_string(), Some(Sample { kernel: kernel.parse().ok()?, work, estimate_ns, ns })))
 }
 
 /// Times each listed size's own kernel beside the one for any size.
@@ -119,10 +211,10 @@ fn unroll(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), E
         return Ok(());
     }
     let session = Session::new(planning, Effort::Estimate, false)?;
-    let bar = ProgressBar::with_draw_target(Some(specs.len() as u64), ProgressDrawTarget::stderr());
-    for spec in &specs {
+    let progress = Progress::new();
+    for (number, spec) in specs.iter().enumerate() {
         let gain = unroll::gain(&session.planner, spec)?;
-        bar.inc(1);
+        progress.tell(number + 1, specs.len());
         let Some(gain) = gain else { continue };
         let ratio = gain.any_ns / gain.own_ns;
         if planning.json {
@@ -144,6 +236,5 @@ fn unroll(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), E
         }
         out.flush()?;
     }
-    bar.finish_and_clear();
     Ok(())
 }

@@ -14,12 +14,12 @@ use super::loaded::{Loaded, check_memory};
 /// The first bytes of every `.npy` file.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
-const ACCEPTED: &str = "u1, u2, f4, f8, or bool, i1, i2, f2, i4, u4 (which become f4 or f8)";
+const ACCEPTED: &str = "u1, u2, f4, f8, or bool, i1, i2, f2, i4, u4, i8, u8 (which become f4 or f8)";
 
 /// How one type is read: its code without the byte order, bytes in the file, bytes in memory, how, and what to note.
 type Row = (&'static str, usize, usize, fn(&[u8], bool) -> Pixels, Option<&'static str>);
 
-const TYPES: [Row; 10] = [
+const TYPES: [Row; 12] = [
     ("u1", 1, 1, |data, _| Pixels::U8(data.to_vec()), None),
     ("u2", 2, 2, |data, big| Pixels::U16(each(data, big, u16::from_le_bytes)), None),
     ("f4", 4, 4, |data, big| Pixels::F32(each(data, big, f32::from_le_bytes)), None),
@@ -60,7 +60,32 @@ const TYPES: [Row; 10] = [
         |data, big| Pixels::F64(each(data, big, |bytes| u32::from_le_bytes(bytes).into())),
         Some("u32 read as f64"),
     ),
+    (
+        "i8",
+        8,
+        8,
+        |data, big| Pixels::F64(each(data, big, |bytes| i64::from_le_bytes(bytes) as f64)),
+        Some("i64 read as f64"),
+    ),
+    (
+        "u8",
+        8,
+        8,
+        |data, big| Pixels::F64(each(data, big, |bytes| u64::from_le_bytes(bytes) as f64)),
+        Some("u64 read as f64"),
+    ),
 ];
+
+/// The first value of `data` that no f64 is, in words, where the type of a row has such values.
+fn rounded(row: &Row, data: &[u8], big: bool) -> Option<String> {
+    let held = |value: i128| value as f64 as i128 == value;
+    let values: Vec<i128> = match row.0 {
+        "i8" => each(data, big, |bytes| i64::from_le_bytes(bytes).into()),
+        "u8" => each(data, big, |bytes| u64::from_le_bytes(bytes).into()),
+        _ => return None,
+    };
+    values.into_iter().find(|&value| !held(value)).map(|value| value.to_string())
+}
 
 /// Every value of `data`, which holds whole values.
 fn each<T, const N: usize>(data: &[u8], big: bool, value: impl Fn([u8; N]) -> T) -> Vec<T> {
@@ -79,7 +104,7 @@ pub(super) fn load(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let (count, total) = array.size(name, data.len() as u64)?;
     let held = array.held();
     check_memory(name, count, held)?;
-    let mut pixels = array.read(&data[..total]);
+    let mut pixels = array.read(name, &data[..total])?;
     let shape = array.shape.clone();
     if !array.is_c_order() && count > 0 {
         check_memory(name, count, held)?;
@@ -167,9 +192,21 @@ impl Array {
         self.row.2
     }
 
-    /// Samples from the bytes of whole ones, in their order.
-    pub(super) fn read(&self, data: &[u8]) -> Pixels {
-        (self.row.3)(data, self.big)
+    /// No sample, of the type that samples are read as.
+    pub(super) fn none(&self) -> Pixels {
+        (self.row.3)(&[], self.big)
+    }
+
+    /// Samples from the bytes of whole ones, in their order; integers of 64 bits only where f64 holds them.
+    pub(super) fn read(&self, name: &str, data: &[u8]) -> Result<Pixels, IoError> {
+        match rounded(self.row, data, self.big) {
+            None => Ok((self.row.3)(data, self.big)),
+            Some(got) => Err(IoError::Unsupported {
+                name: name.into(),
+                expected: format!("integers of {} that f64 holds, as all up to 2^53 are", self.descr),
+                got,
+            }),
+        }
     }
 
     /// Whether the last axis is the fastest.
@@ -378,6 +415,8 @@ mod tests {
         check("<i2", &(-32768i16).to_le_bytes(), Pixels::F32(vec![-32768.0]), "i16 read as f32");
         check(">i2", &300i16.to_be_bytes(), Pixels::F32(vec![300.0]), "i16 read as f32");
         check("<i4", &i32::MIN.to_le_bytes(), Pixels::F64(vec![-2147483648.0]), "i32 read as f64");
+        check("<i8", &(-(1i64 << 53)).to_le_bytes(), Pixels::F64(vec![-9007199254740992.0]), "i64 read as f64");
+        check(">u8", &(1u64 << 63).to_be_bytes(), Pixels::F64(vec![9223372036854775808.0]), "u64 read as f64");
         check(">u4", &u32::MAX.to_be_bytes(), Pixels::F64(vec![4294967295.0]), "u32 read as f64");
         // Half precision: 1, -2, the largest 65504, the smallest 2^-24, infinity.
         let half = [0x3c00u16, 0xc000, 0x7bff, 0x0001, 0x7c00];
@@ -430,7 +469,11 @@ mod tests {
 
     #[test]
     fn refused_types_and_axes_are_named() {
-        for descr in ["<i8", "<u8", "<c8", "<U7", "|O", "<M8[ns]", "|S3", "<f16"] {
+        // 2^53 + 1 and 2^64 - 1 lie between two numbers of f64.
+        let expected = "integers of <i8 that f64 holds, as all up to 2^53 are";
+        fails(&file(1, &dict("<i8", false, "(1,)"), &((1i64 << 53) + 1).to_le_bytes()), expected, "9007199254740993");
+        fails(&file(1, &dict("<u8", false, "(1,)"), &[255; 8]), "integers of <u8", "18446744073709551615");
+        for descr in ["<c8", "<U7", "|O", "<M8[ns]", "|S3", "<f16"] {
             fails(&file(1, &dict(descr, false, "(1,)"), &[0; 64]), "dtype u1, u2, f4, f8", &format!("dtype {descr}"));
         }
         let structured = "{'descr': [('a', '<f4'), ('b', '<f4')], 'fortran_order': False, 'shape': (1,), }";

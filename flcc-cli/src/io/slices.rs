@@ -59,7 +59,7 @@ impl NpySlices {
 
     /// The type of the samples as they are read.
     pub fn dtype(&self) -> DType {
-        self.array.read(&[]).dtype()
+        self.array.none().dtype()
     }
 
     /// Bytes of all samples in memory.
@@ -83,7 +83,7 @@ impl NpySlices {
         let planes: usize = before.iter().product();
         let count = runs.iter().map(Range::len).sum::<usize>() * below * planes;
         check_memory(&self.name, count, self.array.held())?;
-        let mut all = self.array.read(&[]);
+        let mut all = self.array.none();
         reserve(&mut all, count);
         let mut bytes = Vec::new();
         for plane in 0..planes {
@@ -106,7 +106,7 @@ impl NpySlices {
             let piece = left.min(PIECE as u64);
             bytes.resize(piece as usize, 0);
             file.read_exact(bytes).map_err(failed)?;
-            append(all, self.array.read(bytes)).map_err(failed)?;
+            append(all, self.array.read(&self.name, bytes)?).map_err(failed)?;
             left -= piece;
         }
         Ok(())

@@ -10,7 +10,9 @@ __all__ = [
     "Plan",
     "Stream",
     "_matcher",
+    "_peaks_from",
     "_plan",
+    "_source",
     "convolve",
     "correlate",
     "correlation_lags",
@@ -46,6 +48,14 @@ class _Bar(Protocol):
     def update(self, n: int, /) -> object: ...
 
 _Progress: TypeAlias = Callable[[int, int], object] | _Bar
+_Region: TypeAlias = slice | tuple[slice, ...]
+
+class _Sliced(Protocol):
+    """What is read by slices, as arrays of zarr."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __getitem__(self, place: Any, /) -> Any: ...
 
 def match_template(
     image: _Array,
@@ -184,6 +194,9 @@ class Plan:
     def dtype(self) -> np.dtype[np.float32] | np.dtype[np.float64]: ...
     @property
     def scratch_bytes(self) -> int: ...
+    @property
+    def seams(self) -> tuple[list[int], ...]: ...
+    def tiles(self, memory_limit: int) -> list[tuple[slice, ...]]: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
@@ -206,6 +219,16 @@ class Matcher:
         subpixel: _Subpixel | None = None,
         progress: _Progress | None = None,
     ) -> _Records: ...
+    def region(
+        self,
+        cutout: _Array,
+        region: _Region,
+        *,
+        out: _Result | _Shared | None = None,
+        progress: _Progress | None = None,
+    ) -> _Result: ...
+    def needs(self, region: _Region) -> tuple[tuple[slice, ...], ...]: ...
+    def cut(self, image: _Sliced, region: _Region) -> Any: ...
     def stream(self, images: Iterable[_Array]) -> Stream: ...
     def explain(self) -> str: ...
     @property
@@ -219,15 +242,27 @@ class Stream(Iterator[_Result]):
     def __next__(self) -> _Result: ...
     def __iter__(self) -> Stream: ...
 
+_source: str
+
 def _plan(
     spec: str,
     kernel: str,
     settings: tuple[str, str, int, str, int | None],
     channel_axis: int | None,
 ) -> Plan: ...
+def _peaks_from(
+    scores: _Array,
+    origin: Sequence[int],
+    k: int | None,
+    threshold: float,
+    min_distance: int,
+    subpixel: _Subpixel | None,
+    smallest: bool,
+) -> _Records: ...
 def _matcher(
     plan: Plan,
     templates: Sequence[NDArray[Any]],
     mask: NDArray[Any] | None,
     stacked: bool,
+    kernel: str,
 ) -> Matcher: ...

@@ -18,7 +18,7 @@ use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::finishing::Store;
 use crate::cpu::tile::scratch::TileScratch;
 use crate::problem::template::{Checked, Weights};
-use crate::run::execute::{AtHand, Banded, Control, Execute, Owner, Pairs, Scratch, Statistics, Unfinished};
+use crate::run::execute::{AtHand, Control, Execute, Owner, Pairs, Regional, Scratch, Statistics, Unfinished};
 use crate::run::results::{Output, Outputs, Scores};
 use crate::run::tiling::TileBox;
 use crate::run::workers::run;
@@ -30,6 +30,8 @@ pub struct CpuExecute<T: Real> {
     context: TileContext<T>,
     /// For parts of tiles that the context leaves in doubt.
     ladder: Ladder,
+    /// Whether both were made to take as little memory as possible.
+    short: bool,
 }
 
 /// Templates bound to all ways.
@@ -47,11 +49,12 @@ struct CpuWorker<T: Real> {
 }
 
 impl<T: Real> CpuExecute<T> {
-    /// Executes tiles by `context`, and parts that it gives up by a ladder of closer ways.
-    pub fn new(mut context: TileContext<T>, ladder: Ladder) -> CpuExecute<T> {
+    /// Executes tiles by `context`, and parts that it gives up by a ladder of closer ways. Both were made to take as
+    /// little memory as possible where that is `short`.
+    pub fn new(mut context: TileContext<T>, ladder: Ladder, short: bool) -> CpuExecute<T> {
         // The same for a region as for the whole result, of which the ladder alone knows nothing.
         ladder.leads(&mut context);
-        CpuExecute { owner: Owner::new(), context, ladder }
+        CpuExecute { owner: Owner::new(), context, ladder, short }
     }
 
     /// A worker.
@@ -162,6 +165,10 @@ impl<T: Real> Execute for CpuExecute<T> {
         self.context.tiling.count()
     }
 
+    fn short_of_memory(&self) -> bool {
+        self.short
+    }
+
     fn scratch(&self, workers: usize, results: usize) -> Scratch {
         let all: Vec<CpuWorker<T>> = (0..workers).map(|_| self.worker(&mut Memory::making())).collect();
         Scratch::new(self.owner, all, results, self.scratch_bytes(workers))
@@ -194,7 +201,7 @@ impl<T: Real> Execute for CpuExecute<T> {
         .map_err(Box::from)
     }
 
-    fn banded(&self) -> Option<&dyn Banded> {
+    fn regional(&self) -> Option<&dyn Regional> {
         Some(self)
     }
 
@@ -245,38 +252,37 @@ impl<T: Real> Execute for CpuExecute<T> {
     }
 }
 
-impl<T: Real> Banded for CpuExecute<T> {
-    fn seams(&self) -> Vec<usize> {
-        self.context.tiling.seams()
+impl<T: Real> Regional for CpuExecute<T> {
+    fn counts(&self) -> [usize; 3] {
+        self.context.tiling.counts()
     }
 
-    fn tiles(&self) -> usize {
-        self.context.tiling.count() / (self.context.tiling.seams().len() - 1)
+    fn seam(&self, axis: usize, number: usize) -> usize {
+        self.context.tiling.seam(axis, number)
     }
 
-    fn axis(&self) -> usize {
-        self.context.tiling.axis()
+    fn samples(&self, region: &[Range<usize>; 3]) -> [Range<isize>; 3] {
+        let tiling = &self.context.tiling;
+        let (under, lengths) = (tiling.under(region), self.context.spec.image().padded());
+        // Of all tiles under a region only the last of an axis may have another length than the first.
+        let [first, last] = [0, 1].map(|end| under.clone().map(|run| if end == 0 { run.start } else { run.end - 1 }));
+        let [begin, end] = [first, last].map(|at| tiling.samples(&tiling.at(at)));
+        let mut reach = [0; 3];
+        for (row, column) in [(first[1], first[2]), (first[1], last[2]), (last[1], first[2]), (last[1], last[2])] {
+            let of_tile = self.context.reach(&tiling.at([first[0], row, column]));
+            reach = [0, 1, 2].map(|axis| reach[axis].max(of_tile[axis]));
+        }
+        [0, 1, 2].map(|axis| {
+            let far = (end.begin[axis] + reach[axis] as isize).min(lengths[axis] as isize);
+            begin.begin[axis]..(end.begin[axis] + end.len[axis] as isize).max(far)
+        })
     }
 
-    fn samples(&self, band: Range<usize>) -> Range<isize> {
-        let (axis, tiles, tiling) = (Banded::axis(self), Banded::tiles(self), &self.context.tiling);
-        let lengths = self.context.spec.image().padded();
-        let of_seam = |seam: usize| {
-            // Its tiles have the same length along the axis.
-            let tile = tiling.get(seam * tiles);
-            let samples = tiling.samples(&tile);
-            let reached = self.context.reached(samples, &tile, lengths);
-            samples.begin[axis]..samples.begin[axis] + samples.len[axis].max(reached.len[axis]) as isize
-        };
-        let all = band.map(of_seam).reduce(|all, next| all.start.min(next.start)..all.end.max(next.end));
-        all.unwrap_or_default()
-    }
-
-    fn execute_band(
+    fn execute_region(
         &self,
         bound: &(dyn Any + Send + Sync),
         image: AtHand<'_>,
-        band: Range<usize>,
+        region: &[Range<usize>; 3],
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
         control: &Control<'_>,
@@ -287,17 +293,19 @@ impl<T: Real> Banded for CpuExecute<T> {
             .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
         outputs.clear();
         outputs.extend(outs.iter_mut().map(Output::new));
-        let tiles = Banded::tiles(self);
-        let tiles = band.start * tiles..band.end * tiles;
-        let (axis, AtHand { view, skipped }) = (Banded::axis(self), image);
-        let origin = self.context.tiling.get(tiles.start).place;
-        let outputs = Outputs { list: outputs, origin };
-        run(workers, tiles.len(), control, |index, worker| {
-            let mut tile = self.context.tiling.get(tiles.start + index);
-            // Where a tile lies in the image is all that it does not decide from its own samples.
-            tile.origin[axis] -= skipped;
-            // SAFETY: as in `execute`; these tiles are those of the band, which the arrays hold.
-            unsafe { self.tile_to(view, &tile, bound, worker, outputs, 0) }
+        let outputs = Outputs { list: outputs, origin: [0, 1, 2].map(|axis| region[axis].start) };
+        let under = self.context.tiling.under(region);
+        let [planes, rows, columns] = [0, 1, 2].map(|axis| under[axis].len());
+        run(workers, planes * rows * columns, control, |index, worker| {
+            let at = [index / (rows * columns), index / columns % rows, index % columns];
+            let tile = self.context.tiling.at([0, 1, 2].map(|axis| under[axis].start + at[axis]));
+            let mut tile = tile.within(region);
+            for axis in 0..3 {
+                // Where a tile lies in the image is all that it does not decide from its own samples.
+                tile.origin[axis] -= image.skipped[axis];
+            }
+            // SAFETY: as in `execute`; of these tiles the places in the region are kept, which the arrays hold.
+            unsafe { self.tile_to(image.view, &tile, bound, worker, outputs, 0) }
         })
     }
 }

@@ -8,7 +8,7 @@ use flcc_core::op::Op;
 use flcc_core::spec::Accuracy;
 
 use crate::plan::cost::Term;
-use crate::plan::planned::{Candidate, Outcome, Plan};
+use crate::plan::planned::{Candidate, Outcome, Plan, Took};
 use crate::plan::settings::SOURCE;
 use crate::plan::solver::{Method, Platform};
 use crate::run::words::{amount, time};
@@ -42,6 +42,8 @@ pub struct Account {
     pub ns: Option<f64>,
     /// Whether [`Account::ns`] was measured.
     pub measured: bool,
+    /// How long the plan took to make.
+    pub took: Took,
     /// What else there is to know: wisdom that was ignored, what a device does.
     pub notes: Vec<String>,
     /// What was considered: offers first, the chosen one among them, then who refuses.
@@ -154,6 +156,7 @@ impl Account {
             floor: Floor::of(plan),
             ns: measured.or_else(|| chosen?.estimate_ns),
             measured: measured.is_some(),
+            took: plan.took(),
             notes: notes(plan),
             rows: rows(plan, all),
         }
@@ -293,6 +296,8 @@ impl fmt::Display for Account {
             let times = ns / self.floor.ns().max(1.0);
             line("time", format!("{} an image, {how}: {times:.1} times the floor", time(ns)))?;
         }
+        let [choosing, building] = [self.took.choosing, self.took.building].map(|took| time(took.as_nanos() as f64));
+        line("planned", format!("{choosing} to choose, {building} to build"))?;
         for note in &self.notes {
             line("note", note.clone())?;
         }

@@ -158,11 +158,13 @@ pub struct Work {
     pieces: usize,
     /// What the largest piece is of the whole.
     largest: f64,
+    /// Images that share what it costs to wake threads.
+    images: f64,
 }
 
 impl Default for Work {
     fn default() -> Work {
-        Work { amounts: [0.0; TERMS.len()], pieces: 1, largest: 1.0 }
+        Work { amounts: [0.0; TERMS.len()], pieces: 1, largest: 1.0, images: 1.0 }
     }
 }
 
@@ -180,6 +182,12 @@ impl Work {
     pub fn in_pieces(self, pieces: usize, largest: f64) -> Work {
         let pieces = pieces.max(1);
         Work { pieces, largest: largest.clamp(1.0 / pieces as f64, 1.0), ..self }
+    }
+
+    /// The same in a call of so many images, of one of which this is the work.
+    #[must_use]
+    pub fn of_images(self, images: usize) -> Work {
+        Work { images: images.max(1) as f64, ..self }
     }
 
     /// How much there is of a term.
@@ -206,7 +214,7 @@ impl Work {
         let alone = self.of(Term::Call) * costs.of(Term::Call);
         // So many of the largest make the whole; a little less than a whole number of them is one.
         let most = (1.0 / self.largest / threads as f64 - 1e-6).ceil() * self.largest;
-        alone + costs.of(Term::Share) + (self.ns(costs) - alone) * most.min(1.0)
+        alone + costs.of(Term::Share) / self.images + (self.ns(costs) - alone) * most.min(1.0)
     }
 
     /// How many of so many threads take the least time: one, where sharing costs more than it saves, or all that have a

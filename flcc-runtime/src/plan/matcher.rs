@@ -14,7 +14,7 @@ use flcc_core::view::{AnyView, AnyViewMut};
 use crate::plan::planned::Plan;
 use crate::plan::solver::Method;
 use crate::problem::template;
-use crate::run::execute::{Banded, Control, Execute, Scratch, Statistics, Unfinished};
+use crate::run::execute::{Control, Execute, Regional, Scratch, Statistics, Unfinished};
 use crate::run::search::{BAND, Buffers, Searching};
 
 /// Templates bound to a plan. Cheap to clone; executed from many threads at once.
@@ -73,7 +73,7 @@ impl Plan {
         let (spec, execute) = (self.spec(), self.primary().execute());
         let search = Search::of(spec, *options);
         let searching = Searching { spec, search: &search, workers: self.workers(), band: BAND };
-        searching.bytes(execute.banded(), execute.appetite())
+        searching.bytes(execute.regional(), execute.appetite())
     }
 }
 
@@ -153,6 +153,12 @@ impl Matcher {
     /// The method that runs.
     pub fn method(&self) -> Method {
         self.0.method
+    }
+
+    /// Whether a memory limit left no room for what takes more: then what rounding leaves in doubt is computed by other
+    /// ways, and results may differ from those of the same kernel by roundings.
+    pub fn short_of_memory(&self) -> bool {
+        self.0.execute.short_of_memory()
     }
 
     /// The plan's account, and what the templates changed in it.
@@ -272,15 +278,15 @@ impl Matcher {
         let searching = Searching { spec, search: &search, workers: self.0.workers, band };
         let mut scratch = self.take_scratch();
         let mut rooms = std::mem::take(&mut *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner));
-        let result = match (self.0.execute.banded(), &self.0.bound) {
-            (Some(banded), Ok(bound)) if searching.needs_bands() => {
+        let result = match (self.0.execute.regional(), &self.0.bound) {
+            (Some(regional), Ok(bound)) if searching.needs_bands() => {
                 let (mut all, mut statistics) = (Vec::new(), Statistics::default());
                 images
                     .iter()
                     .try_for_each(|image| {
                         let bound = bound.as_ref();
                         let (found, counts) =
-                            searching.banded(banded, bound, image, &mut scratch, &mut rooms, control)?;
+                            searching.banded(regional, bound, image, &mut scratch, &mut rooms, control)?;
                         all.extend(found);
                         statistics.add(counts);
                         Ok(())
@@ -305,7 +311,7 @@ impl Matcher {
         optimum: bool,
         control: &Control<'_>,
     ) -> Result<Vec<Result<Vec<Found>, ExecError>>, ExecError> {
-        if images.len() == 1 || self.0.execute.banded().is_some() {
+        if images.len() == 1 || self.0.execute.regional().is_some() {
             let one = |image| self.search(std::slice::from_ref(image), options, optimum, control);
             return Ok(images.iter().map(|image| Ok(one(image)?.0)).collect());
         }
@@ -314,9 +320,9 @@ impl Matcher {
         Ok(maps.into_iter().map(|maps| Ok(maps?.iter().map(found).collect())).collect())
     }
 
-    /// What computes results band by band, and the templates in its form; `None` where whole results are computed.
-    pub(crate) fn banded(&self) -> Option<(&dyn Banded, &(dyn Any + Send + Sync))> {
-        self.0.execute.banded().zip(self.0.bound.as_deref().ok())
+    /// What computes regions of results, and the templates in its form; `None` where whole results are computed.
+    pub(crate) fn regional(&self) -> Option<(&dyn Regional, &(dyn Any + Send + Sync))> {
+        self.0.execute.regional().zip(self.0.bound.as_deref().ok())
     }
 
     fn take_scratch(&self) -> Scratch {
@@ -406,8 +412,15 @@ impl Matcher {
         Ok(statistics)
     }
 
-    /// The same templates on the CPU, for any number of images.
-    fn on_cpu(&self) -> Result<Matcher, ExecError> {
+    /// The same templates on the CPU: itself where it computes there, else planned by estimate for any number of images
+    /// when this is asked for first, and kept.
+    ///
+    /// # Errors
+    /// No plan of the CPU.
+    pub fn on_cpu(&self) -> Result<Matcher, ExecError> {
+        if self.regional().is_some() {
+            return Ok(self.clone());
+        }
         let mut made = self.0.on_cpu.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(matcher) = &*made {
             return Ok(matcher.clone());
@@ -502,7 +515,7 @@ impl Matcher {
 mod tests {
     use super::*;
     use crate::plan::machine::Machine;
-    use crate::plan::planned::Plan;
+    use crate::plan::planned::{Plan, Took};
     use crate::plan::settings::Planner;
     use crate::plan::solvers::SOLVERS;
     use crate::problem::template::{Checked, Weights};
@@ -589,7 +602,8 @@ mod tests {
         let runs = Arc::new(AtomicUsize::new(0));
         let direct = offer.recipe.build(spec, None).unwrap();
         let execute = Failing { direct, templates: templates.len(), binds, runs: Arc::clone(&runs) };
-        let plan = Plan::new(spec.clone(), planner.clone(), (offer, Box::new(execute), 1), None, Vec::new());
+        let chosen = (offer, Box::new(execute) as Box<dyn Execute>, 1);
+        let plan = Plan::new(spec.clone(), planner.clone(), chosen, None, Vec::new(), Took::default());
         (plan.bind(templates, None), runs)
     }
 
@@ -652,6 +666,34 @@ mod tests {
             assert!(same(&results.into_iter().flat_map(Result::unwrap).collect::<Vec<_>>()));
             assert_eq!(told.lock().unwrap().len(), 2);
         }
+    }
+
+    #[test]
+    fn regions_are_those_of_the_cpu() {
+        let spec: Spec = "zncc:u8:0@200x300*5x6:valid".parse().unwrap();
+        let template = pixels(30, 1);
+        let templates = [AnyView::dense(&template, spec.template(), 1).unwrap()];
+        let planner = Planner::with_machine(Machine::detect().unwrap());
+        let matcher = failing(&spec, &planner, &templates, true).0.unwrap();
+        assert!(matcher.regions().is_none());
+        // The same each time, so that regions go together.
+        let here = matcher.on_cpu().unwrap();
+        assert!(here.regions().is_some() && Arc::ptr_eq(&here.0, &matcher.on_cpu().unwrap().0));
+        assert!(Arc::ptr_eq(&here.0, &here.on_cpu().unwrap().0));
+        assert_eq!(here.kernel(), planner.plan(&spec).unwrap().kernel());
+    }
+
+    #[test]
+    fn a_matcher_says_whether_memory_was_short() {
+        let spec: Spec = "zncc:f32:200x300*40x40:valid".parse().unwrap();
+        let template = pixels(40 * 40, 1).cast(flcc_core::dtype::DType::F32);
+        let templates = [AnyView::dense(&template, spec.template(), 1).unwrap()];
+        let planner = Planner::with_machine(Machine::detect().unwrap()).threads(1).method(Method::Fourier);
+        let plan = planner.plan(&spec).unwrap();
+        assert!(!plan.bind(&templates, None).unwrap().short_of_memory());
+        let taken = plan.scratch_bytes() + plan.template_bytes();
+        let plan = planner.memory_limit(Some(taken - 1)).plan(&spec).unwrap();
+        assert!(plan.bind(&templates, None).unwrap().short_of_memory());
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! A plan: how a spec is computed. Immutable, shared freely, executed from many threads at once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use flcc_core::key::KernelKey;
 use flcc_core::spec::Spec;
 
 use crate::plan::settings::Planner;
 use crate::plan::solver::{Method, Offer, Platform};
-use crate::run::execute::Execute;
+use crate::run::execute::{Execute, Regional};
 
 /// A plan. Cheap to clone.
 #[derive(Clone)]
@@ -19,6 +20,16 @@ struct Inner {
     chosen: Chosen,
     runner_up: Option<Chosen>,
     candidates: Vec<Candidate>,
+    took: Took,
+}
+
+/// How long a plan took to make.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// Choosing: wisdom looked up, offers made and compared, and what was timed.
+    pub choosing: Duration,
+    /// Building what executes: libraries' plans, constants of transforms, kernels compiled for a GPU.
+    pub building: Duration,
 }
 
 /// An offer with what executes it.
@@ -116,6 +127,7 @@ impl Plan {
         chosen: (Offer, Box<dyn Execute>, usize),
         runner_up: Option<(Offer, Box<dyn Execute>, usize)>,
         candidates: Vec<Candidate>,
+        took: Took,
     ) -> Plan {
         Plan(Arc::new(Inner {
             spec,
@@ -123,7 +135,18 @@ impl Plan {
             chosen: Chosen::new(chosen),
             runner_up: runner_up.map(Chosen::new),
             candidates,
+            took,
         }))
+    }
+
+    /// How long it took to make.
+    pub fn took(&self) -> Took {
+        self.0.took
+    }
+
+    /// What computes regions of results; `None` where whole results are computed.
+    pub(crate) fn regional(&self) -> Option<&dyn Regional> {
+        self.0.chosen.execute.regional()
     }
 
     /// What it computes.

@@ -8,7 +8,7 @@ use flcc_core::error::{PlanError, Refusal};
 use flcc_core::key::KernelKey;
 use flcc_core::spec::Spec;
 
-use crate::plan::planned::{Candidate, Outcome, Plan};
+use crate::plan::planned::{Candidate, Outcome, Plan, Took};
 use crate::plan::settings::{Effort, Planner, SOURCE};
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::plan::solvers::SOLVERS;
@@ -34,6 +34,7 @@ impl Planner {
         if let Some(plan) = self.remembered(spec, owner) {
             return Ok(plan);
         }
+        let mut watch = Watch::new();
         let mut offers: Vec<(&'static str, Offer)> = Vec::new();
         let mut refusal: Option<Refusal> = None;
         let of = |solver: &dyn Solver| (solver.method(), solver.platform());
@@ -80,7 +81,7 @@ impl Planner {
                 passed.push(Candidate::of(&offer, Outcome::Slower));
                 continue;
             }
-            match self.fit(spec, &offer) {
+            match watch.building(|| self.fit(spec, &offer)) {
                 Ok((execute, workers)) => {
                     *kept += 1;
                     fitting.push((offer, execute, workers));
@@ -131,7 +132,7 @@ impl Planner {
             }
             if offer.eligible == Eligible::ByRank {
                 if runner_up.is_none()
-                    && let Ok((execute, workers)) = self.fit(spec, &offer)
+                    && let Ok((execute, workers)) = watch.building(|| self.fit(spec, &offer))
                 {
                     candidates.push(Candidate::of(&offer, Outcome::RunnerUp));
                     runner_up = Some((offer, execute, workers));
@@ -147,7 +148,8 @@ impl Planner {
                 }
             }
         }
-        Ok(Plan::new(spec.clone(), owner.clone(), fitting.swap_remove(chosen), runner_up, candidates))
+        let took = watch.took();
+        Ok(Plan::new(spec.clone(), owner.clone(), fitting.swap_remove(chosen), runner_up, candidates, took))
     }
 
     /// The plan that uses a kernel by its name, whatever the others would cost: two regions of one problem under one
@@ -157,19 +159,21 @@ impl Planner {
     /// # Errors
     /// No method offers that kernel for the spec, or the memory limit.
     pub fn plan_with_kernel(&self, spec: &Spec, kernel: &KernelKey) -> Result<Plan, PlanError> {
+        let mut watch = Watch::new();
         let Some(offer) = self.offer(spec, kernel) else {
             return Err(Refusal::new("planner", format!("no method offers the kernel {kernel} for {spec}")).into());
         };
-        let (execute, workers) = self.fit(spec, &offer).map_err(|misfit| match misfit {
+        let (execute, workers) = watch.building(|| self.fit(spec, &offer)).map_err(|misfit| match misfit {
             Misfit::Memory(needed) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
             Misfit::Refused(refusal) => PlanError::Refused(refusal),
         })?;
         let candidates = vec![Candidate::of(&offer, Outcome::Named)];
-        Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates))
+        Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates, watch.took()))
     }
 
     /// The plan that wisdom knows, if it is one that may be taken.
     fn remembered(&self, spec: &Spec, owner: &Planner) -> Option<Plan> {
+        let mut watch = Watch::new();
         let entry = {
             let wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
             wisdom.lookup(&self.machine.fingerprint(), SOURCE, spec, self.threads).cloned()?
@@ -193,12 +197,12 @@ impl Planner {
                 ..candidate(kernel, Outcome::Measured(*ns))
             }),
         );
-        let (execute, workers) = self.fit(spec, &offer).ok()?;
+        let (execute, workers) = watch.building(|| self.fit(spec, &offer)).ok()?;
         let workers = match entry.workers() {
             Some(known) if self.fits(spec, execute.as_ref(), known) => known,
             _ => workers,
         };
-        Some(Plan::new(spec.clone(), owner.clone(), (offer, execute, workers), None, candidates))
+        Some(Plan::new(spec.clone(), owner.clone(), (offer, execute, workers), None, candidates, watch.took()))
     }
 
     fn offers_of_a_solver(&self) -> usize {
@@ -444,6 +448,29 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Tells apart the time that a plan takes to be chosen and to be built.
+struct Watch {
+    begun: Instant,
+    building: Duration,
+}
+
+impl Watch {
+    fn new() -> Watch {
+        Watch { begun: Instant::now(), building: Duration::ZERO }
+    }
+
+    fn building<T>(&mut self, build: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let built = build();
+        self.building += begun.elapsed();
+        built
+    }
+
+    fn took(&self) -> Took {
+        Took { choosing: self.begun.elapsed().saturating_sub(self.building), building: self.building }
+    }
+}
+
 /// Bytes of an execution by so many threads, above the image and the results: its scratch and the bound templates.
 fn bytes_of(spec: &Spec, execute: &dyn Execute, workers: usize) -> usize {
     let templates = execute.template_bytes().saturating_mul(spec.templates());
@@ -545,6 +572,29 @@ mod tests {
         let least = plan.primary().execute().scratch_bytes(1);
         let short = planner.clone().memory_limit(Some(least + plan.template_bytes()));
         assert_eq!(short.plan(&spec).unwrap().workers(), 1);
+    }
+
+    #[test]
+    fn pairs_are_planned_with_what_binding_takes() {
+        let planner = Planner::new().unwrap().platform(Platform::Cpu).threads(2);
+        let spec = |text: &str| -> Spec { text.parse().unwrap() };
+        let (alone, pairs) = (spec("zncc:f32:0@64x64*24x24:valid"), spec("zncc:f32:0@64x64*24x24:valid,pairs"));
+        for solver in SOLVERS.iter().filter(|solver| solver.platform() == Platform::Cpu) {
+            let works = |spec: &Spec| solver.offers(spec, &planner.machine).unwrap_or_default();
+            let costs = planner.machine.costs();
+            for (alone, pairs) in works(&alone).iter().zip(&works(&pairs)) {
+                // Threads share pairs; a template is transformed once more.
+                assert!(pairs.work.pieces() > 100 && pairs.work.ns(&costs) > alone.work.ns(&costs), "{}", pairs.kernel);
+                let shared = pairs.work.ns_on(&costs, 2) / pairs.work.ns(&costs);
+                assert!(shared < 0.75, "{}: {shared}", pairs.kernel);
+            }
+        }
+        // They are timed as they run, and remembered as what they are.
+        let measured = planner.clone().effort(Effort::Measure).plan(&pairs).unwrap();
+        let known = measured.candidates().iter().filter(|one| matches!(one.outcome, Outcome::Measured(_))).count();
+        assert!(known > 1, "{measured}");
+        assert!(planner.learnt().iter().all(|(key, _)| key.spec == pairs.to_string()));
+        assert!(planner.plan(&pairs).unwrap().explain().contains("chosen by wisdom"));
     }
 
     #[test]

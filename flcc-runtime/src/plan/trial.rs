@@ -11,23 +11,37 @@ use flcc_core::score::ScoreMap;
 use flcc_core::spec::{MaskKind, Spec};
 use flcc_core::view::AnyView;
 
-use crate::problem::template;
-use crate::run::execute::{CancelToken, Control, Execute, Scratch};
+use crate::problem::template::{self, Weights};
+use crate::run::execute::{CancelToken, Control, Execute, Pairs, Scratch};
 
-/// Made-up data of a spec's types and shapes, and results, to time offers with.
+/// Pairs of a run at most.
+const MOST_PAIRS: usize = 32;
+
+/// Made-up data of a spec's types and shapes, and results, to time offers with: one image, or of pairs some, since
+/// threads share those.
 pub struct Trial {
     spec: Spec,
     image: Pixels,
     templates: Vec<Pixels>,
     mask: Option<Pixels>,
     maps: Vec<ScoreMap>,
+    /// Images of a run.
+    images: usize,
 }
 
 /// What executes an offer, with templates bound and scratch at hand.
 pub struct Ready<'a> {
     execute: &'a dyn Execute,
-    bound: Arc<dyn Any + Send + Sync>,
+    bound: Bound,
     scratch: Scratch,
+}
+
+/// What is bound before a run.
+enum Bound {
+    /// The templates.
+    Templates(Arc<dyn Any + Send + Sync>),
+    /// The weights alone: pairs bind their templates in the run.
+    Pairs(Weights),
 }
 
 /// How a run ended.
@@ -62,8 +76,13 @@ impl Trial {
         let templates: Vec<Pixels> = (0..spec.templates()).map(template).collect();
         let mask = (spec.mask() != MaskKind::None)
             .then(|| Pixels::F64((0..spec.template().len()).map(|k| f64::from(u8::from(k % 3 != 1))).collect()));
-        let maps = templates.iter().map(|_| ScoreMap::of(spec)).collect();
-        Trial { spec: spec.clone(), image, templates, mask, maps }
+        let images = match (spec.pairs(), spec.images()) {
+            (true, 0) => MOST_PAIRS,
+            (true, images) => images.min(MOST_PAIRS),
+            (false, _) => 1,
+        };
+        let maps = (0..images * templates.len()).map(|_| ScoreMap::of(spec)).collect();
+        Trial { spec: spec.clone(), image, templates, mask, maps, images }
     }
 
     /// Binds the templates.
@@ -79,13 +98,19 @@ impl Trial {
             .iter()
             .map(|t| view(t, self.spec.template(), self.spec.channels()))
             .collect::<Result<Vec<_>, _>>()?;
+        let scratch = execute.scratch(workers, self.maps.len());
+        if self.spec.pairs() {
+            let weights = template::check_mask(&self.spec, mask.as_ref()).map_err(|error| failed(&error))?;
+            return Ok(Ready { execute, bound: Bound::Pairs(weights), scratch });
+        }
         let (checked, weights) =
             template::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
         let bound = execute.bind(checked, weights).map_err(|error| failed(&error))?;
-        Ok(Ready { execute, bound, scratch: execute.scratch(workers, self.maps.len()) })
+        Ok(Ready { execute, bound: Bound::Templates(bound), scratch })
     }
 
-    /// Runs it once; it is stopped at the end of a tile when it has taken longer than `limit`.
+    /// Runs it once, and tells the time of an image; it is stopped at the end of a tile or a pair when it has taken
+    /// longer than `limit`.
     ///
     /// # Errors
     /// What it fails with, in words.
@@ -96,7 +121,7 @@ impl Trial {
         let cancel = CancelToken::default();
         let start = Instant::now();
         let watch = |_, _| {
-            if limit.is_some_and(|limit| start.elapsed() > limit) {
+            if limit.is_some_and(|limit| start.elapsed() > limit * self.images as u32) {
                 cancel.cancel();
             }
         };
@@ -104,16 +129,29 @@ impl Trial {
             Some(_) => Control { progress: Some(&watch), cancel: Some(&cancel), ..Control::default() },
             None => Control::default(),
         };
-        let done = ready.execute.execute(ready.bound.as_ref(), &[image], &mut outs, &mut ready.scratch, &control);
-        let taken = start.elapsed();
+        let images = vec![image; self.images];
+        let done = match &ready.bound {
+            Bound::Templates(bound) => {
+                let done = ready.execute.execute(bound.as_ref(), &images, &mut outs, &mut ready.scratch, &control);
+                done.map_err(|unfinished| unfinished.error)
+            }
+            Bound::Pairs(weights) => {
+                let template = AnyView::dense(&self.templates[0], self.spec.template(), self.spec.channels())
+                    .map_err(|error| error.to_string())?;
+                let templates = vec![template; self.images];
+                let pairs = Pairs { spec: &self.spec, images: &images, templates: &templates, weights };
+                ready.execute.execute_pairs(&pairs, &mut outs, &mut ready.scratch, &control)
+            }
+        };
+        let taken = start.elapsed() / self.images as u32;
         match done {
             Ok(_) => Ok(Ran::Done(taken)),
-            Err(unfinished) if matches!(unfinished.error, ExecError::Cancelled { .. }) => Ok(Ran::Stopped(taken)),
-            Err(unfinished) => Err(unfinished.error.to_string()),
+            Err(ExecError::Cancelled { .. }) => Ok(Ran::Stopped(taken)),
+            Err(error) => Err(error.to_string()),
         }
     }
 
-    /// The mean time of as many runs as fill `least`, at least one.
+    /// The mean time of an image in as many runs as fill `least`, at least one.
     ///
     /// # Errors
     /// As [`Trial::run`].
@@ -123,7 +161,7 @@ impl Trial {
             self.run(ready, None)?;
             count += 1;
             if start.elapsed() >= least {
-                return Ok(start.elapsed() / count);
+                return Ok(start.elapsed() / (count * self.images as u32));
             }
         }
     }

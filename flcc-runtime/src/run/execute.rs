@@ -138,6 +138,10 @@ pub trait Execute: Send + Sync {
     fn template_bytes(&self) -> usize;
     /// Tiles of one image.
     fn tiles(&self) -> usize;
+    /// Whether it was built to take as little memory as possible, by ways that may round otherwise.
+    fn short_of_memory(&self) -> bool {
+        false
+    }
     /// Scratch for so many workers and results.
     fn scratch(&self, workers: usize, results: usize) -> Scratch;
     /// As [`Execute::execute`], of images that lie on a device.
@@ -164,8 +168,8 @@ pub trait Execute: Send + Sync {
     fn appetite(&self) -> usize {
         1
     }
-    /// What computes results band by band; `None` where only a whole result is computed.
-    fn banded(&self) -> Option<&dyn Banded> {
+    /// What computes regions of results; `None` where only a whole result is computed.
+    fn regional(&self) -> Option<&dyn Regional> {
         None
     }
     /// More lines for `explain()`.
@@ -225,42 +229,46 @@ pub trait Execute: Send + Sync {
     ) -> Result<Statistics, Box<Unfinished>>;
 }
 
-/// An image, or as much of it as a band looks at: what the boundary makes of its ends has to be what it makes of the
+/// An image, or as much of it as a region looks at: what the boundary makes of its ends has to be what it makes of the
 /// image's.
 #[derive(Clone, Copy)]
 pub struct AtHand<'a> {
     /// Its samples.
     pub view: &'a AnyView<'a>,
-    /// How many positions before these the image has, along the axis of the bands, that are not there.
-    pub skipped: usize,
+    /// How many positions before these the image has along each axis that are not there.
+    pub skipped: [usize; 3],
 }
 
-/// Execution of a band of a result: some of its positions along the slowest axis that has more than one, and all of the
-/// other axes. A band has the bits that it has in the whole result.
-pub trait Banded: Send + Sync {
-    /// Where bands may begin and end along that axis: 0, then upwards, to the length of the axis.
-    fn seams(&self) -> Vec<usize>;
-    /// The axis that they lie along, of three.
-    fn axis(&self) -> usize;
-    /// Tiles between two neighbouring seams.
-    fn tiles(&self) -> usize;
-    /// The samples along that axis that a band looks at, from seam `band.start` to seam `band.end`; some may lie
-    /// outside the image.
-    fn samples(&self, band: Range<usize>) -> Range<isize>;
-    /// Computes from seam `band.start` to seam `band.end`, an image with every template; the arrays have the band's
-    /// shape.
+/// Execution of regions of a result: positions of it from one to another, exclusive, along each of three axes. A region
+/// has the bits that it has in the whole result.
+pub trait Regional: Send + Sync {
+    /// How many tiles the result has along each axis. A tile is computed whole, whatever of it is asked for.
+    fn counts(&self) -> [usize; 3];
+    /// Where a tile begins along an axis; of the number behind the last, the length of the axis.
+    fn seam(&self, axis: usize, number: usize) -> usize;
+    /// The samples along each axis that a region looks at; some may lie outside the image.
+    fn samples(&self, region: &[Range<usize>; 3]) -> [Range<isize>; 3];
+    /// Computes a region, an image with every template; the arrays have the region's shape.
     ///
     /// # Errors
     /// Cancelled, or scratch of another plan.
-    fn execute_band(
+    fn execute_region(
         &self,
         bound: &(dyn Any + Send + Sync),
         image: AtHand<'_>,
-        band: Range<usize>,
+        region: &[Range<usize>; 3],
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError>;
+
+    /// The positions from one of an axis to another, and all of the other axes.
+    fn band(&self, axis: usize, positions: Range<usize>) -> [Range<usize>; 3] {
+        let counts = self.counts();
+        let mut region = [0, 1, 2].map(|axis| 0..self.seam(axis, counts[axis]));
+        region[axis] = positions;
+        region
+    }
 }
 
 /// The buffers of a run: made by a plan, for that plan, used by one run at a time.

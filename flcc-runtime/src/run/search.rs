@@ -11,7 +11,7 @@ use flcc_core::shape::Shape;
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut, ViewMut};
 
-use crate::run::execute::{AtHand, Banded, Control, Scratch, Statistics};
+use crate::run::execute::{AtHand, Control, Regional, Scratch, Statistics};
 use crate::run::workers::run;
 
 /// Bytes of results that are computed before they are searched, if tiles are not larger.
@@ -42,6 +42,13 @@ impl Slices {
         let axis = (0..2).find(|&axis| lengths[axis] > 1).unwrap_or(2);
         Slices { axis, count: lengths[axis], len: lengths[axis + 1..].iter().product() }
     }
+}
+
+/// Where bands may begin along an axis, its length behind them, and how many tiles lie between two of these.
+fn seams(regional: &dyn Regional, axis: usize) -> (Vec<usize>, usize) {
+    let counts = regional.counts();
+    let tiles = (0..3).filter(|&other| other != axis).map(|other| counts[other]).product();
+    ((0..=counts[axis]).map(|number| regional.seam(axis, number)).collect(), tiles)
 }
 
 /// Buffers of a search, to be used again by the next: of f32 or f64.
@@ -78,13 +85,14 @@ impl Searching<'_> {
     }
 
     /// Bytes of results that are held at a time.
-    pub fn bytes(&self, banded: Option<&dyn Banded>, appetite: usize) -> usize {
+    pub fn bytes(&self, regional: Option<&dyn Regional>, appetite: usize) -> usize {
         let (slices, templates) = (Slices::of(self.spec.out_shape()), self.spec.templates());
         let slice = slices.len * templates * self.spec.out_type().row().size;
-        let Some(banded) = banded.filter(|_| self.needs_bands()) else {
+        let Some(regional) = regional.filter(|_| self.needs_bands()) else {
             return (slice * slices.count).saturating_mul(self.together(appetite));
         };
-        let (seams, tiles, reach) = (banded.seams(), banded.tiles(), self.search.reach().min(slices.count));
+        let (seams, tiles) = seams(regional, slices.axis);
+        let reach = self.search.reach().min(slices.count);
         let (mut most, mut seam) = (0, 0);
         while seam + 1 < seams.len() {
             let next = self.next_seam(&seams, seam, tiles, reach, slices);
@@ -141,7 +149,7 @@ impl Searching<'_> {
     /// Searches an image whose results are computed band by band.
     pub fn banded(
         &self,
-        banded: &dyn Banded,
+        regional: &dyn Regional,
         bound: &(dyn Any + Send + Sync),
         image: &AnyView<'_>,
         scratch: &mut Scratch,
@@ -149,14 +157,14 @@ impl Searching<'_> {
         control: &Control<'_>,
     ) -> Result<(Vec<Found>, Statistics), ExecError> {
         match self.spec.out_type() {
-            DType::F64 => self.banded_as::<f64>(banded, bound, image, scratch, buffers, control),
-            _ => self.banded_as::<f32>(banded, bound, image, scratch, buffers, control),
+            DType::F64 => self.banded_as::<f64>(regional, bound, image, scratch, buffers, control),
+            _ => self.banded_as::<f32>(regional, bound, image, scratch, buffers, control),
         }
     }
 
     fn banded_as<T: Pixel>(
         &self,
-        banded: &dyn Banded,
+        regional: &dyn Regional,
         bound: &(dyn Any + Send + Sync),
         image: &AnyView<'_>,
         scratch: &mut Scratch,
@@ -168,7 +176,7 @@ impl Searching<'_> {
     {
         let (shape, templates) = (self.spec.out_shape(), self.spec.templates());
         let slices = Slices::of(shape);
-        let (seams, tiles) = (banded.seams(), banded.tiles());
+        let (seams, tiles) = seams(regional, slices.axis);
         let last = seams.len() - 1;
         let reach = self.search.reach().min(slices.count);
         let mut rooms = buffers.take::<T>(templates);
@@ -192,7 +200,9 @@ impl Searching<'_> {
             let band = Shape::new(&shape.unpad(&lengths))?;
             let mut outs = views(rooms.iter_mut().map(|room| &mut room[kept * slices.len..]), band)?;
             let part = watch.part((next - seam) * tiles, false, |control| {
-                banded.execute_band(bound, AtHand { view: image, skipped: 0 }, seam..next, &mut outs, scratch, control)
+                let region = regional.band(slices.axis, seams[seam]..end);
+                let image = AtHand { view: image, skipped: [0; 3] };
+                regional.execute_region(bound, image, &region, &mut outs, scratch, control)
             });
             statistics.add(part?);
             held = begin..end;

@@ -1,6 +1,8 @@
 //! The grid of tiles: anchored at the first output of the mode, so that a tile is the same whatever region is asked
 //! for.
 
+use std::ops::Range;
+
 use flcc_core::shape::join;
 use flcc_core::spec::Spec;
 
@@ -36,6 +38,17 @@ pub struct TileBox {
 }
 
 impl TileBox {
+    /// The same tile, of which only some positions of what is asked for are kept.
+    pub fn within(mut self, region: &[Range<usize>; 3]) -> TileBox {
+        for (axis, positions) in region.iter().enumerate() {
+            let (keep, place) = (self.keep[axis], self.place[axis]);
+            let (begin, end) = (place.max(positions.start), (place + keep.1 - keep.0).min(positions.end));
+            self.keep[axis] = (keep.0 + begin - place, keep.0 + end - place);
+            self.place[axis] = begin;
+        }
+        self
+    }
+
     /// The same tile in parts of up to `capacity` outputs an axis; those that nothing is asked of are left out.
     pub fn parts(&self, capacity: [usize; 3]) -> impl Iterator<Item = TileBox> + '_ {
         let counts = [0, 1, 2].map(|axis| self.shape[axis].div_ceil(capacity[axis].max(1)));
@@ -92,17 +105,27 @@ impl Tiling {
         self.largest().iter().map(|&length| length as f64).product::<f64>() / self.rounded([1; 3]).max(1.0)
     }
 
-    /// Where tiles begin along the slowest axis of more than one position, relative to what is asked for, and its
-    /// length behind them. Tiles between two of these follow each other by number.
-    pub fn seams(&self) -> Vec<usize> {
-        let axis = self.axis();
-        let place = |number: usize| self.span(axis, number).0.max(self.wanted[axis].0) - self.wanted[axis].0;
-        (0..self.counts[axis]).map(place).chain([self.length(axis)]).collect()
+    /// How many tiles there are along each axis.
+    pub fn counts(&self) -> [usize; 3] {
+        self.counts
     }
 
-    /// The slowest axis of more than one position, of three.
-    pub fn axis(&self) -> usize {
-        (0..2).find(|&axis| self.length(axis) > 1).unwrap_or(2)
+    /// Where a tile begins along an axis, relative to what is asked for; of the number behind the last, its length.
+    pub fn seam(&self, axis: usize, number: usize) -> usize {
+        if number >= self.counts[axis] {
+            return self.length(axis);
+        }
+        self.span(axis, number).0.max(self.wanted[axis].0) - self.wanted[axis].0
+    }
+
+    /// The numbers, along each axis, of the tiles that some positions of what is asked for lie in.
+    pub fn under(&self, region: &[Range<usize>; 3]) -> [Range<usize>; 3] {
+        [0, 1, 2].map(|axis| {
+            let begin = self.whole[axis].0 + self.first[axis] * self.tile[axis];
+            let number = |place: usize| (self.wanted[axis].0 + place - begin) / self.tile[axis];
+            let Range { start, end } = region[axis];
+            number(start)..if start < end { number(end - 1) + 1 } else { number(start) }
+        })
     }
 
     /// Positions of an axis that are asked for.
@@ -142,7 +165,11 @@ impl Tiling {
     /// A tile by its number, row-major.
     pub fn get(&self, index: usize) -> TileBox {
         let [_, rows, columns] = self.counts;
-        let at = [index / (rows * columns), index / columns % rows, index % columns];
+        self.at([index / (rows * columns), index / columns % rows, index % columns])
+    }
+
+    /// A tile by its number along each axis.
+    pub fn at(&self, at: [usize; 3]) -> TileBox {
         let mut tile = TileBox { origin: [0; 3], shape: [0; 3], keep: [(0, 0); 3], place: [0; 3] };
         for (axis, &number) in at.iter().enumerate() {
             let (begin, end) = self.span(axis, number);

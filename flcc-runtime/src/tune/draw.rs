@@ -38,7 +38,7 @@ const PRODUCTS: f64 = 3e11;
 
 /// So many specs from a seed: 1D to 3D, images of 32 to 4096 samples a side (volumes and lines of up to 4194304
 /// samples), templates of 2 to 512 that are no larger, of every pixel type, measure, mode and accuracy, some with masks
-/// and some with several templates. One seed gives the same specs on every machine.
+/// and some with several templates, streams and pairs among them. One seed gives the same specs on every machine.
 pub fn specs(seed: u64, count: usize) -> Vec<Spec> {
     let mut random = Random(seed);
     let mut specs: Vec<Spec> = Vec::new();
@@ -83,7 +83,14 @@ fn text(random: &mut Random) -> String {
     let mode = random.of(&["valid", "valid", "valid", "same", "full"]);
     let templates = random.of(&["", "", "", "", "", "4@"]);
     let option = random.of(&["", "", "", "", "", ",reflect", ",acc=fast", ",mask01", ",rank=1"]);
-    format!("{op}:{dtype}:{}*{templates}{}:{mode}{option}", joined(&image), joined(&template))
+    // Streams, and of small images such that each have a template of their own.
+    let small = image.iter().product::<usize>() <= 1 << 16 && templates.is_empty() && option != ",rank=1";
+    let (images, pairs) = match random.unit() {
+        share if share < 0.3 && small => ("0@", ",pairs"),
+        share if share < 0.4 => ("0@", ""),
+        _ => ("", ""),
+    };
+    format!("{op}:{dtype}:{images}{}*{templates}{}:{mode}{option}{pairs}", joined(&image), joined(&template))
 }
 
 #[cfg(test)]
@@ -97,9 +104,10 @@ mod tests {
         assert_eq!(a[..50], specs(1, 50));
         assert!(a.iter().all(|spec| !b.contains(spec)));
         // What is to be judged is there.
-        for what in
-            ["zncc:", "corr:", "conv:", "ncc:", "ssd:", "sad:", ":u8:", ":u16:", ":f64:", ",mask01", "4@", "full"]
-        {
+        for what in [
+            "zncc:", "corr:", "conv:", "ncc:", "ssd:", "sad:", ":u8:", ":u16:", ":f64:", "mask01", "4@", "full", ":0@",
+            "pairs",
+        ] {
             assert!(a.iter().any(|spec| spec.to_string().contains(what)), "{what}");
         }
         for axes in 1..=3 {

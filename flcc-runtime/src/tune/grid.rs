@@ -153,9 +153,9 @@ pub struct Sample {
     pub ns: f64,
 }
 
-/// Times the offers for a spec on one thread, those estimated to take no more than `most` times the best, and at most
-/// `count` of a solver.
-pub fn samples(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<Sample> {
+/// What is timed of a spec: offers estimated to take no more than `most` times the best, and at most `count` of a
+/// solver.
+fn promising(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<Offer> {
     let machine = planner.machine();
     let mut offers: Vec<Offer> = Vec::new();
     for solver in SOLVERS.iter().filter(|solver| planner.asks(**solver)) {
@@ -167,6 +167,22 @@ pub fn samples(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<S
     }
     let least = offers.iter().map(|offer| offer.estimate_ns).fold(f64::INFINITY, f64::min);
     offers.retain(|offer| offer.estimate_ns <= most * least);
+    offers
+}
+
+/// About how many seconds [`samples`] takes.
+pub fn expected(planner: &Planner, spec: &Spec, most: f64, count: usize) -> f64 {
+    let each = |offer: Offer| (RUNS + 1.0) * (offer.estimate_ns / 1e9).max(LEAST.as_secs_f64());
+    promising(planner, spec, most, count).into_iter().map(each).sum()
+}
+
+/// Runs of an offer after the first, where they are short.
+const RUNS: f64 = 4.0;
+
+/// Times the offers for a spec on one thread, those estimated to take no more than `most` times the best, and at most
+/// `count` of a solver.
+pub fn samples(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<Sample> {
+    let offers = promising(planner, spec, most, count);
     let mut trial = Trial::new(spec);
     let mut best = Duration::from_secs(10);
     offers
@@ -175,7 +191,7 @@ pub fn samples(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<S
             let execute: Box<dyn Execute> = offer.recipe.build(spec, None).ok()?;
             let mut ready = trial.ready(execute.as_ref(), 1).ok()?;
             let Ran::Done(mut ns) = trial.run(&mut ready, Some((10 * best).max(PATIENCE))).ok()? else { return None };
-            for _ in 0..if ns < Duration::from_millis(100) { 4 } else { 1 } {
+            for _ in 0..if ns < Duration::from_millis(100) { RUNS as usize } else { 1 } {
                 ns = ns.min(trial.mean(&mut ready, LEAST).ok()?);
             }
             best = best.min(ns);

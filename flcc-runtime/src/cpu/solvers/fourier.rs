@@ -146,9 +146,13 @@ impl FourierSolver {
         let bands = (tiling.count() * layout.outputs[0].div_ceil(layout.band()) * spec.templates()) as f64;
         let columns = columns::Layout::half(tiling.largest()[2].max(columns::CHUNK)) as f64;
         let samples = bands * layout.length as f64 * columns;
+        let columns_bound = (layout.length * template[2]) as f64;
         let work = self
             .around(spec, &tiling, inside)
-            .and(Term::Columns, samples * ((layout.length * layout.length) as f64).log2())
+            .and(
+                Term::Columns,
+                (samples + binds(spec, columns_bound)) * ((layout.length * layout.length) as f64).log2(),
+            )
             .and(Term::TapColumn, 4.0 * samples * template[2] as f64);
         self.own(spec, tile, format!("columns{}", layout.length), layout, work, (machine, isa))
     }
@@ -159,8 +163,9 @@ impl FourierSolver {
         let tile = [0, 1, 2].map(|axis| image[axis] + template[axis] - 1);
         let tiling = Tiling::new(spec, tile);
         let samples = (layout.length * layout.length) as f64;
-        let work = transforms(self.around(spec, &tiling, false), spec, Term::Single, layout.length, 1.0)
-            .and(Term::Copy, (samples - tiling.gathered()).max(0.0));
+        let work =
+            transforms(self.around(spec, &tiling, false), spec, Term::Single, layout.length, 1.0 + binds(spec, 1.0))
+                .and(Term::Copy, (samples - tiling.gathered()).max(0.0));
         self.own(spec, tile, format!("half{}", join(&[layout.length; 2], "x")), layout, work, (machine, isa))
     }
 
@@ -171,7 +176,8 @@ impl FourierSolver {
         // As wide as the result, tiles are read and written where they lie.
         let inside = in_place(spec, DType::F32) && wide(spec, tile) && !layout.line;
         let term = if layout.line { Term::Lines } else { Term::Pair };
-        let work = transforms(self.around(spec, &tiling, inside), spec, term, layout.length, pairs);
+        // Binding transforms one tile, half of a pair.
+        let work = transforms(self.around(spec, &tiling, inside), spec, term, layout.length, pairs + binds(spec, 0.5));
         let size =
             if layout.line { (layout.length * layout.length).to_string() } else { join(&[layout.length; 2], "x") };
         self.own(spec, tile, size, layout, work, (machine, isa))
@@ -187,7 +193,10 @@ impl FourierSolver {
         let far = if 8.0 * samples * (planes + layers) > 1_500_000.0 { 1.5 } else { 1.0 };
         let work = self
             .around(spec, &tiling, false)
-            .and(Term::Planes, far * tiles * (planes + layers / 2.0) * samples * samples.log2())
+            .and(
+                Term::Planes,
+                far * (tiles * (planes + layers / 2.0) + binds(spec, layers / 2.0)) * samples * samples.log2(),
+            )
             .and(Term::TapPlane, far * tiles * 4.0 * samples * planes * layers);
         self.own(spec, tile, format!("planes{}", join(&[layout.length; 2], "x")), layout, work, (machine, isa))
     }
@@ -221,7 +230,7 @@ impl FourierSolver {
         let each = shape.iter().map(|&length| length as f64).product::<f64>();
         let samples = tiling.count() as f64 * each;
         let masked = spec.mask() != MaskKind::None && spec.op().measure().row().needs.square;
-        let transforms = channels * (1.0 + templates + if masked { 4.0 } else { 0.0 });
+        let transforms = channels * (1.0 + templates + if masked { 4.0 } else { 0.0 } + binds(spec, 1.0));
         // Lines along each axis that has more than one sample.
         let lines: f64 =
             shape.iter().filter(|&&length| length > 1).map(|&length| samples * transforms / length as f64).sum();
@@ -290,6 +299,11 @@ impl Make for columns::Layout {
     fn single(&self, _template: [usize; 3], isas: &IsaSet) -> Option<Box<dyn AnyEngine<f32>>> {
         Some(Box::new(columns::Transform::new(*self, isas)?))
     }
+}
+
+/// What binding adds, where each image has a template of its own.
+fn binds(spec: &Spec, amount: f64) -> f64 {
+    if spec.pairs() { amount } else { 0.0 }
 }
 
 /// With so many transforms of our own of `length * length` samples, for each template.

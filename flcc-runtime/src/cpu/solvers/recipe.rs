@@ -116,7 +116,7 @@ impl Recipe {
         let capacity = tiling.largest();
         let context = TileContext::new(spec.clone(), tiling, capacity, engine, scheme, self.isas);
         let context = if short { context } else { context.in_parts(false) };
-        Ok(Box::new(CpuExecute::new(context, ladder)))
+        Ok(Box::new(CpuExecute::new(context, ladder, short)))
     }
 
     /// The closer ways for parts of tiles that are computed in f32 (`single`) or f64.

@@ -95,13 +95,26 @@ pub(super) fn begun(spec: &Spec, tiling: &Tiling) -> Work {
     let results = spec.out_shape().len() as f64 * spec.templates() as f64;
     let bytes = samples * spec.image_type().row().size as f64 + results * spec.out_type().row().size as f64;
     let far = if bytes > NEAR { bytes } else { 0.0 };
-    let images = spec.images().max(1);
+    // Of a stream of pairs there are many in a call; other streams come one by one.
+    let images = if spec.pairs() && spec.images() == 0 { MANY_PAIRS } else { spec.images().max(1) };
+    // A pair is one thread's.
+    let (tiles, largest) = if spec.pairs() { (1, 1.0) } else { (tiling.count(), tiling.largest_share()) };
+    // Templates that are bound each time are looked at, centred, summed and rounded.
+    let bound = if spec.pairs() { BINDING * spec.template().len() as f64 * spec.channels() as f64 } else { 0.0 };
     Work::default()
-        .in_pieces(tiling.count().saturating_mul(images), tiling.largest_share() / images as f64)
+        .of_images(images)
+        .in_pieces(tiles.saturating_mul(images), largest / images as f64)
+        .and(Term::Convert, bound)
         .and(Term::Call, 1.0)
         .and(Term::Tile, tiling.count() as f64 * spec.templates() as f64)
         .and(Term::Memory, far)
 }
+
+/// Pairs that a stream of them is taken to have.
+const MANY_PAIRS: usize = 1024;
+
+/// How often binding passes over a template, whatever the method does with it then.
+const BINDING: f64 = 6.0;
 
 /// Bytes that stay in the second-level cache from one call to the next.
 const NEAR: f64 = (1 << 20) as f64;

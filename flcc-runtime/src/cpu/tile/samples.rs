@@ -19,18 +19,24 @@ impl<T: Real> TileContext<T> {
     /// all: a tile whose transforms read the image itself reads these, and every other way to its cross term is to give
     /// the same bits.
     pub fn reached(&self, samples: Samples, tile: &TileBox, lengths: [usize; 3]) -> Samples {
+        let reach = self.reach(tile);
+        let mut reached = samples;
+        for axis in 0..3 {
+            if reach[axis] > 0 && samples.begin[axis] + reach[axis] as isize <= lengths[axis] as isize {
+                reached.len[axis] = reach[axis];
+            }
+        }
+        reached
+    }
+
+    /// How many samples an axis transforms of a tile reach over from its first on, where the image has them; 0 of an
+    /// axis where they reach over no more than the tile's own.
+    pub fn reach(&self, tile: &TileBox) -> [usize; 3] {
         let reach = match self.scoring {
             Scoring::Plain => self.engine.reach([tile.shape[1], tile.shape[2]]),
             _ => None,
         };
-        let Some(reach) = reach else { return samples };
-        let mut reached = samples;
-        for (axis, reach) in [(1, reach[0]), (2, reach[1])] {
-            if samples.begin[axis] + reach as isize <= lengths[axis] as isize {
-                reached.len[axis] = reach;
-            }
-        }
-        reached
+        reach.map_or([0; 3], |[rows, columns]| [0, rows, columns])
     }
 
     /// Gathers every channel; returns whether some sample was marked.

@@ -1,0 +1,34 @@
+"""The book of docs/book: its blocks of Python run and make the pictures that it shows, its links lead somewhere."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+BOOK = Path(__file__).parents[2] / "docs" / "book" / "run.py"
+_spec = importlib.util.spec_from_file_location("book", BOOK)
+assert _spec and _spec.loader
+book = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(book)
+
+
+@pytest.mark.parametrize("page", book.pages(), ids=lambda page: page.stem)
+def test_pages(page):
+    book.run(page)
+
+
+def test_there_are_pages_and_their_blocks_can_fail(tmp_path):
+    assert len(book.pages()) >= 8
+    page = tmp_path / "page.md"
+    page.write_text("```python\nn = 1\n```\n\n```python\nassert n == 2\n```\n")
+    with pytest.raises(AssertionError):
+        book.run(page)
+    page.write_text("<!-- not run: needs a GPU -->\n```python\nassert False\n```\n")
+    book.run(page)
+    page.write_text("```python\nimport matplotlib\n```\n![A picture](pictures/none.png)\n")
+    with pytest.raises(FileNotFoundError):
+        book.run(page)
+
+
+def test_links_lead_somewhere():
+    assert book.wrong_links() == []
