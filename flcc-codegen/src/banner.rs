@@ -1,6 +1,6 @@
 //! What stands on top of every generated file: the command, the template and its hash, and no date.
 
-use crate::templates::{TEMPLATES, Template, WHOLE};
+use crate::templates::{TEMPLATES, TILE, Template, WHOLE};
 
 /// The command that writes the files.
 pub const COMMAND: &str = "cargo xtask gen";
@@ -9,7 +9,11 @@ pub const COMMAND: &str = "cargo xtask gen";
 ///
 /// The hash covers the template and all its parts, so that a banner changes with each of them.
 pub fn of(name: &str) -> String {
-    let folders: &[&str] = if WHOLE.contains(&name) { &["pipeline/", "measure/"] } else { &["parts/"] };
+    let folders: &[&str] = match name {
+        _ if WHOLE.contains(&name) => &["pipeline/", "measure/"],
+        TILE => &["pipeline/"],
+        _ => &["parts/"],
+    };
     let texts = TEMPLATES
         .iter()
         .filter(|template| template.name == name || folders.iter().any(|folder| template.name.starts_with(folder)));

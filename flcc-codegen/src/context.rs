@@ -68,6 +68,15 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
     context.insert("rows_held", &height);
     context.insert("input_extra", &words.extra(width));
     context.insert("formula", &formula(kernel.op, kernel.sides.len()));
+    if kernel.op.transforms() {
+        context.insert("length", &kernel.tile()[0]);
+        context.insert("outer_x", &patch_w);
+        context.insert("outer_y", &patch_h);
+        context.insert("middle_x", &(block_w / patch_w));
+        context.insert("middle_y", &(block_h / patch_h));
+        // Of a multiprocessor; their registers are what a block of the larger transform takes all of.
+        context.insert("blocks", &if kernel.op == Op::Tile64 { 4 } else { 1 });
+    }
     if let (Some(rows), Some(stride)) = (kernel.unrolled_rows(), kernel.taps_stride()) {
         context.insert("window_extra", &words.extra(width));
         context.insert("size", &kernel.key().size);
@@ -107,7 +116,7 @@ fn formula(op: Op, axes: usize) -> String {
     let (p, t) = (format!("samples({})", shifted.join(", ")), format!("taps({tap})"));
     let w = format!("weights({tap})");
     match op {
-        Op::Corr | Op::Zncc => format!("cross({place}) = sum of {p} * {t}"),
+        Op::Corr | Op::Zncc | Op::Tile64 | Op::Tile128 => format!("cross({place}) = sum of {p} * {t}"),
         Op::Sad => format!("cross({place}) = sum of {w} * |{p} - {t}|"),
         Op::Masked => {
             format!("with P = {p},\n// cross = sum of P * {t}, sum = sum of P * {w}, square = sum of P * P * {w}")
@@ -118,6 +127,7 @@ fn formula(op: Op, axes: usize) -> String {
 fn title(op: Op) -> &'static str {
     match op {
         Op::Corr | Op::Zncc => "Direct correlation",
+        Op::Tile64 | Op::Tile128 => "Correlation by transforms",
         Op::Sad => "Absolute differences",
         Op::Masked => "Masked correlation and window sums",
     }

@@ -34,7 +34,12 @@ pub(crate) fn text(kernels: &[&Kernel]) -> String {
         writeln!(text, "        run: {run},").unwrap();
         writeln!(text, "        rows: {rows},").unwrap();
         writeln!(text, "        planes: {planes},").unwrap();
-        writeln!(text, "        chunk: {:?},", kernel.sides.is_empty().then(|| kernel.chunk())).unwrap();
+        writeln!(
+            text,
+            "        chunk: {:?},",
+            (kernel.sides.is_empty() && !kernel.op.transforms()).then(|| kernel.chunk())
+        )
+        .unwrap();
         writeln!(text, "    }},").unwrap();
     }
     text.push_str("];\n");

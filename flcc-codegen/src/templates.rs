@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 31] = [
+pub const TEMPLATES: [Template; 35] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -27,12 +27,16 @@ pub const TEMPLATES: [Template; 31] = [
     template!("pipeline.cu.tera"),
     template!("zncc.cu.tera"),
     template!("straight.cu.tera"),
+    template!("tile.cu.tera"),
     template!("pipeline/words.tera"),
     template!("pipeline/bits.tera"),
     template!("pipeline/places.tera"),
     template!("pipeline/fold.tera"),
     template!("pipeline/magnitude.tera"),
     template!("pipeline/reach.tera"),
+    template!("pipeline/offset.tera"),
+    template!("pipeline/centre.tera"),
+    template!("pipeline/plane.tera"),
     template!("pipeline/image.tera"),
     template!("pipeline/load.tera"),
     template!("pipeline/marks.tera"),
@@ -49,6 +53,9 @@ pub const TEMPLATES: [Template; 31] = [
     template!("measure/nssd.tera"),
     template!("measure/sad.tera"),
 ];
+
+/// The template of transforms of tiles, which reads images as the pipeline does.
+pub(crate) const TILE: &str = "tile.cu.tera";
 
 /// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel
 /// to make scores, or to read the image and write the result by itself.

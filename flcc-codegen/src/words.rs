@@ -38,13 +38,18 @@ impl Words {
 }
 
 impl Kernel {
-    /// Bytes of dynamic shared memory that it is launched with, as the text of a kernel of scores counts them; 0 for
-    /// the others.
+    /// Bytes of dynamic shared memory that it is launched with, as the text of a kernel of scores counts them, or of
+    /// a transform; 0 for the others.
     pub fn shared(&self) -> usize {
+        if self.op.transforms() {
+            // A complex number for each sample.
+            let [height, width] = self.tile();
+            return height * width * 8;
+        }
         let (Op::Zncc, Some([_, height, width]), Some(words)) = (self.op, self.size(), Words::of(self.dtype)) else {
             return 0;
         };
-        let ([block_h, block_w], [_, patch_w], [tile_h, tile_w]) = (self.block, self.patch, self.tile());
+        let ([_, block_w], [_, patch_w], [tile_h, _]) = (self.block, self.patch, self.tile());
         let groups = patch_w / words.piece;
         let step = groups * words.copy(patch_w);
         let pieces = block_w * groups + words.extra(width);
@@ -52,9 +57,7 @@ impl Kernel {
         let result = if self.dtype == DType::F64 { 8 } else { 4 };
         let out_groups = patch_w * result / 16;
         let stage = tile_h * out_groups * (block_w + if out_groups > 1 { 8 / out_groups } else { 0 }) * 16;
-        let columns = tile_w + width - 1;
-        let sums = if self.dtype == DType::U8 { 8 } else { 16 };
-        tile.max(stage).next_multiple_of(16) + block_h * (columns + (columns - 1) / patch_w) * sums
+        tile.max(stage)
     }
 }
 

@@ -32,7 +32,7 @@
 extern "C" char __start_flcc_shared[], __stop_flcc_shared[];
 
 // Dynamic shared memory.
-static unsigned char flcc_dynamic[1 << 16] __attribute__((section("flcc_shared"), aligned(16)));
+static unsigned char flcc_dynamic[1 << 17] __attribute__((section("flcc_shared"), aligned(16)));
 
 struct Index3 {
   unsigned x, y, z;
@@ -129,6 +129,7 @@ static void run_block(Index3 block, bool reversed) {
 }  // namespace fibres
 
 static inline void __syncthreads() { fibres::back_to_scheduler(); }
+static inline void __syncwarp() {}  // no thread waits for another there
 static inline int __syncthreads_or(int value) {
   const unsigned vote = fibres::all[fibres::current].votes++;
   fibres::voted[vote % 3] |= value != 0;
@@ -163,6 +164,9 @@ static inline void copy(void* to, const void* from) {
   std::memcpy(to, from, BYTES);
 }
 static inline void wait_for_copies() {}
+// Fibres come by in turn, so that all of a group are at the same barrier.
+static inline void wait_for_group(int, int) { fibres::back_to_scheduler(); }
+static inline int anew(int value) { return value; }
 static inline unsigned window_at(unsigned low, unsigned high, int bytes) {
   return (unsigned)((((uint64_t)high << 32) | low) >> (8 * bytes));
 }
@@ -181,6 +185,7 @@ static inline To same_bits(From from) {
 }
 static inline long long __double_as_longlong(double value) { return same_bits<long long>(value); }
 static inline double __longlong_as_double(long long bits) { return same_bits<double>(bits); }
+static inline float __uint_as_float(unsigned bits) { return same_bits<float>(bits); }
 static inline unsigned __float_as_uint(float value) { return same_bits<unsigned>(value); }
 static inline double __ll2double_rn(long long value) { return (double)value; }
 static inline double __ull2double_rn(unsigned long long value) { return (double)value; }

@@ -47,6 +47,9 @@ const INTEGERS: &str = "integers";
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{case}", kernel.name()));
     fs::create_dir_all(&folder).unwrap();
+    if kernel.op.transforms() {
+        return tile(kernel, source, 3, case);
+    }
     if kernel.op == Op::Zncc {
         let dtype = match kernel.dtype {
             DType::F64 if case == INTEGERS => "#define FLCC_REAL 3\n#define FLCC_PIXEL 1\n#define FLCC_INTEGERS 1\n",
@@ -55,14 +58,27 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
             _ => "#define FLCC_REAL 0\n#define FLCC_PIXEL 0\n#define FLCC_INTEGERS 1\n",
         };
         let stride = kernel.taps_stride().unwrap_or(0);
-        let shared = kernel.shared();
+        // Each rule for samples outside with some sizes.
+        let boundary = kernel.sides.iter().sum::<usize>() % 6;
         let program = format!(
-            "#include \"shim.h\"\n#define FLCC_FUSED\n#define FLCC_SHARED {shared}\n#define TAPS_STRIDE {stride}\n\
-             {dtype}{source}#include \"zncc_check.h\"\n"
+            "#include \"shim.h\"\n#define FLCC_FUSED\n#define FLCC_BOUNDARY {boundary}\n\
+             #define TAPS_STRIDE {stride}\n{dtype}{source}#include \"zncc_check.h\"\n"
         );
         return compile_and_run(&folder, &program);
     }
     compile_and_run(&folder, &sums(kernel, source, kernel))
+}
+
+/// Runs a program that checks a tile transform from the image to the result.
+fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{boundary}-{case}", kernel.name()));
+    fs::create_dir_all(&folder).unwrap();
+    let program = format!(
+        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n#define KERNEL {}\n{source}\
+         #include \"tile_check.h\"\n",
+        kernel.name()
+    );
+    compile_and_run(&folder, &program)
 }
 
 /// A program that checks the sums of `source`, a cross term of the kernel `corr`, which are to be taken together as
@@ -167,9 +183,9 @@ kernels! {
     corr_f32_11x11_b32x8
     corr_f32_17x17_b16x8
     corr_f32_32x32_b16x8
-    corr_f32_2x2x2_b32x8
-    corr_f32_5x5x5_b32x8
-    corr_f32_8x8x8_b32x8
+    corr_f32_2x2x2_b32x2
+    corr_f32_5x5x5_b32x4
+    corr_f32_8x8x8_b32x4
     corr_f32_any_b32x8
     corr_f32_any_b128x1
     corr_f64_2_b128x1
@@ -200,6 +216,8 @@ kernels! {
     masked_f64_any_b128x1
     sad_f64_any_b16x8
     sad_f64_any_b128x1
+    tile128_f32_any_b16x32
+    tile64_f32_any_b16x16
     zncc_f32_2_b128x1
     zncc_f32_33_b128x1
     zncc_f32_64_b128x1
@@ -207,9 +225,9 @@ kernels! {
     zncc_f32_11x11_b32x8
     zncc_f32_17x17_b16x8
     zncc_f32_32x32_b16x8
-    zncc_f32_2x2x2_b32x8
-    zncc_f32_5x5x5_b32x8
-    zncc_f32_8x8x8_b32x8
+    zncc_f32_2x2x2_b32x2
+    zncc_f32_5x5x5_b32x4
+    zncc_f32_8x8x8_b32x4
     zncc_f64_2_b128x1
     zncc_f64_33_b128x1
     zncc_f64_64_b128x1
@@ -271,7 +289,7 @@ fn from_image_to_result_in_one_kernel() {
             ("corr_f32_11x11_b32x8", 5),
             ("corr_f32_17x17_b16x8", 1),
             ("corr_f32_32x32_b16x8", 2),
-            ("corr_f32_5x5x5_b32x8", 3),
+            ("corr_f32_5x5x5_b32x4", 3),
             ("corr_f64_33_b128x1", 1),
             ("corr_f64_11x11_b16x8", 3),
             ("corr_f64_3x3x3_b16x8", 5),
@@ -290,9 +308,9 @@ fn a_wrong_way_from_the_image_is_found() {
             ("high", "return most > REAL_HIGH;", "return false;"),
             ("faint", "return most < REAL_LOW;", "return false;"),
             ("nothing", "(faint() && most != 0)", "faint()"),
-            ("side", "y >= 0 && ", ""),
+            ("side", "y >= 0 &&", ""),
             ("before", "x < columns && x0 + x >= 0", "x < columns"),
-            ("pieces", "(row * TILE_PITCH + piece % GROUPS * PLANE", "(row * TILE_PITCH + 1 + piece % GROUPS * PLANE"),
+            ("pieces", "tile + row * TILE_PITCH + piece % GROUPS", "tile + row * TILE_PITCH + 1 + piece % GROUPS"),
             ("factor", "if (factor != 1)", "if (false)"),
             ("image", "blockIdx.z / g.out_depth * im.image_stride", "0"),
         ] {
@@ -300,17 +318,50 @@ fn a_wrong_way_from_the_image_is_found() {
                 assert!(text.contains(from), "{from}");
                 text.replacen(from, to, 1)
             };
-            let output = straight("corr_f32_3x3x3_b32x8", 3, change, case);
+            let output = straight("corr_f32_3x3x3_b32x2", 3, change, case);
             assert!(!output.status.success(), "{case} passes");
         }
     }
 }
 
 #[test]
+fn tiles_meet_every_boundary() {
+    if compiler_present() {
+        for (name, boundaries) in
+            [("tile64_f32_any_b16x16", &[0, 1, 2, 4, 5][..]), ("tile128_f32_any_b16x32", &[0, 1][..])]
+        {
+            let (kernel, source) = kernel(name);
+            for &boundary in boundaries {
+                let output = tile(&kernel, &source, boundary, "right");
+                assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_transform_is_found() {
+    let (small, large) = ("tile64_f32_any_b16x16", "tile128_f32_any_b16x32");
+    check_broken(small, "group", "wait_for_group(t / GROUP, GROUP);", "");
+    check_broken(large, "block", "  __syncthreads();\n  {", "  {");
+    check_broken(large, "eighth", "turns[at + LENGTH / 8]", "turns[at]");
+    check_broken(small, "second", "if (COUNT > 2) w.second = turns[2 * at];", "if (COUNT > 2) w.second = turns[at];");
+    check_broken(small, "swap", "{product.im, product.re}", "product");
+    check_broken(small, "high", "most > high ||", "");
+    check_broken(small, "faint", " || (!some && most != 0)", "");
+    check_broken(small, "nothing", "(!some && most != 0)", "!some");
+    check_broken(small, "finite", "!(fabsf(v[0].re) + fabsf(v[0].im) <= 3e38f)", "false");
+    check_broken(small, "rows", "at.y + j * ROWS < tile.rows", "true");
+    check_broken(small, "inside", "y >= 0 && x >= 0 &&", "x >= 0 &&");
+    check_broken(small, "step", " && im.stride[2] == 1", "");
+    check_broken(small, "image", "image += blockIdx.z * im.image_stride;", "");
+}
+
+#[test]
 fn a_missing_barrier_is_found() {
     check_broken("corr_f32_2x2_b32x8", "load", "INPUT_PIECES);\n  __syncthreads();", "INPUT_PIECES);");
     check_broken("corr_f32_2x2_b32x8", "stage", "__syncthreads();  // what lies there", "// what lies there");
-    check_broken("corr_f32_2x2x2_b32x8", "plane", "__syncthreads();  // the last plane", "// the last plane");
+    check_broken("corr_f32_2x2x2_b32x2", "plane", "__syncthreads();  // the last plane", "// the last plane");
     check_broken("corr_f32_any_b32x8", "chunk", "__syncthreads();  // the last chunk", "// the last chunk");
 }
 
@@ -328,21 +379,30 @@ fn integers_of_16_bits_are_exact_in_f64() {
 #[test]
 fn a_wrong_score_is_found() {
     let name = "zncc_f32_2x2_b32x8";
-    check_broken(name, "strip", "__syncthreads();  // the last strip", "// the last strip");
-    check_broken(name, "columns", "sum_strip(tile, y, strip, added);", "sum_strip(tile, 0, strip, added);");
+    check_broken(name, "load", "    __syncthreads();\n    const auto add_sums", "    const auto add_sums");
+    check_broken(name, "stage", "__syncthreads();  // the samples", "// the samples");
     check_broken(name, "window", "i < j + LENGTH) to[j]", "i < j + 1) to[j]");
-    check_broken("zncc_f32_11x11_b32x8", "longer", "part = part + at(LENGTH - 1 + j)", "part = part + at(LENGTH + j)");
-    check_broken("zncc_f32_2x2x2_b32x8", "planes", "plane == 0 ? added[x]", "plane >= 0 ? added[x]");
+    check_broken("zncc_f32_11x11_b32x8", "longer", "at(LENGTH - 1 + j)", "at(LENGTH + j)");
+    check_broken("zncc_f32_11x11_b32x8", "along", "sums_of(sample(WIDTH))", "sums_of(sample(WIDTH - 1))");
+    check_broken("zncc_f32_2x2x2_b32x2", "planes", "plane == 0 ? some", "plane >= 0 ? some");
+    check_broken("zncc_f32_2x2x2_b32x2", "plane", "if (plane > 0) __syncthreads();", "");
     check_broken(name, "doubt", "energy > low + slope * sums.square", "energy > low");
-    check_broken(name, "hit", "(marks && hits[at])", "(marks)");
     check_broken(name, "faint", "low(k.doubt[0])", "low(0)");
-    check_broken(name, "scaled", "!scaled && sums.square == 0", "sums.square == 0");
-    check_broken("zncc_f32_2_b128x1", "clamp", "score < -1 ? -1 : score > 1 ? 1 : score;", "score;");
+    check_broken(name, "large", " && sums.square < MOST", "");
+    check_broken(name, "nan", "if (sums.square != sums.square)", "if (false)");
+    check_broken(name, "offset", "below == count / 2", "below == count / 3");
+    check_broken("zncc_f32_3x3_b32x8", "fill", "(fill_of(im) - median)", "(fill_of(im))");
+    check_broken(name, "keep", "x < wanted.from[1] || ", "");
+    check_broken(name, "image", "image += tile.image * im.image_stride;", "");
+    check_broken("zncc_f32_2_b128x1", "clamp", "return score < -1 ? -1 : score > 1 ? 1 : score;", "return score;");
+    let bytes = "zncc_u8_2x2_b32x8";
+    check_broken(bytes, "energy", "if (panel == 0) return Formula::DEGENERATE;", "");
+    check_broken(bytes, "mask", "bytes(x - 4 * j, x + WIDTH - 4 * j)", "bytes(x - 4 * j, x + WIDTH + 1 - 4 * j)");
     check_broken(
-        "zncc_u8_2x2_b32x8",
-        "energy",
-        "energy == 0 ? Formula::DEGENERATE",
-        "energy == 1 ? Formula::DEGENERATE",
+        bytes,
+        "middle",
+        "if (rest - (0x10000000u - 64) < 128)",
+        "if (true) return (Score)(1.0000002 * near); else",
     );
 }
 

@@ -1,24 +1,11 @@
 // Compares the kernel from the image to the result with the source's own kernel on gathered samples: every bit must
 // agree. Included after a listed source in floats and what follows it; the test defines KERNEL, TAPS_STRIDE and
 // FLCC_BOUNDARY.
+#include "folded.h"
 #include "samples.h"
 
 static int wrong = 0;
 #define FAIL(...) (std::printf(__VA_ARGS__), std::printf("\n"), ++wrong < 20 ? (void)0 : std::exit(1))
-
-// Where sample i of n is, one step at a time: a slow twin of fold.
-static int folded(int i, int n) {
-  while (i < 0 || i >= n) {
-    switch (FLCC_BOUNDARY) {
-      case FLCC_REPLICATE: i = i < 0 ? 0 : n - 1; break;
-      case FLCC_REFLECT: i = i < 0 ? -1 - i : 2 * n - 1 - i; break;
-      case FLCC_MIRROR: i = n == 1 ? 0 : i < 0 ? -i : 2 * n - 2 - i; break;
-      case FLCC_WRAP: i = i < 0 ? i + n : i - n; break;
-      default: return -1;
-    }
-  }
-  return i;
-}
 
 // An image, how its samples lie, and what is done to one of them.
 struct Picture {

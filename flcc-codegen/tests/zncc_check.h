@@ -1,65 +1,112 @@
-// Compares the scores of a listed size with plain loops. Included after its two sources; the test defines TAPS_STRIDE.
+// Compares the scores of a listed size with plain loops over the image. Included after its two sources; the test
+// defines TAPS_STRIDE and FLCC_BOUNDARY.
+#include "folded.h"
 #include "samples.h"
 
 typedef long double Wide;
 typedef pipeline::Out Result;
+typedef pipeline::Pixel Raw;
 constexpr bool REALS = !FLCC_INTEGERS;
 static int wrong = 0;
 
 // Twenty are enough to see what is wrong.
 #define FAIL(...) (std::printf(__VA_ARGS__), std::printf("\n"), ++wrong < 20 ? (void)0 : std::exit(1))
 
-struct Panel {
-  Wide sum, square, cross;
+// An image, how its samples lie, what is done to them, and what makes a panel doubtful.
+struct Picture {
+  int lengths[3], origin[3];
+  int step;          // between neighbours of a row; what lies between is nobody's
+  bool whole;        // rows begin at multiples of a piece
+  double amplitude;  // of all samples
+  double special;    // one sample, if it is not 0
+  double low, slope;
 };
-static Panel plain(Field& f, int tile, int z, int y, int x, const std::vector<Pixel>& taps) {
-  Panel panel = {};
-  for (int i = 0; i < (int)taps.size(); i++) {
-    const Wide p = *f.at(tile, z + i / WIDTH / HEIGHT, y + i / WIDTH % HEIGHT, x + i % WIDTH);
-    panel.sum += p, panel.square += p * p, panel.cross += p * (Wide)taps[i];
+
+// Images and a tile each, with what of its outputs is asked for.
+struct Scene {
+  const Picture& p;
+  std::vector<Raw> buffer;
+  pipeline::FlccImage im = {};
+  int align;
+
+  explicit Scene(const Picture& p, int images) : p(p) {
+    std::copy_n(p.lengths, 3, im.lengths);
+    im.stride[2] = p.step;
+    im.stride[1] = p.whole ? round_up(p.lengths[2], 4) : p.lengths[2] * p.step + 3;
+    im.stride[0] = im.stride[1] * (p.lengths[1] + 1);
+    im.image_stride = round_up((int)im.stride[0] * p.lengths[0] + 5, 4);
+    im.channels = 1, im.fill = REALS ? 2.5 * p.amplitude : 7;
+    buffer.assign(images * im.image_stride + 16, (Raw)poison());
+    align = (int)(-(intptr_t)buffer.data() & 15) / (int)sizeof(Raw);
+    for (int number = 0; number < images; number++)
+      for (int z = 0; z < p.lengths[0]; z++)
+        for (int y = 0; y < p.lengths[1]; y++)
+          for (int x = 0; x < p.lengths[2]; x++) {
+            // Panels of zeros, of one other value, and of little contrast.
+            double value = (double)random_pixel();
+            if (x >= 40 && x < 90) value = y < p.lengths[1] / 2 ? 0 : REALS && (x + y) % 2 ? 100.001 : 100;
+            at(number, z, y, x) = (Raw)(REALS ? value * p.amplitude : value);
+          }
+    if (p.special != 0) at(images - 1, p.lengths[0] / 2, p.lengths[1] / 2, p.lengths[2] / 2) = (Raw)p.special;
   }
-  return panel;
-}
-
-// What a case has of its own: marks and scales; thresholds of doubt; what samples are multiplied by.
-struct Rules {
-  bool careful;
-  double low, slope, amplitude;
+  const Raw* first() const { return buffer.data() + align; }
+  Raw& at(int number, int z, int y, int x) {
+    return buffer[align + number * im.image_stride + z * im.stride[0] + y * im.stride[1] + x * im.stride[2]];
+  }
+  // The place of a sample in tile coordinates; false: outside.
+  bool place(const int (&from)[3], int (&to)[3]) const {
+    for (int axis = 0; axis < 3; axis++) to[axis] = folded(from[axis] + p.origin[axis], p.lengths[axis]);
+    return to[0] >= 0 && to[1] >= 0 && to[2] >= 0;
+  }
+  double fill() const { return FLCC_BOUNDARY == FLCC_CONSTANT ? im.fill : 0; }
+  // The offset of a block whose first sample and number of samples are given.
+  double offset(int number, const int (&begin)[3], const int (&len)[3]) {
+    std::vector<double> found;
+    for (int t = 0; t < 27; t++) {
+      const int part[3] = {t / 9, t / 3 % 3, t % 3};
+      int from[3], to[3];
+      for (int axis = 0; axis < 3; axis++) from[axis] = begin[axis] + len[axis] * (2 * part[axis] + 1) / 6;
+      if (place(from, to) && std::isfinite((double)at(number, to[0], to[1], to[2])))
+        found.push_back((double)at(number, to[0], to[1], to[2]));
+    }
+    std::sort(found.begin(), found.end());
+    return found.empty() || !REALS ? 0 : found[found.size() / 2];
+  }
+  // A sample less an offset, in the type that is computed in.
+  ::Pixel sample(int number, int z, int y, int x, double offset) {
+    int to[3];
+    if (!place({z, y, x}, to)) return (::Pixel)(fill() - offset);
+    const Raw pixel = at(number, to[0], to[1], to[2]);
+    return (::Pixel)((::Pixel)pixel - (::Pixel)offset);
+  }
 };
 
-static void check(const Case& c, const Rules& rules) {
-  const bool careful = rules.careful;
-  Field f(c);
-  // Panels of zeros, of one other value, and of little contrast.
-  for (int tile = 0; tile < c.tiles; tile++)
-    for (int z = 0; z < f.planes; z++)
-      for (int y = 0; y < f.rows; y++)
-        for (int x = 0; x < f.columns; x++) {
-          Pixel* sample = f.at(tile, z, y, x);
-          if (x >= 40 && x < 90) *sample = y < f.rows / 2 ? 0 : (Pixel)(REALS && (x + y) % 2 ? 100.001 : 100);
-          if (REALS) *sample *= (Pixel)rules.amplitude;
-        }
-
-  const int n = DEPTH * HEIGHT * WIDTH;
-  std::vector<Pixel> taps(n);
+static void check(const Case& c, const Picture& p) {
+  Scene scene(p, c.tiles);
+  const int n = DEPTH * HEIGHT * WIDTH, before = p.origin[2] & 3;
+  std::vector<::Pixel> taps(n);
   Wide sum = 0, square = 0;
   // The template is a part of the image, so that one score is 1 but for rounding.
-  for (int i = 0; i < n; i++) taps[i] = *f.at(0, i / WIDTH / HEIGHT, i / WIDTH % HEIGHT, i % WIDTH);
-  if (REALS) for (Pixel& tap : taps) tap /= (Pixel)rules.amplitude;
-  if (REALS) {
-    for (Pixel tap : taps) sum += tap;
-    for (Pixel& tap : taps) tap -= (Pixel)(sum / n);
+  for (int i = 0; i < n; i++) {
+    const int z = i / WIDTH / HEIGHT, y = i / WIDTH % HEIGHT, x = i % WIDTH;
+    taps[i] = scene.sample(0, z + DEPTH - 1, y + HEIGHT - 1, x + WIDTH - 1, 0);
   }
+  if (REALS) {
+    for (::Pixel& tap : taps) tap /= (::Pixel)p.amplitude, sum += tap;
+    for (::Pixel& tap : taps) tap -= (::Pixel)(sum / n);
+  }
+  // A constant template has no scores.
+  if (n > 1 && std::all_of(taps.begin(), taps.end(), [&](::Pixel tap) { return tap == taps[0]; })) taps[0] += 1;
   sum = 0;
-  for (Pixel tap : taps) sum += tap, square += (Wide)tap * tap;
+  for (::Pixel tap : taps) sum += tap, square += (Wide)tap * tap;
   std::memset(flcc_taps, 0, sizeof(flcc_taps));
   for (int r = 0; r < DEPTH * HEIGHT; r++)
-    std::memcpy((Pixel*)flcc_taps + r * TAPS_STRIDE, &taps[r * WIDTH], WIDTH * sizeof(Pixel));
+    std::memcpy((::Pixel*)flcc_taps + r * TAPS_STRIDE, &taps[r * WIDTH], WIDTH * sizeof(::Pixel));
 
   pipeline::FlccConstants k = {};
   k.n = n;
   k.energy = (double)square;
-  k.doubt[0] = rules.low, k.doubt[1] = rules.slope;
+  k.doubt[0] = p.low, k.doubt[1] = p.slope;
   k.exact_sum[0][0] = (long long)sum;
   k.exact_energy[0] = (long long)(n * square - sum * sum);
   pipeline::FlccLayout l = {};
@@ -75,24 +122,19 @@ static void check(const Case& c, const Rules& rules) {
   for (int tile = 0; tile < c.tiles; tile++) {
     pipeline::FlccTile& t = tiles[tile];
     t.image = tile;
-    for (int axis = 0; axis < 3; axis++) t.keep_to[axis] = c.out[axis];
+    for (int axis = 0; axis < 3; axis++) t.keep_to[axis] = t.shape[axis] = c.out[axis], t.begin[axis] = p.origin[axis];
     t.keep_from[2] = from, t.keep_to[1] = last;
   }
-  std::vector<pipeline::u8> hits(c.tiles * l.out_channel);
-  std::vector<unsigned> marked(c.tiles), doubtful(c.tiles * l.out_channel, 0xdeadbeef);
-  std::vector<double> scale(c.tiles, 1.0);
-  if (careful) {
-    marked[0] = 1;
-    for (size_t i = 0; i < hits.size(); i++) hits[i] = random_below(5) == 0;
-    scale[c.tiles - 1] = 0.5;
-  }
+  std::vector<unsigned> doubtful(c.tiles * l.out_channel, 0xdeadbeef);
   unsigned count = 0;
   const int guard = 64;
   const Result untouched = (Result)-7;
   std::vector<Result> results(c.tiles * r.image_stride + 2 * guard, untouched);
-  launch(f.grid(c), {BLOCK_W, BLOCK_H, 1}, [&] {
-    pipeline::flcc_zncc(f.samples, f.g, k, l, tiles.data(), careful ? marked.data() : nullptr,
-        careful ? hits.data() : nullptr, careful ? scale.data() : nullptr, results.data() + guard, r,
+  const Index3 grid = {(unsigned)round_up(c.out[2] + 3, TILE_W) / TILE_W, (unsigned)round_up(c.out[1], TILE_H) / TILE_H,
+      (unsigned)(c.tiles * c.out[0])};
+  const double norm = 1 / std::sqrt(REALS ? (double)square : (double)k.exact_energy[0]);
+  launch(grid, {BLOCK_W, BLOCK_H, 1}, [&] {
+    pipeline::flcc_zncc(scene.first(), scene.im, k, l, tiles.data(), 1.0 / n, norm, results.data() + guard, r,
         doubtful.data(), &count);
   });
 
@@ -101,58 +143,92 @@ static void check(const Case& c, const Rules& rules) {
   for (unsigned i = 0; i < count; i++) listed[doubtful[i]] = true;
   for (int tile = 0; tile < c.tiles; tile++)
     for (int z = 0; z < c.out[0]; z++)
-      for (int y = 0; y < last; y++)
-        for (int x = from; x < c.out[2]; x++) {
-          const long long place = guard + tile * r.image_stride + z * r.stride[0] + y * r.stride[1] + x - from;
-          const long long at = tile * l.out_channel + z * l.out_plane + y * l.out_row + x;
-          const Panel p = plain(f, tile, z, y, x, taps);
-          const double got = results[place];
-          written[place] = true;
-          if (careful && marked[tile] && hits[at]) {
-            if (!std::isnan(got) || listed[at]) FAIL("tile %d (%d, %d, %d): a marked panel is %g", tile, z, y, x, got);
-            continue;
-          }
+      for (int top = 0; top < c.out[1]; top += TILE_H)
+        for (int left = -before; left < c.out[2]; left += TILE_W) {
+          const int len[3] = {DEPTH, std::min(TILE_H, c.out[1] - top) + HEIGHT - 1,
+              std::min(TILE_W, c.out[2] - left) + WIDTH - 1};
+          const double offset = scene.offset(tile, {z, top, left}, len);
+          for (int y = top; y < std::min(last, top + TILE_H); y++)
+            for (int x = std::max(from, left); x < std::min(c.out[2], left + TILE_W); x++) {
+              const long long place = guard + tile * r.image_stride + z * r.stride[0] + y * r.stride[1] + x - from;
+              const long long at = tile * l.out_channel + z * l.out_plane + y * l.out_row + x;
+              const double got = results[place];
+              written[place] = true;
+              struct {
+                Wide sum, square, cross;
+              } p = {};
+              bool no_number = false;
+              for (int i = 0; i < n; i++) {
+                const Wide value = scene.sample(
+                    tile, z + i / WIDTH / HEIGHT, y + i / WIDTH % HEIGHT, x + i % WIDTH, offset);
+                no_number = no_number || std::isnan(value);
+                p.sum += value, p.square += value * value, p.cross += value * (Wide)taps[i];
+              }
 #if FLCC_INTEGERS
-          const Wide energy = n * p.square - p.sum * p.sum, cross = n * p.cross - p.sum * sum;
-          const double root = std::sqrt((double)energy) * std::sqrt((double)(n * square - sum * sum));
-          const double expected = energy == 0 ? 0 : (Result)std::min(1.0, std::max(-1.0, (double)cross / root));
-          if (got != expected) FAIL("tile %d (%d, %d, %d): expected %.17g got %.17g", tile, z, y, x, expected, got);
+              const Wide energy = n * p.square - p.sum * p.sum, cross = n * p.cross - p.sum * sum;
+              const double root = std::sqrt((double)energy) * std::sqrt((double)(n * square - sum * sum));
+              const double expected = energy == 0 ? 0 : (Result)std::min(1.0, std::max(-1.0, (double)cross / root));
+              if (got != expected)
+                FAIL("tile %d (%d, %d, %d): expected %.17g got %.17g", tile, z, y, x, expected, got);
 #else
-          const bool scaled = careful && scale[tile] != 1;
-          const Wide limit = k.doubt[0] + k.doubt[1] * p.square;
-          const Wide energy = p.square - p.sum * p.sum / n;
-          const bool faint = energy <= limit * (1 + 1e-9), clear = energy >= limit * (1 - 1e-9), zeros = p.square == 0;
-          const bool constant = zeros && FLCC_PIXEL != FLCC_F64 && !scaled;
-          if (listed[at] ? constant || !faint : !constant && !clear)
-            FAIL("tile %d (%d, %d, %d): doubt %d", tile, z, y, x, (int)listed[at]);
-          const double expected =
-              constant ? 0 : std::min(1.0, std::max(-1.0, (double)(p.cross / std::sqrt(energy * square))));
-// What cancels in the energy is lost in f64, what cancels in the cross term in its own type.
-          const double shaky = constant ? 1 : (double)(p.square / energy);
-          const double error = (FLCC_REAL == FLCC_F32 ? 1e-6 * std::sqrt(shaky) : 0) + 4e-15 * shaky + 1e-14;
-          if (!listed[at] && !(std::fabs(got - expected) <= error && std::fabs(got) <= 1))
-            FAIL("tile %d (%d, %d, %d): expected %.17g got %.17g", tile, z, y, x, expected, got);
+              if (no_number) {
+                if (!std::isnan(got) || listed[at])
+                  FAIL("tile %d (%d, %d, %d): a panel with a NaN is %g", tile, z, y, x, got);
+                continue;
+              }
+              // What may be too large for its type is in doubt whatever its energy.
+              const Wide most = FLCC_REAL == FLCC_F32 ? 8.3e34 : 1e300;
+              const Wide limit = p.square < most ? k.doubt[0] + k.doubt[1] * p.square : (Wide)INFINITY;
+              const Wide energy = p.square - p.sum * p.sum / n;
+              const bool faint = !(energy > limit * (1 + 1e-9)), clear = energy >= limit * (1 - 1e-9),
+                         constant = p.square == 0 && FLCC_PIXEL != FLCC_F64;
+              if (listed[at] ? constant || !faint : !constant && !clear)
+                FAIL("tile %d (%d, %d, %d): doubt %d", tile, z, y, x, (int)listed[at]);
+              const double expected =
+                  constant ? 0 : std::min(1.0, std::max(-1.0, (double)(p.cross / std::sqrt(energy * square))));
+              // What cancels in the energy is lost in f64, what cancels in the cross term in its own type.
+              const double shaky = constant ? 1 : (double)(p.square / energy);
+              // Equal products in f64 are rounded to the same side, each time by half a last place at most.
+              const double cross = FLCC_REAL == FLCC_F32 ? 1e-6 : n * 0x1p-53;
+              const double error = cross * std::sqrt(shaky) + 4e-15 * shaky + 1e-14;
+              if (!listed[at] && !(std::fabs(got - expected) <= error && std::fabs(got) <= 1))
+                FAIL("tile %d (%d, %d, %d): expected %.17g got %.17g", tile, z, y, x, expected, got);
 #endif
+            }
         }
   for (size_t i = 0; i < results.size(); i++)
     if (!written[i] && results[i] != untouched) FAIL("element %ld is written", (long)i - guard);
 }
 
 int main() {
-  // One output; some outputs beyond a block, in a batch.
-  const bool flat = HEIGHT == 1 && DEPTH == 1;
+  const bool flat = HEIGHT == 1 && DEPTH == 1, volume = DEPTH != 1;
+  const int rows = flat ? 1 : 2 * TILE_H + 3, columns = 2 * TILE_W + 37, planes = volume ? 3 : 1;
+  // Whole blocks inside, and blocks that reach beyond each side.
+  const Case full = {{DEPTH, HEIGHT, WIDTH}, {planes + DEPTH - 1, rows + HEIGHT - 1, columns + WIDTH - 1}, 2, 0};
   const Case one = {{DEPTH, HEIGHT, WIDTH}, {1, 1, 1}, 1, 0};
-  const Case more = {{DEPTH, HEIGHT, WIDTH}, {DEPTH > 1 ? 2 : 1, flat ? 1 : TILE_H + 3, TILE_W + 5}, 2, 3};
-  const Rules plain_rules = {false, 1e-9, 1e-3, 1};
-  check(one, plain_rules);
-  check(more, plain_rules);
+  const int all[3] = {1 - DEPTH, 1 - HEIGHT, 1 - WIDTH};
+  const Picture whole = {{planes, rows, columns}, {all[0], all[1], all[2]}, 1, true, 1, 0, 1e-9, 1e-3};
+  check(full, whole);
+  check(one, {{DEPTH, HEIGHT, WIDTH}, {0, 0, 0}, 1, false, 1, 0, 1e-9, 1e-3});
+  Picture other = whole;
+  other.step = 3, other.whole = false;
+  check(full, other);
   if (REALS) {
-    check(more, {true, 1e-9, 1e-3, 1});
+    const bool single = FLCC_REAL == FLCC_F32;
+    for (double special : {(double)NAN, -(double)INFINITY, single ? 1e30 : 1e160}) {
+      other = whole;
+      other.special = special;
+      check(full, other);
+    }
     // Nothing but what is faint is in doubt; then everything is.
-    const double faint = FLCC_REAL == FLCC_F32 ? 1e-36 : 1e-280;
-    check(more, {false, faint, 0, FLCC_REAL == FLCC_F32 ? 1e-16 : 1e-138});
-    check(more, {true, faint, 0, FLCC_REAL == FLCC_F32 ? 1e-25 : 1e-145});
-    check(more, {false, INFINITY, 1e-3, 1});
+    const Case few = {{DEPTH, HEIGHT, WIDTH}, {1, flat ? 1 : TILE_H, TILE_W + 5}, 1, 0};
+    const double faint = single ? 1e-36 : 1e-280;
+    for (const auto& [low, slope, amplitude] : {std::tuple<double, double, double>{faint, 0, single ? 1e-16 : 1e-138},
+             {faint, 0, single ? 1e-25 : 1e-145}, {INFINITY, 1e-3, 1}}) {
+      other = whole;
+      other.low = low, other.slope = slope, other.amplitude = amplitude;
+      check(few, other);
+    }
   }
   std::printf("%d wrong\n", wrong);
   return wrong == 0 ? 0 : 1;

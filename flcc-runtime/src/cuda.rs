@@ -19,6 +19,8 @@ pub(crate) mod schedule;
 #[cfg(feature = "cuda")]
 pub mod solver;
 #[cfg(feature = "cuda")]
+pub(crate) mod tile;
+#[cfg(feature = "cuda")]
 pub(crate) mod unit;
 
 pub use platform::with_devices;

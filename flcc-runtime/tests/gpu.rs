@@ -94,9 +94,15 @@ fn plain(problem: &Problem, op: &str) -> Vec<f64> {
     scores
 }
 
+/// Whether a kernel is one of transforms.
+fn transforms(entry: &Entry) -> bool {
+    entry.op.starts_with("tile")
+}
+
 /// Templates for a kernel: its own size, or some that no kernel is made for.
 fn templates(entry: &Entry) -> Vec<Vec<usize>> {
     match (entry.sides, entry.tile[0]) {
+        _ if transforms(entry) => vec![vec![8, 13], vec![31, 20], vec![50, 52]],
         ([], 1) => vec![vec![65], vec![300], vec![1]],
         ([], _) => vec![vec![5, 9], vec![17, 1], vec![40, 33], vec![3, 4, 5]],
         (sides, _) => vec![sides.to_vec()],
@@ -148,7 +154,11 @@ fn every_kernel_does_what_a_plain_loop_does() {
             for result in results(template.len()) {
                 let image: Vec<usize> =
                     result.iter().zip(&template).map(|(outputs, taps)| outputs + taps - 1).collect();
-                let (op, mask) = if entry.op == "masked" { ("zncc", ",mask01") } else { (entry.op, "") };
+                let (op, mask) = match entry.op {
+                    "masked" => ("zncc", ",mask01"),
+                    _ if transforms(entry) => ("corr", ""),
+                    op => (op, ""),
+                };
                 let spec = format!("{op}:{}>f64:{}*{}:valid{mask}", entry.dtype, join(&image), join(&template));
                 // Scores of bytes come as f32.
                 let single = entry.dtype == "f32" || (entry.op == "zncc" && entry.dtype == "u8");
@@ -163,7 +173,7 @@ fn every_kernel_does_what_a_plain_loop_does() {
                     count += 1;
                     continue;
                 }
-                let planner = gpu(Method::Direct);
+                let planner = gpu(if transforms(entry) { Method::Fourier } else { Method::Direct });
                 let plan = problem.plan(&planner).unwrap_or_else(|error| panic!("{spec}: {error}"));
                 let expected = plain(&problem, op);
                 // Sums of bytes are exact in f64.

@@ -78,9 +78,10 @@ fn scores(entry: &Entry, others: &[(&str, usize)]) -> Vec<String> {
         ("REAL", real),
         ("OUT", if real == 3 { 3 } else { 2 }),
         ("INTEGERS", integers),
+        ("BOUNDARY", 3),
     ]);
     values.extend(others.iter().copied());
-    let mut options = vec!["-DFLCC_FUSED".to_string(), format!("-DFLCC_SHARED={}", entry.shared)];
+    let mut options = vec!["-DFLCC_FUSED".to_string()];
     options.extend(values.iter().map(|(name, value)| format!("-DFLCC_{name}={value}")));
     if values["INTEGERS"] > 0 {
         options.extend(["--fmad=false".into(), "--device-int128".into()]);
@@ -352,14 +353,16 @@ fn usual() -> Vec<Unit> {
     let parts = specialisations();
     let mut units: Vec<Unit> = kernels().iter().map(|entry| Unit::of(entry, MAIN)).collect();
     units.extend(parts.iter().flat_map(|(part, all)| all.iter().map(|options| pipeline(*part, options, MAIN))));
-    // Scores of other pixels, other results, and of integers in f64.
+    // Scores of other pixels, other results, all rules for samples outside, and of integers in f64.
     for entry in samples().into_iter().filter(|entry| entry.op == "zncc") {
         let others: &[&[(&str, usize)]] = match entry.dtype {
             "u8" => &[],
-            "f32" => &[&[("PIXEL", 3)]],
+            "f32" => &[&[("PIXEL", 0), ("BOUNDARY", 1)], &[("PIXEL", 1)], &[("PIXEL", 3)]],
             _ => &[&[("PIXEL", 2), ("OUT", 2)]],
         };
-        units.extend(others.iter().map(|others| Unit { options: scores(entry, others), ..Unit::of(entry, MAIN) }));
+        let boundaries = [0, 1, 2, 4, 5].map(|boundary| [("BOUNDARY", boundary)]);
+        let all = others.iter().copied().chain(boundaries.iter().map(|one| &one[..]));
+        units.extend(all.map(|others| Unit { options: scores(entry, others), ..Unit::of(entry, MAIN) }));
     }
     units.extend(
         integers()
@@ -379,6 +382,11 @@ fn usual() -> Vec<Unit> {
     for entry in samples().into_iter().filter(|entry| goes_straight(entry)) {
         units.extend([0, 1, 2, 4, 5].map(|boundary| straight(entry, boundary, MAIN)));
         units.extend(OTHERS.map(|architecture| straight(entry, 3, architecture)));
+    }
+    // Transforms of tiles with the rules that are not the one by default.
+    for entry in kernels().iter().filter(|entry| entry.op.starts_with("tile")) {
+        let options = |boundary: usize| vec![format!("-DFLCC_BOUNDARY={boundary}")];
+        units.extend((1..6).map(|boundary| Unit { options: options(boundary), ..Unit::of(entry, MAIN) }));
     }
     for architecture in OTHERS {
         units.extend(samples().into_iter().map(|entry| Unit::of(entry, architecture)));

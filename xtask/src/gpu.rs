@@ -23,7 +23,7 @@ const FUZZED: &str = "120";
 
 /// What is planned from nothing and what the sanitizers see: one size of each template, method by method, small enough
 /// for their pace.
-const SPECS: [(&str, &str); 16] = [
+const SPECS: [(&str, &str); 18] = [
     ("direct", "corr:f32:150x161*7x7:full"),
     ("direct", "zncc:f32:150x161*16x16:same,reflect"),
     ("direct", "zncc:f64:150x161*7x7:full,mirror"),
@@ -37,6 +37,8 @@ const SPECS: [(&str, &str); 16] = [
     ("direct", "ssd:u8:150x161*7x9:full,acc=exact"),
     ("direct", "zncc:f32:150x161*7x9:full,mask01"),
     ("direct", "sad:u16:150x161*7x9:full"),
+    ("fourier", "corr:f32:150x161*16x16:full"),
+    ("fourier", "conv:f32:330x361*64x40:same,reflect"),
     ("fourier", "zncc:f32:150x161*20x21:full"),
     ("fourier", "zncc:u8:150x161*20x21:same,acc=exact"),
     ("fourier", "nssd:f32:150x161*20x21:valid,maskw"),

@@ -574,8 +574,8 @@ impl Steps {
         stream.launch(have(&self.finish)?, [batch.outputs(), batch.tiles() as u32, 1], [256, 1], &arguments)
     }
 
-    /// The scores of a listed size from the samples themselves, and the list of panels in doubt. `function` was made of
-    /// `entry`.
+    /// The scores of a listed size from the image itself, and the list of panels in doubt if there may be some.
+    /// `function` was made of `entry`.
     ///
     /// # Errors
     /// The driver's.
@@ -585,27 +585,29 @@ impl Steps {
         kernel: (&Entry, &Function),
         constants: &Constants,
         view: &ResultView,
-        how: Finishing,
+        lists: bool,
     ) -> Result<(), Fault> {
         let (places, (entry, function)) = (&batch.places, kernel);
         let when = |wanted: bool, room| if wanted { room } else { Argument::Null };
-        let cross = batch.cross_layout();
+        let [low, high] = constants.exact_energy;
+        let energy = if lists { constants.energy } else { high as f64 * 2f64.powi(64) + low as u64 as f64 };
         let arguments = [
-            batch.sample_room(places.samples, batch.types.real.row().size),
-            Argument::Cross(&cross),
+            batch.image_room(),
+            Argument::Image(&batch.image),
             Argument::Constants(constants),
             Argument::Layout(&batch.layout),
             batch.tile_room(),
-            when(how.careful, Argument::Room(places.marked, batch.tiles() * 4)),
-            when(how.careful, batch.output_room(places.hits, 1)),
-            when(how.careful, batch.lane_room(places.scale, 8)),
+            Argument::Double(1.0 / constants.n),
+            Argument::Double(1.0 / energy.sqrt()),
             Argument::Room(places.result, batch.result_reach),
             Argument::Result(view),
-            when(how.lists, batch.output_room(places.doubtful, 4)),
-            when(how.lists, Argument::Room(places.count, 4)),
+            when(lists, batch.output_room(places.doubtful, 4)),
+            when(lists, Argument::Room(places.count, 4)),
         ];
-        let (grid, threads) = batch.blocks_of(entry);
-        stream.launch(function, grid, threads, &arguments)
+        // Blocks begin up to three columns before the first output.
+        let [depth, height, width] = batch.layout.out_shape.map(|side| side as usize);
+        let grid = [blocks(width + 3, entry.tile[1]), blocks(height, entry.tile[0]), (batch.tiles() * depth) as u32];
+        stream.launch(function, grid, [entry.block[1] as u32, entry.block[0] as u32], &arguments)
     }
 
     /// Scores the panels of the list from the image itself.

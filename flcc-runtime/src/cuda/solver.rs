@@ -12,6 +12,7 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use crate::cuda::driver::launch::MOST_CHANNELS;
 use crate::cuda::execute::CudaExecute;
 use crate::cuda::kernels::{self, Cross, Part, Types};
+use crate::cuda::tile::{self, Shape};
 use crate::cuda::unit::{self, Decisions, Engine, goes_straight};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};
@@ -185,13 +186,14 @@ fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offe
         let taps = Work::default().and(tap, products / multiprocessors(devices));
         let work = |tile| match engine {
             _ if straight => copies(taps, spec).and(Term::DeviceStraight, 1.0),
-            Engine::Fused(_) => pipeline(taps, spec, tile).and(Term::DeviceFused, of_template),
+            Engine::Fused(_) => copies(taps, spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, of_template),
             _ if needs.square => {
                 pipeline(taps, spec, tile).and(Term::DeviceSum, outputs).and(Term::DeviceScore, of_template)
             }
             _ => pipeline(taps, spec, tile),
         };
-        offers.extend(plain_tiles(spec).into_iter().map(|tile| {
+        let tiles = if matches!(engine, Engine::Fused(_)) { vec![large_tile(spec)] } else { plain_tiles(spec) };
+        offers.extend(tiles.into_iter().map(|tile| {
             let kernel = KernelKey { tile: tile_name(spec, tile), ..body.clone() };
             let recipe = Recipe { engine, tile, types, exact, rounds: false, devices: devices.to_vec() };
             offer(machine, Method::Direct, kernel, work(tile), recipe)
@@ -242,6 +244,18 @@ fn copies(work: Work, spec: &Spec) -> Work {
     let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size
         + spec.out_shape().len() * spec.templates() * spec.out_type().row().size;
     work.and(Term::DeviceCopy, bytes as f64)
+}
+
+/// The tile of a kernel that gathers nothing: all of a result of up to 2^26 positions. Its blocks begin up to three
+/// columns before it, for which there is room in the last of them.
+fn large_tile(spec: &Spec) -> [usize; 3] {
+    let size = match spec.image().axes() {
+        1 => [1, 1, (1 << 26) - 4],
+        2 => [1, 8192, 8188],
+        _ => [128, 512, 1020],
+    };
+    let (image, template) = (spec.image().padded(), spec.template().padded());
+    [0, 1, 2].map(|axis| size[axis].min(image[axis] + template[axis] - 1))
 }
 
 /// Tile shapes for plain kernels, best first.
@@ -316,10 +330,38 @@ fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Off
         let eligible = if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced };
         offers.push(Offer { eligible, ..by_cost });
     }
+    offers.extend(tile_offers(name, spec, machine)?);
     if offers.is_empty() {
         return Err(not_rounded(name, bound));
     }
     offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
+    Ok(offers)
+}
+
+/// The most outputs that the pipeline computes as one tile for transforms of tiles.
+const MOST_TOGETHER: usize = 1 << 26;
+
+/// Offers of transforms of tiles, from the image to the result in one kernel.
+fn tile_offers(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+    let devices = machine.devices();
+    let template = spec.template().padded();
+    let mut offers = Vec::new();
+    for entry in tile::kernels(spec, devices) {
+        let body: KernelKey =
+            entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
+        let shape = Shape::of(entry);
+        let (pairs, ..) = shape.pairs(template, spec.out_shape().padded());
+        let computed = shape.work(pairs * spec.templates(), multiprocessors(devices) as usize);
+        let work = copies(Work::default().and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
+        // The pipeline's tile, where samples are extraordinary: with all of an image the transforms are the same.
+        let outputs = spec.out_shape();
+        let tile = if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
+        let kernel = KernelKey { tile: tile_name(spec, tile), ..body };
+        let types = types(spec, DType::F32, Cross::F32);
+        let recipe =
+            Recipe { engine: Engine::Tile(entry), tile, types, exact: false, rounds: false, devices: devices.to_vec() };
+        offers.push(offer(machine, Method::Fourier, kernel, work, recipe));
+    }
     Ok(offers)
 }
 
@@ -414,6 +456,47 @@ mod tests {
             let spec = format!("{}:{}:{image}*{}:valid", entry.op, entry.dtype, join(entry.sides, "x"));
             let kernel = first(Method::Direct, &spec).unwrap();
             assert!(kernel.starts_with(&format!("{}_", entry.name)), "{spec}: {kernel}");
+        }
+    }
+
+    #[test]
+    fn sums_in_f32_are_transformed_by_tiles_that_pay() {
+        let name = |spec: &str| first(Method::Fourier, spec).unwrap();
+        for side in [16, 21] {
+            assert!(name(&format!("corr:f32:2000x2000*{side}x{side}:full")).starts_with("tile64_f32_any_b"), "{side}");
+        }
+        for spec in ["corr:f32:2000x2000*32x32:full", "conv:f32:2000x2000*64x64:same", "corr:f32:4096x4096*76x76:valid"]
+        {
+            assert!(name(spec).starts_with("tile128_f32_any_b"), "{spec}: {}", name(spec));
+        }
+        for spec in ["corr:f32:2000x2000*128x128:full", "zncc:f32:2000x2000*32x32:full", "corr:f64:900x900*32x32:full"]
+        {
+            assert!(name(spec).starts_with("fourier_"), "{spec}: {}", name(spec));
+        }
+    }
+
+    /// As they rank on an H200 (docs/gpu.md).
+    #[test]
+    fn the_fastest_method_is_the_cheapest() {
+        let cheapest = |spec: &str| {
+            let spec: Spec = spec.parse().unwrap();
+            let all =
+                [Method::Direct, Method::Fourier].map(|method| offers("cuda", method, &spec, &machine()).unwrap());
+            let offers = all.iter().flatten().filter(|offer| offer.eligible == Eligible::ByCost);
+            offers.min_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns)).unwrap().kernel.to_string()
+        };
+        for (side, kernel) in [(3, "corr_"), (5, "corr_"), (8, "tile64_"), (11, "tile64_"), (16, "tile64_")]
+            .into_iter()
+            .chain([(21, "tile64_"), (32, "tile128_"), (64, "tile128_"), (128, "fourier_")])
+        {
+            let spec = format!("corr:f32:2000x2000*{side}x{side}:full");
+            assert!(cheapest(&spec).starts_with(kernel), "{spec}: {}", cheapest(&spec));
+        }
+        for side in [3, 8, 16, 32] {
+            for dtype in ["f32", "u8"] {
+                let spec = format!("zncc:{dtype}:2000x2000*{side}x{side}:full");
+                assert!(cheapest(&spec).starts_with("zncc_"), "{spec}: {}", cheapest(&spec));
+            }
         }
     }
 

@@ -27,6 +27,7 @@ use crate::cuda::kernels::{
     self, Batch, Cross, FIGURES_OF_A_LANE, FIGURES_OF_A_TILE, Finishing, Gathering, Part, Places, Repair, Steps, Types,
     options,
 };
+use crate::cuda::tile::{Job, Shape};
 use crate::problem::error_model::{Doubt, Figures, Library, Model, Rounding};
 use crate::problem::scheme::Scheme;
 use crate::problem::template::rounded;
@@ -51,6 +52,8 @@ pub enum Engine {
     Differences(&'static Entry),
     /// By transforms of this shape.
     Fourier([usize; 3]),
+    /// By a kernel that transforms tiles.
+    Tile(&'static Entry),
 }
 
 impl Engine {
@@ -61,7 +64,8 @@ impl Engine {
             | Engine::Fused(entry)
             | Engine::Any(entry)
             | Engine::Masked(entry)
-            | Engine::Differences(entry) => Some(entry),
+            | Engine::Differences(entry)
+            | Engine::Tile(entry) => Some(entry),
             Engine::Fourier(_) => None,
         }
     }
@@ -82,7 +86,7 @@ impl Engine {
     /// What the rounding of a cross term with these channels of a template depends on.
     fn figures(self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures {
         let mut figures = Figures::of(channels.iter());
-        if self.entry().is_none() {
+        if matches!(self, Engine::Fourier(_) | Engine::Tile(_)) {
             return figures;
         }
         let (runs, order) = self.runs(template);
@@ -101,32 +105,34 @@ impl Engine {
     /// The options that its kernel is compiled with. `pipeline` are those of the kernels around it.
     pub(crate) fn options(self, template: [usize; 3], pipeline: &[String]) -> Vec<String> {
         match (self, self.entry()) {
-            (Engine::Fused(_), Some(entry)) => {
-                let own = ["-DFLCC_FUSED".to_string(), format!("-DFLCC_SHARED={}", entry.shared)];
+            (Engine::Fused(_), Some(_)) => {
                 // What the source does not depend on is left out, so that one compilation serves more plans.
                 let foreign = |option: &String| {
-                    ["BOUNDARY", "CROSS", "MEASURE", "ROUNDS"]
-                        .iter()
-                        .any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
+                    ["CROSS", "MEASURE", "ROUNDS"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
                 };
-                own.into_iter().chain(pipeline.iter().filter(|option| !foreign(option)).cloned()).collect()
+                let own = std::iter::once("-DFLCC_FUSED".to_string());
+                own.chain(pipeline.iter().filter(|option| !foreign(option)).cloned()).collect()
             }
+            (Engine::Tile(_), _) => straight_options(pipeline),
             (_, Some(entry)) => constant_sides(entry, template),
             _ => Vec::new(),
         }
     }
 }
 
-/// Whether the source of a listed correlation brings a kernel from the image to the result for a spec: sums of floats
+/// Whether the source of a cross term brings a kernel from the image to the result for a spec: sums of floats
 /// that are shown as they are, over all of a mode. Regions of it are left to the pipeline, whose tiles scale samples of
 /// extraordinary magnitude, so that a region is the slice of the whole bit for bit.
 pub(crate) fn goes_straight(spec: &Spec, engine: Engine, scheme: &Scheme, types: Types) -> bool {
     let floats = types.pixel == types.real && types.real == types.out && types.real.row().max.is_none();
     let plain = scheme.measure == Measure::Cc && !scheme.masked && spec.channels() == 1;
-    let Engine::Listed(entry) = engine else { return false };
     // One grid covers an image.
     let [depth, height, _] = spec.out_shape().padded();
-    let covered = depth <= MOST_BLOCKS && height.div_ceil(entry.tile[0]) <= MOST_BLOCKS;
+    let covered = match engine {
+        Engine::Listed(entry) => depth <= MOST_BLOCKS && height.div_ceil(entry.tile[0]) <= MOST_BLOCKS,
+        Engine::Tile(_) => depth == 1,
+        _ => return false,
+    };
     floats && plain && covered && spec.region() == spec.mode_region()
 }
 
@@ -181,6 +187,7 @@ impl Decisions {
             Engine::Fourier(shape) => {
                 (Rounding::Fourier { len: shape.iter().product::<usize>() as f64, by: Library::CUFFT }, normal)
             }
+            Engine::Tile(entry) => (Rounding::Pair { len: entry.tile.iter().product::<usize>() as f64 }, least),
             _ => (Rounding::Direct { fused: true }, least),
         };
         let Scheme { measure, promise, .. } = self.scheme;
@@ -226,8 +233,9 @@ pub(crate) fn parts(engine: Engine, scheme: &Scheme) -> Vec<Part> {
     let row = scheme.measure.row();
     let fourier = matches!(engine, Engine::Fourier(_));
     let fused = matches!(engine, Engine::Fused(_));
-    let mut parts = vec![Part::Gather];
+    let mut parts = Vec::new();
     let chosen = [
+        (!fused, Part::Gather),
         (!fused, Part::Finish),
         (row.needs.square && !scheme.masked && !fused, Part::Sums),
         (fourier, Part::Fourier),
@@ -256,7 +264,7 @@ impl Unit {
             let (pipeline, target) = (&pipeline, &target);
             let cross = entry.map(|entry| {
                 scope.spawn(move || {
-                    if straight {
+                    if straight && matches!(decisions.engine, Engine::Listed(_)) {
                         let source = entry.source() + flcc_generated::STRAIGHT;
                         return compile::compile(entry.name, &source, &straight_options(pipeline), target);
                     }
@@ -328,10 +336,10 @@ impl Unit {
         self.decisions.scheme.measure
     }
 
-    /// Whether samples may be NaN, infinite or of extraordinary magnitude.
+    /// Whether samples are gathered that may be NaN, infinite or of extraordinary magnitude.
     fn careful(&self) -> bool {
         let constant = matches!(self.spec.boundary(), flcc_core::boundary::Boundary::Constant(_));
-        self.decisions.scheme.integers.is_none() && (!self.spec.image_type().is_integer() || constant)
+        !self.fused() && self.decisions.scheme.integers.is_none() && (!self.spec.image_type().is_integer() || constant)
     }
 
     /// Whether panels may be in doubt.
@@ -346,7 +354,7 @@ impl Unit {
             && self.measure().row().needs.square
     }
 
-    /// Whether one kernel makes scores of samples.
+    /// Whether one kernel makes scores of the image.
     fn fused(&self) -> bool {
         matches!(self.decisions.engine, Engine::Fused(_))
     }
@@ -379,7 +387,7 @@ impl Unit {
         Sizes {
             image: self.group * self.image_bytes(),
             tiles: self.group * self.tiles.len() * size_of::<Tile>(),
-            samples: samples * self.decisions.types.real.row().size,
+            samples: when(!self.fused(), samples * self.decisions.types.real.row().size),
             squares: when(self.transformed_sums(), samples * 8),
             marks: when(self.careful(), samples),
             hits: when(self.careful(), outputs),
@@ -499,12 +507,22 @@ impl Unit {
                     let (module, function) = self.listed(stream, entry, values)?;
                     // What a kernel multiplies sums with is a power of two that both types hold.
                     let factor = 1.0 / checked.scale;
-                    if self.straight && !checked.nonfinite && (MOST_FACTOR.recip()..=MOST_FACTOR).contains(&factor) {
+                    if self.serves_straight(checked, factor) {
                         straight = Some((module.function("flcc_straight")?, factor));
                     }
                     functions.push(function);
                 }
                 Taps::Constant(functions)
+            }
+            Engine::Tile(entry) => {
+                let template = self.spec.template().padded();
+                let spectra: Vec<_> =
+                    channels.iter().flat_map(|values| Shape::of(entry).spectrum(template, values)).collect();
+                let factor = 1.0 / checked.scale;
+                if let (true, Some((_, function))) = (self.serves_straight(checked, factor), &self.cross) {
+                    straight = Some((function.clone(), factor));
+                }
+                Taps::Spectrum(Buffer::of(stream, &spectra)?)
             }
             Engine::Any(_) | Engine::Masked(_) | Engine::Differences(_) => {
                 let taps: Vec<u8> =
@@ -538,6 +556,11 @@ impl Unit {
         let thresholds = (!doubt.is_constant()).then(|| Thresholds::new(doubt, figures.largest));
         let values = Buffer::of(stream, &checked.values.concat())?;
         Ok(BoundTemplate { taps, constants, thresholds, values, raw, straight })
+    }
+
+    /// Whether a kernel from the image to the result serves a template, whose sums this factor brings to results.
+    fn serves_straight(&self, checked: &Checked, factor: f64) -> bool {
+        self.straight && !checked.nonfinite && (MOST_FACTOR.recip()..=MOST_FACTOR).contains(&factor)
     }
 
     /// A copy of a listed kernel with the template in its constant memory.
@@ -677,8 +700,27 @@ impl Unit {
                 let blocks = |outputs: usize, tile: usize| outputs.div_ceil(tile) as u32;
                 let columns = blocks(width + before as usize, entry.tile[1]);
                 let grid = [columns, blocks(height, entry.tile[0]), (count * depth) as u32];
+                let samples = Argument::Room(source.at.skip(passed), source.bytes.saturating_sub(passed));
+                let told = Argument::Room(slot.extraordinary.address(&stream), size_of::<u32>());
+                if let (Engine::Tile(entry), Taps::Spectrum(spectrum)) = (self.decisions.engine, &bound.taps) {
+                    let tiles = Shape::of(entry);
+                    let job = Job {
+                        samples,
+                        view: &source.view,
+                        begin: [begin[1], begin[2]],
+                        out: Argument::Room(out, reach),
+                        result: &view,
+                        outputs: shape,
+                        count,
+                        spectrum: Argument::Room(spectrum.address(&stream), tiles.spectrum_bytes()),
+                        factor: *factor,
+                        extraordinary: told,
+                    };
+                    tiles.launch(&stream, function, template, &job)?;
+                    continue;
+                }
                 let arguments = [
-                    Argument::Room(source.at.skip(passed), source.bytes.saturating_sub(passed)),
+                    samples,
                     Argument::Image(&source.view),
                     Argument::Room(out, reach),
                     Argument::Cross(&cross),
@@ -687,7 +729,7 @@ impl Unit {
                     Argument::Int(begin[2] - before),
                     Argument::Int(before),
                     Argument::Double(*factor),
-                    Argument::Room(slot.extraordinary.address(&stream), size_of::<u32>()),
+                    told,
                 ];
                 stream.launch(function, grid, threads, &arguments)?;
             }
@@ -740,7 +782,9 @@ impl Unit {
         let mut batch = Batch { layout, image, places, types: self.decisions.types, image_reach, result_reach };
         let centred = self.measure().row().needs.centred && self.decisions.scheme.integers.is_none();
         let forced = self.decisions.scheme.forced.unwrap_or(0.0);
-        self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
+        if !self.fused() {
+            self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
+        }
         let weights =
             bound.weights.as_ref().filter(|_| self.decisions.scheme.masked).map(|weights| weights.address(&stream));
         if careful {
@@ -791,7 +835,7 @@ impl Unit {
                 (Engine::Fused(entry), Taps::Constant(functions)) => {
                     let function =
                         functions.first().ok_or_else(|| Fault::new(entry.name, "a template without a channel"))?;
-                    Steps::score(&stream, &batch, (entry, function), &template.constants, &view, how)?;
+                    Steps::score(&stream, &batch, (entry, function), &template.constants, &view, self.doubts())?;
                 }
                 _ => self.steps.finish(&stream, &batch, &template.constants, &view, how)?,
             }
@@ -840,6 +884,9 @@ impl Unit {
         let taps = self.spec.template().len();
         let tiles = layout.tiles as usize;
         let sides = self.spec.template().padded().map(|side| Argument::Int(side as i32));
+        if let (Engine::Tile(entry), Taps::Spectrum(spectrum)) = (self.decisions.engine, &template.taps) {
+            return self.tile_term(stream, batch, entry, spectrum);
+        }
         for channel in 0..self.channels() {
             let last = (tiles - 1) * layout.in_tile as usize + layout.in_channel as usize;
             let samples = Argument::Room(places.samples.skip(channel * layout.in_channel as usize * real), last * real);
@@ -887,6 +934,34 @@ impl Unit {
             }
         }
         Ok(())
+    }
+
+    /// The cross term of gathered samples by transforms of tiles.
+    fn tile_term(&self, stream: &Stream, batch: &Batch, entry: &Entry, spectrum: &Buffer) -> Result<(), Fault> {
+        let (Batch { layout, places, .. }, shape) = (batch, Shape::of(entry));
+        let Some((_, function)) = &self.cross else { return Err(Fault::new(entry.name, "it was not compiled")) };
+        let view = ImageView {
+            image_stride: layout.in_tile,
+            channel_stride: 1,
+            stride: [layout.in_plane, layout.in_row, 1],
+            lengths: layout.in_shape,
+            ..self.image_view()
+        };
+        let result = ResultView { image_stride: layout.cross_tile, stride: [layout.cross_plane, layout.cross_row, 1] };
+        let tiles = layout.tiles as usize;
+        let job = Job {
+            samples: Argument::Room(places.samples, tiles * layout.in_tile as usize * size_of::<f32>()),
+            view: &view,
+            begin: [0; 2],
+            out: Argument::Room(places.cross, tiles * layout.cross_tile as usize * size_of::<f32>()),
+            result: &result,
+            outputs: layout.out_shape.map(|side| side as usize),
+            count: tiles,
+            spectrum: Argument::Room(spectrum.address(stream), shape.spectrum_bytes()),
+            factor: 1.0,
+            extraordinary: Argument::Null,
+        };
+        shape.launch(stream, function, self.spec.template().padded(), &job)
     }
 
     fn image_view(&self) -> ImageView {
@@ -965,6 +1040,7 @@ impl Unit {
     pub fn template_bytes(&self) -> usize {
         let values = self.spec.template().len() * self.channels() * 8;
         match self.decisions.engine {
+            Engine::Tile(entry) => 2 * values + Shape::of(entry).spectrum_bytes() * self.channels(),
             Engine::Fourier(shape) => {
                 2 * values + cufft::spectrum(shape) * self.channels() * 2 * self.decisions.types.cross.size()
             }
@@ -1009,6 +1085,9 @@ impl Unit {
             "batches  of {} tiles of up to {}x{}x{} outputs, groups of {} images",
             self.batch, tile[0], tile[1], tile[2], self.group
         ));
+        if self.fused() {
+            lines.push("code     from the image to the result in one kernel, panels in doubt by another".into());
+        }
         if self.straight {
             lines.push(
                 "code     from the image to the result in one kernel, the pipeline where samples are \
@@ -1016,9 +1095,9 @@ impl Unit {
                     .into(),
             );
         }
-        let slowest =
-            self.codes.iter().map(|(_, code)| code).max_by_key(|code| code.time).map_or_else(String::new, come);
-        lines.push(format!("code     pipeline in {} parts, the longest {slowest}", self.codes.len()));
+        if let Some(slowest) = self.codes.iter().map(|(_, code)| code).max_by_key(|code| code.time) {
+            lines.push(format!("code     pipeline in {} parts, the longest {}", self.codes.len(), come(slowest)));
+        }
         if let (Some((code, function)), Some(entry)) = (&self.cross, self.decisions.engine.entry()) {
             let threads = (entry.block[0] * entry.block[1]) as u32;
             let footprint = function.footprint(threads).map_or_else(

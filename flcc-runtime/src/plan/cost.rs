@@ -138,6 +138,9 @@ terms! {
     DeviceCall "device_call" [50000.0 50000.0 50000.0]
     /// A call of a kernel from the image to the result.
     DeviceStraight "device_straight" [10000.0 10000.0 10000.0]
+    /// A sample of two tiles by a GPU's transforms of tiles, times the logarithm of a tile's samples to base 2: of the
+    /// blocks that a multiprocessor computes.
+    DeviceTile "device_tile" [0.046 0.046 0.046]
     /// An output that a GPU's pipeline computes or writes.
     DeviceOutput "device_output" [0.02 0.02 0.02]
     /// Window sums of an output on a GPU.

@@ -199,7 +199,7 @@ pub struct Doubt {
 /// Rounded constants of a transform are the same for every sample, so a part of its error is no noise: faint copies of
 /// the result at eighths of the tile and their kin. Units of roundoff that they have of the largest result; up to 2.5
 /// was measured of bright samples, and 3.6 of a wave as long as the tile.
-const GHOSTS: f64 = 5.0;
+pub(crate) const GHOSTS: f64 = 5.0;
 
 /// The standard deviation of rounding a number, in roundoffs of its size: uniform over a unit in the last place, for
 /// numbers whose logarithms are spread evenly: `sqrt(3 / (8 ln 2) / 3)`. Were they all just above a power of two, it

@@ -1,6 +1,7 @@
-//! Correlation by one kernel from the image to the result, and by the pipeline where samples are extraordinary.
+//! Correlation and zncc by one kernel from the image to the result: correlation by the pipeline where samples are
+//! extraordinary, zncc panel by panel.
 
-use flcc_runtime::{Method, Pixels};
+use flcc_runtime::{Method, Pixels, Region, Shape};
 
 use super::common::{Problem, Seed, check};
 use super::{device, gpu, seed};
@@ -20,13 +21,94 @@ const SPECS: [&str; 12] = [
     "corr:f64:5000*33:valid",
 ];
 
+/// By transforms of tiles.
+const TILES: [&str; 8] = [
+    "corr:f32:301x403*16x16:full",
+    "corr:f32:700x804*32x32:same,reflect",
+    "corr:f32:300x400*21x11:valid",
+    "conv:f32:600x733*64x40:full,wrap",
+    "corr:f32:264x2000*32x32:same,mirror",
+    "corr:f32:290x300*10x25:full,constant(2.5)",
+    "conv:f32:1500x90*76x76:full,replicate",
+    "corr:f32:500x20*24x19:full",
+];
+
+/// Scores.
+const SCORES: [&str; 12] = [
+    "zncc:f32:301x403*3x3:full",
+    "zncc:f32:300x404*8x8:same,reflect",
+    "zncc:f32:200x333*16x16:full,wrap",
+    "zncc:f32:90x100*5x5:full,constant(2.5)",
+    "zncc:f32:100000*64:full,replicate",
+    "zncc:f32:30x50x70*5x5x5:full",
+    "zncc:u8:301x404*8x8:full,mirror",
+    "zncc:u8/f32:120x140*7x7:same,constant(1.5)",
+    "zncc:u8:20x30x40*3x3x3:same,wrap",
+    "zncc:u16:120x140*9x9:full,reflect",
+    "zncc:f64:200x300*7x7:full,reflect",
+    "zncc:f64:5000*33:valid",
+];
+
+/// Sums, each with its method.
+fn sums() -> impl Iterator<Item = (&'static str, Method)> {
+    SPECS.map(|text| (text, Method::Direct)).into_iter().chain(TILES.map(|text| (text, Method::Fourier)))
+}
+
+/// Blocks decide about their scores by themselves, so a region is the slice of the whole bit for bit.
+#[test]
+fn a_region_of_scores_is_a_part_of_the_whole() {
+    let Some(_device) = device() else { return };
+    let mut seed = Seed(seed());
+    for text in SCORES {
+        let whole = Problem::new(text, seed.bits());
+        let all = whole.run(&whole.plan(&gpu(Method::Direct)).unwrap()).data().to_f64();
+        let region = whole.spec.mode_region();
+        let shape = region.shape.padded();
+        let from = shape.map(|side| seed.below(side));
+        let sides = [0, 1, 2].map(|axis| 1 + seed.below(shape[axis] - from[axis]));
+        let part = Region {
+            origin: [0, 1, 2].map(|axis| region.origin[axis] + from[axis]),
+            shape: Shape::new(&sides[3 - region.shape.axes()..]).unwrap(),
+        };
+        let part = Problem { spec: whole.spec.clone().with_roi(Some(part)).unwrap(), ..whole };
+        let text = part.spec.to_string();
+        let got = part.run(&part.plan(&gpu(Method::Direct)).unwrap()).data().to_f64();
+        for (index, got) in got.iter().enumerate() {
+            let at = [index / sides[2] / sides[1], index / sides[2] % sides[1], index % sides[2]];
+            let [z, y, x] = [0, 1, 2].map(|axis| from[axis] + at[axis]);
+            let wanted = all[(z * shape[1] + y) * shape[2] + x];
+            assert!(got.to_bits() == wanted.to_bits(), "{text} at {index}: {got}, not {wanted}");
+        }
+    }
+}
+
+/// Samples that are no numbers, or larger or fainter than sums in f32 hold.
+#[test]
+fn extraordinary_samples_change_the_scores_that_they_are_in() {
+    let Some(_device) = device() else { return };
+    let mut seed = Seed(seed());
+    for text in SCORES.into_iter().filter(|text| text.contains(":f")) {
+        let mut problem = Problem::new(text, seed.bits());
+        let mut values = problem.image.to_f64();
+        let count = values.len();
+        for (at, special) in [(count / 2, f64::NAN), (count / 3, f64::INFINITY), (count / 4, 1e30)] {
+            values[at] = special;
+        }
+        values[count / 5 * 4..].iter_mut().for_each(|value| *value *= 1e-25);
+        problem.image = Pixels::F64(values).cast(problem.spec.image_type());
+        let plan = problem.plan(&gpu(Method::Direct)).unwrap();
+        check(text, &problem.run(&plan), &problem.expected(), problem.tolerance());
+    }
+}
+
 #[test]
 fn from_the_image_to_the_result() {
     let Some(_device) = device() else { return };
     let start = seed();
-    for text in SPECS {
+    let scores = SCORES.map(|text| (text, Method::Direct));
+    for (text, method) in sums().chain(scores) {
         let problem = Problem::new(text, start);
-        let plan = problem.plan(&gpu(Method::Direct)).unwrap();
+        let plan = problem.plan(&gpu(method)).unwrap();
         assert!(plan.explain().contains("from the image to the result"), "{text}: {}", plan.explain());
         check(text, &problem.run(&plan), &problem.expected(), problem.tolerance());
     }
@@ -37,9 +119,9 @@ fn from_the_image_to_the_result() {
 fn a_sample_that_is_no_number_changes_no_other_bit() {
     let Some(_device) = device() else { return };
     let mut seed = Seed(seed());
-    for text in SPECS {
+    for (text, method) in sums() {
         let mut problem = Problem::new(text, seed.bits());
-        let plan = problem.plan(&gpu(Method::Direct)).unwrap();
+        let plan = problem.plan(&gpu(method)).unwrap();
         let before = problem.run(&plan).data().to_f64();
         let mut values = problem.image.to_f64();
         let at = seed.below(values.len());
@@ -51,8 +133,8 @@ fn a_sample_that_is_no_number_changes_no_other_bit() {
             // Of a finite one the results that it is in tell it: they are far from what they were.
             let same = before.iter().zip(&after).filter(|(before, after)| before.to_bits() == after.to_bits()).count();
             let taps = problem.spec.template().len();
-            // A fold of the boundary brings a sample to several places.
-            let most = 8 * taps;
+            // A fold of the boundary brings a sample to several places, and transforms meet it in all of two tiles.
+            let most = if method == Method::Fourier { 8 * 128 * 128 } else { 8 * taps };
             assert!(same + most >= after.len() && same < after.len(), "{text}, {special} at {at} of {count}: {same}");
         }
     }

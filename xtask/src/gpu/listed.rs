@@ -132,7 +132,7 @@ mod tests {
             listed.iter().find(|(_, listed)| listed.kernel == name).map(|(_, listed)| listed.spec.as_str())
         };
         assert_eq!(spec("zncc_f32_20x20_b16x8"), Some("zncc:f32:150x161*20x20:valid"));
-        assert_eq!(spec("zncc_f32_8x8x8_b32x8"), Some("zncc:f32:20x41x52*8x8x8:valid"));
+        assert_eq!(spec("zncc_f32_8x8x8_b32x4"), Some("zncc:f32:20x41x52*8x8x8:valid"));
         assert_eq!(spec("corr_u8_64_b128x1"), Some("corr:u8:2000*64:valid"));
     }
 

@@ -19,7 +19,7 @@ struct FlccCross {
 
 constexpr int DEPTH = 5, HEIGHT = 5, WIDTH = 5;  // of the template
 constexpr int RUN = 5;  // products that are added up before their sum goes on
-constexpr int BLOCK_W = 32, BLOCK_H = 8, THREADS = BLOCK_W * BLOCK_H;
+constexpr int BLOCK_W = 32, BLOCK_H = 4, THREADS = BLOCK_W * BLOCK_H;
 constexpr int PATCH_W = 4, PATCH_H = 4;  // outputs of a thread
 constexpr int TILE_W = BLOCK_W * PATCH_W, TILE_H = BLOCK_H * PATCH_H;  // outputs of a block
 
@@ -214,7 +214,7 @@ static __device__ __forceinline__ void add_plane(
 
 #ifndef FLCC_FUSED  // else the kernel stands in the source that follows
 extern "C" __global__ void __launch_bounds__(THREADS)
-    corr_f32_5x5x5_b32x8(const Pixel* __restrict__ samples, Out* __restrict__ cross, const FlccCross g) {
+    corr_f32_5x5x5_b32x4(const Pixel* __restrict__ samples, Out* __restrict__ cross, const FlccCross g) {
   __shared__ __align__(16) unsigned char shared[SHARED_BYTES];
   Piece* tile = (Piece*)shared;
   const Piece* first = tile + threadIdx.y * PATCH_H * TILE_PITCH + threadIdx.x;

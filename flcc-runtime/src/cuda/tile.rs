@@ -1,0 +1,308 @@
+//! Correlation by Fourier transforms of tiles of 64x64 or 128x128 samples, from the image to the result in one kernel:
+//! which problems it serves, the order of a spectrum, and its launch. The kernel's text, templates/cuda/tile, has the
+//! derivation; docs/numerics.md has the error model.
+
+use std::f64::consts::TAU;
+
+use flcc_core::dtype::DType;
+use flcc_core::measure::Measure;
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
+use flcc_generated::Entry;
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex64;
+
+use crate::cuda::driver::launch::{Argument, Function, ImageView, ResultView, Stream};
+use crate::cuda::fault::Fault;
+use crate::plan::machine::Device;
+use crate::problem::error_model::{GHOSTS, SPREAD};
+
+/// The operations of its kernels.
+pub(crate) const OPS: [&str; 2] = ["tile64", "tile128"];
+
+/// Deviations of rounding that sums are granted.
+const DEVIATIONS: f64 = 8.0;
+
+/// Outputs of a tile along either axis, at least: with fewer, whole images are transformed faster.
+const LEAST_OUTPUTS: usize = 8;
+
+/// The numbers of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Samples of a transform along either axis.
+    pub length: usize,
+    /// Threads of a block: rows and columns.
+    threads: [usize; 2],
+    /// Bytes of shared memory of a block.
+    shared: usize,
+}
+
+impl Shape {
+    pub fn of(entry: &Entry) -> Shape {
+        Shape { length: entry.tile[0], threads: entry.block, shared: entry.shared }
+    }
+
+    /// Outputs of a tile: rows and columns.
+    pub fn step(self, [_, height, width]: [usize; 3]) -> [usize; 2] {
+        [height, width].map(|side| (self.length + 1).saturating_sub(side))
+    }
+
+    /// Pairs of tiles that outputs take, and how many tiles there are in all and in a row.
+    pub fn pairs(self, template: [usize; 3], [_, rows, columns]: [usize; 3]) -> (usize, usize, usize) {
+        let [down, across] = self.step(template);
+        let in_row = columns.div_ceil(across);
+        let tiles = rows.div_ceil(down) * in_row;
+        (tiles.div_ceil(2), tiles, in_row)
+    }
+
+    /// Samples of transforms times their logarithm, of the blocks that one of so many multiprocessors computes.
+    pub fn work(self, pairs: usize, multiprocessors: usize) -> f64 {
+        let samples = (self.length * self.length) as f64;
+        pairs.div_ceil(multiprocessors) as f64 * samples * samples.log2()
+    }
+
+    /// What rounding makes of a sum at most, over `u |P| |t|` with the largest norm of a panel: 8 deviations and
+    /// copies, as of the CPU's pairs of tiles, where panels cover the samples of a tile.
+    pub fn error(self, template: [usize; 3]) -> f64 {
+        let [height, width] = [template[1], template[2]];
+        let samples = (self.length * self.length) as f64;
+        let covers = 2.0 * (self.length.div_ceil(height) * self.length.div_ceil(width)) as f64;
+        let shown = self.step(template).iter().product::<usize>() as f64 / samples;
+        // A result that wraps round meets parts of four panels.
+        let results = 2.0 * (shown + 4.0 * (1.0 - shown));
+        let noise = DEVIATIONS * SPREAD * (samples.log2() / 2.0).sqrt() * (covers / samples + results).sqrt();
+        let copies = GHOSTS * ((height * width) as f64 * 2.0 / samples * covers).sqrt();
+        noise.hypot(copies) + GHOSTS
+    }
+
+    /// Whether it serves templates of such sides: outputs enough, and errors that are granted.
+    fn fits(self, template: [usize; 3]) -> bool {
+        let granted = 16.0 + (template.iter().product::<usize>() as f64).sqrt();
+        self.step(template).iter().all(|&outputs| outputs >= LEAST_OUTPUTS) && self.error(template) <= granted
+    }
+
+    /// Whether blocks of these devices have the shared memory.
+    fn has_room(self, devices: &[Device]) -> bool {
+        devices.iter().all(|device| self.shared <= most_shared(device.capability))
+    }
+
+    /// The frequency that value `index` of thread `thread` is after the last stage: down and across.
+    fn frequency(self, thread: usize, index: usize) -> [usize; 2] {
+        let [rows, lanes] = self.threads;
+        let [outer_y, outer_x] = [self.length / rows, self.length / lanes];
+        let middle_y = rows / outer_y;
+        let down = thread / (lanes * middle_y) + outer_y * (thread / lanes % middle_y);
+        [down + rows * (index / outer_x), thread % lanes + lanes * (index % outer_x)]
+    }
+
+    /// The spectrum of values over the number of samples, turned so that a product with it correlates, in the order
+    /// that the kernel has frequencies in; after it the turns of a circle. Computed in f64 and rounded once.
+    pub fn spectrum(self, [_, height, width]: [usize; 3], values: &[f64]) -> Vec<f32> {
+        let length = self.length;
+        let samples = length * length;
+        let mut all = vec![Complex64::default(); samples];
+        for (row, values) in values.chunks(width).take(height).enumerate() {
+            for (to, &value) in all[row * length..].iter_mut().zip(values) {
+                to.re = value / samples as f64;
+            }
+        }
+        let transform = FftPlanner::new().plan_fft_forward(length);
+        transform.process(&mut all);
+        let mut turned = transposed(&all, length);
+        transform.process(&mut turned);
+        let threads = self.threads[0] * self.threads[1];
+        // Two values of a thread lie together.
+        let ordered = (0..samples).map(|at| {
+            let [down, across] = self.frequency(at / 2 % threads, at / (2 * threads) * 2 + at % 2);
+            turned[across * length + down].conj()
+        });
+        let turns = (0..length).map(|at| Complex64::from_polar(1.0, -TAU * at as f64 / length as f64));
+        ordered.chain(turns).flat_map(|value| [value.re as f32, value.im as f32]).collect()
+    }
+
+    /// Bytes of that.
+    pub fn spectrum_bytes(self) -> usize {
+        (self.length * self.length + self.length) * 2 * size_of::<f32>()
+    }
+}
+
+fn transposed(from: &[Complex64], length: usize) -> Vec<Complex64> {
+    (0..from.len()).map(|at| from[at % length * length + at / length]).collect()
+}
+
+/// Bytes of shared memory that a block may have, by the CUDA C++ programming guide.
+fn most_shared(capability: (u32, u32)) -> usize {
+    match capability {
+        (8, 0 | 7) => 163 << 10,
+        (8, _) | (12, _) => 99 << 10,
+        (7, 0) => 96 << 10,
+        (0..8, _) => 64 << 10,
+        _ => 227 << 10,
+    }
+}
+
+/// The kernels that serve a spec on these devices: sums of an image in f32 without a mask, over all of a mode.
+pub(crate) fn kernels(spec: &Spec, devices: &[Device]) -> Vec<&'static Entry> {
+    let plain = spec.op().measure() == Measure::Cc && spec.mask() == MaskKind::None && spec.channels() == 1;
+    let single = spec.image_type() == DType::F32 && spec.out_type() == DType::F32;
+    let whole = spec.image().axes() == 2 && spec.region() == spec.mode_region();
+    if !(plain && single && whole && spec.accuracy() != Accuracy::Exact) {
+        return Vec::new();
+    }
+    let entries = OPS.into_iter().filter_map(|op| flcc_generated::generic(op, DType::F32.name(), false));
+    entries
+        .filter(|entry| {
+            let shape = Shape::of(entry);
+            shape.fits(spec.template().padded()) && shape.has_room(devices)
+        })
+        .collect()
+}
+
+/// What a launch computes.
+pub(crate) struct Job<'a> {
+    /// Samples, how they lie, and the first that the first output needs.
+    pub samples: Argument<'a>,
+    /// How they lie.
+    pub view: &'a ImageView,
+    /// The first that the first output needs.
+    pub begin: [i32; 2],
+    /// Results.
+    pub out: Argument<'a>,
+    /// How they lie.
+    pub result: &'a ResultView,
+    /// Outputs of an image.
+    pub outputs: [usize; 3],
+    /// Images.
+    pub count: usize,
+    /// The template's spectrum.
+    pub spectrum: Argument<'a>,
+    /// What brings sums to results.
+    pub factor: f64,
+    /// Told of samples that the kernel does not serve.
+    pub extraordinary: Argument<'a>,
+}
+
+/// Most blocks of a grid's third axis.
+const MOST_IMAGES: usize = 65_535;
+
+impl Shape {
+    /// Puts the kernel into a stream's queue.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn launch(
+        self,
+        stream: &Stream,
+        function: &Function,
+        template: [usize; 3],
+        job: &Job<'_>,
+    ) -> Result<(), Fault> {
+        if job.count > MOST_IMAGES {
+            return Err(Fault::new("tile transform", format!("{} images are more than {MOST_IMAGES}", job.count)));
+        }
+        let (pairs, tiles, in_row) = self.pairs(template, job.outputs);
+        let [down, across] = self.step(template);
+        let number = |value: usize| Argument::Int(value as i32);
+        let arguments = [
+            job.samples,
+            Argument::Image(job.view),
+            job.out,
+            Argument::Result(job.result),
+            number(job.outputs[1]),
+            number(job.outputs[2]),
+            Argument::Int(job.begin[0]),
+            Argument::Int(job.begin[1]),
+            number(down),
+            number(across),
+            number(in_row),
+            number(tiles),
+            job.spectrum,
+            Argument::Double(job.factor),
+            job.extraordinary,
+        ];
+        let threads = (self.threads[0] * self.threads[1]) as u32;
+        stream.launch(function, [pairs as u32, 1, job.count as u32], [threads, 1], &arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shapes() -> [Shape; 2] {
+        OPS.map(|op| Shape::of(flcc_generated::generic(op, "f32", false).unwrap()))
+    }
+
+    #[test]
+    fn every_frequency_has_one_place() {
+        for shape in shapes() {
+            let threads = shape.threads[0] * shape.threads[1];
+            let mut seen = vec![false; shape.length * shape.length];
+            for at in 0..seen.len() {
+                let [down, across] = shape.frequency(at % threads, at / threads);
+                assert!(!std::mem::replace(&mut seen[down * shape.length + across], true));
+            }
+            assert!(seen.into_iter().all(|seen| seen));
+        }
+    }
+
+    /// Against the sum that defines it.
+    #[test]
+    fn a_spectrum_is_that_of_the_template() {
+        for shape in shapes() {
+            let (template, length) = ([1, 3, 2], shape.length);
+            let values = [1.0, -2.0, 0.5, 4.0, 3.0, -1.5];
+            let spectrum = shape.spectrum(template, &values);
+            assert_eq!(spectrum.len() * 4, shape.spectrum_bytes());
+            for (thread, index) in [(0, 0), (1, 0), (0, 1), (17, 3), (200, 7), (255, 15), (100, 10)] {
+                let [down, across] = shape.frequency(thread, index);
+                let exact: Complex64 = values
+                    .iter()
+                    .enumerate()
+                    .map(|(k, value)| {
+                        let turn = (down * (k / 2) + across * (k % 2)) as f64 / length as f64;
+                        Complex64::from_polar(value / (length * length) as f64, TAU * turn)
+                    })
+                    .sum();
+                let threads = shape.threads[0] * shape.threads[1];
+                let at = ((index / 2 * threads + thread) * 2 + index % 2) * 2;
+                let got = Complex64::new(spectrum[at].into(), spectrum[at + 1].into());
+                let off = (got - exact).norm();
+                assert!(off < 1e-6 / (length * length) as f64, "{length}, {thread}, {index}: {got}, {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn templates_are_served_whose_errors_are_granted() {
+        let [small, large] = shapes();
+        for side in [8, 9, 16, 21, 32, 57] {
+            assert!(small.fits([1, side, side]), "{side}: {}", small.error([1, side, side]));
+        }
+        for side in [12, 16, 64, 76, 121] {
+            assert!(large.fits([1, side, side]), "{side}: {}", large.error([1, side, side]));
+        }
+        // Too few taps, or too few outputs.
+        assert!(!small.fits([1, 3, 3]) && !large.fits([1, 3, 3]) && !small.fits([1, 1, 9]));
+        assert!(!small.fits([1, 58, 20]) && !large.fits([1, 122, 122]) && !large.fits([1, 200, 9]));
+    }
+
+    #[test]
+    fn devices_without_the_shared_memory_get_the_smaller_transform() {
+        let device =
+            |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
+        let spec: Spec = "corr:f32:2000x2000*32x32:full".parse().unwrap();
+        let count = |capability| kernels(&spec, &[device(capability)]).len();
+        assert_eq!([(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)].map(count), [1, 2, 1, 1, 2, 2, 1]);
+        for other in [
+            "corr:f32:2000x2000*32x32:full,channels=2",
+            "corr:f32:2000x2000*32x32:full,roi=9,9:500x500",
+            "corr:f32:2000x2000*32x32:full,mask01",
+            "corr:f32:2000x2000*32x32:full,acc=exact",
+            "corr:f64:2000x2000*32x32:full",
+            "zncc:f32:2000x2000*32x32:full",
+            "corr:f32:100x100x100*8x8x8:full",
+        ] {
+            assert!(kernels(&other.parse().unwrap(), &[device((9, 0))]).is_empty(), "{other}");
+        }
+    }
+}
