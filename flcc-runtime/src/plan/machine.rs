@@ -31,6 +31,8 @@ pub struct Machine {
     devices: Vec<Device>,
     cuda: String,
     costs: Option<Costs>,
+    /// The costs that FLCC comes with for this processor.
+    profiled: Costs,
 }
 
 /// Bytes of data cache that one core sees.
@@ -86,14 +88,15 @@ impl Machine {
         if let Some(model) = model(read) {
             machine.model = model;
         }
-        Ok(machine)
+        Ok(machine.looked_up())
     }
 
     /// A machine that has these instruction sets (and the portable one) and so many cores, default caches, no devices
     /// and this architecture's name for a model. For tests and for planning from afar.
     pub fn described(isas: &[Isa], cores: usize) -> Machine {
-        Machine {
-            isas: IsaSet::of(isas),
+        let isas = IsaSet::of(isas);
+        let machine = Machine {
+            isas,
             arch: std::env::consts::ARCH.to_string(),
             model: std::env::consts::ARCH.to_string(),
             cores: cores.max(1),
@@ -106,7 +109,9 @@ impl Machine {
                 "CUDA is not in this build (feature cuda)"
             }
             .to_string(),
-        }
+            profiled: Costs::usual(&isas),
+        };
+        machine.looked_up()
     }
 
     /// The same with other caches.
@@ -116,12 +121,12 @@ impl Machine {
 
     /// The same with another processor model.
     pub fn with_model(self, model: impl Into<String>) -> Machine {
-        Machine { model: model.into(), ..self }
+        Machine { model: model.into(), ..self }.looked_up()
     }
 
     /// The same without the instruction sets preferred to `isa`.
     pub fn with_isa(self, isa: Isa) -> Machine {
-        Machine { isas: self.isas.restrict(isa), ..self }
+        Machine { isas: self.isas.restrict(isa), ..self }.looked_up()
     }
 
     /// The same with these devices; `cuda` says in a few words what CUDA is here (versions), or why there is none.
@@ -137,17 +142,23 @@ impl Machine {
     /// What work costs here: as it was measured on this machine, else on another with this processor and these
     /// instruction sets, else as is usual for the instruction sets.
     pub fn costs(&self) -> Costs {
-        self.costs.unwrap_or_else(|| self.profiled())
+        self.costs.unwrap_or(self.profiled)
     }
 
     /// The costs that FLCC comes with for this processor.
     pub(crate) fn profiled(&self) -> Costs {
+        self.profiled
+    }
+
+    /// The same with the costs of its processor: looked up once, for a plan asks for them with every offer.
+    fn looked_up(self) -> Machine {
         let usual = Costs::usual(&self.isas);
         let alike =
             |profile: &&[&str; 3]| profile[0] == self.model && self.isas.iter().any(|isa| isa.name() == profile[1]);
         let profile = PROFILES.iter().find(alike);
         // The texts are read in a test.
-        profile.and_then(|[.., costs]| usual.read(costs).ok()).unwrap_or(usual)
+        let profiled = profile.and_then(|[.., costs]| usual.read(costs).ok()).unwrap_or(usual);
+        Machine { profiled, ..self }
     }
 
     /// The instruction sets that may be used.

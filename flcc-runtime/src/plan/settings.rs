@@ -244,7 +244,16 @@ impl Planner {
             offer.kernel == *kernel
                 || kernel.tile.is_empty() && KernelKey { tile: String::new(), ..offer.kernel.clone() } == *kernel
         };
-        let offers = self.offers(spec).into_iter().filter(named);
+        // Of one that says its tile there is one: the other solvers are not asked when it is found.
+        let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
+        let offers = asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flat_map(|offers| {
+            let kept = offers.into_iter().filter(named).map(|offer| self.on_threads(offer));
+            kept.collect::<Vec<_>>()
+        });
+        if !kernel.tile.is_empty() {
+            let mut offers = offers;
+            return offers.next();
+        }
         offers.min_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns))
     }
 
