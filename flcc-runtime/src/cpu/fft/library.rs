@@ -472,8 +472,14 @@ pub fn fast_length(at_least: usize) -> usize {
 
 /// All fast lengths of a range, rising.
 pub fn fast_lengths(range: Range<usize>) -> impl Iterator<Item = usize> {
-    let next = |length: &usize| length.checked_add(1).map(fast_length).filter(|next| next > length);
-    iter::successors(Some(fast_length(range.start)), next).take_while(move |length| *length < range.end)
+    let times = |factor: usize| move |length: &usize| length.checked_mul(factor);
+    let below = |length: &usize| *length < range.end;
+    let fives = iter::successors(Some(1usize), times(5)).take_while(below);
+    let odd = fives.flat_map(|fives| iter::successors(Some(fives), times(3)).take_while(below));
+    let even = odd.flat_map(|odd| iter::successors(odd.checked_mul(2), times(2)).take_while(below));
+    let mut lengths: Vec<usize> = even.chain([1]).filter(|length| range.contains(length)).collect();
+    lengths.sort_unstable();
+    lengths.into_iter()
 }
 
 /// Floating-point operations of one forward or inverse, by the usual count: `2.5 n log2 n`.
