@@ -427,8 +427,8 @@ fn accurate_shape(spec: &Spec) -> [usize; 3] {
     })
 }
 
-/// The largest odd factor of lengths of tiles: 8 lengths an octave are near enough to any other, by estimate 5 % at most
-/// for 300 made-up specs, and there are few of them to choose from.
+/// The largest odd factor of lengths of tiles: 8 lengths an octave are near enough to any other, by estimate 5 % at
+/// most for 300 made-up specs, and there are few of them to choose from.
 const MOST_ODD: usize = 45;
 
 /// Transform shapes to choose from: about square, of fast lengths, whole axes where they are short.
