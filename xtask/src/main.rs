@@ -49,10 +49,12 @@ figures [--quick | --estimate] [--minutes N] [--seconds S] [--bin-dir DIR] [--ou
 figures --from DIR [--out DIR] [--cpu | --cuda]
                      draws them from the data of a folder
 record               renders the tables of docs/performance anew from what was measured (benches/record)
-tune NAME [--quick] [--cuda]
+tune NAME [--quick] [--cuda] [--from DIR]
                      measures this machine, CPU or GPU: costs of work, and which template sizes are worth kernels of
                      their own; writes profiles/NAME.toml, renders it, builds, holds results against the conformance
-                     vectors, and tells what changed; --quick measures less and tries no sizes that are not listed
+                     vectors, and tells what changed; --quick measures less and tries no sizes that are not listed;
+                     with --from it measures nothing and makes the profile of a machine without a checkout, of what
+                     `flcc tune --json` and `flcc tune --unroll --json` printed there (DIR/costs.json, DIR/sizes.jsonl)
 tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, circles of imports,
                      rooms, unsafe code, names, how long lines are, what may not be committed; and that tables are those
                      of their records";

@@ -29,27 +29,40 @@ const COMPARED: [&str; 8] = [
 ];
 
 /// What is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Less, in a few minutes.
     pub quick: bool,
-    /// The GPU's lists of sizes in the place of the CPU's; costs are those of the CPU.
+    /// Costs and lists of sizes of the GPU in the place of the CPU's.
     pub cuda: bool,
+    /// The folder of what was measured on another machine: [`COSTS`] and, if there, [`GAINS`].
+    pub from: Option<PathBuf>,
 }
 
+/// What `flcc tune --json` prints, in a folder of a machine without a checkout.
+const COSTS: &str = "costs.json";
+
+/// What `flcc tune --unroll --json` prints there.
+const GAINS: &str = "sizes.jsonl";
+
 impl Options {
-    /// Reads `--quick`, `--cuda` and `--cpu`.
+    /// Reads `--quick`, `--cuda`, `--cpu` and `--from FOLDER`.
     ///
     /// # Errors
     /// Another word.
     pub fn read(words: &[&str]) -> Result<Options, String> {
         let mut options = Options::default();
-        for word in words {
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
             match *word {
                 "--quick" => options.quick = true,
                 "--cuda" => options.cuda = true,
                 "--cpu" => options.cuda = false,
-                other => return Err(format!("tune: expected --quick, --cpu or --cuda, got {other:?}")),
+                "--from" => {
+                    let folder = words.next().ok_or("tune: expected a folder behind --from, got nothing")?;
+                    options.from = Some(PathBuf::from(folder));
+                }
+                other => return Err(format!("tune: expected --quick, --cpu, --cuda or --from, got {other:?}")),
             }
         }
         Ok(options)
@@ -77,6 +90,19 @@ pub fn run(root: &Path, name: &str, options: &Options) -> Result<String, String>
         return Err(format!("tune: expected a name of a-z, 0-9 and -, other than {usual}, got {name:?}"));
     }
     let began = profile::chosen(root);
+    if let Some(folder) = &options.from {
+        let listed = profile::one(root, &began)?;
+        let read = |file: &str| fs::read_to_string(folder.join(file));
+        let costs = read(COSTS).map_err(|error| format!("{}: {error}", folder.join(COSTS).display()))?;
+        let fitted = serde_json::from_str(costs.trim()).map_err(|error| format!("{COSTS}: {error}"))?;
+        let gains = read(GAINS).unwrap_or_default().lines().map(read_gain).collect::<Result<Vec<_>, _>>()?;
+        let lists = if options.cuda { &listed.cuda } else { &listed.cpu };
+        let tuned = describe(name, &listed, &fitted, &gains, keep(lists, &gains), options)?;
+        let file = root.join(profile::FOLDER).join(format!("{name}.toml"));
+        fs::write(&file, tuned.text()).map_err(|error| format!("{}: {error}", file.display()))?;
+        let told = generate::write_profile(root, &began)?;
+        return Ok(format!("{}: {}\n{told}; sizes are those of {began}", file.display(), tuned.measured.join("; ")));
+    }
     let begun = Instant::now();
     let (program, before) = built(root)?;
     let old = root.join("target/tune-before");
@@ -154,7 +180,12 @@ fn number(value: &Value, key: &str) -> Result<f64, String> {
 /// What `flcc tune` fits.
 fn fit(program: &Path, options: &Options) -> Result<Value, String> {
     let count = SPECS[usize::from(options.quick)];
-    let told = said(Command::new(program).args(["tune", "--json", "--count", count]))?;
+    let mut command = Command::new(program);
+    command.args(["tune", "--json", "--count", count]);
+    if options.cuda {
+        command.args(["--platform", "cuda"]);
+    }
+    let told = said(&mut command)?;
     serde_json::from_str(told.trim()).map_err(|error| format!("flcc tune: {error}"))
 }
 
@@ -334,6 +365,9 @@ mod tests {
         assert!(run(Path::new("."), "usual", &Options::default()).unwrap_err().contains("other than usual"));
         assert!(run(Path::new("."), "../x", &Options::default()).unwrap_err().contains("expected a name"));
         assert!(Options::read(&["--fast"]).unwrap_err().contains("--quick"));
-        assert_eq!(Options::read(&["--quick", "--cuda"]), Ok(Options { quick: true, cuda: true }));
+        assert_eq!(Options::read(&["--quick", "--cuda"]), Ok(Options { quick: true, cuda: true, from: None }));
+        let from = Options::read(&["--cuda", "--from", "measured"]).unwrap();
+        assert_eq!(from.from, Some(PathBuf::from("measured")));
+        assert!(Options::read(&["--from"]).unwrap_err().contains("a folder behind --from"));
     }
 }

@@ -48,7 +48,12 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
     if args.dry_run {
         specs.iter().chain(&args.specs).try_for_each(|spec| writeln!(out, "{spec}"))?;
         let seconds = specs.iter().map(|spec| expected(&session.planner, spec, MOST, OFFERS)).sum::<f64>();
-        writeln!(out, "# about {:.0} s, and as long as is planned for {} specs", seconds.ceil(), args.specs.len())?;
+        writeln!(
+            out,
+            "# about {:.0} s, and as long as is planned for {} specs",
+            seconds.ceil() + 0.0,
+            args.specs.len()
+        )?;
         return Ok(());
     }
     let mut kept = args.samples.as_deref().map(Samples::open).transpose()?;
@@ -77,12 +82,21 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
     let after = fit::fit(&fitted_to, before);
     let machine = session.planner.machine();
     if planning.json {
-        let instructions = machine.isas().iter().next().map_or("portable", |isa| isa.name());
+        // The machine's own terms: those of the processor, or of the GPU that was timed.
+        let device = machine.devices().first().filter(|_| platform == Platform::Cuda);
+        let (processor, instructions) = match device {
+            Some(device) => (device.name.clone(), device.target()),
+            None => (
+                machine.model().to_string(),
+                machine.isas().iter().next().map_or("portable", |isa| isa.name()).to_string(),
+            ),
+        };
+        let terms = TERMS.into_iter().filter(|term| term.of_device() == device.is_some());
         let line = json!({
-            "processor": machine.model(), "instructions": instructions, "cores": machine.cores(),
+            "processor": processor, "instructions": instructions, "cores": machine.cores(),
             "specs": specs.len(), "samples": fitted_to.len() + held_out.len(),
             "before": fit::errors(&held_out, &before), "after": fit::errors(&held_out, &after),
-            "costs": TERMS.iter().map(|term| (term.name().to_string(), json!(after.of(*term)))).collect::<Map<_, _>>(),
+            "costs": terms.map(|term| (term.name().to_string(), json!(after.of(term)))).collect::<Map<_, _>>(),
         });
         writeln!(out, "{line}")?;
         return keep(args, planning, &session, &after);

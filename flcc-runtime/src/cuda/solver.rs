@@ -183,7 +183,7 @@ fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offe
         let of_template = outputs * spec.templates() as f64;
         let types = types(spec, real, cross(engine));
         let straight = goes_straight(spec, engine, &Scheme::new(spec, exact, false), types);
-        let taps = Work::default().and(tap, products / multiprocessors(devices));
+        let taps = binding(spec, 1.0).and(tap, products / multiprocessors(devices));
         let work = |tile| match engine {
             _ if straight => copies(taps, spec).and(Term::DeviceStraight, 1.0),
             Engine::Fused(_) => copies(taps, spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, of_template),
@@ -196,16 +196,20 @@ fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offe
         offers.extend(tiles.into_iter().map(|tile| {
             let kernel = KernelKey { tile: tile_name(spec, tile), ..body.clone() };
             let recipe = Recipe { engine, tile, types, exact, rounds: false, devices: devices.to_vec() };
-            offer(machine, Method::Direct, kernel, work(tile), recipe)
+            offer(machine, spec, Method::Direct, kernel, work(tile), recipe)
         }));
     }
     offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
     Ok(offers)
 }
 
-/// An offer of a recipe, which auto may choose by its cost.
-fn offer(machine: &Machine, method: Method, kernel: KernelKey, work: Work, recipe: Recipe) -> Offer {
-    let estimate_ns = work.ns(&machine.costs());
+/// An offer of a recipe, which auto may choose by its cost. Images of a stream are copied while others are computed, so
+/// one takes as long as the slower of both.
+fn offer(machine: &Machine, spec: &Spec, method: Method, kernel: KernelKey, work: Work, recipe: Recipe) -> Offer {
+    let costs = machine.costs();
+    let (all, copies) = (work.ns(&costs), work.of(Term::DeviceCopy) * costs.of(Term::DeviceCopy));
+    let overlaps = spec.images() != 1 && !spec.pairs();
+    let estimate_ns = if overlaps { copies.max(all - copies) } else { all };
     Offer { kernel, method, work, estimate_ns, eligible: Eligible::ByCost, recipe: Arc::new(recipe) }
 }
 
@@ -229,6 +233,14 @@ pub fn holds_integers([_, height, width]: [usize; 3]) -> bool {
 /// Multiprocessors of the first device: an image is computed by one.
 fn multiprocessors(devices: &[Device]) -> f64 {
     devices.first().map_or(1.0, |device| device.multiprocessors as f64)
+}
+
+/// What binding a spectrum by the library takes, over what it takes to load a kernel with a template's values.
+const BINDING_SPECTRUM: f64 = 6.0;
+
+/// The work of binding, where each image has a template of its own.
+fn binding(spec: &Spec, amount: f64) -> Work {
+    Work::default().and(Term::DeviceBind, if spec.pairs() { amount } else { 0.0 })
 }
 
 /// With what an image takes whatever the method: copies to and from the device, launches, gathered samples.
@@ -310,7 +322,16 @@ fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Off
         let transforms = spec.channels() as f64 * (1.0 + spec.templates() as f64 + sums);
         // Two passes over memory each.
         let bytes = samples * transforms * 4.0 * cross.size() as f64;
-        let transformed = Work::default().and(Term::DeviceTransform, bytes / multiprocessors(devices));
+        let transformed = binding(spec, BINDING_SPECTRUM).and(Term::DeviceTransform, bytes / multiprocessors(devices));
+        let work = pipeline(transformed, spec, tile);
+        let work = if measure.row().needs.square {
+            let outputs = spec.out_shape().len() as f64;
+            let each = outputs * spec.templates() as f64;
+            // Norms of tiles and of products are taken besides the sums, for the error model.
+            work.and(Term::DeviceSum, outputs + 2.0 * each).and(Term::DeviceScore, each)
+        } else {
+            work
+        };
         let kernel = KernelKey {
             op: "fourier".into(),
             dtype: real.name().into(),
@@ -326,7 +347,7 @@ fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Off
             rounds,
             devices: devices.to_vec(),
         };
-        let by_cost = offer(machine, Method::Fourier, kernel, pipeline(transformed, spec, tile), recipe);
+        let by_cost = offer(machine, spec, Method::Fourier, kernel, work, recipe);
         let eligible = if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced };
         offers.push(Offer { eligible, ..by_cost });
     }
@@ -352,7 +373,8 @@ fn tile_offers(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec
         let shape = Shape::of(entry);
         let (pairs, ..) = shape.pairs(template, spec.out_shape().padded());
         let computed = shape.work(pairs * spec.templates(), multiprocessors(devices) as usize);
-        let work = copies(Work::default().and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
+        let bound = binding(spec, if shape.length > 64 { 3.0 } else { 1.0 });
+        let work = copies(bound.and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
         // The pipeline's tile, where samples are extraordinary: with all of an image the transforms are the same.
         let outputs = spec.out_shape();
         let tile = if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
@@ -360,7 +382,7 @@ fn tile_offers(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec
         let types = types(spec, DType::F32, Cross::F32);
         let recipe =
             Recipe { engine: Engine::Tile(entry), tile, types, exact: false, rounds: false, devices: devices.to_vec() };
-        offers.push(offer(machine, Method::Fourier, kernel, work, recipe));
+        offers.push(offer(machine, spec, Method::Fourier, kernel, work, recipe));
     }
     Ok(offers)
 }

@@ -28,6 +28,11 @@ macro_rules! terms {
                 }
             }
 
+            /// Whether a GPU does it.
+            pub fn of_device(self) -> bool {
+                self.name().starts_with("device_")
+            }
+
             /// What one of it costs where nothing was measured, in nanoseconds: with AVX-512, AVX2 and neither.
             fn usual(self) -> [f64; 3] {
                 match self {
@@ -47,7 +52,9 @@ terms! {
     Tile "tile" [360.0 300.0 400.0]
     /// A multiply-add of a direct kernel in f32, those of rounded-up blocks counted.
     TapSingle "tap_f32" [0.011 0.024 0.055]
-    /// The same in f64.
+    /// What it costs more where templates have more than four planes.
+    TapDeep "tap_deep" [0.009 0.01 0.0]
+    /// A multiply-add of a direct kernel in f64.
     TapDouble "tap_f64" [0.0212 0.05 0.16]
     /// A row of taps over a row of a block of a direct kernel.
     TapRow "tap_row" [0.7 0.8 1.6]
@@ -73,8 +80,9 @@ terms! {
     LibrarySingle "library_f32" [0.06 0.06 0.06]
     /// The same in f64.
     LibraryDouble "library_f64" [0.135 0.14 0.14]
-    /// A sample of a library's transform beyond the second-level cache, there or back.
-    LibraryFar "library_far" [0.4 0.5 0.4]
+    /// A sample of a library's transform beyond the second-level cache, there or back, times the logarithm of how many
+    /// times larger it is than what stays near, to base 2.
+    LibraryFar "library_far" [0.6 0.7 0.6]
     /// A line that a library transforms.
     LibraryLine "library_line" [4.0 4.0 4.0]
     /// A library's transform of a tile, whatever its size.
@@ -133,11 +141,13 @@ terms! {
     /// A byte that a GPU's transforms move, times its multiprocessors.
     DeviceTransform "device_transform" [0.05 0.05 0.05]
     /// A byte copied to or from a GPU.
-    DeviceCopy "device_copy" [0.0833 0.0833 0.0833]
+    DeviceCopy "device_copy" [0.06 0.06 0.06]
     /// A call of a GPU's pipeline.
-    DeviceCall "device_call" [50000.0 50000.0 50000.0]
+    DeviceCall "device_call" [85000.0 85000.0 85000.0]
     /// A call of a kernel from the image to the result.
-    DeviceStraight "device_straight" [10000.0 10000.0 10000.0]
+    DeviceStraight "device_straight" [40000.0 40000.0 40000.0]
+    /// Loading a kernel of a GPU with a template's values.
+    DeviceBind "device_bind" [200000.0 200000.0 200000.0]
     /// A sample of two tiles by a GPU's transforms of tiles, times the logarithm of a tile's samples to base 2: of the
     /// blocks that a multiprocessor computes.
     DeviceTile "device_tile" [0.046 0.046 0.046]

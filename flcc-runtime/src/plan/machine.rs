@@ -31,7 +31,7 @@ pub struct Machine {
     devices: Vec<Device>,
     cuda: String,
     costs: Option<Costs>,
-    /// The costs that FLCC comes with for this processor.
+    /// The costs that FLCC comes with for this processor and its first GPU.
     profiled: Costs,
 }
 
@@ -131,7 +131,7 @@ impl Machine {
 
     /// The same with these devices; `cuda` says in a few words what CUDA is here (versions), or why there is none.
     pub fn with_devices(self, devices: Vec<Device>, cuda: impl Into<String>) -> Machine {
-        Machine { devices, cuda: cuda.into(), ..self }
+        Machine { devices, cuda: cuda.into(), ..self }.looked_up()
     }
 
     /// The same with costs that were measured on it.
@@ -145,19 +145,22 @@ impl Machine {
         self.costs.unwrap_or(self.profiled)
     }
 
-    /// The costs that FLCC comes with for this processor.
+    /// The costs that FLCC comes with for this processor and its first GPU.
     pub(crate) fn profiled(&self) -> Costs {
         self.profiled
     }
 
-    /// The same with the costs of its processor: looked up once, for a plan asks for them with every offer.
+    /// The same with the costs of its processor and its first GPU: looked up once, for a plan asks for them with every
+    /// offer.
     fn looked_up(self) -> Machine {
-        let usual = Costs::usual(&self.isas);
-        let alike =
-            |profile: &&[&str; 3]| profile[0] == self.model && self.isas.iter().any(|isa| isa.name() == profile[1]);
-        let profile = PROFILES.iter().find(alike);
-        // The texts are read in a test.
-        let profiled = profile.and_then(|[.., costs]| usual.read(costs).ok()).unwrap_or(usual);
+        let device = self.devices.first();
+        let alike = |[name, kind, _]: &[&str; 3]| {
+            let processor = *name == self.model && self.isas.iter().any(|isa| isa.name() == *kind);
+            processor || device.is_some_and(|device| *name == device.name && *kind == device.target())
+        };
+        // The texts are read in a test. Those of a GPU are of its own terms.
+        let with = |costs: Costs, [.., text]: &[&str; 3]| costs.read(text).unwrap_or(costs);
+        let profiled = PROFILES.iter().filter(|profile| alike(profile)).fold(Costs::usual(&self.isas), with);
         Machine { profiled, ..self }
     }
 

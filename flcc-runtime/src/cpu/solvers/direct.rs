@@ -68,8 +68,11 @@ impl Solver for DirectSolver {
             } else {
                 around(spec, &tiling, real, exact)
             };
+            let taps = computed * spec.template().len() as f64;
+            let deep = real == DType::F32 && template[0] > 4;
             let work = around
-                .and(tap, computed * spec.template().len() as f64)
+                .and(tap, taps)
+                .and(Term::TapDeep, if deep { taps } else { 0.0 })
                 .and(Term::TapRow, blocks * (template[0] * template[1]) as f64);
             let by_cost = offer(
                 machine,
