@@ -153,9 +153,9 @@ impl Kernel {
         KernelKey {
             op: self.op.name().into(),
             dtype: self.dtype.name().into(),
-            size: if sides.is_empty() { "any".into() } else { sides.join("x") },
-            target: format!("b{}x{}", self.block[1], self.block[0]),
-            tile: String::new(),
+            size: if sides.is_empty() { "any".into() } else { sides.join("x").into() },
+            target: format!("b{}x{}", self.block[1], self.block[0]).into(),
+            tile: "".into(),
         }
     }
 

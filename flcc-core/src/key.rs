@@ -4,6 +4,7 @@
 //! template size, target and tile. A kernel body serves many sizes, so its own name says which rows it unrolls
 //! (`corr_f32_w7_avx512`).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,15 +14,15 @@ use crate::error::SpecError;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KernelKey {
     /// What the kernel computes: `corr`, `sad`, `fourier`, `separable`, `zncc`.
-    pub op: String,
+    pub op: Cow<'static, str>,
     /// The type it computes in.
-    pub dtype: String,
+    pub dtype: Cow<'static, str>,
     /// The template size, or the part of it that is unrolled: `7x7`, `w7`, `any`.
-    pub size: String,
+    pub size: Cow<'static, str>,
     /// Instruction set, library or thread block: `avx512`, `rustfft`, `b32x8`.
-    pub target: String,
+    pub target: Cow<'static, str>,
     /// The tile, `t62x250`, or the architecture that a CUDA kernel needs, `sm80`; empty for a body.
-    pub tile: String,
+    pub tile: Cow<'static, str>,
 }
 
 impl fmt::Display for KernelKey {
@@ -38,25 +39,39 @@ impl FromStr for KernelKey {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<KernelKey, SpecError> {
-        let wrong = || {
-            SpecError::new("kernel name", "OP_TYPE_SIZE_TARGET[_ARCH][_TILE] of lower-case letters and digits", text)
-        };
-        let parts: Vec<&str> = text.split('_').collect();
-        let well_formed = parts
-            .iter()
-            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()));
-        if !well_formed || !(4..=6).contains(&parts.len()) {
-            return Err(wrong());
-        }
-        let part = |i: usize| parts.get(i).map_or(String::new(), |part| (*part).to_string());
-        Ok(KernelKey {
-            op: part(0),
-            dtype: part(1),
-            size: part(2),
-            target: part(3),
-            tile: parts[4.min(parts.len())..].join("_"),
-        })
+        read(text, |part| Cow::Owned(part.to_string()))
     }
+}
+
+impl KernelKey {
+    /// The parts of a name that stands in a table; nothing is allocated.
+    ///
+    /// # Errors
+    /// As for any other text.
+    pub fn named(name: &'static str) -> Result<KernelKey, SpecError> {
+        read(name, Cow::Borrowed)
+    }
+}
+
+/// A name in parts.
+fn read<'a>(text: &'a str, part: impl Fn(&'a str) -> Cow<'static, str>) -> Result<KernelKey, SpecError> {
+    let wrong =
+        || SpecError::new("kernel name", "OP_TYPE_SIZE_TARGET[_ARCH][_TILE] of lower-case letters and digits", text);
+    let mut parts = [""; 6];
+    let mut count = 0;
+    for word in text.split('_') {
+        let well_formed = !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        *parts.get_mut(count).filter(|_| well_formed).ok_or_else(wrong)? = word;
+        count += 1;
+    }
+    let [op, dtype, size, target, first, second] = parts;
+    let tile = match count {
+        4 => "".into(),
+        5 => part(first),
+        6 => [first, second].join("_").into(),
+        _ => return Err(wrong()),
+    };
+    Ok(KernelKey { op: part(op), dtype: part(dtype), size: part(size), target: part(target), tile })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Shapes of 1 to 3 axes, slowest first, with checked size arithmetic.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use crate::error::{Kind, SpecError};
@@ -97,7 +97,13 @@ impl Shape {
 
 /// Numbers with a separator between them.
 pub fn join<T: fmt::Display>(numbers: &[T], separator: &str) -> String {
-    numbers.iter().map(T::to_string).collect::<Vec<_>>().join(separator)
+    let mut text = String::new();
+    for (index, number) in numbers.iter().enumerate() {
+        let separator = if index == 0 { "" } else { separator };
+        // Text takes whatever is written.
+        let _ = write!(text, "{separator}{number}");
+    }
+    text
 }
 
 impl fmt::Display for Shape {

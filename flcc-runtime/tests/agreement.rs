@@ -118,7 +118,7 @@ fn bytes_by_their_own_kernels() {
             let offers = DirectSolver.offers(&problem.spec, planner.machine()).unwrap();
             let bytes: Vec<_> = offers.into_iter().map(|offer| offer.kernel).filter(|key| key.dtype == "u8").collect();
             let isas = planner.machine().isas();
-            let offered: BTreeSet<&str> = bytes.iter().map(|key| key.target.as_str()).collect();
+            let offered: BTreeSet<&str> = bytes.iter().map(|key| &*key.target).collect();
             let served = isas.iter().filter(|isa| own && !isa.has_floats()).map(Isa::name);
             assert_eq!(offered, BTreeSet::from_iter(served), "{spec}");
             for key in bytes {

@@ -178,8 +178,7 @@ fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offe
     let mut offers = Vec::new();
     for engine in engines {
         let Some(entry) = engine.entry() else { continue };
-        let body: KernelKey =
-            entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
+        let body = KernelKey::named(entry.name).map_err(|error| Refusal::new(name, error.to_string()))?;
         let of_template = outputs * spec.templates() as f64;
         let types = types(spec, real, cross(engine));
         let straight = goes_straight(spec, engine, &Scheme::new(spec, exact, false), types);
@@ -194,7 +193,7 @@ fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offe
         };
         let tiles = if matches!(engine, Engine::Fused(_)) { vec![large_tile(spec)] } else { plain_tiles(spec) };
         offers.extend(tiles.into_iter().map(|tile| {
-            let kernel = KernelKey { tile: tile_name(spec, tile), ..body.clone() };
+            let kernel = KernelKey { tile: tile_name(spec, tile).into(), ..body.clone() };
             let recipe = Recipe { engine, tile, types, exact, rounds: false, devices: devices.to_vec() };
             offer(machine, spec, Method::Direct, kernel, work(tile), recipe)
         }));
@@ -206,10 +205,8 @@ fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offe
 /// An offer of a recipe, which auto may choose by its cost. Images of a stream are copied while others are computed, so
 /// one takes as long as the slower of both.
 fn offer(machine: &Machine, spec: &Spec, method: Method, kernel: KernelKey, work: Work, recipe: Recipe) -> Offer {
-    let costs = machine.costs();
-    let (all, copies) = (work.ns(&costs), work.of(Term::DeviceCopy) * costs.of(Term::DeviceCopy));
-    let overlaps = spec.images() != 1 && !spec.pairs();
-    let estimate_ns = if overlaps { copies.max(all - copies) } else { all };
+    let work = if spec.images() != 1 && !spec.pairs() { work.overlapped() } else { work };
+    let estimate_ns = work.ns_on(&machine.costs(), 1);
     Offer { kernel, method, work, estimate_ns, eligible: Eligible::ByCost, recipe: Arc::new(recipe) }
 }
 
@@ -335,9 +332,9 @@ fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Off
         let kernel = KernelKey {
             op: "fourier".into(),
             dtype: real.name().into(),
-            size: join(&spec.image().unpad(&shape), "x"),
+            size: join(&spec.image().unpad(&shape), "x").into(),
             target: "cufft".into(),
-            tile: tile_name(spec, tile),
+            tile: tile_name(spec, tile).into(),
         };
         let recipe = Recipe {
             engine: Engine::Fourier(shape),
@@ -368,8 +365,7 @@ fn tile_offers(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec
     let template = spec.template().padded();
     let mut offers = Vec::new();
     for entry in tile::kernels(spec, devices) {
-        let body: KernelKey =
-            entry.name.parse().map_err(|error: flcc_core::error::SpecError| Refusal::new(name, error.to_string()))?;
+        let body = KernelKey::named(entry.name).map_err(|error| Refusal::new(name, error.to_string()))?;
         let shape = Shape::of(entry);
         let (pairs, ..) = shape.pairs(template, spec.out_shape().padded());
         let computed = shape.work(pairs * spec.templates(), multiprocessors(devices) as usize);
@@ -378,7 +374,7 @@ fn tile_offers(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec
         // The pipeline's tile, where samples are extraordinary: with all of an image the transforms are the same.
         let outputs = spec.out_shape();
         let tile = if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
-        let kernel = KernelKey { tile: tile_name(spec, tile), ..body };
+        let kernel = KernelKey { tile: tile_name(spec, tile).into(), ..body };
         let types = types(spec, DType::F32, Cross::F32);
         let recipe =
             Recipe { engine: Engine::Tile(entry), tile, types, exact: false, rounds: false, devices: devices.to_vec() };

@@ -164,17 +164,20 @@ terms! {
 /// Amounts of work, by term, in pieces that threads share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
-    amounts: [f64; TERMS.len()],
+    /// In few bytes, since an offer has them and there are many; rounding is far below what estimates are off by.
+    amounts: [f32; TERMS.len()],
     pieces: usize,
     /// What the largest piece is of the whole.
     largest: f64,
     /// Images that share what it costs to wake threads.
     images: f64,
+    /// Whether copies to and from a GPU go on while other images are computed.
+    overlaps: bool,
 }
 
 impl Default for Work {
     fn default() -> Work {
-        Work { amounts: [0.0; TERMS.len()], pieces: 1, largest: 1.0, images: 1.0 }
+        Work { amounts: [0.0; TERMS.len()], pieces: 1, largest: 1.0, images: 1.0, overlaps: false }
     }
 }
 
@@ -182,7 +185,7 @@ impl Work {
     /// The same with some more of a term.
     #[must_use]
     pub fn and(mut self, term: Term, amount: f64) -> Work {
-        self.amounts[term as usize] += amount;
+        self.amounts[term as usize] += amount as f32;
         self
     }
 
@@ -200,9 +203,15 @@ impl Work {
         Work { images: images.max(1) as f64, ..self }
     }
 
+    /// The same where copies to and from a GPU go on while other images are computed: the slower of both counts.
+    #[must_use]
+    pub fn overlapped(self) -> Work {
+        Work { overlaps: true, ..self }
+    }
+
     /// How much there is of a term.
     pub fn of(&self, term: Term) -> f64 {
-        self.amounts[term as usize]
+        f64::from(self.amounts[term as usize])
     }
 
     /// Into how many pieces threads can share it.
@@ -212,11 +221,15 @@ impl Work {
 
     /// What it costs on one thread, in nanoseconds.
     pub fn ns(&self, costs: &Costs) -> f64 {
-        self.amounts.iter().zip(costs.0).map(|(amount, cost)| amount * cost).sum()
+        self.amounts.iter().zip(costs.0).map(|(&amount, cost)| f64::from(amount) * cost).sum()
     }
 
     /// What it costs on so many threads, in nanoseconds: the call, and the pieces of the thread that has the most.
     pub fn ns_on(&self, costs: &Costs, threads: usize) -> f64 {
+        if self.overlaps {
+            let copies = self.of(Term::DeviceCopy) * costs.of(Term::DeviceCopy);
+            return copies.max(self.ns(costs) - copies);
+        }
         let threads = threads.clamp(1, self.pieces);
         if threads == 1 {
             return self.ns(costs);
@@ -322,6 +335,14 @@ mod tests {
         let costs = Costs::usual(&IsaSet::of(&[])).with(Term::Tile, 10.0).with(Term::Call, 100.0);
         let work = Work::default().and(Term::Tile, 2.0).and(Term::Call, 1.0).and(Term::Tile, 1.0);
         assert_eq!((work.of(Term::Tile), work.of(Term::Copy), work.ns(&costs)), (3.0, 0.0, 130.0));
+    }
+
+    #[test]
+    fn copies_that_overlap_cost_what_is_slower() {
+        let costs = Costs::usual(&IsaSet::of(&[])).with(Term::DeviceCopy, 2.0).with(Term::DeviceCall, 100.0);
+        let work = |bytes| Work::default().and(Term::DeviceCopy, bytes).and(Term::DeviceCall, 1.0);
+        assert_eq!([10.0, 500.0].map(|bytes| work(bytes).ns_on(&costs, 1)), [120.0, 1100.0]);
+        assert_eq!([10.0, 500.0].map(|bytes| work(bytes).overlapped().ns_on(&costs, 1)), [100.0, 1000.0]);
     }
 
     #[test]

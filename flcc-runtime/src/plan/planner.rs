@@ -193,7 +193,7 @@ impl Planner {
         }];
         candidates.extend(
             entry.others().iter().map(|(kernel, ns)| Candidate {
-                method: method_of(kernel),
+                method: Method::of(kernel),
                 ..candidate(kernel, Outcome::Measured(*ns))
             }),
         );
@@ -408,15 +408,6 @@ fn may_take(offer: &Offer, forced: bool) -> bool {
         Eligible::ByCost => true,
         Eligible::ByRank | Eligible::Forced => forced,
         Eligible::ByName => false,
-    }
-}
-
-/// The method that a kernel's name speaks of.
-fn method_of(kernel: &KernelKey) -> Method {
-    match kernel.op.as_str() {
-        "fourier" => Method::Fourier,
-        "separable" => Method::Separable,
-        _ => Method::Direct,
     }
 }
 

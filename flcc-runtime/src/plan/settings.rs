@@ -242,10 +242,11 @@ impl Planner {
     pub(crate) fn offer(&self, spec: &Spec, kernel: &KernelKey) -> Option<Offer> {
         let named = |offer: &Offer| {
             offer.kernel == *kernel
-                || kernel.tile.is_empty() && KernelKey { tile: String::new(), ..offer.kernel.clone() } == *kernel
+                || kernel.tile.is_empty() && KernelKey { tile: "".into(), ..offer.kernel.clone() } == *kernel
         };
         // Of one that says its tile there is one: the other solvers are not asked when it is found.
-        let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
+        let has = |solver: &dyn Solver| self.asks(solver) && solver.method() == Method::of(kernel);
+        let asked = SOLVERS.iter().filter(|solver| has(**solver));
         let offers = asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flat_map(|offers| {
             let kept = offers.into_iter().filter(named).map(|offer| self.on_threads(offer));
             kept.collect::<Vec<_>>()

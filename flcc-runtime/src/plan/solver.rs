@@ -26,6 +26,18 @@ pub enum Method {
     Separable,
 }
 
+impl Method {
+    /// The method that a kernel's name speaks of.
+    pub(crate) fn of(kernel: &KernelKey) -> Method {
+        match &*kernel.op {
+            "fourier" => Method::Fourier,
+            "separable" => Method::Separable,
+            op if op.starts_with("tile") => Method::Fourier,
+            _ => Method::Direct,
+        }
+    }
+}
+
 /// Where to compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Platform {

@@ -193,7 +193,9 @@ impl Tiling {
 
 /// A tile as it stands in a kernel's name: `t64x512`.
 pub fn tile_name(spec: &Spec, tile: [usize; 3]) -> String {
-    format!("t{}", join(&spec.image().unpad(&tile), "x"))
+    let mut name = join(&spec.image().unpad(&tile), "x");
+    name.insert(0, 't');
+    name
 }
 
 /// A tile of these outputs: all of an axis whose outputs, all of them, fit in it.

@@ -166,8 +166,8 @@ fn byte_sums(work: Work, kernel: &Kernel, template: [usize; 3], tiling: &Tiling,
 
 /// The body's name and the tile.
 fn direct_key(kernel: &Kernel, spec: &Spec, tile: [usize; 3]) -> KernelKey {
-    let body: KernelKey = kernel.name.parse().expect("the table's names are kernel names, by its tests");
-    KernelKey { tile: tile_name(spec, tile), ..body }
+    let body = KernelKey::named(kernel.name).expect("the table's names are kernel names, by its tests");
+    KernelKey { tile: tile_name(spec, tile).into(), ..body }
 }
 
 /// The type that the direct method computes in.

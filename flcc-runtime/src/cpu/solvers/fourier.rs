@@ -132,9 +132,9 @@ impl FourierSolver {
         let kernel = KernelKey {
             op: "fourier".into(),
             dtype: DType::F32.name().into(),
-            size,
+            size: size.into(),
             target: isa.name().into(),
-            tile: tile_name(spec, tile),
+            tile: tile_name(spec, tile).into(),
         };
         offer(machine, Method::Fourier, kernel, work, Recipe::new(DType::F32, tile, machine.isas(), engine))
     }
@@ -263,9 +263,9 @@ impl FourierSolver {
         let kernel = KernelKey {
             op: "fourier".into(),
             dtype: real.name().into(),
-            size: join(&spec.image().unpad(&shape), "x"),
+            size: join(&spec.image().unpad(&shape), "x").into(),
             target: "rustfft".into(),
-            tile: tile_name(spec, tile),
+            tile: tile_name(spec, tile).into(),
         };
         let recipe = Recipe { exact: rounds, rounds, ..Recipe::new(real, tile, machine.isas(), Library(shape)) };
         let by_cost = offer(machine, Method::Fourier, kernel, work, recipe);

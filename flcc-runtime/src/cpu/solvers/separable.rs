@@ -81,9 +81,9 @@ impl Solver for SeparableSolver {
                 let key = KernelKey {
                     op: "separable".into(),
                     dtype: real.name().into(),
-                    size,
+                    size: size.into(),
                     target: target.into(),
-                    tile: tile_name(spec, tile),
+                    tile: tile_name(spec, tile).into(),
                 };
                 let recipe = Recipe::new(real, tile, isas, Lines);
                 let by_cost = offer(machine, Method::Separable, key, work, recipe);
