@@ -247,7 +247,8 @@ impl Planner {
         // Of one that says its tile there is one: the other solvers are not asked when it is found.
         let has = |solver: &dyn Solver| self.asks(solver) && solver.method() == Method::of(kernel);
         let asked = SOLVERS.iter().filter(|solver| has(**solver));
-        let offers = asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flat_map(|offers| {
+        let named_so = asked.filter_map(|solver| solver.offers_named(spec, &self.machine, kernel).ok());
+        let offers = named_so.flat_map(|offers| {
             let kept = offers.into_iter().filter(named).map(|offer| self.on_threads(offer));
             kept.collect::<Vec<_>>()
         });

@@ -105,6 +105,14 @@ pub trait Solver: Send + Sync {
     /// # Errors
     /// Why it does not serve the spec on this machine.
     fn offers(&self, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal>;
+
+    /// Offers of which one is of this kernel, if it can be had: all of them, or fewer that are made sooner.
+    ///
+    /// # Errors
+    /// As [`Solver::offers`].
+    fn offers_named(&self, spec: &Spec, machine: &Machine, _kernel: &KernelKey) -> Result<Vec<Offer>, Refusal> {
+        self.offers(spec, machine)
+    }
 }
 
 macro_rules! names {

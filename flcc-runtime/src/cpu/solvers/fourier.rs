@@ -38,6 +38,17 @@ impl Solver for FourierSolver {
     }
 
     fn offers(&self, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+        self.made(spec, machine, None)
+    }
+
+    fn offers_named(&self, spec: &Spec, machine: &Machine, kernel: &KernelKey) -> Result<Vec<Offer>, Refusal> {
+        self.made(spec, machine, Some(kernel))
+    }
+}
+
+impl FourierSolver {
+    /// Its offers; those that are likely to be of one kernel, if one is named.
+    fn made(&self, spec: &Spec, machine: &Machine, kernel: Option<&KernelKey>) -> Result<Vec<Offer>, Refusal> {
         refuse_inexact(self.name(), spec)?;
         let measure = spec.op().measure();
         if measure == Measure::Sad {
@@ -47,8 +58,17 @@ impl Solver for FourierSolver {
         let wants_rounding = wants_rounding(spec);
         let mut offers = Vec::new();
         let mut bound = f64::INFINITY;
-        let shapes = if rounds_most(spec) { vec![accurate_shape(spec)] } else { shapes(spec) };
+        let shapes = match kernel {
+            _ if rounds_most(spec) => vec![accurate_shape(spec)],
+            None if !wants_rounding => best_shapes(spec),
+            _ => shapes(spec),
+        };
+        let size: Option<Vec<usize>> =
+            kernel.map(|kernel| kernel.size.split('x').filter_map(|length| length.parse().ok()).collect());
         for shape in shapes {
+            if size.as_ref().is_some_and(|size| *size != spec.image().unpad(&shape)) {
+                continue;
+            }
             let error = rounding_bound(spec, shape);
             bound = bound.min(error);
             let rounds = wants_rounding && error < 0.25;
@@ -57,7 +77,7 @@ impl Solver for FourierSolver {
             }
             offers.push(self.by_library(spec, shape, rounds, wants_rounding, machine));
         }
-        if !wants_rounding {
+        if !wants_rounding && kernel.is_none_or(|kernel| kernel.target != LIBRARY) {
             offers.extend(self.pairs(spec, machine));
         }
         if offers.is_empty() {
@@ -66,9 +86,7 @@ impl Solver for FourierSolver {
         offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
         Ok(offers)
     }
-}
 
-impl FourierSolver {
     /// Offers of our own transforms, two tiles at a time in f32, for the problems that they serve.
     fn pairs(&self, spec: &Spec, machine: &Machine) -> Vec<Offer> {
         let isas = machine.isas();
@@ -264,7 +282,7 @@ impl FourierSolver {
             op: "fourier".into(),
             dtype: real.name().into(),
             size: join(&spec.image().unpad(&shape), "x").into(),
-            target: "rustfft".into(),
+            target: LIBRARY.into(),
             tile: tile_name(spec, tile).into(),
         };
         let recipe = Recipe { exact: rounds, rounds, ..Recipe::new(real, tile, machine.isas(), Library(shape)) };
@@ -311,6 +329,9 @@ impl Make for columns::Layout {
         Some(Box::new(columns::Transform::new(*self, isas)?))
     }
 }
+
+/// What transforms by the library are told by in names.
+const LIBRARY: &str = "rustfft";
 
 /// Bytes of a library's transform that stay near a core.
 const NEAR: f64 = 1.5e6;
@@ -459,6 +480,31 @@ fn accurate_shape(spec: &Spec) -> [usize; 3] {
 /// The largest odd factor of lengths of tiles: 8 lengths an octave are near enough to any other, by estimate 5 % at
 /// most for 300 made-up specs, and there are few of them to choose from.
 const MOST_ODD: usize = 45;
+
+/// Of the transform shapes to choose from those that are worth an estimate: the best few of each octave by samples to
+/// transform times their logarithm, and the smallest, for little memory.
+fn best_shapes(spec: &Spec) -> Vec<[usize; 3]> {
+    let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
+    let samples = |shape: &[usize; 3]| shape.iter().product::<usize>();
+    let rough = |shape: &[usize; 3]| {
+        let tiles = [0, 1, 2].map(|axis| whole[axis].div_ceil(shape[axis] + 1 - template[axis]) as f64);
+        tiles.iter().product::<f64>() * samples(shape) as f64 * (samples(shape) as f64).log2()
+    };
+    let mut found: Vec<_> = shapes(spec).into_iter().map(|shape| (shape, rough(&shape))).collect();
+    let least = found.iter().map(|(shape, _)| samples(shape)).min();
+    found.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let octave = |shape: &[usize; 3]| shape.iter().max().map_or(0, |length| length.ilog2());
+    let mut taken = [0usize; usize::BITS as usize];
+    found.retain(|(shape, _)| {
+        let taken = &mut taken[octave(shape) as usize];
+        *taken += 1;
+        *taken <= OF_AN_OCTAVE || Some(samples(shape)) == least
+    });
+    found.into_iter().map(|(shape, _)| shape).collect()
+}
+
+/// Transform shapes of an octave of lengths that are worth an estimate.
+const OF_AN_OCTAVE: usize = 3;
 
 /// Transform shapes to choose from: about square, of fast lengths, whole axes where they are short.
 fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
