@@ -395,6 +395,11 @@ impl<'a> AnyView<'a> {
         each_type!(AnyView, self, view => view.at(position).to_f64())
     }
 
+    /// A copy of every sample, row-major, channels fastest.
+    pub fn to_pixels(&self) -> Pixels {
+        each_type!(AnyView, self, view => Pixel::pixels(view.to_vec()))
+    }
+
     /// Every sample as `f64`, row-major, channels fastest.
     pub fn to_f64(&self) -> Vec<f64> {
         each_type!(AnyView, self, view => view.to_vec().into_iter().map(Pixel::to_f64).collect())

@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let image = View::new(&pixels, Shape::new(&[120, 160])?)?;
     let template = image.part([0, 70, 90], Shape::new(&[12, 16])?)?;
 
-    let scores = match_template(&image.into(), &template.into(), None, Measure::Zncc)?;
+    let scores = match_template(&image, &template, None, Measure::Zncc)?;
     let best = &find_peaks(&scores, &PeakOptions { top: Some(1), ..PeakOptions::default() })[0];
 
     println!("best at {:?} with r = {}", best.position, best.score);

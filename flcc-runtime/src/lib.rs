@@ -58,6 +58,7 @@ pub use flcc_core::boundary::Boundary;
 pub use flcc_core::dtype::{DType, Pixel, Pixels};
 pub use flcc_core::error::{ExecError, Kind, PlanError, Refusal, SpecError};
 pub use flcc_core::extent::{Mode, Region};
+pub use flcc_core::image::Image;
 pub use flcc_core::key::KernelKey;
 pub use flcc_core::measure::{Best, Measure};
 pub use flcc_core::op::Op;

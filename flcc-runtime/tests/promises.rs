@@ -278,6 +278,56 @@ fn adversarial_images_keep_the_promise() {
     }
 }
 
+/// Images of few values, whose roundings agree instead of averaging out: two levels, waves, stripes as wide as tiles of
+/// transforms, a checkerboard, flat patches with next to nothing on them.
+#[test]
+fn images_of_few_values_keep_the_promise() {
+    // A number of 17 digits: its square has more than f32 holds.
+    const LEVEL: f64 = 1.973_693_847_656_25;
+    let (side, part) = (96usize, 32usize);
+    let mut seed = Seed(41);
+    let mut signs: Vec<f64> = (0..part * part).map(|k| if k % 2 == 0 { LEVEL } else { -LEVEL }).collect();
+    for k in (1..signs.len()).rev() {
+        signs.swap(k, seed.below(k + 1));
+    }
+    let placed = |of: &mut dyn FnMut(usize, usize) -> f64| -> Vec<f64> {
+        (0..side * side).map(|index| of(index / side, index % side)).collect()
+    };
+    let inside = |y: usize, x: usize| (part..2 * part).contains(&y) && (part..2 * part).contains(&x);
+    let sign = |positive: bool| if positive { LEVEL } else { -LEVEL };
+    let mut images: Vec<(String, Vec<f64>)> = vec![
+        (
+            "two levels beside zeros".into(),
+            placed(&mut |y, x| if inside(y, x) { signs[(y - part) * part + x - part] } else { 0.0 }),
+        ),
+        ("two levels".into(), placed(&mut |_, _| sign(seed.below(2) == 0))),
+        ("stripes of 64".into(), placed(&mut |_, x| sign(x % 64 < 32))),
+        ("a checkerboard".into(), placed(&mut |y, x| sign((x + y) % 2 == 0))),
+    ];
+    for period in [2.0, 8.0, 64.0] {
+        let wave = |along: f64| LEVEL * (std::f64::consts::TAU * along / period + 0.3).cos();
+        images.push((format!("a wave of {period} along rows"), placed(&mut |_, x| wave(x as f64))));
+        images.push((format!("a wave of {period} across"), placed(&mut |y, x| wave(x as f64 + 3.0 * y as f64))));
+    }
+    images
+        .push(("flat patches".into(), placed(&mut |y, x| LEVEL * ((x / 7 + y / 5) % 3) as f64 + 1e-3 * seed.normal())));
+    for (name, values) in &images {
+        let image = Pixels::F64(values.clone()).cast(DType::F32);
+        let template = cut(&image, shape(&[side, side]), [0, part, part], shape(&[part, part]));
+        for spec in [
+            "zncc:f32:96x96*32x32:valid",
+            "zncc:f32:96x96*32x32:full",
+            "ncc:f32:96x96*32x32:same,mirror",
+            "nssd:f32:96x96*32x32:full",
+        ] {
+            let expected = expected(spec, &image, &template);
+            every_way(spec, &image, &template, |way, map| {
+                check(&format!("{name}: {way}"), map, &expected, 1e-5);
+            });
+        }
+    }
+}
+
 /// What lies outside may be far beyond what single precision holds, and panels with one sample of the image in a corner
 /// are in doubt.
 #[test]

@@ -19,6 +19,7 @@ use flcc_core::score::ScoreMap;
 use flcc_core::spec::Spec;
 use flcc_core::view::AnyView;
 
+use crate::call::stream::AsImage;
 use crate::plan::settings::Planner;
 use crate::problem::template::mask_kind;
 
@@ -35,7 +36,7 @@ use crate::problem::template::mask_kind;
 ///
 /// let (image, template) = ([1.0f32, 2.0, 3.0], [0.0f32, 1.0, 0.5]);
 /// let (image, template) = (View::new(&image, Shape::new(&[3])?)?, View::new(&template, Shape::new(&[3])?)?);
-/// let map = convolve(&image.into(), &template.into(), Mode::Full, Boundary::Zero)?;
+/// let map = convolve(&image, &template, Mode::Full, Boundary::Zero)?;
 /// assert_eq!((0..5).map(|i| map.get(i)).collect::<Vec<_>>(), [0.0, 1.0, 2.5, 4.0, 1.5]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -45,12 +46,12 @@ use crate::problem::template::mask_kind;
 /// (`EmptyInput`), other axes or channels (`DimsMismatch`), mode valid and a template that is longer than the image
 /// (`TemplateLargerThanImage`), a boundary constant that is not finite (`Invalid`).
 pub fn convolve(
-    image: &AnyView<'_>,
-    template: &AnyView<'_>,
+    image: &impl AsImage,
+    template: &impl AsImage,
     mode: Mode,
     boundary: Boundary,
 ) -> Result<ScoreMap, ExecError> {
-    compute(Op::Convolve, image, template, None, mode, boundary)
+    compute(Op::Convolve, image.as_image(), template.as_image(), None, mode, boundary)
 }
 
 /// `y_b = sum_k P_b[k] t[k]`, the cross-correlation of an image with a template. Nothing is flipped: scipy's
@@ -61,12 +62,12 @@ pub fn convolve(
 /// # Errors
 /// As [`convolve`].
 pub fn correlate(
-    image: &AnyView<'_>,
-    template: &AnyView<'_>,
+    image: &impl AsImage,
+    template: &impl AsImage,
     mode: Mode,
     boundary: Boundary,
 ) -> Result<ScoreMap, ExecError> {
-    compute(Op::Correlate, image, template, None, mode, boundary)
+    compute(Op::Correlate, image.as_image(), template.as_image(), None, mode, boundary)
 }
 
 /// The score of every place of the image where the whole template lies inside it (mode valid): output position `b` is
@@ -98,7 +99,7 @@ pub fn correlate(
 /// let image: Vec<u8> = (0..100).map(|i| (i * 37 % 101) as u8).collect();
 /// let image = View::new(&image, Shape::new(&[10, 10])?)?;
 /// let template = image.part([0, 4, 3], Shape::new(&[3, 3])?)?;
-/// let map = match_template(&image.into(), &template.into(), None, Measure::Zncc)?;
+/// let map = match_template(&image, &template, None, Measure::Zncc)?;
 /// assert_eq!(map.shape().lengths(), [8, 8]);
 /// assert_eq!(map.get(4 * 8 + 3), 1.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -109,12 +110,12 @@ pub fn correlate(
 /// one that is not finite (`NonfiniteTemplate`); a mask of another shape (`MaskShape`), with weights that are negative
 /// or not finite, or with none that is positive (`MaskInvalid`).
 pub fn match_template(
-    image: &AnyView<'_>,
-    template: &AnyView<'_>,
+    image: &impl AsImage,
+    template: &impl AsImage,
     mask: Option<&AnyView<'_>>,
     measure: Measure,
 ) -> Result<ScoreMap, ExecError> {
-    compute(Op::Match(measure), image, template, mask, Mode::Valid, Boundary::Zero)
+    compute(Op::Match(measure), image.as_image(), template.as_image(), mask, Mode::Valid, Boundary::Zero)
 }
 
 /// The local correlation coefficients of an image and a template: zncc over any extent and boundary.
@@ -125,14 +126,19 @@ pub fn match_template(
 ///
 /// # Errors
 /// As [`match_template`].
-pub fn lcc(image: &AnyView<'_>, template: &AnyView<'_>, mode: Mode, boundary: Boundary) -> Result<ScoreMap, ExecError> {
-    compute(Op::Match(Measure::Zncc), image, template, None, mode, boundary)
+pub fn lcc(
+    image: &impl AsImage,
+    template: &impl AsImage,
+    mode: Mode,
+    boundary: Boundary,
+) -> Result<ScoreMap, ExecError> {
+    compute(Op::Match(Measure::Zncc), image.as_image(), template.as_image(), None, mode, boundary)
 }
 
 fn compute(
     op: Op,
-    image: &AnyView<'_>,
-    template: &AnyView<'_>,
+    image: AnyView<'_>,
+    template: AnyView<'_>,
     mask: Option<&AnyView<'_>>,
     mode: Mode,
     boundary: Boundary,
@@ -141,6 +147,6 @@ fn compute(
         .with_channels(image.channels())?
         .with_mask(mask_kind(mask))?
         .with_boundary(boundary)?;
-    let mut maps = Planner::new()?.plan(&spec)?.execute(&[*image], &[*template], mask)?;
+    let mut maps = Planner::new()?.plan(&spec)?.execute(&[image], &[template], mask)?;
     Ok(maps.remove(0))
 }

@@ -7,6 +7,7 @@ use flcc_core::dtype::Pixel;
 use std::collections::VecDeque;
 
 use flcc_core::error::{ExecError, SpecError};
+use flcc_core::image::Image;
 use flcc_core::peaks::{Found, Peak, PeakOptions};
 use flcc_core::score::ScoreMap;
 use flcc_core::shape::Shape;
@@ -185,7 +186,8 @@ fn nothing(image: &AnyView<'_>) -> ExecError {
     SpecError::new("image", "one result", format!("none for an image of {}", image.shape())).into()
 }
 
-/// What can be looked at as an image: views of any pixel type, score maps (of f32 or f64), and references to these. A
+/// What can be looked at as an image: views of any pixel type, images that own their
+/// samples, score maps (of f32 or f64), and references to these. A
 /// type of one's own that owns samples implements it in one line, by a [`View`] of them.
 ///
 /// ```
@@ -214,6 +216,12 @@ impl AsImage for AnyView<'_> {
 impl<P: Pixel> AsImage for View<'_, P> {
     fn as_image(&self) -> AnyView<'_> {
         (*self).into()
+    }
+}
+
+impl AsImage for Image {
+    fn as_image(&self) -> AnyView<'_> {
+        self.view()
     }
 }
 
