@@ -17,6 +17,7 @@ mod plan;
 mod planning;
 mod problem;
 mod regions;
+mod resident;
 mod results;
 mod types;
 mod watch;

@@ -40,8 +40,14 @@ class _Shared(Protocol):
     def __dlpack__(self) -> Any: ...
     def __dlpack_device__(self) -> Any: ...
 
-_Array: TypeAlias = ArrayLike | _Shared
-_Templates: TypeAlias = _Array | Sequence[NDArray[Any] | _Shared]
+class _OnGpu(Protocol):
+    """What shows its memory on a GPU, as arrays of CuPy. Results are such arrays then."""
+
+    @property
+    def __cuda_array_interface__(self) -> Any: ...
+
+_Array: TypeAlias = ArrayLike | _Shared | _OnGpu
+_Templates: TypeAlias = _Array | Sequence[NDArray[Any] | _Shared | _OnGpu]
 
 class _Bar(Protocol):
     total: Any
@@ -72,7 +78,7 @@ def match_template(
     accuracy: _Accuracy = "promised",
     dtype: DTypeLike | None = None,
     threads: int | None = None,
-    out: _Result | _Shared | None = None,
+    out: _Result | _Shared | _OnGpu | None = None,
     progress: _Progress | None = None,
 ) -> _Result: ...
 def convolve(
@@ -88,7 +94,7 @@ def convolve(
     accuracy: _Accuracy = "promised",
     dtype: DTypeLike | None = None,
     threads: int | None = None,
-    out: _Result | _Shared | None = None,
+    out: _Result | _Shared | _OnGpu | None = None,
     progress: _Progress | None = None,
 ) -> _Result: ...
 def correlate(
@@ -104,7 +110,7 @@ def correlate(
     accuracy: _Accuracy = "promised",
     dtype: DTypeLike | None = None,
     threads: int | None = None,
-    out: _Result | _Shared | None = None,
+    out: _Result | _Shared | _OnGpu | None = None,
     progress: _Progress | None = None,
 ) -> _Result: ...
 def correlation_lags(in1_len: int, in2_len: int, mode: _Mode = "full") -> NDArray[np.int64]: ...
@@ -173,7 +179,7 @@ class Plan:
         template: _Templates,
         *,
         mask: _Array | None = None,
-        out: _Result | _Shared | None = None,
+        out: _Result | _Shared | _OnGpu | None = None,
         progress: _Progress | None = None,
     ) -> _Result: ...
     def bind(self, template: _Templates, mask: _Array | None = None) -> Matcher: ...
@@ -205,7 +211,7 @@ class Matcher:
         self,
         image: _Array,
         *,
-        out: _Result | _Shared | None = None,
+        out: _Result | _Shared | _OnGpu | None = None,
         progress: _Progress | None = None,
     ) -> _Result: ...
     def peaks(
@@ -224,7 +230,7 @@ class Matcher:
         cutout: _Array,
         region: _Region,
         *,
-        out: _Result | _Shared | None = None,
+        out: _Result | _Shared | _OnGpu | None = None,
         progress: _Progress | None = None,
     ) -> _Result: ...
     def needs(self, region: _Region) -> tuple[tuple[slice, ...], ...]: ...
