@@ -34,7 +34,7 @@ mod _flcc {
     #[pymodule_export]
     use crate::find::find;
     #[pymodule_export]
-    use crate::found::{peaks, peaks_from};
+    use crate::found::{exclusive_among, peaks, peaks_from};
     #[pymodule_export]
     use crate::plan::{Matcher, Plan, Stream, plan, unpickled_matcher, unpickled_plan};
     #[pymodule_export]

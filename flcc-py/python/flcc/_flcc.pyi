@@ -9,6 +9,7 @@ __all__ = [
     "Matcher",
     "Plan",
     "Stream",
+    "_exclusive",
     "_matcher",
     "_peaks_from",
     "_plan",
@@ -256,6 +257,11 @@ def _plan(
     settings: tuple[str, str, int, str, int | None],
     channel_axis: int | None,
 ) -> Plan: ...
+def _exclusive(
+    specs: Sequence[tuple[str, int]],
+    found: Sequence[tuple[Sequence[Sequence[int]], Sequence[float]]],
+    k: int | None,
+) -> list[list[int]]: ...
 def _peaks_from(
     scores: _Array,
     origin: Sequence[int],
