@@ -16,7 +16,7 @@ from pathlib import Path
 
 BOOK = Path(__file__).resolve().parent
 DATA = BOOK.parent.parent / "conformance" / "real"
-BLOCK = re.compile(r"(?:^<!-- not run: (?P<why>.+) -->\n)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"!\[[^\]]+\]\((pictures/[^)]+)\)")
 
 

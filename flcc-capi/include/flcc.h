@@ -572,6 +572,32 @@ flcc_status flcc_execute(const flcc_matcher *matcher,
                          const flcc_layout *result_layout);
 
 /**
+ * Computes the results of one image with every template, where image and results lie in the memory of a GPU: one that
+ * the matcher's plan computes on (`platform=cuda` among its settings; one of `devices`).
+ *
+ * `image` and `results` are addresses on the device, as `cudaMalloc` and `cuMemAlloc` give them; `image_layout` is
+ * that of `flcc_execute`, results lie one behind the other without gaps. `stream` is a `cudaStream_t` or `CUstream` of
+ * that device, null for the default stream: the run comes after all that it holds, and waits for nothing else. When
+ * the call returns the results are there, for any stream. The device and its current context stay as they are in the
+ * calling thread.
+ *
+ * # Errors
+ * As `flcc_execute`; `FLCC_ERROR_INVALID` for addresses that the driver does not know in the memory of such a device;
+ * `_REFUSED` for a plan that computes on the CPU; `_DIMS_MISMATCH` for one of several images; `_DEVICE` for a stream
+ * that records a graph, too.
+ *
+ * # Safety
+ * All samples of the image, and room for the results, are there. The stream is one of the device and is not destroyed
+ * meanwhile. While it computes, other work than that which the stream held before neither writes the image nor uses
+ * the results.
+ */
+flcc_status flcc_execute_on_device(const flcc_matcher *matcher,
+                                   const void *image,
+                                   const flcc_layout *image_layout,
+                                   void *results,
+                                   void *stream);
+
+/**
  * Finds where `count` images hold the templates, without a result of every position: the best places of each template
  * in each image, best first.
  *

@@ -18,7 +18,9 @@ use crate::pointers::{self, Stack};
 use crate::registry::Registry;
 use crate::runner::Runner;
 use crate::settings::{self, Settings};
-use crate::status::flcc_status;
+#[cfg(not(feature = "cuda"))]
+use crate::status::flcc_status::FLCC_ERROR_REFUSED;
+use crate::status::flcc_status::{self, FLCC_ERROR_DIMS_MISMATCH};
 use crate::status::{self, Failure, status};
 use crate::types::{flcc_info, flcc_layout, flcc_matcher, flcc_peak, flcc_plan, flcc_shape, flcc_type, flccPlatform};
 
@@ -414,6 +416,59 @@ pub unsafe extern "C" fn flcc_execute(
             // SAFETY: the caller's word; `apart` was asked above, and one group's views end before the next are made.
             unsafe { Ok((images.views(numbers)?, results.views_mut(of)?)) }
         })
+    })
+}
+
+/// Computes the results of one image with every template, where image and results lie in the memory of a GPU: one that
+/// the matcher's plan computes on (`platform=cuda` among its settings; one of `devices`).
+///
+/// `image` and `results` are addresses on the device, as `cudaMalloc` and `cuMemAlloc` give them; `image_layout` is
+/// that of `flcc_execute`, results lie one behind the other without gaps. `stream` is a `cudaStream_t` or `CUstream` of
+/// that device, null for the default stream: the run comes after all that it holds, and waits for nothing else. When
+/// the call returns the results are there, for any stream. The device and its current context stay as they are in the
+/// calling thread.
+///
+/// # Errors
+/// As `flcc_execute`; `FLCC_ERROR_INVALID` for addresses that the driver does not know in the memory of such a device;
+/// `_REFUSED` for a plan that computes on the CPU; `_DIMS_MISMATCH` for one of several images; `_DEVICE` for a stream
+/// that records a graph, too.
+///
+/// # Safety
+/// All samples of the image, and room for the results, are there. The stream is one of the device and is not destroyed
+/// meanwhile. While it computes, other work than that which the stream held before neither writes the image nor uses
+/// the results.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flcc_execute_on_device(
+    matcher: *const flcc_matcher,
+    image: *const c_void,
+    image_layout: *const flcc_layout,
+    results: *mut c_void,
+    stream: *mut c_void,
+) -> flcc_status {
+    status(|| {
+        let runner = matcher_of(matcher)?;
+        let spec = runner.matcher().plan().spec();
+        if spec.images() > 1 {
+            let expected = "a plan of one image, or of any number (0@)";
+            return Err(Failure::new(FLCC_ERROR_DIMS_MISMATCH, "matcher", expected, spec));
+        }
+        // SAFETY: the caller's word on the layout.
+        let image = unsafe { images_at(spec, image, image_layout, 1) }?;
+        let results = Stack::new("results", results, spec.out_type(), (spec.out_shape(), 1), None, spec.templates())?;
+        let results = results.apart(&image, spec.templates())?;
+        #[cfg(feature = "cuda")]
+        return runner.on_device(|device, execute| {
+            // SAFETY: the caller's word; `apart` was asked above.
+            let (image, mut results) = unsafe {
+                (image.on_device(device, stream)?, results.results_on_device(device, stream, spec.templates())?)
+            };
+            execute(&image, &mut results)
+        });
+        #[cfg(not(feature = "cuda"))]
+        {
+            let _ = (results, stream);
+            Err(Failure::new(FLCC_ERROR_REFUSED, "matcher", "a library with CUDA in it", "one without"))
+        }
     })
 }
 

@@ -9,8 +9,16 @@ use std::mem::{self, MaybeUninit};
 use std::ops::Range;
 
 use flcc_core::dtype::{DType, Pixel};
+#[cfg(feature = "cuda")]
+use flcc_core::error::ExecError;
 use flcc_core::shape::Shape;
+#[cfg(feature = "cuda")]
+use flcc_core::view::Layout;
 use flcc_core::view::{AnyView, AnyViewMut, View, ViewMut};
+#[cfg(feature = "cuda")]
+use flcc_runtime::cuda::lies_on;
+#[cfg(feature = "cuda")]
+use flcc_runtime::{DeviceImage, DeviceResults};
 
 use crate::needed::room;
 use crate::status::Failure;
@@ -249,6 +257,53 @@ impl<'a> Stack<'a> {
         let data = unsafe { std::slice::from_raw_parts(self.begin::<T>(number), self.span) };
         let strides = &self.strides[..self.shape.axes()];
         Ok(View::strided_channels(data, self.before, self.shape, strides, self.channels, self.channel)?)
+    }
+
+    /// The first of the arrays, to be read on a device behind a stream.
+    ///
+    /// # Safety
+    /// All samples are there, the stream is one of the device or null, and nothing but what it holds writes between the
+    /// first and the last sample while the image is in use.
+    #[cfg(feature = "cuda")]
+    pub unsafe fn on_device<'v>(&self, device: usize, stream: *mut c_void) -> Result<DeviceImage<'v>, Failure> {
+        self.lies_on(device)?;
+        let strides = &self.strides[..self.shape.axes()];
+        let layout = Layout::new(self.shape, self.before, strides, self.channels, self.channel, self.span)?;
+        let begin = (self.data as usize).wrapping_sub(self.before * self.dtype.row().size);
+        // SAFETY: aligned, checked when the stack was made; both ends lie on the device by the driver's books, checked
+        // above; the rest is the caller's word.
+        Ok(unsafe { DeviceImage::new(begin as u64, self.dtype, layout, device).behind(stream as u64) })
+    }
+
+    /// The arrays, `count` of them without gaps, to be written on a device behind a stream.
+    ///
+    /// # Safety
+    /// As [`Stack::on_device`]; nobody else uses them while the results are in use.
+    #[cfg(feature = "cuda")]
+    pub unsafe fn results_on_device<'v>(
+        &self,
+        device: usize,
+        stream: *mut c_void,
+        count: usize,
+    ) -> Result<DeviceResults<'v>, Failure> {
+        self.lies_on(device)?;
+        // SAFETY: as above; the addresses are those of `count` arrays without a gap.
+        Ok(unsafe {
+            DeviceResults::new(self.bytes.start as u64, self.dtype, self.shape, count, device).behind(stream as u64)
+        })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn lies_on(&self, device: usize) -> Result<(), Failure> {
+        if lies_on(device, self.bytes.start as u64, self.bytes.len()).map_err(ExecError::from)? {
+            return Ok(());
+        }
+        let expected = format!("an address in the memory of device {device}");
+        Err(Failure::invalid(
+            self.argument,
+            expected,
+            format!("{:#x}, which the driver does not know there", self.data as usize),
+        ))
     }
 
     /// Some of the arrays, to be written: f32 or f64, of one channel, in spans apart ([`Stack::apart`]).

@@ -6,10 +6,16 @@ use std::sync::{Mutex, PoisonError};
 use flcc_core::peaks::{Peak, PeakOptions};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
+#[cfg(feature = "cuda")]
+use flcc_runtime::cuda::KeptContext;
 use flcc_runtime::{Control, Matcher, Plan, Scratch};
+#[cfg(feature = "cuda")]
+use flcc_runtime::{DeviceImage, DeviceResults};
 
 use crate::needed;
 use crate::status::Failure;
+#[cfg(feature = "cuda")]
+use crate::status::flcc_status::FLCC_ERROR_REFUSED;
 
 /// How many images of a stream are looked at together at most: many enough to keep every device busy, few enough that
 /// what is noted of each is no memory to speak of.
@@ -35,27 +41,66 @@ impl Runner {
         &self.matcher
     }
 
+    /// Computes results of an image on a device: `run` is given the number of the first that the matcher computes on,
+    /// and what computes there; while it answers that the image does not lie there, those of the others.
+    #[cfg(feature = "cuda")]
+    pub fn on_device(
+        &self,
+        run: impl Fn(
+            usize,
+            &mut dyn FnMut(&DeviceImage<'_>, &mut DeviceResults<'_>) -> Result<(), Failure>,
+        ) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let _kept = KeptContext::new();
+        let devices = self.matcher.devices();
+        let mut done = Err(Failure::new(
+            FLCC_ERROR_REFUSED,
+            "matcher",
+            "a plan that computes on a GPU (platform=cuda)",
+            "one that computes on the CPU",
+        ));
+        for device in devices {
+            let mut begun = false;
+            done = run(device, &mut |image, results| {
+                begun = true;
+                let mut scratch = self.take()?;
+                let done = self.matcher.execute_on_device(image, results, &mut scratch, &Control::default());
+                self.keep(scratch);
+                Ok(done.map(|_| ())?)
+            });
+            if begun {
+                break;
+            }
+        }
+        done
+    }
+
     /// Computes the results of `count` images, whose views and those of their results `group` makes.
     pub fn execute<'v>(
         &self,
         count: usize,
         group: impl Fn(Range<usize>) -> Result<Group<'v>, Failure>,
     ) -> Result<(), Failure> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut scratch = match spare {
-            Some(scratch) => scratch,
-            None => {
-                needed::to_execute(self.matcher.plan())?;
-                self.matcher.make_scratch()
-            }
-        };
+        let mut scratch = self.take()?;
         let done = groups(self.matcher.plan().spec(), count, TOGETHER).try_for_each(|numbers| {
             let (images, mut results) = group(numbers)?;
             self.matcher.execute_into(&images, &mut results, &mut scratch, &Control::default())?;
             Ok(())
         });
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        self.keep(scratch);
         done
+    }
+
+    fn take(&self) -> Result<Scratch, Failure> {
+        if let Some(scratch) = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            return Ok(scratch);
+        }
+        needed::to_execute(self.matcher.plan())?;
+        Ok(self.matcher.make_scratch())
+    }
+
+    fn keep(&self, scratch: Scratch) {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
     }
 
     /// The peaks of `count` images, told to `each` with the number of the first image that they are of: those of every

@@ -11,6 +11,7 @@ use pyo3::types::PyTuple;
 
 use crate::claims::{Call, Claim, Taken};
 use crate::errors::value;
+use crate::foreign;
 use crate::types::{as_array, native};
 
 /// An array to read, claimed while this lives.
@@ -23,15 +24,19 @@ pub struct Array<'py> {
 }
 
 /// Where the elements lie, in elements.
-struct Layout {
-    shape: Shape,
-    strides: Vec<isize>,
-    channels: usize,
-    channel_stride: isize,
+pub struct Layout {
+    /// Without the channels.
+    pub shape: Shape,
+    /// Of its axes.
+    pub strides: Vec<isize>,
+    /// How many there are.
+    pub channels: usize,
+    /// From one to the next.
+    pub channel_stride: isize,
     /// Elements before the first one, of axes that run backwards.
-    before: usize,
+    pub before: usize,
     /// Elements from the lowest to the highest, both included.
-    span: usize,
+    pub span: usize,
 }
 
 impl<'py> Array<'py> {
@@ -58,13 +63,23 @@ impl<'py> Array<'py> {
         Array::of(argument, array, channel_axis, claim)
     }
 
+    /// As [`Array::read`], of a template or a mask: one that lies on a GPU is copied from there.
+    pub fn read_small(
+        argument: &str,
+        object: &Bound<'py, PyAny>,
+        channel_axis: Option<isize>,
+        call: Call,
+    ) -> PyResult<Array<'py>> {
+        Array::read(argument, &foreign::on_host(argument, object)?, channel_axis, call)
+    }
+
     fn of(
         argument: &str,
         array: Bound<'py, PyUntypedArray>,
         channel_axis: Option<isize>,
         claim: Option<Claim>,
     ) -> PyResult<Array<'py>> {
-        let layout = Layout::of(argument, &array, channel_axis)?;
+        let layout = Layout::of(argument, array.shape(), array.strides(), array.dtype().itemsize(), channel_axis)?;
         let dtype = match (array.dtype().kind(), array.dtype().itemsize()) {
             (b'u', 1) => DType::U8,
             (b'u', 2) => DType::U16,
@@ -195,12 +210,18 @@ impl<'py> Written<'py> {
 }
 
 impl Layout {
-    fn of(argument: &str, array: &Bound<'_, PyUntypedArray>, channel_axis: Option<isize>) -> PyResult<Layout> {
-        let size = array.dtype().itemsize() as isize;
-        let mut lengths = array.shape().to_vec();
+    /// Of an array with strides in bytes, whole elements of so many.
+    pub fn of(
+        argument: &str,
+        lengths: &[usize],
+        strides: &[isize],
+        size: usize,
+        channel_axis: Option<isize>,
+    ) -> PyResult<Layout> {
         // The stride of an axis of one element moves nothing.
-        let moves = |(&n, &stride): (&usize, &isize)| if n > 1 { stride / size } else { 0 };
-        let mut strides: Vec<isize> = array.shape().iter().zip(array.strides()).map(moves).collect();
+        let moves = |(&n, &stride): (&usize, &isize)| if n > 1 { stride / size as isize } else { 0 };
+        let mut strides: Vec<isize> = lengths.iter().zip(strides).map(moves).collect();
+        let mut lengths = lengths.to_vec();
         let reach = |sign: isize| -> usize {
             let steps = lengths.iter().zip(&strides).filter(|(_, stride)| stride.signum() == sign);
             steps.map(|(n, stride)| n.saturating_sub(1) * stride.unsigned_abs()).sum()

@@ -4,6 +4,7 @@ use flcc_runtime::{AnyView, DType, MaskKind, Measure, Mode, Op, Shape, mask_kind
 use numpy::PyUntypedArrayMethods;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::arguments;
 use crate::arrays::Array;
@@ -12,6 +13,7 @@ use crate::errors::{FILTERING, MATCHING, Names, value};
 use crate::foreign::Kind;
 use crate::planning::{self, Settings};
 use crate::problem::{self, Words};
+use crate::resident::{self, Resident, Target};
 use crate::results::{Asked, Out, as_written};
 use crate::watch::{self, Progress};
 
@@ -35,14 +37,16 @@ fn compute<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let progress = Progress::new(arrays.progress)?;
     let call = Call::new();
+    if let Some(image) = Resident::of(names.image, arrays.image, arrays.channel_axis)? {
+        return on_gpu(py, names, (&image, arrays, call), words, settings, progress.as_ref());
+    }
     let (asked, kind) = (Asked::new(arrays.out, call)?, Kind::of(arrays.image)?);
     let image = Array::read(names.image, arrays.image, arrays.channel_axis, call)?;
-    let template = Array::read(names.template, arrays.template, arrays.channel_axis, call)?;
-    let mask = arrays.mask.map(|mask| Array::read("mask", mask, None, call)).transpose()?;
+    let (template, mask) = small(names, arrays, call)?;
     let wrong = |error| names.spec(error);
     let (image, template) = (image.view().map_err(wrong)?, template.view().map_err(wrong)?);
     let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
-    let spec = words.spec(&image, &template, 1, mask_kind(mask.as_ref())).map_err(wrong)?;
+    let spec = words.spec((&image).into(), &template, 1, mask_kind(mask.as_ref())).map_err(wrong)?;
     let mut out = Out::of(py, &spec, None, asked, call)?;
     let planned = planning::planned(py, &spec, settings).map_err(|error| names.plan(error))?;
     let mut outs = out.views().map_err(wrong)?;
@@ -54,13 +58,48 @@ fn compute<'py>(
     out.finish(&kind)
 }
 
+/// The template and the mask.
+fn small<'py>(names: Names, arrays: &Arrays<'_, 'py>, call: Call) -> PyResult<(Array<'py>, Option<Array<'py>>)> {
+    let template = Array::read_small(names.template, arrays.template, arrays.channel_axis, call)?;
+    let mask = arrays.mask.map(|mask| Array::read_small("mask", mask, None, call)).transpose()?;
+    Ok((template, mask))
+}
+
+/// The same of an image on a GPU, where its result is going to lie.
+fn on_gpu<'py>(
+    py: Python<'py>,
+    names: Names,
+    (image, arrays, call): (&Resident<'py>, &Arrays<'_, 'py>, Call),
+    words: &Words<'_>,
+    settings: &Settings,
+    progress: Option<&Progress<'py>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let wrong = |error| names.spec(error);
+    let (template, mask) = small(names, arrays, call)?;
+    let template = template.view().map_err(wrong)?;
+    let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
+    let spec = words.spec(image.shown(), &template, 1, mask_kind(mask.as_ref())).map_err(wrong)?;
+    let settings = settings.on(image.device()).map_err(wrong)?;
+    let mut out = Target::of(image, &spec, None, arrays.out)?;
+    let planned = planning::planned(py, &spec, &settings).map_err(|error| names.plan(error))?;
+    let (image, mut results) = (image.view(names.image)?, out.view()?);
+    watch::run(py, names, planning::estimate(&planned.plan), progress, |control| {
+        let matcher = planned.plan.bind(&[template], mask.as_ref())?;
+        planned.with_scratch(&matcher, |scratch| matcher.execute_on_device(&image, &mut results, scratch, control))
+    })?;
+    out.finish()
+}
+
 /// The result's type: what is asked for, else that of `out`, else the library's choice.
 pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
-    if let (None, Some(out)) = (dtype, out)
-        && let Some(out) = as_written(out)?
-    {
-        let own = out.dtype();
-        return problem::result_type("out", Some(own.as_any()));
+    if let (None, Some(out)) = (dtype, out) {
+        if let Some(kind) = resident::written_type(out)? {
+            return problem::result_type("out", Some(PyString::new(out.py(), &kind).as_any()));
+        }
+        if let Some(out) = as_written(out)? {
+            let own = out.dtype();
+            return problem::result_type("out", Some(own.as_any()));
+        }
     }
     problem::result_type("dtype", dtype)
 }
@@ -79,6 +118,8 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 /// image, template : array_like
 ///     Real numbers along 1 to 3 axes. uint8, uint16, float32 and float64 are looked at where they lie, with any
 ///     strides; other types become float32 or float64 where that holds each value, and are refused where not.
+///     An image may lie on a GPU, as an array of CuPy or a tensor of torch: it is computed there, after the work of the
+///     current stream, and its result stays there.
 /// measure : str
 /// mode : str
 /// boundary : str
@@ -96,7 +137,7 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 /// threads : int, optional
 ///     By default one a core.
 /// out : ndarray, optional
-///     Where the result goes. It may be an argument's memory, and no other call's.
+///     Where the result goes. It may be an argument's memory, and no other call's. It lies where the image lies.
 /// progress : callable or tqdm bar, optional
 ///     Called with (done, total) some times a second; of a bar ``total`` is set and ``update`` called.
 ///
@@ -104,7 +145,7 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 /// -------
 /// ndarray
 ///     Of mode valid, position ``p`` is the score of the template with its first sample at ``p``.
-///     A tensor where the image is a tensor of torch.
+///     A tensor where the image is a tensor of torch, and an array of CuPy where it is one of those.
 ///
 /// Examples
 /// --------

@@ -10,11 +10,14 @@ use crate::claims::Call;
 use crate::errors::{MATCHING, value};
 use crate::found::{options, records};
 use crate::planning::{self, Settings};
-use crate::problem::{self, Words};
+use crate::problem::{self, Shown, Words};
+use crate::resident::{self, Resident};
 use crate::types::several;
 use crate::watch::{self, Progress};
 
 /// The best places of one or several templates in an image. No map of scores is kept.
+///
+/// Of an image on a GPU the scores are computed there, and copied to the CPU, which searches them.
 ///
 /// Parameters
 /// ----------
@@ -86,8 +89,16 @@ pub fn find<'py>(
     let wrong = |error| MATCHING.spec(error);
 
     let call = Call::new();
-    let image = Array::read("image", image, channel_axis, call)?;
-    let image = image.view().map_err(wrong)?;
+    let resident = Resident::of("image", image, channel_axis)?;
+    let read;
+    let (image, view, settings) = match &resident {
+        Some(resident) => (resident.shown(), None, settings.on(resident.device()).map_err(wrong)?),
+        None => {
+            read = Array::read("image", image, channel_axis, call)?;
+            let view = read.view().map_err(wrong)?;
+            (Shown::from(&view), Some(view), settings)
+        }
+    };
     let given = several(templates)?.unwrap_or_else(|| vec![templates.clone()]);
     let name = |number: usize| if given.len() == 1 { "template".into() } else { format!("template {number}") };
     if given.is_empty() {
@@ -95,10 +106,10 @@ pub fn find<'py>(
     }
     let mut arrays = Vec::with_capacity(given.len());
     for (number, template) in given.iter().enumerate() {
-        arrays.push(Array::read(&name(number), template, channel_axis, call)?);
+        arrays.push(Array::read_small(&name(number), template, channel_axis, call)?);
     }
     let views = arrays.iter().map(Array::view).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    let mask = mask.map(|mask| Array::read("mask", mask, None, call)).transpose()?;
+    let mask = mask.map(|mask| Array::read_small("mask", mask, None, call)).transpose()?;
     let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
     let kind = mask_kind(mask.as_ref());
 
@@ -109,7 +120,7 @@ pub fn find<'py>(
     let mut specs: Vec<Spec> = Vec::with_capacity(groups.len());
     let mut number = 0;
     for group in &groups {
-        specs.push(words.spec(&image, &group[0], group.len(), kind).map_err(|error| match &*error.argument {
+        specs.push(words.spec(image, &group[0], group.len(), kind).map_err(|error| match &*error.argument {
             "template" => wrong(SpecError { argument: name(number), ..error }),
             _ => wrong(error),
         })?);
@@ -122,13 +133,19 @@ pub fn find<'py>(
         .map_err(|error| MATCHING.plan(error))?;
     // What is found behind the best counts where another template takes the best's place.
     let searched = PeakOptions { top: if exclusive { None } else { told.top }, ..told };
+    let on_gpu = resident.as_ref().map(|resident| resident.view("image")).transpose()?;
     let estimate = plans.iter().map(planning::estimate).sum();
     let mut found: Vec<Vec<Peak>> = watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
         let mut found = Vec::new();
         for (plan, group) in plans.iter().zip(&groups) {
             let matcher = plan.bind(group, mask.as_ref())?;
-            let (of_group, _) = matcher.search(&[image], &searched, false, control)?;
-            found.extend(of_group.into_iter().map(|found| found.peaks));
+            if let Some(image) = &on_gpu {
+                found.extend(resident::peaks(&matcher, image, &searched, &mut matcher.make_scratch())?);
+            }
+            if let Some(image) = view {
+                let (of_group, _) = matcher.search(&[image], &searched, false, control)?;
+                found.extend(of_group.into_iter().map(|found| found.peaks));
+            }
         }
         Ok(found)
     })?;
@@ -138,5 +155,5 @@ pub fn find<'py>(
         flcc_runtime::exclusive(&mut claims.collect::<Vec<_>>(), told.top);
     }
     let places: Vec<[i64; 3]> = of_each.iter().map(|spec| spec.region().first_place(spec.template())).collect();
-    records(py, image.shape().axes(), &found, &places, &told, true)
+    records(py, image.shape.axes(), &found, &places, &told, true)
 }

@@ -1,4 +1,5 @@
-//! Arrays of other packages: what they share with numpy comes in without a copy, and torch gets tensors back.
+//! Arrays of other packages: what they share with numpy comes in without a copy, and torch gets tensors back. Arrays on
+//! GPUs are told apart here, and looked at by `resident.rs`.
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyAttributeError;
@@ -10,11 +11,13 @@ use crate::errors::wrong_type;
 
 /// Where numpy reads what DLPack shares: a CPU's memory, that of a CPU pinned for CUDA or ROCm, and that of both.
 const READABLE: [i64; 4] = [1, 3, 11, 13];
+/// DLPack's kind of the memory of a CUDA device.
+const ON_CUDA: i64 = 2;
 
 /// What numpy makes of an object that shares its memory by DLPack, if it is one.
 pub fn shared<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    let expected = "an array in memory that the CPU reads (those of GPUs are not taken yet)";
+    let expected = "an array in memory that the CPU reads";
     let refuse = |on: &str, cause: Option<PyErr>| {
         let name = object.get_type().name().map_or_else(|_| "something".into(), |name| name.to_string());
         let raised = wrong_type(argument, expected, &format!("a {name} {on}"));
@@ -29,7 +32,7 @@ pub fn shared<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Optio
     };
     let place = ask.call0().and_then(|place| place.extract::<(i64, i64)>());
     match place.map_err(|error| refuse("that does not say where it is", Some(error)))? {
-        (2, number) => return Err(refuse(&format!("on CUDA device {number}"), None)),
+        (ON_CUDA, number) => return Err(refuse(&format!("on CUDA device {number}"), None)),
         (10, number) => return Err(refuse(&format!("on ROCm device {number}"), None)),
         (kind, _) if READABLE.contains(&kind) => {}
         (kind, number) => return Err(refuse(&format!("on device {number} of DLPack's kind {kind}"), None)),
@@ -48,6 +51,31 @@ pub fn shared<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Optio
             Err(raised)
         }
     }
+}
+
+/// Whether an object says that it lies on a CUDA device.
+pub fn is_on_gpu(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if object.cast::<PyUntypedArray>().is_ok() {
+        return Ok(false);
+    }
+    let Some(ask) = attribute(object, "__dlpack_device__")? else {
+        return Ok(attribute(object, "__cuda_array_interface__")?.is_some());
+    };
+    // What does not say where it is, is refused by who looks at it on the CPU.
+    Ok(ask.call0().and_then(|place| place.extract::<(i64, i64)>()).is_ok_and(|(kind, _)| kind == ON_CUDA))
+}
+
+/// What is asked of CuPy and torch.
+pub fn gpu_module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "flcc._gpu"))
+}
+
+/// The object itself, or a copy in the memory of the CPU of one that lies on a GPU.
+pub fn on_host<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if !is_on_gpu(object)? {
+        return Ok(object.clone());
+    }
+    gpu_module(object.py())?.call_method1(intern!(object.py(), "host"), (argument, object))
 }
 
 fn is_array_by_itself(object: &Bound<'_, PyAny>) -> PyResult<bool> {

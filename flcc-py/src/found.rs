@@ -1,6 +1,8 @@
 //! Peaks as structured arrays.
 
-use flcc_runtime::{Best, Peak, PeakOptions, Subpixel, find_peaks_from, find_peaks_in};
+use flcc_runtime::{
+    Best, Claims, Peak, PeakOptions, Spec, SpecError, Subpixel, exclusive, find_peaks_from, find_peaks_in,
+};
 use numpy::{PyArray1, PyArray2, PyArrayDescr, PyArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -9,7 +11,7 @@ use pyo3::types::{PyBool, PyList};
 use crate::arguments;
 use crate::arrays::Array;
 use crate::claims::Call;
-use crate::errors::{Names, value, wrong_type};
+use crate::errors::{MATCHING, Names, value, wrong_type};
 
 /// What scores are called.
 const SCORES: Names = Names { image: "scores", template: "template" };
@@ -184,4 +186,41 @@ pub fn peaks_from<'py>(
     let best = if smallest { Best::Smallest } else { Best::Largest };
     let found = py.detach(|| find_peaks_from(&view, first, best, &options));
     records(py, shape.axes(), &[found], &[[0; 3]], &options, false)
+}
+
+/// Positions and scores of a template's peaks.
+type Told = (Vec<Vec<usize>>, Vec<f64>);
+
+/// Which peaks of each template stay where no place is left to two: positions and scores of each, best first, beside
+/// the text of its spec and the distance that it keeps.
+#[pyfunction]
+#[pyo3(name = "_exclusive")]
+pub fn exclusive_among(
+    py: Python<'_>,
+    specs: Vec<(String, usize)>,
+    found: Vec<Told>,
+    k: Option<usize>,
+) -> PyResult<Vec<Vec<usize>>> {
+    let parsed = |(spec, distance): (String, usize)| Ok((spec.parse()?, distance));
+    let specs = specs.into_iter().map(parsed).collect::<Result<Vec<(Spec, usize)>, SpecError>>();
+    let specs = specs.map_err(|error| MATCHING.spec(error))?;
+    let peaks = |(positions, scores): &Told| -> Vec<Peak> {
+        let peak = |(position, &score): (&Vec<usize>, &f64)| Peak { position: position.clone(), score, refined: None };
+        positions.iter().zip(scores).map(peak).collect()
+    };
+    py.detach(|| {
+        let mut stay: Vec<Vec<Peak>> = found.iter().map(peaks).collect();
+        let claims = stay.iter_mut().zip(&specs).map(|(peaks, (spec, distance))| {
+            let options = PeakOptions { min_distance: Some(*distance), ..PeakOptions::default() };
+            Claims::new(spec, &options, peaks)
+        });
+        exclusive(&mut claims.collect::<Vec<_>>(), k);
+        // They stay in their order, and no two are at one position.
+        let places = |(stay, (positions, _)): (&Vec<Peak>, &Told)| {
+            let mut stay = stay.iter().peekable();
+            let stays = |at: &usize| stay.next_if(|peak| peak.position == positions[*at]).is_some();
+            (0..positions.len()).filter(stays).collect()
+        };
+        Ok(stay.iter().zip(&found).map(places).collect())
+    })
 }

@@ -17,6 +17,7 @@ mod plan;
 mod planning;
 mod problem;
 mod regions;
+mod resident;
 mod results;
 mod types;
 mod watch;
@@ -33,7 +34,7 @@ mod _flcc {
     #[pymodule_export]
     use crate::find::find;
     #[pymodule_export]
-    use crate::found::{peaks, peaks_from};
+    use crate::found::{exclusive_among, peaks, peaks_from};
     #[pymodule_export]
     use crate::plan::{Matcher, Plan, Stream, plan, unpickled_matcher, unpickled_plan};
     #[pymodule_export]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flcc_runtime::{
-    AnyView, AnyViewMut, Control, DType, Effort, ExecError, Op, PeakOptions, Pixels, Platform, Scratch, Shape, Spec,
-    SpecError, Statistics, Stream as Images,
+    AnyView, AnyViewMut, Control, DType, Effort, ExecError, Op, Peak, PeakOptions, Pixels, Platform, Scratch, Shape,
+    Spec, SpecError, Stream as Images,
 };
 use numpy::{PyArray1, PyArrayDescr, PyArrayMethods};
 use pyo3::intern;
@@ -24,6 +24,7 @@ use crate::gate;
 use crate::planning::{self, Device, Settings};
 use crate::problem::{self, Words};
 use crate::regions::{self, Runs};
+use crate::resident::{self, Resident, Target};
 use crate::results::{Asked, Out};
 use crate::types::several;
 use crate::watch::{self, Progress};
@@ -50,6 +51,8 @@ pub struct Matcher {
     stacked: bool,
     /// What runs. Locked by who holds the interpreter alone.
     engine: Mutex<Arc<Engine>>,
+    /// What runs on GPUs by their numbers, where images lie that `engine` does not take. Locked as that.
+    on_gpus: Mutex<Vec<(usize, Arc<Engine>)>>,
 }
 
 /// What runs of a matcher share.
@@ -77,6 +80,23 @@ impl Engine {
         let (forks, running) = (AtomicU64::new(gate::forks()), AtomicUsize::new(0));
         Engine { matcher, spare: Mutex::new(None), forks, running }
     }
+
+    fn with_scratch<R>(&self, run: impl FnOnce(&mut Scratch) -> R) -> R {
+        with_spare(&self.matcher, &self.spare, run)
+    }
+}
+
+/// Runs with the scratch that the last run of a matcher left, or new one.
+fn with_spare<R>(
+    matcher: &flcc_runtime::Matcher,
+    spare: &Mutex<Option<Scratch>>,
+    run: impl FnOnce(&mut Scratch) -> R,
+) -> R {
+    let kept = spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut scratch = kept.unwrap_or_else(|| matcher.make_scratch());
+    let result = run(&mut scratch);
+    *spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(scratch);
+    result
 }
 
 /// Results of images as they come; an iterator.
@@ -385,15 +405,15 @@ impl Plan {
         let call = Call::new();
         let arrays = templates
             .iter()
-            .map(|template| Array::read("template", template, channel_axis, call))
+            .map(|template| Array::read_small("template", template, channel_axis, call))
             .collect::<PyResult<Vec<_>>>()?;
         let views = arrays.iter().map(Array::view).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-        let mask = mask.map(|mask| Array::read("mask", mask, None, call)).transpose()?;
+        let mask = mask.map(|mask| Array::read_small("mask", mask, None, call)).transpose()?;
         let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
         let bound = py.detach(|| self.plan.bind(&views, mask.as_ref()));
         let matcher = bound.map_err(|error| MATCHING.exec(error))?;
         let engine = Mutex::new(Arc::new(Engine::new(matcher.clone())));
-        Ok(Matcher { plan: self.clone(), matcher, stacked, engine })
+        Ok(Matcher { plan: self.clone(), matcher, stacked, engine, on_gpus: Mutex::default() })
     }
 }
 
@@ -477,6 +497,19 @@ impl Matcher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options: PeakOptions = options(k, threshold, min_distance, exclude_border, subpixel)?;
         let progress = Progress::new(progress)?;
+        let spec = self.plan.plan.spec();
+        let tell = |found: Vec<Vec<Peak>>| {
+            let places = vec![spec.region().first_place(spec.template()); found.len()];
+            records(py, spec.image().axes(), &found, &places, &options, true)
+        };
+        if let Some(image) = Resident::of("image", image, self.plan.channel_axis)? {
+            let running = self.running(py)?;
+            let engine = self.on_gpu(py, &running.0, image.device())?;
+            let (view, estimate) = (image.view("image")?, planning::estimate(engine.matcher.plan()));
+            return tell(watch::run(py, MATCHING, estimate, progress.as_ref(), |_| {
+                engine.with_scratch(|scratch| resident::peaks(&engine.matcher, &view, &options, scratch))
+            })?);
+        }
         let image = Array::read("image", image, self.plan.channel_axis, Call::new())?;
         let image = image.view().map_err(|error| MATCHING.spec(error))?;
         let estimate = planning::estimate(&self.plan.plan);
@@ -484,10 +517,7 @@ impl Matcher {
         let (found, _) = watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
             running.0.matcher.search(&[image], &options, false, control)
         })?;
-        let found: Vec<_> = found.into_iter().map(|found| found.peaks).collect();
-        let spec = self.plan.plan.spec();
-        let places = vec![spec.region().first_place(spec.template()); found.len()];
-        records(py, image.shape().axes(), &found, &places, &options, true)
+        tell(found.into_iter().map(|found| found.peaks).collect())
     }
 
     /// A part of the result: ``region``, a slice for each axis of it, from what it looks at of the image.
@@ -628,6 +658,15 @@ impl Matcher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let progress = Progress::new(progress)?;
         let call = Call::new();
+        let argument = if region.is_some() { "cutout" } else { "image" };
+        if let Some(image) = Resident::of(argument, image, self.plan.channel_axis)? {
+            if region.is_some() {
+                return Err(wrong_type(argument, "an array in memory that the CPU reads", "one on a GPU"));
+            }
+            let running = self.running(py)?;
+            let engine = self.on_gpu(py, &running.0, image.device())?;
+            return self.execute_on_gpu(py, &engine, &image, out, progress.as_ref());
+        }
         let (asked, kind) = (Asked::new(out, call)?, Kind::of(image)?);
         let image = Array::read("image", image, self.plan.channel_axis, call)?;
         let running = self.running(py)?;
@@ -685,6 +724,47 @@ impl Matcher {
         Ok(Arc::new(Engine::new(plan.bind(&templates, mask.as_ref())?)))
     }
 
+    /// What runs on a GPU: an engine itself where it does, else the same templates there, bound when a first image of
+    /// the plan's shape lies there.
+    fn on_gpu(&self, py: Python<'_>, engine: &Arc<Engine>, device: usize) -> PyResult<Arc<Engine>> {
+        if engine.matcher.devices().contains(&device) {
+            return Ok(Arc::clone(engine));
+        }
+        let settings = self.plan.settings.on(device).map_err(|error| MATCHING.spec(error))?;
+        let spec = engine.matcher.plan().spec();
+        let known = || self.on_gpus.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |(number, known): &&(usize, Arc<Engine>)| *number == device && known.matcher.plan().spec() == spec;
+        if let Some((_, known)) = known().iter().find(same) {
+            return Ok(Arc::clone(known));
+        }
+        let plan = planning::plan(py, spec, &settings).map_err(|error| MATCHING.plan(error))?;
+        let bound = py.detach(|| engine.matcher.bind_to(&plan)).map_err(|error| MATCHING.exec(error))?;
+        let bound = Arc::new(Engine::new(bound));
+        if spec.image() == self.plan.plan.spec().image() {
+            known().push((device, Arc::clone(&bound)));
+        }
+        Ok(bound)
+    }
+
+    /// The result of an image on a GPU, there.
+    fn execute_on_gpu<'py>(
+        &self,
+        py: Python<'py>,
+        engine: &Engine,
+        image: &Resident<'py>,
+        out: Option<&Bound<'py, PyAny>>,
+        progress: Option<&Progress<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let matcher = &engine.matcher;
+        let (plan, spec) = (matcher.plan(), matcher.plan().spec());
+        let mut out = Target::of(image, spec, self.stacked.then_some(spec.templates()), out)?;
+        let (image, mut results) = (image.view("image")?, out.view()?);
+        watch::run(py, MATCHING, planning::estimate(plan), progress, |control| {
+            engine.with_scratch(|scratch| matcher.execute_on_device(&image, &mut results, scratch, control))
+        })?;
+        out.finish()
+    }
+
     fn execute<'py>(
         &self,
         py: Python<'py>,
@@ -711,11 +791,7 @@ impl Matcher {
         let mut outs = out.views().map_err(wrong)?;
         let part = shape.len() as f64 / spec.out_shape().len().max(1) as f64;
         watch::run(py, MATCHING, part * planning::estimate(plan), progress, |control| {
-            let kept = spare.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let mut scratch = kept.unwrap_or_else(|| matcher.make_scratch());
-            let statistics: Result<Statistics, _> = compute(&mut outs, &mut scratch, control);
-            *spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(scratch);
-            statistics
+            with_spare(matcher, spare, |scratch| compute(&mut outs, scratch, control))
         })?;
         drop(outs);
         out.finish(&kind)
@@ -733,6 +809,14 @@ impl Stream {
         let of = self.of.get();
         let call = Call::new();
         let image = image?;
+        if let Some(image) = Resident::of("image", &image, of.plan.channel_axis)? {
+            let shape = image.shown().shape;
+            let running = of.running(py)?;
+            let own = shape == of.plan.plan.spec().image();
+            let engine = if own { Arc::clone(&running.0) } else { Arc::new(Engine::new(self.of_shape(py, shape)?)) };
+            let engine = of.on_gpu(py, &engine, image.device())?;
+            return of.execute_on_gpu(py, &engine, &image, None, None).map(Some);
+        }
         let kind = Kind::of(&image)?;
         let image = Array::read("image", &image, of.plan.channel_axis, call)?;
         let shape = image.view().map_err(|error| MATCHING.spec(error))?.shape();
@@ -742,6 +826,15 @@ impl Stream {
                 .execute(py, (&running.0.matcher, &running.0.spare), &image, None, (None, kind, call), None)
                 .map(Some);
         }
+        let matcher = self.of_shape(py, shape)?;
+        of.execute(py, (&matcher, &Mutex::new(None)), &image, None, (None, kind, call), None).map(Some)
+    }
+}
+
+impl Stream {
+    /// The same templates for images of another shape, planned once.
+    fn of_shape(&self, py: Python<'_>, shape: Shape) -> PyResult<flcc_runtime::Matcher> {
+        let of = self.of.get();
         let planned = || {
             let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
             if stream.0 != gate::forks() {
@@ -749,7 +842,6 @@ impl Stream {
             }
             stream.1.matcher(shape)
         };
-        let matcher = py.detach(|| gate::planning(planned)).map_err(|error| MATCHING.exec(error))?;
-        of.execute(py, (&matcher, &Mutex::new(None)), &image, None, (None, kind, call), None).map(Some)
+        py.detach(|| gate::planning(planned)).map_err(|error| MATCHING.exec(error))
     }
 }

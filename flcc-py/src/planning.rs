@@ -81,6 +81,18 @@ impl Settings {
         })
     }
 
+    /// The same for arrays that lie on a GPU: there, unless another place is named.
+    pub fn on(&self, number: usize) -> Result<Settings, SpecError> {
+        match self.device {
+            Device::Auto | Device::Cuda(None) => Ok(Settings { device: Device::Cuda(Some(number)), ..self.clone() }),
+            Device::Cuda(Some(named)) if named == number => Ok(self.clone()),
+            named => {
+                let expected = format!("auto, cuda or cuda:{number} for an image on that device");
+                Err(SpecError::new("device", expected, named))
+            }
+        }
+    }
+
     fn planner(&self, shared: Planner) -> Result<Planner, SpecError> {
         let planner =
             shared.method(self.method).threads(self.threads).effort(self.effort).memory_limit(self.memory_limit);

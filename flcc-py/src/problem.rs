@@ -1,6 +1,6 @@
 //! From the arguments of a call to a spec.
 
-use flcc_runtime::{Accuracy, AnyView, Boundary, DType, MaskKind, Op, Spec, SpecError};
+use flcc_runtime::{Accuracy, AnyView, Boundary, DType, MaskKind, Op, Shape, Spec, SpecError};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 
@@ -22,22 +22,39 @@ pub struct Words<'a> {
     pub dtype: Option<DType>,
 }
 
+/// What a spec says of an image.
+#[derive(Clone, Copy)]
+pub struct Shown {
+    /// The type of its samples.
+    pub dtype: DType,
+    /// Without the channels.
+    pub shape: Shape,
+    /// How many there are.
+    pub channels: usize,
+}
+
+impl From<&AnyView<'_>> for Shown {
+    fn from(view: &AnyView<'_>) -> Shown {
+        Shown { dtype: view.dtype(), shape: view.shape(), channels: view.channels() }
+    }
+}
+
 impl Words<'_> {
     /// The problem of an image and templates of one shape and type.
     pub fn spec(
         &self,
-        image: &AnyView<'_>,
+        image: Shown,
         template: &AnyView<'_>,
         templates: usize,
         mask: MaskKind,
     ) -> Result<Spec, SpecError> {
-        if template.channels() != image.channels() {
-            let channels = |view: &AnyView<'_>| format!("{} along channel_axis", view.channels());
-            return Err(SpecError::new("template", channels(image), channels(template)));
+        if template.channels() != image.channels {
+            let channels = |channels: usize| format!("{channels} along channel_axis");
+            return Err(SpecError::new("template", channels(image.channels), channels(template.channels())));
         }
         let spec =
-            Spec::new(self.op, image.dtype(), image.shape(), template.dtype(), template.shape(), self.mode.parse()?)?;
-        self.finish(spec, image.channels(), templates, mask)
+            Spec::new(self.op, image.dtype, image.shape, template.dtype(), template.shape(), self.mode.parse()?)?;
+        self.finish(spec, image.channels, templates, mask)
     }
 
     /// A problem with the rest of the words.

@@ -153,6 +153,53 @@ def test_peaks_are_those_of_the_whole(axes, asked):
         same_peaks(forced.compute(), flcc.find(image, templates[0], **words, **asked))
 
 
+@pytest.mark.parametrize("measure", ["zncc", "ssd"])
+@pytest.mark.parametrize("k", [None, 3])
+def test_no_place_is_left_to_two_templates(measure, k):
+    image = noise((230, 190))
+    # Each lies in the other, so that the same places are good for both.
+    templates = [image[50:62, 60:75], image[53:60, 63:70], image[53:60, 64:71], image[150:162, 90:105]]
+    scores = flcc.match_template(image, templates[1], measure=measure)
+    threshold = float(np.quantile(scores, 0.1 if measure == "ssd" else 0.9))
+    for words in (dict(k=k, threshold=threshold), dict(k=k, min_distance=2, threshold=threshold, subpixel=True)):
+        expected = flcc.find(image, templates, exclusive=True, measure=measure, **words)
+        assert len(expected) and len(expected) < len(flcc.find(image, templates, measure=measure, **words)) or k
+        for chunks in CHUNKS[2]:
+            blocks = da.from_array(image, chunks=chunks)
+            found = flcc.dask.find(blocks, templates, exclusive=True, measure=measure, **words).compute()
+            assert found.dtype == expected.dtype and (found == expected).all()
+    best = flcc.dask.find(da.from_array(image, chunks=(64, 50)), templates, exclusive=True, measure=measure).compute()
+    assert (best == flcc.find(image, templates, exclusive=True, measure=measure)).all()
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_channels(axis, tmp_path):
+    image = np.moveaxis(noise((130, 120, 3), "u1"), -1, axis)
+    place = [slice(40, 49), slice(33, 45)]
+    place.insert(axis % 3, slice(None))
+    template = image[tuple(place)].copy()
+    chunks = [50, 41]
+    chunks.insert(axis % 3, 2)
+    blocks = da.from_array(image, chunks=tuple(chunks))
+    for words in (dict(mode="same", boundary="reflect"), dict(measure="nssd", mask=noise((9, 12), "u1") > 60)):
+        expected = flcc.match_template(image, template, channel_axis=axis, **words)
+        assert np.array_equal(
+            flcc.dask.match_template(blocks, template, channel_axis=axis, **words).compute(), expected
+        )
+        stored = zarr.create_array(tmp_path / f"{len(words)}{axis}.zarr", shape=image.shape, chunks=chunks, dtype="u1",
+                                   overwrite=True)
+        stored[...] = image
+        assert np.array_equal(
+            flcc.dask.match_template(stored, template, channel_axis=axis, **words).compute(), expected
+        )
+    summed = flcc.dask.correlate(blocks, template, "full", channel_axis=axis).compute()
+    assert np.array_equal(summed, flcc.correlate(image, template, "full", channel_axis=axis))
+    found = flcc.dask.find(blocks, [template, template], k=3, subpixel=True, channel_axis=axis).compute()
+    assert (found == flcc.find(image, [template, template], k=3, subpixel=True, channel_axis=axis)).all()
+    with pytest.raises(ValueError, match="channel_axis: expected an axis of the image, from -3 to 2, got 3"):
+        flcc.dask.correlate(blocks, template, channel_axis=3)
+
+
 @pytest.mark.parametrize("smallest", [False, True])
 def test_peaks_of_scores_with_nan(smallest):
     scores = noise((90, 80)) // 50

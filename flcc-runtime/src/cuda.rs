@@ -23,4 +23,8 @@ pub(crate) mod tile;
 #[cfg(feature = "cuda")]
 pub(crate) mod unit;
 
+#[cfg(feature = "cuda")]
+pub use driver::buffer::lies_on;
+#[cfg(feature = "cuda")]
+pub use driver::launch::KeptContext;
 pub use platform::with_devices;

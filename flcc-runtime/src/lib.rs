@@ -83,7 +83,7 @@ pub use plan::wisdom::Wisdom;
 pub use plan::{machine, wisdom};
 pub use problem::template::mask_kind;
 #[cfg(feature = "cuda")]
-pub use run::device_image::DeviceImage;
+pub use run::device_image::{DeviceImage, DeviceResults};
 pub use run::execute::{CancelToken, Control, Copies, Scratch, Statistics};
 
 /// The README, whose code is compiled with the tests of the documentation.

@@ -191,6 +191,13 @@ pub fn execute_at(matcher: *const flcc_matcher, image: usize, count: usize, resu
     unsafe { flcc_execute(matcher, image as *const c_void, ptr::null(), count, result as *mut c_void, ptr::null()) }
 }
 
+/// The addresses are those of memory on a device that the tests hold, or what has to be refused before a kernel runs.
+pub fn execute_on_device(matcher: *const flcc_matcher, image: u64, result: u64) -> flcc_status {
+    let [image, result] = [image, result].map(|at| ptr::without_provenance_mut::<c_void>(at as usize));
+    // SAFETY: what lies on a device is as long as the spec says, which the callers below see to; all else is refused.
+    unsafe { flcc_execute_on_device(matcher, image, ptr::null(), result, ptr::null_mut()) }
+}
+
 pub fn peaks<T>(
     matcher: *const flcc_matcher,
     images: &[T],

@@ -355,3 +355,64 @@ fn versions_and_words_are_told() {
         assert_eq!(c::words(number), "no status of this library");
     }
 }
+
+#[test]
+fn images_on_a_device_are_refused_where_they_are_none() {
+    let template: Vec<f32> = noise(25, 1).map(|value| value as f32).collect();
+    let (one, two) =
+        (c::plan("zncc:f32:30x40*5x5:valid", "").unwrap(), c::plan("zncc:f32:2@30x40*5x5:valid", "").unwrap());
+    let [of_one, of_two] = [one, two].map(|plan| c::matcher(plan, &template, None, None).unwrap());
+    let refused = |matcher, image, result, status, words: &str| {
+        assert_eq!(c::execute_on_device(matcher, image, result), status, "{}", c::message());
+        assert!(c::message().contains(words), "{}", c::message());
+    };
+    let null = std::ptr::null();
+    refused(null, 4096, 1 << 20, FLCC_ERROR_NULL, "matcher");
+    refused(of_one, 0, 1 << 20, FLCC_ERROR_NULL, "images");
+    refused(of_one, 4096, 0, FLCC_ERROR_NULL, "results");
+    refused(of_one, 4097, 1 << 20, FLCC_ERROR_INVALID, "images: expected an address that is a multiple of 4");
+    refused(of_one, 4096, 4100, FLCC_ERROR_INVALID, "results: expected memory apart from that of the images");
+    refused(of_two, 4096, 1 << 20, FLCC_ERROR_DIMS_MISMATCH, "matcher: expected a plan of one image");
+    refused(of_one, 4096, 1 << 20, FLCC_ERROR_REFUSED, "matcher: expected");
+    for (matcher, plan) in [(of_one, one), (of_two, two)] {
+        assert_eq!([flcc_matcher_destroy(matcher), flcc_plan_destroy(plan)], [FLCC_OK; 2]);
+    }
+}
+
+/// An image and results in the memory of a GPU. Without one the test says so and passes, unless FLCC_REQUIRE names
+/// `cuda`.
+#[cfg(feature = "cuda")]
+#[test]
+fn a_gpu_computes_where_the_image_lies() {
+    use flcc_runtime::cuda::driver::buffer::{Buffer, bytes_of_mut};
+    use flcc_runtime::cuda::driver::launch::{Gpu, probe};
+
+    let required = std::env::var("FLCC_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word.trim() == "cuda"));
+    let Some(device) = probe().devices.first() else {
+        assert!(!required, "FLCC_REQUIRE names cuda: {}", probe().about);
+        println!("not run: {}", probe().about);
+        return;
+    };
+    let stream = Gpu::open(device.index).unwrap().stream().unwrap();
+    for text in ["zncc:f32:90x101*2@9x8:same,reflect", "corr:f32:90x101*2@8x8:full", "zncc:f32:0@90x101*2@33x20:valid"]
+    {
+        let spec: Spec = text.parse().unwrap();
+        let floats = |count, seed| -> Vec<f32> { noise(count, seed).map(|value| value as f32).collect() };
+        let (image, templates) = (floats(spec.image().len(), 1), floats(2 * spec.template().len(), 2));
+        let plan = c::plan(text, "platform=cuda").unwrap_or_else(|status| panic!("{status:?}: {}", c::message()));
+        let matcher = c::matcher(plan, &templates, None, None).unwrap();
+        let mut expected = vec![0f32; 2 * spec.out_shape().len()];
+        assert_eq!(c::execute(matcher, &image, None, 1, &mut expected, None), FLCC_OK, "{}", c::message());
+        let mut got = vec![f32::NAN; expected.len()];
+        let (there, results) = (Buffer::of(&stream, &image).unwrap(), Buffer::of(&stream, &got).unwrap());
+        let [from, to] = [&there, &results].map(|buffer| buffer.address(&stream).number());
+        assert_eq!(c::execute_on_device(matcher, from, to), FLCC_OK, "{}", c::message());
+        results.download(&stream, 0, bytes_of_mut(&mut got)).unwrap();
+        stream.wait().unwrap();
+        assert!(got == expected, "{text}: other bits");
+        // Memory of this process is none of the device.
+        assert_eq!(c::execute_on_device(matcher, image.as_ptr() as u64, to), FLCC_ERROR_INVALID);
+        assert!(c::message().contains("images: expected an address in the memory of device"), "{}", c::message());
+        assert_eq!([flcc_matcher_destroy(matcher), flcc_plan_destroy(plan)], [FLCC_OK; 2]);
+    }
+}

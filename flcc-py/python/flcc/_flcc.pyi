@@ -9,6 +9,7 @@ __all__ = [
     "Matcher",
     "Plan",
     "Stream",
+    "_exclusive",
     "_matcher",
     "_peaks_from",
     "_plan",
@@ -40,8 +41,14 @@ class _Shared(Protocol):
     def __dlpack__(self) -> Any: ...
     def __dlpack_device__(self) -> Any: ...
 
-_Array: TypeAlias = ArrayLike | _Shared
-_Templates: TypeAlias = _Array | Sequence[NDArray[Any] | _Shared]
+class _OnGpu(Protocol):
+    """What shows its memory on a GPU, as arrays of CuPy. Results are such arrays then."""
+
+    @property
+    def __cuda_array_interface__(self) -> Any: ...
+
+_Array: TypeAlias = ArrayLike | _Shared | _OnGpu
+_Templates: TypeAlias = _Array | Sequence[NDArray[Any] | _Shared | _OnGpu]
 
 class _Bar(Protocol):
     total: Any
@@ -72,7 +79,7 @@ def match_template(
     accuracy: _Accuracy = "promised",
     dtype: DTypeLike | None = None,
     threads: int | None = None,
-    out: _Result | _Shared | None = None,
+    out: _Result | _Shared | _OnGpu | None = None,
     progress: _Progress | None = None,
 ) -> _Result: ...
 def convolve(
@@ -88,7 +95,7 @@ def convolve(
     accuracy: _Accuracy = "promised",
     dtype: DTypeLike | None = None,
     threads: int | None = None,
-    out: _Result | _Shared | None = None,
+    out: _Result | _Shared | _OnGpu | None = None,
     progress: _Progress | None = None,
 ) -> _Result: ...
 def correlate(
@@ -104,7 +111,7 @@ def correlate(
     accuracy: _Accuracy = "promised",
     dtype: DTypeLike | None = None,
     threads: int | None = None,
-    out: _Result | _Shared | None = None,
+    out: _Result | _Shared | _OnGpu | None = None,
     progress: _Progress | None = None,
 ) -> _Result: ...
 def correlation_lags(in1_len: int, in2_len: int, mode: _Mode = "full") -> NDArray[np.int64]: ...
@@ -173,7 +180,7 @@ class Plan:
         template: _Templates,
         *,
         mask: _Array | None = None,
-        out: _Result | _Shared | None = None,
+        out: _Result | _Shared | _OnGpu | None = None,
         progress: _Progress | None = None,
     ) -> _Result: ...
     def bind(self, template: _Templates, mask: _Array | None = None) -> Matcher: ...
@@ -205,7 +212,7 @@ class Matcher:
         self,
         image: _Array,
         *,
-        out: _Result | _Shared | None = None,
+        out: _Result | _Shared | _OnGpu | None = None,
         progress: _Progress | None = None,
     ) -> _Result: ...
     def peaks(
@@ -224,7 +231,7 @@ class Matcher:
         cutout: _Array,
         region: _Region,
         *,
-        out: _Result | _Shared | None = None,
+        out: _Result | _Shared | _OnGpu | None = None,
         progress: _Progress | None = None,
     ) -> _Result: ...
     def needs(self, region: _Region) -> tuple[tuple[slice, ...], ...]: ...
@@ -250,6 +257,11 @@ def _plan(
     settings: tuple[str, str, int, str, int | None],
     channel_axis: int | None,
 ) -> Plan: ...
+def _exclusive(
+    specs: Sequence[tuple[str, int]],
+    found: Sequence[tuple[Sequence[Sequence[int]], Sequence[float]]],
+    k: int | None,
+) -> list[list[int]]: ...
 def _peaks_from(
     scores: _Array,
     origin: Sequence[int],

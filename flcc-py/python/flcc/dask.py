@@ -70,6 +70,7 @@ def match_template(
     boundary: str = "zero",
     cval: float = 0.0,
     mask: Any = None,
+    channel_axis: int | None = None,
     method: Any = "auto",
     accuracy: Any = "promised",
     dtype: Any = None,
@@ -78,6 +79,7 @@ def match_template(
 ) -> Any:
     """:func:`flcc.match_template`, as an array of dask."""
     words = dict(mode=mode, boundary=boundary, cval=cval, method=method, accuracy=accuracy, dtype=dtype)
+    words["channel_axis"] = channel_axis
     return _Problem(_source(image), [np.asarray(template)], mask, measure, words, threads).scores(chunks)
 
 
@@ -88,6 +90,7 @@ def convolve(
     *,
     boundary: str = "zero",
     cval: float = 0.0,
+    channel_axis: int | None = None,
     method: Any = "auto",
     accuracy: Any = "promised",
     dtype: Any = None,
@@ -96,6 +99,7 @@ def convolve(
 ) -> Any:
     """:func:`flcc.convolve`, as an array of dask."""
     words = dict(mode=mode, boundary=boundary, cval=cval, method=method, accuracy=accuracy, dtype=dtype)
+    words["channel_axis"] = channel_axis
     return _Problem(_source(in1), [np.asarray(in2)], None, "conv", words, threads).scores(chunks)
 
 
@@ -106,6 +110,7 @@ def correlate(
     *,
     boundary: str = "zero",
     cval: float = 0.0,
+    channel_axis: int | None = None,
     method: Any = "auto",
     accuracy: Any = "promised",
     dtype: Any = None,
@@ -114,6 +119,7 @@ def correlate(
 ) -> Any:
     """:func:`flcc.correlate`, as an array of dask."""
     words = dict(mode=mode, boundary=boundary, cval=cval, method=method, accuracy=accuracy, dtype=dtype)
+    words["channel_axis"] = channel_axis
     return _Problem(_source(in1), [np.asarray(in2)], None, "corr", words, threads).scores(chunks)
 
 
@@ -126,11 +132,13 @@ def find(
     min_distance: int | None = None,
     exclude_border: int = 0,
     subpixel: Any = None,
+    exclusive: bool = False,
     measure: Any = "zncc",
     mode: Any = "valid",
     boundary: str = "zero",
     cval: float = 0.0,
     mask: Any = None,
+    channel_axis: int | None = None,
     method: Any = "auto",
     accuracy: Any = "promised",
     dtype: Any = None,
@@ -140,24 +148,28 @@ def find(
     """:func:`flcc.find`, as a ``Delayed`` of its structured array.
 
     A task computes a block of scores with as much around it as suppression looks at, searches it, and keeps what it
-    found alone. ``exclusive`` of :func:`flcc.find` is not among the keywords.
+    found alone. With ``exclusive`` that is every peak which ``threshold`` leaves, since any may count.
     """
     words = dict(mode=mode, boundary=boundary, cval=cval, method=method, accuracy=accuracy, dtype=dtype)
+    words["channel_axis"] = channel_axis
     listed = isinstance(templates, (list, tuple)) and all(hasattr(template, "shape") for template in templates)
     arrays = [np.asarray(template) for template in templates] if listed else [np.asarray(templates)]
     if not arrays:
         raise ValueError("templates: expected at least one template, got none")
-    wanted = _Wanted(k, threshold, exclude_border, subpixel, measure in ("ssd", "nssd", "sad"))
+    wanted = _Wanted(k, threshold, exclude_border, subpixel, measure in ("ssd", "nssd", "sad"), exclusive)
     source, parts, number = _source(image), [], 0
+    specs: list[tuple[str, int]] = []
     # Templates of one shape and type that follow each other take one plan, as in memory.
     for _, group in itertools.groupby(arrays, key=lambda template: (template.shape, template.dtype)):
         problem = _Problem(source, list(group), mask, measure, words, threads)
-        sides = problem.templates[0].shape
+        sides = problem.sides
         distance = max(1, min(sides) // 2) if min_distance is None else min_distance
         numbers = list(range(number, number + len(problem.templates)))
         number += len(numbers)
+        specs += [(problem.plan.spec, distance)] * len(numbers)
         parts += [(numbers, problem.first, block) for block in problem.searched(wanted, distance, chunks)]
-    return wanted.merged(parts, len(source.shape), numbered=True)
+    axes = len(source.shape) - (channel_axis is not None)
+    return wanted.merged(parts, axes, numbered=True, specs=specs)
 
 
 def peaks(
@@ -199,7 +211,14 @@ class _Problem:
     def __init__(
         self, source: Any, templates: list[NDArray[Any]], mask: Any, measure: Any, words: dict[str, Any], threads: int
     ) -> None:
-        self.source, self.templates = source, templates
+        self.source = source
+        # None, or counted from the front.
+        axis: int | None = words["channel_axis"]
+        axes = len(source.shape)
+        if axis is not None and not -axes <= axis < axes:
+            expected = f"an axis of the image, from {-axes} to {axes - 1}"
+            raise ValueError(f"channel_axis: expected {expected}, got {axis}")
+        self.channel_axis = None if axis is None else axis % axes
         kind: Any = None
         if mask is not None:
             mask = np.asarray(mask)
@@ -218,9 +237,13 @@ class _Problem:
         )
         # By the kernel that takes the whole image in memory, with all threads.
         kernel = plan().bind(templates, mask).kernel
+        if axis is not None:
+            # As pickled templates lie.
+            templates = [np.moveaxis(template, axis, -1) for template in templates]
         self.matcher = _flcc._matcher(plan(threads=threads), templates, mask, True, kernel)
-        self.plan = self.matcher.plan
-        self.first = tuple(_FIRST[words["mode"]](side) for side in templates[0].shape)
+        self.plan, self.templates = self.matcher.plan, templates
+        self.sides = templates[0].shape if axis is None else templates[0].shape[:-1]
+        self.first = tuple(_FIRST[words["mode"]](side) for side in self.sides)
 
     def scores(self, chunks: Any) -> Any:
         """The result of the one template."""
@@ -267,7 +290,9 @@ class _Problem:
         """What computes a region, and the keys of what it takes beside the matcher."""
         if not isinstance(self.source, _da.Array):
             return partial(_score_from, source=self.source, region=region), []
-        reads = self.matcher.needs(region)
+        reads = list(self.matcher.needs(region))
+        if self.channel_axis is not None:
+            reads.insert(self.channel_axis, (slice(0, self.source.shape[self.channel_axis]),))
         places, keys = _pieces(self.source, reads, (f"flcc-part-{token}", *number), graph)
         lengths = tuple(sum(run.stop - run.start for run in runs) for runs in reads)
         return partial(_score, region=region, lengths=lengths, places=places), keys
@@ -283,6 +308,8 @@ class _Problem:
         if given is None:
             given = _da.core.normalize_chunks("auto", tuple(self.source.shape), dtype=self.source.dtype)
         sides = [chunk if isinstance(chunk, int) else max(chunk) for chunk in given]
+        if self.channel_axis is not None:
+            sides.pop(self.channel_axis)
         tiles = [of_axis[1] - of_axis[0] for of_axis in seams]
         counts = [max(1, round(side / tile)) for side, tile in zip(sides, tiles)]
         while True:
@@ -410,11 +437,19 @@ class _Wanted:
     """What is asked of peaks."""
 
     def __init__(
-        self, k: int | None, threshold: float | None, exclude_border: int, subpixel: Any, smallest: bool
+        self,
+        k: int | None,
+        threshold: float | None,
+        exclude_border: int,
+        subpixel: Any,
+        smallest: bool,
+        exclusive: bool = False,
     ) -> None:
         # What is wrong is told now, as in memory.
         _flcc.peaks([0.0], k=k, threshold=threshold, exclude_border=exclude_border, subpixel=subpixel)
-        self.top = 1 if k is None and threshold is None else k
+        self.left = 1 if k is None and threshold is None else k
+        # What is found behind the best counts where another template takes the best's place.
+        self.exclusive, self.top = exclusive, None if exclusive else self.left
         self.threshold = threshold if threshold is not None else (math.inf if smallest else -math.inf)
         self.exclude_border, self.smallest = exclude_border, smallest
         self.subpixel: Any = "septic" if subpixel is True else (subpixel or None)
@@ -471,26 +506,41 @@ class _Wanted:
         order = np.lexsort((*found["position"].T[::-1], scores))
         return found[order[: self.top]]
 
-    def merged(self, parts: list[tuple[list[int], tuple[int, ...], Delayed]], axes: int, numbered: bool) -> Delayed:
-        """The peaks of all blocks, each of some templates (their numbers, and where their position 0 lies)."""
+    def merged(
+        self,
+        parts: list[tuple[list[int], tuple[int, ...], Delayed]],
+        axes: int,
+        numbered: bool,
+        specs: list[tuple[str, int]] | None = None,
+    ) -> Delayed:
+        """The peaks of all blocks, each of some templates (their numbers, and where their position 0 lies); ``specs``
+        are those of the templates, with the distance that each keeps."""
         fields: list[Any] = [("template", "i8")] if numbered else []
         fields += [("position", "i8", (axes,)), ("score", "f8")]
         fields += [("refined", "f8", (axes,))] if self.subpixel else []
         of_parts = [(numbers, first) for numbers, first, _ in parts]
-        gather: Any = _delayed(partial(self._merge, of_parts, fields), pure=True)
+        gather: Any = _delayed(partial(self._merge, of_parts, fields, specs or []), pure=True)
         merged: Delayed = gather([block for _, _, block in parts])
         return merged
 
     def _merge(
-        self, of_parts: list[tuple[list[int], tuple[int, ...]]], fields: list[Any], blocks: list[list[NDArray[np.void]]]
+        self,
+        of_parts: list[tuple[list[int], tuple[int, ...]]],
+        fields: list[Any],
+        specs: list[tuple[str, int]],
+        blocks: list[list[NDArray[np.void]]],
     ) -> NDArray[np.void]:
         of_templates: dict[tuple[int, tuple[int, ...]], list[NDArray[np.void]]] = {}
         for (numbers, first), block in zip(of_parts, blocks):
             for number, found in zip(numbers, block):
                 of_templates.setdefault((number, first), []).append(found)
+        best_of_each = [self._best(np.concatenate(of_one)) for _, of_one in sorted(of_templates.items())]
+        if self.exclusive:
+            told = [(best["position"].tolist(), best["score"].tolist()) for best in best_of_each]
+            stays = _flcc._exclusive(specs, told, self.left)
+            best_of_each = [best[places] for best, places in zip(best_of_each, stays)]
         merged = []
-        for (number, first), all_found in sorted(of_templates.items()):
-            best = self._best(np.concatenate(all_found))
+        for (number, first), best in zip(sorted(of_templates), best_of_each):
             records = np.empty(len(best), np.dtype(fields))
             for name in best.dtype.names or ():
                 records[name] = best[name] + (0 if name == "score" else np.array(first))

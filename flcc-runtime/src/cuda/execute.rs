@@ -11,8 +11,8 @@ use crate::cuda::fault::Fault;
 use crate::cuda::schedule::{self, Device, Seat};
 use crate::cuda::unit::{Bound, Decisions, SLOTS, Slot, Unit};
 use crate::problem::template::{Checked, Weights};
-use crate::run::device_image::DeviceImage;
-use crate::run::execute::{Control, Copies, Execute, Owner, Scratch, Statistics, Unfinished};
+use crate::run::device_image::{DeviceImage, DeviceResults};
+use crate::run::execute::{CancelToken, Control, Copies, Execute, Owner, Scratch, Statistics, Unfinished};
 
 /// A method on one or several GPUs, for one spec.
 pub struct CudaExecute {
@@ -43,6 +43,39 @@ impl CudaExecute {
 
     fn tiles_of_image(&self) -> usize {
         self.units.first().map_or(0, Unit::tiles)
+    }
+
+    /// Runs `work` on the unit of an image's device, with what was bound there and a slot; no slot is left where it
+    /// fails.
+    fn resident<R>(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &DeviceImage<'_>,
+        scratch: &mut Scratch,
+        work: impl FnOnce(&Unit, &Bound, &mut Slot) -> Result<R, ExecError>,
+    ) -> Result<R, ExecError> {
+        let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
+        let bound: &Vec<Bound> = bound
+            .downcast_ref()
+            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        let unit = self.units.iter().position(|unit| unit.device() == image.device());
+        let unit = unit.ok_or_else(|| {
+            SpecError::new("image", "one on a device of the plan", format!("device {}", image.device()))
+        })?;
+        let index = match seats.iter().position(|seat| seat.unit == unit) {
+            Some(index) => index,
+            None => {
+                let slot = self.units[unit].slot().map_err(|fault| fault.on(image.device()))?;
+                seats.push(Seat { unit, slot });
+                seats.len() - 1
+            }
+        };
+        let result = work(&self.units[unit], &bound[unit], &mut seats[index].slot);
+        if result.is_err() {
+            seats.iter().for_each(|seat| seat.slot.settle());
+            seats.clear();
+        }
+        result
     }
 }
 
@@ -139,37 +172,39 @@ impl Execute for CudaExecute {
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
     ) -> Result<Statistics, ExecError> {
-        let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
-        let bound: &Vec<Bound> = bound
-            .downcast_ref()
-            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
-        let mut work = || -> Result<Statistics, ExecError> {
-            let mut statistics = Statistics::default();
-            for (image, outs) in images.iter().zip(outs.chunks_mut(self.templates)) {
-                let unit = self.units.iter().position(|unit| unit.device() == image.device());
-                let unit = unit.ok_or_else(|| {
-                    SpecError::new("image", "one on a device of the plan", format!("device {}", image.device()))
-                })?;
-                let named = |fault: Fault| fault.on(image.device());
-                let index = match seats.iter().position(|seat| seat.unit == unit) {
-                    Some(index) => index,
-                    None => {
-                        seats.push(Seat { unit, slot: self.units[unit].slot().map_err(named)? });
-                        seats.len() - 1
-                    }
-                };
-                let slot = &mut seats[index].slot;
-                self.units[unit].submit_resident(slot, &bound[unit], image).map_err(named)?;
-                statistics.add(self.units[unit].collect(slot, &bound[unit], outs).map_err(named)?);
-            }
-            Ok(statistics)
-        };
-        let result = work();
-        if result.is_err() {
-            seats.iter().for_each(|seat| seat.slot.settle());
-            seats.clear();
+        let mut statistics = Statistics::default();
+        for (image, outs) in images.iter().zip(outs.chunks_mut(self.templates)) {
+            let named = |fault: Fault| fault.on(image.device());
+            statistics.add(self.resident(bound, image, scratch, |unit, bound, slot| {
+                unit.submit_resident(slot, bound, image, None, &mut |_| true).map_err(named)?;
+                Ok(unit.collect(slot, bound, outs).map_err(named)?)
+            })?);
         }
-        result
+        Ok(statistics)
+    }
+
+    fn execute_on_device(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &DeviceImage<'_>,
+        out: &mut DeviceResults<'_>,
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let (named, total) = (|fault: Fault| fault.on(image.device()), self.tiles_of_image());
+        let mut go_on = |_| !control.cancel.is_some_and(CancelToken::is_cancelled);
+        self.resident(bound, image, scratch, |unit, bound, slot| {
+            if !unit.submit_resident(slot, bound, image, Some(out), &mut go_on).map_err(named)? {
+                return Err(ExecError::Cancelled { done: 0, total });
+            }
+            let statistics = unit.collect_resident(slot, bound).map_err(named)?;
+            control.progress.iter().for_each(|progress| progress(total, total));
+            Ok(statistics)
+        })
+    }
+
+    fn devices(&self) -> Vec<usize> {
+        self.units.iter().map(Unit::device).collect()
     }
 
     fn describe(&self) -> Vec<String> {

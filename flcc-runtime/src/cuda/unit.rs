@@ -33,7 +33,7 @@ use crate::problem::scheme::Scheme;
 use crate::problem::template::rounded;
 use crate::problem::template::weighted;
 use crate::problem::template::{Checked, Weights};
-use crate::run::device_image::DeviceImage;
+use crate::run::device_image::{DeviceImage, DeviceResults};
 use crate::run::execute::{Copies, Statistics};
 use crate::run::tiling::Tiling;
 
@@ -454,6 +454,7 @@ impl Unit {
             counts: buffer(sizes.counts)?,
             extraordinary: buffer(sizes.extraordinary)?,
             result: buffer(sizes.result)?,
+            target: None,
             straight: None,
             transforms,
             staging: Staging::default(),
@@ -597,7 +598,8 @@ impl Unit {
         mut go_on: impl FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
         let stream = slot.stream.clone();
-        let Slot { staging, image: buffer, result, .. } = &mut *slot;
+        let Slot { staging, image: buffer, result, target, .. } = &mut *slot;
+        *target = None;
         staging.begin(&self.gpu, &stream, copies, [buffer.bytes(), result.bytes()], outs);
         for (index, image) in images.iter().enumerate() {
             staging.upload(&stream, buffer, index * self.image_bytes(), image)?;
@@ -626,8 +628,10 @@ impl Unit {
         go_on: &mut dyn FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
         let stream = slot.stream.clone();
-        let counts = slot.counts.bytes();
-        slot.counts.clear(&stream, counts)?;
+        if self.doubts() {
+            let counts = slot.counts.bytes();
+            slot.counts.clear(&stream, counts)?;
+        }
         slot.straight = None;
         if bound.templates.iter().all(|template| template.straight.is_some()) {
             if !go_on(0) {
@@ -689,7 +693,7 @@ impl Unit {
         let before = begin[2].rem_euclid(4);
         // A grid has so many planes at most.
         let most = (MOST_BLOCKS / depth).max(1);
-        let result = slot.result.address(&stream);
+        let result = slot.target();
         for (index, bound) in bound.templates.iter().enumerate() {
             let Some((function, factor)) = &bound.straight else { continue };
             for first in (0..source.count).step_by(most) {
@@ -737,12 +741,25 @@ impl Unit {
         Ok(())
     }
 
-    /// Puts an image that lies on this device into a slot's queue.
+    /// Puts an image that lies on this device into a slot's queue; its results stay in the slot, or go to `out`.
+    /// `go_on` is that of [`Unit::submit`], and so is what comes back.
     ///
     /// # Errors
     /// The device's.
-    pub fn submit_resident(&self, slot: &mut Slot, bound: &Bound, image: &DeviceImage<'_>) -> Result<(), Fault> {
+    pub fn submit_resident(
+        &self,
+        slot: &mut Slot,
+        bound: &Bound,
+        image: &DeviceImage<'_>,
+        out: Option<&DeviceResults<'_>>,
+        go_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<bool, Fault> {
         slot.staging.pass();
+        slot.stream.follow(image, out)?;
+        slot.target = out.map(|out| {
+            let (at, bytes) = out.room();
+            Address { at, bytes }
+        });
         let (stride, channel) = image.layout().strides();
         let view = ImageView {
             image_stride: 0,
@@ -752,7 +769,7 @@ impl Unit {
         };
         // Its maker answers for the positions of its layout, which are all that is read.
         let at = Address { at: image.begin(), bytes: usize::MAX };
-        self.compute(slot, bound, Source { at, view, bytes: 0, count: 1 }, &mut |_| true).map(|_| ())
+        self.compute(slot, bound, Source { at, view, bytes: 0, count: 1 }, go_on)
     }
 
     /// Puts one batch of tiles into a slot's queue.
@@ -991,7 +1008,24 @@ impl Unit {
     /// # Errors
     /// The device's, also of what was put in before.
     pub fn collect(&self, slot: &mut Slot, bound: &Bound, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
-        let len = self.spec.out_shape().len();
+        self.look_again(slot, bound)?;
+        let stream = slot.stream.clone();
+        let Slot { result, staging, .. } = &mut *slot;
+        staging.download(&stream, result, outs)?;
+        self.statistics(slot, outs.len())
+    }
+
+    /// Waits until the results of an image that lies on this device lie there too.
+    ///
+    /// # Errors
+    /// As [`Unit::collect`].
+    pub fn collect_resident(&self, slot: &mut Slot, bound: &Bound) -> Result<Statistics, Fault> {
+        self.look_again(slot, bound)?;
+        self.statistics(slot, self.spec.templates())
+    }
+
+    /// Has the pipeline compute again what a kernel from image to result does not serve.
+    fn look_again(&self, slot: &mut Slot, bound: &Bound) -> Result<(), Fault> {
         let stream = slot.stream.clone();
         if let Some(source) = slot.straight.take() {
             let mut extraordinary = [0u32];
@@ -1002,15 +1036,22 @@ impl Unit {
                 slot.staging.fetch(&stream, &slot.result, source.count * self.result_bytes())?;
             }
         }
-        let Slot { result, counts, staging, .. } = slot;
-        staging.download(&stream, result, outs)?;
-        let mut repaired = vec![0u32; counts.bytes() / 4];
-        counts.download(&stream, 0, bytes_of_mut(&mut repaired))?;
+        Ok(())
+    }
+
+    /// Waits for so many results, and counts what was done for them.
+    fn statistics(&self, slot: &Slot, results: usize) -> Result<Statistics, Fault> {
+        let Slot { stream, counts, .. } = slot;
+        let mut repaired = Vec::new();
+        if self.doubts() {
+            repaired.resize(counts.bytes() / 4, 0u32);
+            counts.download(stream, 0, bytes_of_mut(&mut repaired))?;
+        }
         stream.wait()?;
         Ok(Statistics {
             repaired: repaired.iter().map(|&count| u64::from(count)).sum(),
-            panels: (outs.len() * len) as u64,
-            tiles: (outs.len() / self.spec.templates() * self.tiles.len()) as u64,
+            panels: (results * self.spec.out_shape().len()) as u64,
+            tiles: (results / self.spec.templates() * self.tiles.len()) as u64,
         })
     }
 
@@ -1302,6 +1343,8 @@ pub struct Slot {
     /// Whether a kernel from image to result met samples that it does not serve.
     extraordinary: Buffer,
     result: Buffer,
+    /// Where results go instead, which is the caller's.
+    target: Option<Address>,
     /// The images that such a kernel was given last.
     straight: Option<Source>,
     transforms: Option<Transforms>,
@@ -1312,6 +1355,11 @@ impl Slot {
     /// Waits until nothing is in its queue, whatever became of it.
     pub fn settle(&self) {
         self.stream.settle();
+    }
+
+    /// Where results go.
+    fn target(&self) -> Address {
+        self.target.unwrap_or_else(|| self.result.address(&self.stream))
     }
 
     fn places(&self, lanes: usize) -> Places {
@@ -1341,7 +1389,7 @@ impl Slot {
             doubt: figures.skip(2 * tiles * each),
             doubtful: at(&self.doubtful),
             count: at(&self.counts),
-            result: at(&self.result),
+            result: self.target(),
         }
     }
 }

@@ -443,22 +443,52 @@ impl Matcher {
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
     ) -> Result<Statistics, ExecError> {
-        let spec = self.0.plan.spec();
-        for image in images {
-            let layout = image.layout();
-            if layout.shape() != spec.image()
-                || image.dtype() != spec.image_type()
-                || layout.channels() != spec.channels()
-            {
-                let describe = |dtype, shape, channels| format!("{dtype} {shape} with {channels} channels");
-                let expected = describe(spec.image_type(), spec.image(), spec.channels());
-                let got = describe(image.dtype(), layout.shape(), layout.channels());
-                return Err(SpecError::of(Kind::DimsMismatch, "image", expected, got).into());
-            }
-        }
+        images.iter().try_for_each(|image| self.check_resident(image))?;
         self.check_outs(images.len(), outs)?;
         let bound = self.0.bound.as_ref().map_err(ExecError::clone)?;
         self.0.execute.execute_resident(bound.as_ref(), images, outs, scratch)
+    }
+
+    /// As [`Matcher::execute_resident`], of one image, with results that stay on its device.
+    ///
+    /// They are there when this returns: any stream of the device may look at them.
+    ///
+    /// # Errors
+    /// As there, results on another device, a stream that records a graph, or cancelled.
+    #[cfg(feature = "cuda")]
+    pub fn execute_on_device(
+        &self,
+        image: &crate::run::device_image::DeviceImage<'_>,
+        out: &mut crate::run::device_image::DeviceResults<'_>,
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        self.check_resident(image)?;
+        let spec = self.0.plan.spec();
+        let describe = |(dtype, shape, count, device)| format!("{count} results of {dtype} {shape} on device {device}");
+        let expected = (spec.out_type(), spec.out_shape(), spec.templates(), image.device());
+        if out.about() != expected {
+            return Err(SpecError::of(Kind::DimsMismatch, "out", describe(expected), describe(out.about())).into());
+        }
+        let bound = self.0.bound.as_ref().map_err(ExecError::clone)?;
+        self.0.execute.execute_on_device(bound.as_ref(), image, out, scratch, control)
+    }
+
+    /// The numbers of the devices that it computes on; none where the CPU computes.
+    pub fn devices(&self) -> Vec<usize> {
+        self.0.execute.devices()
+    }
+
+    #[cfg(feature = "cuda")]
+    fn check_resident(&self, image: &crate::run::device_image::DeviceImage<'_>) -> Result<(), SpecError> {
+        let (spec, layout) = (self.0.plan.spec(), image.layout());
+        let describe = |dtype, shape, channels| format!("{dtype} {shape} with {channels} channels");
+        if (layout.shape(), image.dtype(), layout.channels()) == (spec.image(), spec.image_type(), spec.channels()) {
+            return Ok(());
+        }
+        let expected = describe(spec.image_type(), spec.image(), spec.channels());
+        let got = describe(image.dtype(), layout.shape(), layout.channels());
+        Err(SpecError::of(Kind::DimsMismatch, "image", expected, got))
     }
 
     fn check_outs(&self, images: usize, outs: &[AnyViewMut<'_>]) -> Result<(), SpecError> {
@@ -497,8 +527,11 @@ impl Matcher {
         self.bind_to(&self.0.plan.planner().plan(&spec)?)
     }
 
-    /// The same templates bound to another plan.
-    fn bind_to(&self, plan: &Plan) -> Result<Matcher, ExecError> {
+    /// The same templates bound to another plan, for templates of their shape and type.
+    ///
+    /// # Errors
+    /// As [`Plan::bind`].
+    pub fn bind_to(&self, plan: &Plan) -> Result<Matcher, ExecError> {
         let spec = plan.spec();
         let templates = self
             .0

@@ -1,8 +1,9 @@
-//! Images in the memory of a device.
+//! Images and results in the memory of a device.
 
 use std::marker::PhantomData;
 
 use flcc_core::dtype::DType;
+use flcc_core::shape::Shape;
 use flcc_core::view::Layout;
 
 /// An image that already lies in the memory of a device: it is computed from there, without a copy.
@@ -12,6 +13,7 @@ pub struct DeviceImage<'a> {
     dtype: DType,
     layout: Layout,
     device: usize,
+    stream: Option<u64>,
     memory: PhantomData<&'a [u8]>,
 }
 
@@ -21,9 +23,20 @@ impl DeviceImage<'_> {
     ///
     /// # Safety
     /// As many elements as the layout was made for lie at the address, aligned for their type, and nothing writes them
-    /// while the value lives.
+    /// while the value lives, but for work that [`DeviceImage::behind`] has a run wait for.
     pub unsafe fn new(address: u64, dtype: DType, layout: Layout, device: usize) -> Self {
-        DeviceImage { address, dtype, layout, device, memory: PhantomData }
+        DeviceImage { address, dtype, layout, device, stream: None, memory: PhantomData }
+    }
+
+    /// The same, of samples that are there when the work that a stream holds is done: a run looks at them after all
+    /// that was put into the stream before the run. The stream is named by its handle, `CUstream` or `cudaStream_t` as
+    /// a number; 0 and 1 are the default stream.
+    ///
+    /// # Safety
+    /// The handle is one of those two or of a stream of the image's device, which is not destroyed while the value
+    /// lives.
+    pub unsafe fn behind(self, stream: u64) -> Self {
+        DeviceImage { stream: Some(stream), ..self }
     }
 
     /// Its type.
@@ -44,5 +57,57 @@ impl DeviceImage<'_> {
     /// The address of its first position.
     pub(crate) fn begin(&self) -> u64 {
         self.address + (self.layout.offset([0; 3], 0) * self.dtype.row().size) as u64
+    }
+
+    /// The stream that it is behind.
+    pub(crate) fn stream(&self) -> Option<u64> {
+        self.stream
+    }
+}
+
+/// Where results go in the memory of a device: those of one image with every template, one after the other, row-major
+/// without gaps.
+#[derive(Debug)]
+pub struct DeviceResults<'a> {
+    address: u64,
+    dtype: DType,
+    shape: Shape,
+    count: usize,
+    device: usize,
+    stream: Option<u64>,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+impl DeviceResults<'_> {
+    /// Room for `count` results of a shape and type from `address` on, on the device of that number.
+    ///
+    /// # Safety
+    /// As many elements lie at the address, aligned for their type, and nothing else reads or writes them while the
+    /// value lives, but for work that [`DeviceResults::behind`] has a run wait for.
+    pub unsafe fn new(address: u64, dtype: DType, shape: Shape, count: usize, device: usize) -> Self {
+        DeviceResults { address, dtype, shape, count, device, stream: None, memory: PhantomData }
+    }
+
+    /// The same, of memory that other work looks at until what a stream holds is done: as [`DeviceImage::behind`].
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn behind(self, stream: u64) -> Self {
+        DeviceResults { stream: Some(stream), ..self }
+    }
+
+    /// The type, the shape of each, how many there are, and the number of their device.
+    pub fn about(&self) -> (DType, Shape, usize, usize) {
+        (self.dtype, self.shape, self.count, self.device)
+    }
+
+    /// The address of the first element, and how many bytes there are.
+    pub(crate) fn room(&self) -> (u64, usize) {
+        (self.address, self.count * self.shape.len() * self.dtype.row().size)
+    }
+
+    /// The stream that they are behind.
+    pub(crate) fn stream(&self) -> Option<u64> {
+        self.stream
     }
 }

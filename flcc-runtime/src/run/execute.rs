@@ -164,6 +164,27 @@ pub trait Execute: Send + Sync {
         )
         .into())
     }
+    /// As [`Execute::execute_resident`], of one image, with results that stay on its device; they are there when this
+    /// returns.
+    ///
+    /// # Errors
+    /// As there, or cancelled.
+    #[cfg(feature = "cuda")]
+    fn execute_on_device(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &crate::run::device_image::DeviceImage<'_>,
+        out: &mut crate::run::device_image::DeviceResults<'_>,
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let _ = (out, control);
+        self.execute_resident(bound, std::slice::from_ref(image), &mut [], scratch)
+    }
+    /// The numbers of the devices that it computes on; none where the CPU computes.
+    fn devices(&self) -> Vec<usize> {
+        Vec::new()
+    }
     /// How many images at a time keep everything busy.
     fn appetite(&self) -> usize {
         1

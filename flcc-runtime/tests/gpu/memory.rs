@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flcc_core::view::Layout;
 use flcc_runtime::DeviceImage;
-use flcc_runtime::cuda::driver::buffer::{Buffer, Pinned, Plain};
+use flcc_runtime::cuda::driver::buffer::{Buffer, Pinned, Plain, bytes_of_mut};
 use flcc_runtime::cuda::driver::launch::{Gpu, Stream, probe};
 use flcc_runtime::{
     AnyView, AnyViewMut, AsImage, Control, Copies, DType, Matcher, Method, Pixels, ScoreMap, Shape, Spec, View, ViewMut,
@@ -40,6 +40,31 @@ fn resident(matcher: &Matcher, images: &[DeviceImage<'_>]) -> Vec<ScoreMap> {
         .execute_resident(images, &mut outs, &mut matcher.make_scratch())
         .unwrap_or_else(|error| panic!("{spec}: {error}"));
     results.into_iter().map(|result| ScoreMap::new(spec.region(), Pixels::F32(result)).unwrap()).collect()
+}
+
+/// The same of results that stay on the device, behind an element that is nobody's, so that they are aligned for their
+/// type alone.
+fn on_device(matcher: &Matcher, stream: &Stream, images: &[DeviceImage<'_>]) -> Vec<ScoreMap> {
+    let spec = matcher.plan().spec();
+    let (len, count) = (spec.out_shape().len(), spec.templates());
+    let mut scratch = matcher.make_scratch();
+    let mut all = Vec::new();
+    for image in images {
+        let mut values = vec![f32::NAN; 1 + count * len];
+        let mut buffer = Buffer::of(stream, &values).unwrap();
+        let mut out = buffer.results(stream, DType::F32, spec.out_shape(), count).unwrap();
+        matcher
+            .execute_on_device(image, &mut out, &mut scratch, &Control::default())
+            .unwrap_or_else(|error| panic!("{spec}: {error}"));
+        let bytes = bytes_of_mut(&mut values);
+        buffer.download(stream, 0, bytes).unwrap();
+        stream.wait().unwrap();
+        assert!(values[0].is_nan(), "{spec}: written in front of the results");
+        all.extend(
+            values[1..].chunks(len).map(|result| ScoreMap::new(spec.region(), Pixels::F32(result.to_vec())).unwrap()),
+        );
+    }
+    all
 }
 
 fn upload(stream: &Stream, pixels: &Pixels) -> Buffer {
@@ -92,6 +117,10 @@ fn images_on_a_device_are_computed_as_those_of_the_host() {
         ("corr:u8:0@1x1009*2@1x31:full,wrap", Method::Auto),
         ("zncc:u8:0@17x19x23*3x4x5:valid,acc=exact", Method::Auto),
         ("sad:u8:501*64:full,mirror,channels=2", Method::Auto),
+        // From the image to the result in one kernel.
+        ("corr:f32:0@161x83*2@8x8:full,reflect", Method::Direct),
+        ("conv:f32:0@200x183*2@33x20:same", Method::Fourier),
+        ("corr:f32:17x39x43*3x3x3:valid", Method::Direct),
     ] {
         let (matcher, images) = problem(spec, method, if spec.contains("0@") { 3 } else { 1 }, &mut seed);
         let spec = matcher.plan().spec();
@@ -115,6 +144,7 @@ fn images_on_a_device_are_computed_as_those_of_the_host() {
         let of_buffer =
             |buffer| Buffer::image(buffer, &stream, spec.image_type(), spec.image(), spec.channels()).unwrap();
         same("in buffers", resident(&matcher, &buffers.iter().map(of_buffer).collect::<Vec<_>>()));
+        same("to the device", on_device(&matcher, &stream, &buffers.iter().map(of_buffer).collect::<Vec<_>>()));
         same("at addresses", resident(&matcher, &buffers.iter().map(own).collect::<Vec<_>>()));
         let scattered: Vec<(Buffer, Layout)> = images
             .iter()
@@ -124,7 +154,9 @@ fn images_on_a_device_are_computed_as_those_of_the_host() {
         let strided = |(buffer, layout): &(Buffer, Layout)| {
             at(buffer.address(&stream).number(), spec.image_type(), *layout, gpu.device.index)
         };
-        same("strided", resident(&matcher, &scattered.iter().map(strided).collect::<Vec<_>>()));
+        let images: Vec<_> = scattered.iter().map(strided).collect();
+        same("strided", resident(&matcher, &images));
+        same("strided, to the device", on_device(&matcher, &stream, &images));
     }
 }
 
@@ -157,6 +189,18 @@ fn a_wrong_image_on_a_device_is_told() {
     assert!(line.starts_with("outs: expected f32 26x36, got f32 26x35"), "{line}");
     let fault = buffer.image(&stream, DType::F64, spec.image(), 1).unwrap_err().to_string();
     assert!(fault.starts_with("image: 9600 bytes are needed where 4800 are"), "{fault}");
+    // Results of another shape, and too few bytes for them.
+    let mut results = Buffer::new(&stream, 4 * len).unwrap();
+    let shape = Shape::new(&[26, 35]).unwrap();
+    let mut out = results.results(&stream, DType::F32, shape, 1).unwrap();
+    let error = matcher.execute_on_device(&right(), &mut out, &mut matcher.make_scratch(), &Control::default());
+    let line = error.unwrap_err().to_string();
+    assert!(
+        line.starts_with("out: expected 1 results of f32 26x36 on device ") && line.contains("f32 26x35"),
+        "{line}"
+    );
+    let fault = results.results(&stream, DType::F64, spec.out_shape(), 1).unwrap_err().to_string();
+    assert!(fault.starts_with(&format!("results: {} bytes where {} are", 8 * len, 4 * len)), "{fault}");
     // A plan for the CPU does not take it.
     let template = Pixels::F32((0..25u8).map(f32::from).collect());
     let template = AnyView::dense(&template, spec.template(), 1).unwrap();

@@ -30,6 +30,7 @@ const UNSAFE: &[&str] = &[
     "flcc-capi/src/memory.rs",
     "flcc-capi/tests/calls/c.rs", // C's side of a call
     "flcc-py/src/arrays.rs",
+    "flcc-py/src/resident.rs",
     "flcc-runtime/tests/alloc.rs",      // an allocator that counts
     "flcc-runtime/tests/gpu/memory.rs", // an image at an address of a device
 ];

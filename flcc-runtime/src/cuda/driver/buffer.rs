@@ -12,7 +12,7 @@ use flcc_core::view::Layout;
 
 use crate::cuda::driver::launch::{Address, Gpu, Stream, Thresholds, Tile};
 use crate::cuda::fault::Fault;
-use crate::run::device_image::DeviceImage;
+use crate::run::device_image::{DeviceImage, DeviceResults};
 
 /// Plain data: any bits are a value, and no bits are padding.
 ///
@@ -100,7 +100,7 @@ impl Buffer {
     ///
     /// # Errors
     /// The driver's.
-    pub(crate) fn download(&self, stream: &Stream, at: usize, data: &mut [u8]) -> Result<(), Fault> {
+    pub fn download(&self, stream: &Stream, at: usize, data: &mut [u8]) -> Result<(), Fault> {
         let part =
             self.slice.try_slice(at..at + data.len()).ok_or_else(|| Fault::new("copy", "past the end of a buffer"))?;
         Ok(stream.0.memcpy_dtoh(&part, data)?)
@@ -124,6 +124,29 @@ impl Buffer {
         let device = stream.0.context().ordinal();
         // SAFETY: so many bytes lie there, aligned as device memory is, and `self` stays borrowed.
         Ok(unsafe { DeviceImage::new(self.address(stream).at, dtype, Layout::dense(shape, channels), device) })
+    }
+
+    /// Its last bytes as room for so many results.
+    ///
+    /// # Errors
+    /// It is too short.
+    pub fn results(
+        &mut self,
+        stream: &Stream,
+        dtype: DType,
+        shape: Shape,
+        count: usize,
+    ) -> Result<DeviceResults<'_>, Fault> {
+        let needed = shape.len().saturating_mul(count).saturating_mul(dtype.row().size);
+        let before = self.bytes().checked_sub(needed);
+        let before =
+            before.ok_or_else(|| Fault::new("results", format!("{needed} bytes where {} are", self.bytes())))?;
+        let (at, device) = (self.address(stream).skip(before).at, stream.0.context().ordinal());
+        if at % dtype.row().size as u64 != 0 {
+            return Err(Fault::new("results", "an address that is not aligned for their type"));
+        }
+        // SAFETY: so many bytes lie there, aligned (just checked), and `self` stays borrowed by who alone uses it.
+        Ok(unsafe { DeviceResults::new(at, dtype, shape, count, device) })
     }
 
     /// Fills its first bytes with zeros, in the stream's order.
@@ -151,6 +174,31 @@ pub fn is_pinned(stream: &Stream, bytes: &[u8]) -> bool {
         asked.result().is_ok() && kind == sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32
     };
     stream.bind().is_ok() && known(bytes.first()) && known(bytes.last())
+}
+
+/// Whether so many bytes from an address on begin and end in memory of a device, by the driver's books.
+///
+/// # Errors
+/// There is no such device.
+pub fn lies_on(device: usize, address: u64, bytes: usize) -> Result<bool, Fault> {
+    Gpu::open(device)?.context().bind_to_thread()?;
+    let known = |address: u64| {
+        let (mut kind, mut number) = (0u32, -1i32);
+        let mut attributes = [
+            sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        ];
+        let mut answers = [(&raw mut kind).cast(), (&raw mut number).cast()];
+        // SAFETY: a context is current (bound above); the address is looked up in the driver's books and never
+        // followed; two attributes are asked for, whose answers are integers of 32 bits, of memory that the driver does
+        // not know 0 and a number that no device has.
+        let asked = unsafe { sys::cuPointerGetAttributes(2, attributes.as_mut_ptr(), answers.as_mut_ptr(), address) };
+        let there = [sys::CUmemorytype::CU_MEMORYTYPE_DEVICE, sys::CUmemorytype::CU_MEMORYTYPE_UNIFIED];
+        asked.result().is_ok()
+            && there.iter().any(|known| *known as u32 == kind)
+            && usize::try_from(number) == Ok(device)
+    };
+    Ok(bytes > 0 && known(address) && known(address + (bytes - 1) as u64))
 }
 
 /// Host memory that a device copies from and to without a detour: images and results in it are copied while kernels

@@ -16,6 +16,7 @@ use crate::cuda::driver::{compile, libraries};
 use crate::cuda::fault::Fault;
 use crate::plan::machine::Device;
 use crate::problem::error_model::Doubt;
+use crate::run::device_image::{DeviceImage, DeviceResults};
 
 /// The oldest CUDA version whose driver has every function that is called here; each is looked up when it is first
 /// called.
@@ -170,6 +171,34 @@ impl Gpu {
     }
 }
 
+/// The context that is current in the calling thread, and again when this is dropped: what else computes there on GPUs
+/// chooses its device by it.
+pub struct KeptContext(Option<sys::CUcontext>);
+
+impl KeptContext {
+    /// That of now; nothing to keep where there is no GPU.
+    pub fn new() -> KeptContext {
+        let current = || result::ctx::get_current().ok().map(|context| context.unwrap_or(std::ptr::null_mut()));
+        KeptContext((!probe().devices.is_empty()).then(current).flatten())
+    }
+}
+
+impl Default for KeptContext {
+    fn default() -> KeptContext {
+        KeptContext::new()
+    }
+}
+
+impl Drop for KeptContext {
+    fn drop(&mut self) {
+        if let Some(context) = self.0 {
+            // SAFETY: it was current in this thread when this was made, and whose it is keeps it while it computes;
+            // null leaves none current.
+            let _ = unsafe { result::ctx::set_current(context) };
+        }
+    }
+}
+
 /// A queue of work on a device: what is put in is done in order.
 #[derive(Clone)]
 pub struct Stream(pub(crate) Arc<CudaStream>);
@@ -192,6 +221,30 @@ impl Stream {
             let _ = result::ctx::set_current(self.0.context().cu_ctx());
             let _ = result::stream::synchronize(self.0.cu_stream());
         }
+    }
+
+    /// Lets what is put in from now on wait for what the streams hold now that an image and its results are behind.
+    ///
+    /// # Errors
+    /// The driver's, or a stream that records a graph: what is put into it does not run.
+    pub(crate) fn follow(&self, image: &DeviceImage<'_>, out: Option<&DeviceResults<'_>>) -> Result<(), Fault> {
+        let named = |error: result::DriverError| Fault::new("the stream of the image or the result", error);
+        for handle in [image.stream(), out.and_then(DeviceResults::stream)].into_iter().flatten() {
+            self.bind()?;
+            let mut capturing = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+            // SAFETY: who made the image or the results answers for the handle; one status is written.
+            unsafe { sys::cuStreamIsCapturing(handle as sys::CUstream, &raw mut capturing) }.result().map_err(named)?;
+            if capturing != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+                return Err(Fault::new(
+                    "the stream of the image or the result",
+                    "it records a graph, and a run waits until its results are there",
+                ));
+            }
+            // SAFETY: as above; the stream is used here alone, to record what it holds.
+            let other = unsafe { self.0.context().wrap_borrowed_stream(handle as sys::CUstream) };
+            self.0.join(&other).map_err(named)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn raw(&self) -> sys::CUstream {
