@@ -572,6 +572,32 @@ flcc_status flcc_execute(const flcc_matcher *matcher,
                          const flcc_layout *result_layout);
 
 /**
+ * Computes the results of `count` images, each with a template of its own: image `k` with template `k`, as windows of
+ * two frames. The plan is one of a single template, and its kernel serves all pairs; `pairs` in the text of its spec
+ * has the planner count the binding of each.
+ *
+ * Images and results are those of `flcc_execute`, formulas and errors too; `templates` are of the spec's template type
+ * at `template_layout`, and may lie in the same frames as other windows. `mask`, of `mask_type`, is the one of all, as
+ * that of `flcc_matcher_create`.
+ *
+ * # Errors
+ * As `flcc_execute` and `flcc_matcher_create`; the message counts pairs from 0: `template 17`.
+ *
+ * # Safety
+ * As both.
+ */
+flcc_status flcc_execute_pairs(const flcc_plan *plan,
+                               const void *images,
+                               const flcc_layout *image_layout,
+                               const void *templates,
+                               const flcc_layout *template_layout,
+                               const void *mask,
+                               flcc_type mask_type,
+                               size_t count,
+                               void *results,
+                               const flcc_layout *result_layout);
+
+/**
  * Computes the results of one image with every template, where image and results lie in the memory of a GPU: one that
  * the matcher's plan computes on (`platform=cuda` among its settings; one of `devices`).
  *

@@ -10,13 +10,14 @@ use flcc_core::dtype::DType;
 use flcc_core::peaks::Peak;
 use flcc_core::shape::Shape;
 use flcc_core::spec::{MaskKind, Spec};
+use flcc_core::view::AnyView;
 use flcc_runtime::wisdom::Forget;
 use flcc_runtime::{Plan, Platform, Wisdom};
 
 use crate::learnt;
 use crate::pointers::{self, Stack};
 use crate::registry::Registry;
-use crate::runner::Runner;
+use crate::runner::{self, Runner};
 use crate::settings::{self, Settings};
 #[cfg(not(feature = "cuda"))]
 use crate::status::flcc_status::FLCC_ERROR_REFUSED;
@@ -125,6 +126,30 @@ unsafe fn images_at(
     // SAFETY: the caller's word.
     let layout = unsafe { layout_at("image_layout", layout) }?;
     Stack::new("images", images, spec.image_type(), (spec.image(), spec.channels()), layout, count)
+}
+
+/// The mask of a call, if there is one.
+///
+/// # Safety
+/// The type came by value; null, or the address of as many samples as a template of the spec has, which nothing writes
+/// while the view is in use.
+unsafe fn mask_at<'v>(
+    spec: &Spec,
+    mask: *const c_void,
+    mask_type: MaybeUninit<flcc_type>,
+) -> Result<Option<AnyView<'v>>, Failure> {
+    if mask.is_null() {
+        return Ok(None);
+    }
+    // What type it is of and how long, only a spec with a mask says.
+    if spec.mask() == MaskKind::None {
+        return Err(Failure::invalid("mask", "null, as the spec has no mask", "a mask"));
+    }
+    // SAFETY: the caller's word.
+    unsafe {
+        let dtype = dtype_of(pointers::number(mask_type))?;
+        Ok(Some(Stack::new("mask", mask, dtype, (spec.template(), 1), None, 1)?.views(0..1)?.remove(0)))
+    }
 }
 
 /// The version, `MAJOR.MINOR.PATCH`. The text is there as long as the library is.
@@ -320,16 +345,8 @@ pub unsafe extern "C" fn flcc_matcher_create(
         let stack = Stack::new("templates", templates, spec.template_type(), samples, layout, spec.templates())?;
         // SAFETY: as above.
         let templates = unsafe { stack.views(0..spec.templates()) }?;
-        let mask = match (mask.is_null(), spec.mask()) {
-            (true, _) => None,
-            // What type it is of and how long, only a spec with a mask says.
-            (false, MaskKind::None) => return Err(Failure::invalid("mask", "null, as the spec has no mask", "a mask")),
-            // SAFETY: the type came by value, and the mask has as many samples as a template by the caller's word.
-            (false, _) => unsafe {
-                let dtype = dtype_of(pointers::number(mask_type))?;
-                Some(Stack::new("mask", mask, dtype, (spec.template(), 1), None, 1)?.views(0..1)?.remove(0))
-            },
-        };
+        // SAFETY: as above.
+        let mask = unsafe { mask_at(spec, mask, mask_type) }?;
         let runner = Runner::new(&plan, &templates, mask.as_ref())?;
         // SAFETY: as above.
         unsafe { pointers::put("matcher", matcher, MATCHERS.keep(Arc::new(runner)) as *mut flcc_matcher) }
@@ -415,6 +432,58 @@ pub unsafe extern "C" fn flcc_execute(
             let of = numbers.start * templates..numbers.end * templates;
             // SAFETY: the caller's word; `apart` was asked above, and one group's views end before the next are made.
             unsafe { Ok((images.views(numbers)?, results.views_mut(of)?)) }
+        })
+    })
+}
+
+/// Computes the results of `count` images, each with a template of its own: image `k` with template `k`, as windows of
+/// two frames. The plan is one of a single template, and its kernel serves all pairs; `pairs` in the text of its spec
+/// has the planner count the binding of each.
+///
+/// Images and results are those of `flcc_execute`, formulas and errors too; `templates` are of the spec's template type
+/// at `template_layout`, and may lie in the same frames as other windows. `mask`, of `mask_type`, is the one of all, as
+/// that of `flcc_matcher_create`.
+///
+/// # Errors
+/// As `flcc_execute` and `flcc_matcher_create`; the message counts pairs from 0: `template 17`.
+///
+/// # Safety
+/// As both.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flcc_execute_pairs(
+    plan: *const flcc_plan,
+    images: *const c_void,
+    image_layout: *const flcc_layout,
+    templates: *const c_void,
+    template_layout: *const flcc_layout,
+    mask: *const c_void,
+    mask_type: MaybeUninit<flcc_type>,
+    count: usize,
+    results: *mut c_void,
+    result_layout: *const flcc_layout,
+) -> flcc_status {
+    status(|| {
+        let plan = plan_of(plan)?;
+        let spec = plan.spec();
+        // SAFETY: the caller's word on the layouts and the mask.
+        let (images, of_templates, of_results, mask) = unsafe {
+            (
+                images_at(spec, images, image_layout, count)?,
+                layout_at("template_layout", template_layout)?,
+                layout_at("result_layout", result_layout)?,
+                mask_at(spec, mask, mask_type)?,
+            )
+        };
+        let samples = (spec.template(), spec.channels());
+        let templates = Stack::new("templates", templates, spec.template_type(), samples, of_templates, count)?;
+        let results = Stack::new("results", results, spec.out_type(), (spec.out_shape(), 1), of_results, count)?;
+        let results = results.apart(&images, count)?.apart(&templates, count)?;
+        runner::pairs(&plan, mask.as_ref(), count, |numbers| {
+            // SAFETY: the caller's word; `apart` was asked above, and one group's views end before the next are made.
+            unsafe {
+                let (of, at) = (images.views(numbers.clone())?, templates.views(numbers.clone())?);
+                Ok((of, at, results.views_mut(numbers)?))
+            }
         })
     })
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use flcc_core::error::ExecError;
 use flcc_core::peaks::{Peak, PeakOptions};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
@@ -119,6 +120,40 @@ impl Runner {
             each(first, self.matcher.peaks(&views(numbers)?, options)?)
         })
     }
+}
+
+/// Views of some images, of their templates and of their results.
+pub(crate) type PairsOfGroup<'v> = (Vec<AnyView<'v>>, Vec<AnyView<'v>>, Vec<AnyViewMut<'v>>);
+
+/// Computes the results of `count` images, each with a template of its own, whose views `group` makes.
+pub(crate) fn pairs<'v>(
+    plan: &Plan,
+    mask: Option<&AnyView<'_>>,
+    count: usize,
+    group: impl Fn(Range<usize>) -> Result<PairsOfGroup<'v>, Failure>,
+) -> Result<(), Failure> {
+    needed::to_bind(plan)?;
+    needed::to_execute(plan)?;
+    let pairs = plan.pairs(mask)?;
+    let mut scratch = pairs.make_scratch();
+    groups(plan.spec(), count, TOGETHER).try_for_each(|numbers| {
+        let first = numbers.start;
+        let (images, templates, mut results) = group(numbers)?;
+        let done = pairs.execute_into(&images, &templates, &mut results, &mut scratch, &Control::default());
+        done.map_err(|error| counted(error, first))?;
+        Ok(())
+    })
+}
+
+/// An error of a group as one of the call, whose pairs are counted from the first.
+fn counted(error: ExecError, first: usize) -> ExecError {
+    let ExecError::Spec(mut error) = error else { return error };
+    if let Some((name, number)) = error.argument.rsplit_once(' ')
+        && let Ok(number) = number.parse::<usize>()
+    {
+        error.argument = format!("{name} {}", first + number);
+    }
+    error.into()
 }
 
 /// The images of a call, some at a time where the spec leaves open how many there are.

@@ -26,7 +26,12 @@ class Device:
 
 
 class Stream:
+    """That of a device."""
+
     ptr, waited = 7, 0
+
+    def __init__(self, number):
+        self.number = number
 
     def synchronize(self):
         Stream.waited += 1

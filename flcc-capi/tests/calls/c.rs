@@ -191,6 +191,26 @@ pub fn execute_at(matcher: *const flcc_matcher, image: usize, count: usize, resu
     unsafe { flcc_execute(matcher, image as *const c_void, ptr::null(), count, result as *mut c_void, ptr::null()) }
 }
 
+/// Images and templates, each with a layout, for as many results without gaps.
+pub fn execute_pairs<T>(
+    plan: *const flcc_plan,
+    (images, image_layout): (&[T], Option<flcc_layout>),
+    (templates, template_layout): (&[T], Option<flcc_layout>),
+    mask: Option<&[f32]>,
+    count: usize,
+    results: &mut [f32],
+) -> flcc_status {
+    let address = |layout: &Option<flcc_layout>| layout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let (of_images, of_templates) = (address(&image_layout), address(&template_layout));
+    let mask = mask.map_or(ptr::null(), |mask| mask.as_ptr().cast());
+    let (images, templates, kind) = (images.as_ptr().cast(), templates.as_ptr().cast(), flcc_type::FLCC_F32);
+    let (kind, results) = (MaybeUninit::new(kind), results.as_mut_ptr().cast());
+    // SAFETY: the tests' word on the arrays.
+    unsafe {
+        flcc_execute_pairs(plan, images, of_images, templates, of_templates, mask, kind, count, results, ptr::null())
+    }
+}
+
 /// The addresses are those of memory on a device that the tests hold, or what has to be refused before a kernel runs.
 pub fn execute_on_device(matcher: *const flcc_matcher, image: u64, result: u64) -> flcc_status {
     let [image, result] = [image, result].map(|at| ptr::without_provenance_mut::<c_void>(at as usize));

@@ -357,6 +357,58 @@ fn versions_and_words_are_told() {
 }
 
 #[test]
+fn images_with_a_template_each_are_those_of_matchers() {
+    let weights: Vec<f32> = (0..12 * 12).map(|i| [0.0, 1.0, 1.0][i % 3]).collect();
+    for (text, mask) in [
+        ("zncc:f32:0@32x32*12x12:valid", None),
+        ("zncc:f32:0@32x32*12x12:valid,pairs", None),
+        ("nssd:f32:0@32x32*12x12:same,reflect,mask01", Some(&weights[..])),
+    ] {
+        let spec: Spec = text.parse().unwrap();
+        let plan = c::plan(text, "threads=2").unwrap_or_else(|_| panic!("{text}: {}", c::message()));
+        // More than are looked at together; windows of one frame, every second sample, templates of the other.
+        let (count, width) = (1300, 32 + 2 * 1300);
+        let [one, two] = [1, 2].map(|seed| noise(width * 32, seed).map(|value| value as f32).collect::<Vec<_>>());
+        let of_images = flcc_layout { strides: [width as isize, 1, 0], channel: 1, next: 2 };
+        let of_templates = flcc_layout { strides: [width as isize, 1, 0], channel: 1, next: 1 };
+        let len = spec.out_shape().len();
+        let mut got = vec![f32::NAN; count * len];
+        let (images, templates) = ((&one[..], Some(of_images)), (&two[..], Some(of_templates)));
+        assert_eq!(c::execute_pairs(plan, images, templates, mask, count, &mut got), FLCC_OK, "{}", c::message());
+        let single = c::plan(&text.replace(",pairs", ""), "threads=1").unwrap();
+        for number in [0, 1, 700, 1023, 1024, 1299] {
+            let mask = mask.map(|mask| (mask, flcc_type::FLCC_F32));
+            let matcher = c::matcher(single, &two[number..], Some(of_templates), mask).unwrap();
+            let mut expected = vec![0f32; len];
+            let image = (&one[2 * number..], 0, Some(of_images));
+            assert_eq!(c::execute_from(matcher, image, 1, (&mut expected, 0, None)), FLCC_OK, "{}", c::message());
+            for (got, expected) in got[number * len..][..len].iter().zip(&expected) {
+                assert!((got - expected).abs() <= 2e-5, "{text}, pair {number}: {got} for {expected}");
+            }
+            assert_eq!(flcc_matcher_destroy(matcher), FLCC_OK);
+        }
+        if mask.is_none() {
+            let mut two = two.clone();
+            for row in two.chunks_mut(width) {
+                row[1100..1112].fill(7.0);
+            }
+            let templates = (&two[..], Some(of_templates));
+            let status = c::execute_pairs(plan, images, templates, None, count, &mut got);
+            assert_eq!(status, FLCC_ERROR_CONSTANT_TEMPLATE, "{}", c::message());
+            assert!(c::message().starts_with("template 1100: "), "{}", c::message());
+            let status = c::execute_pairs(plan, images, templates, Some(&weights), count, &mut got);
+            assert_eq!((status, c::message().starts_with("mask: ")), (FLCC_ERROR_INVALID, true), "{}", c::message());
+        }
+        assert_eq!([flcc_plan_destroy(plan), flcc_plan_destroy(single)], [FLCC_OK; 2]);
+    }
+    let several = c::plan("zncc:f32:30x30*2@5x5:valid", "").unwrap();
+    let (samples, mut out) = (vec![1.0f32; 900], vec![0f32; 26 * 26]);
+    let status = c::execute_pairs(several, (&samples, None), (&samples, None), None, 1, &mut out);
+    assert_eq!(status, FLCC_ERROR_DIMS_MISMATCH, "{}", c::message());
+    assert_eq!(flcc_plan_destroy(several), FLCC_OK);
+}
+
+#[test]
 fn images_on_a_device_are_refused_where_they_are_none() {
     let template: Vec<f32> = noise(25, 1).map(|value| value as f32).collect();
     let (one, two) =

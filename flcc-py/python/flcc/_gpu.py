@@ -21,6 +21,8 @@ _BECOMES = {
     "int64": "float64",
     "uint64": "float64",
 }
+# The types that they read.
+_READ = {np.dtype(name): name for name in ("uint8", "uint16", "float32", "float64")}
 _TAKEN = "uint8, uint16, float32 or float64 (or " + ", ".join(_BECOMES) + ", which become float32 or float64)"
 # The largest integers that float64 holds with all that are smaller.
 _EXACT = 2**53
@@ -62,7 +64,7 @@ class _CuPy:
         return self.cupy.asarray(given) if shown else self.cupy.from_dlpack(given)
 
     def kind(self, array: _Array) -> str:
-        return str(array.dtype)
+        return _READ.get(array.dtype) or str(array.dtype)
 
     def converted(self, array: _Array, kind: str) -> _Array:
         with array.device:
@@ -76,12 +78,11 @@ class _CuPy:
         return int(array.device.id)
 
     def stream(self, device: int) -> int:
-        with self.cupy.cuda.Device(device):
-            return int(self.cupy.cuda.get_current_stream().ptr)
+        return int(self.cupy.cuda.get_current_stream(device).ptr)
 
     def wait(self, device: int) -> None:
         with self.cupy.cuda.Device(device):
-            self.cupy.cuda.get_current_stream().synchronize()
+            self.cupy.cuda.get_current_stream(device).synchronize()
 
     def empty(self, shape: tuple[int, ...], kind: str, device: int) -> _Array:
         with self.cupy.cuda.Device(device):
@@ -219,7 +220,7 @@ def image(argument: str, given: _Array) -> Described:
         if kind in ("int64", "uint64") and not library.within(array, _EXACT):
             raise ValueError(f"{argument}: expected integers up to 2^53 in an array on a GPU, got larger ones")
         array = library.converted(array, _BECOMES[kind])
-    elif kind not in ("uint8", "uint16", "float32", "float64"):
+    elif kind not in _READ.values():
         raise TypeError(f"{argument}: expected {_TAKEN}, got dtype {kind}")
     return _described(argument, given, library, array)
 

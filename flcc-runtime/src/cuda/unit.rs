@@ -14,7 +14,7 @@ use flcc_core::view::{AnyView, AnyViewMut};
 use flcc_generated::Entry;
 
 use crate::cuda::cufft::{self, Transforms};
-use crate::cuda::driver::buffer::{Buffer, bytes_of, bytes_of_mut};
+use crate::cuda::driver::buffer::{Buffer, Pinned, bytes_of, bytes_of_mut};
 use crate::cuda::driver::compile::{self, Code};
 use crate::cuda::driver::launch::{
     Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, MOST_CHANNELS, Module, ResultView,
@@ -404,7 +404,6 @@ impl Unit {
             figures: tiles * FIGURES_OF_A_TILE,
             doubtful: when(self.doubts(), outputs * 4),
             counts: self.batches(self.group) * self.spec.templates() * 4,
-            extraordinary: when(self.straight, size_of::<u32>()),
             result: self.group * self.result_bytes(),
         }
     }
@@ -452,7 +451,7 @@ impl Unit {
             tile_figures: buffer(sizes.figures)?,
             doubtful: buffer(sizes.doubtful)?,
             counts: buffer(sizes.counts)?,
-            extraordinary: buffer(sizes.extraordinary)?,
+            told: Pinned::new(&self.gpu, 1 + if self.doubts() { sizes.counts / 4 } else { 0 })?,
             result: buffer(sizes.result)?,
             target: None,
             straight: None,
@@ -672,7 +671,7 @@ impl Unit {
     /// Puts the kernels from image to result into a slot's queue.
     fn go_straight(&self, slot: &mut Slot, bound: &Bound, source: &Source) -> Result<(), Fault> {
         let stream = slot.stream.clone();
-        slot.extraordinary.clear(&stream, size_of::<u32>())?;
+        slot.told[0] = 0;
         let size = self.spec.out_type().row().size;
         let shape = self.spec.out_shape().padded();
         let [depth, height, width] = shape;
@@ -705,7 +704,7 @@ impl Unit {
                 let columns = blocks(width + before as usize, entry.tile[1]);
                 let grid = [columns, blocks(height, entry.tile[0]), (count * depth) as u32];
                 let samples = Argument::Room(source.at.skip(passed), source.bytes.saturating_sub(passed));
-                let told = Argument::Room(slot.extraordinary.address(&stream), size_of::<u32>());
+                let told = Argument::Room(slot.told.address(), size_of::<u32>());
                 if let (Engine::Tile(entry), Taps::Spectrum(spectrum)) = (self.decisions.engine, &bound.taps) {
                     let tiles = Shape::of(entry);
                     let job = Job {
@@ -1028,10 +1027,8 @@ impl Unit {
     fn look_again(&self, slot: &mut Slot, bound: &Bound) -> Result<(), Fault> {
         let stream = slot.stream.clone();
         if let Some(source) = slot.straight.take() {
-            let mut extraordinary = [0u32];
-            slot.extraordinary.download(&stream, 0, bytes_of_mut(&mut extraordinary))?;
             stream.wait()?;
-            if extraordinary[0] != 0 {
+            if slot.told.read(0) != 0 {
                 self.pipeline(slot, bound, source, &mut |_| true)?;
                 slot.staging.fetch(&stream, &slot.result, source.count * self.result_bytes())?;
             }
@@ -1040,16 +1037,14 @@ impl Unit {
     }
 
     /// Waits for so many results, and counts what was done for them.
-    fn statistics(&self, slot: &Slot, results: usize) -> Result<Statistics, Fault> {
-        let Slot { stream, counts, .. } = slot;
-        let mut repaired = Vec::new();
+    fn statistics(&self, slot: &mut Slot, results: usize) -> Result<Statistics, Fault> {
+        let Slot { stream, counts, told, .. } = slot;
         if self.doubts() {
-            repaired.resize(counts.bytes() / 4, 0u32);
-            counts.download(stream, 0, bytes_of_mut(&mut repaired))?;
+            counts.download(stream, 0, bytes_of_mut(&mut told[1..]))?;
         }
         stream.wait()?;
         Ok(Statistics {
-            repaired: repaired.iter().map(|&count| u64::from(count)).sum(),
+            repaired: told[1..].iter().map(|&count| u64::from(count)).sum(),
             panels: (results * self.spec.out_shape().len()) as u64,
             tiles: (results / self.spec.templates() * self.tiles.len()) as u64,
         })
@@ -1277,7 +1272,6 @@ struct Sizes {
     figures: usize,
     doubtful: usize,
     counts: usize,
-    extraordinary: usize,
     result: usize,
 }
 
@@ -1302,7 +1296,6 @@ impl Sizes {
             + self.figures
             + self.doubtful
             + self.counts
-            + self.extraordinary
             + self.result
     }
 }
@@ -1340,8 +1333,9 @@ pub struct Slot {
     tile_figures: Buffer,
     doubtful: Buffer,
     counts: Buffer,
-    /// Whether a kernel from image to result met samples that it does not serve.
-    extraordinary: Buffer,
+    /// What is told to the host: first whether a kernel from image to result met samples that it does not serve, which
+    /// it writes there, then the counts.
+    told: Pinned<u32>,
     result: Buffer,
     /// Where results go instead, which is the caller's.
     target: Option<Address>,

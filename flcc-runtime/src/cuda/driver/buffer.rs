@@ -237,6 +237,21 @@ impl<T: Plain> Pinned<T> {
     }
 }
 
+impl<T: Plain> Pinned<T> {
+    /// Its address for kernels: that of the host, since memory that is pinned lies at one address for both.
+    pub(crate) fn address(&self) -> Address {
+        Address { at: self.memory.as_ptr() as u64, bytes: self.len * size_of::<T>() }
+    }
+
+    /// What a kernel has written at an index, when its stream was waited for.
+    pub(crate) fn read(&self, index: usize) -> T {
+        assert!(index < self.len, "{index} of {} values", self.len);
+        // SAFETY: it lies in the memory (asserted above), which is initialised; no kernel runs that writes there. The
+        // compiler does not see kernels, so it is not to take for known what was read before.
+        unsafe { self.memory.as_ptr().add(index).read_volatile() }
+    }
+}
+
 impl<T: Plain> Deref for Pinned<T> {
     type Target = [T];
 
