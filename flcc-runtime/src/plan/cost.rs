@@ -45,93 +45,93 @@ macro_rules! terms {
 
 terms! {
     /// A call: what an execution takes whatever its size.
-    Call "call" [800.0 800.0 800.0]
+    Call "call" [737.0 800.0 800.0]
     /// Sharing a call among threads: waking them, and waiting for the last.
     Share "share" [9000.0 9000.0 9000.0]
     /// A tile of any method.
-    Tile "tile" [360.0 300.0 400.0]
+    Tile "tile" [335.0 300.0 400.0]
     /// A multiply-add of a direct kernel in f32, those of rounded-up blocks counted.
-    TapSingle "tap_f32" [0.011 0.024 0.055]
-    /// What it costs more where templates have more than four planes.
-    TapDeep "tap_deep" [0.009 0.01 0.0]
+    TapSingle "tap_f32" [0.00981 0.024 0.055]
+    /// What it costs more where templates have more than eight planes.
+    TapDeep "tap_deep" [0.00891 0.01 0.0]
     /// A multiply-add of a direct kernel in f64.
-    TapDouble "tap_f64" [0.0212 0.05 0.16]
+    TapDouble "tap_f64" [0.0209 0.05 0.16]
     /// A row of taps over a row of a block of a direct kernel.
-    TapRow "tap_row" [0.7 0.8 1.6]
+    TapRow "tap_row" [0.564 0.8 1.6]
     /// An absolute difference in f32.
-    DifferenceSingle "difference_f32" [0.02 0.05 0.105]
+    DifferenceSingle "difference_f32" [0.0188 0.05 0.105]
     /// The same in f64.
-    DifferenceDouble "difference_f64" [0.045 0.09 0.25]
+    DifferenceDouble "difference_f64" [0.0371 0.09 0.25]
     /// A product of bytes, those with the zeros that fill groups and blocks counted.
-    TapByte "tap_u8" [0.0025 0.0025 0.0025]
+    TapByte "tap_u8" [0.0023 0.0025 0.0025]
     /// Interleaving and writing a sum of bytes.
-    StoreByte "store_u8" [0.05 0.05 0.05]
+    StoreByte "store_u8" [0.0472 0.05 0.05]
     /// A cycle of the unit that multiplies tiles of bytes.
     UnitCycle "unit_cycle" [0.36 0.36 0.36]
     /// Writing a sum of that unit, and what begins with a tile of it.
     UnitStore "unit_store" [0.75 0.75 0.75]
     /// A product of a tap along one axis, of a separable template, in f32.
-    LineSingle "line_f32" [0.011 0.05 0.2]
+    LineSingle "line_f32" [0.0111 0.05 0.2]
     /// The same in f64.
-    LineDouble "line_f64" [0.047 0.06 0.3]
+    LineDouble "line_f64" [0.0476 0.06 0.3]
     /// A sample that a pass along an axis of a separable template reads or writes.
-    LinePass "line_pass" [0.3 0.25 0.2]
+    LinePass "line_pass" [0.289 0.25 0.2]
     /// A sample of a library's transform in f32, times the logarithm of the transform's length to base 2.
-    LibrarySingle "library_f32" [0.06 0.06 0.06]
+    LibrarySingle "library_f32" [0.0524 0.06 0.06]
     /// The same in f64.
-    LibraryDouble "library_f64" [0.135 0.14 0.14]
+    LibraryDouble "library_f64" [0.126 0.14 0.14]
     /// A sample of a library's transform beyond the second-level cache, there or back, times the logarithm of how many
     /// times larger it is than what stays near, to base 2.
-    LibraryFar "library_far" [0.6 0.7 0.6]
+    LibraryFar "library_far" [0.606 0.7 0.6]
     /// A line that a library transforms.
-    LibraryLine "library_line" [4.0 4.0 4.0]
+    LibraryLine "library_line" [3.49 4.0 4.0]
     /// A library's transform of a tile, whatever its size.
-    LibraryCall "library_call" [300.0 300.0 300.0]
+    LibraryCall "library_call" [272.0 300.0 300.0]
     /// A product of two spectra.
-    Product "product" [0.6 0.6 0.6]
+    Product "product" [0.606 0.6 0.6]
     /// A sample of two tiles by transforms of our own, times the logarithm of the transform's samples to base 2.
-    Pair "pair" [0.059 0.11 0.11]
+    Pair "pair" [0.0586 0.11 0.11]
     /// The same of one tile that a whole result fits in.
-    Single "single" [0.0145 0.047 0.047]
+    Single "single" [0.0131 0.047 0.047]
     /// The same of lines.
-    Lines "lines" [0.06 0.14 0.14]
+    Lines "lines" [0.0686 0.14 0.14]
     /// The same of planes of a volume.
-    Planes "planes" [0.09 0.16 0.16]
+    Planes "planes" [0.0809 0.16 0.16]
     /// The same of columns.
-    Columns "columns" [0.036 0.083 0.083]
+    Columns "columns" [0.0334 0.083 0.083]
     /// A sample of a transform of our own of more than 128 samples a side, times the logarithms of its samples and of
     /// how many times longer than that it is.
-    OwnFar "own_far" [0.0142 0.02 0.02]
+    OwnFar "own_far" [0.00871 0.02 0.02]
     /// The same for what is computed again of promised scores: the larger a tile, the more of it is faint.
-    OwnDoubt "own_doubt" [0.01 0.01 0.01]
+    OwnDoubt "own_doubt" [0.00658 0.01 0.01]
     /// A multiply-add of a tap along rows of frequencies of columns.
-    TapColumn "tap_column" [0.0105 0.018 0.018]
+    TapColumn "tap_column" [0.0108 0.018 0.018]
     /// A multiply-add of a plane's frequencies.
-    TapPlane "tap_plane" [0.01 0.02 0.02]
+    TapPlane "tap_plane" [0.00977 0.02 0.02]
     /// Gathering a sample of the type that is computed in.
-    Copy "copy" [0.38 0.25 0.45]
+    Copy "copy" [0.338 0.25 0.45]
     /// Gathering a sample of another type.
-    Convert "convert" [0.45 0.35 1.0]
+    Convert "convert" [0.373 0.35 1.0]
     /// Gathering a sample as a byte.
-    CopyByte "copy_u8" [0.06 0.06 0.06]
+    CopyByte "copy_u8" [0.0626 0.06 0.06]
     /// Looking at a sample where it lies.
-    Look "look" [0.2 0.15 0.15]
+    Look "look" [0.194 0.15 0.15]
     /// Writing a result where it belongs, row by row of a direct kernel, and looking at its samples.
-    InPlace "in_place" [0.18 0.15 0.4]
+    InPlace "in_place" [0.0913 0.15 0.4]
     /// Writing a sum that is the result.
-    Write "write" [0.1 0.2 0.5]
+    Write "write" [0.0931 0.2 0.5]
     /// A score made in vectors, window sums included.
-    ScoreVector "score_vector" [0.76 1.35 6.0]
+    ScoreVector "score_vector" [0.604 1.35 6.0]
     /// A score made in f64.
-    ScoreDouble "score_f64" [0.8 1.5 4.5]
+    ScoreDouble "score_f64" [1.06 1.5 4.5]
     /// A score made of integers.
-    ScoreInteger "score_integer" [2.6 3.5 3.5]
+    ScoreInteger "score_integer" [2.18 3.5 3.5]
     /// A sample of window sums in f64 or integers, once for sums and once for squares.
-    WindowSum "window_sum" [1.8 1.5 1.2]
+    WindowSum "window_sum" [2.25 1.5 1.2]
     /// A score that is likely to be computed again, since a transform leaves it in doubt.
-    Again "again" [5.0 5.0 5.0]
+    Again "again" [3.37 5.0 5.0]
     /// A byte of an image and its results that no second-level cache holds.
-    Memory "memory" [0.023 0.03 0.05]
+    Memory "memory" [0.00635 0.03 0.05]
     /// A multiply-add of a GPU in f32, times its multiprocessors.
     DeviceTapSingle "device_tap_f32" [0.00667 0.00667 0.00667]
     /// The same in f64.

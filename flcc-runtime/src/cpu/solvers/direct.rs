@@ -69,7 +69,7 @@ impl Solver for DirectSolver {
                 around(spec, &tiling, real, exact)
             };
             let taps = computed * spec.template().len() as f64;
-            let deep = real == DType::F32 && template[0] > 4;
+            let deep = real == DType::F32 && template[0] > 8;
             let work = around
                 .and(tap, taps)
                 .and(Term::TapDeep, if deep { taps } else { 0.0 })
