@@ -1,6 +1,6 @@
 //! What stands on top of every generated file: the command, the template and its hash, and no date.
 
-use crate::templates::{TEMPLATES, TILE, Template, WHOLE};
+use crate::templates::{SCORES, TEMPLATES, TILE, Template, WHOLE};
 
 /// The command that writes the files.
 pub const COMMAND: &str = "cargo xtask gen";
@@ -11,7 +11,7 @@ pub const COMMAND: &str = "cargo xtask gen";
 pub fn of(name: &str) -> String {
     let folders: &[&str] = match name {
         _ if WHOLE.contains(&name) => &["pipeline/", "measure/"],
-        TILE => &["pipeline/"],
+        TILE | SCORES => &["pipeline/"],
         _ => &["parts/"],
     };
     let texts = TEMPLATES

@@ -116,7 +116,9 @@ fn formula(op: Op, axes: usize) -> String {
     let (p, t) = (format!("samples({})", shifted.join(", ")), format!("taps({tap})"));
     let w = format!("weights({tap})");
     match op {
-        Op::Corr | Op::Zncc | Op::Tile64 | Op::Tile128 => format!("cross({place}) = sum of {p} * {t}"),
+        Op::Corr | Op::Zncc | Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128 => {
+            format!("cross({place}) = sum of {p} * {t}")
+        }
         Op::Sad => format!("cross({place}) = sum of {w} * |{p} - {t}|"),
         Op::Masked => {
             format!("with P = {p},\n// cross = sum of P * {t}, sum = sum of P * {w}, square = sum of P * P * {w}")
@@ -127,7 +129,7 @@ fn formula(op: Op, axes: usize) -> String {
 fn title(op: Op) -> &'static str {
     match op {
         Op::Corr | Op::Zncc => "Direct correlation",
-        Op::Tile64 | Op::Tile128 => "Correlation by transforms",
+        Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128 => "Correlation by transforms",
         Op::Sad => "Absolute differences",
         Op::Masked => "Masked correlation and window sums",
     }

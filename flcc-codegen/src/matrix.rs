@@ -5,7 +5,7 @@ use flcc_core::key::KernelKey;
 use flcc_core::runs::{self, Run, Steps, Together};
 use flcc_core::sizes;
 
-use crate::templates::TILE;
+use crate::templates::{SCORES, TILE};
 
 /// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16
 /// bytes, so this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a
@@ -33,6 +33,10 @@ pub enum Op {
     Tile64,
     /// `P t`, by transforms of 128x128 samples.
     Tile128,
+    /// Scores, by transforms of 64x64 samples.
+    Zncc64,
+    /// Scores, by transforms of 128x128 samples.
+    Zncc128,
 }
 
 impl Op {
@@ -45,12 +49,19 @@ impl Op {
             Op::Zncc => "zncc",
             Op::Tile64 => "tile64",
             Op::Tile128 => "tile128",
+            Op::Zncc64 => "zncc64",
+            Op::Zncc128 => "zncc128",
         }
     }
 
     /// Whether it is computed by transforms.
     pub fn transforms(self) -> bool {
-        matches!(self, Op::Tile64 | Op::Tile128)
+        matches!(self, Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128)
+    }
+
+    /// Whether transforms of it take so much shared memory that not every device has it.
+    pub fn is_large(self) -> bool {
+        matches!(self, Op::Tile128 | Op::Zncc64 | Op::Zncc128)
     }
 }
 
@@ -79,7 +90,7 @@ pub struct Matrix {
 impl Matrix {
     /// What the repository holds: direct correlation and zncc in each of [`TYPES`] for the [`lines`], [`squares`] and
     /// [`cubes`]; direct correlation for any size, with tiles of one row too; absolute differences and masked sums for
-    /// any size, in f64, which holds their integers exactly; correlation by transforms of tiles, in f32.
+    /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles, in f32.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
         for dtype in TYPES {
@@ -97,7 +108,9 @@ impl Matrix {
             kernels.extend([plane, line(DType::F64, Vec::new())].map(|kernel| Kernel { op, ..kernel }));
         }
         let tile = |op, block, patch| Kernel { op, dtype: DType::F32, sides: Vec::new(), block, patch };
-        kernels.extend([tile(Op::Tile64, [16, 16], [4, 4]), tile(Op::Tile128, [32, 16], [4, 8])]);
+        for (small, large) in [(Op::Tile64, Op::Tile128), (Op::Zncc64, Op::Zncc128)] {
+            kernels.extend([tile(small, [16, 16], [4, 4]), tile(large, [32, 16], [4, 8])]);
+        }
         Matrix { kernels }
     }
 }
@@ -170,6 +183,7 @@ impl Kernel {
         match (self.op, &self.sides[..]) {
             (Op::Zncc, _) => None,
             (Op::Tile64 | Op::Tile128, _) => Some(TILE),
+            (Op::Zncc64 | Op::Zncc128, _) => Some(SCORES),
             (_, []) => Some("generic.cu.tera"),
             _ => Some("kernel.cu.tera"),
         }
@@ -294,8 +308,8 @@ mod tests {
         for kernel in Matrix::committed().kernels {
             let shared = kernel.shared();
             assert_eq!(shared > 0, kernel.op == Op::Zncc || kernel.op.transforms());
-            // The larger transform is for devices that have more.
-            assert!(shared <= 64 << 10 || kernel.op == Op::Tile128, "{}: {shared}", kernel.name());
+            // The larger transform, and scores by transforms, are for devices that have more.
+            assert!(shared <= 64 << 10 || kernel.op.is_large(), "{}: {shared}", kernel.name());
         }
     }
 

@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 35] = [
+pub const TEMPLATES: [Template; 38] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -28,12 +28,15 @@ pub const TEMPLATES: [Template; 35] = [
     template!("zncc.cu.tera"),
     template!("straight.cu.tera"),
     template!("tile.cu.tera"),
+    template!("scores.cu.tera"),
     template!("pipeline/words.tera"),
     template!("pipeline/bits.tera"),
     template!("pipeline/places.tera"),
     template!("pipeline/fold.tera"),
     template!("pipeline/magnitude.tera"),
     template!("pipeline/reach.tera"),
+    template!("pipeline/transform.tera"),
+    template!("pipeline/doubt.tera"),
     template!("pipeline/offset.tera"),
     template!("pipeline/centre.tera"),
     template!("pipeline/plane.tera"),
@@ -56,6 +59,9 @@ pub const TEMPLATES: [Template; 35] = [
 
 /// The template of transforms of tiles, which reads images as the pipeline does.
 pub(crate) const TILE: &str = "tile.cu.tera";
+
+/// The template of scores by transforms of tiles.
+pub(crate) const SCORES: &str = "scores.cu.tera";
 
 /// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel
 /// to make scores, or to read the image and write the result by itself.

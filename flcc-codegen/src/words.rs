@@ -42,9 +42,16 @@ impl Kernel {
     /// a transform; 0 for the others.
     pub fn shared(&self) -> usize {
         if self.op.transforms() {
-            // A complex number for each sample.
-            let [height, width] = self.tile();
-            return height * width * 8;
+            let [length, width] = self.tile();
+            let gaps = length / self.patch[0] / 2 * self.block[1];
+            return match self.op {
+                // A number and a sample for each place of two tiles, with gaps of half a warp.
+                Op::Zncc64 => 2 * 8 * (length * width + gaps),
+                // The same for one, and for each of a thread's four columns two sums in f64.
+                Op::Zncc128 => 8 * (length * width + gaps) + self.block[0] * self.block[1] * 4 * 16,
+                // A complex number for each sample.
+                _ => length * width * 8,
+            };
         }
         let (Op::Zncc, Some([_, height, width]), Some(words)) = (self.op, self.size(), Words::of(self.dtype)) else {
             return 0;

@@ -32,7 +32,7 @@
 extern "C" char __start_flcc_shared[], __stop_flcc_shared[];
 
 // Dynamic shared memory.
-static unsigned char flcc_dynamic[1 << 17] __attribute__((section("flcc_shared"), aligned(16)));
+static unsigned char flcc_dynamic[3 << 16] __attribute__((section("flcc_shared"), aligned(16)));
 
 struct Index3 {
   unsigned x, y, z;
@@ -58,7 +58,7 @@ struct Fibre {
   std::unique_ptr<char[]> stack;
   Index3 thread;
   bool started, done;
-  unsigned votes;  // that it took part in
+  unsigned votes, exchanges;  // that it took part in
 };
 static jmp_buf scheduler;
 static std::vector<Fibre> all;
@@ -107,7 +107,7 @@ static void run_block(Index3 block, bool reversed) {
   for (size_t i = 0; i < count; i++) {
     all[i].thread = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)};
     all[i].done = false;
-    all[i].votes = 0;
+    all[i].votes = all[i].exchanges = 0;
   }
   std::fill(voted, voted + 3, false);
   for (size_t left = count; left > 0;) {
@@ -136,6 +136,29 @@ static inline int __syncthreads_or(int value) {
   fibres::back_to_scheduler();
   fibres::voted[(vote + 2) % 3] = false;
   return fibres::voted[vote % 3];
+}
+
+// Values that threads of a warp give each other; of the last two exchanges, since a thread may be one ahead.
+namespace fibres {
+static unsigned long long given[2][1024];
+}
+template <class T>
+static inline T value_of(T value, unsigned other) {
+  static_assert(sizeof(T) <= 8, "a register or two");
+  auto& given = fibres::given[fibres::all[fibres::current].exchanges++ % 2];
+  std::memcpy(&given[fibres::current], &value, sizeof(T));
+  fibres::back_to_scheduler();
+  std::memcpy(&value, &given[other], sizeof(T));
+  return value;
+}
+template <class T>
+static inline T __shfl_xor_sync(unsigned, T value, int by) {
+  return value_of(value, (unsigned)fibres::current ^ (unsigned)by);
+}
+template <class T>
+static inline T __shfl_down_sync(unsigned, T value, int by, int width) {
+  const unsigned t = (unsigned)fibres::current, last = t | (unsigned)(width - 1);
+  return value_of(value, t + (unsigned)by <= last ? t + (unsigned)by : t);
 }
 
 // Runs `kernel` for every block of the grid.
@@ -167,6 +190,7 @@ static inline void wait_for_copies() {}
 // Fibres come by in turn, so that all of a group are at the same barrier.
 static inline void wait_for_group(int, int) { fibres::back_to_scheduler(); }
 static inline int anew(int value) { return value; }
+static inline float normal_rsqrt(float value) { return 1 / std::sqrt(value); }
 static inline unsigned window_at(unsigned low, unsigned high, int bytes) {
   return (unsigned)((((uint64_t)high << 32) | low) >> (8 * bytes));
 }

@@ -43,6 +43,9 @@ fn kernel(name: &str) -> (Kernel, String) {
 /// The case in which a kernel of scores in f64 gets integers of 16 bits.
 const INTEGERS: &str = "integers";
 
+/// The case in which a kernel of scores by transforms gets bytes.
+const BYTES: &str = "bytes";
+
 /// Compiles `source` into a program that checks it, and runs that.
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{case}", kernel.name()));
@@ -73,10 +76,13 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
 fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{boundary}-{case}", kernel.name()));
     fs::create_dir_all(&folder).unwrap();
+    let pixel = if case == BYTES { "#define FLCC_PIXEL 0\n" } else { "" };
     let program = format!(
-        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n#define KERNEL {}\n{source}\
-         #include \"tile_check.h\"\n",
-        kernel.name()
+        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n{pixel}#define KERNEL {}\n\
+         #define SHARED {}\n{source}#include \"{}\"\n",
+        kernel.name(),
+        kernel.shared(),
+        if matches!(kernel.op, Op::Tile64 | Op::Tile128) { "tile_check.h" } else { "scores_check.h" },
     );
     compile_and_run(&folder, &program)
 }
@@ -218,6 +224,8 @@ kernels! {
     sad_f64_any_b128x1
     tile128_f32_any_b16x32
     tile64_f32_any_b16x16
+    zncc128_f32_any_b16x32
+    zncc64_f32_any_b16x16
     zncc_f32_2_b128x1
     zncc_f32_33_b128x1
     zncc_f32_64_b128x1
@@ -327,14 +335,31 @@ fn a_wrong_way_from_the_image_is_found() {
 #[test]
 fn tiles_meet_every_boundary() {
     if compiler_present() {
-        for (name, boundaries) in
-            [("tile64_f32_any_b16x16", &[0, 1, 2, 4, 5][..]), ("tile128_f32_any_b16x32", &[0, 1][..])]
-        {
+        for (name, boundaries) in [
+            ("tile64_f32_any_b16x16", &[0, 1, 2, 4, 5][..]),
+            ("tile128_f32_any_b16x32", &[0, 1][..]),
+            ("zncc64_f32_any_b16x16", &[0, 1, 5][..]),
+            ("zncc128_f32_any_b16x32", &[4][..]),
+        ] {
             let (kernel, source) = kernel(name);
             for &boundary in boundaries {
                 let output = tile(&kernel, &source, boundary, "right");
                 assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
             }
+        }
+    }
+}
+
+#[test]
+fn scores_of_bytes_are_made_of_integers() {
+    if compiler_present() {
+        // With a value outside that is no integer they are not.
+        for (name, boundary) in
+            [("zncc64_f32_any_b16x16", 0), ("zncc64_f32_any_b16x16", 1), ("zncc128_f32_any_b16x32", 4)]
+        {
+            let (kernel, source) = kernel(name);
+            let output = tile(&kernel, &source, boundary, BYTES);
+            assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
         }
     }
 }
@@ -355,6 +380,26 @@ fn a_wrong_transform_is_found() {
     check_broken(small, "inside", "y >= 0 && x >= 0 &&", "x >= 0 &&");
     check_broken(small, "step", " && im.stride[2] == 1", "");
     check_broken(small, "image", "image += blockIdx.z * im.image_stride;", "");
+}
+
+#[test]
+fn wrong_scores_of_a_transform_are_found() {
+    let name = "zncc64_f32_any_b16x16";
+    for (case, from, to) in [
+        ("group", "wait_for_group(t / GROUP, GROUP);", ""),
+        ("doubt", "doubt_of(d, LENGTH * LENGTH, of_samples, of_cross)", "0"),
+        ("marks", "pass <= (about.known.marks & 1)", "pass <= 0"),
+        ("finite", "fabsf((float)pixels[i]) <= MOST", "true"),
+        ("scale", "if (attempt == 1) {", "if (false) {"),
+        ("remove", "columns.remove(four(y - 1));", ""),
+        ("rest", "case 1: return windows<1>", "case 1: return windows<0>"),
+        ("doubling", "if (whole >> bit & 1)", "if (false)"),
+        ("whole", "return grained && energy < 0.25 ? 0 : DOUBTFUL;", "return 0;"),
+        ("rows", "y < from_y || y >= to_y ||", ""),
+        ("image", "image += whole.image * im.image_stride;", ""),
+    ] {
+        check_broken(name, case, from, to);
+    }
 }
 
 #[test]

@@ -1,68 +1,6 @@
 // Compares a tile transform, from the image to the result, with sums in f64. Included after the kernel's source; the
 // test defines KERNEL and FLCC_BOUNDARY.
-#include <complex>
-
-static int wrong = 0;
-#define FAIL(...) (std::printf(__VA_ARGS__), std::printf("\n"), ++wrong < 20 ? (void)0 : std::exit(1))
-
-static unsigned state = 12345;
-static double random_unit() {
-  state = state * 1664525u + 1013904223u;
-  return (state >> 8) / 8388608.0 - 1;
-}
-
-// Where sample i of n is, one step at a time: a slow twin of fold.
-static int folded(int i, int n) {
-  while (i < 0 || i >= n) {
-    switch (FLCC_BOUNDARY) {
-      case FLCC_REPLICATE: i = i < 0 ? 0 : n - 1; break;
-      case FLCC_REFLECT: i = i < 0 ? -1 - i : 2 * n - 1 - i; break;
-      case FLCC_MIRROR: i = n == 1 ? 0 : i < 0 ? -i : 2 * n - 2 - i; break;
-      case FLCC_WRAP: i = i < 0 ? i + n : i - n; break;
-      default: return -1;
-    }
-  }
-  return i;
-}
-
-typedef std::complex<double> Number;
-static Number turn(long long of) { return std::polar(1.0, -2 * M_PI * (double)(of % LENGTH) / LENGTH); }
-
-// A template's spectrum over the number of samples, turned to correlate, in the order of the last stage; then the
-// turns.
-static std::vector<Complex> spectrum_of(const std::vector<double>& taps, int height, int width) {
-  std::vector<Number> rows(height * LENGTH), all(LENGTH * LENGTH);
-  for (int i = 0; i < height; i++)
-    for (int f = 0; f < LENGTH; f++)
-      for (int j = 0; j < width; j++) rows[i * LENGTH + f] += taps[i * width + j] * turn((long long)f * j);
-  for (int d = 0; d < LENGTH; d++)
-    for (int f = 0; f < LENGTH; f++)
-      for (int i = 0; i < height; i++) all[d * LENGTH + f] += rows[i * LENGTH + f] * turn((long long)d * i);
-  std::vector<Complex> found(LENGTH * LENGTH + LENGTH);
-  for (int t = 0; t < THREADS; t++) {
-    const Thread at(t);
-    for (int i = 0; i < VALUES; i++) {
-      const int across = at.x + LANES * (i % OUTER_X), down = at.y + ROWS * (i / OUTER_X);
-      const Number value = std::conj(all[down * LENGTH + across]) / (double)(LENGTH * LENGTH);
-      found[(i / 2 * THREADS + t) * 2 + i % 2] = {(float)value.real(), (float)value.imag()};
-    }
-  }
-  for (int i = 0; i < LENGTH; i++) found[LENGTH * LENGTH + i] = {(float)turn(i).real(), (float)turn(i).imag()};
-  return found;
-}
-
-// The transform of LENGTH x LENGTH numbers by the sums that define it, along one axis after the other.
-static std::vector<Number> transformed(const std::vector<Number>& from) {
-  std::vector<Number> rows(from.size()), all(from.size()), turns(LENGTH);
-  for (int i = 0; i < LENGTH; i++) turns[i] = turn(i);
-  for (int y = 0; y < LENGTH; y++)
-    for (int f = 0; f < LENGTH; f++)
-      for (int x = 0; x < LENGTH; x++) rows[y * LENGTH + f] += from[y * LENGTH + x] * turns[x * f % LENGTH];
-  for (int y = 0; y < LENGTH; y++)
-    for (int f = 0; f < LENGTH; f++)
-      for (int x = 0; x < LENGTH; x++) all[f * LENGTH + x] += rows[y * LENGTH + x] * turns[y * f % LENGTH];
-  return all;
-}
+#include "tiles.h"
 
 // What docs/numerics.md lets the results of two tiles err by: 8 standard deviations, by the samples of both and the
 // mean square of their results, and faint copies of the largest result and of waves that the template takes away.
@@ -97,21 +35,6 @@ struct Picture {
   bool extraordinary;
   bool modelled;         // errors are compared with what the model grants each pair of tiles
 };
-
-static double sample(int kind, int y, int x) {
-  switch (kind) {
-    case 1: return y == 40 && x == 37 ? 1 : 1e-4 * random_unit();
-    case 2: return x > 50 ? 1 : 0.001;
-    case 3: return std::cos(2 * M_PI * x / 8 + y);
-    case 4: return (x + y) % 2 ? 1 : -1;
-    case 5: return y == 33 ? 1 : 1e-3 * random_unit();
-    case 6: return 1;
-    case 7: return random_unit() > 0 ? 1.37 : -1.37;
-    case 8: return x + 1e-3 * y;
-    case 9: return std::cos(2 * M_PI * (3 * x + 5 * y) / LENGTH);
-    default: return random_unit();
-  }
-}
 
 static void check(const Picture& p) {
   constexpr int IMAGES = 2, GUARD = 32;

@@ -384,9 +384,17 @@ fn usual() -> Vec<Unit> {
         units.extend(OTHERS.map(|architecture| straight(entry, 3, architecture)));
     }
     // Transforms of tiles with the rules that are not the one by default.
-    for entry in kernels().iter().filter(|entry| entry.op.starts_with("tile")) {
-        let options = |boundary: usize| vec![format!("-DFLCC_BOUNDARY={boundary}")];
-        units.extend((1..6).map(|boundary| Unit { options: options(boundary), ..Unit::of(entry, MAIN) }));
+    for entry in kernels().iter().filter(|entry| entry.op.ends_with("64") || entry.op.ends_with("128")) {
+        let options = |boundary: usize, pixel: usize| {
+            vec![format!("-DFLCC_BOUNDARY={boundary}"), format!("-DFLCC_PIXEL={pixel}")]
+        };
+        let scores = entry.op.starts_with("zncc");
+        let pixels = if scores { 0..3 } else { 2..3 };
+        let all = pixels.flat_map(|pixel| (0..6).map(move |boundary| (boundary, pixel)));
+        units.extend(all.map(|(boundary, pixel)| Unit { options: options(boundary, pixel), ..Unit::of(entry, MAIN) }));
+        // Bytes take integers, or floats where what lies outside is none.
+        let others = OTHERS.iter().filter(|_| scores).flat_map(|&other| [0, 1].map(|boundary| (boundary, other)));
+        units.extend(others.map(|(boundary, other)| Unit { options: options(boundary, 0), ..Unit::of(entry, other) }));
     }
     for architecture in OTHERS {
         units.extend(samples().into_iter().map(|entry| Unit::of(entry, architecture)));

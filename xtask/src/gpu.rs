@@ -23,7 +23,7 @@ const FUZZED: &str = "120";
 
 /// What is planned from nothing and what the sanitizers see: one size of each template, method by method, small enough
 /// for their pace.
-const SPECS: [(&str, &str); 18] = [
+const SPECS: [(&str, &str); 21] = [
     ("direct", "corr:f32:150x161*7x7:full"),
     ("direct", "zncc:f32:150x161*16x16:same,reflect"),
     ("direct", "zncc:f64:150x161*7x7:full,mirror"),
@@ -40,6 +40,9 @@ const SPECS: [(&str, &str); 18] = [
     ("fourier", "corr:f32:150x161*16x16:full"),
     ("fourier", "conv:f32:330x361*64x40:same,reflect"),
     ("fourier", "zncc:f32:150x161*20x21:full"),
+    ("fourier", "zncc:f32:330x361*64x40:same,reflect"),
+    ("fourier", "zncc:u8:150x161*20x21:full"),
+    ("fourier", "ncc:f32:150x161*20x21:full"),
     ("fourier", "zncc:u8:150x161*20x21:same,acc=exact"),
     ("fourier", "nssd:f32:150x161*20x21:valid,maskw"),
 ];

@@ -259,11 +259,13 @@ impl Batch {
         self.layout.tiles as usize
     }
 
-    fn image_room(&self) -> Argument<'_> {
+    /// The images.
+    pub fn image_room(&self) -> Argument<'_> {
         Argument::Room(self.places.image, self.image_reach)
     }
 
-    fn tile_room(&self) -> Argument<'_> {
+    /// The tiles.
+    pub fn tile_room(&self) -> Argument<'_> {
         Argument::Room(self.places.tiles, self.tiles() * size_of::<Tile>())
     }
 
@@ -283,7 +285,7 @@ impl Batch {
     }
 
     /// Something for each output.
-    fn output_room(&self, place: Address, size: usize) -> Argument<'_> {
+    pub fn output_room(&self, place: Address, size: usize) -> Argument<'_> {
         Argument::Room(place, self.tiles() * self.layout.out_channel as usize * size)
     }
 

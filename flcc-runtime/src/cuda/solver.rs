@@ -47,6 +47,7 @@ impl solver::Recipe for Recipe {
             tile: self.tile,
             types: self.types,
             scheme: Scheme::new(spec, self.exact, self.rounds),
+            template: spec.template().padded(),
             device: device.clone(),
             memory: (memory_limit.unwrap_or(usize::MAX) / self.devices.len().max(1)).min(device.memory / 10 * 6),
         };
@@ -359,7 +360,7 @@ fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Off
 /// The most outputs that the pipeline computes as one tile for transforms of tiles.
 const MOST_TOGETHER: usize = 1 << 26;
 
-/// Offers of transforms of tiles, from the image to the result in one kernel.
+/// Offers of transforms of tiles, from the image to the result or to the scores in one kernel.
 fn tile_offers(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
     let devices = machine.devices();
     let template = spec.template().padded();
@@ -370,14 +371,20 @@ fn tile_offers(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec
         let (pairs, ..) = shape.pairs(template, spec.out_shape().padded());
         let computed = shape.work(pairs * spec.templates(), multiprocessors(devices) as usize);
         let bound = binding(spec, if shape.length > 64 { 3.0 } else { 1.0 });
-        let work = copies(bound.and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
-        // The pipeline's tile, where samples are extraordinary: with all of an image the transforms are the same.
-        let outputs = spec.out_shape();
-        let tile = if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
+        let mut work = copies(bound.and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
+        let (engine, tile) = if tile::makes_scores(entry) {
+            work = work
+                .and(Term::DeviceTileScore, shape.samples(pairs * spec.templates(), multiprocessors(devices) as usize));
+            (Engine::Scores(entry), large_tile(spec))
+        } else {
+            // The pipeline's tile, where samples are extraordinary: with all of an image the transforms are the same.
+            let outputs = spec.out_shape();
+            let whole = outputs.len() <= MOST_TOGETHER;
+            (Engine::Tile(entry), if whole { outputs.padded() } else { plain_tiles(spec)[0] })
+        };
         let kernel = KernelKey { tile: tile_name(spec, tile).into(), ..body };
         let types = types(spec, DType::F32, Cross::F32);
-        let recipe =
-            Recipe { engine: Engine::Tile(entry), tile, types, exact: false, rounds: false, devices: devices.to_vec() };
+        let recipe = Recipe { engine, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
         offers.push(offer(machine, spec, Method::Fourier, kernel, work, recipe));
     }
     Ok(offers)
@@ -487,8 +494,7 @@ mod tests {
         {
             assert!(name(spec).starts_with("tile128_f32_any_b"), "{spec}: {}", name(spec));
         }
-        for spec in ["corr:f32:2000x2000*128x128:full", "zncc:f32:2000x2000*32x32:full", "corr:f64:900x900*32x32:full"]
-        {
+        for spec in ["corr:f32:2000x2000*128x128:full", "ncc:f32:2000x2000*32x32:full", "corr:f64:900x900*32x32:full"] {
             assert!(name(spec).starts_with("fourier_"), "{spec}: {}", name(spec));
         }
     }
@@ -510,10 +516,13 @@ mod tests {
             let spec = format!("corr:f32:2000x2000*{side}x{side}:full");
             assert!(cheapest(&spec).starts_with(kernel), "{spec}: {}", cheapest(&spec));
         }
-        for side in [3, 8, 16, 32] {
-            for dtype in ["f32", "u8"] {
+        let floats =
+            [(3, "zncc_"), (8, "zncc_"), (16, "zncc64_"), (32, "zncc128_"), (64, "zncc128_"), (200, "fourier_")];
+        let bytes = [(3, "zncc_"), (8, "zncc_"), (16, "zncc_"), (32, "zncc128_"), (64, "zncc128_")];
+        for (dtype, list) in [("f32", &floats[..]), ("u8", &bytes)] {
+            for (side, kernel) in list {
                 let spec = format!("zncc:{dtype}:2000x2000*{side}x{side}:full");
-                assert!(cheapest(&spec).starts_with("zncc_"), "{spec}: {}", cheapest(&spec));
+                assert!(cheapest(&spec).starts_with(kernel), "{spec}: {}", cheapest(&spec));
             }
         }
     }

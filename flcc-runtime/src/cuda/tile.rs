@@ -1,6 +1,7 @@
-//! Correlation by Fourier transforms of tiles of 64x64 or 128x128 samples, from the image to the result in one kernel:
-//! which problems it serves, the order of a spectrum, and its launch. The kernel's text, templates/cuda/tile, has the
-//! derivation; docs/numerics.md has the error model.
+//! Correlation and zncc by Fourier transforms of tiles of 64x64 or 128x128 samples, from the image to the result in one
+//! kernel: which problems it serves, the order of a spectrum, and its launch. The kernels' texts, templates/cuda/tile,
+//! templates/cuda/scores and templates/cuda/pipeline/transform, have the derivation; docs/numerics.md has the error
+//! model.
 
 use std::f64::consts::TAU;
 
@@ -11,13 +12,22 @@ use flcc_generated::Entry;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 
-use crate::cuda::driver::launch::{Argument, Function, ImageView, ResultView, Stream};
+use crate::cuda::driver::launch::{Address, Argument, Constants, Function, ImageView, ResultView, Stream, Thresholds};
 use crate::cuda::fault::Fault;
+use crate::cuda::kernels::Batch;
 use crate::plan::machine::Device;
-use crate::problem::error_model::{GHOSTS, SPREAD};
+use crate::problem::error_model::{GHOSTS, SPREAD, Steps};
 
-/// The operations of its kernels.
+/// The operations of its kernels: sums.
 pub(crate) const OPS: [&str; 2] = ["tile64", "tile128"];
+
+/// Those of scores.
+pub(crate) const SCORES: [&str; 2] = ["zncc64", "zncc128"];
+
+/// Whether a kernel of tiles makes scores.
+pub(crate) fn makes_scores(entry: &Entry) -> bool {
+    SCORES.contains(&entry.op)
+}
 
 /// Deviations of rounding that sums are granted.
 const DEVIATIONS: f64 = 8.0;
@@ -60,6 +70,18 @@ impl Shape {
         pairs.div_ceil(multiprocessors) as f64 * samples * samples.log2()
     }
 
+    /// Samples of the blocks that one of so many multiprocessors computes.
+    pub fn samples(self, pairs: usize, multiprocessors: usize) -> f64 {
+        (pairs.div_ceil(multiprocessors) * self.length * self.length) as f64
+    }
+
+    /// Roundings of window sums, which run down a team's rows from the first of its windows on. Along a row neighbours
+    /// are joined: four columns, doubled up to seven times, and three that come for three that go.
+    pub fn steps(self, [_, height, _]: [usize; 3]) -> Steps {
+        let teams = self.threads[0] * self.threads[1] / (self.length / 4);
+        Steps { down: (height + 2 * self.length.div_ceil(teams)) as f64, along: 24.0, stretch: 1.0 }
+    }
+
     /// What rounding makes of a sum at most, over `u |P| |t|` with the largest norm of a panel: 8 deviations and
     /// copies, as of the CPU's pairs of tiles, where panels cover the samples of a tile.
     pub fn error(self, template: [usize; 3]) -> f64 {
@@ -74,10 +96,15 @@ impl Shape {
         noise.hypot(copies) + GHOSTS
     }
 
-    /// Whether it serves templates of such sides: outputs enough, and errors that are granted.
+    /// Whether a tile has outputs enough.
+    fn holds(self, template: [usize; 3]) -> bool {
+        self.step(template).iter().all(|&outputs| outputs >= LEAST_OUTPUTS)
+    }
+
+    /// Whether it serves sums by templates of such sides: outputs enough, and errors that are granted.
     fn fits(self, template: [usize; 3]) -> bool {
         let granted = 16.0 + (template.iter().product::<usize>() as f64).sqrt();
-        self.step(template).iter().all(|&outputs| outputs >= LEAST_OUTPUTS) && self.error(template) <= granted
+        self.holds(template) && self.error(template) <= granted
     }
 
     /// Whether blocks of these devices have the shared memory.
@@ -119,6 +146,13 @@ impl Shape {
         ordered.chain(turns).flat_map(|value| [value.re as f32, value.im as f32]).collect()
     }
 
+    /// The largest magnitude of a template's spectrum in that form: what a wave of amplitude 1 comes to at most.
+    pub fn wave(self, spectrum: &[f32]) -> f64 {
+        let samples = self.length * self.length;
+        let squares = spectrum[..2 * samples].chunks(2).map(|part| f64::from(part[0]).hypot(f64::from(part[1])));
+        squares.fold(0.0, f64::max) * samples as f64
+    }
+
     /// Bytes of that.
     pub fn spectrum_bytes(self) -> usize {
         (self.length * self.length + self.length) * 2 * size_of::<f32>()
@@ -140,19 +174,27 @@ fn most_shared(capability: (u32, u32)) -> usize {
     }
 }
 
-/// The kernels that serve a spec on these devices: sums of an image in f32 without a mask, over all of a mode.
+/// The kernels that serve a spec on these devices: sums of an image in f32 without a mask, over all of a mode, and
+/// scores of images whose samples f32 holds.
 pub(crate) fn kernels(spec: &Spec, devices: &[Device]) -> Vec<&'static Entry> {
-    let plain = spec.op().measure() == Measure::Cc && spec.mask() == MaskKind::None && spec.channels() == 1;
-    let single = spec.image_type() == DType::F32 && spec.out_type() == DType::F32;
-    let whole = spec.image().axes() == 2 && spec.region() == spec.mode_region();
-    if !(plain && single && whole && spec.accuracy() != Accuracy::Exact) {
+    let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && spec.image().axes() == 2;
+    let single = spec.image_type() != DType::F64 && spec.out_type() == DType::F32;
+    if !(plain && single && spec.accuracy() != Accuracy::Exact) {
         return Vec::new();
     }
-    let entries = OPS.into_iter().filter_map(|op| flcc_generated::generic(op, DType::F32.name(), false));
+    let ops = match spec.op().measure() {
+        Measure::Cc if spec.image_type() == DType::F32 && spec.region() == spec.mode_region() => OPS,
+        // Window sums take four columns together.
+        Measure::Zncc if spec.template().padded()[2] >= 4 => SCORES,
+        _ => return Vec::new(),
+    };
+    let template = spec.template().padded();
+    let entries = ops.into_iter().filter_map(|op| flcc_generated::generic(op, DType::F32.name(), false));
     entries
         .filter(|entry| {
             let shape = Shape::of(entry);
-            shape.fits(spec.template().padded()) && shape.has_room(devices)
+            let serves = if makes_scores(entry) { shape.holds(template) } else { shape.fits(template) };
+            serves && shape.has_room(devices)
         })
         .collect()
 }
@@ -221,6 +263,40 @@ impl Shape {
         ];
         let threads = (self.threads[0] * self.threads[1]) as u32;
         stream.launch(function, [pairs as u32, 1, job.count as u32], [threads, 1], &arguments)
+    }
+
+    /// Puts the kernel of scores into a stream's queue, with the list of panels in doubt. The template comes as its
+    /// spectrum, its numbers and its thresholds.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn score(
+        self,
+        stream: &Stream,
+        function: &Function,
+        batch: &Batch,
+        (spectrum, constants, thresholds): (Address, &Constants, &Thresholds),
+        view: &ResultView,
+    ) -> Result<(), Fault> {
+        let Batch { layout, image, places, .. } = batch;
+        let [template, outputs] = [layout.template, layout.out_shape].map(|shape| shape.map(|side| side as usize));
+        let arguments = [
+            batch.image_room(),
+            Argument::Image(image),
+            Argument::Layout(layout),
+            batch.tile_room(),
+            Argument::Thresholds(thresholds),
+            Argument::Double(1.0 / constants.n),
+            Argument::Double(1.0 / constants.energy.sqrt()),
+            Argument::Room(spectrum, self.spectrum_bytes()),
+            Argument::Room(places.result, batch.result_reach),
+            Argument::Result(view),
+            batch.output_room(places.doubtful, size_of::<u32>()),
+            Argument::Room(places.count, size_of::<u32>()),
+        ];
+        let (pairs, ..) = self.pairs(template, outputs);
+        let threads = (self.threads[0] * self.threads[1]) as u32;
+        stream.launch(function, [pairs as u32, 1, layout.tiles as u32], [threads, 1], &arguments)
     }
 }
 
@@ -292,14 +368,23 @@ mod tests {
             |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
         let spec: Spec = "corr:f32:2000x2000*32x32:full".parse().unwrap();
         let count = |capability| kernels(&spec, &[device(capability)]).len();
-        assert_eq!([(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)].map(count), [1, 2, 1, 1, 2, 2, 1]);
+        let all = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)];
+        assert_eq!(all.map(count), [1, 2, 1, 1, 2, 2, 1]);
+        // Scores keep samples and window sums there too.
+        let spec: Spec = "zncc:u8:2000x2000*32x32:full,roi=9,9:500x500".parse().unwrap();
+        assert_eq!(all.map(|capability| kernels(&spec, &[device(capability)]).len()), [0, 2, 1, 1, 2, 2, 1]);
         for other in [
             "corr:f32:2000x2000*32x32:full,channels=2",
             "corr:f32:2000x2000*32x32:full,roi=9,9:500x500",
             "corr:f32:2000x2000*32x32:full,mask01",
             "corr:f32:2000x2000*32x32:full,acc=exact",
             "corr:f64:2000x2000*32x32:full",
-            "zncc:f32:2000x2000*32x32:full",
+            "ncc:f32:2000x2000*32x32:full",
+            "zncc:f64:2000x2000*32x32:full",
+            "zncc:u8>f64:2000x2000*32x32:full",
+            "zncc:u8:2000x2000*32x32:full,acc=exact",
+            "zncc:f32:2000x2000*32x3:full",
+            "zncc:f32:100x100x100*8x8x8:full",
             "corr:f32:100x100x100*8x8x8:full",
         ] {
             assert!(kernels(&other.parse().unwrap(), &[device((9, 0))]).is_empty(), "{other}");

@@ -28,7 +28,7 @@ use crate::cuda::kernels::{
     options,
 };
 use crate::cuda::tile::{Job, Shape};
-use crate::problem::error_model::{Doubt, Figures, Library, Model, Rounding};
+use crate::problem::error_model::{Doubt, Figures, Library, Model, Rounding, of_running_sums};
 use crate::problem::scheme::Scheme;
 use crate::problem::template::rounded;
 use crate::problem::template::weighted;
@@ -54,6 +54,8 @@ pub enum Engine {
     Fourier([usize; 3]),
     /// By a kernel that transforms tiles.
     Tile(&'static Entry),
+    /// By one that transforms tiles and makes scores too.
+    Scores(&'static Entry),
 }
 
 impl Engine {
@@ -65,7 +67,8 @@ impl Engine {
             | Engine::Any(entry)
             | Engine::Masked(entry)
             | Engine::Differences(entry)
-            | Engine::Tile(entry) => Some(entry),
+            | Engine::Tile(entry)
+            | Engine::Scores(entry) => Some(entry),
             Engine::Fourier(_) => None,
         }
     }
@@ -86,7 +89,7 @@ impl Engine {
     /// What the rounding of a cross term with these channels of a template depends on.
     fn figures(self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures {
         let mut figures = Figures::of(channels.iter());
-        if matches!(self, Engine::Fourier(_) | Engine::Tile(_)) {
+        if matches!(self, Engine::Fourier(_) | Engine::Tile(_) | Engine::Scores(_)) {
             return figures;
         }
         let (runs, order) = self.runs(template);
@@ -113,7 +116,7 @@ impl Engine {
                 let own = std::iter::once("-DFLCC_FUSED".to_string());
                 own.chain(pipeline.iter().filter(|option| !foreign(option)).cloned()).collect()
             }
-            (Engine::Tile(_), _) => straight_options(pipeline),
+            (Engine::Tile(_) | Engine::Scores(_), _) => straight_options(pipeline),
             (_, Some(entry)) => constant_sides(entry, template),
             _ => Vec::new(),
         }
@@ -167,6 +170,8 @@ pub struct Decisions {
     pub types: Types,
     /// The formula and its numbers.
     pub scheme: Scheme,
+    /// Sides of the template.
+    pub template: [usize; 3],
     /// The device.
     pub device: crate::plan::machine::Device,
     /// Bytes that the buffers may take.
@@ -187,14 +192,24 @@ impl Decisions {
             Engine::Fourier(shape) => {
                 (Rounding::Fourier { len: shape.iter().product::<usize>() as f64, by: Library::CUFFT }, normal)
             }
-            Engine::Tile(entry) => (Rounding::Pair { len: entry.tile.iter().product::<usize>() as f64 }, least),
+            Engine::Tile(entry) | Engine::Scores(entry) => {
+                (Rounding::Pair { len: entry.tile.iter().product::<usize>() as f64 }, least)
+            }
             _ => (Rounding::Direct { fused: true }, least),
         };
         let Scheme { measure, promise, .. } = self.scheme;
         let model = Model { measure, promise, roundoff, taps: taps as f64, rounding, weights };
         // A kernel that makes scores takes roots in the type of its samples.
-        let floor = model.floor(figures, smallest, single && matches!(self.engine, Engine::Fused(_)));
-        model.doubt(figures).above(floor)
+        let scores = matches!(self.engine, Engine::Fused(_) | Engine::Scores(_));
+        let floor = model.floor(figures, smallest, single && scores);
+        let doubt = model.doubt(figures).above(floor);
+        match (self.engine, promise) {
+            (Engine::Scores(entry), Some(promise)) => {
+                let steps = Shape::of(entry).steps(self.template);
+                Doubt { of_energy: doubt.of_energy + of_running_sums(&promise, &steps), ..doubt }
+            }
+            _ => doubt,
+        }
     }
 }
 
@@ -232,7 +247,7 @@ pub const SLOTS: usize = 2;
 pub(crate) fn parts(engine: Engine, scheme: &Scheme) -> Vec<Part> {
     let row = scheme.measure.row();
     let fourier = matches!(engine, Engine::Fourier(_));
-    let fused = matches!(engine, Engine::Fused(_));
+    let fused = matches!(engine, Engine::Fused(_) | Engine::Scores(_));
     let mut parts = Vec::new();
     let chosen = [
         (!fused, Part::Gather),
@@ -356,7 +371,7 @@ impl Unit {
 
     /// Whether one kernel makes scores of the image.
     fn fused(&self) -> bool {
-        matches!(self.decisions.engine, Engine::Fused(_))
+        matches!(self.decisions.engine, Engine::Fused(_) | Engine::Scores(_))
     }
 
     /// Whether window sums are those of the box kernels.
@@ -499,7 +514,7 @@ impl Unit {
             .iter()
             .map(|channel| if differences { channel.clone() } else { weighted(channel, weights).into_owned() })
             .collect();
-        let mut straight = None;
+        let (mut straight, mut wave) = (None, 0.0);
         let taps = match self.decisions.engine {
             Engine::Listed(entry) | Engine::Fused(entry) => {
                 let mut functions = Vec::new();
@@ -524,6 +539,13 @@ impl Unit {
                 }
                 Taps::Spectrum(Buffer::of(stream, &spectra)?)
             }
+            Engine::Scores(entry) => {
+                let template = self.spec.template().padded();
+                let spectra: Vec<_> =
+                    channels.iter().flat_map(|values| Shape::of(entry).spectrum(template, values)).collect();
+                wave = Shape::of(entry).wave(&spectra);
+                Taps::Spectrum(Buffer::of(stream, &spectra)?)
+            }
             Engine::Any(_) | Engine::Masked(_) | Engine::Differences(_) => {
                 let taps: Vec<u8> =
                     channels.iter().flat_map(|values| as_real(self.decisions.types.real, values)).collect();
@@ -531,7 +553,7 @@ impl Unit {
             }
             Engine::Fourier(shape) => Taps::Spectrum(self.template_spectrum(stream, shape, &channels)?),
         };
-        let figures = self.decisions.engine.figures(self.spec.template().padded(), &channels);
+        let figures = Figures { wave, ..self.decisions.engine.figures(self.spec.template().padded(), &channels) };
         let doubt =
             self.decisions.doubt(&figures, self.spec.template().len() * self.channels(), weights.values.as_deref());
         let constant = doubt.at(0.0, 0.0);
@@ -831,7 +853,7 @@ impl Unit {
             if !self.fused() {
                 self.cross_term(slot, &stream, &batch, template, bound)?;
             }
-            let by_tile = template.thresholds.filter(|_| self.doubts());
+            let by_tile = template.thresholds.filter(|_| self.doubts() && !self.fused());
             if let Some(thresholds) = &by_tile {
                 self.steps.cross_figures(&stream, &batch, careful)?;
                 self.steps.doubt(&stream, &batch, thresholds)?;
@@ -852,6 +874,14 @@ impl Unit {
                     let function =
                         functions.first().ok_or_else(|| Fault::new(entry.name, "a template without a channel"))?;
                     Steps::score(&stream, &batch, (entry, function), &template.constants, &view, self.doubts())?;
+                }
+                (Engine::Scores(entry), Taps::Spectrum(spectrum)) => {
+                    let (Some((_, function)), Some(thresholds)) = (&self.cross, &template.thresholds) else {
+                        return Err(Fault::new(entry.name, "a template that was bound for another method"));
+                    };
+                    let spectrum = spectrum.address(&stream);
+                    let of_template = (spectrum, &template.constants, thresholds);
+                    Shape::of(entry).score(&stream, function, &batch, of_template, &view)?;
                 }
                 _ => self.steps.finish(&stream, &batch, &template.constants, &view, how)?,
             }
@@ -1076,7 +1106,9 @@ impl Unit {
     pub fn template_bytes(&self) -> usize {
         let values = self.spec.template().len() * self.channels() * 8;
         match self.decisions.engine {
-            Engine::Tile(entry) => 2 * values + Shape::of(entry).spectrum_bytes() * self.channels(),
+            Engine::Tile(entry) | Engine::Scores(entry) => {
+                2 * values + Shape::of(entry).spectrum_bytes() * self.channels()
+            }
             Engine::Fourier(shape) => {
                 2 * values + cufft::spectrum(shape) * self.channels() * 2 * self.decisions.types.cross.size()
             }
@@ -1409,6 +1441,7 @@ mod tests {
             tile: [1, 512, 1024],
             types,
             scheme: Scheme::new(spec, false, false),
+            template: spec.template().padded(),
             device,
             memory: 1 << 30,
         }

@@ -151,6 +151,9 @@ terms! {
     /// A sample of two tiles by a GPU's transforms of tiles, times the logarithm of a tile's samples to base 2: of the
     /// blocks that a multiprocessor computes.
     DeviceTile "device_tile" [0.046 0.046 0.046]
+    /// A sample of two tiles whose window sums and scores the same kernel makes, of the blocks that a multiprocessor
+    /// computes.
+    DeviceTileScore "device_tile_score" [1.7 1.7 1.7]
     /// An output that a GPU's pipeline computes or writes.
     DeviceOutput "device_output" [0.02 0.02 0.02]
     /// Window sums of an output on a GPU.

@@ -49,6 +49,26 @@ const SCORES: [&str; 12] = [
     "zncc:f64:5000*33:valid",
 ];
 
+/// Scores by transforms of tiles.
+const TILE_SCORES: [&str; 10] = [
+    "zncc:f32:301x403*16x16:full",
+    "zncc:f32:700x804*32x32:same,reflect",
+    "zncc:f32:300x400*21x11:valid",
+    "zncc:f32:600x733*64x40:full,wrap",
+    "zncc:f32:290x300*10x25:full,constant(2.5)",
+    "zncc:f32:500x90*76x76:full,replicate",
+    "zncc:u8:264x500*32x32:same,mirror",
+    "zncc:u8:301x403*17x19:full",
+    "zncc:u8/f32:290x300*12x14:full,constant(2.5)",
+    "zncc:u16:300x400*24x19:full",
+];
+
+/// Scores, each with its method.
+fn scores() -> impl Iterator<Item = (&'static str, Method)> {
+    let tiles = TILE_SCORES.map(|text| (text, Method::Fourier));
+    SCORES.map(|text| (text, Method::Direct)).into_iter().chain(tiles)
+}
+
 /// Sums, each with its method.
 fn sums() -> impl Iterator<Item = (&'static str, Method)> {
     SPECS.map(|text| (text, Method::Direct)).into_iter().chain(TILES.map(|text| (text, Method::Fourier)))
@@ -59,9 +79,9 @@ fn sums() -> impl Iterator<Item = (&'static str, Method)> {
 fn a_region_of_scores_is_a_part_of_the_whole() {
     let Some(_device) = device() else { return };
     let mut seed = Seed(seed());
-    for text in SCORES {
+    for (text, method) in scores() {
         let whole = Problem::new(text, seed.bits());
-        let all = whole.run(&whole.plan(&gpu(Method::Direct)).unwrap()).data().to_f64();
+        let all = whole.run(&whole.plan(&gpu(method)).unwrap()).data().to_f64();
         let region = whole.spec.mode_region();
         let shape = region.shape.padded();
         let from = shape.map(|side| seed.below(side));
@@ -72,7 +92,7 @@ fn a_region_of_scores_is_a_part_of_the_whole() {
         };
         let part = Problem { spec: whole.spec.clone().with_roi(Some(part)).unwrap(), ..whole };
         let text = part.spec.to_string();
-        let got = part.run(&part.plan(&gpu(Method::Direct)).unwrap()).data().to_f64();
+        let got = part.run(&part.plan(&gpu(method)).unwrap()).data().to_f64();
         for (index, got) in got.iter().enumerate() {
             let at = [index / sides[2] / sides[1], index / sides[2] % sides[1], index % sides[2]];
             let [z, y, x] = [0, 1, 2].map(|axis| from[axis] + at[axis]);
@@ -87,7 +107,7 @@ fn a_region_of_scores_is_a_part_of_the_whole() {
 fn extraordinary_samples_change_the_scores_that_they_are_in() {
     let Some(_device) = device() else { return };
     let mut seed = Seed(seed());
-    for text in SCORES.into_iter().filter(|text| text.contains(":f")) {
+    for (text, method) in scores().filter(|(text, _)| text.contains(":f")) {
         let mut problem = Problem::new(text, seed.bits());
         let mut values = problem.image.to_f64();
         let count = values.len();
@@ -96,7 +116,7 @@ fn extraordinary_samples_change_the_scores_that_they_are_in() {
         }
         values[count / 5 * 4..].iter_mut().for_each(|value| *value *= 1e-25);
         problem.image = Pixels::F64(values).cast(problem.spec.image_type());
-        let plan = problem.plan(&gpu(Method::Direct)).unwrap();
+        let plan = problem.plan(&gpu(method)).unwrap();
         check(text, &problem.run(&plan), &problem.expected(), problem.tolerance());
     }
 }
@@ -105,8 +125,7 @@ fn extraordinary_samples_change_the_scores_that_they_are_in() {
 fn from_the_image_to_the_result() {
     let Some(_device) = device() else { return };
     let start = seed();
-    let scores = SCORES.map(|text| (text, Method::Direct));
-    for (text, method) in sums().chain(scores) {
+    for (text, method) in sums().chain(scores()) {
         let problem = Problem::new(text, start);
         let plan = problem.plan(&gpu(method)).unwrap();
         assert!(plan.explain().contains("from the image to the result"), "{text}: {}", plan.explain());

@@ -1,0 +1,179 @@
+// Compares scores by transforms of tiles, from the image on, with sums in long double. Included after the kernel's
+// source; the test defines KERNEL, FLCC_BOUNDARY and SHARED, the bytes of dynamic shared memory.
+#include "tiles.h"
+
+typedef long double Wide;
+
+// Thresholds of a template of mean 0 and norm 1, as docs/numerics.md derives them for pairs of tiles and f32.
+static FlccDoubt doubt_for(const std::vector<double>& taps, int height, int width) {
+  const double u = std::ldexp(1.0, -24), half = std::ldexp(1.0, -53), budget = 0.8e-5, rest = 0.2e-5;
+  const double n = LENGTH * LENGTH;
+  std::vector<Number> values(LENGTH * LENGTH);
+  double wave = 0, largest = 0;
+  for (size_t k = 0; k < taps.size(); k++) {
+    values[k / width * LENGTH + k % width] = taps[k];
+    largest = std::max(largest, std::fabs(taps[k]));
+  }
+  for (const Number& value : transformed(values)) wave = std::max(wave, std::abs(value));
+  const double sigma = 8 * 0.424661, epsilon = sigma * u * std::sqrt(std::log2(n) / 2);
+  const auto roundings = [&](double steps) { return sigma * std::sqrt(steps); };
+  FlccDoubt d = {};
+  d.of_tile = std::hypot(epsilon / std::sqrt(n), 5 * u * wave * std::sqrt(2 / n)) / budget;
+  d.of_result = epsilon / budget;
+  d.of_peak = 5 * u / budget;
+  d.of_energy = 3 * (roundings(height + 2 * LENGTH / TEAMS + 4) + roundings(24)) * half / rest;
+  d.share = 2 * std::pow(sigma * u * largest / budget, 2) + 16 * half / rest;
+  d.least = std::ldexp(1.0, -120);
+  d.largest_tap = largest;
+  return d;
+}
+
+struct Picture {
+  int height, width;     // of the template
+  int lengths[2];        // of an image
+  int origin[2], out[2];
+  int step;              // between neighbours of a row
+  int kind;              // what the image is made of
+  double amplitude, level;  // of what varies, and what it is added to
+  double special;        // a sample of the last image, if it is not 0
+  double most;           // the share of panels that may be in doubt
+};
+
+static double largest_error = 0;
+
+static void check(const Picture& p) {
+  constexpr int IMAGES = 2, GUARD = 32;
+  FlccImage im = {};
+  im.lengths[0] = 1, im.lengths[1] = p.lengths[0], im.lengths[2] = p.lengths[1];
+  im.stride[2] = p.step, im.stride[1] = p.lengths[1] * p.step + 3, im.image_stride = im.stride[1] * p.lengths[0] + 5;
+  im.channels = 1, im.fill = p.level + 0.3 * p.amplitude;
+  constexpr bool FLOATS = std::is_floating_point<Pixel>::value;
+  std::vector<Pixel> image(IMAGES * im.image_stride, FLOATS ? (Pixel)NAN : (Pixel)99);
+  const auto at = [&](int number, int y, int x) -> Pixel& {
+    return image[number * im.image_stride + y * im.stride[1] + x * p.step];
+  };
+  for (int number = 0; number < IMAGES; number++)
+    for (int y = 0; y < p.lengths[0]; y++)
+      for (int x = 0; x < p.lengths[1]; x++) {
+        const double value = sample(p.kind, y, x) * p.amplitude + p.level;
+        at(number, y, x) = FLOATS ? (Pixel)value : (Pixel)(long long)std::min(255.0, std::max(0.0, value));
+      }
+  if (p.special != 0) at(IMAGES - 1, p.lengths[0] / 2, p.lengths[1] / 2) = (Pixel)p.special;
+  std::vector<double> taps(p.height * p.width);
+  double mean = 0, energy = 0;
+  for (double& tap : taps) tap = random_unit(), mean += tap / taps.size();
+  for (double& tap : taps) tap -= mean, energy += tap * tap;
+  for (double& tap : taps) tap /= std::sqrt(energy);
+  const std::vector<Complex> spectrum = spectrum_of(taps, p.height, p.width);
+  std::vector<Two> aligned(spectrum.size() / 2);
+  std::memcpy((void*)aligned.data(), spectrum.data(), spectrum.size() * sizeof(Complex));
+  const FlccDoubt d = doubt_for(taps, p.height, p.width);
+
+  // Of every whole tile all but its first column and last row are asked for.
+  FlccLayout l = {};
+  l.template_[0] = 1, l.template_[1] = p.height, l.template_[2] = p.width;
+  l.out_row = p.out[1] + 1, l.out_channel = l.out_plane = p.out[0] * l.out_row + 3;
+  const int from = p.out[1] > 1, last = p.out[0] - (p.out[0] > 1);
+  FlccResult r = {};
+  r.stride[2] = 1, r.stride[1] = p.out[1] + 3, r.image_stride = r.stride[1] * p.out[0] + 7;
+  std::vector<FlccTile> wholes(IMAGES);
+  for (int number = 0; number < IMAGES; number++) {
+    FlccTile& whole = wholes[number];
+    whole.image = number;
+    for (int axis = 1; axis < 3; axis++)
+      whole.begin[axis] = p.origin[axis - 1], whole.shape[axis] = whole.keep_to[axis] = p.out[axis - 1];
+    whole.shape[0] = whole.keep_to[0] = 1, whole.keep_from[2] = from, whole.keep_to[1] = last;
+  }
+  const float untouched = -7;
+  std::vector<float> got(IMAGES * r.image_stride + 2 * GUARD, untouched);
+  std::vector<bool> written(got.size());
+  std::vector<unsigned> doubtful(IMAGES * l.out_channel, 0xdeadbeef);
+  unsigned count = 0;
+  const int step[2] = {LENGTH - p.height + 1, LENGTH - p.width + 1};
+  const int across = (p.out[1] + step[1] - 1) / step[1], tiles = (p.out[0] + step[0] - 1) / step[0] * across;
+  launch({(unsigned)(tiles + 1) / 2, 1, IMAGES}, {THREADS, 1, 1}, [&] {
+    KERNEL(image.data(), im, l, wholes.data(), d, 1.0 / taps.size(), 1.0, aligned.data(), got.data() + GUARD, r,
+        doubtful.data(), &count);
+  });
+
+  for (size_t i = SHARED; i < sizeof(flcc_dynamic); i++)
+    if (flcc_dynamic[i] != 0xff) FAIL("byte %zu of shared memory, behind the last, was written", i);
+  std::vector<bool> listed(doubtful.size());
+  for (unsigned i = 0; i < count; i++) listed[doubtful[i]] = true;
+  double off = 0, panels = 0, doubted = 0;
+  for (int number = 0; number < IMAGES; number++)
+    for (int y = 0; y < last; y++)
+      for (int x = from; x < p.out[1]; x++) {
+        Wide sum = 0, squares = 0, cross = 0, first = 0;
+        bool constant = true, no_number = false;
+        for (int i = 0; i < p.height; i++)
+          for (int j = 0; j < p.width; j++) {
+            const int fy = folded(y + i + p.origin[0], p.lengths[0]), fx = folded(x + j + p.origin[1], p.lengths[1]);
+            const Wide value =
+                fy < 0 || fx < 0 ? (FLCC_BOUNDARY == FLCC_CONSTANT ? im.fill : 0.0) : (Wide)at(number, fy, fx);
+            if (i == 0 && j == 0) first = value;
+            constant = constant && value == first;
+            no_number = no_number || !std::isfinite((double)value);
+            sum += value - first, squares += (value - first) * (value - first),
+                cross += (value - first) * (Wide)taps[i * p.width + j];
+          }
+        const Wide of_panel = squares - sum * sum / taps.size();
+        const double exact = constant ? 0 : (double)(cross / std::sqrt(of_panel));
+        const long long place = GUARD + number * r.image_stride + y * r.stride[1] + x - from;
+        const bool in_doubt = listed[number * l.out_channel + y * l.out_row + x];
+        written[place] = true;
+        panels++, doubted += in_doubt;
+        if (no_number) {
+          if (in_doubt || !std::isnan(got[place])) FAIL("(%d, %d): a panel with a NaN is %g", y, x, got[place]);
+          continue;
+        }
+        if (in_doubt) continue;
+        const double error = std::fabs(got[place] - exact);
+        if (!(error <= off)) off = error;
+        if (!(std::fabs(got[place]) <= 1)) FAIL("(%d, %d): %g", y, x, got[place]);
+      }
+  for (size_t i = 0; i < got.size(); i++)
+    if (!written[i] && got[i] != untouched) FAIL("element %ld was written", (long)i - GUARD);
+  largest_error = std::max(largest_error, off);
+  std::printf("%dx%d kind %d of %g at %g, special %g: off by %.3g, %.4f in doubt\n", p.height, p.width, p.kind,
+      p.amplitude, p.level, p.special, off, doubted / panels);
+  if (!(off <= 1e-5)) FAIL("%dx%d kind %d boundary %d: off by %g", p.height, p.width, p.kind, FLCC_BOUNDARY, off);
+  if (doubted > p.most * panels) FAIL("%dx%d kind %d: %g are in doubt", p.height, p.width, p.kind, doubted / panels);
+}
+
+int main() {
+  const int side = 3 * LENGTH / 2 + 5;
+  constexpr bool FLOATS = std::is_floating_point<Pixel>::value;
+  const double amplitude = FLOATS ? 1 : 40, level = FLOATS ? 0 : 128;
+  const Picture plain = {17, 12, {side, side + 9}, {-16, -11}, {side + 16, side + 20}, 1, 0, amplitude, level, 0, 0.1};
+  check(plain);
+  Picture other = plain;
+  other.step = 2;
+  check(other);
+  for (int kind = 0; kind < 10; kind++)
+    for (double offset : {0.0, 300.0}) {
+      if (!FLOATS && offset > 0) continue;
+      other = plain, other.kind = kind, other.amplitude *= 1 + 0.5 * std::fabs(random_unit()), other.level += offset;
+      other.most = 1;
+      check(other);
+    }
+  // Templates of another size, images smaller than a template, outputs of which each meets samples inside.
+  check({LENGTH / 2 + 1, LENGTH / 3, {40, 30}, {-9, 3}, {35, 60}, 1, 0, amplitude, level, 0, 1});
+  check({20, 9, {5, 3}, {-19, -8}, {24, 11}, 1, 0, amplitude, level, 0, 1});
+  check({9, 14, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH - 13}, 1, 0, amplitude, level, 0, 0});
+  check({8, 11, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {2 * LENGTH - 7, LENGTH - 10}, 1, 0, amplitude, level, 0, 0});
+  if (FLOATS) {
+    // Magnitudes at both ends of what is ordinary, beyond them, samples that are no numbers, and nothing at all.
+    const double reach = std::ldexp(1.0, REACH);
+    const int inside[2] = {2 * LENGTH - 16, 2 * LENGTH - 11};
+    for (const auto& [size, special] : {std::pair<double, double>{1, reach}, {1, 1e30}, {1, NAN}, {1, -INFINITY},
+             {0, 0}, {0, 2 / reach}, {1e-3 / reach, 0}, {1e-37, 0}, {1e-43, 0}, {1e20, 0}, {1e38, 0}, {1e38, NAN}}) {
+      other = {17, 12, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {inside[0], inside[1]}, 1, 0, size, 0, special, 1};
+      if (special == 0 && size > 1e-38 && size < 1e38) other.most = 0;
+      if (std::isnan(special) && size == 1) other.most = 0;
+      check(other);
+    }
+  }
+  std::printf("%d wrong, off by %.3g at most\n", wrong, largest_error);
+  return wrong == 0 ? 0 : 1;
+}

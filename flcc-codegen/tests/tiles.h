@@ -1,0 +1,69 @@
+// Spectra in the order of the kernels of tiles, and images to try these with. Included after the kernel's source.
+#pragma once
+#include <complex>
+
+#include "folded.h"
+
+static int wrong = 0;
+#define FAIL(...) (std::printf(__VA_ARGS__), std::printf("\n"), ++wrong < 20 ? (void)0 : std::exit(1))
+
+static unsigned state = 12345;
+static double random_unit() {
+  state = state * 1664525u + 1013904223u;
+  return (state >> 8) / 8388608.0 - 1;
+}
+
+typedef std::complex<double> Number;
+static Number turn(long long of) { return std::polar(1.0, -2 * M_PI * (double)(of % LENGTH) / LENGTH); }
+
+// A template's spectrum over the number of samples, turned to correlate, in the order of the last stage; then the
+// turns.
+static std::vector<Complex> spectrum_of(const std::vector<double>& taps, int height, int width) {
+  std::vector<Number> rows(height * LENGTH), all(LENGTH * LENGTH);
+  for (int i = 0; i < height; i++)
+    for (int f = 0; f < LENGTH; f++)
+      for (int j = 0; j < width; j++) rows[i * LENGTH + f] += taps[i * width + j] * turn((long long)f * j);
+  for (int d = 0; d < LENGTH; d++)
+    for (int f = 0; f < LENGTH; f++)
+      for (int i = 0; i < height; i++) all[d * LENGTH + f] += rows[i * LENGTH + f] * turn((long long)d * i);
+  std::vector<Complex> found(LENGTH * LENGTH + LENGTH);
+  for (int t = 0; t < THREADS; t++) {
+    const Thread at(t);
+    for (int i = 0; i < VALUES; i++) {
+      const int across = at.x + LANES * (i % OUTER_X), down = at.y + ROWS * (i / OUTER_X);
+      const Number value = std::conj(all[down * LENGTH + across]) / (double)(LENGTH * LENGTH);
+      found[(i / 2 * THREADS + t) * 2 + i % 2] = {(float)value.real(), (float)value.imag()};
+    }
+  }
+  for (int i = 0; i < LENGTH; i++) found[LENGTH * LENGTH + i] = {(float)turn(i).real(), (float)turn(i).imag()};
+  return found;
+}
+
+// The transform of LENGTH x LENGTH numbers by the sums that define it, along one axis after the other.
+static std::vector<Number> transformed(const std::vector<Number>& from) {
+  std::vector<Number> rows(from.size()), all(from.size()), turns(LENGTH);
+  for (int i = 0; i < LENGTH; i++) turns[i] = turn(i);
+  for (int y = 0; y < LENGTH; y++)
+    for (int f = 0; f < LENGTH; f++)
+      for (int x = 0; x < LENGTH; x++) rows[y * LENGTH + f] += from[y * LENGTH + x] * turns[x * f % LENGTH];
+  for (int y = 0; y < LENGTH; y++)
+    for (int f = 0; f < LENGTH; f++)
+      for (int x = 0; x < LENGTH; x++) all[f * LENGTH + x] += rows[y * LENGTH + x] * turns[y * f % LENGTH];
+  return all;
+}
+
+// What images are made of that the error model is held against.
+static double sample(int kind, int y, int x) {
+  switch (kind) {
+    case 1: return y == 40 && x == 37 ? 1 : 1e-4 * random_unit();
+    case 2: return x > 50 ? 1 : 0.001;
+    case 3: return std::cos(2 * M_PI * x / 8 + y);
+    case 4: return (x + y) % 2 ? 1 : -1;
+    case 5: return y == 33 ? 1 : 1e-3 * random_unit();
+    case 6: return 1;
+    case 7: return random_unit() > 0 ? 1.37 : -1.37;
+    case 8: return x + 1e-3 * y;
+    case 9: return std::cos(2 * M_PI * (3 * x + 5 * y) / LENGTH);
+    default: return random_unit();
+  }
+}
