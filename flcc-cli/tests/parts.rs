@@ -402,7 +402,7 @@ fn parts_are_planned_for_the_cpu() {
     let file = std::fs::OpenOptions::new().write(true).open(folder.0.join("i.npy")).unwrap();
     file.set_len(bytes.len() as u64 + 40_000 * 40_000).unwrap();
     let kernel = |platform: &str| {
-        folder.fine(&format!("match i.npy t.npy --platform {platform} --tile 7/200 -o {platform}.json"));
+        folder.fine(&format!("match i.npy t.npy --platform {platform} --tile 7/120 -o {platform}.json"));
         let text = String::from_utf8(folder.bytes(&format!("{platform}.json"))).unwrap();
         text.split_once("\"kernel\":\"").unwrap().1.split('"').next().unwrap().to_string()
     };

@@ -301,7 +301,7 @@ fn images_of_few_values_keep_the_promise() {
             placed(&mut |y, x| if inside(y, x) { signs[(y - part) * part + x - part] } else { 0.0 }),
         ),
         ("two levels".into(), placed(&mut |_, _| sign(seed.below(2) == 0))),
-        ("stripes of 64".into(), placed(&mut |_, x| sign(x % 64 < 32))),
+        ("stripes of 64".into(), placed(&mut |_, x| sign((x + 16) % 64 < 32))),
         ("a checkerboard".into(), placed(&mut |y, x| sign((x + y) % 2 == 0))),
     ];
     for period in [2.0, 8.0, 64.0] {
