@@ -163,6 +163,7 @@ int main() {
   check({9, 14, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH - 13}, 1, 0, amplitude, level, 0, 0});
   check({8, 11, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {2 * LENGTH - 7, LENGTH - 10}, 1, 0, amplitude, level, 0, 0});
   if (FLOATS) {
+    check({17, 12, {120, 120}, {0, 0}, {104, 109}, 1, 10, 1, 1000, 0, 1});
     // Magnitudes at both ends of what is ordinary, beyond them, samples that are no numbers, and nothing at all.
     const double reach = std::ldexp(1.0, REACH);
     const int inside[2] = {2 * LENGTH - 16, 2 * LENGTH - 11};

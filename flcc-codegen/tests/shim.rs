@@ -388,6 +388,7 @@ fn wrong_scores_of_a_transform_are_found() {
     for (case, from, to) in [
         ("group", "wait_for_group(t / GROUP, GROUP);", ""),
         ("doubt", "doubt_of(d, LENGTH * LENGTH, of_samples, of_cross)", "0"),
+        ("grain", "if (!whole_numbers) marks = 2;", ""),
         ("marks", "pass <= (about.known.marks & 1)", "pass <= 0"),
         ("finite", "fabsf((float)pixels[i]) <= MOST", "true"),
         ("scale", "if (attempt == 1) {", "if (false) {"),

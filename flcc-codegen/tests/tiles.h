@@ -64,6 +64,8 @@ static double sample(int kind, int y, int x) {
     case 7: return random_unit() > 0 ? 1.37 : -1.37;
     case 8: return x + 1e-3 * y;
     case 9: return std::cos(2 * M_PI * (3 * x + 5 * y) / LENGTH);
+    // Rounded to f32, what is left of the patch less the level around it is the same everywhere.
+    case 10: return y > 20 && y < 90 && x > 20 && x < 90 ? -999 + 1e-6 * random_unit() : 0;
     default: return random_unit();
   }
 }

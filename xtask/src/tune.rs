@@ -95,7 +95,11 @@ pub fn run(root: &Path, name: &str, options: &Options) -> Result<String, String>
         let read = |file: &str| fs::read_to_string(folder.join(file));
         let costs = read(COSTS).map_err(|error| format!("{}: {error}", folder.join(COSTS).display()))?;
         let fitted = serde_json::from_str(costs.trim()).map_err(|error| format!("{COSTS}: {error}"))?;
-        let gains = read(GAINS).unwrap_or_default().lines().map(read_gain).collect::<Result<Vec<_>, _>>()?;
+        let gains = match read(GAINS) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            gains => gains.map_err(|error| format!("{}: {error}", folder.join(GAINS).display()))?,
+        };
+        let gains = gains.lines().map(read_gain).collect::<Result<Vec<_>, _>>()?;
         let lists = if options.cuda { &listed.cuda } else { &listed.cpu };
         let tuned = describe(name, &listed, &fitted, &gains, keep(lists, &gains), options)?;
         let file = root.join(profile::FOLDER).join(format!("{name}.toml"));

@@ -459,8 +459,7 @@ fn a_gpu_computes_where_the_image_lies() {
         let (there, results) = (Buffer::of(&stream, &image).unwrap(), Buffer::of(&stream, &got).unwrap());
         let [from, to] = [&there, &results].map(|buffer| buffer.address(&stream).number());
         assert_eq!(c::execute_on_device(matcher, from, to), FLCC_OK, "{}", c::message());
-        results.download(&stream, 0, bytes_of_mut(&mut got)).unwrap();
-        stream.wait().unwrap();
+        results.read(&stream, 0, bytes_of_mut(&mut got)).unwrap();
         assert!(got == expected, "{text}: other bits");
         // Memory of this process is none of the device.
         assert_eq!(c::execute_on_device(matcher, image.as_ptr() as u64, to), FLCC_ERROR_INVALID);

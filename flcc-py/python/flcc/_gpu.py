@@ -236,7 +236,20 @@ def written(given: _Array) -> Described:
     library, array = _adopted("out", given)
     if isinstance(given, type(array)) and array is not given:
         raise TypeError(f"out: expected an array to write, got a {_name(given)} that stands for another's values")
+    shown = None if isinstance(given, type(array)) else getattr(given, "__cuda_array_interface__", None)
+    if shown is not None:
+        # What is adopted may have forgotten that it is for reading, or be a copy on another device.
+        address, reads = shown["data"]
+        if reads:
+            raise TypeError(f"out: expected an array to write, got a {_name(given)} that is read-only")
+        if _address(array) != address:
+            raise TypeError(f"out: expected an array on the current device, got a {_name(given)} on another")
     return _described("out", given, library, array)
+
+
+def _address(array: _Array) -> int:
+    """Where an array of CuPy or torch begins."""
+    return int(array.data_ptr() if hasattr(array, "data_ptr") else array.data.ptr)
 
 
 def fresh(like: _Array, shape: tuple[int, ...], kind: str) -> Described:

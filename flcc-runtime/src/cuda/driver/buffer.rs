@@ -100,7 +100,7 @@ impl Buffer {
     ///
     /// # Errors
     /// The driver's.
-    pub fn download(&self, stream: &Stream, at: usize, data: &mut [u8]) -> Result<(), Fault> {
+    pub(crate) fn download(&self, stream: &Stream, at: usize, data: &mut [u8]) -> Result<(), Fault> {
         let part =
             self.slice.try_slice(at..at + data.len()).ok_or_else(|| Fault::new("copy", "past the end of a buffer"))?;
         Ok(stream.0.memcpy_dtoh(&part, data)?)
@@ -124,6 +124,15 @@ impl Buffer {
         let device = stream.0.context().ordinal();
         // SAFETY: so many bytes lie there, aligned as device memory is, and `self` stays borrowed.
         Ok(unsafe { DeviceImage::new(self.address(stream).at, dtype, Layout::dense(shape, channels), device) })
+    }
+
+    /// Copies from there, when all that is in the stream is done, and waits for it.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn read(&self, stream: &Stream, at: usize, data: &mut [u8]) -> Result<(), Fault> {
+        self.download(stream, at, data)?;
+        stream.wait()
     }
 
     /// Its last bytes as room for so many results.
