@@ -268,6 +268,11 @@ fn describe(
         let text = fitted.get(key).and_then(Value::as_str).map(str::to_string);
         text.ok_or_else(|| format!("flcc tune: expected {key}, got none"))
     };
+    let (processor, instructions) = (word("processor")?, word("instructions")?);
+    if instructions.starts_with("sm_") != options.cuda {
+        let expected = if options.cuda { "a GPU's, as `flcc tune --platform cuda --json` prints" } else { "a CPU's" };
+        return Err(format!("tune: expected costs that are {expected}, got those of {processor} ({instructions})"));
+    }
     let costs = fitted.get("costs").and_then(Value::as_object).ok_or("flcc tune: expected costs, got none")?;
     let costs = costs.iter().filter_map(|(term, ns)| Some((term.clone(), ns.as_f64()?))).collect();
     let errors = |key: &str| -> Result<String, String> {
@@ -281,7 +286,10 @@ fn describe(
     ratios.sort_by(f64::total_cmp);
     let middle = ratios.get(ratios.len() / 2).copied().unwrap_or(1.0);
     let measured = vec![
-        format!("{}, {} cores", word("processor")?, number(fitted, "cores")?),
+        match options.cuda {
+            true => format!("{processor}, {instructions}"),
+            false => format!("{processor}, {} cores", number(fitted, "cores")?),
+        },
         format!("costs by {} ways to compute {} specs", number(fitted, "samples")?, number(fitted, "specs")?),
         format!(
             "held out, estimate over time or the inverse: {} before, {} after",
@@ -295,8 +303,7 @@ fn describe(
         ),
     ];
     let (cpu, cuda) = if options.cuda { (listed.cpu.clone(), kept) } else { (kept, listed.cuda.clone()) };
-    let processor = Some([word("processor")?, word("instructions")?]);
-    Ok(Profile { name: name.into(), cpu, cuda, processor, costs, measured })
+    Ok(Profile { name: name.into(), cpu, cuda, processor: Some([processor, instructions]), costs, measured })
 }
 
 /// Both programs in turns, the least median of three each.
@@ -361,6 +368,9 @@ mod tests {
         assert_eq!(tuned.processor, Some(["P".into(), "avx2".into()]));
         assert_eq!(tuned.costs, [("call".to_string(), 700.5), ("tile".to_string(), 300.0)]);
         assert_eq!(Profile::read("here", &tuned.text()), Ok(tuned));
+        let cuda = Options { cuda: true, ..Options::default() };
+        let wrong = describe("here", &listed, &fitted, &gains, listed.cuda.clone(), &cuda).unwrap_err();
+        assert!(wrong.contains("a GPU's") && wrong.contains("got those of P (avx2)"), "{wrong}");
         assert!(describe("x", &listed, &Value::Null, &gains, listed.cpu.clone(), &Options::default()).is_err());
     }
 

@@ -47,6 +47,7 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
     let specs = specs.iter().map(|spec| override_spec(spec, planning)).collect::<Result<Vec<_>, _>>()?;
     if args.dry_run {
         specs.iter().chain(&args.specs).try_for_each(|spec| writeln!(out, "{spec}"))?;
+        // A sum of nothing is -0.
         let seconds = specs.iter().map(|spec| expected(&session.planner, spec, MOST, OFFERS)).sum::<f64>();
         writeln!(
             out,

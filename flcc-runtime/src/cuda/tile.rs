@@ -78,7 +78,9 @@ impl Shape {
     /// Roundings of window sums, which run down a team's rows from the first of its windows on. Along a row neighbours
     /// are joined: four columns, doubled up to seven times, and three that come for three that go.
     pub fn steps(self, [_, height, _]: [usize; 3]) -> Steps {
-        let teams = self.threads[0] * self.threads[1] / (self.length / 4);
+        // The small kernel takes two tiles at once, and half of its teams have each.
+        let tiles = if self.length == 64 { 2 } else { 1 };
+        let teams = self.threads[0] * self.threads[1] / (self.length / 4) / tiles;
         Steps { down: (height + 2 * self.length.div_ceil(teams)) as f64, along: 24.0, stretch: 1.0 }
     }
 

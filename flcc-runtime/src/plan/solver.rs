@@ -142,3 +142,23 @@ names!(Method, "method", "auto, direct, fourier or separable",
     "auto" => Method::Auto, "direct" => Method::Direct, "fourier" => Method::Fourier, "separable" => Method::Separable);
 names!(Platform, "platform", "auto, cpu or cuda",
     "auto" => Platform::Any, "cpu" => Platform::Cpu, "cuda" => Platform::Cuda);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_kernels_tell_their_method() {
+        for (name, method) in [
+            ("corr_f32_w5_avx512_t64x204", Method::Direct),
+            ("sad_f64_any_avx2", Method::Direct),
+            ("zncc_f32_8x8_b32x8", Method::Direct),
+            ("zncc128_f32_any_b16x32", Method::Fourier),
+            ("tile64_f32_any_b16x16", Method::Fourier),
+            ("fourier_f32_600x600_rustfft", Method::Fourier),
+            ("separable_f32_2x2_avx512", Method::Separable),
+        ] {
+            assert_eq!(Method::of(&name.parse().unwrap()), method, "{name}");
+        }
+    }
+}

@@ -255,8 +255,8 @@ impl FourierSolver {
         // Lines along each axis that has more than one sample.
         let lines: f64 =
             shape.iter().filter(|&&length| length > 1).map(|&length| samples * transforms / length as f64).sum();
-        // Squared differences of much alike panels drown in what a transform in f32 leaves.
         let outputs = spec.out_shape().len() as f64 * templates;
+        // Squared differences of much alike panels drown in what a transform in f32 leaves.
         let promised = spec.accuracy() == Accuracy::Promised && spec.op().measure() == Measure::Nssd;
         let again = if promised && !double {
             outputs
