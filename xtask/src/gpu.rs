@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use crate::dist;
@@ -23,7 +24,7 @@ const FUZZED: &str = "120";
 
 /// What is planned from nothing and what the sanitizers see: one size of each template, method by method, small enough
 /// for their pace.
-const SPECS: [(&str, &str); 21] = [
+const SPECS: [(&str, &str); 24] = [
     ("direct", "corr:f32:150x161*7x7:full"),
     ("direct", "zncc:f32:150x161*16x16:same,reflect"),
     ("direct", "zncc:f64:150x161*7x7:full,mirror"),
@@ -42,6 +43,9 @@ const SPECS: [(&str, &str); 21] = [
     ("fourier", "zncc:f32:150x161*20x21:full"),
     ("fourier", "zncc:f32:330x361*64x40:same,reflect"),
     ("fourier", "zncc:u8:150x161*20x21:full"),
+    ("fourier", "zncc:u16:150x161*20x21:same,constant(7)"),
+    ("fourier", "zncc:u8:330x361*64x40:full,constant(3)"),
+    ("fourier", "zncc:u16:330x361*64x40:same,mirror"),
     ("fourier", "ncc:f32:150x161*20x21:full"),
     ("fourier", "zncc:u8:150x161*20x21:same,acc=exact"),
     ("fourier", "nssd:f32:150x161*20x21:valid,maskw"),
@@ -49,6 +53,12 @@ const SPECS: [(&str, &str); 21] = [
 
 /// The test whose image has everything that the kernels for extraordinary samples are for.
 const HARD: &str = "a_hard_image_is_computed_as_the_oracle_does";
+
+/// The test program that looks at how much memory of the device is free: nothing runs beside it.
+const ALONE: &str = "gpu";
+
+/// NVIDIA's sanitizers that each template runs under.
+const TOOLS: [&str; 2] = ["memcheck", "racecheck"];
 
 /// Runs every check with the programs of a folder that `dist` made; without one they are built first.
 pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
@@ -62,33 +72,42 @@ pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
         }
     };
     let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut log = Log::default();
+    let log = Log::default();
     let flcc = |arguments: &[&str]| {
         let mut command = Command::new(folder.join("flcc"));
         command.args(arguments).current_dir(&folder);
         command
     };
     log.run("devices", &mut flcc(&["devices", "--json"]), devices);
-    for data in ["vectors", "real"] {
-        for method in ["auto", "direct", "fourier"] {
-            let path = format!("conformance/{data}");
-            let mut command = flcc(&["conformance", &path, "--platform", "cuda", "--method", method]);
-            log.run(&format!("conformance {data} {method}"), &mut command, |output| {
-                counts(output, method == "fourier")
-            });
-        }
-    }
-    judge(&mut log, &folder)?;
-    fuzz(&mut log, &folder);
-    for test in dist::TESTS {
-        let mut command = Command::new(folder.join(test));
+    let test = |name: &str| {
+        let mut command = Command::new(folder.join(name));
         command.current_dir(&folder).arg("--nocapture");
         command.env("FLCC_REQUIRE", "cuda,nvrtc");
-        log.run(&format!("tests {test}"), &mut command, tests);
-    }
-    plans(&mut log, &folder)?;
-    listed::check(&mut log, &folder)?;
-    sanitize(&mut log, &folder);
+        log.run(&format!("tests {name}"), &mut command, tests);
+    };
+    let planned = thread::scope(|scope| {
+        let planned = scope.spawn(|| plans(&log, &folder).and_then(|()| listed::check(&log, &folder)));
+        dist::TESTS.into_iter().filter(|name| *name != ALONE).for_each(|name| {
+            scope.spawn(move || test(name));
+        });
+        TOOLS.into_iter().for_each(|tool| {
+            scope.spawn(|| sanitize(&log, &folder, tool));
+        });
+        scope.spawn(|| fuzz(&log, &folder));
+        for data in ["vectors", "real"] {
+            for method in ["auto", "direct", "fourier"] {
+                let path = format!("conformance/{data}");
+                let mut command = flcc(&["conformance", &path, "--platform", "cuda", "--method", method]);
+                log.run(&format!("conformance {data} {method}"), &mut command, |output| {
+                    counts(output, method == "fourier")
+                });
+            }
+        }
+        let judged = judge(&log, &folder);
+        planned.join().unwrap_or_else(|_| Err("the check of plans panicked".into())).and(judged)
+    });
+    planned?;
+    test(ALONE);
     log.summary(began.elapsed().as_secs_f64())
 }
 
@@ -123,7 +142,7 @@ fn tests(output: &str) -> Result<String, String> {
 }
 
 /// Whether there is a Python for a judge; its absence is told.
-fn has_numpy(log: &mut Log, name: &str) -> bool {
+fn has_numpy(log: &Log, name: &str) -> bool {
     let found =
         Command::new("python3").args(["-c", "import numpy"]).output().is_ok_and(|output| output.status.success());
     if !found {
@@ -133,7 +152,7 @@ fn has_numpy(log: &mut Log, name: &str) -> bool {
 }
 
 /// Random problems made to hurt, from a fresh seed, against an oracle of their own.
-fn fuzz(log: &mut Log, folder: &Path) {
+fn fuzz(log: &Log, folder: &Path) {
     let name = "fuzz.py";
     if !has_numpy(log, name) {
         return;
@@ -152,7 +171,7 @@ fn violations(output: &str) -> Result<String, String> {
 }
 
 /// A sample of the vectors by the independent judge, which is Python.
-fn judge(log: &mut Log, folder: &Path) -> Result<(), String> {
+fn judge(log: &Log, folder: &Path) -> Result<(), String> {
     let name = "run_vectors.py";
     if !has_numpy(log, name) {
         return Ok(());
@@ -185,7 +204,7 @@ const MOST_ERROR: f64 = 1e-5;
 
 /// The times to plan each spec: cold, in a process of its own with no code kept, and warm, again in that process.
 /// Results decide, times do not.
-fn plans(log: &mut Log, folder: &Path) -> Result<(), String> {
+fn plans(log: &Log, folder: &Path) -> Result<(), String> {
     let mut times = Vec::new();
     for (method, spec) in SPECS {
         log.run(&format!("plan {method} {spec}"), &mut cold_bench(folder, method, spec), |output| {
@@ -209,33 +228,27 @@ fn plans(log: &mut Log, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// One size of each template under NVIDIA's sanitizers.
-fn sanitize(log: &mut Log, folder: &Path) {
+/// One size of each template under one of NVIDIA's sanitizers.
+fn sanitize(log: &Log, folder: &Path, tool: &str) {
     let found = env::var_os("PATH")
         .is_some_and(|path| env::split_paths(&path).any(|folder| folder.join("compute-sanitizer").is_file()));
-    for tool in ["memcheck", "racecheck"] {
-        if !found {
-            log.add(&format!("sanitizer {tool}"), Outcome::Absent, "no compute-sanitizer on the path", 0.0);
-            continue;
-        }
-        for (method, spec) in SPECS {
-            let mut command = Command::new("compute-sanitizer");
-            command.args(["--tool", tool, "--error-exitcode", "9"]).arg(folder.join("flcc"));
-            command.args(short_bench(method, spec));
-            log.run(&format!("sanitizer {tool} {method} {spec}"), &mut command, |output| {
-                kernel_of(output).map(str::to_string)
-            });
-        }
-        // Images with NaN, infinities, one huge pixel and constant parts, which only some kernels ever see.
-        let mut command = Command::new("compute-sanitizer");
-        command
-            .args(["--tool", tool, "--error-exitcode", "9"])
-            .arg(folder.join("gpu"))
-            .args(["--exact", HARD])
-            .current_dir(folder);
-        command.env("FLCC_REQUIRE", "cuda");
-        log.run(&format!("sanitizer {tool} {HARD}"), &mut command, tests);
+    if !found {
+        log.add(&format!("sanitizer {tool}"), Outcome::Absent, "no compute-sanitizer on the path", 0.0);
+        return;
     }
+    for (method, spec) in SPECS {
+        let mut command = Command::new("compute-sanitizer");
+        command.args(["--tool", tool, "--error-exitcode", "9"]).arg(folder.join("flcc"));
+        command.args(short_bench(method, spec));
+        log.run(&format!("sanitizer {tool} {method} {spec}"), &mut command, |output| {
+            kernel_of(output).map(str::to_string)
+        });
+    }
+    // Images with NaN, infinities, one huge pixel and constant parts, which only some kernels ever see.
+    let mut command = Command::new("compute-sanitizer");
+    command.args(["--tool", tool, "--error-exitcode", "9"]).arg(folder.join("gpu"));
+    command.args(["--exact", HARD]).current_dir(folder).env("FLCC_REQUIRE", "cuda");
+    log.run(&format!("sanitizer {tool} {HARD}"), &mut command, tests);
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! How checks went: each a line, and all together one.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// How a check went.
@@ -15,53 +17,61 @@ pub enum Outcome {
     Absent,
 }
 
-/// The checks so far.
+/// The checks so far, which run side by side.
 #[derive(Default)]
 pub struct Log {
-    outcomes: Vec<Outcome>,
+    outcomes: Mutex<Vec<Outcome>>,
 }
 
 impl Log {
     /// Takes down a check and prints its line.
-    pub fn add(&mut self, name: &str, outcome: Outcome, note: &str, seconds: f64) {
+    pub fn add(&self, name: &str, outcome: Outcome, note: &str, seconds: f64) {
+        self.tell(name, outcome, note, seconds, "");
+    }
+
+    /// Takes down a check and prints its line with what belongs to it, at once, so that no other check comes between.
+    fn tell(&self, name: &str, outcome: Outcome, note: &str, seconds: f64, details: &str) {
         let word = match outcome {
             Outcome::Pass => "PASS",
             Outcome::Fail => "FAIL",
             Outcome::Absent => "ABSENT",
         };
-        println!("{word:6} {name}  {note}  {seconds:.1} s");
-        self.outcomes.push(outcome);
+        print!("{word:6} {name}  {note}  {seconds:.1} s\n{details}");
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
     }
 
     /// Runs a program; passes if it ends well and its output does, as `judge` says with a note. What the program calls
     /// absent is taken down too.
-    pub fn run(&mut self, name: &str, command: &mut Command, judge: impl FnOnce(&str) -> Result<String, String>) {
+    pub fn run(&self, name: &str, command: &mut Command, judge: impl FnOnce(&str) -> Result<String, String>) {
         let began = Instant::now();
         let (output, ended) = ended(command);
         let judged = ended.and_then(|()| judge(&output));
         let seconds = began.elapsed().as_secs_f64();
-        let told = || measured(&output).for_each(|line| println!("       {line}"));
+        let mut details = String::new();
+        for line in measured(&output) {
+            let _ = writeln!(details, "       {line}");
+        }
         match judged {
             Ok(note) => {
-                self.add(name, Outcome::Pass, &note, seconds);
-                told();
+                self.tell(name, Outcome::Pass, &note, seconds, &details);
                 absences(&output).iter().for_each(|what| self.add(name, Outcome::Absent, what, 0.0));
             }
             Err(reason) => {
-                self.add(name, Outcome::Fail, &reason, seconds);
-                told();
                 let lines: Vec<&str> = output.lines().collect();
-                lines[lines.len().saturating_sub(40)..].iter().for_each(|line| println!("    {line}"));
+                for line in &lines[lines.len().saturating_sub(40)..] {
+                    let _ = writeln!(details, "    {line}");
+                }
+                self.tell(name, Outcome::Fail, &reason, seconds, &details);
             }
         }
     }
 
     /// The last line, and whether nothing failed.
     pub fn summary(&self, seconds: f64) -> Result<String, String> {
-        let count = |outcome| self.outcomes.iter().filter(|of| **of == outcome).count();
+        let outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = |outcome| outcomes.iter().filter(|of| **of == outcome).count();
         let [pass, fail, absent] = [Outcome::Pass, Outcome::Fail, Outcome::Absent].map(count);
-        let counts =
-            format!("{} checks, {pass} pass, {fail} fail, {absent} absent in {seconds:.0} s", self.outcomes.len());
+        let counts = format!("{} checks, {pass} pass, {fail} fail, {absent} absent in {seconds:.0} s", outcomes.len());
         if fail == 0 && pass > 0 {
             Ok(format!("gpu-check PASS  {counts}"))
         } else {
@@ -110,7 +120,7 @@ mod tests {
 
     #[test]
     fn one_failure_fails_all() {
-        let log = |outcomes: &[Outcome]| Log { outcomes: outcomes.to_vec() }.summary(1.0);
+        let log = |outcomes: &[Outcome]| Log { outcomes: Mutex::new(outcomes.to_vec()) }.summary(1.0);
         assert!(
             log(&[Outcome::Pass, Outcome::Absent])
                 .is_ok_and(|line| line.starts_with("gpu-check PASS  2 checks, 1 pass"))
