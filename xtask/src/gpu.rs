@@ -54,9 +54,6 @@ const SPECS: [(&str, &str); 24] = [
 /// The test whose image has everything that the kernels for extraordinary samples are for.
 const HARD: &str = "a_hard_image_is_computed_as_the_oracle_does";
 
-/// The test program that looks at how much memory of the device is free: nothing runs beside it.
-const ALONE: &str = "gpu";
-
 /// NVIDIA's sanitizers that each template runs under.
 const TOOLS: [&str; 2] = ["memcheck", "racecheck"];
 
@@ -73,42 +70,48 @@ pub fn check(root: &Path, folder: Option<PathBuf>) -> Result<String, String> {
     };
     let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
     let log = Log::default();
-    let flcc = |arguments: &[&str]| {
-        let mut command = Command::new(folder.join("flcc"));
-        command.args(arguments).current_dir(&folder);
-        command
-    };
-    log.run("devices", &mut flcc(&["devices", "--json"]), devices);
+    let mut command = Command::new(folder.join("flcc"));
+    log.run("devices", command.args(["devices", "--json"]).current_dir(&folder), devices);
     let test = |name: &str| {
         let mut command = Command::new(folder.join(name));
         command.current_dir(&folder).arg("--nocapture");
         command.env("FLCC_REQUIRE", "cuda,nvrtc");
         log.run(&format!("tests {name}"), &mut command, tests);
     };
-    let planned = thread::scope(|scope| {
-        let planned = scope.spawn(|| plans(&log, &folder).and_then(|()| listed::check(&log, &folder)));
-        dist::TESTS.into_iter().filter(|name| *name != ALONE).for_each(|name| {
-            scope.spawn(move || test(name));
-        });
+    let test = &test;
+    thread::scope(|scope| {
+        // The compiler's tests take the longest, and no device.
+        scope.spawn(move || test("nvrtc"));
+        beside(&log, &folder, test)?;
+        // It looks at how much memory of the device is free.
+        test("gpu");
+        Ok::<(), String>(())
+    })?;
+    log.summary(began.elapsed().as_secs_f64())
+}
+
+/// The checks that take the device side by side.
+fn beside(log: &Log, folder: &Path, test: &(impl Fn(&str) + Sync)) -> Result<(), String> {
+    thread::scope(|scope| {
+        let planned = scope.spawn(|| plans(log, folder).and_then(|()| listed::check(log, folder)));
         TOOLS.into_iter().for_each(|tool| {
-            scope.spawn(|| sanitize(&log, &folder, tool));
+            scope.spawn(move || sanitize(log, folder, tool));
         });
-        scope.spawn(|| fuzz(&log, &folder));
+        scope.spawn(|| fuzz(log, folder));
+        scope.spawn(|| test("promises"));
         for data in ["vectors", "real"] {
             for method in ["auto", "direct", "fourier"] {
                 let path = format!("conformance/{data}");
-                let mut command = flcc(&["conformance", &path, "--platform", "cuda", "--method", method]);
+                let mut command = Command::new(folder.join("flcc"));
+                command.args(["conformance", &path, "--platform", "cuda", "--method", method]).current_dir(folder);
                 log.run(&format!("conformance {data} {method}"), &mut command, |output| {
                     counts(output, method == "fourier")
                 });
             }
         }
-        let judged = judge(&log, &folder);
+        let judged = judge(log, folder);
         planned.join().unwrap_or_else(|_| Err("the check of plans panicked".into())).and(judged)
-    });
-    planned?;
-    test(ALONE);
-    log.summary(began.elapsed().as_secs_f64())
+    })
 }
 
 /// The first device's name.

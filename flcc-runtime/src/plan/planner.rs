@@ -1,5 +1,6 @@
 //! From a spec to a plan: wisdom, then measurement, then estimated cost.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -233,25 +234,45 @@ impl Planner {
 
     /// What became of the offers, sorted by estimate, in a race: each is run once, and stopped when it cannot win. Then
     /// those that came near the best meet it again, in turns, and the median decides. Nothing new begins when 20 runs
-    /// of the best, or 100 ms, are over.
-    fn race(&self, spec: &Spec, offers: &[Fitting]) -> Vec<Outcome> {
+    /// of the best, or 100 ms, are over; what it takes to make kernels of a GPU ready does not count.
+    fn race<'a>(&self, spec: &Spec, offers: &'a [Fitting]) -> Vec<Outcome> {
         let begun = Instant::now();
         let patient = self.effort == Effort::Patient;
         let mut trial = Trial::new(spec);
         let mut best: Option<(usize, Duration)> = None;
-        let spent = |best: Duration| !patient && begun.elapsed() > (20 * best).max(Duration::from_millis(100));
+        let compiling = Cell::new(Duration::ZERO);
+        let spent = |best: Duration| {
+            !patient && begun.elapsed().saturating_sub(compiling.get()) > (20 * best).max(Duration::from_millis(100))
+        };
         let mut outcomes = Vec::new();
-        // What is ready holds memory: several at once only where that is the host's, and not limited.
-        let holds = |offer: &Offer| self.memory_limit.is_none() && offer.recipe.platform() == Platform::Cpu;
+        // What is ready holds memory: several at once only where there is enough for all of them.
+        let of_device = self.machine.devices().iter().map(|device| device.memory / (2 * NEAR.1)).min().unwrap_or(0);
+        let holds = |(offer, execute, workers): &Fitting| {
+            self.memory_limit.is_none()
+                && (offer.recipe.platform() == Platform::Cpu || bytes_of(spec, execute.as_ref(), *workers) <= of_device)
+        };
+        let ready = |trial: &mut Trial, (offer, execute, workers): &'a Fitting| -> Result<Ready<'a>, String> {
+            let begun = Instant::now();
+            let mut ready = trial.ready(execute.as_ref(), *workers)?;
+            // The first run of a GPU loads kernels, makes plans of transforms and allocates.
+            if offer.recipe.platform() == Platform::Cuda {
+                trial.run(&mut ready, None)?;
+                compiling.set(compiling.get() + begun.elapsed());
+            }
+            Ok(ready)
+        };
         let mut near: Vec<(usize, Option<Ready<'_>>, Vec<Duration>)> = Vec::new();
-        for (index, (offer, execute, workers)) in offers.iter().enumerate() {
+        for (index, fitting) in offers.iter().enumerate() {
+            let offer = &fitting.0;
             let hopeless =
                 best.is_some_and(|(other, _)| !patient && offer.estimate_ns > HOPE * offers[other].0.estimate_ns);
             if hopeless || best.is_some_and(|(_, least)| spent(least)) {
                 outcomes.push(Outcome::Slower);
                 continue;
             }
-            match first(&mut trial, execute.as_ref(), *workers, best.map(|(_, least)| least)) {
+            let first =
+                ready(&mut trial, fitting).and_then(|ready| first(&mut trial, ready, best.map(|(_, least)| least)));
+            match first {
                 Err(reason) => outcomes.push(Outcome::Failed(reason)),
                 Ok((Ran::Stopped(after), _)) => outcomes.push(Outcome::Stopped(nanoseconds(after))),
                 Ok((Ran::Done(took), ready)) => {
@@ -259,7 +280,7 @@ impl Planner {
                     if best.is_none_or(|(_, least)| took < least) {
                         best = Some((index, took));
                     }
-                    near.push((index, holds(offer).then_some(ready), vec![took]));
+                    near.push((index, holds(fitting).then_some(ready), vec![took]));
                     near.sort_by_key(|(_, _, times)| times[0]);
                     near.truncate(NEAR.1);
                 }
@@ -273,12 +294,14 @@ impl Planner {
                 if round >= ROUNDS[0] && spent(least) {
                     break;
                 }
-                for (index, ready, times) in &mut near {
-                    let (offer, execute, workers) = &offers[*index];
-                    let again = ready.take().map_or_else(|| warm(&mut trial, execute.as_ref(), *workers), Ok);
+                for (index, kept, times) in &mut near {
+                    let again = kept.take().map_or_else(
+                        || ready(&mut trial, &offers[*index]).and_then(|ready| warm(&mut trial, ready)),
+                        Ok,
+                    );
                     let timed = again.and_then(|mut again| Ok((trial.mean(&mut again, LEAST)?, again)));
                     let timed = timed.map(|(took, again)| {
-                        *ready = holds(offer).then_some(again);
+                        *kept = holds(&offers[*index]).then_some(again);
                         took
                     });
                     match timed {
@@ -371,8 +394,11 @@ impl Planner {
         // The present number first: what is as fast is not taken in its place.
         counts.insert(0, *workers);
         let mut trial = Trial::new(spec);
-        let mut ready: Vec<_> =
-            counts.iter().map(|&threads| warm(&mut trial, execute.as_ref(), threads).ok()).collect::<Option<_>>()?;
+        let mut warmed = |threads: usize| {
+            let ready = trial.ready(execute.as_ref(), threads).ok()?;
+            warm(&mut trial, ready).ok()
+        };
+        let mut ready: Vec<_> = counts.iter().map(|&threads| warmed(threads)).collect::<Option<_>>()?;
         let mut times: Vec<Vec<Duration>> = vec![Vec::new(); counts.len()];
         for _ in 0..ROUNDS[if patient { 1 } else { 0 }] {
             for (ready, times) in ready.iter_mut().zip(&mut times) {
@@ -411,22 +437,15 @@ fn may_take(offer: &Offer, forced: bool) -> bool {
     }
 }
 
-/// Makes an offer ready, and runs it once.
-fn warm<'a>(trial: &mut Trial, execute: &'a dyn Execute, workers: usize) -> Result<Ready<'a>, String> {
-    let mut ready = trial.ready(execute, workers)?;
+/// Runs what is ready once.
+fn warm<'a>(trial: &mut Trial, mut ready: Ready<'a>) -> Result<Ready<'a>, String> {
     trial.run(&mut ready, None)?;
     Ok(ready)
 }
 
-/// Times an offer for the first time, after a run that warms up caches and pages; that one is all where it takes far
-/// longer than the best.
-fn first<'a>(
-    trial: &mut Trial,
-    execute: &'a dyn Execute,
-    workers: usize,
-    best: Option<Duration>,
-) -> Result<(Ran, Ready<'a>), String> {
-    let mut ready = trial.ready(execute, workers)?;
+/// Times what is ready for the first time, after a run that warms up caches and pages; that one is all where it takes
+/// far longer than the best.
+fn first<'a>(trial: &mut Trial, mut ready: Ready<'a>, best: Option<Duration>) -> Result<(Ran, Ready<'a>), String> {
     let lost = |best: Duration| (3 * best).max(GRACE);
     let ran = match trial.run(&mut ready, best.map(lost))? {
         Ran::Done(took) if best.is_none_or(|best| took < lost(best)) => Ran::Done(trial.mean(&mut ready, LEAST)?),

@@ -17,16 +17,17 @@ use crate::run::execute::{CancelToken, Control, Execute, Pairs, Scratch};
 /// Pairs of a run at most.
 const MOST_PAIRS: usize = 32;
 
-/// Made-up data of a spec's types and shapes, and results, to time offers with: one image, or of pairs some, since
-/// threads share those.
+/// Bytes of results at most of images that are run together since that keeps a device busy.
+const MOST_BYTES: usize = 1 << 28;
+
+/// Made-up data of a spec's types and shapes, and results, to time offers with: one image, or some where they are
+/// computed together, as pairs are by threads and images of a stream by GPUs.
 pub struct Trial {
     spec: Spec,
     image: Pixels,
     templates: Vec<Pixels>,
     mask: Option<Pixels>,
     maps: Vec<ScoreMap>,
-    /// Images of a run.
-    images: usize,
 }
 
 /// What executes an offer, with templates bound and scratch at hand.
@@ -34,6 +35,8 @@ pub struct Ready<'a> {
     execute: &'a dyn Execute,
     bound: Bound,
     scratch: Scratch,
+    /// Images of a run.
+    images: usize,
 }
 
 /// What is bound before a run.
@@ -76,13 +79,17 @@ impl Trial {
         let templates: Vec<Pixels> = (0..spec.templates()).map(template).collect();
         let mask = (spec.mask() != MaskKind::None)
             .then(|| Pixels::F64((0..spec.template().len()).map(|k| f64::from(u8::from(k % 3 != 1))).collect()));
-        let images = match (spec.pairs(), spec.images()) {
-            (true, 0) => MOST_PAIRS,
-            (true, images) => images.min(MOST_PAIRS),
-            (false, _) => 1,
-        };
-        let maps = (0..images * templates.len()).map(|_| ScoreMap::of(spec)).collect();
-        Trial { spec: spec.clone(), image, templates, mask, maps, images }
+        Trial { spec: spec.clone(), image, templates, mask, maps: Vec::new() }
+    }
+
+    /// How many images of the spec a run has: as many as come at a time.
+    fn images(&self, execute: &dyn Execute) -> usize {
+        let spec = &self.spec;
+        let all = if spec.images() == 0 { usize::MAX } else { spec.images() };
+        let bytes = spec.out_shape().len() * spec.out_type().row().size * spec.templates();
+        let together =
+            if spec.pairs() { MOST_PAIRS } else { execute.appetite().min((MOST_BYTES / bytes.max(1)).max(1)) };
+        all.min(together)
     }
 
     /// Binds the templates.
@@ -98,15 +105,16 @@ impl Trial {
             .iter()
             .map(|t| view(t, self.spec.template(), self.spec.channels()))
             .collect::<Result<Vec<_>, _>>()?;
-        let scratch = execute.scratch(workers, self.maps.len());
+        let images = self.images(execute);
+        let scratch = execute.scratch(workers, images * self.templates.len());
         if self.spec.pairs() {
             let weights = template::check_mask(&self.spec, mask.as_ref()).map_err(|error| failed(&error))?;
-            return Ok(Ready { execute, bound: Bound::Pairs(weights), scratch });
+            return Ok(Ready { execute, bound: Bound::Pairs(weights), scratch, images });
         }
         let (checked, weights) =
             template::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
         let bound = execute.bind(checked, weights).map_err(|error| failed(&error))?;
-        Ok(Ready { execute, bound: Bound::Templates(bound), scratch })
+        Ok(Ready { execute, bound: Bound::Templates(bound), scratch, images })
     }
 
     /// Runs it once, and tells the time of an image; it is stopped at the end of a tile or a pair when it has taken
@@ -117,11 +125,15 @@ impl Trial {
     pub fn run(&mut self, ready: &mut Ready<'_>, limit: Option<Duration>) -> Result<Ran, String> {
         let image =
             AnyView::dense(&self.image, self.spec.image(), self.spec.channels()).map_err(|error| error.to_string())?;
-        let mut outs: Vec<_> = self.maps.iter_mut().map(ScoreMap::view_mut).collect();
+        let results = ready.images * self.templates.len();
+        while self.maps.len() < results {
+            self.maps.push(ScoreMap::of(&self.spec));
+        }
+        let mut outs: Vec<_> = self.maps[..results].iter_mut().map(ScoreMap::view_mut).collect();
         let cancel = CancelToken::default();
         let start = Instant::now();
         let watch = |_, _| {
-            if limit.is_some_and(|limit| start.elapsed() > limit * self.images as u32) {
+            if limit.is_some_and(|limit| start.elapsed() > limit * ready.images as u32) {
                 cancel.cancel();
             }
         };
@@ -129,7 +141,7 @@ impl Trial {
             Some(_) => Control { progress: Some(&watch), cancel: Some(&cancel), ..Control::default() },
             None => Control::default(),
         };
-        let images = vec![image; self.images];
+        let images = vec![image; ready.images];
         let done = match &ready.bound {
             Bound::Templates(bound) => {
                 let done = ready.execute.execute(bound.as_ref(), &images, &mut outs, &mut ready.scratch, &control);
@@ -138,12 +150,12 @@ impl Trial {
             Bound::Pairs(weights) => {
                 let template = AnyView::dense(&self.templates[0], self.spec.template(), self.spec.channels())
                     .map_err(|error| error.to_string())?;
-                let templates = vec![template; self.images];
+                let templates = vec![template; ready.images];
                 let pairs = Pairs { spec: &self.spec, images: &images, templates: &templates, weights };
                 ready.execute.execute_pairs(&pairs, &mut outs, &mut ready.scratch, &control)
             }
         };
-        let taken = start.elapsed() / self.images as u32;
+        let taken = start.elapsed() / ready.images as u32;
         match done {
             Ok(_) => Ok(Ran::Done(taken)),
             Err(ExecError::Cancelled { .. }) => Ok(Ran::Stopped(taken)),
@@ -161,7 +173,7 @@ impl Trial {
             self.run(ready, None)?;
             count += 1;
             if start.elapsed() >= least {
-                return Ok(start.elapsed() / (count * self.images as u32));
+                return Ok(start.elapsed() / (count * ready.images as u32));
             }
         }
     }
