@@ -142,7 +142,7 @@ fn keep(args: &Tune, planning: &Planning, session: &Session, costs: &Costs) -> R
 
 /// The first line of a file of samples.
 fn header() -> String {
-    format!("spec,kernel,estimate_ns,ns,{}\n", TERMS.map(|term| term.name()).join(","))
+    format!("spec,kernel,estimate_ns,ns,overlaps,{}\n", TERMS.map(|term| term.name()).join(","))
 }
 
 /// A file of samples, which grows spec by spec: what was timed before it was interrupted is there.
@@ -181,7 +181,8 @@ impl Samples<'_> {
     fn add(&mut self, spec: &Spec, found: &[Sample]) -> Result<(), Error> {
         for Sample { kernel, work, estimate_ns, ns } in found {
             let amounts = TERMS.map(|term| work.of(term).to_string()).join(",");
-            let _ = writeln!(self.text, "\"{spec}\",{kernel},{estimate_ns},{ns},{amounts}");
+            let overlaps = u8::from(work.overlaps());
+            let _ = writeln!(self.text, "\"{spec}\",{kernel},{estimate_ns},{ns},{overlaps},{amounts}");
         }
         if found.is_empty() {
             let _ = writeln!(self.text, "\"{spec}\"");
@@ -206,12 +207,13 @@ fn read(line: &str) -> Option<(String, Option<Sample>)> {
         return Some((spec.to_string(), None));
     }
     let fields: Vec<&str> = rest.strip_prefix(',')?.split(',').collect();
-    let [kernel, estimate_ns, ns, amounts @ ..] = &fields[..] else { return None };
+    let [kernel, estimate_ns, ns, overlaps, amounts @ ..] = &fields[..] else { return None };
     let amounts: Vec<f64> = amounts.iter().map(|amount| amount.parse().ok()).collect::<Option<_>>()?;
     if amounts.len() != TERMS.len() {
         return None;
     }
     let work = TERMS.into_iter().zip(amounts).fold(Work::default(), |work, (term, amount)| work.and(term, amount));
+    let work = if *overlaps == "1" { work.overlapped() } else { work };
     let (estimate_ns, ns) = (estimate_ns.parse().ok()?, ns.parse().ok().filter(|ns: &f64| *ns > 0.0)?);
     Some((spec.to_string(), Some(Sample { kernel: kernel.parse().ok()?, work, estimate_ns, ns })))
 }

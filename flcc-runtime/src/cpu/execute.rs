@@ -214,7 +214,8 @@ impl<T: Real> Execute for CpuExecute<T> {
     ) -> Result<Statistics, ExecError> {
         let (workers, outputs) = scratch.parts::<CpuWorker<T>>(self.owner)?;
         // What was bound last may have had another mask.
-        workers.iter_mut().for_each(|worker| worker.pair = None);
+        let same = |bound: &CpuBound<T>| bound.plain.weights.values == pairs.weights.values;
+        workers.iter_mut().for_each(|worker| worker.pair = worker.pair.take().filter(same));
         outputs.clear();
         outputs.extend(outs.iter_mut().map(Output::new));
         let outputs = Outputs { list: outputs, origin: [0; 3] };

@@ -183,7 +183,14 @@ fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offe
         let of_template = outputs * spec.templates() as f64;
         let types = types(spec, real, cross(engine));
         let straight = goes_straight(spec, engine, &Scheme::new(spec, exact, false), types);
-        let taps = binding(spec, 1.0).and(tap, products / multiprocessors(devices));
+        let products = occupied(entry, spec, devices) * products / multiprocessors(devices);
+        let taps = binding(spec, 1.0).and(tap, products);
+        let taps = match (engine, real) {
+            (Engine::Any(_), DType::U8) => taps.and(Term::DeviceTapAny, ANY_BYTE * products),
+            (Engine::Any(_), DType::F32) => taps.and(Term::DeviceTapAny, products),
+            (Engine::Any(_), _) => taps.and(Term::DeviceTapAny, ANY_DOUBLE * products),
+            _ => taps,
+        };
         let work = |tile| match engine {
             _ if straight => copies(taps, spec).and(Term::DeviceStraight, 1.0),
             Engine::Fused(_) => copies(taps, spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, of_template),
@@ -231,6 +238,21 @@ pub fn holds_integers([_, height, width]: [usize; 3]) -> bool {
 /// Multiprocessors of the first device: an image is computed by one.
 fn multiprocessors(devices: &[Device]) -> f64 {
     devices.first().map_or(1.0, |device| device.multiprocessors as f64)
+}
+
+/// Blocks of a direct kernel that a multiprocessor runs at once: fewer take as long.
+const RESIDENT: usize = 3;
+
+/// What a product of bytes, and of f64, by a kernel for any size costs more, over what one of f32 does.
+const ANY_BYTE: f64 = 0.4;
+const ANY_DOUBLE: f64 = 1.8;
+
+/// How many times longer a direct kernel takes than if its blocks kept every multiprocessor busy all the time.
+fn occupied(entry: &flcc_generated::Entry, spec: &Spec, devices: &[Device]) -> f64 {
+    let [planes, rows, columns] = spec.out_shape().padded();
+    let blocks = planes * rows.div_ceil(entry.tile[0]) * columns.div_ceil(entry.tile[1]) * spec.templates();
+    let all = multiprocessors(devices);
+    (blocks as f64 / all).ceil().max(RESIDENT as f64) * all / blocks as f64
 }
 
 /// What binding a spectrum by the library takes, over what it takes to load a kernel with a template's values.

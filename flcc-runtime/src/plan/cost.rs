@@ -138,6 +138,8 @@ terms! {
     DeviceTapDouble "device_tap_f64" [0.025 0.025 0.025]
     /// A product of bytes on a GPU, times its multiprocessors.
     DeviceTapByte "device_tap_u8" [0.0025 0.0025 0.0025]
+    /// What a multiply-add in f32 costs more by a kernel for templates of any size, times its multiprocessors.
+    DeviceTapAny "device_tap_any" [0.0165 0.0165 0.0165]
     /// A byte that a GPU's transforms move, times its multiprocessors.
     DeviceTransform "device_transform" [0.05 0.05 0.05]
     /// A byte copied to or from a GPU.
@@ -210,6 +212,18 @@ impl Work {
     #[must_use]
     pub fn overlapped(self) -> Work {
         Work { overlaps: true, ..self }
+    }
+
+    /// Whether copies go on while other images are computed.
+    pub fn overlaps(&self) -> bool {
+        self.overlaps
+    }
+
+    /// How much of a term the time consists of: nothing of what goes on beside something slower.
+    pub fn counted(&self, term: Term, costs: &Costs) -> f64 {
+        let copies = self.of(Term::DeviceCopy) * costs.of(Term::DeviceCopy);
+        let copying = 2.0 * copies > self.ns(costs);
+        if self.overlaps && copying != (term == Term::DeviceCopy) { 0.0 } else { self.of(term) }
     }
 
     /// How much there is of a term.
@@ -346,6 +360,11 @@ mod tests {
         let work = |bytes| Work::default().and(Term::DeviceCopy, bytes).and(Term::DeviceCall, 1.0);
         assert_eq!([10.0, 500.0].map(|bytes| work(bytes).ns_on(&costs, 1)), [120.0, 1100.0]);
         assert_eq!([10.0, 500.0].map(|bytes| work(bytes).overlapped().ns_on(&costs, 1)), [100.0, 1000.0]);
+        for (bytes, counted) in [(10.0, [0.0, 1.0]), (500.0, [500.0, 0.0])] {
+            let terms = [Term::DeviceCopy, Term::DeviceCall];
+            assert_eq!(terms.map(|term| work(bytes).overlapped().counted(term, &costs)), counted);
+            assert_eq!(terms.map(|term| work(bytes).counted(term, &costs)), [bytes, 1.0]);
+        }
     }
 
     #[test]

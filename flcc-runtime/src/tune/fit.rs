@@ -8,7 +8,7 @@ pub fn errors(samples: &[Sample], costs: &Costs) -> (f64, f64) {
     let mut ratios: Vec<f64> = samples
         .iter()
         .map(|sample| {
-            let ratio = sample.work.ns(costs) / sample.ns;
+            let ratio = sample.work.ns_on(costs, 1) / sample.ns;
             ratio.max(1.0 / ratio)
         })
         .collect();
@@ -30,12 +30,12 @@ pub fn fit(samples: &[Sample], start: Costs) -> Costs {
         let rows: Vec<(f64, Vec<f64>)> = samples
             .iter()
             .map(|sample| {
-                let off = (sample.work.ns(&costs) / sample.ns).ln().abs();
+                let off = (sample.work.ns_on(&costs, 1) / sample.ns).ln().abs();
                 let weight = 1.0 / (1.0 + (off / TOLERATED).powi(2));
-                (weight, TERMS.iter().map(|&term| sample.work.of(term) / sample.ns).collect())
+                (weight, TERMS.iter().map(|&term| sample.work.counted(term, &costs) / sample.ns).collect())
             })
             .collect();
-        let mut left: Vec<f64> = samples.iter().map(|sample| 1.0 - sample.work.ns(&costs) / sample.ns).collect();
+        let mut left: Vec<f64> = samples.iter().map(|sample| 1.0 - sample.work.ns_on(&costs, 1) / sample.ns).collect();
         for _ in 0..SWEEPS {
             for (index, &term) in TERMS.iter().enumerate() {
                 let (mut along, mut square) = (0.0, 0.0);

@@ -15,9 +15,10 @@
 //! never get here: `gather.rs` replaces them.
 
 use std::f64::consts::TAU;
+use std::sync::{Arc, OnceLock};
 
-use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
+use rustfft::{Fft, FftPlanner};
 
 use crate::cpu::aligned::Aligned;
 use crate::cpu::fft::stages::{self, Complex, LAST, dft, forward, inverse, last, twist};
@@ -133,6 +134,8 @@ pub struct Transform {
     twiddles: Vec<Vec<[f32; 2]>>,
     /// Of a line: the turns between columns and rows, as a tile lies there.
     turns: Option<Planes>,
+    /// The library's transform in f64, of a line or of a row, which templates take; made for the first of them.
+    exact: OnceLock<Arc<dyn Fft<f64>>>,
 }
 
 /// Where the samples of a tile and its cross term lie.
@@ -169,7 +172,8 @@ impl Transform {
             "outputs: expected whole rows, got {layout:?}"
         );
         let vectors = Vectors::new(isas)?;
-        let mut transform = Transform { layout, vectors, twiddles: stages::stages(layout.length), turns: None };
+        let twiddles = stages::stages(layout.length);
+        let mut transform = Transform { layout, vectors, twiddles, turns: None, exact: OnceLock::new() };
         if layout.line {
             let samples = layout.length * layout.length;
             let angle = |down: usize, x: usize| -TAU * ((down * x) % samples) as f64 / samples as f64;
@@ -238,14 +242,14 @@ impl Transform {
         let n = self.layout.length;
         let [height, width] = self.layout.template;
         let scale = 1.0 / (n * n) as f64;
-        let mut planner = FftPlanner::new();
+        let samples = if self.layout.line { n * n } else { n };
+        let transform = self.exact.get_or_init(|| FftPlanner::new().plan_fft_forward(samples));
         if self.layout.line {
             let mut line: Vec<Complex64> = template.iter().map(|&value| Complex64::new(value, 0.0)).collect();
             line.resize(n * n, Complex64::default());
-            planner.plan_fft_forward(n * n).process(&mut line);
+            transform.process(&mut line);
             return self.planes(|_, across, down| line[down + n * across].conj() * scale);
         }
-        let transform = planner.plan_fft_forward(n);
         // Rows, of which the others are zeros; then columns, as rows of the transposed.
         let mut turned = vec![Complex64::default(); n * n];
         for y in 0..height {

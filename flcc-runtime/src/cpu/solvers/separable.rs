@@ -61,7 +61,7 @@ impl Solver for SeparableSolver {
         let isas = machine.isas();
         let kernels =
             if double { separable::choose::<f64>(template, &isas) } else { separable::choose::<f32>(template, &isas) };
-        let rank = spec.rank().unwrap_or(1) as f64;
+        let terms = terms(spec);
         let count = (spec.templates() * spec.channels()) as f64;
         let line = if double { Term::LineDouble } else { Term::LineSingle };
         let target = kernels[2].isa.name();
@@ -69,13 +69,12 @@ impl Solver for SeparableSolver {
             .into_iter()
             .map(|tile| {
                 let tiling = Tiling::new(spec, tile);
-                // Lines along rows are taken of all rows that the tile gathers.
+                // Lines along rows are taken of all rows that the tile gathers, those across them of all its planes.
                 let sizes = tiling.largest();
-                let stretch: f64 =
-                    (0..2).map(|axis| (sizes[axis] + template[axis] - 1) as f64 / sizes[axis] as f64).product();
-                let lines = template[2] as f64 * stretch + template[1] as f64 + template[0] as f64;
-                let products = spec.out_shape().len() as f64 * rank * lines * count;
-                let passes = tiling.gathered() * rank * count * spec.template().axes() as f64;
+                let [planes, rows] = [0, 1].map(|axis| (sizes[axis] + template[axis] - 1) as f64 / sizes[axis] as f64);
+                let lines = template[2] as f64 * rows * planes + template[1] as f64 * planes + template[0] as f64;
+                let products = spec.out_shape().len() as f64 * terms * lines * count;
+                let passes = tiling.gathered() * terms * count * spec.template().axes() as f64;
                 let work = around(spec, &tiling, real, false).and(line, products).and(Term::LinePass, passes);
                 let size = join(&spec.template().unpad(&template), "x");
                 let key = KernelKey {
@@ -96,6 +95,14 @@ impl Solver for SeparableSolver {
             })
             .collect())
     }
+}
+
+/// How many products of lines a template of the spec's rank comes to; one where that is not known, since then the
+/// template decides. A template without its mean has a term more, and that of a volume is a sum of planes' sums.
+fn terms(spec: &Spec) -> f64 {
+    let Some(rank) = spec.rank() else { return 1.0 };
+    let rank = (rank + usize::from(spec.op().measure() == Measure::Zncc)) as f64;
+    if spec.template().axes() == 3 { rank * (rank + 1.0) / 2.0 } else { rank }
 }
 
 /// Kernels of lines.
