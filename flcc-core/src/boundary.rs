@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use crate::error::SpecError;
+use crate::extent::Mode;
 
 /// The extension of an image beyond its edges. Padded samples are ordinary samples of a panel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,6 +108,18 @@ impl Boundary {
         match self {
             Boundary::Constant(0.0) => Boundary::Zero,
             other => other,
+        }
+    }
+
+    /// What lies outside an image of which so much is asked for: a mode that never looks there has `zero`.
+    ///
+    /// # Errors
+    /// A constant that is not finite.
+    pub fn outside(self, mode: Mode) -> Result<Boundary, SpecError> {
+        match self.value() {
+            Some(value) if !value.is_finite() => Err(SpecError::new("cval", "a finite number", value)),
+            _ if mode == Mode::Valid => Ok(Boundary::Zero),
+            _ => Ok(self.canonical()),
         }
     }
 

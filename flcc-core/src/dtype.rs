@@ -75,6 +75,14 @@ impl DType {
         self.row().max.is_some()
     }
 
+    /// The type as one of results.
+    ///
+    /// # Errors
+    /// An integer type.
+    pub fn of_results(self) -> Result<DType, SpecError> {
+        if self.is_integer() { Err(SpecError::new("output type", "f32 or f64", self)) } else { Ok(self) }
+    }
+
     /// The smallest type that holds every value of both: `u8 < u16 < f32 < f64`.
     pub fn join(self, other: DType) -> DType {
         self.max(other)

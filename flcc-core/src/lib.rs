@@ -9,6 +9,7 @@ pub mod boundary;
 pub mod dtype;
 pub mod error;
 pub mod extent;
+pub mod frame;
 pub mod image;
 pub mod isa;
 pub mod key;

@@ -22,8 +22,9 @@ use crate::boundary::Boundary;
 use crate::dtype::DType;
 use crate::error::{Kind, SpecError};
 use crate::extent::{Mode, Region};
+use crate::frame::Frame;
 use crate::op::Op;
-use crate::shape::{Shape, axes};
+use crate::shape::Shape;
 
 /// How much is promised about the error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -56,14 +57,11 @@ pub struct Spec {
     image_type: DType,
     template_type: DType,
     out_type: DType,
-    image: Shape,
-    template: Shape,
+    /// Its window is the template.
+    frame: Frame,
     images: usize,
     templates: usize,
     channels: usize,
-    mode: Mode,
-    roi: Option<Region>,
-    region: Region,
     boundary: Boundary,
     mask: MaskKind,
     accuracy: Accuracy,
@@ -84,21 +82,15 @@ impl Spec {
         template: Shape,
         mode: Mode,
     ) -> Result<Spec, SpecError> {
-        let region = mode.region(image, template)?;
-        Mode::Full.region(image, template)?;
         Ok(Spec {
             op: op.canonical(),
             image_type,
             template_type,
             out_type: default_out(image_type, template_type),
-            image,
-            template,
+            frame: Frame::new(image, template, mode)?,
             images: 1,
             templates: 1,
             channels: 1,
-            mode,
-            roi: None,
-            region,
             boundary: Boundary::Zero,
             mask: MaskKind::None,
             accuracy: Accuracy::Promised,
@@ -112,10 +104,7 @@ impl Spec {
     /// # Errors
     /// An integer type.
     pub fn with_out_type(self, out_type: DType) -> Result<Spec, SpecError> {
-        if out_type.is_integer() {
-            return Err(SpecError::new("output type", "f32 or f64", out_type));
-        }
-        Ok(Spec { out_type, ..self })
+        Ok(Spec { out_type: out_type.of_results()?, ..self })
     }
 
     /// What lies outside the image. Mode valid never looks there, so its boundary is always written `zero`.
@@ -123,13 +112,7 @@ impl Spec {
     /// # Errors
     /// A constant that is not finite, or not representable at accuracy exact.
     pub fn with_boundary(self, boundary: Boundary) -> Result<Spec, SpecError> {
-        if let Some(value) = boundary.value()
-            && !value.is_finite()
-        {
-            return Err(SpecError::new("cval", "a finite number", value));
-        }
-        let boundary = if self.mode == Mode::Valid { Boundary::Zero } else { boundary.canonical() };
-        Spec { boundary, ..self }.checked()
+        Spec { boundary: boundary.outside(self.mode())?, ..self }.checked()
     }
 
     /// Several images in one call; 0 for a stream of them.
@@ -160,7 +143,7 @@ impl Spec {
             return Err(SpecError::new("channels", "1 to 4096", channels));
         }
         let most = isize::MAX as usize / 8;
-        if self.image.len().max(self.template.len()).checked_mul(channels).is_none_or(|samples| samples > most) {
+        if self.image().len().max(self.template().len()).checked_mul(channels).is_none_or(|samples| samples > most) {
             return Err(SpecError::new("channels", format!("at most {most} samples over all channels"), channels));
         }
         Spec { channels, ..self }.checked()
@@ -207,34 +190,7 @@ impl Spec {
     /// # Errors
     /// An empty part, or one that does not lie in what the mode computes.
     pub fn with_roi(self, roi: Option<Region>) -> Result<Spec, SpecError> {
-        let whole = self.mode.region(self.image, self.template)?;
-        let region = match roi {
-            None => whole,
-            Some(part) => {
-                if part.shape.axes() != self.image.axes() {
-                    return Err(SpecError::of(
-                        Kind::DimsMismatch,
-                        "roi",
-                        format!("{}, as the image", axes(self.image.axes())),
-                        part,
-                    ));
-                }
-                part.shape.nonempty("roi")?;
-                if !whole.contains(&part) {
-                    return Err(SpecError::new(
-                        "roi",
-                        format!(
-                            "a part of {whole}, what mode {} computes, in coordinates of the full result",
-                            self.mode
-                        ),
-                        part,
-                    ));
-                }
-                part
-            }
-        };
-        let roi = roi.filter(|part| *part != whole);
-        Spec { roi, region, ..self }.checked()
+        Spec { frame: self.frame.with_roi(roi)?, ..self }.checked()
     }
 
     /// The checks that need several fields.
@@ -302,12 +258,12 @@ impl Spec {
 
     /// The shape of each image, without channels.
     pub fn image(&self) -> Shape {
-        self.image
+        self.frame.image()
     }
 
     /// The shape of each template, without channels.
     pub fn template(&self) -> Shape {
-        self.template
+        self.frame.window()
     }
 
     /// How many images a call has; 0 for a stream.
@@ -327,30 +283,32 @@ impl Spec {
 
     /// The extent.
     pub fn mode(&self) -> Mode {
-        self.mode
+        self.frame.mode()
     }
 
     /// The part asked for, where it is less than the mode's whole.
     pub fn roi(&self) -> Option<Region> {
-        self.roi
+        self.frame.roi()
     }
 
     /// What is computed, in coordinates of the full result.
     pub fn region(&self) -> Region {
-        self.region
+        self.frame.region()
     }
 
     /// What the mode alone would compute.
     pub fn mode_region(&self) -> Region {
-        match self.roi {
-            None => self.region,
-            Some(_) => self.mode.region(self.image, self.template).expect("checked when the spec was built"),
-        }
+        self.frame.mode_region()
     }
 
     /// The shape of each result.
     pub fn out_shape(&self) -> Shape {
-        self.region.shape
+        self.region().shape
+    }
+
+    /// What slides over what, without what is made of it.
+    pub fn frame(&self) -> Frame {
+        self.frame
     }
 
     /// What lies outside the image.
@@ -383,15 +341,12 @@ impl Spec {
     /// # Errors
     /// What [`Spec::new`] refuses, or a region that no longer fits.
     pub fn with_image_shape(&self, image: Shape) -> Result<Spec, SpecError> {
-        let region = self.mode.region(image, self.template)?;
-        Mode::Full.region(image, self.template)?;
-        let roi = self.roi;
-        Spec { image, region, roi: None, ..self.clone() }.with_roi(roi)
+        Spec { frame: self.frame.with_image(image)?, ..self.clone() }.checked()
     }
 
     /// Multiply-adds of a direct computation of one image and template.
     pub fn direct_operations(&self) -> f64 {
-        self.out_shape().len() as f64 * self.template.len() as f64 * self.channels as f64
+        self.out_shape().len() as f64 * self.template().len() as f64 * self.channels as f64
     }
 }
 
@@ -413,11 +368,11 @@ impl fmt::Display for Spec {
         if self.images != 1 {
             write!(f, "{}@", self.images)?;
         }
-        write!(f, "{}*", self.image)?;
+        write!(f, "{}*", self.image())?;
         if self.templates != 1 {
             write!(f, "{}@", self.templates)?;
         }
-        write!(f, "{}:{}", self.template, self.mode)?;
+        write!(f, "{}:{}", self.template(), self.mode())?;
         if self.boundary != Boundary::Zero {
             write!(f, ",{}", self.boundary)?;
         }
@@ -426,7 +381,7 @@ impl fmt::Display for Spec {
             MaskKind::Binary => f.write_str(",mask01")?,
             MaskKind::Weights => f.write_str(",maskw")?,
         }
-        if let Some(roi) = self.roi {
+        if let Some(roi) = self.roi() {
             write!(f, ",roi={roi}")?;
         }
         match self.accuracy {

@@ -8,10 +8,9 @@ use flcc_core::boundary::Boundary;
 use flcc_core::dtype::DType;
 use flcc_core::error::{ExecError, PlanError, SpecError};
 use flcc_core::extent::Mode;
-use flcc_core::op::Op;
+use flcc_core::frame::Frame;
 use flcc_core::score::ScoreMap;
 use flcc_core::shape::Shape;
-use flcc_core::spec::Spec;
 use flcc_core::view::AnyView;
 use std::fmt;
 use std::str::FromStr;
@@ -107,8 +106,9 @@ pub fn window_stats(
 #[derive(Clone, Debug)]
 pub struct WindowStats<'a> {
     image: AnyView<'a>,
-    /// A correlation with ones, which is the same problem to the grid of tiles.
-    spec: Spec,
+    frame: Frame,
+    boundary: Boundary,
+    out: DType,
     stat: Stat,
     threads: usize,
     memory_limit: Option<usize>,
@@ -131,16 +131,16 @@ impl<'a> WindowStats<'a> {
         if image.channels() != 1 {
             return Err(SpecError::new("image", "1 channel", image.channels()));
         }
-        let spec = Spec::new(Op::Correlate, image.dtype(), image.shape(), image.dtype(), window, mode)
-            .map_err(|error| {
-                if error.argument == "template" { SpecError { argument: "window".into(), ..error } } else { error }
-            })?
-            .with_boundary(boundary)?
-            .with_out_type(out)?;
+        let frame = Frame::new(image.shape(), window, mode).map_err(|error| {
+            if error.argument == "template" { SpecError { argument: "window".into(), ..error } } else { error }
+        })?;
+        let (boundary, out) = (boundary.outside(mode)?, out.of_results()?);
         let machine = Machine::detect()?;
         Ok(WindowStats {
             image: *image,
-            spec,
+            frame,
+            boundary,
+            out,
             stat,
             threads: machine.cores(),
             memory_limit: None,
@@ -164,7 +164,7 @@ impl<'a> WindowStats<'a> {
 
     /// The shape of the result.
     pub fn out_shape(&self) -> Shape {
-        self.spec.out_shape()
+        self.frame.region().shape
     }
 
     /// Bytes that a run takes above image and result.
@@ -183,9 +183,9 @@ impl<'a> WindowStats<'a> {
     pub fn run(&self, control: &Control<'_>) -> Result<ScoreMap, ExecError> {
         let (tiling, workers) = self.plan()?;
         let mut workers: Vec<Buffers> = (0..workers).map(|_| self.buffers(&tiling)).collect();
-        let region = self.spec.region();
+        let region = self.frame.region();
         let [_, height, width] = region.shape.padded();
-        let map = match self.spec.out_type() {
+        let map = match self.out {
             DType::F64 => Pixels::F64(vec![0.0; region.shape.len()]),
             _ => Pixels::F32(vec![0.0; region.shape.len()]),
         };
@@ -195,10 +195,10 @@ impl<'a> WindowStats<'a> {
             let tile = tiling.get(index);
             buffers.tile(
                 &self.image,
-                self.spec.boundary(),
+                self.boundary,
                 tiling.samples(&tile),
                 self.stat,
-                self.spec.template().padded(),
+                self.frame.window().padded(),
                 tile.keep,
             );
             let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
@@ -222,11 +222,11 @@ impl<'a> WindowStats<'a> {
 
     /// The grid of tiles, and how many threads have one: the tile follows from the problem and the memory limit alone.
     fn plan(&self) -> Result<(Tiling, usize), PlanError> {
-        let mut side = tile_sides(&self.spec);
+        let mut side = tile_sides(self.frame);
         // Below a quarter of the window a tile would compute its margin again and again.
-        let least = self.spec.template().padded().map(|length| (length / 4).max(1));
+        let least = self.frame.window().padded().map(|length| (length / 4).max(1));
         loop {
-            let tiling = Tiling::new(&self.spec, side);
+            let tiling = Tiling::new(self.frame, side);
             let (bytes, limit) = (self.tile_bytes(&tiling), self.memory_limit.unwrap_or(usize::MAX));
             if bytes <= limit {
                 let workers = self.threads.min(tiling.count()).min(limit / bytes.max(1)).max(1);
@@ -242,7 +242,7 @@ impl<'a> WindowStats<'a> {
     }
 
     fn layout(&self, tiling: &Tiling) -> (Pitch, window_sums::Layout) {
-        let (largest, window) = (tiling.largest(), self.spec.template().padded());
+        let (largest, window) = (tiling.largest(), self.frame.window().padded());
         let [planes, rows, row] = [0, 1, 2].map(|axis| largest[axis] + window[axis] - 1);
         let pitch = Pitch { row, plane: row * rows, rows, planes };
         (pitch, window_sums::Layout { shape: [planes, rows, row], row_pitch: row, plane_pitch: row * rows })
@@ -250,7 +250,7 @@ impl<'a> WindowStats<'a> {
 
     /// Bytes of the buffers of one thread, `usize::MAX` where that many cannot be counted.
     fn tile_bytes(&self, tiling: &Tiling) -> usize {
-        let (largest, window) = (tiling.largest(), self.spec.template().padded());
+        let (largest, window) = (tiling.largest(), self.frame.window().padded());
         let samples =
             [0, 1, 2].iter().try_fold(1usize, |count, &axis| count.checked_mul(largest[axis] + window[axis] - 1));
         let Some(samples) = samples.filter(|&samples| samples <= isize::MAX as usize / 64) else {
@@ -266,7 +266,7 @@ impl<'a> WindowStats<'a> {
             samples: vec![0.0; pitch.elements()],
             squares: if self.stat == Stat::Var { vec![0.0; pitch.elements()] } else { Vec::new() },
             marks: vec![0.0; pitch.elements()],
-            work: vec![0.0; window_sums::scratch_len(&layout, self.spec.template().padded())],
+            work: vec![0.0; window_sums::scratch_len(&layout, self.frame.window().padded())],
             pitch,
             isas: self.isas,
         }
@@ -275,9 +275,9 @@ impl<'a> WindowStats<'a> {
 
 /// Outputs of a tile an axis: never fewer than the window has samples, so that the margin, which is computed again in
 /// the next tile, costs a bounded factor; more while that factor is above 2.5 and the buffers stay small.
-fn tile_sides(spec: &Spec) -> [usize; 3] {
-    let (window, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
-    let base = SIDES[usize::from(spec.image().axes() > 1)];
+fn tile_sides(frame: Frame) -> [usize; 3] {
+    let (window, whole) = (frame.window().padded(), frame.mode_region().shape.padded());
+    let base = SIDES[usize::from(frame.image().axes() > 1)];
     let mut side = [0, 1, 2].map(|axis| base[axis].max(window[axis]));
     let outputs = |side: &[usize; 3], axis: usize| side[axis].min(whole[axis]) as f64;
     let waste = |side: &[usize; 3], axis: usize| 1.0 + (window[axis] - 1) as f64 / outputs(side, axis);

@@ -201,7 +201,7 @@ fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offe
         };
         let tiles = if matches!(engine, Engine::Fused(_)) { vec![large_tile(spec)] } else { plain_tiles(spec) };
         offers.extend(tiles.into_iter().map(|tile| {
-            let kernel = KernelKey { tile: tile_name(spec, tile).into(), ..body.clone() };
+            let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..body.clone() };
             let recipe = Recipe { engine, tile, types, exact, rounds: false, devices: devices.to_vec() };
             offer(machine, spec, Method::Direct, kernel, work(tile), recipe)
         }));
@@ -267,7 +267,7 @@ fn binding(spec: &Spec, amount: f64) -> Work {
 fn pipeline(work: Work, spec: &Spec, tile: [usize; 3]) -> Work {
     let outputs = (spec.out_shape().len() * spec.templates()) as f64;
     let whole = tile.iter().product::<usize>() as f64;
-    let computed = Tiling::new(spec, tile).count() as f64 * whole * spec.templates() as f64;
+    let computed = Tiling::new(spec.frame(), tile).count() as f64 * whole * spec.templates() as f64;
     copies(work, spec).and(Term::DeviceCall, 1.0).and(Term::DeviceOutput, outputs + computed)
 }
 
@@ -336,8 +336,8 @@ fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Off
             continue;
         }
         let template = spec.template().padded();
-        let tile = covering(spec, [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
-        let samples = Tiling::new(spec, tile).count() as f64 * shape.iter().product::<usize>() as f64;
+        let tile = covering(spec.frame(), [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
+        let samples = Tiling::new(spec.frame(), tile).count() as f64 * shape.iter().product::<usize>() as f64;
         let sums = if spec.mask() != MaskKind::None && measure.row().needs.square { 4.0 } else { 0.0 };
         let transforms = spec.channels() as f64 * (1.0 + spec.templates() as f64 + sums);
         // Two passes over memory each.
@@ -357,7 +357,7 @@ fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Off
             dtype: real.name().into(),
             size: join(&spec.image().unpad(&shape), "x").into(),
             target: "cufft".into(),
-            tile: tile_name(spec, tile).into(),
+            tile: tile_name(spec.frame(), tile).into(),
         };
         let recipe = Recipe {
             engine: Engine::Fourier(shape),
@@ -404,7 +404,7 @@ fn tile_offers(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec
             let whole = outputs.len() <= MOST_TOGETHER;
             (Engine::Tile(entry), if whole { outputs.padded() } else { plain_tiles(spec)[0] })
         };
-        let kernel = KernelKey { tile: tile_name(spec, tile).into(), ..body };
+        let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..body };
         let types = types(spec, DType::F32, Cross::F32);
         let recipe = Recipe { engine, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
         offers.push(offer(machine, spec, Method::Fourier, kernel, work, recipe));

@@ -306,7 +306,7 @@ impl Unit {
             }
             _ => None,
         };
-        let tiling = Tiling::new(spec, decisions.tile);
+        let tiling = Tiling::new(spec.frame(), decisions.tile);
         let layout = layout(spec, &decisions, tiling.largest());
         let tiles: Vec<Tile> = (0..tiling.count()).map(|index| describe(&tiling, index)).collect();
         let outputs: usize = layout.out_shape.iter().map(|&side| side as usize).product();

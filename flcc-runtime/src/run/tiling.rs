@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
+use flcc_core::frame::Frame;
 use flcc_core::shape::join;
-use flcc_core::spec::Spec;
 
 use crate::run::geometry::Samples;
 
@@ -74,16 +74,16 @@ impl TileBox {
 
 impl Tiling {
     /// Tiles of up to `tile` outputs.
-    pub fn new(spec: &Spec, tile: [usize; 3]) -> Tiling {
+    pub fn new(frame: Frame, tile: [usize; 3]) -> Tiling {
         let bounds = |region: flcc_core::extent::Region| {
             let shape = region.shape.padded();
             [0, 1, 2].map(|axis| (region.origin[axis], region.origin[axis] + shape[axis]))
         };
-        let (whole, wanted) = (bounds(spec.mode_region()), bounds(spec.region()));
+        let (whole, wanted) = (bounds(frame.mode_region()), bounds(frame.region()));
         let tile = tile.map(|length| length.max(1));
         let first = [0, 1, 2].map(|axis| (wanted[axis].0 - whole[axis].0) / tile[axis]);
         let counts = [0, 1, 2].map(|axis| (wanted[axis].1 - whole[axis].0).div_ceil(tile[axis]) - first[axis]);
-        Tiling { tile, first, counts, whole, wanted, template: spec.template().padded() }
+        Tiling { tile, first, counts, whole, wanted, template: frame.window().padded() }
     }
 
     /// How many tiles there are.
@@ -192,21 +192,22 @@ impl Tiling {
 }
 
 /// A tile as it stands in a kernel's name: `t64x512`.
-pub fn tile_name(spec: &Spec, tile: [usize; 3]) -> String {
-    let mut name = join(&spec.image().unpad(&tile), "x");
+pub fn tile_name(frame: Frame, tile: [usize; 3]) -> String {
+    let mut name = join(&frame.image().unpad(&tile), "x");
     name.insert(0, 't');
     name
 }
 
 /// A tile of these outputs: all of an axis whose outputs, all of them, fit in it.
-pub fn covering(spec: &Spec, outputs: [usize; 3]) -> [usize; 3] {
-    let (full, template, whole) = (spec.image().padded(), spec.template().padded(), spec.mode_region().shape.padded());
-    [0, 1, 2].map(|axis| if whole[axis] <= outputs[axis] { full[axis] + template[axis] - 1 } else { outputs[axis] })
+pub fn covering(frame: Frame, outputs: [usize; 3]) -> [usize; 3] {
+    let (full, window, whole) = (frame.image().padded(), frame.window().padded(), frame.mode_region().shape.padded());
+    [0, 1, 2].map(|axis| if whole[axis] <= outputs[axis] { full[axis] + window[axis] - 1 } else { outputs[axis] })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flcc_core::spec::Spec;
     use proptest::prelude::*;
 
     proptest! {
@@ -262,8 +263,9 @@ mod tests {
             let roi = format!("{},{}:{}x{}", origin[0], origin[1], lengths[0], lengths[1]).parse().unwrap();
             let part = whole.clone().with_roi(Some(roi)).unwrap();
             let tile = [1, tile[0], tile[1]];
-            let all: Vec<TileBox> = { let t = Tiling::new(&whole, tile); (0..t.count()).map(|i| t.get(i)).collect() };
-            let tiling = Tiling::new(&part, tile);
+            let grid = Tiling::new(whole.frame(), tile);
+            let all: Vec<TileBox> = (0..grid.count()).map(|index| grid.get(index)).collect();
+            let tiling = Tiling::new(part.frame(), tile);
             let mut seen = vec![0; part.out_shape().len()];
             for index in 0..tiling.count() {
                 let tile = tiling.get(index);

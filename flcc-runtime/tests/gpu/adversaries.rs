@@ -186,7 +186,7 @@ fn judge(spec: &Spec, kernel: &KernelKey, image: &[f32], template: &[f32], got: 
     let transforms = Fourier::<f64>::new(shape, spec.template().padded());
     let (spectrum, mut scratch) = (transforms.prepare(&taps), transforms.scratch(1, &mut Memory::making()));
     let (mut input, mut expected) = (vec![0.0; len], vec![0.0; len]);
-    let tiling = Tiling::new(spec, sides(&kernel.tile));
+    let tiling = Tiling::new(spec.frame(), sides(&kernel.tile));
     let mut errors = Errors::default();
     for index in 0..tiling.count() {
         let tile = tiling.get(index);

@@ -59,7 +59,7 @@ impl Solver for DirectSolver {
         let times = count + sums * spec.channels() as f64;
         let tiles = plain_tiles(spec, in_place(spec, DType::F32));
         let of_kernel = |(number, kernel): (usize, &'static Kernel), tile: [usize; 3]| {
-            let tiling = Tiling::new(spec, tile);
+            let tiling = Tiling::new(spec.frame(), tile);
             let computed = tiling.rounded([1, kernel.block_rows, kernel.lanes]) * times;
             let blocks = computed / (kernel.block_rows * kernel.lanes) as f64;
             // Written where they belong, results are not gathered for and not finished.
@@ -131,7 +131,7 @@ fn byte_offers(spec: &Spec, machine: &Machine) -> Vec<Offer> {
     }
     let (template, count) = (spec.template().padded(), spec.templates() as f64);
     let of_kernel = |kernel: &'static Kernel, tile: [usize; 3]| {
-        let tiling = Tiling::new(spec, tile);
+        let tiling = Tiling::new(spec.frame(), tile);
         let around = match measure {
             Measure::Cc if shown && wide(spec, tile) => begun(spec, &tiling),
             Measure::Cc => begun(spec, &tiling).and(Term::Write, spec.out_shape().len() as f64 * count),
@@ -167,7 +167,7 @@ fn byte_sums(work: Work, kernel: &Kernel, template: [usize; 3], tiling: &Tiling,
 /// The body's name and the tile.
 fn direct_key(kernel: &Kernel, spec: &Spec, tile: [usize; 3]) -> KernelKey {
     let body = KernelKey::named(kernel.name).expect("the table's names are kernel names, by its tests");
-    KernelKey { tile: tile_name(spec, tile).into(), ..body }
+    KernelKey { tile: tile_name(spec.frame(), tile).into(), ..body }
 }
 
 /// The type that the direct method computes in.

@@ -152,15 +152,15 @@ impl FourierSolver {
             dtype: DType::F32.name().into(),
             size: size.into(),
             target: isa.name().into(),
-            tile: tile_name(spec, tile).into(),
+            tile: tile_name(spec.frame(), tile).into(),
         };
         offer(machine, Method::Fourier, kernel, work, Recipe::new(DType::F32, tile, machine.isas(), engine))
     }
 
     /// An offer of transforms of columns with taps along rows.
     fn columns_offer(&self, spec: &Spec, layout: columns::Layout, machine: &Machine, isa: Isa) -> Offer {
-        let tile = covering(spec, [1, layout.outputs[0], layout.outputs[1]]);
-        let (tiling, template) = (Tiling::new(spec, tile), spec.template().padded());
+        let tile = covering(spec.frame(), [1, layout.outputs[0], layout.outputs[1]]);
+        let (tiling, template) = (Tiling::new(spec.frame(), tile), spec.template().padded());
         let inside = in_place(spec, DType::F32) && wide(spec, tile) && spec.mode() == Mode::Valid;
         let bands = (tiling.count() * layout.outputs[0].div_ceil(layout.band()) * spec.templates()) as f64;
         let columns = columns::Layout::half(tiling.largest()[2].max(columns::CHUNK)) as f64;
@@ -183,7 +183,7 @@ impl FourierSolver {
     fn single_offer(&self, spec: &Spec, layout: single::Layout, machine: &Machine, isa: Isa) -> Offer {
         let (image, template) = (spec.image().padded(), spec.template().padded());
         let tile = [0, 1, 2].map(|axis| image[axis] + template[axis] - 1);
-        let tiling = Tiling::new(spec, tile);
+        let tiling = Tiling::new(spec.frame(), tile);
         let samples = (layout.length * layout.length) as f64;
         let work =
             transforms(self.around(spec, &tiling, false), spec, Term::Single, layout.length, 1.0 + binds(spec, 1.0))
@@ -192,8 +192,8 @@ impl FourierSolver {
     }
 
     fn pair_offer(&self, spec: &Spec, layout: pair::Layout, machine: &Machine, isa: Isa) -> Offer {
-        let tile = covering(spec, [1, layout.tile()[0], layout.tile()[1]]);
-        let tiling = Tiling::new(spec, tile);
+        let tile = covering(spec.frame(), [1, layout.tile()[0], layout.tile()[1]]);
+        let tiling = Tiling::new(spec.frame(), tile);
         let pairs = (layout.pairs[0] * layout.pairs[1] * tiling.count()) as f64;
         // As wide as the result, tiles are read and written where they lie.
         let inside = in_place(spec, DType::F32) && wide(spec, tile) && !layout.line;
@@ -207,8 +207,8 @@ impl FourierSolver {
     }
 
     fn volume_offer(&self, spec: &Spec, layout: volume::Layout, machine: &Machine, isa: Isa) -> Offer {
-        let tile = covering(spec, layout.tile());
-        let tiling = Tiling::new(spec, tile);
+        let tile = covering(spec.frame(), layout.tile());
+        let tiling = Tiling::new(spec.frame(), tile);
         let tiles = (tiling.count() * spec.templates()) as f64;
         let (planes, layers) = (layout.outputs[0] as f64, layout.template[0] as f64);
         let samples = (layout.length * layout.length) as f64;
@@ -248,8 +248,8 @@ impl FourierSolver {
             || drowns(spec);
         let real = if double { DType::F64 } else { DType::F32 };
         let template = spec.template().padded();
-        let tile = covering(spec, [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
-        let tiling = Tiling::new(spec, tile);
+        let tile = covering(spec.frame(), [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
+        let tiling = Tiling::new(spec.frame(), tile);
         let (channels, templates) = (spec.channels() as f64, spec.templates() as f64);
         let each = shape.iter().map(|&length| length as f64).product::<f64>();
         let samples = tiling.count() as f64 * each;
@@ -286,7 +286,7 @@ impl FourierSolver {
             dtype: real.name().into(),
             size: join(&spec.image().unpad(&shape), "x").into(),
             target: LIBRARY.into(),
-            tile: tile_name(spec, tile).into(),
+            tile: tile_name(spec.frame(), tile).into(),
         };
         let recipe = Recipe { exact: rounds, rounds, ..Recipe::new(real, tile, machine.isas(), Library(shape)) };
         let by_cost = offer(machine, Method::Fourier, kernel, work, recipe);

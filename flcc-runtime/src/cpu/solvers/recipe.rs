@@ -112,7 +112,7 @@ impl Recipe {
         } else {
             Ladder::default()
         };
-        let tiling = Tiling::new(spec, self.tile);
+        let tiling = Tiling::new(spec.frame(), self.tile);
         let capacity = tiling.largest();
         let context = TileContext::new(spec.clone(), tiling, capacity, engine, scheme, self.isas);
         let context = if short { context } else { context.in_parts(false) };
@@ -151,7 +151,7 @@ impl Recipe {
             let engine = Box::new(Fourier::new(shape, template));
             return Some(TileContext::new(
                 spec.clone(),
-                Tiling::new(spec, capacity),
+                Tiling::new(spec.frame(), capacity),
                 capacity,
                 engine,
                 scheme,
@@ -175,7 +175,7 @@ impl Recipe {
         let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
         let kernel = direct::choose(KernelOp::Correlate, T::DTYPE, template, whole, &self.isas);
         let engine = Box::new(Direct::new(kernel, template, &self.isas)?);
-        Some(TileContext::new(spec.clone(), Tiling::new(spec, capacity), capacity, engine, scheme, self.isas))
+        Some(TileContext::new(spec.clone(), Tiling::new(spec.frame(), capacity), capacity, engine, scheme, self.isas))
     }
 }
 

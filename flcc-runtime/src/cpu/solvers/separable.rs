@@ -68,7 +68,7 @@ impl Solver for SeparableSolver {
         Ok(plain_tiles(spec, in_place(spec, DType::F32))
             .into_iter()
             .map(|tile| {
-                let tiling = Tiling::new(spec, tile);
+                let tiling = Tiling::new(spec.frame(), tile);
                 // Lines along rows are taken of all rows that the tile gathers, those across them of all its planes.
                 let sizes = tiling.largest();
                 let [planes, rows] = [0, 1].map(|axis| (sizes[axis] + template[axis] - 1) as f64 / sizes[axis] as f64);
@@ -82,7 +82,7 @@ impl Solver for SeparableSolver {
                     dtype: real.name().into(),
                     size: size.into(),
                     target: target.into(),
-                    tile: tile_name(spec, tile).into(),
+                    tile: tile_name(spec.frame(), tile).into(),
                 };
                 let recipe = Recipe::new(real, tile, isas, Lines);
                 let by_cost = offer(machine, Method::Separable, key, work, recipe);
