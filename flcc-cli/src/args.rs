@@ -542,7 +542,7 @@ pub struct Merge {
     pub table: Option<PathBuf>,
 }
 
-/// Which positions are told.
+/// The options that say which positions are told.
 #[derive(Clone, Debug, Args)]
 pub struct Peaks {
     /// At most so many peaks of each template [default: 1, or all that --threshold leaves]
@@ -694,7 +694,7 @@ pub struct Bench {
     pub direct_copies: bool,
 }
 
-/// Which made-up specs.
+/// The options that say which specs are made up.
 #[derive(Clone, Debug, Args)]
 pub struct Drawing {
     /// How many specs are made up

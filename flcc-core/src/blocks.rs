@@ -41,20 +41,19 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Those that serve every template of this depth, height and width: as few blocks as keep every product within
+    /// The blocks that serve every template of this depth, height and width: as few as keep every product within
     /// [`granted`].
     pub fn strict(template: [usize; 3]) -> Blocks {
         Blocks::of(template, &|blocks, template| blocks.chain(template) as f64)
     }
 
-    /// Those that serve templates of even taps: as few blocks as keep the root mean square of roundings well within
+    /// The blocks that serve templates of even taps: as few as keep the root mean square of roundings well within
     /// [`granted`].
     pub fn even(template: [usize; 3]) -> Blocks {
         Blocks::of(template, &|blocks, template| blocks.mean_square(template).sqrt() / EVEN)
     }
 
-    /// Of the strict and the even ones those that serve these taps, in the order in which they are added up, with few
-    /// blocks.
+    /// The even blocks where they serve these taps in the order in which they are added up, else the strict ones.
     pub fn serving(template: [usize; 3], taps: &[f64]) -> Blocks {
         let even = Blocks::even(template);
         if even.serve(template, taps) { even } else { Blocks::strict(template) }

@@ -81,7 +81,7 @@ impl Frame {
         self.window
     }
 
-    /// The extent.
+    /// The mode: which positions of the window are asked for, but for a part.
     pub fn mode(&self) -> Mode {
         self.mode
     }

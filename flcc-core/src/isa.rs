@@ -134,12 +134,12 @@ impl FromStr for Isa {
 pub struct IsaSet([bool; ISAS.len()]);
 
 impl IsaSet {
-    /// Those of a described machine. Planning for it needs no such processor; to bind a kernel does.
+    /// The instruction sets of a described machine. Planning for it needs no such processor; to bind a kernel does.
     pub fn of(isas: &[Isa]) -> IsaSet {
         IsaSet(ISAS.map(|isa| isa == Isa::Portable || isas.contains(&isa)))
     }
 
-    /// These without the ones that are preferred to `isa`: `restrict(avx512)` leaves out `amx` and `avx512vnni`.
+    /// The set without what is preferred to `isa`: `restrict(avx512)` leaves out `amx` and `avx512vnni`.
     pub fn restrict(self, isa: Isa) -> IsaSet {
         let mut set = self;
         for better in ISAS.into_iter().take_while(|&other| other != isa) {
@@ -148,7 +148,7 @@ impl IsaSet {
         set
     }
 
-    /// Those of these that `keep` holds for; it is asked about no others, and not about [`Isa::Portable`].
+    /// The members of the set that `keep` holds for; it is asked about no others, and not about [`Isa::Portable`].
     pub fn filter(self, keep: impl Fn(Isa) -> bool) -> IsaSet {
         IsaSet(ISAS.map(|isa| isa == Isa::Portable || self.has(isa) && keep(isa)))
     }
@@ -158,7 +158,7 @@ impl IsaSet {
         self.0[isa as usize]
     }
 
-    /// Those that may be used, the best first.
+    /// The instruction sets that may be used, the best first.
     pub fn iter(&self) -> impl Iterator<Item = Isa> + '_ {
         ISAS.into_iter().filter(|&isa| self.has(isa))
     }

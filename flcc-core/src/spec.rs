@@ -281,7 +281,7 @@ impl Spec {
         self.channels
     }
 
-    /// The extent.
+    /// The mode: full, same or valid.
     pub fn mode(&self) -> Mode {
         self.frame.mode()
     }

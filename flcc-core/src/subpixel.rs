@@ -32,7 +32,7 @@ pub enum Subpixel {
 }
 
 impl Subpixel {
-    /// Every fit.
+    /// Every fit of a peak below a sample.
     pub const ALL: [Subpixel; 4] = [Subpixel::Quadratic, Subpixel::Gauss, Subpixel::Cubic, Subpixel::Septic];
 
     /// Its name in texts.

@@ -22,7 +22,7 @@ pub fn span(isa: Isa) -> usize {
     isa.row().vector_bytes
 }
 
-/// One function.
+/// What one function for products of bytes is emitted from.
 #[derive(Clone, Debug)]
 pub struct Body {
     pub name: String,

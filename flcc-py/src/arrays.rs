@@ -210,7 +210,7 @@ impl<'py> Written<'py> {
 }
 
 impl Layout {
-    /// Of an array with strides in bytes, whole elements of so many.
+    /// The layout of an array whose strides are in bytes, of elements of so many.
     pub fn of(
         argument: &str,
         lengths: &[usize],

@@ -13,9 +13,9 @@ pub struct Names {
     pub template: &'static str,
 }
 
-/// Those of matching.
+/// The keyword arguments of matching.
 pub const MATCHING: Names = Names { image: "image", template: "template" };
-/// Those of convolution and correlation.
+/// The keyword arguments of convolution and correlation.
 pub const FILTERING: Names = Names { image: "in1", template: "in2" };
 
 impl Names {

@@ -116,7 +116,7 @@ pub fn written<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Py
 pub struct Kind<'py>(Option<Bound<'py, PyAny>>);
 
 impl<'py> Kind<'py> {
-    /// That of an image.
+    /// The kind of results that a call on this image gives.
     pub fn of(image: &Bound<'py, PyAny>) -> PyResult<Kind<'py>> {
         if image.is_exact_instance_of::<PyUntypedArray>() {
             return Ok(Kind(None));

@@ -127,7 +127,7 @@ impl<'py> Resident<'py> {
         self.told.device
     }
 
-    /// It as the library takes it.
+    /// The array as the library takes it.
     pub fn view(&self, argument: &str) -> PyResult<DeviceImage<'_>> {
         let Layout { shape, strides, channels, channel_stride, before, span } = &self.layout;
         let places = Places::new(*shape, *before, strides, *channels, *channel_stride, *span);

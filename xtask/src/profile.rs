@@ -26,7 +26,7 @@ const SIZES: RangeInclusive<usize> = 2..=256;
 /// Sizes, as ranges in order that do not touch.
 pub type Sizes = Vec<RangeInclusive<usize>>;
 
-/// A profile.
+/// A profile of a machine: its lists of sizes, its costs and what was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// Its name, and that of its file.

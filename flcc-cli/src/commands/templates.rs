@@ -131,12 +131,12 @@ impl Templates {
         Templates { all, groups }
     }
 
-    /// All of them.
+    /// Every template, in the order in which they were given.
     pub fn all(&self) -> &[Image] {
         &self.all
     }
 
-    /// Which of them one plan serves.
+    /// The templates by plan: those that one plan serves.
     pub fn groups(&self) -> &[Vec<usize>] {
         &self.groups
     }

@@ -88,7 +88,7 @@ impl Pairs {
         Ok(Pairs { plan: plan.clone(), execute, workers, weights: template::check_mask(spec, mask)? })
     }
 
-    /// The plan.
+    /// The plan that the pairs are computed by.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

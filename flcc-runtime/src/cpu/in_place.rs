@@ -161,7 +161,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Of some outputs, of which this is the largest magnitude, of a template.
+    /// Takes note of some outputs of a template, the largest magnitude of which is this.
     pub fn add<T: Real>(&mut self, largest: f64, template: &[T]) {
         let weight: f64 = template.iter().map(|tap| tap.to_f64().abs()).sum();
         self.nonfinite |= !largest.is_finite();

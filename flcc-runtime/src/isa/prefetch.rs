@@ -14,7 +14,7 @@ pub struct Coming {
 }
 
 impl Coming {
-    /// Those of these values.
+    /// The cache lines of these values.
     pub fn new(values: &[f32], pitch: usize, rows: usize, width: usize) -> Coming {
         Coming { from: values.as_ptr(), pitch, rows, width }
     }

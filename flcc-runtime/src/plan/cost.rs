@@ -17,7 +17,7 @@ macro_rules! terms {
             $($(#[doc = $doc])+ $term,)+
         }
 
-        /// Every term.
+        /// Every kind of work.
         pub const TERMS: [Term; [$($name),+].len()] = [$(Term::$term),+];
 
         impl Term {

@@ -54,7 +54,7 @@ impl Default for Caches {
     }
 }
 
-/// A GPU.
+/// A GPU that plans may be made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Its number, as CUDA counts.
@@ -184,7 +184,7 @@ impl Machine {
         &self.model
     }
 
-    /// The GPUs.
+    /// The GPUs that plans may be made for.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }

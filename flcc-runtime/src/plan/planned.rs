@@ -159,7 +159,7 @@ impl Plan {
         &self.0.chosen.offer.kernel
     }
 
-    /// The method.
+    /// The method that was chosen.
     pub fn method(&self) -> Method {
         self.0.chosen.offer.method
     }

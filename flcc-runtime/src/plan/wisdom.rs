@@ -60,7 +60,7 @@ pub struct NamedCosts(BTreeMap<String, f64>);
 impl Eq for NamedCosts {}
 
 impl NamedCosts {
-    /// Those of a table.
+    /// The costs of a table.
     pub fn of(costs: &Costs) -> NamedCosts {
         NamedCosts(TERMS.iter().map(|term| (term.name().to_string(), costs.of(*term))).collect())
     }
@@ -192,7 +192,7 @@ impl Entry {
 }
 
 impl Wisdom {
-    /// None.
+    /// Wisdom that knows nothing yet.
     pub fn new() -> Wisdom {
         Wisdom::default()
     }

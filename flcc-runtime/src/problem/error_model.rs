@@ -18,7 +18,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Those of a tile of these outputs, of templates of this depth, height and width.
+    /// The steps of a tile of these outputs, of templates of this depth, height and width.
     pub fn new(outputs: [usize; 3], [depth, height, width]: [usize; 3]) -> Steps {
         Steps {
             down: (2 * (outputs[0] + outputs[1]) + depth + height) as f64,

@@ -39,7 +39,7 @@ impl DeviceImage<'_> {
         DeviceImage { stream: Some(stream), ..self }
     }
 
-    /// Its type.
+    /// The type of its samples.
     pub fn dtype(&self) -> DType {
         self.dtype
     }

@@ -45,7 +45,7 @@ pub struct Style {
     pub filled: bool,
 }
 
-/// One curve.
+/// One curve of a picture: its name, its style and its points.
 pub struct Curve {
     /// Its name in the legend.
     pub name: &'static str,
@@ -85,7 +85,7 @@ pub struct Cell {
     pub took: Option<Method>,
 }
 
-/// A map.
+/// A map of choices, over template and image size.
 pub struct Map {
     /// What it is of.
     pub title: String,

@@ -194,7 +194,7 @@ pub struct Sizes {
 pub struct Sides(usize, usize, usize);
 
 impl Sides {
-    /// All of them.
+    /// Every experiment.
     pub fn all(self) -> Vec<usize> {
         (self.0..=self.1).step_by(self.2).collect()
     }

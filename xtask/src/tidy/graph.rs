@@ -32,7 +32,7 @@ pub struct Graph {
     libraries: BTreeMap<String, usize>,
 }
 
-/// A module.
+/// A module of a crate, as a node of the graph of imports.
 pub struct Node {
     /// What it is declared in.
     pub parent: Option<usize>,

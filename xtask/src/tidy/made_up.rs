@@ -13,7 +13,7 @@ pub fn sources(files: &[(&str, &str)]) -> Vec<Source> {
     manifests.chain(files.iter().map(|(path, text)| source(path, text.to_string()))).collect()
 }
 
-/// Their graph.
+/// The graph of made-up modules.
 pub fn graph(files: &[(&str, &str)]) -> Graph {
     Graph::of(&sources(files))
 }

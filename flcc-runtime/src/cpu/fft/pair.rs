@@ -32,7 +32,7 @@ use crate::run::geometry::Pitch;
 /// The lengths of transforms.
 pub const LENGTHS: [usize; 5] = [64, 128, 256, 512, 1024];
 
-/// Those whose squares are lengths of lines.
+/// Lengths of transforms whose squares are lengths of lines.
 pub const LINES: [usize; 3] = [64, 128, 256];
 
 /// The shape of a tile: how its outputs are divided among transforms.

@@ -43,7 +43,7 @@ pub fn twiddles(radix: usize, m: usize) -> Vec<[f32; 2]> {
     (0..m).flat_map(|k| (1..radix).map(move |q| [angle(k, q).cos() as f32, angle(k, q).sin() as f32])).collect()
 }
 
-/// Those of each stage of a transform before the last.
+/// The twiddles of each stage of a transform before the last.
 pub fn stages(length: usize) -> Vec<Vec<[f32; 2]>> {
     let mut rest = length;
     let stage = |&radix: &usize| {

@@ -58,7 +58,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// That of a kernel.
+    /// The form that a kernel wants its bytes in.
     pub fn of(kernel: &Kernel, shape: [usize; 3]) -> Form {
         if kernel.isa == Isa::Amx { Form::Tiles(Plot::new(shape)) } else { Form::Rows(shape) }
     }

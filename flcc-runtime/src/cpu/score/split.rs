@@ -117,7 +117,7 @@ impl Splitter {
         Split { coarse, fine }
     }
 
-    /// Rectangles.
+    /// How many rectangles a template is split by.
     pub const COUNT: usize = BOXES * BOXES;
 
     /// Buffers for tiles with so many outputs a row.

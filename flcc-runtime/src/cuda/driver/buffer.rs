@@ -106,7 +106,7 @@ impl Buffer {
         Ok(stream.0.memcpy_dtoh(&part, data)?)
     }
 
-    /// It as an image: row-major without gaps, the channels of a pixel side by side.
+    /// The buffer as an image: row-major without gaps, the channels of a pixel side by side.
     ///
     /// # Errors
     /// It is too short.

@@ -27,7 +27,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// What every entry begins with.
 const MAGIC: &[u8; 16] = b"flcc cubin v001\n";
 
-/// Machine code.
+/// The machine code of a kernel, for one architecture.
 #[derive(Clone, Debug)]
 pub struct Code {
     /// The code.

@@ -176,7 +176,7 @@ impl Gpu {
 pub struct KeptContext(Option<sys::CUcontext>);
 
 impl KeptContext {
-    /// That of now; nothing to keep where there is no GPU.
+    /// The context that is current now; nothing to keep where there is no GPU.
     pub fn new() -> KeptContext {
         let current = || result::ctx::get_current().ok().map(|context| context.unwrap_or(std::ptr::null_mut()));
         KeptContext((!probe().devices.is_empty()).then(current).flatten())
@@ -290,7 +290,7 @@ impl Module {
     }
 }
 
-/// A kernel.
+/// A kernel that is loaded on a device.
 #[derive(Clone)]
 pub struct Function {
     function: CudaFunction,
@@ -314,7 +314,7 @@ pub struct Footprint {
 }
 
 impl Function {
-    /// Its name.
+    /// The name of the kernel.
     pub fn name(&self) -> &str {
         &self.name
     }
