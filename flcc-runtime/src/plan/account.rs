@@ -137,8 +137,8 @@ fn device_tap(plan: &Plan) -> Term {
 }
 
 impl Account {
-    /// The account of a plan. Every offer for the CPU is built to tell what memory it takes, so it takes longer than the
-    /// plan.
+    /// The account of a plan. Every offer for the CPU is built to tell what memory it takes, so it takes longer than
+    /// the plan.
     pub(crate) fn of(plan: &Plan) -> Account {
         let all: Vec<Candidate> = plan.candidates().iter().cloned().chain(left_out(plan)).collect();
         let chosen = all.iter().find(|one| one.is(plan));
