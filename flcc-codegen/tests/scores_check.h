@@ -22,7 +22,7 @@ static FlccDoubt doubt_for(const std::vector<double>& taps, int height, int widt
   d.of_result = epsilon / budget;
   d.of_peak = 5 * u / budget;
   d.of_energy = 3 * (roundings(height + 2 * LENGTH / TEAMS + 4) + roundings(24)) * half / rest;
-  d.share = 2 * std::pow(sigma * u * largest / budget, 2) + 16 * half / rest;
+  d.share = 2 * std::pow(u / budget, 2) + 16 * half / rest;
   d.least = std::ldexp(1.0, -120);
   d.largest_tap = largest;
   return d;

@@ -79,8 +79,8 @@ fn templates(seed: &mut Seed) -> Vec<(Doubt, f64)> {
             let figures = Figures::of([&values[..]].into_iter());
             let rounding = Rounding::Fourier { len: (1 << seed.below(22)) as f64, by };
             let promise = Some(Promise { error: 1e-5, deviations });
-            let model =
-                Model { measure, promise, roundoff: f64::from(f32::EPSILON) / 2.0, taps: 77.0, rounding, weights };
+            let (roundoff, samples) = (f64::from(f32::EPSILON) / 2.0, seed.unit());
+            let model = Model { measure, promise, roundoff, taps: 77.0, samples, rounding, weights };
             found.push((model.doubt(&figures), figures.largest));
         }
     }

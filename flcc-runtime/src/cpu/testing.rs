@@ -104,7 +104,7 @@ pub fn template(count: usize, smooth: bool, mut noise: impl FnMut() -> f32) -> V
     values
 }
 
-/// When the model doubts f32 results of a template, at 8 standard deviations.
+/// When the model doubts f32 results of a template, at 8 standard deviations, of samples that are not rounded.
 pub fn doubt(template: &[f64], rounding: Rounding) -> Doubt {
     doubt_of(template.len(), &Figures::of([template].into_iter()), rounding)
 }
@@ -113,7 +113,8 @@ pub fn doubt(template: &[f64], rounding: Rounding) -> Doubt {
 pub fn doubt_of(taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
     let promise = Some(Promise { error: 1e-5, deviations: Some(8.0) });
     let roundoff = f64::from(f32::EPSILON) / 2.0;
-    let model = Model { measure: Measure::Zncc, promise, roundoff, taps: taps as f64, rounding, weights: None };
+    let (measure, taps) = (Measure::Zncc, taps as f64);
+    let model = Model { measure, promise, roundoff, taps, samples: 0.0, rounding, weights: None };
     model.doubt(figures)
 }
 

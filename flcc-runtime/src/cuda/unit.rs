@@ -179,9 +179,9 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// What a cross term with a template of so many taps leaves in doubt, by its rounding and by what is too small for
-    /// its type.
-    fn doubt(&self, figures: &Figures, taps: usize, weights: Option<&[f64]>) -> Doubt {
+    /// What a cross term with a template of so many taps and this energy leaves in doubt, by its rounding and by what
+    /// is too small for its type.
+    fn doubt(&self, figures: &Figures, taps: usize, energy: f64, weights: Option<&[f64]>) -> Doubt {
         let single = self.types.real == DType::F32;
         let (roundoff, normal, least) = match single {
             true => (f64::from(f32::EPSILON) / 2.0, f64::from(f32::MIN_POSITIVE), f64::from(f32::from_bits(1))),
@@ -198,7 +198,8 @@ impl Decisions {
             _ => (Rounding::Direct { fused: true }, least),
         };
         let Scheme { measure, promise, .. } = self.scheme;
-        let model = Model { measure, promise, roundoff, taps: taps as f64, rounding, weights };
+        let samples = self.scheme.samples(energy);
+        let model = Model { measure, promise, roundoff, taps: taps as f64, samples, rounding, weights };
         // A kernel that makes scores takes roots in the type of its samples.
         let scores = matches!(self.engine, Engine::Fused(_) | Engine::Scores(_));
         let floor = model.floor(figures, smallest, single && scores);
@@ -554,8 +555,8 @@ impl Unit {
             Engine::Fourier(shape) => Taps::Spectrum(self.template_spectrum(stream, shape, &channels)?),
         };
         let figures = Figures { wave, ..self.decisions.engine.figures(self.spec.template().padded(), &channels) };
-        let doubt =
-            self.decisions.doubt(&figures, self.spec.template().len() * self.channels(), weights.values.as_deref());
+        let count = self.spec.template().len() * self.channels();
+        let doubt = self.decisions.doubt(&figures, count, checked.energy, weights.values.as_deref());
         let constant = doubt.at(0.0, 0.0);
         let wide = |value: i128| [value as i64, (value >> 64) as i64];
         let mut exact_sum = [[0; 2]; MOST_CHANNELS];
@@ -1462,7 +1463,7 @@ mod tests {
             let values: Vec<f64> = testing::template(taps, false, &mut noise);
             let engine = any(real.name());
             let figures = engine.figures(spec.template().padded(), std::slice::from_ref(&values));
-            let (low, share) = decisions(&spec, engine, real).doubt(&figures, taps, None).at(0.0, 0.0);
+            let (low, share) = decisions(&spec, engine, real).doubt(&figures, taps, 1.0, None).at(0.0, 0.0);
             let (mut broken, mut certain, mut missed) = (0, 0, 0);
             for exponent in exponents.clone().flat_map(|exponent| [exponent; 20]) {
                 let size = 10f64.powi(-exponent);
@@ -1608,7 +1609,7 @@ mod tests {
                 let entry = flcc_generated::listed(op, "f64", size).unwrap();
                 let engine = if fused { Engine::Fused(entry) } else { Engine::Listed(entry) };
                 let figures = engine.figures(size, std::slice::from_ref(&values));
-                (figures.varying, decisions(&spec, engine, DType::F64).doubt(&figures, taps, None).at(0.0, 0.0).1)
+                (figures.varying, decisions(&spec, engine, DType::F64).doubt(&figures, taps, 1.0, None).at(0.0, 0.0).1)
             });
             assert_eq!([of_scores.0, of_sums.0], [scores, alone], "{size:?}");
             assert!(of_scores.1 < 1e-3, "{size:?}: {of_scores:?}");
@@ -1628,7 +1629,8 @@ mod tests {
             for (smooth, seed) in [(true, 5), (false, 6), (false, 9)] {
                 let values = testing::template(taps, smooth, testing::noise(seed));
                 let figures = engine.figures(size, std::slice::from_ref(&values));
-                let share = decisions(&spec, engine, DType::F32).doubt(&figures, taps, None).at(0.0, 0.0).1;
+                // Of samples that are not rounded, as beside it.
+                let share = decisions(&spec, engine, DType::F32).doubt(&figures, taps, 0.0, None).at(0.0, 0.0).1;
                 let isas = isa::detect();
                 let kernel = direct::choose(KernelOp::Correlate, DType::F32, size, [8; 3], &isas);
                 let cpu = Direct::<f32>::new(kernel, size, &isas).unwrap();
@@ -1651,7 +1653,7 @@ mod tests {
         let listed = |op| flcc_generated::listed(op, "f32", [1, 7, 7]).unwrap();
         let low = |engine: Engine| {
             let figures = engine.figures([1, 7, 7], &values);
-            decisions(&spec, engine, DType::F32).doubt(&figures, 49, None).at(0.0, 0.0).0
+            decisions(&spec, engine, DType::F32).doubt(&figures, 49, 1.0, None).at(0.0, 0.0).0
         };
         assert!(low(Engine::Fused(listed("zncc"))) > f64::from(f32::MIN_POSITIVE));
         let plain = low(Engine::Listed(listed("corr")));

@@ -105,7 +105,7 @@ impl Figure {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rounding {
     /// Directly, in runs of products (`flcc_core::runs`), of taps that were rounded so that their sum stayed what it
-    /// was (`direct::rounded`).
+    /// was (`template::rounded`).
     Direct {
         /// Products are added as they are, not rounded before.
         fused: bool,
@@ -239,6 +239,9 @@ pub struct Model<'a> {
     pub roundoff: f64,
     /// Template samples over all channels.
     pub taps: f64,
+    /// What the rounding of samples is multiplied by at most: the norm of all of the template, under its weights; 0
+    /// where pixels less an offset are exact.
+    pub samples: f64,
     /// How the cross term is rounded.
     pub rounding: Rounding,
     /// The mask.
@@ -261,6 +264,8 @@ impl Model<'_> {
         // A wave that a template takes away leaves a faint copy where the template's spectrum may be largest. Its
         // amplitude is at most the root of twice the tile's mean square.
         let copies = |ghosts: f64, len: f64| ghosts * u * template.wave * (2.0 / len).sqrt();
+        // The worst case of rounding samples: of few values, errors have the signs that a template can have too.
+        let samples = u * self.samples;
         // Error of the cross term: `of_square * sqrt(ii) + of_energy * sqrt(energy)`, and what depends on the tile.
         let (mut of_tile, mut of_result, mut of_peak, mut of_energy) = (0.0, 0.0, 0.0, 0.0);
         let of_square = match self.rounding {
@@ -269,8 +274,8 @@ impl Model<'_> {
                 // neighbours.
                 let products = if fused { 0.0 } else { template.norm };
                 of_energy = u * (template.varying + 2.0 * template.norm + products);
-                let centred = u * (template.constant + template.norm + template.largest / self.taps.sqrt() + products);
-                if self.measure == Measure::Zncc { centred } else { u * template.norm }
+                let centred = u * (template.constant + template.largest / self.taps.sqrt() + products);
+                if self.measure == Measure::Zncc { centred + samples } else { samples }
             }
             Rounding::Separable { terms, chain, .. } => {
                 // The worst case: the norms of the terms add up to the root of their number times the template's at
@@ -280,14 +285,14 @@ impl Model<'_> {
             Rounding::Fourier { len, .. } if worst => {
                 // No variances: the sum of both is at most the root of twice the sum of their squares.
                 of_tile = 2f64.sqrt() * 10.0 * u * len.log2() * template.norm;
-                2f64.sqrt() * u * template.norm
+                2f64.sqrt() * samples
             }
             Rounding::Fourier { len, by } => {
                 let epsilon = by.noise * sigma * u * len.log2().max(1.0).sqrt();
                 of_tile = (epsilon * 2.0 * template.norm / len.sqrt()).hypot(copies(by.ghosts, len));
                 of_result = epsilon;
                 of_peak = by.ghosts * u;
-                sigma * u * template.largest
+                samples
             }
             // No worst case was derived for these, so none of their panels may count on one.
             Rounding::Pair { .. } | Rounding::Single { .. } | Rounding::Volume { .. } | Rounding::Columns { .. }
@@ -301,7 +306,7 @@ impl Model<'_> {
                 of_tile = (epsilon * template.norm / len.sqrt()).hypot(copies(GHOSTS, len));
                 of_result = epsilon;
                 of_peak = GHOSTS * u;
-                sigma * u * template.largest
+                samples
             }
             Rounding::Volume { len, layers } => {
                 // As above, and a rounding more for each plane. Where planes repeat, so do the errors of their
@@ -311,7 +316,7 @@ impl Model<'_> {
                 of_tile = noise.hypot(copies(GHOSTS, len));
                 of_result = epsilon(len.log2() + layers + layers * layers / 24.0);
                 of_peak = GHOSTS * u;
-                sigma * u * template.largest
+                samples
             }
             Rounding::Columns { len, columns, drift: [whole, partial] } => {
                 // As above, for columns. Where these repeat, so do the errors of their transforms; partial sums of a
@@ -321,7 +326,7 @@ impl Model<'_> {
                 of_result = sigma * u * ((len.log2() + columns / 2.0 + columns * columns / 24.0 + 2.0) / 2.0).sqrt();
                 // Along one axis alone.
                 of_peak = 0.5 * GHOSTS * u;
-                sigma * u * template.largest
+                samples
             }
             Rounding::Single { len } => {
                 // The tile's spectrum and the template's are as wrong as each other, and so are their faint copies. Of
@@ -334,7 +339,7 @@ impl Model<'_> {
                 // Taps are rounded, and the last of each sixteen by what the others were as well; their sum is what it
                 // was.
                 of_energy = 5.0 * u * template.norm;
-                0.0
+                samples
             }
         };
         // Window sums by transform carry an absolute error of their own.
@@ -351,7 +356,9 @@ impl Model<'_> {
             return Doubt { least: f64::INFINITY, ..Doubt::default() };
         }
         let left = budget - of_energy;
-        // What is added to the root of a sum of squares adds at most this much to its own square (`Doubt::at_peak`).
+        // What is added to the root of a sum of squares adds at most this much to its own square (`Doubt::at_peak`). So
+        // the rounding of samples counts twice, which leaves room for most of the rest beside it: `sqrt(a^2 + 2 b^2)`
+        // is at least `a / sqrt(2) + b`.
         let stretched = if of_peak > 0.0 { 2.0 } else { 1.0 };
         Doubt {
             of_tile: of_tile / left,

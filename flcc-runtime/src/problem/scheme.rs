@@ -33,6 +33,8 @@ pub struct Scheme {
     pub promise: Option<Promise>,
     /// Whether there is a mask.
     pub masked: bool,
+    /// Whether a pixel less an offset may be rounded: whole numbers are not.
+    pub rounds_samples: bool,
     /// The power of two that every sample is multiplied by; `None` where each tile may choose its own.
     pub forced: Option<f64>,
 }
@@ -60,7 +62,16 @@ impl Scheme {
             Measure::Sad => Some(differences_scale(spec)),
             _ => integers.map(|_| 1.0),
         };
-        Scheme { measure, integers, rounds, promise, masked, forced }
+        let whole = |value: f64| value.fract() == 0.0 && value.abs() <= largest_pixel(DType::U16);
+        let rounds_samples = !(spec.image_type().is_integer() && spec.boundary().value().is_none_or(whole));
+        Scheme { measure, integers, rounds, promise, masked, rounds_samples, forced }
+    }
+}
+
+impl Scheme {
+    /// What the rounding of samples is multiplied by at most, for a template of this energy: `Model::samples`.
+    pub fn samples(&self, energy: f64) -> f64 {
+        if self.rounds_samples { energy.sqrt() } else { 0.0 }
     }
 }
 

@@ -177,6 +177,7 @@ fn judge(spec: &Spec, kernel: &KernelKey, image: &[f32], template: &[f32], got: 
         promise: Some(promise),
         roundoff,
         taps: taps.len() as f64,
+        samples: 0.0,
         rounding: Rounding::Fourier { len: len as f64, by: Library::CUFFT },
         weights: None,
     };
@@ -206,7 +207,7 @@ fn judge(spec: &Spec, kernel: &KernelKey, image: &[f32], template: &[f32], got: 
         let (energy, result) = (squares(&input), (squares(&expected) / len as f64).sqrt());
         let peak = largest(&expected).max(largest(&input) * figures.largest);
         // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise. Its own
-        // share is for taps that are rounded, which here are not.
+        // share is for samples that are rounded, which here are not.
         let granted = |limits: (f64, f64)| 0.8 * promise.error * limits.0.sqrt();
         let (granted, noise) = (granted(doubt.at_peak(energy, result, peak)), granted(doubt.at(energy, result)));
         // What transforms in f64 may be off by.

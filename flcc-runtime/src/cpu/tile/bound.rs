@@ -110,14 +110,14 @@ impl<T: Real> TileContext<T> {
         let channels = self.channels(&checked, weights);
         let prepare = |values: Cow<'_, [f64]>| self.engine.prepare(&values, weights.values.as_deref());
         let prepared = channels.iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
-        let judged = self.judged(channels, &prepared);
+        let judged = self.judged(channels, &prepared, checked.energy);
         let mut template = BoundTemplate { checked, prepared, judged, parts: None };
         if let Some(splitter) = &self.splitter {
             let values = &template.checked.values[0];
             let split::Split { coarse: heights, fine } = splitter.split(values);
             let prepared = prepare(Cow::Borrowed(&fine))?;
             let fine = Channels::plain(std::slice::from_ref(&fine), weights);
-            let judged = self.judged(fine, std::slice::from_ref(&prepared));
+            let judged = self.judged(fine, std::slice::from_ref(&prepared), template.checked.energy);
             template.parts = Some(Parts { whole: splitter.padded(values), heights, fine: prepared, judged });
         }
         Ok(template)
@@ -151,19 +151,21 @@ impl<T: Real> TileContext<T> {
             for (values, prepared) in channels.iter().zip(&mut *prepared) {
                 self.engine.prepare_into(&values, weights.values.as_deref(), &mut scratch.work, prepared)?;
             }
-            (*judged, *parts) = (self.judged(channels, prepared), None);
+            (*judged, *parts) = (self.judged(channels, prepared, checked.energy), None);
         }
         Ok(())
     }
 
-    /// What cross terms with a template's channels leave in doubt, by what was prepared of them.
-    fn judged(&self, channels: Channels<'_>, prepared: &[Prepared]) -> Judged {
+    /// What cross terms with a template's channels leave in doubt, by what was prepared of them; `energy` is that of
+    /// all of the template.
+    fn judged(&self, channels: Channels<'_>, prepared: &[Prepared], energy: f64) -> Judged {
         let (rounding, figures) = self.engine.rounding(channels, prepared, self.scheme.promise.is_some());
         let model = Model {
             measure: self.scheme.measure,
             promise: self.scheme.promise,
             roundoff: T::ROUNDOFF,
             taps: (self.spec.template().len() * self.spec.channels()) as f64,
+            samples: self.scheme.samples(energy),
             rounding,
             weights: channels.mask(),
         };
