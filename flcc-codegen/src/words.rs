@@ -43,12 +43,13 @@ impl Kernel {
     pub fn shared(&self) -> usize {
         if self.op.transforms() {
             let [length, width] = self.tile();
-            let gaps = length / self.patch[0] / 2 * self.block[1];
+            // Of a row, sums up to each column, with gaps: for each warp.
+            let sums = self.block[0] * self.block[1] / 32 * 16 * (length + 6);
             return match self.op {
-                // A number and a sample for each place of two tiles, with gaps of half a warp.
-                Op::Zncc64 => 2 * 8 * (length * width + gaps),
-                // The same for one, and for each of a thread's four columns two sums in f64.
-                Op::Zncc128 => 8 * (length * width + gaps) + self.block[0] * self.block[1] * 4 * 16,
+                // A number and a sample for each place of two tiles.
+                Op::Zncc64 => 2 * 8 * length * width + sums,
+                // The same for one.
+                Op::Zncc128 => 8 * length * width + sums,
                 // A complex number for each sample.
                 _ => length * width * 8,
             };

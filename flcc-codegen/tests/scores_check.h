@@ -21,7 +21,8 @@ static FlccDoubt doubt_for(const std::vector<double>& taps, int height, int widt
   d.of_tile = std::hypot(epsilon / std::sqrt(n), 5 * u * wave * std::sqrt(2 / n)) / budget;
   d.of_result = epsilon / budget;
   d.of_peak = 5 * u / budget;
-  d.of_energy = 3 * (roundings(height + 2 * LENGTH / TEAMS + 4) + roundings(24)) * half / rest;
+  const double stretch = std::sqrt((double)LENGTH / width);
+  d.of_energy = (3 * roundings(height + 4 * LENGTH / TEAMS) + (1 + 2 * stretch) * roundings(24)) * half / rest;
   d.share = 2 * std::pow(u / budget, 2) + 16 * half / rest;
   d.least = std::ldexp(1.0, -120);
   d.largest_tap = largest;

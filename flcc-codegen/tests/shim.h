@@ -58,16 +58,35 @@ struct Fibre {
   std::unique_ptr<char[]> stack;
   Index3 thread;
   bool started, done;
-  unsigned votes, exchanges;  // that it took part in
+  unsigned votes, exchanges, barriers;  // that it took part in
 };
 static jmp_buf scheduler;
 static std::vector<Fibre> all;
 static size_t current;
 static std::function<void()> body;
+static size_t threads, ended;          // of the block; of these at their end
+static unsigned arrived, in_warp[32];  // at barriers of the block, and of each warp, all of them
 static bool voted[3];  // what the votes at hand came to; the one after the next is cleared meanwhile
 
 static void back_to_scheduler() {
   if (_setjmp(all[current].place) == 0) _longjmp(scheduler, 1);
+}
+
+// Comes back when `count` threads have been at a barrier as often as this one, of which `seen` counts all arrivals.
+// Ends the program if a thread has left the kernel before.
+static void meet(unsigned& seen, unsigned often, size_t count) {
+  seen++;
+  do {
+    if (ended > 0) {
+      std::printf("%zu threads left the kernel, others wait at a barrier\n", ended);
+      std::exit(1);
+    }
+    back_to_scheduler();
+  } while (seen < often * count);
+}
+static void meet_block() { meet(arrived, ++all[current].barriers, threads); }
+static void meet_warp() {
+  meet(in_warp[current / 32], ++all[current].exchanges, std::min<size_t>(32, threads - current / 32 * 32));
 }
 
 // One thread of one block after another.
@@ -107,11 +126,12 @@ static void run_block(Index3 block, bool reversed) {
   for (size_t i = 0; i < count; i++) {
     all[i].thread = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)};
     all[i].done = false;
-    all[i].votes = all[i].exchanges = 0;
+    all[i].votes = all[i].exchanges = all[i].barriers = 0;
   }
   std::fill(voted, voted + 3, false);
-  for (size_t left = count; left > 0;) {
-    size_t ended = 0;
+  std::fill(in_warp, in_warp + 32, 0);
+  threads = count, ended = 0, arrived = 0;
+  while (ended < count) {
     for (size_t step = 0; step < count; step++) {
       current = reversed ? count - 1 - step : step;
       if (all[current].done) continue;
@@ -119,21 +139,16 @@ static void run_block(Index3 block, bool reversed) {
       resume(all[current]);
       ended += all[current].done;
     }
-    left -= ended;
-    if (ended > 0 && left > 0) {
-      std::printf("%zu threads left the kernel, %zu wait at a barrier\n", ended, left);
-      std::exit(1);
-    }
   }
 }
 }  // namespace fibres
 
-static inline void __syncthreads() { fibres::back_to_scheduler(); }
-static inline void __syncwarp() {}  // no thread waits for another there
+static inline void __syncthreads() { fibres::meet_block(); }
+static inline void __syncwarp() { fibres::meet_warp(); }
 static inline int __syncthreads_or(int value) {
   const unsigned vote = fibres::all[fibres::current].votes++;
   fibres::voted[vote % 3] |= value != 0;
-  fibres::back_to_scheduler();
+  fibres::meet_block();
   fibres::voted[(vote + 2) % 3] = false;
   return fibres::voted[vote % 3];
 }
@@ -145,9 +160,9 @@ static unsigned long long given[2][1024];
 template <class T>
 static inline T value_of(T value, unsigned other) {
   static_assert(sizeof(T) <= 8, "a register or two");
-  auto& given = fibres::given[fibres::all[fibres::current].exchanges++ % 2];
+  auto& given = fibres::given[fibres::all[fibres::current].exchanges % 2];
   std::memcpy(&given[fibres::current], &value, sizeof(T));
-  fibres::back_to_scheduler();
+  fibres::meet_warp();
   std::memcpy(&value, &given[other], sizeof(T));
   return value;
 }
@@ -156,9 +171,9 @@ static inline T __shfl_xor_sync(unsigned, T value, int by) {
   return value_of(value, (unsigned)fibres::current ^ (unsigned)by);
 }
 template <class T>
-static inline T __shfl_down_sync(unsigned, T value, int by, int width) {
-  const unsigned t = (unsigned)fibres::current, last = t | (unsigned)(width - 1);
-  return value_of(value, t + (unsigned)by <= last ? t + (unsigned)by : t);
+static inline T __shfl_up_sync(unsigned, T value, int by, int width) {
+  const unsigned t = (unsigned)fibres::current;
+  return value_of(value, t % (unsigned)width >= (unsigned)by ? t - (unsigned)by : t);
 }
 
 // Runs `kernel` for every block of the grid.

@@ -75,13 +75,15 @@ impl Shape {
         (pairs.div_ceil(multiprocessors) * self.length * self.length) as f64
     }
 
-    /// Roundings of window sums, which run down a team's rows from the first of its windows on. Along a row neighbours
-    /// are joined: four columns, doubled up to seven times, and three that come for three that go.
-    pub fn steps(self, [_, height, _]: [usize; 3]) -> Steps {
+    /// Roundings of window sums, which run down a team's rows from the first of its windows on; that one may be made of
+    /// sums of as many rows and of rows before and after. Along a row a window is the difference of two sums: each
+    /// joins four columns, is doubled up to five times, and leaves out some of the four.
+    pub fn steps(self, [_, height, width]: [usize; 3]) -> Steps {
         // The small kernel takes two tiles at once, and half of its teams have each.
         let tiles = if self.length == 64 { 2 } else { 1 };
         let teams = self.threads[0] * self.threads[1] / (self.length / 4) / tiles;
-        Steps { down: (height + 2 * self.length.div_ceil(teams)) as f64, along: 24.0, stretch: 1.0 }
+        let stretch = (self.length as f64 / width as f64).sqrt();
+        Steps { down: (height + 4 * self.length.div_ceil(teams)) as f64, along: 24.0, stretch }
     }
 
     /// What rounding makes of a sum at most, over `u |P| |t|` with the largest norm of a panel: 8 deviations and
