@@ -1,6 +1,6 @@
 //! Costs that fit measured times.
 
-use crate::plan::cost::{Costs, TERMS};
+use crate::plan::cost::{Costs, TERMS, Term};
 use crate::tune::grid::{Sample, median};
 
 /// How estimates compare with times: the median and the worst of the larger over the smaller.
@@ -18,24 +18,29 @@ pub fn errors(samples: &[Sample], costs: &Costs) -> (f64, f64) {
     (median(&mut ratios), ratios.last().copied().unwrap_or(1.0))
 }
 
-/// The costs, none below 0, that bring estimates nearest to the times of samples by the squares of their relative
-/// errors, beginning with `start`, which terms keep that no sample has.
+/// The costs that bring estimates nearest to the times of samples, by the logarithms of their ratios: what is twice too
+/// short is as far off as what is twice too long. Begins with `start`; terms that no sample has keep their cost.
 ///
-/// Coordinate descent: each cost in turn takes the value that is best beside the others, until none moves. What is far
-/// off weighs less, so that a few samples that no cost explains do not bend the rest.
+/// Each round takes the logarithms as straight lines about the costs so far, and solves for changes by coordinate
+/// descent: each cost in turn takes the value that is best beside the others. What is far off weighs less by as much as
+/// it is, so that a few samples that no cost explains do not bend the rest. No cost changes to more than twice or less
+/// than half of itself in a round.
 pub fn fit(samples: &[Sample], start: Costs) -> Costs {
     let mut costs = start;
     for _ in 0..ROUNDS {
-        // Relative errors, and weights by them.
         let rows: Vec<(f64, Vec<f64>)> = samples
             .iter()
             .map(|sample| {
-                let off = (sample.work.ns_on(&costs, 1) / sample.ns).ln().abs();
-                let weight = 1.0 / (1.0 + (off / TOLERATED).powi(2));
-                (weight, TERMS.iter().map(|&term| sample.work.counted(term, &costs) / sample.ns).collect())
+                let estimate = sample.work.ns_on(&costs, 1);
+                let weight = 1.0 / (1.0 + (sample.ns / estimate).ln().abs() / TOLERATED);
+                // What doubling a cost adds to the logarithm.
+                let share = |term: Term| sample.work.counted(term, &costs) * costs.of(term) / estimate;
+                (weight, TERMS.iter().map(|&term| share(term)).collect())
             })
             .collect();
-        let mut left: Vec<f64> = samples.iter().map(|sample| 1.0 - sample.work.ns_on(&costs, 1) / sample.ns).collect();
+        let mut left: Vec<f64> = samples.iter().map(|sample| (sample.ns / sample.work.ns_on(&costs, 1)).ln()).collect();
+        // What each cost is to be multiplied by, less one.
+        let mut changes = [0.0; TERMS.len()];
         for _ in 0..SWEEPS {
             for (index, &term) in TERMS.iter().enumerate() {
                 let (mut along, mut square) = (0.0, 0.0);
@@ -47,31 +52,40 @@ pub fn fit(samples: &[Sample], start: Costs) -> Costs {
                     continue;
                 }
                 // A little towards the start, where samples hardly say anything.
-                let pull = 1e-6 * rows.len() as f64 / start.of(term).max(1e-9).powi(2);
-                let step = (along + pull * (start.of(term) - costs.of(term))) / (square + pull);
-                let step = step.max(-costs.of(term));
-                costs = costs.with(term, costs.of(term) + step);
+                let pull = PULL * rows.len() as f64;
+                let away = start.of(term) / costs.of(term) - 1.0 - changes[index];
+                let step = (along + pull * away) / (square + pull);
+                let changed = (changes[index] + step).clamp(-0.5, 1.0);
+                let step = changed - changes[index];
+                changes[index] = changed;
                 rows.iter().zip(&mut left).for_each(|((_, row), left)| *left -= step * row[index]);
             }
+        }
+        // Half of the way: lines are not the logarithms.
+        for (&term, change) in TERMS.iter().zip(changes) {
+            costs = costs.with(term, costs.of(term) * (1.0 + 0.5 * change));
         }
     }
     costs
 }
 
-/// How often samples are weighed anew.
-const ROUNDS: usize = 12;
+/// How often samples are weighed, and logarithms taken as lines, anew.
+const ROUNDS: usize = 60;
 
 /// Turns of all terms between.
-const SWEEPS: usize = 200;
+const SWEEPS: usize = 20;
 
 /// The error, as a logarithm, at which a sample counts half.
 const TOLERATED: f64 = 0.3;
+
+/// How much a sample's share of the costs at the start weighs beside the samples.
+const PULL: f64 = 1e-5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::isa::IsaSet;
-    use crate::plan::cost::{Term, Work};
+    use crate::plan::cost::Work;
 
     #[test]
     fn costs_that_made_times_are_found_again() {
