@@ -1206,7 +1206,7 @@ fn costs_are_fitted_and_kept() {
     let tuned = flcc(&folder, "tune --count 4 --seed 5 --wisdom w --samples samples.csv").fine().out;
     assert!(tuned.contains("held out") && tuned.lines().any(|line| line.starts_with("tap_f32 = ")), "{tuned}");
     let samples = std::fs::read_to_string(folder.0.join("samples.csv")).unwrap();
-    let columns = ["spec,kernel,estimate_ns,ns,call,", ",tile,"];
+    let columns = ["spec,kernel,estimate_ns,ns,overlaps,call,", ",tile,"];
     assert!(samples.starts_with(columns[0]) && samples.lines().next().unwrap().contains(columns[1]), "{samples}");
     assert!(samples.lines().count() > 8, "{samples}");
     // What was timed is not timed again: a file that is cut short is completed, and a whole one read.
