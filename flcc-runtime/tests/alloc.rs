@@ -134,7 +134,7 @@ fn allocations_of_pairs(text: &str, method: Method, count: usize) -> usize {
 }
 
 #[test]
-fn pairs_allocate_for_the_first_template_only() {
+fn pairs_allocate_in_the_first_run_only() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     for (text, method) in [
         ("zncc:f32:64x64*24x24:valid", Method::Fourier),
@@ -142,9 +142,7 @@ fn pairs_allocate_for_the_first_template_only() {
         ("zncc:f32:40x33*9x9:same,mirror", Method::Direct),
         ("corr:f32:40x33*9x9:valid", Method::Direct),
     ] {
-        let [few, many] = [2, 40].map(|count| allocations_of_pairs(text, method, count));
-        assert_eq!(many, few, "{text} by {method}");
-        assert!(few > 0, "{text} by {method}: the first template has new buffers");
+        assert_eq!([2, 40].map(|count| allocations_of_pairs(text, method, count)), [0, 0], "{text} by {method}");
     }
 }
 

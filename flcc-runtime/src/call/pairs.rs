@@ -146,8 +146,8 @@ impl Pairs {
         Ok((Pixels::F32(results), statistics))
     }
 
-    /// As [`Pairs::execute_with`], into results of the caller's and with scratch of the caller's. For each worker one
-    /// template is bound in new buffers, the others in the place of it.
+    /// As [`Pairs::execute_with`], into results of the caller's and with scratch of the caller's. Each worker binds its
+    /// templates in buffers that the scratch keeps: a second run with the same scratch allocates nothing.
     ///
     /// # Errors
     /// As there, results of another shape or type, or scratch of another plan.
