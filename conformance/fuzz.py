@@ -486,6 +486,8 @@ class Problem:
         """(values as long double, ||P||, ||P - mean||, ||P - mean of the image||) of these outputs, in type `kind`."""
         p, t = self.panels(flat).astype(kind), self.taps.astype(kind)
         w = None if self.weights is None else self.weights.astype(kind)
+        if w is not None:  # what no weight looks at decides no power of two
+            p, t = np.where(w > 0, p, kind(0)), np.where(w > 0, t, kind(0))
         shift = np.zeros(len(flat), int)
         tshift = 0
         if kind is not LD and not self.small:  # each panel and the template by a power of two, near 1

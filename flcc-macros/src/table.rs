@@ -171,6 +171,7 @@ fn module(family: &Family, shared: &Shared, entries: &[Entry]) -> TokenStream {
             use std::hint::black_box;
 
             use crate::isa::{#name as isa, ask, head, head_mut};
+            use crate::cpu::aligned::OnLine;
             use crate::cpu::kernels::kernel::Tile;
             #bodies
         }

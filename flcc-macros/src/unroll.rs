@@ -153,8 +153,9 @@ pub fn kernel(body: &Body, of: Option<&Body>) -> TokenStream {
             let columns = if tile.within { width } else { width.next_multiple_of(#lanes) };
             let end = if tile.within { height - #rows } else { height };
             // Subtotals and totals of a register block, in memory: registers are for sums.
-            let mut room = [0.0; #room];
-            let room: &mut [#float; #room] = black_box(&mut room);
+            let mut room = OnLine([0.0; #room]);
+            let OnLine(room) = black_box(&mut room);
+            let room: &mut [#float; #room] = room;
             #largest
             for y in (0..height).step_by(#rows) {
                 let y = y.min(end);

@@ -5,6 +5,10 @@ use std::ops::{Deref, DerefMut};
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
+/// A value that begins on a cache line, where it lies in no buffer.
+#[repr(align(64))]
+pub struct OnLine<T>(pub T);
+
 /// Values that begin on a cache line; their number is fixed.
 pub struct Aligned<T> {
     values: Vec<T>,
@@ -50,6 +54,7 @@ mod tests {
 
     #[test]
     fn it_begins_on_a_line() {
+        assert_eq!(align_of::<OnLine<[f32; 3]>>(), LINE);
         for len in [0, 1, 7, 1000] {
             let mut buffer = Aligned::new(1.5f32, len);
             assert!(len == 0 || (buffer.as_ptr() as usize).is_multiple_of(LINE));
