@@ -249,6 +249,8 @@ pub struct Candidates<T> {
     bar: Bar<T>,
     /// The best score, and how many positions attain it.
     optimum: Option<(T, usize)>,
+    /// Cells of the part at hand: empty between two parts, kept for their memory.
+    cells: Vec<Cell<T>>,
 }
 
 #[derive(Clone, Debug)]
@@ -309,7 +311,7 @@ impl Search {
 
     /// What is known before anything was looked at.
     pub fn candidates<T: Pixel>(&self) -> Candidates<T> {
-        Candidates { found: Vec::new(), bar: self.threshold(), optimum: None }
+        Candidates { found: Vec::new(), bar: self.threshold(), optimum: None, cells: Vec::new() }
     }
 
     /// Looks at positions of a map, of which scores from index `first` on are at hand: of all parts that were looked at
@@ -393,9 +395,9 @@ impl Search {
         order.unwrap_or(Ordering::Equal).then(a.index.cmp(&b.index))
     }
 
-    /// Leaves the best so many, the last of which is the worst of them.
+    /// Leaves the best so many; where there are as many, the last is the worst of them.
     fn keep_best<T: Pixel>(&self, found: &mut Vec<Candidate<T>>, top: usize) {
-        if found.len() > top && top > 0 {
+        if found.len() >= top && top > 0 {
             found.select_nth_unstable_by(top - 1, |a, b| self.order(a, b));
         }
         found.truncate(top);
@@ -420,6 +422,21 @@ fn passes<T: Pixel, const MINIMUM: bool>(score: T, bar: Bar<T>) -> bool {
 
 /// Scores that are looked at together, in vectors.
 const TOGETHER: usize = 32;
+
+/// From this distance on, peaks are looked for cell by cell.
+const LEAST_OF_CELLS: usize = 4;
+/// Most columns of a strip of cells that are looked at together.
+const STRIP: usize = 512;
+
+/// A box of positions of one plane, no two of them further apart than the distance of a search, so that one of them at
+/// most is a peak: the first that attains the best score.
+#[derive(Clone, Debug)]
+struct Cell<T> {
+    best: T,
+    /// Indices of its first row.
+    columns: Range<usize>,
+    rows: usize,
+}
 
 /// Whether any score is so, in vectors.
 fn any_of<T: Copy>(scores: &[T], so: impl Fn(T) -> bool) -> bool {
@@ -520,6 +537,9 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
             }
             return;
         }
+        if search.distance >= LEAST_OF_CELLS && top != Some(0) {
+            return self.choose_by_cells(rows(), into);
+        }
         for row in rows().take_while(|_| top != Some(0)) {
             // The ends of a row have fewer neighbours.
             let (first, last) = (self.row_of(row.start).start + 1, self.row_of(row.start).end - 1);
@@ -530,6 +550,110 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
                 self.choose_among(begin..inner.end.min(begin + TOGETHER), true, into);
             }
             self.choose_among(inner.end..row.end, false, into);
+        }
+    }
+
+    /// Takes the peaks among some rows: of each cell the best at most. Where only some are asked for, the best cells
+    /// come first, and those that cannot be among them are not looked at.
+    fn choose_by_cells(&self, rows: impl Iterator<Item = Range<usize>>, into: &mut Candidates<T>) {
+        let (top, distance) = (self.search.options.top, self.search.distance);
+        let [_, h, w] = self.search.lengths;
+        let mut cells = std::mem::take(&mut into.cells);
+        let mut rows = rows.peekable();
+        while let Some(first) = rows.next() {
+            let mut count = 1;
+            let next = |count: usize| first.start + count * w..first.end + count * w;
+            let in_plane = |row: &Range<usize>| row.start / (h * w) == first.start / (h * w);
+            while count <= distance && rows.next_if(|row| *row == next(count) && in_plane(row)).is_some() {
+                count += 1;
+            }
+            self.cells(first, count, into.bar, &mut cells);
+        }
+        if top.is_some() {
+            cells.sort_unstable_by(|a, b| match (self.search.is_over(a.best, b.best), a.best == b.best) {
+                (true, _) => Ordering::Less,
+                (_, true) => Ordering::Equal,
+                _ => Ordering::Greater,
+            });
+        }
+        for cell in cells.drain(..) {
+            if !passes::<T, MINIMUM>(cell.best, into.bar) {
+                break;
+            }
+            let row = |row: usize| cell.columns.start + row * w..cell.columns.end + row * w;
+            let place = |row: Range<usize>| Some(row.start + first_of(self.at(row.clone()), cell.best)?);
+            let index = (0..cell.rows).find_map(|number| place(row(number)));
+            let Some(index) = index.filter(|index| self.stands_out(*index, distance)) else { continue };
+            into.found.push(self.candidate(index));
+            if let Some(top) = top.filter(|top| into.found.len() >= *top) {
+                self.search.keep_best(&mut into.found, top);
+                // Of cells with equal scores the later may hold the earlier position.
+                into.bar = Bar::From(into.found[top - 1].score);
+            }
+        }
+        into.cells = cells;
+        if let (Some(top), Bar::From(bar)) = (top, into.bar)
+            && into.found.len() >= top
+        {
+            // Positions of other parts are later, so they have to be better.
+            into.bar = Bar::Over(bar);
+        }
+    }
+
+    /// The cells of a strip of so many rows, the first of which is given, whose best passes a bar.
+    fn cells(&self, first: Range<usize>, rows: usize, bar: Bar<T>, into: &mut Vec<Cell<T>>) {
+        let side = self.search.distance.saturating_add(1).min(STRIP);
+        let worst = T::from_f64(if MINIMUM { f64::INFINITY } else { f64::NEG_INFINITY });
+        let mut room = [worst; STRIP];
+        for begin in first.clone().step_by(STRIP / side * side) {
+            let end = first.end.min(begin + STRIP / side * side);
+            let lanes = match rows {
+                1 => self.at(begin..end),
+                _ => {
+                    let lanes = &mut room[..end - begin];
+                    self.best_of_columns(begin, rows, lanes);
+                    &*lanes
+                }
+            };
+            if !any_of(lanes, |best| passes::<T, MINIMUM>(best, bar)) {
+                continue;
+            }
+            for (number, lanes) in lanes.chunks(side).enumerate() {
+                let better = |best: T, &score: &T| if over::<T, MINIMUM>(score, best) { score } else { best };
+                let best = lanes.iter().fold(worst, better);
+                if passes::<T, MINIMUM>(best, bar) {
+                    let start = begin + number * side;
+                    into.push(Cell { best, columns: start..start + lanes.len(), rows });
+                }
+            }
+        }
+    }
+
+    /// The best scores of columns that begin at an index and have so many rows; the worst there is where no number is.
+    fn best_of_columns(&self, begin: usize, rows: usize, best: &mut [T]) {
+        let w = self.search.lengths[2];
+        let worst = T::from_f64(if MINIMUM { f64::INFINITY } else { f64::NEG_INFINITY });
+        let meet = |lanes: &mut [T], scores: &[T]| {
+            for (lane, &score) in lanes.iter_mut().zip(scores) {
+                *lane = if over::<T, MINIMUM>(score, *lane) { score } else { *lane };
+            }
+        };
+        let (chunks, rest) = best.as_chunks_mut::<TOGETHER>();
+        let behind = begin + chunks.len() * TOGETHER;
+        for (number, chunk) in chunks.iter_mut().enumerate() {
+            // Of a fixed number, so that they stay in registers.
+            let (mut lanes, begin) = ([worst; TOGETHER], begin + number * TOGETHER);
+            for row in 0..rows {
+                let from = begin + row * w;
+                let (scores, _) = self.at(from..from + TOGETHER).as_chunks::<TOGETHER>();
+                scores.iter().for_each(|scores| meet(&mut lanes, scores));
+            }
+            *chunk = lanes;
+        }
+        rest.fill(worst);
+        for row in 0..rows {
+            let from = behind + row * w;
+            meet(rest, self.at(from..from + rest.len()));
         }
     }
 
@@ -695,19 +819,19 @@ mod tests {
         #[test]
         fn peaks_are_those_of_the_definition(
             lengths in prop::array::uniform3(1usize..7),
-            wide in 0usize..80,
+            (tall, wide) in (prop::sample::select(&[0, 0, 12][..]), 0usize..80),
             levels in 1i32..9,
             seed in 0u64..1000,
             top in prop::option::of(0usize..6),
             threshold in prop::option::of(-5.0f64..5.0),
-            min_distance in prop::option::of(0usize..4),
-            template in prop::option::of(1usize..9),
+            min_distance in prop::option::of(prop::sample::select(&[0, 1, 2, 3, 4, 5, 8, usize::MAX][..])),
+            template in prop::option::of(1usize..19),
             exclude_border in 0usize..3,
             (minimum, single) in (any::<bool>(), any::<bool>()),
             subpixel in prop::option::of(prop::sample::select(&Subpixel::ALL[..])),
             (slices, workers) in (1usize..5, 1usize..4),
         ) {
-            let lengths = [lengths[0], lengths[1], lengths[2] + wide];
+            let lengths = [lengths[0], lengths[1] + tall, lengths[2] + wide];
             let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
             let mut draw = || {
                 state ^= state << 13;
@@ -726,7 +850,7 @@ mod tests {
             let pixels = Pixels::F64(data).cast(if single { DType::F32 } else { DType::F64 });
             let best = if minimum { Best::Smallest } else { Best::Largest };
             let map = ScoreMap::new(region, pixels).unwrap().with_best(best);
-            let side = template.map(|side| Shape::new(&[side, 9, 9]).unwrap());
+            let side = template.map(|side| Shape::new(&[side, 19, 19]).unwrap());
             let map = side.map_or(map.clone(), |side| map.with_template(side));
             let options = PeakOptions { top, threshold, min_distance, exclude_border, subpixel };
             let index = |at: &[usize]| (at[0] * lengths[1] + at[1]) * lengths[2] + at[2];
@@ -748,7 +872,7 @@ mod tests {
             let mut parts = vec![search.candidates(); workers];
             for (turn, begin) in (0..lengths[0]).step_by(slices).enumerate() {
                 let end = (begin + slices).min(lengths[0]);
-                let (from, to) = (begin.saturating_sub(search.reach()), (end + search.reach()).min(lengths[0]));
+                let (from, to) = (begin.saturating_sub(search.reach()), end.saturating_add(search.reach()).min(lengths[0]));
                 let part = &mut parts[turn % workers];
                 search.look(&all[from * slice..to * slice], from * slice, begin * slice..end * slice, part);
             }
