@@ -4,7 +4,7 @@
 use flcc_runtime::{DType, KernelKey, Method, Oracle, Outcome, Pixels, Platform, Spec};
 
 use super::common::{Problem, Seed, in_threads, planner};
-use super::{device, gpu, seed};
+use super::{device, fast_device, gpu, seed};
 
 /// Results of a problem that are compared, spread over all of it.
 const COMPARED: usize = 2000;
@@ -79,7 +79,7 @@ fn of_conventions(problem: &Problem) -> f64 {
 /// as each other. Was 3.1 times what is granted (f32, lines) and 1.4 times (f64 to f32).
 #[test]
 fn sums_of_saturated_samples_are_within_the_conventions() {
-    let Some(_device) = device() else { return };
+    let Some(_device) = fast_device() else { return };
     let start = seed();
     let periods = [1, 7, 64, 256, 1000, 4096];
     for (text, periods) in [
