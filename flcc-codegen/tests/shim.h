@@ -2,7 +2,7 @@
 //
 // A fibre runs until its next barrier or its end, then the next one does. Odd blocks run their threads in reverse
 // order, so that a barrier too few shows. Shared memory is all ones (as floats NaN) before each block. Each function of
-// parts/ptx has its twin here.
+// parts/ptx has its twin here. The emulated device of xtask/emulated runs its kernels by this file too.
 #pragma once
 #define FLCC_HOST 1
 #include <algorithm>
@@ -27,12 +27,22 @@
 #define __restrict__
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// One block runs at a time, so static variables are its shared memory; the linker names both ends of their section.
+// One block runs at a time, so static variables are its shared memory; the linker names both ends of their section. One
+// byte of its own keeps the section where a source has no shared memory.
 #define __shared__ static __attribute__((section("flcc_shared")))
-extern "C" char __start_flcc_shared[], __stop_flcc_shared[];
+extern "C" __attribute__((visibility("hidden"))) char __start_flcc_shared[], __stop_flcc_shared[];
+static unsigned char flcc_one_byte __attribute__((section("flcc_shared"), used));
 
-// Dynamic shared memory.
-static unsigned char flcc_dynamic[3 << 16] __attribute__((section("flcc_shared"), aligned(16)));
+// Dynamic shared memory, as much as a block can have, and how much of it the blocks at hand do have.
+static unsigned char flcc_dynamic[227 << 10] __attribute__((aligned(16)));
+static size_t flcc_dynamic_bytes = sizeof(flcc_dynamic);
+
+// Ends the program: a kernel did what no kernel may do.
+[[noreturn]] static void give_up(const char* reason) {
+  std::printf("%s\n", reason);
+  std::fflush(stdout);
+  std::_Exit(1);
+}
 
 struct Index3 {
   unsigned x, y, z;
@@ -77,10 +87,7 @@ static void back_to_scheduler() {
 static void meet(unsigned& seen, unsigned often, size_t count) {
   seen++;
   do {
-    if (ended > 0) {
-      std::printf("%zu threads left the kernel, others wait at a barrier\n", ended);
-      std::exit(1);
-    }
+    if (ended > 0) give_up("threads left the kernel, others wait at a barrier");
     back_to_scheduler();
   } while (seen < often * count);
 }
@@ -118,6 +125,7 @@ static void make(Fibre& fibre) {
 // Runs one block; ends the program if some threads wait at a barrier that others have left the kernel without.
 static void run_block(Index3 block, bool reversed) {
   std::memset(__start_flcc_shared, 0xff, __stop_flcc_shared - __start_flcc_shared);
+  std::memset(flcc_dynamic, 0xff, flcc_dynamic_bytes);
   const size_t count = (size_t)block.x * block.y * block.z;
   if (all.size() < count) {
     all = std::vector<Fibre>(count);
@@ -191,14 +199,8 @@ static void launch(Index3 grid, Index3 block, std::function<void()> kernel) {
 static std::function<bool(const char*, int)> readable;  // whether a kernel may copy these bytes; the test says
 template <int BYTES>
 static inline void copy(void* to, const void* from) {
-  if ((uintptr_t)to % BYTES != 0 || (uintptr_t)from % BYTES != 0) {
-    std::printf("copy: not aligned\n");
-    std::exit(1);
-  }
-  if (!readable((const char*)from, BYTES)) {
-    std::printf("copy: reads beyond the samples\n");
-    std::exit(1);
-  }
+  if ((uintptr_t)to % BYTES != 0 || (uintptr_t)from % BYTES != 0) give_up("copy: not aligned");
+  if (!readable((const char*)from, BYTES)) give_up("copy: reads beyond the samples");
   std::memcpy(to, from, BYTES);
 }
 static inline void wait_for_copies() {}

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod dist;
+mod emulated;
 mod figures;
 mod files;
 mod generate;
@@ -35,6 +36,8 @@ gpu-check [--bin-dir DIR]
                      checks this machine's GPU: conformance, tests, plans, sanitizers; \
 prints a line for each and one for all;
                      DIR is a folder that dist made, without it the programs are built
+emulated DIR         builds CUDA's libraries with a device that is emulated on the host into a folder, and prints the
+                     line that runs the tests of GPUs on it
 header               makes flcc-capi/include/flcc.h of that crate's sources anew
 install-c PREFIX [--lib-dir DIR]
                      builds the C library and lays it out: header, shared and static library, for pkg-config and CMake;
@@ -69,6 +72,7 @@ fn run(arguments: &[&str]) -> Result<String, String> {
         ["gen", "--prove"] => generate::prove(&root, None),
         ["gen", "--prove", "--bin-dir", folder] => generate::prove(&root, Some(&PathBuf::from(folder))),
         ["dist", folder] if !folder.starts_with('-') => dist::gather(&root, &PathBuf::from(folder)),
+        ["emulated", folder] if !folder.starts_with('-') => emulated::build(&root, &PathBuf::from(folder)),
         ["gpu-check"] => gpu::check(&root, None),
         ["gpu-check", "--bin-dir", folder] => gpu::check(&root, Some(PathBuf::from(folder))),
         ["header"] => install::header(&root),
@@ -116,6 +120,7 @@ mod tests {
             &["gen", "--check", "--prove"],
             &["dist"],
             &["dist", "--help"],
+            &["emulated"],
             &["release"],
             &["install-c"],
             &["install-c", "--lib-dir", "x"],

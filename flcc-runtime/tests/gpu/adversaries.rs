@@ -11,7 +11,7 @@ use flcc_runtime::{
 };
 
 use super::common::{Problem, Seed, in_threads, planner};
-use super::{device, gpu, seed};
+use super::{device, fast_device, gpu, seed};
 
 #[path = "../../src/cpu/testing.rs"]
 #[allow(dead_code, reason = "the unit tests of the engines use the rest")]
@@ -233,7 +233,7 @@ fn judge(spec: &Spec, kernel: &KernelKey, image: &[f32], template: &[f32], got: 
 
 #[test]
 fn cufft_errs_by_less_than_it_is_granted() {
-    let Some(_device) = device() else { return };
+    let Some(_device) = fast_device() else { return };
     let seed = seed();
     let mut all: Vec<Vec<Errors>> = Vec::new();
     for sizes in CORRELATIONS {
@@ -336,7 +336,7 @@ fn error(spec: &Spec, got: &[f64], expected: &[(usize, f64)], of: impl Fn(usize)
 
 #[test]
 fn every_engine_keeps_the_promise_on_hard_images() {
-    let Some(_device) = device() else { return };
+    let Some(_device) = fast_device() else { return };
     let start = seed() % (1 << 30);
     let methods = [Method::Direct, Method::Fourier, Method::Auto];
     let mut all = vec![vec![Worst::default(); methods.len()]; SCORES.len()];
