@@ -15,11 +15,15 @@ pub mod fault;
 pub mod kernels;
 pub mod platform;
 #[cfg(feature = "cuda")]
+pub(crate) mod rooms;
+#[cfg(feature = "cuda")]
 pub(crate) mod schedule;
 #[cfg(feature = "cuda")]
 pub mod solver;
 #[cfg(feature = "cuda")]
 pub(crate) mod tile;
+#[cfg(feature = "cuda")]
+pub(crate) mod types;
 #[cfg(feature = "cuda")]
 pub(crate) mod unit;
 

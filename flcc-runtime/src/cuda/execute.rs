@@ -8,8 +8,9 @@ use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 
 use crate::cuda::fault::Fault;
+use crate::cuda::rooms::SLOTS;
 use crate::cuda::schedule::{self, Device, Seat};
-use crate::cuda::unit::{Bound, Decisions, SLOTS, Slot, Unit};
+use crate::cuda::unit::{Bound, Decisions, Slot, Unit};
 use crate::problem::template::{Checked, Weights};
 use crate::run::device_image::{DeviceImage, DeviceResults};
 use crate::run::execute::{CancelToken, Control, Copies, Execute, Owner, Scratch, Statistics, Unfinished};

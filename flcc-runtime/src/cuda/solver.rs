@@ -11,8 +11,9 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
 use crate::cuda::driver::launch::MOST_CHANNELS;
 use crate::cuda::execute::CudaExecute;
-use crate::cuda::kernels::{self, Cross, Part, Types};
+use crate::cuda::kernels::{self, Part};
 use crate::cuda::tile::{self, Shape};
+use crate::cuda::types::{Cross, Types};
 use crate::cuda::unit::{self, Decisions, Engine, goes_straight};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};

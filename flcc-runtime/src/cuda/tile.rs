@@ -12,9 +12,12 @@ use flcc_generated::Entry;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 
-use crate::cuda::driver::launch::{Address, Argument, Constants, Function, ImageView, ResultView, Stream, Thresholds};
+use crate::cuda::driver::launch::{
+    Address, Argument, Constants, Function, ImageView, MOST_BLOCKS, ResultView, Stream, Thresholds,
+};
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::Batch;
+use crate::cuda::rooms::Room;
 use crate::plan::machine::Device;
 use crate::problem::error_model::{GHOSTS, SPREAD, Steps};
 
@@ -227,9 +230,6 @@ pub(crate) struct Job<'a> {
     pub extraordinary: Argument<'a>,
 }
 
-/// Most blocks of a grid's third axis.
-const MOST_IMAGES: usize = 65_535;
-
 impl Shape {
     /// Puts the kernel into a stream's queue.
     ///
@@ -242,8 +242,8 @@ impl Shape {
         template: [usize; 3],
         job: &Job<'_>,
     ) -> Result<(), Fault> {
-        if job.count > MOST_IMAGES {
-            return Err(Fault::new("tile transform", format!("{} images are more than {MOST_IMAGES}", job.count)));
+        if job.count > MOST_BLOCKS {
+            return Err(Fault::new("tile transform", format!("{} images are more than {MOST_BLOCKS}", job.count)));
         }
         let (pairs, tiles, in_row) = self.pairs(template, job.outputs);
         let [down, across] = self.step(template);
@@ -293,10 +293,10 @@ impl Shape {
             Argument::Double(1.0 / constants.n),
             Argument::Double(1.0 / constants.energy.sqrt()),
             Argument::Room(spectrum, self.spectrum_bytes()),
-            Argument::Room(places.result, batch.result_reach),
+            Argument::Room(places[Room::Result], batch.result_reach),
             Argument::Result(view),
-            batch.output_room(places.doubtful, size_of::<u32>()),
-            Argument::Room(places.count, size_of::<u32>()),
+            batch.output_room(places[Room::Doubtful], size_of::<u32>()),
+            Argument::Room(places[Room::Counts], size_of::<u32>()),
         ];
         let (pairs, ..) = self.pairs(template, outputs);
         let threads = (self.threads[0] * self.threads[1]) as u32;

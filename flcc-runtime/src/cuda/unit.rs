@@ -17,17 +17,16 @@ use crate::cuda::cufft::{self, Transforms};
 use crate::cuda::driver::buffer::{Buffer, Pinned, bytes_of, bytes_of_mut};
 use crate::cuda::driver::compile::{self, Code};
 use crate::cuda::driver::launch::{
-    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, MOST_CHANNELS, Module, ResultView,
-    Stream, Thresholds, Tile, TileFigures,
+    Address, Argument, Constants, CrossLayout, Function, Gpu, ImageView, Layout, MOST_BLOCKS, MOST_CHANNELS, Module,
+    ResultView, Stream, Thresholds, Tile,
 };
 use crate::cuda::driver::libraries;
 use crate::cuda::driver::staging::Staging;
 use crate::cuda::fault::Fault;
-use crate::cuda::kernels::{
-    self, Batch, Cross, FIGURES_OF_A_LANE, FIGURES_OF_A_TILE, Finishing, Gathering, Part, Places, Repair, Steps, Types,
-    options,
-};
+use crate::cuda::kernels::{self, Batch, Finishing, Gathering, Part, Repair, Steps, options};
+use crate::cuda::rooms::{Capacity, Makes, Own, Places, Room, Rooms};
 use crate::cuda::tile::{Job, Shape};
+use crate::cuda::types::{Cross, Types};
 use crate::problem::error_model::{Doubt, Figures, Library, Model, Rounding, of_running_sums};
 use crate::problem::scheme::Scheme;
 use crate::problem::template::rounded;
@@ -224,26 +223,13 @@ pub struct Unit {
     cross: Option<(Code, Function)>,
     /// Whether the cross term's source brings a kernel from the image to the result.
     straight: bool,
-    layout: Layout,
+    capacity: Capacity,
     /// Tiles of one image.
     tiles: Vec<Tile>,
-    /// Tiles of a batch.
-    batch: usize,
-    /// Images of a group.
-    group: usize,
 }
 
-/// Most blocks of a grid's second and third axis.
-const MOST_BLOCKS: usize = 65_535;
-/// Outputs that a batch has about: enough for every multiprocessor, few enough for the second-level cache to help.
-const BATCH_OUTPUTS: usize = 4 << 20;
 /// The largest factor that a kernel from image to result multiplies sums with: far from what `f32` lacks.
 const MOST_FACTOR: f64 = 1e30;
-/// Images of a group where the spec leaves their number open.
-const MOST_IMAGES: usize = 64;
-/// Slots that take turns: while one computes, the images of the other go in and its results come out.
-pub const SLOTS: usize = 2;
-
 /// The parts of the pipeline that a method and a formula need.
 pub(crate) fn parts(engine: Engine, scheme: &Scheme) -> Vec<Part> {
     let row = scheme.measure.row();
@@ -308,125 +294,40 @@ impl Unit {
             _ => None,
         };
         let tiling = Tiling::new(spec.frame(), decisions.tile);
-        let layout = layout(spec, &decisions, tiling.largest());
         let tiles: Vec<Tile> = (0..tiling.count()).map(|index| describe(&tiling, index)).collect();
-        let outputs: usize = layout.out_shape.iter().map(|&side| side as usize).product();
-        let per_tile = (MOST_BLOCKS / (layout.out_shape[0] as usize * spec.channels()).max(1)).max(1);
-        let batch = (BATCH_OUTPUTS / outputs.max(1)).clamp(1, per_tile);
-        let mut unit =
-            Unit { spec: spec.clone(), decisions, gpu, steps, codes, cross, straight, layout, tiles, batch, group: 1 };
-        let room = unit.decisions.memory.saturating_sub(unit.template_bytes().saturating_mul(spec.templates()));
-        unit.form_groups();
-        while unit.batch > 1 && unit.slot_bytes() * SLOTS > room {
-            unit.batch /= 2;
-            unit.form_groups();
-        }
+        let capacity = capacity(spec, &decisions, &tiling);
+        let mut unit = Unit { spec: spec.clone(), decisions, gpu, steps, codes, cross, straight, capacity, tiles };
+        let templates = unit.template_bytes().saturating_mul(spec.templates());
+        unit.capacity = capacity.fit(spec.images(), unit.decisions.memory.saturating_sub(templates));
         Ok(unit)
-    }
-
-    /// As many images to a group as a batch has tiles of, and no batch longer than a group.
-    fn form_groups(&mut self) {
-        let most = if self.spec.images() == 0 { MOST_IMAGES } else { self.spec.images() };
-        self.group = (self.batch / self.tiles.len()).clamp(1, most);
-        self.batch = self.batch.min(self.group * self.tiles.len());
     }
 
     fn channels(&self) -> usize {
         self.spec.channels()
     }
 
-    fn image_bytes(&self) -> usize {
-        self.spec.image().len() * self.channels() * self.spec.image_type().row().size
-    }
-
-    fn result_bytes(&self) -> usize {
-        self.spec.templates() * self.spec.out_shape().len() * self.spec.out_type().row().size
-    }
-
-    /// Batches of a group.
-    fn batches(&self, images: usize) -> usize {
-        (images * self.tiles.len()).div_ceil(self.batch)
-    }
-
     fn measure(&self) -> Measure {
         self.decisions.scheme.measure
     }
 
-    /// Whether samples are gathered that may be NaN, infinite or of extraordinary magnitude.
-    fn careful(&self) -> bool {
-        let constant = matches!(self.spec.boundary(), flcc_core::boundary::Boundary::Constant(_));
-        !self.fused() && self.decisions.scheme.integers.is_none() && (!self.spec.image_type().is_integer() || constant)
-    }
-
     /// Whether panels may be in doubt.
     fn doubts(&self) -> bool {
-        self.decisions.scheme.integers.is_none() && self.measure().row().normalised
+        self.capacity.doubts
     }
 
     /// Whether a transform makes the window sums.
     fn transformed_sums(&self) -> bool {
-        matches!(self.decisions.engine, Engine::Fourier(_))
-            && self.decisions.scheme.masked
-            && self.measure().row().needs.square
+        matches!(self.decisions.engine, Engine::Fourier(_)) && self.capacity.makes == Makes::CrossAndSums
     }
 
     /// Whether one kernel makes scores of the image.
     fn fused(&self) -> bool {
-        matches!(self.decisions.engine, Engine::Fused(_) | Engine::Scores(_))
-    }
-
-    /// Whether window sums are those of the box kernels.
-    fn box_sums(&self) -> bool {
-        self.measure().row().needs.square && !self.decisions.scheme.masked && !self.fused()
-    }
-
-    /// Bytes of each buffer of a slot, in the order of [`Slot`].
-    fn sizes(&self) -> Sizes {
-        let (lanes, tiles) = (self.batch * self.channels(), self.batch);
-        let layout = &self.layout;
-        let samples = self.batch * layout.in_tile as usize;
-        let sums = self.batch * layout.out_tile as usize * 8;
-        let outputs = self.batch * layout.out_channel as usize;
-        let when = |wanted: bool, bytes: usize| if wanted { bytes } else { 0 };
-        let needs = self.measure().row().needs;
-        let boxes = self.box_sums();
-        let volume = layout.template[0] > 1 || layout.out_shape[0] > 1;
-        let complex = match self.decisions.engine {
-            Engine::Fourier(shape) => cufft::spectrum(shape) * lanes * 2 * self.decisions.types.cross.size(),
-            _ => 0,
-        };
-        let work = match self.decisions.engine {
-            Engine::Fourier(shape) => cufft::work_bytes(shape, lanes, self.decisions.types.cross == Cross::F64),
-            _ => 0,
-        };
-        let per_tile = self.doubts() && complex > 0;
-        Sizes {
-            image: self.group * self.image_bytes(),
-            tiles: self.group * self.tiles.len() * size_of::<Tile>(),
-            samples: when(!self.fused(), samples * self.decisions.types.real.row().size),
-            squares: when(self.transformed_sums(), samples * 8),
-            marks: when(self.careful(), samples),
-            hits: when(self.careful(), outputs),
-            lanes: lanes * 8,
-            row_sum: when(boxes && needs.sum, samples * 8),
-            row_square: when(boxes, samples * 8),
-            between: when(boxes && volume, samples * 8),
-            sum: when(needs.square && (needs.sum || !boxes) && !self.fused(), sums),
-            square: when(needs.square && !self.fused(), sums),
-            cross: when(!self.fused(), self.batch * layout.cross_tile as usize * self.decisions.types.cross.size()),
-            complex,
-            work,
-            partial: when(per_tile, lanes * FIGURES_OF_A_LANE),
-            figures: tiles * FIGURES_OF_A_TILE,
-            doubtful: when(self.doubts(), outputs * 4),
-            counts: self.batches(self.group) * self.spec.templates() * 4,
-            result: self.group * self.result_bytes(),
-        }
+        self.capacity.makes == Makes::Scores
     }
 
     /// Bytes of a slot.
     pub fn slot_bytes(&self) -> usize {
-        self.sizes().total()
+        self.capacity.bytes()
     }
 
     /// A slot.
@@ -435,40 +336,23 @@ impl Unit {
     /// The device is out of memory.
     pub fn slot(&self) -> Result<Slot, Fault> {
         let stream = self.gpu.stream()?;
-        let sizes = self.sizes();
-        let buffer = |bytes: usize| Buffer::new(&stream, bytes);
-        let repeated: Vec<Tile> = (0..self.group)
-            .flat_map(|image| self.tiles.iter().map(move |tile| Tile { image: image as i32, ..*tile }))
-            .collect();
-        let lanes = self.batch * self.channels();
         let transforms = match self.decisions.engine {
             Engine::Fourier(shape) => {
-                Some(Transforms::new(&stream, shape, lanes, self.decisions.types.cross == Cross::F64)?)
+                let double = self.decisions.types.cross == Cross::F64;
+                Some(Transforms::new(&stream, shape, self.capacity.lanes(), double)?)
             }
             _ => None,
         };
+        let mut rooms = Rooms::new(&stream, &self.capacity)?;
+        let repeated: Vec<Tile> = (0..self.capacity.group)
+            .flat_map(|image| self.tiles.iter().map(move |tile| Tile { image: image as i32, ..*tile }))
+            .collect();
+        rooms[Room::Tiles].upload(&stream, 0, bytes_of(&repeated))?;
+        stream.wait()?;
+        let counts = if self.doubts() { Room::Counts.bytes(&self.capacity) / size_of::<u32>() } else { 0 };
         Ok(Slot {
-            image: buffer(sizes.image)?,
-            tiles: Buffer::of(&stream, &repeated)?,
-            samples: buffer(sizes.samples)?,
-            squares: buffer(sizes.squares)?,
-            marks: [buffer(sizes.marks)?, buffer(sizes.marks)?],
-            hits: buffer(sizes.hits)?,
-            offset: buffer(sizes.lanes)?,
-            scale: buffer(sizes.lanes)?,
-            found: buffer(3 * sizes.lanes)?,
-            rows: [buffer(sizes.row_sum)?, buffer(sizes.row_square)?],
-            between: buffer(sizes.between)?,
-            sums: [buffer(sizes.sum)?, buffer(sizes.square)?],
-            cross: buffer(sizes.cross)?,
-            spectra: buffer(sizes.complex)?,
-            product: buffer(sizes.complex)?,
-            partial: buffer(sizes.partial)?,
-            tile_figures: buffer(sizes.figures)?,
-            doubtful: buffer(sizes.doubtful)?,
-            counts: buffer(sizes.counts)?,
-            told: Pinned::new(&self.gpu, 1 + if self.doubts() { sizes.counts / 4 } else { 0 })?,
-            result: buffer(sizes.result)?,
+            rooms,
+            told: Pinned::new(&self.gpu, 1 + counts)?,
             target: None,
             straight: None,
             transforms,
@@ -620,23 +504,24 @@ impl Unit {
         mut go_on: impl FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
         let stream = slot.stream.clone();
-        let Slot { staging, image: buffer, result, target, .. } = &mut *slot;
+        let Slot { staging, rooms, target, .. } = &mut *slot;
         *target = None;
-        staging.begin(&self.gpu, &stream, copies, [buffer.bytes(), result.bytes()], outs);
+        let bytes = [Room::Image, Room::Result].map(|room| rooms[room].bytes());
+        staging.begin(&self.gpu, &stream, copies, bytes, outs);
         for (index, image) in images.iter().enumerate() {
-            staging.upload(&stream, buffer, index * self.image_bytes(), image)?;
+            staging.upload(&stream, &mut rooms[Room::Image], index * self.capacity.image, image)?;
         }
         let count = images.len();
         let source = Source {
-            at: slot.image.address(&stream),
+            at: slot.rooms[Room::Image].address(&stream),
             view: self.image_view(),
-            bytes: count * self.image_bytes(),
+            bytes: count * self.capacity.image,
             count,
         };
         if !self.compute(slot, bound, source, &mut go_on)? {
             return Ok(false);
         }
-        slot.staging.fetch(&stream, &slot.result, count * self.result_bytes())?;
+        slot.staging.fetch(&stream, &slot.rooms[Room::Result], count * self.capacity.result)?;
         Ok(true)
     }
 
@@ -651,8 +536,8 @@ impl Unit {
     ) -> Result<bool, Fault> {
         let stream = slot.stream.clone();
         if self.doubts() {
-            let counts = slot.counts.bytes();
-            slot.counts.clear(&stream, counts)?;
+            let counts = &mut slot.rooms[Room::Counts];
+            counts.clear(&stream, counts.bytes())?;
         }
         slot.straight = None;
         if bound.templates.iter().all(|template| template.straight.is_some()) {
@@ -675,18 +560,13 @@ impl Unit {
         go_on: &mut dyn FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
         let total = source.count * self.tiles.len();
-        for (number, first) in (0..total).step_by(self.batch).enumerate() {
+        let each = self.capacity.batch;
+        for (number, first) in (0..total).step_by(each).enumerate() {
             if !go_on(first) {
                 return Ok(false);
             }
-            self.batch(
-                slot,
-                bound,
-                (source.at, source.view, source.bytes),
-                number,
-                first,
-                self.batch.min(total - first),
-            )?;
+            let place = (source.at, source.view, source.bytes);
+            self.batch(slot, bound, place, number, first, each.min(total - first))?;
         }
         Ok(true)
     }
@@ -721,8 +601,8 @@ impl Unit {
             for first in (0..source.count).step_by(most) {
                 let count = most.min(source.count - first);
                 let passed = first * source.view.image_stride as usize * self.spec.image_type().row().size;
-                let out = result.skip(first * self.result_bytes() + index * self.spec.out_shape().len() * size);
-                let reach = (count - 1) * self.result_bytes() + self.spec.out_shape().len() * size;
+                let out = result.skip(first * self.capacity.result + index * self.spec.out_shape().len() * size);
+                let reach = (count - 1) * self.capacity.result + self.spec.out_shape().len() * size;
                 let blocks = |outputs: usize, tile: usize| outputs.div_ceil(tile) as u32;
                 let columns = blocks(width + before as usize, entry.tile[1]);
                 let grid = [columns, blocks(height, entry.tile[0]), (count * depth) as u32];
@@ -805,21 +685,21 @@ impl Unit {
         tiles: usize,
     ) -> Result<(), Fault> {
         let stream = slot.stream.clone();
-        let careful = self.careful();
+        let Capacity { careful, needs, .. } = self.capacity;
         if careful {
-            let bytes = slot.found.bytes();
-            slot.found.clear(&stream, bytes)?;
+            let found = &mut slot.rooms[Room::Found];
+            found.clear(&stream, found.bytes())?;
         }
-        let mut places = slot.places(self.batch * self.channels());
-        places.tiles = places.tiles.skip(first * size_of::<Tile>());
+        let mut places = slot.places();
+        places[Room::Tiles] = places[Room::Tiles].skip(first * size_of::<Tile>());
         let (pixels, image, image_reach) = source;
-        places.image = pixels;
-        let layout = Layout { tiles: tiles as i32, ..self.layout };
+        places[Room::Image] = pixels;
+        let layout = Layout { tiles: tiles as i32, ..self.capacity.layout };
         let images = (first + tiles).div_ceil(self.tiles.len());
         let of_template = self.spec.out_shape().len() * self.spec.out_type().row().size;
-        let result_reach = (images - 1) * self.result_bytes() + of_template;
+        let result_reach = (images - 1) * self.capacity.result + of_template;
         let mut batch = Batch { layout, image, places, types: self.decisions.types, image_reach, result_reach };
-        let centred = self.measure().row().needs.centred && self.decisions.scheme.integers.is_none();
+        let centred = needs.centred && self.decisions.scheme.integers.is_none();
         let forced = self.decisions.scheme.forced.unwrap_or(0.0);
         if !self.fused() {
             self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
@@ -829,22 +709,21 @@ impl Unit {
         if careful {
             self.steps.hits(&stream, &batch, weights)?;
         }
-        let needs = self.measure().row().needs;
-        if self.box_sums() {
+        if self.capacity.box_sums() {
             self.steps.sums(&stream, &batch, needs.sum)?;
         }
         if let (Engine::Fourier(shape), Some(transforms)) = (self.decisions.engine, &slot.transforms) {
-            let (spectra, product) = (slot.spectra.address(&stream), slot.product.address(&stream));
+            let (spectra, product) = (places[Room::Spectra], places[Room::Product]);
             if let Some(mask) = bound.mask_spectrum.as_ref().filter(|_| self.transformed_sums()) {
                 let mask = mask.address(&stream);
                 self.steps.square(&stream, &batch)?;
-                for (from, to) in [(places.squares, places.sums[1]), (places.samples, places.sums[0])] {
-                    transforms.there(from, spectra)?;
+                for (from, to) in [(Room::Squares, Room::Square), (Room::Samples, Room::Sum)] {
+                    transforms.there(places[from], spectra)?;
                     self.steps.multiply(&stream, &batch, cufft::spectrum(shape), spectra, mask, product)?;
-                    transforms.back(product, to)?;
+                    transforms.back(product, places[to])?;
                 }
             } else {
-                transforms.there(places.samples, spectra)?;
+                transforms.there(places[Room::Samples], spectra)?;
             }
             if self.doubts() {
                 self.steps.figures(&stream, &batch, careful)?;
@@ -860,8 +739,8 @@ impl Unit {
                 self.steps.doubt(&stream, &batch, thresholds)?;
             }
             let size = self.spec.out_type().row().size;
-            batch.places.result = places.result.skip(index * self.spec.out_shape().len() * size);
-            batch.places.count = places.count.skip((number * self.spec.templates() + index) * 4);
+            batch.places[Room::Result] = places[Room::Result].skip(index * self.spec.out_shape().len() * size);
+            batch.places[Room::Counts] = places[Room::Counts].skip((number * self.spec.templates() + index) * 4);
             let how = Finishing {
                 sum: needs.sum,
                 square: needs.square,
@@ -918,9 +797,9 @@ impl Unit {
         if let (Engine::Fourier(shape), Some(transforms), Taps::Spectrum(spectrum)) =
             (self.decisions.engine, &slot.transforms, &template.taps)
         {
-            let (spectra, product) = (slot.spectra.address(stream), slot.product.address(stream));
+            let (spectra, product) = (places[Room::Spectra], places[Room::Product]);
             self.steps.multiply(stream, batch, cufft::spectrum(shape), spectra, spectrum.address(stream), product)?;
-            return transforms.back(product, places.cross);
+            return transforms.back(product, places[Room::Cross]);
         }
         let Some(entry) = self.decisions.engine.entry() else {
             return Err(Fault::new("cross term", "a template that was bound for another method"));
@@ -936,7 +815,8 @@ impl Unit {
         }
         for channel in 0..self.channels() {
             let last = (tiles - 1) * layout.in_tile as usize + layout.in_channel as usize;
-            let samples = Argument::Room(places.samples.skip(channel * layout.in_channel as usize * real), last * real);
+            let samples =
+                Argument::Room(places[Room::Samples].skip(channel * layout.in_channel as usize * real), last * real);
             let last = (tiles - 1) * layout.cross_tile as usize + layout.cross_channel as usize;
             let out = |place: Address| {
                 Argument::Room(place.skip(channel * layout.cross_channel as usize * size), last * size)
@@ -944,7 +824,7 @@ impl Unit {
             let g = Argument::Cross(&cross);
             match (&template.taps, self.decisions.engine) {
                 (Taps::Constant(functions), _) => {
-                    stream.launch(&functions[channel], grid, threads, &[samples, out(places.cross), g])?;
+                    stream.launch(&functions[channel], grid, threads, &[samples, out(places[Room::Cross]), g])?;
                 }
                 (Taps::Global(values), engine) => {
                     let Some((_, function)) = &self.cross else {
@@ -958,8 +838,8 @@ impl Unit {
                     let [d, h, w] = sides;
                     match engine {
                         Engine::Masked(_) => {
-                            let (sum, square) = (out(places.sums[0]), out(places.sums[1]));
-                            let all = [samples, out(places.cross), sum, square, g, values, weights, d, h, w];
+                            let (sum, square) = (out(places[Room::Sum]), out(places[Room::Square]));
+                            let all = [samples, out(places[Room::Cross]), sum, square, g, values, weights, d, h, w];
                             stream.launch(function, grid, threads, &all)?;
                         }
                         Engine::Differences(_) => {
@@ -967,12 +847,15 @@ impl Unit {
                                 function,
                                 grid,
                                 threads,
-                                &[samples, out(places.cross), g, values, weights, d, h, w],
+                                &[samples, out(places[Room::Cross]), g, values, weights, d, h, w],
                             )?;
                         }
-                        _ => {
-                            stream.launch(function, grid, threads, &[samples, out(places.cross), g, values, d, h, w])?
-                        }
+                        _ => stream.launch(
+                            function,
+                            grid,
+                            threads,
+                            &[samples, out(places[Room::Cross]), g, values, d, h, w],
+                        )?,
                     }
                 }
                 (Taps::Spectrum(_), _) => {
@@ -997,10 +880,10 @@ impl Unit {
         let result = ResultView { image_stride: layout.cross_tile, stride: [layout.cross_plane, layout.cross_row, 1] };
         let tiles = layout.tiles as usize;
         let job = Job {
-            samples: Argument::Room(places.samples, tiles * layout.in_tile as usize * size_of::<f32>()),
+            samples: Argument::Room(places[Room::Samples], tiles * layout.in_tile as usize * size_of::<f32>()),
             view: &view,
             begin: [0; 2],
-            out: Argument::Room(places.cross, tiles * layout.cross_tile as usize * size_of::<f32>()),
+            out: Argument::Room(places[Room::Cross], tiles * layout.cross_tile as usize * size_of::<f32>()),
             result: &result,
             outputs: layout.out_shape.map(|side| side as usize),
             count: tiles,
@@ -1040,8 +923,8 @@ impl Unit {
     pub fn collect(&self, slot: &mut Slot, bound: &Bound, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
         self.look_again(slot, bound)?;
         let stream = slot.stream.clone();
-        let Slot { result, staging, .. } = &mut *slot;
-        staging.download(&stream, result, outs)?;
+        let Slot { rooms, staging, .. } = &mut *slot;
+        staging.download(&stream, &rooms[Room::Result], outs)?;
         self.statistics(slot, outs.len())
     }
 
@@ -1061,7 +944,7 @@ impl Unit {
             stream.wait()?;
             if slot.told.read(0) != 0 {
                 self.pipeline(slot, bound, source, &mut |_| true)?;
-                slot.staging.fetch(&stream, &slot.result, source.count * self.result_bytes())?;
+                slot.staging.fetch(&stream, &slot.rooms[Room::Result], source.count * self.capacity.result)?;
             }
         }
         Ok(())
@@ -1069,9 +952,9 @@ impl Unit {
 
     /// Waits for so many results, and counts what was done for them.
     fn statistics(&self, slot: &mut Slot, results: usize) -> Result<Statistics, Fault> {
-        let Slot { stream, counts, told, .. } = slot;
+        let Slot { stream, rooms, told, .. } = slot;
         if self.doubts() {
-            counts.download(stream, 0, bytes_of_mut(&mut told[1..]))?;
+            rooms[Room::Counts].download(stream, 0, bytes_of_mut(&mut told[1..]))?;
         }
         stream.wait()?;
         Ok(Statistics {
@@ -1124,13 +1007,12 @@ impl Unit {
 
     /// Images of a group.
     pub fn group(&self) -> usize {
-        self.group
+        self.capacity.group
     }
 
     /// Takes at most so many images in a group.
     pub fn limit_group(&mut self, images: usize) {
-        self.group = self.group.min(images);
-        self.batch = self.batch.min(self.group * self.tiles.len());
+        self.capacity.limit_group(images);
     }
 
     /// The number of its device.
@@ -1152,7 +1034,7 @@ impl Unit {
         let tile = self.decisions.tile;
         lines.push(format!(
             "batches  of {} tiles of up to {}x{}x{} outputs, groups of {} images",
-            self.batch, tile[0], tile[1], tile[2], self.group
+            self.capacity.batch, tile[0], tile[1], tile[2], self.capacity.group
         ));
         if self.fused() {
             lines.push("code     from the image to the result in one kernel, panels in doubt by another".into());
@@ -1209,7 +1091,47 @@ fn describe(tiling: &Tiling, index: usize) -> Tile {
     }
 }
 
-/// The capacity of every tile, with the room that the kernels need around it.
+/// What a slot has room for, before batches are formed.
+fn capacity(spec: &Spec, decisions: &Decisions, tiling: &Tiling) -> Capacity {
+    let Decisions { engine, types, scheme, .. } = decisions;
+    let row = scheme.measure.row();
+    let fourier = matches!(engine, Engine::Fourier(_));
+    let makes = match engine {
+        Engine::Fused(_) | Engine::Scores(_) => Makes::Scores,
+        Engine::Masked(_) => Makes::CrossAndSums,
+        Engine::Fourier(_) if scheme.masked && row.needs.square => Makes::CrossAndSums,
+        _ => Makes::Cross,
+    };
+    let own = match *engine {
+        Engine::Fourier(shape) => Own {
+            squares: if makes == Makes::CrossAndSums { shape.iter().product::<usize>() * 8 } else { 0 },
+            spectrum: cufft::spectrum(shape) * 2 * types.cross.size(),
+            work: cufft::work_bytes(shape, 1, types.cross == Cross::F64),
+        },
+        _ => Own::default(),
+    };
+    let constant = matches!(spec.boundary(), flcc_core::boundary::Boundary::Constant(_));
+    let extraordinary = scheme.integers.is_none() && (!spec.image_type().is_integer() || constant);
+    let doubts = scheme.integers.is_none() && row.normalised;
+    Capacity {
+        layout: layout(spec, decisions, tiling.largest()),
+        types: *types,
+        makes,
+        own,
+        needs: row.needs,
+        careful: makes != Makes::Scores && extraordinary,
+        doubts,
+        by_tile: doubts && fourier,
+        image: spec.image().len() * spec.channels() * spec.image_type().row().size,
+        result: spec.templates() * spec.out_shape().len() * spec.out_type().row().size,
+        templates: spec.templates(),
+        tiles: tiling.count(),
+        batch: 1,
+        group: 1,
+    }
+}
+
+/// How the largest tile lies, with the room that the kernels need around it.
 fn layout(spec: &Spec, decisions: &Decisions, outputs: [usize; 3]) -> Layout {
     let template = spec.template().padded();
     let channels = spec.channels();
@@ -1284,55 +1206,6 @@ enum Taps {
     Spectrum(Buffer),
 }
 
-/// Bytes of the buffers of a slot.
-struct Sizes {
-    image: usize,
-    tiles: usize,
-    samples: usize,
-    squares: usize,
-    marks: usize,
-    hits: usize,
-    lanes: usize,
-    row_sum: usize,
-    row_square: usize,
-    between: usize,
-    sum: usize,
-    square: usize,
-    cross: usize,
-    complex: usize,
-    work: usize,
-    partial: usize,
-    figures: usize,
-    doubtful: usize,
-    counts: usize,
-    result: usize,
-}
-
-impl Sizes {
-    fn total(&self) -> usize {
-        self.image
-            + self.tiles
-            + self.samples
-            + self.squares
-            + 2 * self.marks
-            + self.hits
-            + 5 * self.lanes
-            + self.row_sum
-            + self.row_square
-            + self.between
-            + self.sum
-            + self.square
-            + self.cross
-            + 2 * self.complex
-            + self.work
-            + self.partial
-            + self.figures
-            + self.doubtful
-            + self.counts
-            + self.result
-    }
-}
-
 /// Images on the device: where they begin, how they lie, bytes that are theirs (0: their maker answers), and how many.
 #[derive(Clone, Copy)]
 struct Source {
@@ -1345,31 +1218,10 @@ struct Source {
 /// A stream with the buffers of a group of images.
 pub struct Slot {
     stream: Stream,
-    image: Buffer,
-    tiles: Buffer,
-    samples: Buffer,
-    squares: Buffer,
-    marks: [Buffer; 2],
-    hits: Buffer,
-    offset: Buffer,
-    scale: Buffer,
-    /// Largest magnitudes, spans and marks of tiles, cleared together.
-    found: Buffer,
-    rows: [Buffer; 2],
-    between: Buffer,
-    sums: [Buffer; 2],
-    cross: Buffer,
-    spectra: Buffer,
-    product: Buffer,
-    partial: Buffer,
-    /// Figures and thresholds of tiles.
-    tile_figures: Buffer,
-    doubtful: Buffer,
-    counts: Buffer,
+    rooms: Rooms,
     /// What is told to the host: first whether a kernel from image to result met samples that it does not serve, which
     /// it writes there, then the counts.
     told: Pinned<u32>,
-    result: Buffer,
     /// Where results go instead, which is the caller's.
     target: Option<Address>,
     /// The images that such a kernel was given last.
@@ -1386,38 +1238,13 @@ impl Slot {
 
     /// Where results go.
     fn target(&self) -> Address {
-        self.target.unwrap_or_else(|| self.result.address(&self.stream))
+        self.target.unwrap_or_else(|| self.rooms[Room::Result].address(&self.stream))
     }
 
-    fn places(&self, lanes: usize) -> Places {
-        let at = |buffer: &Buffer| buffer.address(&self.stream);
-        let (found, figures) = (at(&self.found), at(&self.tile_figures));
-        let (tiles, each) = (figures.bytes / FIGURES_OF_A_TILE, size_of::<TileFigures>());
-        Places {
-            image: at(&self.image),
-            tiles: at(&self.tiles),
-            samples: at(&self.samples),
-            squares: at(&self.squares),
-            marks: at(&self.marks[0]),
-            marks_between: at(&self.marks[1]),
-            hits: at(&self.hits),
-            offset: at(&self.offset),
-            largest: found,
-            span: found.skip(lanes * 8),
-            marked: found.skip(2 * lanes * 8),
-            scale: at(&self.scale),
-            rows: [at(&self.rows[0]), at(&self.rows[1])],
-            between: at(&self.between),
-            sums: [at(&self.sums[0]), at(&self.sums[1])],
-            cross: at(&self.cross),
-            partial: at(&self.partial),
-            figures,
-            cross_figures: figures.skip(tiles * each),
-            doubt: figures.skip(2 * tiles * each),
-            doubtful: at(&self.doubtful),
-            count: at(&self.counts),
-            result: self.target(),
-        }
+    fn places(&self) -> Places {
+        let mut places = self.rooms.places(&self.stream);
+        places[Room::Result] = self.target();
+        places
     }
 }
 
