@@ -58,6 +58,14 @@ pub(crate) fn options(spec: &Spec, scheme: &Scheme, types: Types) -> Vec<String>
     options
 }
 
+/// Those of a kernel that reads images and writes results itself, of those of the pipeline.
+pub(crate) fn own_options(pipeline: &[String]) -> Vec<String> {
+    let own = |option: &&String| {
+        ["PIXEL", "REAL", "OUT", "BOUNDARY"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
+    };
+    pipeline.iter().filter(own).cloned().collect()
+}
+
 /// A group of kernels that are compiled apart, so that threads share the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -201,6 +209,21 @@ impl Batch {
         let last = self.layout.cross_channel * (self.layout.channels as i64 - 1) + self.layout.cross_channel;
         let elements = (self.layout.tiles as i64 - 1) * self.layout.cross_tile + last;
         Argument::Room(self.places[Room::Cross], elements as usize * self.types.cross.size())
+    }
+
+    /// The samples of a channel, for the kernels of the cross term.
+    pub fn samples_of(&self, channel: usize) -> Argument<'static> {
+        let (layout, size) = (&self.layout, self.types.real.row().size);
+        let last = (self.tiles() - 1) * layout.in_tile as usize + layout.in_channel as usize;
+        let begin = self.places[Room::Samples].skip(channel * layout.in_channel as usize * size);
+        Argument::Room(begin, last * size)
+    }
+
+    /// What lies like the cross term, of a channel.
+    pub fn out_of(&self, room: Room, channel: usize) -> Argument<'static> {
+        let (layout, size) = (&self.layout, self.types.cross.size());
+        let last = (self.tiles() - 1) * layout.cross_tile as usize + layout.cross_channel as usize;
+        Argument::Room(self.places[room].skip(channel * layout.cross_channel as usize * size), last * size)
     }
 
     /// How samples and cross term lie, for the kernels of the cross term.

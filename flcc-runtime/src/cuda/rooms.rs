@@ -95,6 +95,62 @@ pub(crate) struct Own {
     pub work: usize,
 }
 
+/// How the largest tile lies, in elements along each axis: what its rows and planes take, slack included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sides {
+    /// Samples.
+    pub samples: [usize; 3],
+    /// The cross term.
+    pub cross: [usize; 3],
+    /// Window sums and marks of panels.
+    pub sums: [usize; 3],
+}
+
+impl Sides {
+    /// Outputs of rows of whole vectors.
+    pub fn dense([depth, height, width]: [usize; 3]) -> [usize; 3] {
+        [depth, height, width.next_multiple_of(4)]
+    }
+
+    /// With the room around them that kernels need whose blocks make so many rows and columns.
+    pub fn padded(block: [usize; 2], outputs: [usize; 3], template: [usize; 3]) -> Sides {
+        let rows = outputs[1].next_multiple_of(block[0]) + template[1] - 1;
+        let row = (outputs[2].next_multiple_of(block[1]) + template[2] - 1 + 8).next_multiple_of(16);
+        let dense = Sides::dense(outputs);
+        Sides { samples: [outputs[0] + template[0] - 1, rows, row], cross: dense, sums: dense }
+    }
+
+    /// The layout of tiles of so many outputs.
+    pub fn layout(self, outputs: [usize; 3], template: [usize; 3], channels: usize) -> Layout {
+        let narrow = |sides: [usize; 3]| sides.map(|side| side as i32);
+        let pitches = |[depth, height, width]: [usize; 3]| {
+            [width, width * height, width * height * depth].map(|pitch| pitch as i64)
+        };
+        let [in_row, in_plane, in_channel] = pitches(self.samples);
+        let [out_row, out_plane, out_channel] = pitches(self.sums);
+        let [cross_row, cross_plane, cross_channel] = pitches(self.cross);
+        Layout {
+            in_row,
+            in_plane,
+            in_channel,
+            in_tile: in_channel * channels as i64,
+            out_row,
+            out_plane,
+            out_channel,
+            out_tile: out_channel * channels as i64,
+            cross_row,
+            cross_plane,
+            cross_channel,
+            cross_tile: cross_channel * channels as i64,
+            in_shape: narrow(self.samples),
+            out_shape: narrow(outputs),
+            template: narrow(template),
+            channels: channels as i32,
+            tiles: 1,
+        }
+    }
+}
+
 /// What a slot has room for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
