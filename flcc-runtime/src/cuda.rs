@@ -4,7 +4,11 @@
 //! and what is missing is a refusal that says so.
 
 #[cfg(feature = "cuda")]
-pub(crate) mod cufft;
+pub(crate) mod bound;
+#[cfg(feature = "cuda")]
+pub(crate) mod decisions;
+#[cfg(feature = "cuda")]
+pub(crate) mod direct;
 #[cfg(feature = "cuda")]
 pub mod driver;
 #[cfg(feature = "cuda")]
@@ -13,13 +17,23 @@ pub(crate) mod execute;
 pub mod fault;
 #[cfg(feature = "cuda")]
 pub mod kernels;
+#[cfg(feature = "cuda")]
+pub(crate) mod method;
+#[cfg(feature = "cuda")]
+pub(crate) mod methods;
 pub mod platform;
 #[cfg(feature = "cuda")]
+pub(crate) mod rooms;
+#[cfg(feature = "cuda")]
 pub(crate) mod schedule;
+#[cfg(feature = "cuda")]
+pub(crate) mod slot;
 #[cfg(feature = "cuda")]
 pub mod solver;
 #[cfg(feature = "cuda")]
 pub(crate) mod tile;
+#[cfg(feature = "cuda")]
+pub(crate) mod types;
 #[cfg(feature = "cuda")]
 pub(crate) mod unit;
 

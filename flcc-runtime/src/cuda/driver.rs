@@ -5,3 +5,4 @@ pub mod compile;
 pub mod launch;
 pub(crate) mod libraries;
 pub(crate) mod staging;
+pub(crate) mod transforms;

@@ -7,9 +7,13 @@ use flcc_core::error::{ExecError, SpecError};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 
+use crate::cuda::bound::Bound;
+use crate::cuda::decisions::Decisions;
 use crate::cuda::fault::Fault;
+use crate::cuda::rooms::SLOTS;
 use crate::cuda::schedule::{self, Device, Seat};
-use crate::cuda::unit::{Bound, Decisions, SLOTS, Slot, Unit};
+use crate::cuda::slot::Slot;
+use crate::cuda::unit::Unit;
 use crate::problem::template::{Checked, Weights};
 use crate::run::device_image::{DeviceImage, DeviceResults};
 use crate::run::execute::{CancelToken, Control, Copies, Execute, Owner, Scratch, Statistics, Unfinished};

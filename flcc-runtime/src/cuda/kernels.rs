@@ -11,43 +11,9 @@ use crate::cuda::driver::launch::{
     Thresholds, Tile, TileFigures,
 };
 use crate::cuda::fault::Fault;
+use crate::cuda::rooms::{FIGURES_OF_A_LANE, Places, Room, SLICES};
+use crate::cuda::types::Types;
 use crate::problem::scheme::{Scheme, Width};
-
-/// The types that a pipeline is specialised for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Types {
-    /// Of the image.
-    pub pixel: DType,
-    /// Of gathered samples.
-    pub real: DType,
-    /// Of the cross term: its number in the source's words.
-    pub cross: Cross,
-    /// Of results.
-    pub out: DType,
-}
-
-/// The type of a cross term.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cross {
-    /// 32-bit integers.
-    Unsigned,
-    /// 64-bit integers.
-    Long,
-    /// Single precision.
-    F32,
-    /// Double precision.
-    F64,
-}
-
-impl Cross {
-    /// Bytes of one.
-    pub fn size(self) -> usize {
-        match self {
-            Cross::Unsigned | Cross::F32 => 4,
-            Cross::Long | Cross::F64 => 8,
-        }
-    }
-}
 
 fn number(dtype: DType) -> usize {
     match dtype {
@@ -90,6 +56,14 @@ pub(crate) fn options(spec: &Spec, scheme: &Scheme, types: Types) -> Vec<String>
         options.push("--device-int128".into());
     }
     options
+}
+
+/// Those of a kernel that reads images and writes results itself, of those of the pipeline.
+pub(crate) fn own_options(pipeline: &[String]) -> Vec<String> {
+    let own = |option: &&String| {
+        ["PIXEL", "REAL", "OUT", "BOUNDARY"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
+    };
+    pipeline.iter().filter(own).cloned().collect()
 }
 
 /// A group of kernels that are compiled apart, so that threads share the work.
@@ -156,64 +130,6 @@ steps! {
     Repair: repair;
 }
 
-/// Where the buffers of a batch lie.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Places {
-    /// Images.
-    pub image: Address,
-    /// Tiles of the batch.
-    pub tiles: Address,
-    /// Gathered samples.
-    pub samples: Address,
-    /// Squares of samples, for masked sums by transform.
-    pub squares: Address,
-    /// Marks of samples that are not finite.
-    pub marks: Address,
-    /// The same size, for in between.
-    pub marks_between: Address,
-    /// Marks of panels.
-    pub hits: Address,
-    /// Offset of each tile and channel.
-    pub offset: Address,
-    /// Largest magnitude of each tile and channel.
-    pub largest: Address,
-    /// The same, as the careful way sees it.
-    pub span: Address,
-    /// Whether a tile has marks.
-    pub marked: Address,
-    /// Scale of each tile and channel.
-    pub scale: Address,
-    /// Row sums, of samples and squares.
-    pub rows: [Address; 2],
-    /// Plane sums in between, for volumes.
-    pub between: Address,
-    /// Window sums, of samples and squares.
-    pub sums: [Address; 2],
-    /// Cross term.
-    pub cross: Address,
-    /// Parts of figures.
-    pub partial: Address,
-    /// The figures of each tile's samples.
-    pub figures: Address,
-    /// The figures of each tile's cross term.
-    pub cross_figures: Address,
-    /// Thresholds of each tile.
-    pub doubt: Address,
-    /// Panels in doubt.
-    pub doubtful: Address,
-    /// How many.
-    pub count: Address,
-    /// Results.
-    pub result: Address,
-}
-
-/// Blocks that share the figures of a tile; each has its own part.
-const SLICES: usize = 64;
-/// Bytes that those parts take, for each tile and channel.
-pub(crate) const FIGURES_OF_A_LANE: usize = SLICES * size_of::<TileFigures>();
-/// Bytes that the figures and thresholds of a tile take.
-pub(crate) const FIGURES_OF_A_TILE: usize = 2 * size_of::<TileFigures>() + 16;
-
 fn blocks(count: usize, each: usize) -> u32 {
     count.div_ceil(each) as u32
 }
@@ -235,7 +151,7 @@ pub(crate) struct Batch {
     pub types: Types,
     /// Bytes of the images that tiles of the batch belong to.
     pub image_reach: usize,
-    /// Bytes of their results, from `places.result` on.
+    /// Bytes of their results, from `places[Room::Result]` on.
     pub result_reach: usize,
 }
 
@@ -261,12 +177,12 @@ impl Batch {
 
     /// The images.
     pub fn image_room(&self) -> Argument<'_> {
-        Argument::Room(self.places.image, self.image_reach)
+        Argument::Room(self.places[Room::Image], self.image_reach)
     }
 
     /// The tiles.
     pub fn tile_room(&self) -> Argument<'_> {
-        Argument::Room(self.places.tiles, self.tiles() * size_of::<Tile>())
+        Argument::Room(self.places[Room::Tiles], self.tiles() * size_of::<Tile>())
     }
 
     /// Something for each tile and channel.
@@ -292,7 +208,22 @@ impl Batch {
     fn cross_room(&self) -> Argument<'_> {
         let last = self.layout.cross_channel * (self.layout.channels as i64 - 1) + self.layout.cross_channel;
         let elements = (self.layout.tiles as i64 - 1) * self.layout.cross_tile + last;
-        Argument::Room(self.places.cross, elements as usize * self.types.cross.size())
+        Argument::Room(self.places[Room::Cross], elements as usize * self.types.cross.size())
+    }
+
+    /// The samples of a channel, for the kernels of the cross term.
+    pub fn samples_of(&self, channel: usize) -> Argument<'static> {
+        let (layout, size) = (&self.layout, self.types.real.row().size);
+        let last = (self.tiles() - 1) * layout.in_tile as usize + layout.in_channel as usize;
+        let begin = self.places[Room::Samples].skip(channel * layout.in_channel as usize * size);
+        Argument::Room(begin, last * size)
+    }
+
+    /// What lies like the cross term, of a channel.
+    pub fn out_of(&self, room: Room, channel: usize) -> Argument<'static> {
+        let (layout, size) = (&self.layout, self.types.cross.size());
+        let last = (self.tiles() - 1) * layout.cross_tile as usize + layout.cross_channel as usize;
+        Argument::Room(self.places[room].skip(channel * layout.cross_channel as usize * size), last * size)
     }
 
     /// How samples and cross term lie, for the kernels of the cross term.
@@ -339,11 +270,11 @@ impl Steps {
     pub fn gather(&self, stream: &Stream, batch: &Batch, how: Gathering) -> Result<(), Fault> {
         let Batch { layout, image, places, types, .. } = batch;
         let lanes = batch.lanes() as u32;
-        let offset = if how.centred { batch.lane_room(places.offset, 8) } else { Argument::Null };
+        let offset = if how.centred { batch.lane_room(places[Room::Offset], 8) } else { Argument::Null };
         let (pixels, tiles) = (batch.image_room(), batch.tile_room());
         let (image, layout) = (Argument::Image(image), Argument::Layout(layout));
-        let samples = batch.sample_room(places.samples, types.real.row().size);
-        let largest = batch.lane_room(places.largest, 8);
+        let samples = batch.sample_room(places[Room::Samples], types.real.row().size);
+        let largest = batch.lane_room(places.largest(), 8);
         if how.centred {
             stream.launch(have(&self.offset)?, [lanes, 1, 1], [32, 1], &[pixels, image, tiles, offset])?;
         }
@@ -353,11 +284,11 @@ impl Steps {
         if !how.careful {
             return Ok(());
         }
-        let (span, forced) = (batch.lane_room(places.span, 8), Argument::Double(how.forced));
-        let marked = Argument::Room(places.marked, batch.tiles() * 4);
+        let (span, forced) = (batch.lane_room(places.span(), 8), Argument::Double(how.forced));
+        let marked = Argument::Room(places.marked(), batch.tiles() * 4);
         let survey = [pixels, image, tiles, layout, offset, forced, largest, span, marked];
         stream.launch(have(&self.survey)?, grid, [256, 1], &survey)?;
-        let (marks, scale) = (batch.sample_room(places.marks, 1), batch.lane_room(places.scale, 8));
+        let (marks, scale) = (batch.sample_room(places[Room::Marks], 1), batch.lane_room(places[Room::Scale], 8));
         let reload = [pixels, image, tiles, layout, offset, forced, largest, span, marked, samples, marks, scale];
         stream.launch(have(&self.reload)?, grid, [256, 1], &reload)
     }
@@ -369,9 +300,10 @@ impl Steps {
     pub fn hits(&self, stream: &Stream, batch: &Batch, weights: Option<Address>) -> Result<(), Fault> {
         let places = &batch.places;
         let layout = Argument::Layout(&batch.layout);
-        let marked = Argument::Room(places.marked, batch.tiles() * 4);
-        let (marks, between) = (batch.sample_room(places.marks, 1), batch.sample_room(places.marks_between, 1));
-        let hits = batch.output_room(places.hits, 1);
+        let marked = Argument::Room(places.marked(), batch.tiles() * 4);
+        let (marks, between) =
+            (batch.sample_room(places[Room::Marks], 1), batch.sample_room(places[Room::MarksBetween], 1));
+        let hits = batch.output_room(places[Room::Hits], 1);
         let (tiles, threads) = (batch.tiles() as u32, [256, 1]);
         if let Some(weights) = weights {
             let weights = Argument::Room(weights, volume(batch.layout.template) * 8);
@@ -401,8 +333,9 @@ impl Steps {
         let run = 8 * (256 - (kw.min(1024) + 6) / 8);
         let lanes = batch.lanes() as u32;
         let by_layout = Argument::Layout(layout);
-        let samples = batch.sample_room(places.samples, types.real.row().size);
-        let row = |k: usize| if k == 1 || both { batch.sample_room(places.rows[k], 8) } else { Argument::Null };
+        let (rows, sums) = ([Room::RowSum, Room::RowSquare], [Room::Sum, Room::Square]);
+        let samples = batch.sample_room(places[Room::Samples], types.real.row().size);
+        let row = |k: usize| if k == 1 || both { batch.sample_room(places[rows[k]], 8) } else { Argument::Null };
         stream.launch(
             have(&self.sum_rows)?,
             [blocks(line, run), lanes, 1],
@@ -411,7 +344,8 @@ impl Steps {
         )?;
         let volume = layout.template[0] > 1 || layout.out_shape[0] > 1;
         for k in if both { 0..2 } else { 1..2 } {
-            let (from, between, to) = (row(k), batch.sample_room(places.between, 8), batch.sum_room(places.sums[k]));
+            let (from, between, to) =
+                (row(k), batch.sample_room(places[Room::Between], 8), batch.sum_room(places[sums[k]]));
             let pass = |axis: usize, from, to, last: bool| {
                 let window = if axis == 1 { kh } else { kd };
                 let strip = window * 32usize.div_ceil(window);
@@ -435,8 +369,8 @@ impl Steps {
     /// # Errors
     /// The driver's.
     pub fn figures(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
-        let samples = batch.sample_room(batch.places.samples, batch.types.real.row().size);
-        self.fold(stream, batch, (have(&self.figures)?, samples), careful, (batch.places.figures, false))
+        let samples = batch.sample_room(batch.places[Room::Samples], batch.types.real.row().size);
+        self.fold(stream, batch, (have(&self.figures)?, samples), careful, (batch.places.figures(), false))
     }
 
     /// The figures of every tile's cross term.
@@ -449,7 +383,7 @@ impl Steps {
             batch,
             (have(&self.cross_figures)?, batch.cross_room()),
             careful,
-            (batch.places.cross_figures, true),
+            (batch.places.cross_figures(), true),
         )
     }
 
@@ -464,8 +398,8 @@ impl Steps {
         (to, add): (Address, bool),
     ) -> Result<(), Fault> {
         let count = batch.tiles();
-        let scale = if careful { batch.lane_room(batch.places.scale, 8) } else { Argument::Null };
-        let partial = Argument::Room(batch.places.partial, batch.lanes() * FIGURES_OF_A_LANE);
+        let scale = if careful { batch.lane_room(batch.places[Room::Scale], 8) } else { Argument::Null };
+        let partial = Argument::Room(batch.places[Room::Partial], batch.lanes() * FIGURES_OF_A_LANE);
         let (by_layout, tiles) = (Argument::Layout(&batch.layout), batch.tile_room());
         // A cross term is that of a whole transform, however large the tile.
         let arguments: &[Argument<'_>] =
@@ -494,9 +428,9 @@ impl Steps {
         let arguments = [
             Argument::Thresholds(thresholds),
             Argument::Double(results),
-            Argument::Room(places.figures, figures),
-            Argument::Room(places.cross_figures, figures),
-            Argument::Room(places.doubt, count * 16),
+            Argument::Room(places.figures(), figures),
+            Argument::Room(places.cross_figures(), figures),
+            Argument::Room(places.doubt(), count * 16),
             Argument::Int(count as i32),
         ];
         stream.launch(have(&self.doubt)?, [blocks(count, 256), 1, 1], [256, 1], &arguments)
@@ -536,8 +470,8 @@ impl Steps {
         let size = batch.types.real.row().size;
         let count = batch.tiles() * batch.layout.in_tile as usize;
         let arguments = [
-            batch.sample_room(batch.places.samples, size),
-            batch.sample_room(batch.places.squares, size),
+            batch.sample_room(batch.places[Room::Samples], size),
+            batch.sample_room(batch.places[Room::Squares], size),
             Argument::Long(count as i64),
         ];
         stream.launch(have(&self.square)?, [blocks(count, 1024), 1, 1], [256, 1], &arguments)
@@ -562,16 +496,16 @@ impl Steps {
             Argument::Layout(&batch.layout),
             batch.tile_room(),
             batch.cross_room(),
-            when(how.sum, batch.sum_room(places.sums[0])),
-            when(how.square, batch.sum_room(places.sums[1])),
-            when(how.careful, Argument::Room(places.marked, batch.tiles() * 4)),
-            when(how.careful, batch.output_room(places.hits, 1)),
-            when(how.careful, batch.lane_room(places.scale, 8)),
-            when(how.thresholds, Argument::Room(places.doubt, batch.tiles() * 16)),
-            Argument::Room(places.result, batch.result_reach),
+            when(how.sum, batch.sum_room(places[Room::Sum])),
+            when(how.square, batch.sum_room(places[Room::Square])),
+            when(how.careful, Argument::Room(places.marked(), batch.tiles() * 4)),
+            when(how.careful, batch.output_room(places[Room::Hits], 1)),
+            when(how.careful, batch.lane_room(places[Room::Scale], 8)),
+            when(how.thresholds, Argument::Room(places.doubt(), batch.tiles() * 16)),
+            Argument::Room(places[Room::Result], batch.result_reach),
             Argument::Result(view),
-            when(how.lists, batch.output_room(places.doubtful, 4)),
-            when(how.lists, Argument::Room(places.count, 4)),
+            when(how.lists, batch.output_room(places[Room::Doubtful], 4)),
+            when(how.lists, Argument::Room(places[Room::Counts], 4)),
         ];
         stream.launch(have(&self.finish)?, [batch.outputs(), batch.tiles() as u32, 1], [256, 1], &arguments)
     }
@@ -601,10 +535,10 @@ impl Steps {
             batch.tile_room(),
             Argument::Double(1.0 / constants.n),
             Argument::Double(1.0 / energy.sqrt()),
-            Argument::Room(places.result, batch.result_reach),
+            Argument::Room(places[Room::Result], batch.result_reach),
             Argument::Result(view),
-            when(lists, batch.output_room(places.doubtful, 4)),
-            when(lists, Argument::Room(places.count, 4)),
+            when(lists, batch.output_room(places[Room::Doubtful], 4)),
+            when(lists, Argument::Room(places[Room::Counts], 4)),
         ];
         // Blocks begin up to three columns before the first output.
         let [depth, height, width] = batch.layout.out_shape.map(|side| side as usize);
@@ -636,12 +570,12 @@ impl Steps {
             Argument::Image(&batch.image),
             Argument::Layout(&batch.layout),
             batch.tile_room(),
-            batch.output_room(places.doubtful, 4),
-            Argument::Room(places.count, 4),
+            batch.output_room(places[Room::Doubtful], 4),
+            Argument::Room(places[Room::Counts], 4),
             Argument::Room(template.values, all),
             optional(template.raw, all),
             optional(template.weights, volume(batch.layout.template) * 8),
-            Argument::Room(places.result, batch.result_reach),
+            Argument::Room(places[Room::Result], batch.result_reach),
             Argument::Result(view),
         ];
         stream.launch(have(&self.repair)?, [8 * multiprocessors as u32, 1, 1], [128, 1], &arguments)

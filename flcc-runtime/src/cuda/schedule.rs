@@ -10,7 +10,7 @@ use flcc_core::error::ExecError;
 use flcc_core::view::{AnyView, AnyViewMut};
 
 use crate::cuda::fault::Fault;
-use crate::cuda::unit::SLOTS;
+use crate::cuda::rooms::SLOTS;
 use crate::run::execute::{CancelToken, Control, Copies, Statistics, Unfinished};
 
 #[cfg(test)]

@@ -8,12 +8,23 @@ use flcc_core::key::KernelKey;
 use flcc_core::measure::Measure;
 use flcc_core::shape::join;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
+use flcc_generated::Entry;
 
+use crate::cuda::decisions::{Decisions, goes_straight, parts};
 use crate::cuda::driver::launch::MOST_CHANNELS;
 use crate::cuda::execute::CudaExecute;
-use crate::cuda::kernels::{self, Cross, Part, Types};
+use crate::cuda::kernels::{self, Part};
+use crate::cuda::method::{self, Around};
+use crate::cuda::methods::any::Any;
+use crate::cuda::methods::cufft::Cufft;
+use crate::cuda::methods::differences::Differences;
+use crate::cuda::methods::listed::Listed;
+use crate::cuda::methods::listed_scores::ListedScores;
+use crate::cuda::methods::masked::Masked;
+use crate::cuda::methods::tile_scores::TileScores;
+use crate::cuda::methods::tiles::Tiles;
 use crate::cuda::tile::{self, Shape};
-use crate::cuda::unit::{self, Decisions, Engine, goes_straight};
+use crate::cuda::types::{Cross, Types};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
@@ -27,7 +38,7 @@ use crate::run::tiling::{Tiling, covering, tile_name};
 /// How to build what executes an offer.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    engine: Engine,
+    method: Arc<dyn method::Method>,
     tile: [usize; 3],
     types: Types,
     exact: bool,
@@ -43,7 +54,7 @@ impl solver::Recipe for Recipe {
     /// Opens the device, compiles what is not compiled yet.
     fn build(&self, spec: &Spec, memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
         let decide = |device: &Device| Decisions {
-            engine: self.engine,
+            method: Arc::clone(&self.method),
             tile: self.tile,
             types: self.types,
             scheme: Scheme::new(spec, self.exact, self.rounds),
@@ -59,11 +70,12 @@ impl Recipe {
     /// What building it compiles, known without a device.
     pub fn sources(&self, spec: &Spec) -> Sources {
         let scheme = Scheme::new(spec, self.exact, self.rounds);
-        let (parts, options) = (unit::parts(self.engine, &scheme), kernels::options(spec, &scheme, self.types));
+        let (template, options) = (spec.template().padded(), kernels::options(spec, &scheme, self.types));
+        let own = self.method.source(template, &Around { options: &options, straight: false });
         Sources {
-            kernel: self.engine.entry(),
-            parts,
-            own: self.engine.options(spec.template().padded(), &options),
+            kernel: self.method.entry(),
+            parts: parts(&*self.method, &scheme),
+            own: own.map_or_else(Vec::new, |source| source.options),
             options,
         }
     }
@@ -73,7 +85,7 @@ impl Recipe {
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// The cross term's kernel, if it is a generated one.
-    pub kernel: Option<&'static flcc_generated::Entry>,
+    pub kernel: Option<&'static Entry>,
     /// The parts of the pipeline.
     pub parts: Vec<Part>,
     /// The options of that kernel.
@@ -98,12 +110,43 @@ pub fn offers(name: &'static str, method: Method, spec: &Spec, machine: &Machine
     if spec.channels() > MOST_CHANNELS {
         return Err(Refusal::new(name, format!("{} channels are more than {MOST_CHANNELS}", spec.channels())));
     }
-    match method {
-        Method::Direct => direct(name, spec, machine),
-        Method::Fourier => fourier(name, spec, machine),
-        _ => Err(Refusal::new(name, "there are no separable kernels for GPUs; direct and Fourier are there")),
+    let ways = WAYS.iter().filter(|(of, _)| *of == method);
+    let (mut offers, mut refused) = (Vec::new(), None);
+    for (_, way) in ways {
+        match way(&Asked { name, spec, machine }) {
+            Ok(some) => offers.extend(some),
+            Err(refusal) => refused = refused.or(Some(refusal)),
+        }
     }
+    if offers.is_empty() {
+        let none = || Refusal::new(name, "there are no separable kernels for GPUs; direct and Fourier are there");
+        return Err(refused.unwrap_or_else(none));
+    }
+    offers.sort_by(|a: &Offer, b| a.estimate_ns.total_cmp(&b.estimate_ns));
+    Ok(offers)
 }
+
+/// What offers are asked for.
+struct Asked<'a> {
+    name: &'static str,
+    spec: &'a Spec,
+    machine: &'a Machine,
+}
+
+/// The offers of one way to compute: none where it has nothing to do with a spec, a refusal where it lacks something.
+type Way = fn(&Asked<'_>) -> Result<Vec<Offer>, Refusal>;
+
+/// The one table of what GPUs offer, and by which method it is asked for.
+const WAYS: &[(Method, Way)] = &[
+    (Method::Direct, listed_scores),
+    (Method::Direct, listed),
+    (Method::Direct, any),
+    (Method::Direct, masked),
+    (Method::Direct, differences),
+    (Method::Fourier, cufft),
+    (Method::Fourier, tiles),
+    (Method::Fourier, tile_scores),
+];
 
 /// Whether samples may lie beyond the range of f32, which a tile on a device does not notice of those that are too
 /// small for it.
@@ -120,94 +163,192 @@ fn types(spec: &Spec, real: DType, cross: Cross) -> Types {
     Types { pixel: spec.image_type(), real, cross, out: spec.out_type() }
 }
 
-fn direct(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
-    let devices = machine.devices();
-    let measure = spec.op().measure();
-    let needs = measure.row().needs;
-    let template = spec.template().padded();
-    let masked = spec.mask() != MaskKind::None;
-    let exact = exact_in_f64(spec);
-    let bytes = exact
-        && !masked
-        && spec.image_type() == DType::U8
-        && spec.template_type() == DType::U8
-        && measure != Measure::Sad;
-    let taps = spec.template().len() * spec.channels();
-    let wide = masked
-        || spec.out_type() == DType::F64
-        || spec.accuracy() == Accuracy::Exact
-        || integer_problem(spec)
-        || beyond_single(spec);
-    let long = spec.accuracy() == Accuracy::Promised && measure.row().normalised && !serves_in_single(spec);
-    let real = if bytes {
-        DType::U8
-    } else if wide || long || measure == Measure::Sad {
-        DType::F64
-    } else {
-        DType::F32
-    };
-    let missing = |op: &str| Refusal::new(name, format!("there is no kernel {op} for {real}"));
-    let flat = template[1] == 1 && spec.mode_region().shape.padded()[1] == 1;
-    let any = |op: &str| flcc_generated::generic(op, real.name(), flat).ok_or_else(|| missing(op));
-    let mut engines = Vec::new();
-    if measure == Measure::Sad {
-        engines.push(Engine::Differences(any("sad")?));
-    } else if masked && needs.square {
-        engines.push(Engine::Masked(any("masked")?));
-    } else {
-        if one_kernel(spec, exact, real) {
-            engines.extend(flcc_generated::listed("zncc", real.name(), template).map(Engine::Fused));
-        }
-        match flcc_generated::listed("corr", real.name(), template) {
-            Some(entry) => engines.push(Engine::Listed(entry)),
-            None => engines.push(Engine::Any(any("corr")?)),
+/// How direct kernels serve a spec.
+struct Direct<'a> {
+    asked: &'a Asked<'a>,
+    /// The type of samples and taps.
+    real: DType,
+    /// Sums are integers.
+    exact: bool,
+    masked: bool,
+}
+
+impl Direct<'_> {
+    fn of<'a>(asked: &'a Asked<'a>) -> Direct<'a> {
+        let spec = asked.spec;
+        let measure = spec.op().measure();
+        let masked = spec.mask() != MaskKind::None;
+        let exact = exact_in_f64(spec);
+        let bytes = exact
+            && !masked
+            && spec.image_type() == DType::U8
+            && spec.template_type() == DType::U8
+            && measure != Measure::Sad;
+        let wide = masked
+            || spec.out_type() == DType::F64
+            || spec.accuracy() == Accuracy::Exact
+            || integer_problem(spec)
+            || beyond_single(spec);
+        let long = spec.accuracy() == Accuracy::Promised && measure.row().normalised && !serves_in_single(spec);
+        let real = if bytes {
+            DType::U8
+        } else if wide || long || measure == Measure::Sad {
+            DType::F64
+        } else {
+            DType::F32
+        };
+        Direct { asked, real, exact, masked }
+    }
+
+    /// Whether it takes sums of products, whose window sums are not under a mask.
+    fn sums(&self) -> bool {
+        let measure = self.asked.spec.op().measure();
+        measure != Measure::Sad && !self.masked_sums()
+    }
+
+    /// Whether it takes window sums under a mask.
+    fn masked_sums(&self) -> bool {
+        self.masked && self.asked.spec.op().measure().row().needs.square
+    }
+
+    /// The kernel of an operation for the template's size.
+    fn listed(&self, op: &str) -> Option<&'static Entry> {
+        flcc_generated::listed(op, self.real.name(), self.asked.spec.template().padded())
+    }
+
+    /// The one for any size.
+    fn generic(&self, op: &str) -> Result<&'static Entry, Refusal> {
+        let Asked { name, spec, .. } = *self.asked;
+        let flat = spec.template().padded()[1] == 1 && spec.mode_region().shape.padded()[1] == 1;
+        flcc_generated::generic(op, self.real.name(), flat)
+            .ok_or_else(|| Refusal::new(name, format!("there is no kernel {op} for {}", self.real)))
+    }
+
+    /// The types, with this one of cross terms of bytes.
+    fn types(&self, of_bytes: Cross) -> Types {
+        let cross = match self.real {
+            DType::U8 => of_bytes,
+            DType::F32 => Cross::F32,
+            _ => Cross::F64,
+        };
+        types(self.asked.spec, self.real, cross)
+    }
+
+    /// Products that one of the multiprocessors makes.
+    fn products(&self, entry: &Entry) -> f64 {
+        let (spec, devices) = (self.asked.spec, self.asked.machine.devices());
+        let taps = spec.template().len() * spec.channels();
+        let outputs = spec.out_shape().len() as f64;
+        let products = outputs * taps as f64 * spec.templates() as f64 * if self.masked { 3.0 } else { 1.0 };
+        occupied(entry, spec, devices) * products / multiprocessors(devices)
+    }
+
+    /// The work of those.
+    fn taps(&self, entry: &Entry) -> Work {
+        let tap = match self.real {
+            DType::U8 => Term::DeviceTapByte,
+            DType::F32 => Term::DeviceTapSingle,
+            _ => Term::DeviceTapDouble,
+        };
+        binding(self.asked.spec, 1.0).and(tap, self.products(entry))
+    }
+
+    /// The work of a kernel whose cross terms the pipeline makes results of, with tiles of a shape.
+    fn piped(&self, taps: Work, tile: [usize; 3]) -> Work {
+        let spec = self.asked.spec;
+        let (outputs, work) = (spec.out_shape().len() as f64, pipeline(taps, spec, tile));
+        match spec.op().measure().row().needs.square {
+            true => work.and(Term::DeviceSum, outputs).and(Term::DeviceScore, outputs * spec.templates() as f64),
+            false => work,
         }
     }
-    let cross = |engine| match (real, engine) {
-        (DType::U8, Engine::Listed(_) | Engine::Fused(_)) => Cross::Unsigned,
-        (DType::U8, _) => Cross::Long,
-        (DType::F32, _) => Cross::F32,
-        _ => Cross::F64,
-    };
-    let tap = match real {
-        DType::U8 => Term::DeviceTapByte,
-        DType::F32 => Term::DeviceTapSingle,
-        _ => Term::DeviceTapDouble,
-    };
-    let outputs = spec.out_shape().len() as f64;
-    let products = outputs * taps as f64 * spec.templates() as f64 * if masked { 3.0 } else { 1.0 };
-    let mut offers = Vec::new();
-    for engine in engines {
-        let Some(entry) = engine.entry() else { continue };
-        let body = KernelKey::named(entry.name).map_err(|error| Refusal::new(name, error.to_string()))?;
-        let of_template = outputs * spec.templates() as f64;
-        let types = types(spec, real, cross(engine));
-        let straight = goes_straight(spec, engine, &Scheme::new(spec, exact, false), types);
-        let products = occupied(entry, spec, devices) * products / multiprocessors(devices);
-        let taps = binding(spec, 1.0).and(tap, products);
-        let taps = match (engine, real) {
-            (Engine::Any(_), DType::U8) => taps.and(Term::DeviceTapAny, ANY_BYTE * products),
-            (Engine::Any(_), DType::F32) => taps.and(Term::DeviceTapAny, products),
-            (Engine::Any(_), _) => taps.and(Term::DeviceTapAny, ANY_DOUBLE * products),
-            _ => taps,
-        };
-        let work = |tile| match engine {
-            _ if straight => copies(taps, spec).and(Term::DeviceStraight, 1.0),
-            Engine::Fused(_) => copies(taps, spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, of_template),
-            _ if needs.square => {
-                pipeline(taps, spec, tile).and(Term::DeviceSum, outputs).and(Term::DeviceScore, of_template)
-            }
-            _ => pipeline(taps, spec, tile),
-        };
-        let tiles = if matches!(engine, Engine::Fused(_)) { vec![large_tile(spec)] } else { plain_tiles(spec) };
-        offers.extend(tiles.into_iter().map(|tile| {
+
+    /// The offers of a kernel by several tiles.
+    fn offers(
+        &self,
+        method: impl method::Method + 'static,
+        entry: &'static Entry,
+        types: Types,
+        tiles: Vec<[usize; 3]>,
+        work: impl Fn([usize; 3]) -> Work,
+    ) -> Result<Vec<Offer>, Refusal> {
+        let Asked { name, spec, machine } = *self.asked;
+        let body = named(name, entry)?;
+        let method: Arc<dyn method::Method> = Arc::new(method);
+        let offer = |tile| {
             let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..body.clone() };
-            let recipe = Recipe { engine, tile, types, exact, rounds: false, devices: devices.to_vec() };
+            let (method, devices) = (Arc::clone(&method), machine.devices().to_vec());
+            let recipe = Recipe { method, tile, types, exact: self.exact, rounds: false, devices };
             offer(machine, spec, Method::Direct, kernel, work(tile), recipe)
-        }));
+        };
+        Ok(tiles.into_iter().map(offer).collect())
     }
-    offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
-    Ok(offers)
+}
+
+/// The name of a generated kernel.
+fn named(name: &'static str, entry: &Entry) -> Result<KernelKey, Refusal> {
+    KernelKey::named(entry.name).map_err(|error| Refusal::new(name, error.to_string()))
+}
+
+/// By a kernel for the template's size that makes scores in one go.
+fn listed_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let (direct, spec) = (Direct::of(asked), asked.spec);
+    let serves = direct.sums() && one_kernel(spec, direct.exact, direct.real);
+    let Some(entry) = direct.listed("zncc").filter(|_| serves) else { return Ok(Vec::new()) };
+    let each = spec.out_shape().len() as f64 * spec.templates() as f64;
+    direct.offers(ListedScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |_| {
+        copies(direct.taps(entry), spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
+    })
+}
+
+/// By a kernel for the template's size.
+fn listed(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let (direct, spec) = (Direct::of(asked), asked.spec);
+    let Some(entry) = direct.listed("corr").filter(|_| direct.sums()) else { return Ok(Vec::new()) };
+    let (types, taps) = (direct.types(Cross::Unsigned), direct.taps(entry));
+    let straight = goes_straight(spec, &Listed(entry), &Scheme::new(spec, direct.exact, false), types);
+    direct.offers(Listed(entry), entry, types, plain_tiles(spec), |tile| match straight {
+        true => copies(taps, spec).and(Term::DeviceStraight, 1.0),
+        false => direct.piped(taps, tile),
+    })
+}
+
+/// By a kernel for any size, where there is none for the template's.
+fn any(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let (direct, spec) = (Direct::of(asked), asked.spec);
+    if !direct.sums() || direct.listed("corr").is_some() {
+        return Ok(Vec::new());
+    }
+    let entry = direct.generic("corr")?;
+    let over = match direct.real {
+        DType::U8 => ANY_BYTE,
+        DType::F32 => 1.0,
+        _ => ANY_DOUBLE,
+    };
+    let taps = direct.taps(entry).and(Term::DeviceTapAny, over * direct.products(entry));
+    direct.offers(Any(entry), entry, direct.types(Cross::Long), plain_tiles(spec), |tile| direct.piped(taps, tile))
+}
+
+/// By one that makes window sums under a mask too.
+fn masked(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let direct = Direct::of(asked);
+    if !direct.masked_sums() || asked.spec.op().measure() == Measure::Sad {
+        return Ok(Vec::new());
+    }
+    let entry = direct.generic("masked")?;
+    let (types, taps) = (direct.types(Cross::Long), direct.taps(entry));
+    direct.offers(Masked(entry), entry, types, plain_tiles(asked.spec), |tile| direct.piped(taps, tile))
+}
+
+/// By one of absolute differences.
+fn differences(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let direct = Direct::of(asked);
+    if asked.spec.op().measure() != Measure::Sad {
+        return Ok(Vec::new());
+    }
+    let entry = direct.generic("sad")?;
+    let (types, taps) = (direct.types(Cross::Long), direct.taps(entry));
+    direct.offers(Differences(entry), entry, types, plain_tiles(asked.spec), |tile| direct.piped(taps, tile))
 }
 
 /// An offer of a recipe, which auto may choose by its cost. Images of a stream are copied while others are computed, so
@@ -248,7 +389,7 @@ const ANY_BYTE: f64 = 0.4;
 const ANY_DOUBLE: f64 = 1.8;
 
 /// How many times longer a direct kernel takes than if its blocks kept every multiprocessor busy all the time.
-fn occupied(entry: &flcc_generated::Entry, spec: &Spec, devices: &[Device]) -> f64 {
+fn occupied(entry: &Entry, spec: &Spec, devices: &[Device]) -> f64 {
     let [planes, rows, columns] = spec.out_shape().padded();
     let blocks = planes * rows.div_ceil(entry.tile[0]) * columns.div_ceil(entry.tile[1]) * spec.templates();
     let all = multiprocessors(devices);
@@ -311,7 +452,9 @@ fn plain_tiles(spec: &Spec) -> Vec<[usize; 3]> {
     tiles
 }
 
-fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
+/// By cuFFT.
+fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let Asked { name, spec, machine } = *asked;
     let devices = machine.devices();
     let measure = spec.op().measure();
     if measure == Measure::Sad {
@@ -359,8 +502,10 @@ fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Off
             target: "cufft".into(),
             tile: tile_name(spec.frame(), tile).into(),
         };
+        let masked = spec.mask() != MaskKind::None;
+        let sums = masked && measure.row().needs.square;
         let recipe = Recipe {
-            engine: Engine::Fourier(shape),
+            method: Arc::new(Cufft { shape, double, masked, sums }),
             tile,
             types: types(spec, real, cross),
             exact: rounds,
@@ -371,45 +516,54 @@ fn fourier(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Off
         let eligible = if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced };
         offers.push(Offer { eligible, ..by_cost });
     }
-    offers.extend(tile_offers(name, spec, machine)?);
     if offers.is_empty() {
         return Err(not_rounded(name, bound));
     }
-    offers.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
     Ok(offers)
 }
 
 /// The most outputs that the pipeline computes as one tile for transforms of tiles.
 const MOST_TOGETHER: usize = 1 << 26;
 
-/// Offers of transforms of tiles, from the image to the result or to the scores in one kernel.
-fn tile_offers(name: &'static str, spec: &Spec, machine: &Machine) -> Result<Vec<Offer>, Refusal> {
-    let devices = machine.devices();
-    let template = spec.template().padded();
-    let mut offers = Vec::new();
-    for entry in tile::kernels(spec, devices) {
-        let body = KernelKey::named(entry.name).map_err(|error| Refusal::new(name, error.to_string()))?;
-        let shape = Shape::of(entry);
-        let (pairs, ..) = shape.pairs(template, spec.out_shape().padded());
-        let computed = shape.work(pairs * spec.templates(), multiprocessors(devices) as usize);
-        let bound = binding(spec, if shape.length > 64 { 3.0 } else { 1.0 });
-        let mut work = copies(bound.and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
-        let (engine, tile) = if tile::makes_scores(entry) {
-            work = work
-                .and(Term::DeviceTileScore, shape.samples(pairs * spec.templates(), multiprocessors(devices) as usize));
-            (Engine::Scores(entry), large_tile(spec))
-        } else {
-            // The pipeline's tile, where samples are extraordinary: with all of an image the transforms are the same.
-            let outputs = spec.out_shape();
-            let whole = outputs.len() <= MOST_TOGETHER;
-            (Engine::Tile(entry), if whole { outputs.padded() } else { plain_tiles(spec)[0] })
-        };
-        let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..body };
-        let types = types(spec, DType::F32, Cross::F32);
-        let recipe = Recipe { engine, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
-        offers.push(offer(machine, spec, Method::Fourier, kernel, work, recipe));
-    }
-    Ok(offers)
+/// By transforms of tiles, from the image to the result in one kernel.
+fn tiles(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let spec = asked.spec;
+    let kernels = tile::kernels(spec, asked.machine.devices()).into_iter().filter(|entry| !tile::makes_scores(entry));
+    // The pipeline's tile, where samples are extraordinary: with all of an image the transforms are the same.
+    let outputs = spec.out_shape();
+    let tile = || if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
+    kernels.map(|entry| by_tiles(asked, entry, Arc::new(Tiles(entry)), tile(), |work, _| work)).collect()
+}
+
+/// By transforms of tiles, from the image to the scores in one kernel.
+fn tile_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let devices = asked.machine.devices();
+    let kernels = tile::kernels(asked.spec, devices).into_iter().filter(|entry| tile::makes_scores(entry));
+    let score = |work: Work, (shape, pairs): (Shape, usize)| {
+        work.and(Term::DeviceTileScore, shape.samples(pairs, multiprocessors(devices) as usize))
+    };
+    kernels.map(|entry| by_tiles(asked, entry, Arc::new(TileScores(entry)), large_tile(asked.spec), score)).collect()
+}
+
+/// The offer of a kernel that transforms tiles; `more` adds what it does besides for so many pairs.
+fn by_tiles(
+    asked: &Asked<'_>,
+    entry: &'static Entry,
+    method: Arc<dyn method::Method>,
+    tile: [usize; 3],
+    more: impl Fn(Work, (Shape, usize)) -> Work,
+) -> Result<Offer, Refusal> {
+    let Asked { name, spec, machine } = *asked;
+    let (devices, shape) = (machine.devices(), Shape::of(entry));
+    let (pairs, ..) = shape.pairs(spec.template().padded(), spec.out_shape().padded());
+    let pairs = pairs * spec.templates();
+    let computed = shape.work(pairs, multiprocessors(devices) as usize);
+    let bound = binding(spec, if shape.length > 64 { 3.0 } else { 1.0 });
+    let work = copies(bound.and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
+    let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
+    let types = types(spec, DType::F32, Cross::F32);
+    let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
+    Ok(offer(machine, spec, Method::Fourier, kernel, more(work, (shape, pairs)), recipe))
 }
 
 /// Transform shapes to choose from: of lengths that are fast, rows of whole vectors, whole axes where they are short.

@@ -12,11 +12,15 @@ use flcc_generated::Entry;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 
-use crate::cuda::driver::launch::{Address, Argument, Constants, Function, ImageView, ResultView, Stream, Thresholds};
+use crate::cuda::driver::launch::{
+    Address, Argument, Constants, Function, MOST_BLOCKS, ResultView, Stream, Thresholds,
+};
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::Batch;
+use crate::cuda::method::Job;
+use crate::cuda::rooms::Room;
 use crate::plan::machine::Device;
-use crate::problem::error_model::{GHOSTS, SPREAD, Steps};
+use crate::problem::error_model::{GHOSTS, Rounding, SPREAD, Steps};
 
 /// The operations of its kernels: sums.
 pub(crate) const OPS: [&str; 2] = ["tile64", "tile128"];
@@ -73,6 +77,11 @@ impl Shape {
     /// Samples of the blocks that one of so many multiprocessors computes.
     pub fn samples(self, pairs: usize, multiprocessors: usize) -> f64 {
         (pairs.div_ceil(multiprocessors) * self.length * self.length) as f64
+    }
+
+    /// How its transforms round.
+    pub fn rounding(self) -> Rounding {
+        Rounding::Pair { len: (self.length * self.length) as f64 }
     }
 
     /// Roundings of window sums, which run down a team's rows from the first of its windows on; that one may be made of
@@ -203,35 +212,8 @@ pub(crate) fn kernels(spec: &Spec, devices: &[Device]) -> Vec<&'static Entry> {
         .collect()
 }
 
-/// What a launch computes.
-pub(crate) struct Job<'a> {
-    /// Samples, how they lie, and the first that the first output needs.
-    pub samples: Argument<'a>,
-    /// How they lie.
-    pub view: &'a ImageView,
-    /// The first that the first output needs.
-    pub begin: [i32; 2],
-    /// Results.
-    pub out: Argument<'a>,
-    /// How they lie.
-    pub result: &'a ResultView,
-    /// Outputs of an image.
-    pub outputs: [usize; 3],
-    /// Images.
-    pub count: usize,
-    /// The template's spectrum.
-    pub spectrum: Argument<'a>,
-    /// What brings sums to results.
-    pub factor: f64,
-    /// Told of samples that the kernel does not serve.
-    pub extraordinary: Argument<'a>,
-}
-
-/// Most blocks of a grid's third axis.
-const MOST_IMAGES: usize = 65_535;
-
 impl Shape {
-    /// Puts the kernel into a stream's queue.
+    /// Puts the kernel of sums into a stream's queue, with the template's spectrum.
     ///
     /// # Errors
     /// The driver's.
@@ -241,9 +223,10 @@ impl Shape {
         function: &Function,
         template: [usize; 3],
         job: &Job<'_>,
+        spectrum: Address,
     ) -> Result<(), Fault> {
-        if job.count > MOST_IMAGES {
-            return Err(Fault::new("tile transform", format!("{} images are more than {MOST_IMAGES}", job.count)));
+        if job.count > MOST_BLOCKS {
+            return Err(Fault::new("tile transform", format!("{} images are more than {MOST_BLOCKS}", job.count)));
         }
         let (pairs, tiles, in_row) = self.pairs(template, job.outputs);
         let [down, across] = self.step(template);
@@ -255,13 +238,13 @@ impl Shape {
             Argument::Result(job.result),
             number(job.outputs[1]),
             number(job.outputs[2]),
-            Argument::Int(job.begin[0]),
             Argument::Int(job.begin[1]),
+            Argument::Int(job.begin[2]),
             number(down),
             number(across),
             number(in_row),
             number(tiles),
-            job.spectrum,
+            Argument::Room(spectrum, self.spectrum_bytes()),
             Argument::Double(job.factor),
             job.extraordinary,
         ];
@@ -293,10 +276,10 @@ impl Shape {
             Argument::Double(1.0 / constants.n),
             Argument::Double(1.0 / constants.energy.sqrt()),
             Argument::Room(spectrum, self.spectrum_bytes()),
-            Argument::Room(places.result, batch.result_reach),
+            Argument::Room(places[Room::Result], batch.result_reach),
             Argument::Result(view),
-            batch.output_room(places.doubtful, size_of::<u32>()),
-            Argument::Room(places.count, size_of::<u32>()),
+            batch.output_room(places[Room::Doubtful], size_of::<u32>()),
+            Argument::Room(places[Room::Counts], size_of::<u32>()),
         ];
         let (pairs, ..) = self.pairs(template, outputs);
         let threads = (self.threads[0] * self.threads[1]) as u32;

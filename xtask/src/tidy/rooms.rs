@@ -39,6 +39,12 @@ const RULES: &[Rule] = &[
     never("flcc_runtime::cpu::score", &["flcc_runtime::cpu::engine", "flcc_runtime::cpu::tile"], "no engine"),
     never("flcc_runtime::cpu::tile", &["flcc_runtime::cpu::engines", "flcc_runtime::cpu::fft"], "any engine serves"),
     never("flcc_runtime::cpu::tile", &["flcc_runtime::cpu::solvers", "flcc_runtime::plan"], "plans are made of it"),
+    never("flcc_runtime::cuda", &["flcc_runtime::cuda::methods"], "any method serves, one table names what there is")
+        .but(&["flcc_runtime::cuda::solver"]),
+    apart("flcc_runtime::cuda::methods", "each is a file of its own"),
+    never("flcc_runtime::cuda::methods", &["flcc_core::spec", "flcc_runtime::plan"], "solvers know specs"),
+    never("flcc_runtime::cuda::methods", &["flcc_runtime::cuda::unit", "flcc_runtime::cuda::decisions"], "any unit's"),
+    never("flcc_runtime::cuda::driver", &["flcc_runtime::cuda::rooms", "flcc_runtime::cuda::kernels"], "it is below"),
     never("flcc::pointers", &["flcc::plans", "flcc::classic"], "both pass it what they were passed"),
     never("flcc::registry", &["flcc::pointers"], "no handle is followed"),
     never("flcc_cli", &["flcc_cli::commands"], "commands use the rest, the rest knows none of them"),

@@ -23,7 +23,7 @@ const UNSAFE: &[&str] = &[
     "flcc-runtime/src/cuda/driver/libraries.rs",
     "flcc-runtime/src/cuda/driver/buffer.rs",
     "flcc-runtime/src/cuda/driver/compile.rs",
-    "flcc-runtime/src/cuda/cufft.rs",
+    "flcc-runtime/src/cuda/driver/transforms.rs",
     "flcc-capi/src/pointers.rs",
     "flcc-capi/src/plans.rs",   // functions that C calls, by its word on what it passes
     "flcc-capi/src/classic.rs", // as above

@@ -568,6 +568,9 @@ pub struct ResultView {
     pub stride: [i64; 3],
 }
 
+/// Most blocks of a grid's second and third axis.
+pub(crate) const MOST_BLOCKS: usize = 65_535;
+
 /// Channels that [`Constants`] has room for.
 pub const MOST_CHANNELS: usize = 8;
 

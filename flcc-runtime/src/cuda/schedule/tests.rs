@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::fake::{Account, Call, Fake, Fate, Slot, TILES, Templates, counts, fault, score};
 use super::{Control, Seat, run};
-use crate::cuda::unit::SLOTS;
+use crate::cuda::rooms::SLOTS;
 use crate::run::execute::{Copies, Statistics, Unfinished};
 
 use Call::{Collect, Submit};

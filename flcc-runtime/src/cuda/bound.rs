@@ -1,0 +1,107 @@
+//! Templates and mask on a device.
+
+use flcc_core::measure::Measure;
+
+use crate::cuda::decisions::Decisions;
+use crate::cuda::driver::buffer::Buffer;
+use crate::cuda::driver::launch::{Constants, MOST_CHANNELS, Stream, Thresholds};
+use crate::cuda::fault::Fault;
+use crate::cuda::method::{Desk, Taps};
+use crate::problem::error_model::Figures;
+use crate::problem::template::{Checked, Weights, weighted};
+
+/// The largest factor that a kernel from image to result multiplies sums with: far from what `f32` lacks.
+const MOST_FACTOR: f64 = 1e30;
+
+/// Templates and mask on a device.
+pub struct Bound {
+    pub(crate) templates: Vec<BoundTemplate>,
+    /// The mask's weights, or ones where a kernel wants some.
+    pub(crate) weights: Option<Buffer>,
+    /// What the method made of the mask.
+    pub(crate) mask: Option<Buffer>,
+    /// What the buffers were made on.
+    _stream: Stream,
+}
+
+/// A template on a device.
+pub(crate) struct BoundTemplate {
+    pub taps: Box<dyn Taps>,
+    pub constants: Constants,
+    /// Of tiles, where they are not the same for all.
+    pub thresholds: Option<Thresholds>,
+    pub values: Buffer,
+    /// The values before centring and scaling, where panels in doubt are computed of them.
+    pub raw: Option<Buffer>,
+    /// What a kernel from the image to the result multiplies its sums with, where one serves.
+    pub straight: Option<f64>,
+}
+
+impl Bound {
+    /// Templates and mask for a method, whose kernel may go from the image to the result if the desk says so.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn new(
+        desk: &Desk<'_>,
+        decisions: &Decisions,
+        doubts: bool,
+        checked: &[Checked],
+        weights: &Weights,
+    ) -> Result<Bound, Fault> {
+        let one = |checked| BoundTemplate::new(desk, decisions, doubts, checked, weights);
+        let templates = checked.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        let needed = decisions.scheme.masked || decisions.method.weighs();
+        let values = weights.values.clone().unwrap_or_else(|| vec![1.0; desk.template.iter().product()]);
+        let mask = decisions.method.mask(desk, &values)?;
+        let weights = if needed { Some(Buffer::of(desk.stream, &values)?) } else { None };
+        desk.stream.wait()?;
+        Ok(Bound { templates, weights, mask, _stream: desk.stream.clone() })
+    }
+}
+
+impl BoundTemplate {
+    fn new(
+        desk: &Desk<'_>,
+        decisions: &Decisions,
+        doubts: bool,
+        checked: &Checked,
+        weights: &Weights,
+    ) -> Result<BoundTemplate, Fault> {
+        let Decisions { method, scheme, template, .. } = decisions;
+        let source = if scheme.integers.is_some() { &checked.raw } else { &checked.values };
+        let channels: Vec<Vec<f64>> = source
+            .iter()
+            .map(|channel| if method.weighs() { channel.clone() } else { weighted(channel, weights).into_owned() })
+            .collect();
+        // What a kernel multiplies sums with is a power of two that both types hold.
+        let factor = 1.0 / checked.scale;
+        let serves = desk.straight && !checked.nonfinite && (MOST_FACTOR.recip()..=MOST_FACTOR).contains(&factor);
+        let taps = method.bind(&Desk { straight: serves, ..*desk }, &channels)?;
+        let figures = Figures { wave: taps.wave(), ..method.figures(*template, &channels) };
+        let count = template.iter().product::<usize>() * desk.channels;
+        let doubt = decisions.doubt(&figures, count, checked.energy, weights.values.as_deref());
+        let constant = doubt.at(0.0, 0.0);
+        let wide = |value: i128| [value as i64, (value >> 64) as i64];
+        let mut exact_sum = [[0; 2]; MOST_CHANNELS];
+        checked.exact_sums.iter().zip(&mut exact_sum).for_each(|(&sum, to)| *to = wide(sum));
+        let constants = Constants {
+            n: weights.n,
+            energy: checked.energy,
+            doubt: [constant.0, constant.1],
+            template_scale: checked.scale,
+            exact_sum,
+            exact_energy: wide(checked.exact_energy),
+            nonfinite: i32::from(checked.nonfinite),
+            masked: i32::from(scheme.masked),
+        };
+        let raw = if doubts && scheme.measure == Measure::Nssd {
+            Some(Buffer::of(desk.stream, &checked.raw.concat())?)
+        } else {
+            None
+        };
+        let thresholds = (!doubt.is_constant()).then(|| Thresholds::new(doubt, figures.largest));
+        let values = Buffer::of(desk.stream, &checked.values.concat())?;
+        Ok(BoundTemplate { taps, constants, thresholds, values, raw, straight: serves.then_some(factor) })
+    }
+}

@@ -1,0 +1,239 @@
+//! What a way to compute on GPUs is: the trait that each implements, and what it is passed.
+
+use std::any::Any;
+use std::fmt::Debug;
+
+use flcc_generated::Entry;
+
+use crate::cuda::driver::buffer::Buffer;
+use crate::cuda::driver::compile::Code;
+use crate::cuda::driver::launch::{
+    Address, Argument, Constants, Function, Gpu, ImageView, ResultView, Stream, Thresholds,
+};
+use crate::cuda::fault::Fault;
+use crate::cuda::kernels::{Batch, Part, Steps};
+use crate::cuda::rooms::{Makes, Own, Sides};
+use crate::cuda::types::Types;
+use crate::problem::error_model::{self, Figures};
+
+/// A way to compute cross terms or scores on a GPU. It knows no spec but by what its solver made it of.
+pub(crate) trait Method: Debug + Send + Sync {
+    /// Its generated kernel; none where a library computes.
+    fn entry(&self) -> Option<&'static Entry>;
+
+    /// What it makes of images.
+    fn makes(&self) -> Makes;
+
+    /// What its kernel is compiled of, for templates of these sides; none where a library computes.
+    fn source(&self, template: [usize; 3], around: &Around<'_>) -> Option<Source>;
+
+    /// How its results are rounded, for templates of these sides.
+    fn rounding(&self, template: [usize; 3]) -> Rounding;
+
+    /// What that rounding depends on, of a template of these sides, but for [`Taps::wave`].
+    fn figures(&self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures;
+
+    /// A template on the device, its weights included unless the kernel weighs.
+    ///
+    /// # Errors
+    /// The device's.
+    fn bind(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Box<dyn Taps>, Fault>;
+
+    /// Bytes that a channel of a bound template takes there, of so many samples.
+    fn taps_bytes(&self, samples: usize) -> usize;
+
+    /// The parts of the pipeline that it needs besides those that every method has.
+    fn parts(&self) -> &'static [Part] {
+        &[]
+    }
+
+    /// Whether one grid of a kernel from the image to the result covers such a result; `false` where there is none.
+    fn covers(&self, _outputs: [usize; 3]) -> bool {
+        false
+    }
+
+    /// Whether its kernel takes the mask's weights, ones where there is no mask, and templates without them.
+    fn weighs(&self) -> bool {
+        false
+    }
+
+    /// How the largest tile lies, of these outputs.
+    fn sides(&self, outputs: [usize; 3], template: [usize; 3]) -> Sides {
+        Sides::padded(self.entry().map_or([1, 1], |entry| entry.tile), outputs, template)
+    }
+
+    /// What it alone keeps in a slot.
+    fn own(&self) -> Own {
+        Own::default()
+    }
+
+    /// What it needs on a stream, for so many tiles and channels: [`Run::open`].
+    ///
+    /// # Errors
+    /// The device's.
+    fn open(&self, _stream: &Stream, _lanes: usize) -> Result<Box<dyn Any + Send>, Fault> {
+        Ok(Box::new(()))
+    }
+
+    /// What it makes of the mask's weights for its own sums: [`Run::mask`].
+    ///
+    /// # Errors
+    /// The device's.
+    fn mask(&self, _desk: &Desk<'_>, _weights: &[f64]) -> Result<Option<Buffer>, Fault> {
+        Ok(None)
+    }
+
+    /// Puts into a stream's queue what a batch's samples go through once for all templates.
+    ///
+    /// # Errors
+    /// The device's.
+    fn load(&self, _at: &Run<'_>) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// A template in the form of its method.
+pub(crate) trait Taps: Send + Sync {
+    /// Puts into a stream's queue what the method makes of a batch.
+    ///
+    /// # Errors
+    /// The device's.
+    fn run(&self, at: &Run<'_>, of: &Scoring<'_>) -> Result<(), Fault>;
+
+    /// Puts the kernel from images to results into a stream's queue. Asked only of a template that was bound with
+    /// [`Desk::straight`].
+    ///
+    /// # Errors
+    /// There is no such kernel, or the device's.
+    fn straight(&self, _stream: &Stream, _job: &Job<'_>) -> Result<(), Fault> {
+        Err(Fault::new("cross term", "no kernel from the image to the result"))
+    }
+
+    /// The largest magnitude of the template's spectrum where rounding depends on it ([`Figures::wave`]).
+    fn wave(&self) -> f64 {
+        0.0
+    }
+}
+
+/// The kernels around a method's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around<'a> {
+    /// The options that the pipeline is compiled with.
+    pub options: &'a [String],
+    /// Whether a kernel from the image to the result is wanted.
+    pub straight: bool,
+}
+
+/// A kernel's source.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// Its text.
+    pub text: String,
+    /// The options that it is compiled with.
+    pub options: Vec<String>,
+}
+
+/// How a method rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rounding {
+    /// The cross term.
+    pub cross: error_model::Rounding,
+    /// Numbers below the normal ones are kept, as NVRTC does; else they may be taken for 0.
+    pub subnormal: bool,
+    /// Panels in doubt follow from figures of each tile, which the pipeline takes.
+    pub by_tile: bool,
+    /// The roundings of window sums that the method makes by running along them.
+    pub running: Option<error_model::Steps>,
+}
+
+impl Rounding {
+    /// That of direct sums.
+    pub const DIRECT: Rounding = Rounding {
+        cross: error_model::Rounding::Direct { fused: true },
+        subnormal: true,
+        by_tile: false,
+        running: None,
+    };
+}
+
+/// What a template is bound with.
+#[derive(Clone, Copy)]
+pub(crate) struct Desk<'a> {
+    /// The device.
+    pub gpu: &'a Gpu,
+    /// Copies go into its queue.
+    pub stream: &'a Stream,
+    /// The method's kernel.
+    pub kernel: Option<&'a (Code, Function)>,
+    /// Sides of the template.
+    pub template: [usize; 3],
+    /// Channels of the template.
+    pub channels: usize,
+    /// The types of samples and cross term.
+    pub types: Types,
+    /// A kernel from the image to the result is wanted.
+    pub straight: bool,
+}
+
+impl Desk<'_> {
+    /// The method's kernel.
+    ///
+    /// # Errors
+    /// It was not compiled.
+    pub fn kernel(&self) -> Result<&(Code, Function), Fault> {
+        self.kernel.ok_or_else(|| Fault::new("cross term", "its kernel was not compiled"))
+    }
+}
+
+/// A batch of tiles in a stream's queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    /// The queue.
+    pub stream: &'a Stream,
+    /// The kernels of the pipeline.
+    pub steps: &'a Steps,
+    /// The tiles.
+    pub batch: &'a Batch,
+    /// What [`Method::open`] made for the stream.
+    pub open: &'a (dyn Any + Send),
+    /// The mask's weights, or ones where the kernel weighs.
+    pub weights: Option<Address>,
+    /// What [`Method::mask`] made.
+    pub mask: Option<Address>,
+}
+
+/// What a kernel of scores is told of a template.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scoring<'a> {
+    /// What is the same for every panel.
+    pub constants: &'a Constants,
+    /// What thresholds follow from where they are not the same for every tile.
+    pub thresholds: Option<&'a Thresholds>,
+    /// How results lie.
+    pub view: &'a ResultView,
+    /// Panels in doubt are listed.
+    pub lists: bool,
+}
+
+/// What a kernel from images to results computes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job<'a> {
+    /// Samples.
+    pub samples: Argument<'a>,
+    /// How they lie.
+    pub view: &'a ImageView,
+    /// The first that the first output needs.
+    pub begin: [i32; 3],
+    /// Results.
+    pub out: Argument<'a>,
+    /// How they lie.
+    pub result: &'a ResultView,
+    /// Outputs of an image.
+    pub outputs: [usize; 3],
+    /// Images.
+    pub count: usize,
+    /// What brings sums to results.
+    pub factor: f64,
+    /// Told of samples that the kernel does not serve.
+    pub extraordinary: Argument<'a>,
+}

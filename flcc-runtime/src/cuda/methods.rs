@@ -1,0 +1,10 @@
+//! The methods, each in a file of its own.
+
+pub(crate) mod any;
+pub(crate) mod cufft;
+pub(crate) mod differences;
+pub(crate) mod listed;
+pub(crate) mod listed_scores;
+pub(crate) mod masked;
+pub(crate) mod tile_scores;
+pub(crate) mod tiles;

@@ -1,0 +1,67 @@
+//! Direct sums under a mask by a kernel for every size, which makes the window sums too.
+
+use flcc_generated::Entry;
+
+use crate::cuda::direct::{self, Values, sides, weights};
+use crate::cuda::driver::launch::Argument;
+use crate::cuda::fault::Fault;
+use crate::cuda::method::{Around, Desk, Method, Rounding, Run, Scoring, Source, Taps};
+use crate::cuda::rooms::{Makes, Room};
+use crate::problem::error_model::Figures;
+
+/// The method, by its kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Masked(pub &'static Entry);
+
+/// A template.
+struct Bound {
+    entry: &'static Entry,
+    values: Values,
+}
+
+/// What it makes: the cross term, sums of samples and of squares.
+const OUT: [Room; 3] = [Room::Cross, Room::Sum, Room::Square];
+
+impl Method for Masked {
+    fn entry(&self) -> Option<&'static Entry> {
+        Some(self.0)
+    }
+
+    fn makes(&self) -> Makes {
+        Makes::CrossAndSums
+    }
+
+    fn source(&self, template: [usize; 3], _around: &Around<'_>) -> Option<Source> {
+        Some(direct::source(self.0, template))
+    }
+
+    fn rounding(&self, _template: [usize; 3]) -> Rounding {
+        Rounding::DIRECT
+    }
+
+    fn figures(&self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures {
+        direct::figures(self.0, template, channels)
+    }
+
+    fn bind(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Box<dyn Taps>, Fault> {
+        Ok(Box::new(Bound { entry: self.0, values: Values::new(desk, channels)? }))
+    }
+
+    fn taps_bytes(&self, samples: usize) -> usize {
+        samples * size_of::<f64>()
+    }
+}
+
+impl Taps for Bound {
+    fn run(&self, at: &Run<'_>, _of: &Scoring<'_>) -> Result<(), Fault> {
+        let (cross, (grid, threads)) = (at.batch.cross_layout(), at.batch.blocks_of(self.entry));
+        let [d, h, w] = sides(at.batch);
+        for channel in 0..at.batch.layout.channels as usize {
+            let [out, sum, square] = OUT.map(|room| at.batch.out_of(room, channel));
+            let (samples, values) = (at.batch.samples_of(channel), self.values.of(at, channel));
+            let all = [samples, out, sum, square, Argument::Cross(&cross), values, weights(at), d, h, w];
+            at.stream.launch(&self.values.function, grid, threads, &all)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Sums by a kernel that transforms tiles, from the image to the result or of gathered samples.
+
+use flcc_generated::Entry;
+
+use crate::cuda::driver::buffer::Buffer;
+use crate::cuda::driver::launch::{Argument, Function, ImageView, ResultView, Stream};
+use crate::cuda::fault::Fault;
+use crate::cuda::kernels::own_options;
+use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps};
+use crate::cuda::rooms::{Makes, Room};
+use crate::cuda::tile::Shape;
+use crate::problem::error_model::Figures;
+
+/// The method, by its kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiles(pub &'static Entry);
+
+/// A template's spectra, channel by channel.
+struct Spectrum {
+    shape: Shape,
+    template: [usize; 3],
+    function: Function,
+    spectrum: Buffer,
+}
+
+impl Method for Tiles {
+    fn entry(&self) -> Option<&'static Entry> {
+        Some(self.0)
+    }
+
+    fn makes(&self) -> Makes {
+        Makes::Cross
+    }
+
+    fn source(&self, _template: [usize; 3], around: &Around<'_>) -> Option<Source> {
+        Some(Source { text: self.0.source(), options: own_options(around.options) })
+    }
+
+    fn rounding(&self, _template: [usize; 3]) -> Rounding {
+        Rounding { cross: Shape::of(self.0).rounding(), subnormal: true, by_tile: false, running: None }
+    }
+
+    fn figures(&self, _template: [usize; 3], channels: &[Vec<f64>]) -> Figures {
+        Figures::of(channels.iter())
+    }
+
+    fn bind(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Box<dyn Taps>, Fault> {
+        let (shape, template) = (Shape::of(self.0), desk.template);
+        let spectra: Vec<_> = channels.iter().flat_map(|values| shape.spectrum(template, values)).collect();
+        let (_, function) = desk.kernel()?;
+        let spectrum = Buffer::of(desk.stream, &spectra)?;
+        Ok(Box::new(Spectrum { shape, template, function: function.clone(), spectrum }))
+    }
+
+    fn taps_bytes(&self, _samples: usize) -> usize {
+        Shape::of(self.0).spectrum_bytes()
+    }
+
+    fn covers(&self, [depth, _, _]: [usize; 3]) -> bool {
+        depth == 1
+    }
+}
+
+impl Taps for Spectrum {
+    fn run(&self, at: &Run<'_>, _of: &Scoring<'_>) -> Result<(), Fault> {
+        let (layout, places) = (&at.batch.layout, &at.batch.places);
+        let view = ImageView {
+            image_stride: layout.in_tile,
+            channel_stride: 1,
+            stride: [layout.in_plane, layout.in_row, 1],
+            lengths: layout.in_shape,
+            ..at.batch.image
+        };
+        let result = ResultView { image_stride: layout.cross_tile, stride: [layout.cross_plane, layout.cross_row, 1] };
+        let tiles = layout.tiles as usize;
+        let job = Job {
+            samples: Argument::Room(places[Room::Samples], tiles * layout.in_tile as usize * size_of::<f32>()),
+            view: &view,
+            begin: [0; 3],
+            out: Argument::Room(places[Room::Cross], tiles * layout.cross_tile as usize * size_of::<f32>()),
+            result: &result,
+            outputs: layout.out_shape.map(|side| side as usize),
+            count: tiles,
+            factor: 1.0,
+            extraordinary: Argument::Null,
+        };
+        self.straight(at.stream, &job)
+    }
+
+    fn straight(&self, stream: &Stream, job: &Job<'_>) -> Result<(), Fault> {
+        self.shape.launch(stream, &self.function, self.template, job, self.spectrum.address(stream))
+    }
+}
