@@ -872,7 +872,8 @@ mod tests {
             let mut parts = vec![search.candidates(); workers];
             for (turn, begin) in (0..lengths[0]).step_by(slices).enumerate() {
                 let end = (begin + slices).min(lengths[0]);
-                let (from, to) = (begin.saturating_sub(search.reach()), end.saturating_add(search.reach()).min(lengths[0]));
+                let reach = search.reach();
+                let (from, to) = (begin.saturating_sub(reach), end.saturating_add(reach).min(lengths[0]));
                 let part = &mut parts[turn % workers];
                 search.look(&all[from * slice..to * slice], from * slice, begin * slice..end * slice, part);
             }

@@ -384,6 +384,23 @@ fn adversarial_masks_keep_the_promise() {
     }
 }
 
+/// Samples and weights of many magnitudes: a panel's mean lies near its heaviest sample, which may be the faintest.
+#[test]
+fn masks_of_many_magnitudes_keep_the_promise() {
+    let mut seed = Seed(22);
+    let spec = "zncc:f64:2x40*2x8:full,maskw";
+    for _ in 0..300 {
+        let sample = |seed: &mut Seed| seed.pick(&[-1.0, 1.0]) * 10f64.powf(600.0 * seed.unit() - 310.0);
+        let image = Pixels::F64((0..80).map(|_| sample(&mut seed)).collect());
+        let template = Pixels::F64((0..16).map(|_| seed.unit()).collect());
+        let mask = Pixels::F64((0..16).map(|_| 10f64.powf(-24.0 * seed.unit())).collect());
+        let expected = expected_under(spec, &image, &template, Some(&mask));
+        every_way_under(spec, &image, &template, Some(&mask), |way, map| {
+            check(way, map, &expected, 1e-11);
+        });
+    }
+}
+
 /// A huge sample in one of two channels takes the digits of its neighbours in that channel, not of their panels'
 /// scores.
 #[test]

@@ -213,7 +213,7 @@ fn check_values_into(
         checked.values.iter_mut().filter(|channel| constant(channel, mask)).for_each(|channel| channel.fill(0.0));
         let scale = natural_scale(&checked.values, 0);
         multiply(&mut checked.values, scale);
-        checked.values.iter_mut().for_each(|channel| less_first(channel, mask));
+        checked.values.iter_mut().for_each(|channel| less_heaviest(channel, mask));
     }
     let scale = match measure {
         Measure::Zncc | Measure::Ncc => natural_scale(&checked.values, 0),
@@ -335,18 +335,21 @@ pub fn constant(channel: &[f64], mask: Option<&[f64]>) -> bool {
     }
 }
 
-/// Subtracts the first sample that a weight looks at from all of these: what is left may be brought to another scale
-/// before a mean is taken.
+/// Subtracts the sample of the largest weight, the first of equals, from all that a weight looks at: what is left may
+/// be brought to another scale before a mean is taken. A mean is at most `√N` weighted deviations of the samples from
+/// that sample, so the differences round by `u √(N + 1)` deviations at most; from a sample of small weight `w` they
+/// would by `1 / √w` times as many.
 #[inline(always)]
-pub fn less_first(channel: &mut [f64], mask: Option<&[f64]>) {
+pub fn less_heaviest(channel: &mut [f64], mask: Option<&[f64]>) {
     match mask {
         None => {
             let first = channel[0];
             channel.iter_mut().for_each(|value| *value -= first);
         }
         Some(mask) => {
-            let first = channel.iter().zip(mask).find(|(_, weight)| **weight > 0.0).map_or(0.0, |(value, _)| *value);
-            channel.iter_mut().zip(mask).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= first);
+            let heavier = |most: (f64, f64), (&value, &weight)| if weight > most.1 { (value, weight) } else { most };
+            let (heaviest, _) = channel.iter().zip(mask).fold((0.0, 0.0), heavier);
+            channel.iter_mut().zip(mask).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= heaviest);
         }
     }
 }

@@ -60,7 +60,7 @@ impl Panels<'_> {
                     .for_each(|channel| channel.fill(0.0));
                 // Differences in one scale before their mean: those of a faint channel may be all that there is.
                 rescale(panel, mask);
-                panel.chunks_mut(samples).for_each(|channel| template::less_first(channel, mask));
+                panel.chunks_mut(samples).for_each(|channel| template::less_heaviest(channel, mask));
                 rescale(panel, mask);
                 for channel in panel.chunks_mut(samples) {
                     for _ in 0..2 {
