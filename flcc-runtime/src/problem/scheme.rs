@@ -9,7 +9,6 @@ use flcc_core::measure::Measure;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
 use crate::problem::error_model::Promise;
-use crate::problem::template::differences_scale;
 
 /// Which integers hold every sum of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ impl Scheme {
         let integers = exact_cross.then_some(width);
         // Exact sums are of the samples as they are, and differences need image and template in one scale.
         let forced = match measure {
-            Measure::Sad => Some(differences_scale(spec)),
+            Measure::Sad => Some(1.0),
             _ => integers.map(|_| 1.0),
         };
         let whole = |value: f64| value.fract() == 0.0 && value.abs() <= largest_pixel(DType::U16);

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use flcc_core::boundary::Boundary;
-use flcc_core::dtype::{DType, Pixel};
+use flcc_core::dtype::Pixel;
 use flcc_core::each_type;
 use flcc_core::error::{Kind, SpecError};
 use flcc_core::measure::Measure;
@@ -81,32 +80,8 @@ pub fn check_mask(spec: &Spec, mask: Option<&AnyView<'_>>) -> Result<Weights, Sp
     if spec.op().measure().row().normalised {
         to_ones(&mut values);
     }
-    if differs_in_halves(spec) {
-        if let Some(weight) = values.iter().find(|&&weight| weight > f64::MAX / 2.0) {
-            return Err(SpecError::of(
-                Kind::MaskInvalid,
-                "mask",
-                "weights below 2^1023, by which differences of f64 are summed",
-                weight,
-            ));
-        }
-        values.iter_mut().for_each(|weight| *weight *= 2.0);
-    }
     let n = values.iter().sum();
     Ok(Weights { values: Some(values), n })
-}
-
-/// Whether a difference of samples may exceed what f64 holds where its weighted sum does not: then halves of them are
-/// subtracted, and count by twice their weights. Without weights only a result that overflows does so itself.
-fn differs_in_halves(spec: &Spec) -> bool {
-    let wide = |dtype: DType| dtype == DType::F64;
-    let image = wide(spec.image_type()) || matches!(spec.boundary(), Boundary::Constant(_));
-    spec.op().measure() == Measure::Sad && spec.mask() != MaskKind::None && wide(spec.template_type()) && image
-}
-
-/// What image and template are both multiplied by for sums of differences, whose samples need one scale.
-pub fn differences_scale(spec: &Spec) -> f64 {
-    if differs_in_halves(spec) { 0.5 } else { 1.0 }
 }
 
 /// Weights times the power of two that brings the largest to 1, or just above: nothing normalised depends on it, and
@@ -219,7 +194,8 @@ fn check_values_into(
         Measure::Zncc | Measure::Ncc => natural_scale(&checked.values, 0),
         // Products of a template and a tile of ordinary magnitudes stay far inside the range of f32.
         Measure::Cc | Measure::Ssd | Measure::Nssd => natural_scale(&checked.values, 40),
-        Measure::Sad => differences_scale(spec),
+        // Image and template need one scale.
+        Measure::Sad => 1.0,
     };
     multiply(&mut checked.values, scale);
     match measure {

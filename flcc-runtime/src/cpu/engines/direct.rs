@@ -189,6 +189,32 @@ impl<T: Real> Direct<T> {
         self.kernel.run(&mut slab.tile(template, weights, self.shape, false));
     }
 
+    /// Sums differences again where one of them was beyond the type's range: a weighted sum need not be.
+    fn differ_in_halves(&self, template: &Template<T>, weights: &[T], slab: Slab<'_, T>) {
+        let Slab { input, in_pitch, out, out_pitch, outputs } = slab;
+        let [_, height, width] = self.shape;
+        for (z, y) in (0..outputs[0]).flat_map(|z| (0..outputs[1]).map(move |y| (z, y))) {
+            let begin = z * out_pitch.plane + y * out_pitch.row;
+            let row = &mut out[begin..begin + outputs[2]];
+            if row.iter().all(|sum| sum.to_f64().is_finite()) {
+                continue;
+            }
+            for (x, sum) in row.iter_mut().enumerate().filter(|(_, sum)| !sum.to_f64().is_finite()) {
+                let taps = template.taps.chunks_exact(width).zip(weights.chunks_exact(width));
+                let of_row = |(number, (taps, weights)): (usize, (&[T], &[T]))| {
+                    let from = (z + number / height) * in_pitch.plane + (y + number % height) * in_pitch.row + x;
+                    let samples = input[from..from + width].iter().zip(taps.iter().zip(weights));
+                    let terms = samples.map(|(sample, (tap, weight))| {
+                        weighted_difference(sample.to_f64(), tap.to_f64(), weight.to_f64())
+                    });
+                    let terms: Vec<f64> = terms.collect();
+                    terms.chunks(64).map(|some| some.iter().sum::<f64>()).sum::<f64>()
+                };
+                *sum = T::of(taps.enumerate().map(of_row).sum());
+            }
+        }
+    }
+
     /// The correlation of a tile of a block at least, with nothing written or read beside it. Returns the largest
     /// magnitude of its outputs.
     pub fn run_within(&self, template: Sum<'_, T>, slab: Slab<'_, T>) -> T {
@@ -239,8 +265,11 @@ impl<T: Real> Engine<T> for Direct<T> {
 
     fn cross(&self, template: &Template<T>, job: Cross<'_, T>, _work: &mut ()) {
         let Cross { samples, weights, out, pitches, outputs, .. } = job;
-        let slab = Slab { input: samples, in_pitch: pitches.samples, out, out_pitch: pitches.cross, outputs };
-        self.run(template.sum(), weights, slab);
+        let (in_pitch, out_pitch) = (pitches.samples, pitches.cross);
+        self.run(template.sum(), weights, Slab { input: samples, in_pitch, out: &mut *out, out_pitch, outputs });
+        if self.kernel.kernel().op == KernelOp::AbsDiff {
+            self.differ_in_halves(template, weights, Slab { input: samples, in_pitch, out, out_pitch, outputs });
+        }
     }
 
     fn bands<'a>(&self, _channel: usize, _outputs: [usize; 2], _work: &'a ()) -> Bands<'a> {
@@ -261,6 +290,12 @@ impl<T: Real> Engine<T> for Direct<T> {
         let single: &Direct<f32> = (self as &dyn Any).downcast_ref()?;
         single.correlate_in_place(job, &|number| templates(number).0.single())
     }
+}
+
+/// `w |P - t|`, of halves where the difference is beyond the range.
+fn weighted_difference(sample: f64, tap: f64, weight: f64) -> f64 {
+    let difference = (sample - tap).abs();
+    if difference.is_finite() { weight * difference } else { 2.0 * (weight * (0.5 * sample - 0.5 * tap).abs()) }
 }
 
 /// The samples of a tile and where its cross term goes.
