@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 38] = [
+pub const TEMPLATES: [Template; 39] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -27,6 +27,7 @@ pub const TEMPLATES: [Template; 38] = [
     template!("pipeline.cu.tera"),
     template!("zncc.cu.tera"),
     template!("straight.cu.tera"),
+    template!("peaks.cu.tera"),
     template!("tile.cu.tera"),
     template!("scores.cu.tera"),
     template!("pipeline/words.tera"),
@@ -64,5 +65,5 @@ pub(crate) const TILE: &str = "tile.cu.tera";
 pub(crate) const SCORES: &str = "scores.cu.tera";
 
 /// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel
-/// to make scores, or to read the image and write the result by itself.
-pub(crate) const WHOLE: [&str; 3] = ["pipeline.cu.tera", "zncc.cu.tera", "straight.cu.tera"];
+/// to make scores, or to read the image and write the result by itself; and those that find peaks in results.
+pub(crate) const WHOLE: [&str; 4] = ["pipeline.cu.tera", "zncc.cu.tera", "straight.cu.tera", "peaks.cu.tera"];

@@ -75,6 +75,7 @@ static std::vector<Fibre> all;
 static size_t current;
 static std::function<void()> body;
 static size_t threads, ended;          // of the block; of these at their end
+static size_t ended_in_warp[32];
 static unsigned arrived, in_warp[32];  // at barriers of the block, and of each warp, all of them
 static bool voted[3];  // what the votes at hand came to; the one after the next is cleared meanwhile
 
@@ -83,17 +84,18 @@ static void back_to_scheduler() {
 }
 
 // Comes back when `count` threads have been at a barrier as often as this one, of which `seen` counts all arrivals.
-// Ends the program if a thread has left the kernel before.
-static void meet(unsigned& seen, unsigned often, size_t count) {
+// Ends the program if one of them has `left` the kernel before.
+static void meet(unsigned& seen, unsigned often, size_t count, const size_t& left) {
   seen++;
   do {
-    if (ended > 0) give_up("threads left the kernel, others wait at a barrier");
+    if (left > 0) give_up("threads left the kernel, others wait at a barrier");
     back_to_scheduler();
   } while (seen < often * count);
 }
-static void meet_block() { meet(arrived, ++all[current].barriers, threads); }
+static void meet_block() { meet(arrived, ++all[current].barriers, threads, ended); }
 static void meet_warp() {
-  meet(in_warp[current / 32], ++all[current].exchanges, std::min<size_t>(32, threads - current / 32 * 32));
+  const size_t warp = current / 32;
+  meet(in_warp[warp], ++all[current].exchanges, std::min<size_t>(32, threads - warp * 32), ended_in_warp[warp]);
 }
 
 // One thread of one block after another.
@@ -138,6 +140,7 @@ static void run_block(Index3 block, bool reversed) {
   }
   std::fill(voted, voted + 3, false);
   std::fill(in_warp, in_warp + 32, 0);
+  std::fill(ended_in_warp, ended_in_warp + 32, 0);
   threads = count, ended = 0, arrived = 0;
   while (ended < count) {
     for (size_t step = 0; step < count; step++) {
@@ -146,6 +149,7 @@ static void run_block(Index3 block, bool reversed) {
       threadIdx = all[current].thread;
       resume(all[current]);
       ended += all[current].done;
+      ended_in_warp[current / 32] += all[current].done;
     }
   }
 }
@@ -177,6 +181,10 @@ static inline T value_of(T value, unsigned other) {
 template <class T>
 static inline T __shfl_xor_sync(unsigned, T value, int by) {
   return value_of(value, (unsigned)fibres::current ^ (unsigned)by);
+}
+static inline int __any_sync(unsigned all, int value) {
+  for (int by = 16; by > 0; by /= 2) value |= __shfl_xor_sync(all, value, by);
+  return value != 0;
 }
 template <class T>
 static inline T __shfl_up_sync(unsigned, T value, int by, int width) {

@@ -22,6 +22,9 @@ use crate::spec::Spec;
 use crate::subpixel::{self, Subpixel};
 use crate::view::AnyView;
 
+#[doc(hidden)]
+pub mod apart;
+
 /// What is looked for; by default all peaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PeakOptions {

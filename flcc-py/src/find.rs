@@ -11,7 +11,7 @@ use crate::errors::{MATCHING, value};
 use crate::found::{options, records};
 use crate::planning::{self, Settings};
 use crate::problem::{self, Shown, Words};
-use crate::resident::{self, Resident};
+use crate::resident::Resident;
 use crate::types::several;
 use crate::watch::{self, Progress};
 
@@ -139,13 +139,14 @@ pub fn find<'py>(
         let mut found = Vec::new();
         for (plan, group) in plans.iter().zip(&groups) {
             let matcher = plan.bind(group, mask.as_ref())?;
-            if let Some(image) = &on_gpu {
-                found.extend(resident::peaks(&matcher, image, &searched, &mut matcher.make_scratch())?);
-            }
-            if let Some(image) = view {
-                let (of_group, _) = matcher.search(&[image], &searched, false, control)?;
-                found.extend(of_group.into_iter().map(|found| found.peaks));
-            }
+            let (of_group, _) = match (&on_gpu, view) {
+                (Some(image), _) => {
+                    matcher.search_resident(image, &searched, false, &mut matcher.make_scratch(), control)?
+                }
+                (None, Some(image)) => matcher.search(&[image], &searched, false, control)?,
+                (None, None) => Default::default(),
+            };
+            found.extend(of_group.into_iter().map(|found| found.peaks));
         }
         Ok(found)
     })?;

@@ -24,7 +24,7 @@ use crate::gate;
 use crate::planning::{self, Device, Settings};
 use crate::problem::{self, Words};
 use crate::regions::{self, Runs};
-use crate::resident::{self, Resident, Target};
+use crate::resident::{Resident, Target};
 use crate::results::{Asked, Out};
 use crate::types::several;
 use crate::watch::{self, Progress};
@@ -506,9 +506,13 @@ impl Matcher {
             let running = self.running(py)?;
             let engine = self.on_gpu(py, &running.0, image.device())?;
             let (view, estimate) = (image.view("image")?, planning::estimate(engine.matcher.plan()));
-            return tell(watch::run(py, MATCHING, estimate, progress.as_ref(), |_| {
-                engine.with_scratch(|scratch| resident::peaks(&engine.matcher, &view, &options, scratch))
-            })?);
+            let (found, _) = watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
+                let search = |scratch: &mut Scratch| {
+                    engine.matcher.search_resident(&view, &options, false, scratch, control)
+                };
+                engine.with_scratch(search)
+            })?;
+            return tell(found.into_iter().map(|found| found.peaks).collect());
         }
         let image = Array::read("image", image, self.plan.channel_axis, Call::new())?;
         let image = image.view().map_err(|error| MATCHING.spec(error))?;

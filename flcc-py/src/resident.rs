@@ -8,8 +8,7 @@ use std::ops::Range;
 use flcc_runtime::core::view::Layout as Places;
 use flcc_runtime::cuda::{KeptContext, lies_on};
 use flcc_runtime::{
-    DType, DeviceImage, DeviceResults, ExecError, Matcher, Peak, PeakOptions, ScoreMap, Scratch, Shape, Spec,
-    find_peaks,
+    DType, DeviceImage, DeviceResults, Shape, Spec,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -253,19 +252,4 @@ pub fn written_type(out: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     }
     let py = out.py();
     gpu_module(py)?.call_method1(intern!(py, "kind"), (out,))?.extract().map(Some)
-}
-
-/// The peaks of an image on a GPU with each template: scores are computed there, and searched by the CPU.
-pub fn peaks(
-    matcher: &Matcher,
-    image: &DeviceImage<'_>,
-    options: &PeakOptions,
-    scratch: &mut Scratch,
-) -> Result<Vec<Vec<Peak>>, ExecError> {
-    let spec = matcher.plan().spec();
-    let mut maps: Vec<ScoreMap> = (0..spec.templates()).map(|_| ScoreMap::of(spec)).collect();
-    let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-    matcher.execute_resident(std::slice::from_ref(image), &mut outs, scratch)?;
-    drop(outs);
-    Ok(maps.iter().map(|map| find_peaks(map, options)).collect())
 }

@@ -23,9 +23,13 @@ pub(crate) mod method;
 pub(crate) mod methods;
 pub mod platform;
 #[cfg(feature = "cuda")]
+pub(crate) mod reduction;
+#[cfg(feature = "cuda")]
 pub(crate) mod rooms;
 #[cfg(feature = "cuda")]
 pub(crate) mod schedule;
+#[cfg(feature = "cuda")]
+pub(crate) mod searcher;
 #[cfg(feature = "cuda")]
 pub(crate) mod slot;
 #[cfg(feature = "cuda")]

@@ -15,6 +15,8 @@ mod failing;
 mod found;
 #[path = "gpu/memory.rs"]
 mod memory;
+#[path = "gpu/peaks.rs"]
+mod peaks;
 #[path = "gpu/straight.rs"]
 mod straight;
 

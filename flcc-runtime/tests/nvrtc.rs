@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::{env, fs, thread};
 
 use common::absent;
-use flcc_generated::{Entry, PIPELINE, STRAIGHT, kernels};
+use flcc_generated::{Entry, PEAKS, PIPELINE, STRAIGHT, kernels};
 use flcc_runtime::cuda::driver::compile::{architectures, compile_with_log, version};
 use flcc_runtime::cuda::kernels::Part;
 use flcc_runtime::cuda::solver::{Recipe, holds_integers};
@@ -324,6 +324,16 @@ fn straight(entry: &Entry, boundary: usize, architecture: u32) -> Unit {
     }
 }
 
+/// The kernels that find peaks among scores of each type.
+fn peaks(architecture: u32) -> impl Iterator<Item = Unit> {
+    [2, 3].into_iter().map(move |out| Unit {
+        name: "peaks".into(),
+        source: PEAKS.into(),
+        options: vec![format!("-DFLCC_OUT={out}")],
+        architecture,
+    })
+}
+
 /// Whether a kernel from the image to the result follows its source.
 fn goes_straight(entry: &Entry) -> bool {
     entry.op == "corr" && entry.dtype != "u8" && !entry.sides.is_empty()
@@ -396,7 +406,9 @@ fn usual() -> Vec<Unit> {
         let others = OTHERS.iter().filter(|_| scores).flat_map(|&other| [0, 1].map(|boundary| (boundary, other)));
         units.extend(others.map(|(boundary, other)| Unit { options: options(boundary, 0), ..Unit::of(entry, other) }));
     }
+    units.extend(peaks(MAIN));
     for architecture in OTHERS {
+        units.extend(peaks(architecture));
         units.extend(samples().into_iter().map(|entry| Unit::of(entry, architecture)));
         units.extend(
             parts

@@ -15,6 +15,9 @@ pub const PIPELINE: &str = include_str!("../cuda/pipeline.cu");
 /// What follows the source of a listed correlation in floats, and brings it a kernel from the image to the result.
 pub const STRAIGHT: &str = include_str!("../cuda/straight.cu");
 
+/// The source of the kernels that find peaks in results where they lie; an option chooses the type of scores.
+pub const PEAKS: &str = include_str!("../cuda/peaks.cu");
+
 /// Every kernel, sorted by name.
 pub fn kernels() -> &'static [Entry] {
     registry::KERNELS

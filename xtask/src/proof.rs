@@ -111,7 +111,7 @@ pub fn check(root: &Path, sources: &BTreeMap<String, u64>) -> Result<(), String>
 }
 
 /// Names of sources with the hash of their text: every kernel, those that a kernel from the image to the result follows
-/// with it, and the pipeline under each of its parts.
+/// with it, the pipeline under each of its parts, and those that find peaks.
 pub fn hashes(kernels: &[Kernel], files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, u64> {
     let text = |file: &String| files.get(&format!("cuda/{file}")).map_or(&[][..], Vec::as_slice);
     let mut hashes: BTreeMap<String, u64> = kernels
@@ -124,6 +124,7 @@ pub fn hashes(kernels: &[Kernel], files: &BTreeMap<String, Vec<u8>>) -> BTreeMap
     });
     hashes.extend(straight);
     let pipeline = hash(text(&"pipeline.cu".to_string()));
+    hashes.insert("peaks".into(), hash(text(&"peaks.cu".to_string())));
     hashes.extend(PARTS.map(|part| (format!("pipeline/{part}"), pipeline)));
     hashes
 }

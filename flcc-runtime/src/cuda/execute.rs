@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use flcc_core::error::{ExecError, SpecError};
+use flcc_core::peaks::{Found, Search};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 
@@ -12,11 +13,15 @@ use crate::cuda::decisions::Decisions;
 use crate::cuda::fault::Fault;
 use crate::cuda::rooms::SLOTS;
 use crate::cuda::schedule::{self, Device, Seat};
+use crate::cuda::searcher::Searcher;
 use crate::cuda::slot::Slot;
 use crate::cuda::unit::Unit;
 use crate::problem::template::{Checked, Weights};
 use crate::run::device_image::{DeviceImage, DeviceResults};
 use crate::run::execute::{CancelToken, Control, Copies, Execute, Owner, Scratch, Statistics, Unfinished};
+
+/// What the scratch of a run is made of.
+type Seats = Vec<Seat<Slot>>;
 
 /// A method on one or several GPUs, for one spec.
 pub struct CudaExecute {
@@ -47,6 +52,33 @@ impl CudaExecute {
 
     fn tiles_of_image(&self) -> usize {
         self.units.first().map_or(0, Unit::tiles)
+    }
+
+    /// Work on one image that asks before each batch whether to go on, with progress when it is done; nothing comes of
+    /// it where it was cancelled.
+    fn watched(
+        &self,
+        control: &Control<'_>,
+        work: impl FnOnce(&mut dyn FnMut(usize) -> bool) -> Result<Option<Statistics>, ExecError>,
+    ) -> Result<Statistics, ExecError> {
+        let total = self.tiles_of_image();
+        let mut go_on = |_| !control.cancel.is_some_and(CancelToken::is_cancelled);
+        let statistics = work(&mut go_on)?.ok_or(ExecError::Cancelled { done: 0, total })?;
+        control.progress.iter().for_each(|progress| progress(total, total));
+        Ok(statistics)
+    }
+
+    /// What was bound, and the seats of a scratch.
+    fn seated<'b, 's>(
+        &self,
+        bound: &'b (dyn Any + Send + Sync),
+        scratch: &'s mut Scratch,
+    ) -> Result<(&'b Vec<Bound>, &'s mut Seats), Box<Unfinished>> {
+        let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
+        let bound = bound
+            .downcast_ref()
+            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        Ok((bound, seats))
     }
 
     /// Runs `work` on the unit of an image's device, with what was bound there and a slot; no slot is left where it
@@ -83,7 +115,7 @@ impl CudaExecute {
     }
 }
 
-impl Device for Unit {
+impl<'o> Device<AnyViewMut<'o>> for Unit {
     type Slot = Slot;
     type Bound = Bound;
 
@@ -107,14 +139,14 @@ impl Device for Unit {
         &self,
         slot: &mut Slot,
         bound: &Bound,
-        group: (&[AnyView<'_>], &mut [AnyViewMut<'_>]),
+        group: (&[AnyView<'_>], &mut [AnyViewMut<'o>]),
         copies: Copies,
         go_on: impl FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
         Unit::submit(self, slot, bound, group, copies, go_on)
     }
 
-    fn collect(&self, slot: &mut Slot, bound: &Bound, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
+    fn collect(&self, slot: &mut Slot, bound: &Bound, outs: &mut [AnyViewMut<'o>]) -> Result<Statistics, Fault> {
         Unit::collect(self, slot, bound, outs)
     }
 
@@ -162,11 +194,22 @@ impl Execute for CudaExecute {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, Box<Unfinished>> {
-        let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
-        let bound: &Vec<Bound> = bound
-            .downcast_ref()
-            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        let (bound, seats) = self.seated(bound, scratch)?;
         schedule::run(&self.units, bound, images, outs, seats, control)
+    }
+
+    fn search(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[AnyView<'_>],
+        search: &Search,
+        found: &mut [Found],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Option<Result<Statistics, Box<Unfinished>>> {
+        let searchers: Vec<Searcher<'_>> = self.units.iter().map(|unit| Searcher::new(unit, search)).collect();
+        let run = self.seated(bound, scratch);
+        Some(run.and_then(|(bound, seats)| schedule::run(&searchers, bound, images, found, seats, control)))
     }
 
     fn execute_resident(
@@ -195,15 +238,35 @@ impl Execute for CudaExecute {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError> {
-        let (named, total) = (|fault: Fault| fault.on(image.device()), self.tiles_of_image());
-        let mut go_on = |_| !control.cancel.is_some_and(CancelToken::is_cancelled);
-        self.resident(bound, image, scratch, |unit, bound, slot| {
-            if !unit.submit_resident(slot, bound, image, Some(out), &mut go_on).map_err(named)? {
-                return Err(ExecError::Cancelled { done: 0, total });
-            }
-            let statistics = unit.collect_resident(slot, bound).map_err(named)?;
-            control.progress.iter().for_each(|progress| progress(total, total));
-            Ok(statistics)
+        let named = |fault: Fault| fault.on(image.device());
+        self.watched(control, |go_on| {
+            self.resident(bound, image, scratch, |unit, bound, slot| {
+                Ok(match unit.submit_resident(slot, bound, image, Some(out), go_on).map_err(named)? {
+                    true => Some(unit.collect_resident(slot, bound).map_err(named)?),
+                    false => None,
+                })
+            })
+        })
+    }
+
+    fn search_resident(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &DeviceImage<'_>,
+        search: &Search,
+        found: &mut [Found],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let named = |fault: Fault| fault.on(image.device());
+        self.watched(control, |go_on| {
+            self.resident(bound, image, scratch, |unit, bound, slot| {
+                let searcher = Searcher::new(unit, search);
+                Ok(match searcher.submit_resident(slot, bound, image, go_on).map_err(named)? {
+                    true => Some(searcher.collect(slot, bound, found).map_err(named)?),
+                    false => None,
+                })
+            })
         })
     }
 

@@ -1,13 +1,14 @@
 //! One run: groups of images to the slots of one or several devices, results in the order of the images.
 //!
 //! A device that fails is left out, and what it had is computed by the others, where the caller watches failures
-//! ([`Control::failed`]); else it is the run's error. Knows devices by a trait alone, so tests run it on made-up ones.
+//! ([`Control::failed`]); else it is the run's error. Knows devices and what comes of images by a trait alone: results
+//! in arrays, or what a search found. Tests run it on made-up devices.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use flcc_core::error::ExecError;
-use flcc_core::view::{AnyView, AnyViewMut};
+use flcc_core::view::AnyView;
 
 use crate::cuda::fault::Fault;
 use crate::cuda::rooms::SLOTS;
@@ -18,8 +19,8 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
-/// What a run needs of a device that a spec was planned for.
-pub(crate) trait Device {
+/// What a run needs of a device that a spec was planned for; an `O` comes of each image and template.
+pub(crate) trait Device<O> {
     /// Room for one group of images, with a queue of its own.
     type Slot;
     /// Templates in the form of the device.
@@ -48,7 +49,7 @@ pub(crate) trait Device {
         &self,
         slot: &mut Self::Slot,
         bound: &Self::Bound,
-        group: (&[AnyView<'_>], &mut [AnyViewMut<'_>]),
+        group: (&[AnyView<'_>], &mut [O]),
         copies: Copies,
         go_on: impl FnMut(usize) -> bool,
     ) -> Result<bool, Fault>;
@@ -57,12 +58,7 @@ pub(crate) trait Device {
     ///
     /// # Errors
     /// The device's, also of what was put in before.
-    fn collect(
-        &self,
-        slot: &mut Self::Slot,
-        bound: &Self::Bound,
-        outs: &mut [AnyViewMut<'_>],
-    ) -> Result<Statistics, Fault>;
+    fn collect(&self, slot: &mut Self::Slot, bound: &Self::Bound, outs: &mut [O]) -> Result<Statistics, Fault>;
 
     /// Waits until nothing is in a slot's queue, whatever became of it.
     fn settle(slot: &Self::Slot);
@@ -79,16 +75,16 @@ pub(crate) struct Seat<S> {
 ///
 /// # Errors
 /// Cancelled, or a device that fails; then nothing writes the results any more, and no seat is left.
-pub(crate) fn run<D: Device>(
+pub(crate) fn run<O, D: Device<O>>(
     units: &[D],
     bound: &[D::Bound],
     images: &[AnyView<'_>],
-    outs: &mut [AnyViewMut<'_>],
+    outs: &mut [O],
     seats: &mut Vec<Seat<D::Slot>>,
     control: &Control<'_>,
 ) -> Result<Statistics, Box<Unfinished>> {
     let templates = outs.len() / images.len().max(1);
-    let mut run = Run::new(units, bound, (images, templates), seats, control);
+    let mut run: Run<'_, O, D> = Run::new(units, bound, (images, templates), seats, control);
     let result = run.work(outs);
     let result = result.map(|()| run.statistics).map_err(|error| run.unfinished(error));
     drop(run);
@@ -99,7 +95,7 @@ pub(crate) fn run<D: Device>(
 }
 
 /// One run: groups of images given to the seats of the units that are there, and their results taken.
-struct Run<'r, D: Device> {
+struct Run<'r, O, D: Device<O>> {
     units: &'r [D],
     bound: &'r [D::Bound],
     images: &'r [AnyView<'r>],
@@ -119,14 +115,14 @@ struct Run<'r, D: Device> {
     done: usize,
 }
 
-impl<'r, D: Device> Run<'r, D> {
+impl<'r, O, D: Device<O>> Run<'r, O, D> {
     fn new(
         units: &'r [D],
         bound: &'r [D::Bound],
         (images, templates): (&'r [AnyView<'r>], usize),
         seats: &'r mut Vec<Seat<D::Slot>>,
         control: &'r Control<'r>,
-    ) -> Run<'r, D> {
+    ) -> Run<'r, O, D> {
         let group = units.first().map_or(1, D::group);
         Run {
             units,
@@ -145,7 +141,7 @@ impl<'r, D: Device> Run<'r, D> {
     }
 
     /// Until every group is done.
-    fn work(&mut self, outs: &mut [AnyViewMut<'_>]) -> Result<(), ExecError> {
+    fn work(&mut self, outs: &mut [O]) -> Result<(), ExecError> {
         loop {
             let free = match self.seat() {
                 Ok(free) => free,
@@ -189,7 +185,7 @@ impl<'r, D: Device> Run<'r, D> {
     }
 
     /// Puts a group into a seat's queue.
-    fn submit(&mut self, seat: usize, group: usize, outs: &mut [AnyViewMut<'_>]) -> Result<(), ExecError> {
+    fn submit(&mut self, seat: usize, group: usize, outs: &mut [O]) -> Result<(), ExecError> {
         let arrays = (&self.images[self.span(group)], &mut outs[self.results(group)]);
         let Seat { unit, slot } = &mut self.seats[seat];
         let unit = *unit;
@@ -209,7 +205,7 @@ impl<'r, D: Device> Run<'r, D> {
     }
 
     /// Takes a group's results out of a seat.
-    fn collect(&mut self, seat: usize, group: usize, outs: &mut [AnyViewMut<'_>]) -> Result<(), ExecError> {
+    fn collect(&mut self, seat: usize, group: usize, outs: &mut [O]) -> Result<(), ExecError> {
         let (images, results) = (self.span(group).len(), self.results(group));
         let Seat { unit, slot } = &mut self.seats[seat];
         let unit = *unit;
@@ -289,7 +285,7 @@ impl<'r, D: Device> Run<'r, D> {
 
 /// Copies into the caller's memory have ended before it is given back, whatever ended the run: also a callback that
 /// panics.
-impl<D: Device> Drop for Run<'_, D> {
+impl<O, D: Device<O>> Drop for Run<'_, O, D> {
     fn drop(&mut self) {
         self.seats.iter().for_each(|seat| D::settle(&seat.slot));
     }

@@ -8,6 +8,7 @@ use crate::cuda::driver::launch::{Address, Gpu, ImageView, Stream, Tile};
 use crate::cuda::driver::staging::Staging;
 use crate::cuda::fault::Fault;
 use crate::cuda::method::Method;
+use crate::cuda::reduction::Work;
 use crate::cuda::rooms::{Capacity, Places, Room, Rooms};
 
 /// Images on the device: where they begin, how they lie, bytes that are theirs (0: their maker answers), and how many.
@@ -33,6 +34,8 @@ pub struct Slot {
     /// What the method needs on the stream.
     pub(crate) open: Box<dyn Any + Send>,
     pub(crate) staging: Staging,
+    /// What the last search needed, if there was one.
+    pub(crate) peaks: Option<Work>,
 }
 
 impl Slot {
@@ -51,7 +54,7 @@ impl Slot {
         stream.wait()?;
         let counts = if capacity.doubts { Room::Counts.bytes(capacity) / size_of::<u32>() } else { 0 };
         let told = Pinned::new(gpu, 1 + counts)?;
-        Ok(Slot { stream, rooms, told, target: None, straight: None, open, staging: Staging::default() })
+        Ok(Slot { stream, rooms, told, target: None, straight: None, open, staging: Staging::default(), peaks: None })
     }
 
     /// Waits until nothing is in its queue, whatever became of it.

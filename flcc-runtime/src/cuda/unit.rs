@@ -4,8 +4,10 @@
 //! stream and buffers of its own, and its results are taken out of the slot later. What a tile computes depends on the
 //! tile alone, so neither batches nor groups change a bit.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use flcc_core::dtype::DType;
+use flcc_core::shape::Shape;
 use flcc_core::spec::Spec;
 use flcc_core::sums::Needs;
 use flcc_core::view::{AnyView, AnyViewMut};
@@ -19,7 +21,8 @@ use crate::cuda::driver::libraries;
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::{self, Batch, Finishing, Gathering, Part, Repair, Steps, options};
 use crate::cuda::method::{Around, Desk, Job, Run, Scoring};
-use crate::cuda::rooms::{Capacity, Makes, Room};
+use crate::cuda::reduction;
+use crate::cuda::rooms::{Capacity, Makes, Room, SLOTS};
 use crate::cuda::slot::{Images, Slot};
 use crate::problem::template::{Checked, Weights};
 use crate::run::device_image::{DeviceImage, DeviceResults};
@@ -40,6 +43,8 @@ pub struct Unit {
     capacity: Capacity,
     /// Tiles of one image.
     tiles: Vec<Tile>,
+    /// What finds peaks in results, once it was asked for.
+    peaks: OnceLock<Result<reduction::Kernels, Fault>>,
 }
 
 impl Unit {
@@ -86,7 +91,18 @@ impl Unit {
         let tiling = Tiling::new(spec.frame(), decisions.tile);
         let tiles: Vec<Tile> = (0..tiling.count()).map(|index| describe(&tiling, index)).collect();
         let capacity = decisions.capacity(spec, &tiling);
-        let mut unit = Unit { spec: spec.clone(), decisions, gpu, steps, codes, cross, straight, capacity, tiles };
+        let mut unit = Unit {
+            spec: spec.clone(),
+            decisions,
+            gpu,
+            steps,
+            codes,
+            cross,
+            straight,
+            capacity,
+            tiles,
+            peaks: OnceLock::new(),
+        };
         let templates = unit.template_bytes().saturating_mul(spec.templates());
         unit.capacity = capacity.fit(spec.images(), unit.decisions.memory.saturating_sub(templates));
         Ok(unit)
@@ -128,6 +144,26 @@ impl Unit {
         bound: &Bound,
         (images, outs): (&[AnyView<'_>], &mut [AnyViewMut<'_>]),
         copies: Copies,
+        go_on: impl FnMut(usize) -> bool,
+    ) -> Result<bool, Fault> {
+        if !self.enter(slot, bound, (images, outs), copies, go_on)? {
+            return Ok(false);
+        }
+        let stream = slot.stream.clone();
+        slot.staging.fetch(&stream, &slot.rooms[Room::Result], images.len() * self.capacity.result)?;
+        Ok(true)
+    }
+
+    /// As [`Unit::submit`], with results that stay in the slot; without `outs` they are not to cross.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn enter(
+        &self,
+        slot: &mut Slot,
+        bound: &Bound,
+        (images, outs): (&[AnyView<'_>], &mut [AnyViewMut<'_>]),
+        copies: Copies,
         mut go_on: impl FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
         let stream = slot.stream.clone();
@@ -145,11 +181,7 @@ impl Unit {
             bytes: count * self.capacity.image,
             count,
         };
-        if !self.compute(slot, bound, source, &mut go_on)? {
-            return Ok(false);
-        }
-        slot.staging.fetch(&stream, &slot.rooms[Room::Result], count * self.capacity.result)?;
-        Ok(true)
+        self.compute(slot, bound, source, &mut go_on)
     }
 
     /// Puts the kernels for a group of images into a slot's queue: one from image to result where that serves, whose
@@ -381,21 +413,28 @@ impl Unit {
         self.statistics(slot, self.spec.templates())
     }
 
-    /// Has the pipeline compute again what a kernel from image to result does not serve.
-    fn look_again(&self, slot: &mut Slot, bound: &Bound) -> Result<(), Fault> {
+    /// Has the pipeline compute again what a kernel from image to result does not serve; whether it did.
+    ///
+    /// # Errors
+    /// The device's, also of what was put in before.
+    pub fn look_again(&self, slot: &mut Slot, bound: &Bound) -> Result<bool, Fault> {
         let stream = slot.stream.clone();
         if let Some(source) = slot.straight.take() {
             stream.wait()?;
             if slot.told.read(0) != 0 {
                 self.pipeline(slot, bound, source, &mut |_| true)?;
                 slot.staging.fetch(&stream, &slot.rooms[Room::Result], source.count * self.capacity.result)?;
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Waits for so many results, and counts what was done for them.
-    fn statistics(&self, slot: &mut Slot, results: usize) -> Result<Statistics, Fault> {
+    ///
+    /// # Errors
+    /// The device's, also of what was put in before.
+    pub fn statistics(&self, slot: &mut Slot, results: usize) -> Result<Statistics, Fault> {
         let Slot { stream, rooms, told, .. } = slot;
         if self.doubts() {
             rooms[Room::Counts].download(stream, 0, bytes_of_mut(&mut told[1..]))?;
@@ -431,6 +470,40 @@ impl Unit {
         let (samples, channels) = (self.spec.template().len(), self.spec.channels());
         // Its values stay there, and those before centring and scaling may.
         channels * (2 * samples * size_of::<f64>() + self.decisions.method.taps_bytes(samples))
+    }
+
+    /// Bytes of the device that its plan leaves, of those that it may take.
+    pub fn spare_bytes(&self) -> usize {
+        let templates = self.template_bytes().saturating_mul(self.spec.templates());
+        self.decisions.memory.saturating_sub(templates).saturating_sub(SLOTS * self.slot_bytes())
+    }
+
+    /// The kernels that find peaks in its results, compiled when they are asked for first.
+    ///
+    /// # Errors
+    /// NVRTC's or the driver's.
+    pub fn peaks(&self) -> Result<&reduction::Kernels, &Fault> {
+        self.peaks.get_or_init(|| reduction::Kernels::new(&self.gpu, self.out_type())).as_ref()
+    }
+
+    /// The device.
+    pub fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    /// The type of its results.
+    pub fn out_type(&self) -> DType {
+        self.spec.out_type()
+    }
+
+    /// The shape of a result.
+    pub fn out_shape(&self) -> Shape {
+        self.spec.out_shape()
+    }
+
+    /// Templates of an image.
+    pub fn templates(&self) -> usize {
+        self.spec.templates()
     }
 
     /// Tiles of one image.

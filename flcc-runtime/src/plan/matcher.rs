@@ -72,6 +72,10 @@ impl Plan {
     pub fn peaks_bytes(&self, options: &PeakOptions) -> usize {
         let (spec, execute) = (self.spec(), self.primary().execute());
         let search = Search::of(spec, *options);
+        if !execute.devices().is_empty() {
+            // Results stay there; where they cannot, one after the other comes to the host.
+            return spec.out_shape().len() * spec.out_type().row().size;
+        }
         let searching = Searching { spec, search: &search, workers: self.workers(), band: BAND };
         searching.bytes(execute.regional(), execute.appetite())
     }
@@ -223,23 +227,16 @@ impl Matcher {
         let run = self.execute_or_tell(images, &mut outs, &mut scratch, control);
         self.keep_scratch(scratch);
         let mut maps = maps.into_iter();
-        let mut results: Vec<_> = images.iter().map(|_| Ok(maps.by_ref().take(spec.templates()).collect())).collect();
-        if let Err(unfinished) = run {
-            match unfinished.error {
-                ExecError::Device { .. } => {
-                    unfinished.undone.iter().for_each(|&image| results[image] = Err(unfinished.error.clone()))
-                }
-                error => results.fill_with(|| Err(error.clone())),
-            }
-        }
-        Ok(results)
+        let maps = images.iter().map(|_| maps.by_ref().take(spec.templates()).collect()).collect();
+        Ok(each_or_error(maps, run))
     }
 
     /// The peaks of every image with every template, image by image: those that
     /// [`find_peaks`](flcc_core::peaks::find_peaks) finds in the maps of [`Matcher::execute`].
     ///
-    /// No map is made. On a CPU results are computed a few megabytes at a time and searched there, so that memory does
-    /// not grow with the image; it grows with the number of templates, by some rows of results for each.
+    /// No map is made. On a CPU results are computed a few megabytes at a time and searched there, so that
+    /// memory does not grow with the image; it grows with the number of templates, by some rows of results for
+    /// each. On GPUs results are searched where they lie.
     ///
     /// # Errors
     /// Images that are not the spec's.
@@ -277,6 +274,11 @@ impl Matcher {
         let search = Search::of(spec, *options).with_optimum(optimum);
         let searching = Searching { spec, search: &search, workers: self.0.workers, band };
         let mut scratch = self.take_scratch();
+        let mut found = vec![Found::default(); images.len() * spec.templates()];
+        if let Some(run) = self.search_or_tell(images, (options, optimum), &mut found, &mut scratch, control) {
+            self.keep_scratch(scratch);
+            return run.map(|statistics| (found, statistics)).map_err(|unfinished| unfinished.error);
+        }
         let mut rooms = std::mem::take(&mut *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner));
         let result = match (self.0.execute.regional(), &self.0.bound) {
             (Some(regional), Ok(bound)) if searching.needs_bands() => {
@@ -315,9 +317,41 @@ impl Matcher {
             let one = |image| self.search(std::slice::from_ref(image), options, optimum, control);
             return Ok(images.iter().map(|image| Ok(one(image)?.0)).collect());
         }
+        self.check_images(images)?;
+        let templates = self.0.plan.spec().templates();
+        let mut found = vec![Found::default(); images.len() * templates];
+        let mut scratch = self.take_scratch();
+        let run = self.search_or_tell(images, (options, optimum), &mut found, &mut scratch, control);
+        self.keep_scratch(scratch);
+        if let Some(run) = run {
+            let mut found = found.into_iter();
+            let found = (0..images.len()).map(|_| found.by_ref().take(templates).collect()).collect();
+            return Ok(each_or_error(found, run));
+        }
         let maps = self.execute_each(images, control)?;
         let found = |map: &ScoreMap| Search::in_map(map, *options).with_optimum(optimum).in_view(&map.view());
         Ok(maps.into_iter().map(|maps| Ok(maps?.iter().map(found).collect())).collect())
+    }
+
+    /// Searches on a device, if it does that, with the CPU behind it where it takes over.
+    fn search_or_tell(
+        &self,
+        images: &[AnyView<'_>],
+        (options, optimum): (&PeakOptions, bool),
+        found: &mut [Found],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Option<Result<Statistics, Box<Unfinished>>> {
+        let (spec, bound) = (self.0.plan.spec(), self.0.bound.as_ref().ok()?);
+        let search = Search::of(spec, *options).with_optimum(optimum);
+        let run =
+            |control: &Control<'_>| self.0.execute.search(bound.as_ref(), images, &search, found, scratch, control);
+        let run = self.watched(control, run)?;
+        Some(self.or_on_cpu(run, images.len(), control, |matcher, image, control| {
+            let (of_image, statistics) = matcher.search(&images[image..=image], options, optimum, control)?;
+            found[image * spec.templates()..].iter_mut().zip(of_image).for_each(|(to, found)| *to = found);
+            Ok(statistics)
+        }))
     }
 
     /// What computes regions of results, and the templates in its form; `None` where whole results are computed.
@@ -360,50 +394,58 @@ impl Matcher {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, Box<Unfinished>> {
-        let falls_back = self.0.plan.planner().falls_back();
-        // Who wants the CPU to go on wants other devices to go on first.
-        let silent: Option<&(dyn Fn(&str) + Sync)> = if falls_back { Some(&|_| ()) } else { None };
-        let control = Control { failed: control.failed.or(silent), ..*control };
-        let run = match &self.0.bound {
-            Ok(bound) => self.0.execute.execute(bound.as_ref(), images, outs, scratch, &control),
+        let bound = self.0.bound.as_ref().map_err(ExecError::clone);
+        let run = self.watched(control, |control| match bound {
+            Ok(bound) => self.0.execute.execute(bound.as_ref(), images, outs, scratch, control),
             Err(error) => {
                 let undone = (0..images.len()).collect();
-                Err(Box::new(Unfinished { error: error.clone(), undone, statistics: Statistics::default() }))
+                Err(Box::new(Unfinished { error, undone, statistics: Statistics::default() }))
             }
-        };
-        run.or_else(|unfinished| match &unfinished.error {
-            ExecError::Device { what, reason } if falls_back => {
-                if let Some(failed) = control.failed {
-                    failed(&format!("{what}: {reason}; the CPU goes on"));
-                }
-                self.finish(&unfinished, images, outs, &control).map_err(Box::from)
-            }
-            _ => Err(unfinished),
+        });
+        let (templates, mut scratch) = (self.0.plan.spec().templates(), None);
+        self.or_on_cpu(run, images.len(), control, |matcher, image, control| {
+            let scratch = scratch.get_or_insert_with(|| matcher.make_scratch());
+            let outs = &mut outs[image * templates..(image + 1) * templates];
+            matcher.execute_into(&images[image..=image], outs, scratch, control)
         })
     }
 
-    /// Computes on the CPU what a run has left undone.
-    fn finish(
+    /// Runs where other devices go on first, if the CPU is to go on when all have failed.
+    fn watched<R>(&self, control: &Control<'_>, run: impl FnOnce(&Control<'_>) -> R) -> R {
+        let falls_back = self.0.plan.planner().falls_back();
+        let silent: Option<&(dyn Fn(&str) + Sync)> = if falls_back { Some(&|_| ()) } else { None };
+        run(&Control { failed: control.failed.or(silent), ..*control })
+    }
+
+    /// What a run came to, with what devices that failed have left undone done by the CPU, image by image, where it is
+    /// to take over.
+    fn or_on_cpu(
         &self,
-        unfinished: &Unfinished,
-        images: &[AnyView<'_>],
-        outs: &mut [AnyViewMut<'_>],
+        run: Result<Statistics, Box<Unfinished>>,
+        images: usize,
         control: &Control<'_>,
-    ) -> Result<Statistics, ExecError> {
+        mut each: impl FnMut(&Matcher, usize, &Control<'_>) -> Result<Statistics, ExecError>,
+    ) -> Result<Statistics, Box<Unfinished>> {
+        let unfinished = match run {
+            Err(unfinished) if self.0.plan.planner().falls_back() => unfinished,
+            run => return run,
+        };
+        let ExecError::Device { what, reason } = &unfinished.error else { return Err(unfinished) };
+        if let Some(failed) = control.failed {
+            failed(&format!("{what}: {reason}; the CPU goes on"));
+        }
         let matcher = self.on_cpu()?;
-        let mut scratch = matcher.make_scratch();
-        let (tiles, templates) = (matcher.plan().tiles(), matcher.plan().spec().templates());
-        let total = images.len() * tiles;
+        let tiles = matcher.plan().tiles();
+        let total = images * tiles;
         let mut done = total - unfinished.undone.len() * tiles;
         let mut statistics = unfinished.statistics;
         for &image in &unfinished.undone {
-            let outs = &mut outs[image * templates..(image + 1) * templates];
-            let progress =
-                |now: usize, _: usize| control.progress.iter().for_each(|progress| progress(done + now, total));
-            let control = Control { progress: Some(&progress), ..*control };
-            match matcher.execute_into(&images[image..=image], outs, &mut scratch, &control) {
-                Err(ExecError::Cancelled { done: now, .. }) => {
-                    return Err(ExecError::Cancelled { done: done + now, total });
+            // Whatever steps the work on an image is counted in.
+            let here = |now: usize, of: usize| done + now * tiles / of.max(1);
+            let progress = |now, of| control.progress.iter().for_each(|progress| progress(here(now, of), total));
+            match each(&matcher, image, &Control { progress: Some(&progress), ..*control }) {
+                Err(ExecError::Cancelled { done: now, total: of }) => {
+                    return Err(ExecError::Cancelled { done: here(now, of), total }.into());
                 }
                 counts => statistics.add(counts?),
             }
@@ -474,6 +516,29 @@ impl Matcher {
         self.0.execute.execute_on_device(bound.as_ref(), image, out, scratch, control)
     }
 
+    /// As [`Matcher::search`], of one image that already lies on a device of the plan: neither it nor its results are
+    /// copied.
+    ///
+    /// # Errors
+    /// As [`Matcher::execute_resident`], or cancelled.
+    #[cfg(feature = "cuda")]
+    pub fn search_resident(
+        &self,
+        image: &crate::run::device_image::DeviceImage<'_>,
+        options: &PeakOptions,
+        optimum: bool,
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<(Vec<Found>, Statistics), ExecError> {
+        self.check_resident(image)?;
+        let spec = self.0.plan.spec();
+        let search = Search::of(spec, *options).with_optimum(optimum);
+        let bound = self.0.bound.as_ref().map_err(ExecError::clone)?;
+        let mut found = vec![Found::default(); spec.templates()];
+        let run = self.0.execute.search_resident(bound.as_ref(), image, &search, &mut found, scratch, control);
+        run.map(|statistics| (found, statistics))
+    }
+
     /// The numbers of the devices that it computes on; none where the CPU computes.
     pub fn devices(&self) -> Vec<usize> {
         self.0.execute.devices()
@@ -542,6 +607,19 @@ impl Matcher {
         let mask = self.0.mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1)).transpose()?;
         plan.bind(&templates, mask.as_ref())
     }
+}
+
+/// What came of each image, or the error of those that devices that failed left undone; any other error is all images'.
+fn each_or_error<T>(all: Vec<T>, run: Result<Statistics, Box<Unfinished>>) -> Vec<Result<T, ExecError>> {
+    let mut results: Vec<Result<T, ExecError>> = all.into_iter().map(Ok).collect();
+    let Err(unfinished) = run else { return results };
+    match unfinished.error {
+        ExecError::Device { .. } => {
+            unfinished.undone.iter().for_each(|&image| results[image] = Err(unfinished.error.clone()));
+        }
+        error => results.iter_mut().for_each(|result| *result = Err(error.clone())),
+    }
+    results
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flcc_core::error::{ExecError, SpecError};
+use flcc_core::peaks::{Found, Search};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 
@@ -180,6 +181,40 @@ pub trait Execute: Send + Sync {
     ) -> Result<Statistics, ExecError> {
         let _ = (out, control);
         self.execute_resident(bound, std::slice::from_ref(image), &mut [], scratch)
+    }
+    /// As [`Execute::search`], of one image that lies on a device.
+    ///
+    /// # Errors
+    /// As [`Execute::execute_on_device`].
+    #[cfg(feature = "cuda")]
+    fn search_resident(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &crate::run::device_image::DeviceImage<'_>,
+        search: &Search,
+        found: &mut [Found],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let _ = (search, found, control);
+        self.execute_resident(bound, std::slice::from_ref(image), &mut [], scratch)
+    }
+    /// Searches what it computes where results lie, `found[image * templates + template]`; `None` where nothing is
+    /// gained by it: then results are computed and searched by who asks.
+    ///
+    /// # Errors
+    /// As [`Execute::execute`].
+    fn search(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[AnyView<'_>],
+        search: &Search,
+        found: &mut [Found],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Option<Result<Statistics, Box<Unfinished>>> {
+        let _ = (bound, images, search, found, scratch, control);
+        None
     }
     /// The numbers of the devices that it computes on; none where the CPU computes.
     fn devices(&self) -> Vec<usize> {

@@ -138,9 +138,7 @@ impl Searching<'_> {
             let mut outs = views(rooms.iter_mut().map(Vec::as_mut_slice), shape)?;
             // What is not known is in how many steps an image is computed.
             statistics.add(watch.part(group.len(), true, |control| compute(group, &mut outs, control))?);
-            let mut candidates = vec![vec![self.search.candidates(); rooms.len()]; self.workers.max(1)];
-            self.look(rooms, 0..shape.len(), 0, &mut candidates);
-            found.extend(self.found(candidates));
+            found.extend(found_in(self.search, self.workers, rooms));
         }
         buffers.keep(rooms);
         Ok((found, statistics))
@@ -207,11 +205,12 @@ impl Searching<'_> {
             statistics.add(part?);
             held = begin..end;
             let until = if next == last { slices.count } else { end.saturating_sub(reach).max(searched) };
-            self.look(&rooms, searched * slices.len..until * slices.len, begin * slices.len, &mut candidates);
+            let positions = searched * slices.len..until * slices.len;
+            look(self.search, &rooms, positions, begin * slices.len, &mut candidates);
             (searched, seam) = (until, next);
         }
         buffers.keep(rooms);
-        Ok((self.found(candidates), statistics))
+        Ok((found(self.search, candidates), statistics))
     }
 
     /// The seam up to which to compute after another: so that the buffers stay in the cache, but that all workers have
@@ -227,35 +226,42 @@ impl Searching<'_> {
         };
         (from + 2..=last).take_while(fits).last().unwrap_or(from + 1)
     }
+}
 
-    /// Searches positions of results of which those from index `first` on are at hand; worker by worker and result by
-    /// result into `candidates`.
-    fn look<T: Pixel>(
-        &self,
-        results: &[Vec<T>],
-        positions: Range<usize>,
-        first: usize,
-        candidates: &mut [Vec<Candidates<T>>],
-    ) {
-        let pieces = positions.len().div_ceil(PIECE);
-        let piece = |number: usize| {
-            let begin = positions.start + number * PIECE;
-            begin..(begin + PIECE).min(positions.end)
-        };
-        let all = run(candidates, pieces * results.len(), &Control::default(), |index, candidates| {
-            let (result, number) = (index / pieces, index % pieces);
-            self.search.look(&results[result], first, piece(number), &mut candidates[result]);
-            Statistics::default()
-        });
-        debug_assert!(all.is_ok(), "nobody cancels this");
-    }
+/// What several workers find in whole results.
+pub(crate) fn found_in<T: Pixel>(search: &Search, workers: usize, results: &[Vec<T>]) -> Vec<Found> {
+    let mut candidates = vec![vec![search.candidates(); results.len()]; workers.max(1)];
+    look(search, results, 0..results.first().map_or(0, Vec::len), 0, &mut candidates);
+    found(search, candidates)
+}
 
-    /// What the workers found in each result.
-    fn found<T: Pixel>(&self, candidates: Vec<Vec<Candidates<T>>>) -> Vec<Found> {
-        let mut workers: Vec<_> = candidates.into_iter().map(Vec::into_iter).collect();
-        let results = workers.first().map_or(0, ExactSizeIterator::len);
-        (0..results).map(|_| self.search.found(workers.iter_mut().filter_map(Iterator::next))).collect()
-    }
+/// Searches positions of results of which those from index `first` on are at hand; worker by worker and result by
+/// result into `candidates`.
+fn look<T: Pixel>(
+    search: &Search,
+    results: &[Vec<T>],
+    positions: Range<usize>,
+    first: usize,
+    candidates: &mut [Vec<Candidates<T>>],
+) {
+    let pieces = positions.len().div_ceil(PIECE);
+    let piece = |number: usize| {
+        let begin = positions.start + number * PIECE;
+        begin..(begin + PIECE).min(positions.end)
+    };
+    let all = run(candidates, pieces * results.len(), &Control::default(), |index, candidates| {
+        let (result, number) = (index / pieces, index % pieces);
+        search.look(&results[result], first, piece(number), &mut candidates[result]);
+        Statistics::default()
+    });
+    debug_assert!(all.is_ok(), "nobody cancels this");
+}
+
+/// What the workers found in each result.
+fn found<T: Pixel>(search: &Search, candidates: Vec<Vec<Candidates<T>>>) -> Vec<Found> {
+    let mut workers: Vec<_> = candidates.into_iter().map(Vec::into_iter).collect();
+    let results = workers.first().map_or(0, ExactSizeIterator::len);
+    (0..results).map(|_| search.found(workers.iter_mut().filter_map(Iterator::next))).collect()
 }
 
 /// Buffers as results of a shape.

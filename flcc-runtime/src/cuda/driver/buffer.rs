@@ -10,7 +10,7 @@ use flcc_core::dtype::DType;
 use flcc_core::shape::Shape;
 use flcc_core::view::Layout;
 
-use crate::cuda::driver::launch::{Address, Gpu, Stream, Thresholds, Tile};
+use crate::cuda::driver::launch::{Address, BestView, Gpu, PlaceView, Stream, Thresholds, Tile};
 use crate::cuda::fault::Fault;
 use crate::run::device_image::{DeviceImage, DeviceResults};
 
@@ -26,6 +26,8 @@ unsafe impl Plain for u16 {}
 // SAFETY: numbers.
 unsafe impl Plain for u32 {}
 // SAFETY: numbers.
+unsafe impl Plain for u64 {}
+// SAFETY: numbers.
 unsafe impl Plain for f32 {}
 // SAFETY: numbers.
 unsafe impl Plain for f64 {}
@@ -33,6 +35,10 @@ unsafe impl Plain for f64 {}
 unsafe impl Plain for Tile {}
 // SAFETY: seven 64-bit floats in C's layout.
 unsafe impl Plain for Thresholds {}
+// SAFETY: three 64-bit integers and a 64-bit float in C's layout.
+unsafe impl Plain for BestView {}
+// SAFETY: a 64-bit integer and a 64-bit float in C's layout.
+unsafe impl Plain for PlaceView {}
 
 /// The bytes of plain data.
 pub fn bytes_of<T: Plain>(data: &[T]) -> &[u8] {

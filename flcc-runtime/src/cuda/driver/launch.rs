@@ -400,6 +400,8 @@ pub enum Argument<'a> {
     Constants(&'a Constants),
     /// A structure.
     Thresholds(&'a Thresholds),
+    /// A structure.
+    Sought(&'a SoughtView),
 }
 
 impl Stream {
@@ -440,6 +442,7 @@ impl Stream {
                 Argument::Result(value) => builder.arg(*value),
                 Argument::Constants(value) => builder.arg(*value),
                 Argument::Thresholds(value) => builder.arg(*value),
+                Argument::Sought(value) => builder.arg(*value),
             };
         }
         let config = LaunchConfig {
@@ -634,6 +637,60 @@ impl Thresholds {
     }
 }
 
+/// `FlccSought`: what peaks are looked for, and the cells of a result.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SoughtView {
+    /// Scores of a result.
+    pub scores: u64,
+    /// Cells of it.
+    pub cells: u64,
+    /// What a peak reaches or is better than, if there is such a bar.
+    pub bar: f64,
+    /// Scores along each axis.
+    pub lengths: [i32; 3],
+    /// Sides of a cell.
+    pub side: [i32; 3],
+    /// Cells along each axis.
+    pub counts: [i32; 3],
+    /// Positions at each end of every axis that are no peaks.
+    pub border: i32,
+    /// How far from a peak no other lies.
+    pub distance: i32,
+    /// Whether the smallest score is best.
+    pub turned: i32,
+    /// Threads that share a cell: 1, or those of a warp.
+    pub lanes: i32,
+    /// 0 without a bar; 1: a peak reaches it; 2: it is better.
+    pub bar_kind: i32,
+    /// How many peaks are asked for.
+    pub top: i32,
+}
+
+/// `FlccBest`: the best score of a result.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BestView {
+    /// A number that is larger for better scores; 0 where there is no number.
+    pub key: u64,
+    /// Its first position.
+    pub first: u64,
+    /// How many positions attain it.
+    pub count: u64,
+    /// The score.
+    pub score: f64,
+}
+
+/// `FlccPlace`: a place and its score.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PlaceView {
+    /// Its index, from the first result on.
+    pub index: u64,
+    /// The score there.
+    pub score: f64,
+}
+
 // SAFETY: plain integers and floats in C's layout, as the kernels declare them.
 unsafe impl DeviceRepr for ImageView {}
 // SAFETY: as above.
@@ -646,3 +703,5 @@ unsafe impl DeviceRepr for ResultView {}
 unsafe impl DeviceRepr for Constants {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for Thresholds {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for SoughtView {}

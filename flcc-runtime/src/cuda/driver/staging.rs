@@ -21,8 +21,10 @@ use crate::run::workers::copy;
 pub struct Staging {
     /// How often the slot was used.
     uses: usize,
-    /// Images on their way in and results on their way out.
-    pinned: Option<(Pinned<u8>, Pinned<u8>)>,
+    /// Images on their way in, once they were asked for; `None` in it where the system does not pin them.
+    images: Option<Option<Pinned<u8>>>,
+    /// Results on their way out, likewise.
+    results: Option<Option<Pinned<u8>>>,
     /// Whether images of the group at hand go by pinned memory.
     inward: bool,
     /// Whether results of the group at hand do.
@@ -32,7 +34,7 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Decides how the next group is copied: so many bytes in and out at most.
+    /// Decides how the next group is copied: so many bytes in and out at most; without `outs` nothing comes out.
     pub fn begin(
         &mut self,
         gpu: &Arc<Gpu>,
@@ -44,11 +46,13 @@ impl Staging {
         let staged = copies == Copies::Staged;
         self.uses += usize::from(staged);
         // Pinning takes longer than it saves in one use. What the system does not pin is left to the driver, for good.
-        if staged && self.uses == 2 {
-            self.pinned = Pinned::new(gpu, bytes[0]).and_then(|images| Ok((images, Pinned::new(gpu, bytes[1])?))).ok();
-        }
-        self.inward = staged && self.pinned.is_some();
-        self.outward = self.inward && !outs.iter_mut().all(|out| reaches(stream, out));
+        let pays = staged && self.uses >= 2;
+        let pin = |room: &mut Option<Option<Pinned<u8>>>, bytes: usize| {
+            pays && room.get_or_insert_with(|| Pinned::new(gpu, bytes).ok()).is_some()
+        };
+        self.inward = pin(&mut self.images, bytes[0]);
+        self.outward =
+            self.inward && !outs.iter_mut().all(|out| reaches(stream, out)) && pin(&mut self.results, bytes[1]);
     }
 
     /// Nothing is copied in, and results are left to the driver.
@@ -90,7 +94,7 @@ impl Staging {
         }
         let gathered = if dense.is_none() { view.to_vec() } else { Vec::new() };
         let samples = dense.unwrap_or(bytes_of(&gathered));
-        if let Some((images, _)) = self.pinned.as_mut().filter(|_| self.inward) {
+        if let Some(Some(images)) = self.images.as_mut().filter(|_| self.inward) {
             // What the slot had before was waited for when its results were taken.
             let staged = &mut images[at..at + samples.len()];
             copy(samples, staged);
@@ -108,8 +112,8 @@ impl Staging {
     /// # Errors
     /// The device's.
     pub fn fetch(&mut self, stream: &Stream, result: &Buffer, bytes: usize) -> Result<(), Fault> {
-        match &mut self.pinned {
-            Some((_, results)) if self.outward => result.download(stream, 0, &mut results[..bytes]),
+        match &mut self.results {
+            Some(Some(results)) if self.outward => result.download(stream, 0, &mut results[..bytes]),
             _ => Ok(()),
         }
     }
@@ -142,8 +146,8 @@ impl Staging {
         view: &mut ViewMut<'_, T>,
     ) -> Result<(), Fault> {
         let bytes = view.shape().len() * size_of::<T>();
-        let fetched = match &self.pinned {
-            Some((_, results)) if self.outward => Some(&results[at..at + bytes]),
+        let fetched = match &self.results {
+            Some(Some(results)) if self.outward => Some(&results[at..at + bytes]),
             _ => None,
         };
         if let Some(dense) = view.as_dense_mut().map(bytes_of_mut) {

@@ -167,7 +167,7 @@ fn place(outs: &mut [AnyViewMut<'_>]) -> usize {
     outs.first_mut().map_or(0, |out| numbers(out).as_ptr() as usize)
 }
 
-impl<'a> Device for Fake<'a> {
+impl<'a, 'o> Device<AnyViewMut<'o>> for Fake<'a> {
     type Slot = Slot<'a>;
     type Bound = Templates;
 
@@ -195,7 +195,7 @@ impl<'a> Device for Fake<'a> {
         &self,
         slot: &mut Slot<'a>,
         bound: &Templates,
-        (images, outs): (&[AnyView<'_>], &mut [AnyViewMut<'_>]),
+        (images, outs): (&[AnyView<'_>], &mut [AnyViewMut<'o>]),
         copies: Copies,
         mut go_on: impl FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
@@ -234,7 +234,7 @@ impl<'a> Device for Fake<'a> {
         &self,
         slot: &mut Slot<'a>,
         bound: &Templates,
-        outs: &mut [AnyViewMut<'_>],
+        outs: &mut [AnyViewMut<'o>],
     ) -> Result<Statistics, Fault> {
         if bound.unit != self.unit {
             self.account.complain(self.unit, "collected with templates of another unit");
