@@ -507,9 +507,8 @@ impl Matcher {
             let engine = self.on_gpu(py, &running.0, image.device())?;
             let (view, estimate) = (image.view("image")?, planning::estimate(engine.matcher.plan()));
             let (found, _) = watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
-                let search = |scratch: &mut Scratch| {
-                    engine.matcher.search_resident(&view, &options, false, scratch, control)
-                };
+                let search =
+                    |scratch: &mut Scratch| engine.matcher.search_resident(&view, &options, false, scratch, control);
                 engine.with_scratch(search)
             })?;
             return tell(found.into_iter().map(|found| found.peaks).collect());

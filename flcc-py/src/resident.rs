@@ -7,9 +7,7 @@ use std::ops::Range;
 
 use flcc_runtime::core::view::Layout as Places;
 use flcc_runtime::cuda::{KeptContext, lies_on};
-use flcc_runtime::{
-    DType, DeviceImage, DeviceResults, Shape, Spec,
-};
+use flcc_runtime::{DType, DeviceImage, DeviceResults, Shape, Spec};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -51,8 +51,9 @@ const SPECS: [(&str, &str); 24] = [
     ("fourier", "nssd:f32:150x161*20x21:valid,maskw"),
 ];
 
-/// The test whose image has everything that the kernels for extraordinary samples are for.
-const HARD: &str = "a_hard_image_is_computed_as_the_oracle_does";
+/// The tests that the sanitizers see: an image that has everything that the kernels for extraordinary samples are for,
+/// and searches that ask for everything.
+const SEEN: [&str; 2] = ["a_hard_image_is_computed_as_the_oracle_does", "peaks::a_device_finds_the_peaks_of_the_map"];
 
 /// NVIDIA's sanitizers that each template runs under.
 const TOOLS: [&str; 2] = ["memcheck", "racecheck"];
@@ -248,10 +249,12 @@ fn sanitize(log: &Log, folder: &Path, tool: &str) {
         });
     }
     // Images with NaN, infinities, one huge pixel and constant parts, which only some kernels ever see.
-    let mut command = Command::new("compute-sanitizer");
-    command.args(["--tool", tool, "--error-exitcode", "9"]).arg(folder.join("gpu"));
-    command.args(["--exact", HARD]).current_dir(folder).env("FLCC_REQUIRE", "cuda");
-    log.run(&format!("sanitizer {tool} {HARD}"), &mut command, tests);
+    for test in SEEN {
+        let mut command = Command::new("compute-sanitizer");
+        command.args(["--tool", tool, "--error-exitcode", "9"]).arg(folder.join("gpu"));
+        command.args(["--exact", test]).current_dir(folder).env("FLCC_REQUIRE", "cuda");
+        log.run(&format!("sanitizer {tool} {test}"), &mut command, tests);
+    }
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ fn hold_to_maps(planner: &Planner, text: &str, seed: &mut Seed) {
         templates.iter().map(|values| AnyView::dense(values, spec.template(), 1).unwrap()).collect();
     let matcher = planner.plan(&spec).unwrap().bind(&templates, None).unwrap();
     let maps = matcher.execute(&views).unwrap();
-    for _ in 0..if emulated() { 3 } else { 40 } {
+    for _ in 0..if emulated() { 3 } else { 10 } {
         let (options, optimum) = (options(seed), seed.below(2) == 0);
         let search = Search::of(&spec, options).with_optimum(optimum);
         let expected: Vec<_> = maps.iter().map(|map| search.in_view(&map.view())).collect();
