@@ -677,6 +677,10 @@ pub struct Bench {
     /// Which specs are made up.
     #[command(flatten)]
     pub drawing: Drawing,
+    /// Leave out so many of the made-up specs, the first: a long grid may be judged in several calls
+    #[arg(long, value_name = "N", value_parser = count, default_value = "0", requires = "grid",
+        allow_hyphen_values = true)]
+    pub skip: usize,
     /// For how long to repeat
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = number, allow_hyphen_values = true)]
     pub seconds: f64,

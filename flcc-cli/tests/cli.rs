@@ -1239,6 +1239,8 @@ fn plans_are_judged_on_a_grid() {
     assert!(table.contains("measure : within") && table.contains("estimate: within"), "{table}");
     let lines = flcc(&folder, "bench --grid --count 2 --seed 5 --threads 1 --json").fine().json();
     assert_eq!(lines.len(), 2);
+    let rest = flcc(&folder, "bench --grid --count 2 --seed 5 --skip 1 --threads 1 --json").fine().json();
+    assert_eq!((rest.len(), &rest[0]["spec"]), (1, &lines[1]["spec"]));
     for line in lines {
         assert!(line["measure_ratio"].as_f64().unwrap() >= 1.0 && line["best_ns"].as_f64().unwrap() > 0.0, "{line}");
     }

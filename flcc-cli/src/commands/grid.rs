@@ -11,18 +11,18 @@ use crate::args::{Drawing, Planning};
 use crate::error::Error;
 use crate::session::{Session, override_spec};
 
-/// Judges plans for every spec, and tells how many were as good as the best.
+/// Judges plans for every made-up spec but the first `skip`, and tells how many were as good as the best.
 ///
 /// # Errors
 /// A plan that fails.
-pub fn run(drawing: &Drawing, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run(drawing: &Drawing, skip: usize, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
     let session = Session::new(planning, Effort::Measure, false)?;
     let specs = draw::specs(drawing.seed as u64, drawing.count);
     if !planning.json {
         writeln!(out, "{}", row(COLUMNS.map(str::to_string)))?;
     }
     let mut judged = Vec::new();
-    for spec in specs {
+    for spec in specs.into_iter().skip(skip) {
         let compared = match judge(&session.planner, &override_spec(&spec, planning)?) {
             Ok(compared) => compared,
             // What the options do not serve is told, and the rest judged.
