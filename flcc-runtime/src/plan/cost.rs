@@ -56,8 +56,10 @@ terms! {
     TapDeep "tap_deep" [0.00891 0.01 0.0]
     /// A multiply-add of a direct kernel in f64.
     TapDouble "tap_f64" [0.0209 0.05 0.16]
-    /// A row of taps over a row of a block of a direct kernel.
+    /// A row of taps over a block of a direct kernel in f64.
     TapRow "tap_row" [0.564 0.8 1.6]
+    /// The same in f32.
+    TapRowSingle "tap_row_f32" [0.15 0.8 1.6]
     /// An absolute difference in f32.
     DifferenceSingle "difference_f32" [0.0188 0.05 0.105]
     /// The same in f64.
@@ -101,9 +103,9 @@ terms! {
     Columns "columns" [0.0334 0.083 0.083]
     /// A sample of a transform of our own of more than 128 samples a side, times the logarithms of its samples and of
     /// how many times longer than that it is.
-    OwnFar "own_far" [0.00871 0.02 0.02]
+    OwnFar "own_far" [0.012 0.02 0.02]
     /// The same for what is computed again of promised scores: the larger a tile, the more of it is faint.
-    OwnDoubt "own_doubt" [0.00658 0.01 0.01]
+    OwnDoubt "own_doubt" [0.0033 0.01 0.01]
     /// A multiply-add of a tap along rows of frequencies of columns.
     TapColumn "tap_column" [0.0108 0.018 0.018]
     /// A multiply-add of a plane's frequencies.

@@ -56,6 +56,7 @@ impl Solver for DirectSolver {
             (false, true) => Term::TapSingle,
             (false, false) => Term::TapDouble,
         };
+        let row = if single { Term::TapRowSingle } else { Term::TapRow };
         let times = count + sums * spec.channels() as f64;
         let tiles = plain_tiles(spec, in_place(spec, DType::F32));
         let of_kernel = |(number, kernel): (usize, &'static Kernel), tile: [usize; 3]| {
@@ -73,7 +74,7 @@ impl Solver for DirectSolver {
             let work = around
                 .and(tap, taps)
                 .and(Term::TapDeep, if deep { taps } else { 0.0 })
-                .and(Term::TapRow, blocks * (template[0] * template[1]) as f64);
+                .and(row, blocks * (template[0] * template[1]) as f64);
             let by_cost = offer(
                 machine,
                 Method::Direct,
