@@ -77,8 +77,10 @@ impl Trial {
             None => noise(spec.template().len() * spec.channels(), spec.template_type()),
         };
         let templates: Vec<Pixels> = (0..spec.templates()).map(template).collect();
+        // Two samples at least: one alone has no coefficient.
+        let taps = spec.template().len();
         let mask = (spec.mask() != MaskKind::None)
-            .then(|| Pixels::F64((0..spec.template().len()).map(|k| f64::from(u8::from(k % 3 != 1))).collect()));
+            .then(|| Pixels::F64((0..taps).map(|k| f64::from(u8::from(k % 3 != 1 || taps == 2))).collect()));
         Trial { spec: spec.clone(), image, templates, mask, maps: Vec::new() }
     }
 
@@ -161,6 +163,14 @@ impl Trial {
             Err(ExecError::Cancelled { .. }) => Ok(Ran::Stopped(taken)),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// Runs it until the next run takes what all others will.
+    ///
+    /// # Errors
+    /// As [`Trial::run`].
+    pub fn warm_up(&mut self, ready: &mut Ready<'_>) -> Result<(), String> {
+        (0..ready.execute.warm_up()).try_for_each(|_| self.run(ready, None).map(|_| ()))
     }
 
     /// The mean time of an image in as many runs as fill `least`, at least one.

@@ -9,7 +9,7 @@ use flcc_core::spec::Spec;
 use crate::plan::cost::Work;
 use crate::plan::planned::Plan;
 use crate::plan::settings::{Effort, Planner};
-use crate::plan::solver::{Eligible, Method, Offer};
+use crate::plan::solver::{Eligible, Method, Offer, Platform};
 use crate::plan::solvers::SOLVERS;
 use crate::plan::trial::{Ran, Ready, Trial};
 use crate::run::execute::Execute;
@@ -190,6 +190,9 @@ pub fn samples(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<S
         .filter_map(|offer| {
             let execute: Box<dyn Execute> = offer.recipe.build(spec, None).ok()?;
             let mut ready = trial.ready(execute.as_ref(), 1).ok()?;
+            if offer.recipe.platform() == Platform::Cuda {
+                trial.warm_up(&mut ready).ok()?;
+            }
             let Ran::Done(mut ns) = trial.run(&mut ready, Some((10 * best).max(PATIENCE))).ok()? else { return None };
             for _ in 0..if ns < Duration::from_millis(100) { RUNS as usize } else { 1 } {
                 ns = ns.min(trial.mean(&mut ready, LEAST).ok()?);
