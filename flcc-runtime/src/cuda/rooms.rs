@@ -191,6 +191,17 @@ const BATCH_OUTPUTS: usize = 4 << 20;
 /// Images of a group where the spec leaves their number open.
 const MOST_IMAGES: usize = 64;
 
+/// Tiles of so many outputs that a batch has, where memory is no matter.
+pub fn tiles_together(outputs: usize) -> usize {
+    (BATCH_OUTPUTS / outputs.max(1)).max(1)
+}
+
+/// Images that a group has by batches of so many tiles, of images of `tiles` tiles; a run has `images` images, 0 where
+/// that is open.
+pub fn images_together(batch: usize, tiles: usize, images: usize) -> usize {
+    (batch / tiles).clamp(1, if images == 0 { MOST_IMAGES } else { images })
+}
+
 impl Capacity {
     /// Bytes of a slot.
     pub fn bytes(&self) -> usize {
@@ -218,7 +229,7 @@ impl Capacity {
         let outputs: usize = self.layout.out_shape.iter().map(|&side| side as usize).product();
         let blocks = self.layout.out_shape[0] as usize * self.layout.channels as usize;
         let per_tile = (MOST_BLOCKS / blocks.max(1)).max(1);
-        self.batch = (BATCH_OUTPUTS / outputs.max(1)).clamp(1, per_tile);
+        self.batch = tiles_together(outputs).min(per_tile);
         self.form_groups(images);
         while self.batch > 1 && self.bytes() * SLOTS > memory {
             self.batch /= 2;
@@ -229,7 +240,7 @@ impl Capacity {
 
     /// As many images to a group as a batch has tiles of, and no batch longer than a group.
     fn form_groups(&mut self, images: usize) {
-        self.group = (self.batch / self.tiles).clamp(1, if images == 0 { MOST_IMAGES } else { images });
+        self.group = images_together(self.batch, self.tiles, images);
         self.batch = self.batch.min(self.group * self.tiles);
     }
 

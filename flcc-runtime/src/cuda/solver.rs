@@ -23,6 +23,7 @@ use crate::cuda::methods::listed_scores::ListedScores;
 use crate::cuda::methods::masked::Masked;
 use crate::cuda::methods::tile_scores::TileScores;
 use crate::cuda::methods::tiles::Tiles;
+use crate::cuda::rooms::{images_together, tiles_together};
 use crate::cuda::tile::{self, Shape};
 use crate::cuda::types::{Cross, Types};
 use crate::plan::cost::{Term, Work};
@@ -234,23 +235,23 @@ impl Direct<'_> {
         types(self.asked.spec, self.real, cross)
     }
 
-    /// Products that one of the multiprocessors makes.
-    fn products(&self, entry: &Entry) -> f64 {
+    /// Products that one of the multiprocessors makes for an image, of so many at once.
+    fn products(&self, entry: &Entry, images: usize) -> f64 {
         let (spec, devices) = (self.asked.spec, self.asked.machine.devices());
         let taps = spec.template().len() * spec.channels();
         let outputs = spec.out_shape().len() as f64;
         let products = outputs * taps as f64 * spec.templates() as f64 * if self.masked { 3.0 } else { 1.0 };
-        occupied(entry, spec, devices) * products / multiprocessors(devices)
+        occupied(entry, spec, images, devices) * products / multiprocessors(devices)
     }
 
     /// The work of those.
-    fn taps(&self, entry: &Entry) -> Work {
+    fn taps(&self, entry: &Entry, images: usize) -> Work {
         let tap = match self.real {
             DType::U8 => Term::DeviceTapByte,
             DType::F32 => Term::DeviceTapSingle,
             _ => Term::DeviceTapDouble,
         };
-        binding(self.asked.spec, 1.0).and(tap, self.products(entry))
+        binding(self.asked.spec, 1.0).and(tap, self.products(entry, images))
     }
 
     /// The work of a kernel whose cross terms the pipeline makes results of, with tiles of a shape.
@@ -297,7 +298,7 @@ fn listed_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let Some(entry) = direct.listed("zncc").filter(|_| serves) else { return Ok(Vec::new()) };
     let each = spec.out_shape().len() as f64 * spec.templates() as f64;
     direct.offers(ListedScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |_| {
-        copies(direct.taps(entry), spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
+        copies(direct.taps(entry, 1), spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
     })
 }
 
@@ -305,18 +306,18 @@ fn listed_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
 fn listed(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let (direct, spec) = (Direct::of(asked), asked.spec);
     let Some(entry) = direct.listed("corr").filter(|_| direct.sums()) else { return Ok(Vec::new()) };
-    let (types, taps) = (direct.types(Cross::Unsigned), direct.taps(entry));
+    let types = direct.types(Cross::Unsigned);
     let straight = goes_straight(spec, &Listed(entry), &Scheme::new(spec, direct.exact, false), types);
     direct.offers(Listed(entry), entry, types, plain_tiles(spec), |tile| match straight {
-        true => copies(taps, spec).and(Term::DeviceStraight, 1.0),
-        false => direct.piped(taps, tile),
+        true => copies(direct.taps(entry, 1), spec).and(Term::DeviceStraight, 1.0),
+        false => direct.piped(direct.taps(entry, together(spec, tile)), tile),
     })
 }
 
-/// By a kernel for any size, where there is none for the template's.
+/// By a kernel for any size: the choice where there is none for the template's, taken by its name beside that one.
 fn any(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let (direct, spec) = (Direct::of(asked), asked.spec);
-    if !direct.sums() || direct.listed("corr").is_some() {
+    if !direct.sums() {
         return Ok(Vec::new());
     }
     let entry = direct.generic("corr")?;
@@ -325,8 +326,13 @@ fn any(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         DType::F32 => 1.0,
         _ => ANY_DOUBLE,
     };
-    let taps = direct.taps(entry).and(Term::DeviceTapAny, over * direct.products(entry));
-    direct.offers(Any(entry), entry, direct.types(Cross::Long), plain_tiles(spec), |tile| direct.piped(taps, tile))
+    let offers = direct.offers(Any(entry), entry, direct.types(Cross::Long), plain_tiles(spec), |tile| {
+        let images = together(spec, tile);
+        let taps = direct.taps(entry, images).and(Term::DeviceTapAny, over * direct.products(entry, images));
+        direct.piped(taps, tile)
+    })?;
+    let eligible = if direct.listed("corr").is_some() { Eligible::ByName } else { Eligible::ByCost };
+    Ok(offers.into_iter().map(|offer| Offer { eligible, ..offer }).collect())
 }
 
 /// By one that makes window sums under a mask too.
@@ -336,8 +342,9 @@ fn masked(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         return Ok(Vec::new());
     }
     let entry = direct.generic("masked")?;
-    let (types, taps) = (direct.types(Cross::Long), direct.taps(entry));
-    direct.offers(Masked(entry), entry, types, plain_tiles(asked.spec), |tile| direct.piped(taps, tile))
+    direct.offers(Masked(entry), entry, direct.types(Cross::Long), plain_tiles(asked.spec), |tile| {
+        direct.piped(direct.taps(entry, together(asked.spec, tile)), tile)
+    })
 }
 
 /// By one of absolute differences.
@@ -347,8 +354,9 @@ fn differences(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         return Ok(Vec::new());
     }
     let entry = direct.generic("sad")?;
-    let (types, taps) = (direct.types(Cross::Long), direct.taps(entry));
-    direct.offers(Differences(entry), entry, types, plain_tiles(asked.spec), |tile| direct.piped(taps, tile))
+    direct.offers(Differences(entry), entry, direct.types(Cross::Long), plain_tiles(asked.spec), |tile| {
+        direct.piped(direct.taps(entry, together(asked.spec, tile)), tile)
+    })
 }
 
 /// An offer of a recipe, which auto may choose by its cost. Images of a stream are copied while others are computed, so
@@ -388,10 +396,20 @@ const RESIDENT: usize = 3;
 const ANY_BYTE: f64 = 0.4;
 const ANY_DOUBLE: f64 = 1.8;
 
-/// How many times longer a direct kernel takes than if its blocks kept every multiprocessor busy all the time.
-fn occupied(entry: &Entry, spec: &Spec, devices: &[Device]) -> f64 {
+/// Images of a stream that the pipeline computes at once by tiles of a shape.
+fn together(spec: &Spec, tile: [usize; 3]) -> usize {
+    if spec.pairs() {
+        return 1;
+    }
+    let tiles = Tiling::new(spec.frame(), tile).count();
+    images_together(tiles_together(tile.iter().product()), tiles, spec.images())
+}
+
+/// How many times longer a direct kernel takes for so many images at once than if its blocks kept every multiprocessor
+/// busy all the time.
+fn occupied(entry: &Entry, spec: &Spec, images: usize, devices: &[Device]) -> f64 {
     let [planes, rows, columns] = spec.out_shape().padded();
-    let blocks = planes * rows.div_ceil(entry.tile[0]) * columns.div_ceil(entry.tile[1]) * spec.templates();
+    let blocks = images * planes * rows.div_ceil(entry.tile[0]) * columns.div_ceil(entry.tile[1]) * spec.templates();
     let all = multiprocessors(devices);
     (blocks as f64 / all).ceil().max(RESIDENT as f64) * all / blocks as f64
 }
@@ -409,7 +427,8 @@ fn pipeline(work: Work, spec: &Spec, tile: [usize; 3]) -> Work {
     let outputs = (spec.out_shape().len() * spec.templates()) as f64;
     let whole = tile.iter().product::<usize>() as f64;
     let computed = Tiling::new(spec.frame(), tile).count() as f64 * whole * spec.templates() as f64;
-    copies(work, spec).and(Term::DeviceCall, 1.0).and(Term::DeviceOutput, outputs + computed)
+    let call = 1.0 / together(spec, tile) as f64;
+    copies(work, spec).and(Term::DeviceCall, call).and(Term::DeviceOutput, outputs + computed)
 }
 
 /// With copies of an image and its results to and from the device.
@@ -468,10 +487,14 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         || wants_rounding
         || beyond_single(spec)
         || (!measure.row().normalised && spec.accuracy() != Accuracy::Fast && spec.template().len() < LEAST_SINGLE);
-    let (real, cross) = if double { (DType::F64, Cross::F64) } else { (DType::F32, Cross::F32) };
+    let drowned = if double { 0.0 } else { drowned(spec) };
+    // In f64 nothing drowns.
+    let precisions = if drowned > 0.0 { &[false, true][..] } else { &[double][..] };
+    let ways = precisions.iter().flat_map(|&double| shapes(spec).into_iter().map(move |shape| (double, shape)));
     let mut offers = Vec::new();
     let mut bound = f64::INFINITY;
-    for shape in shapes(spec) {
+    for (double, shape) in ways {
+        let (real, cross) = if double { (DType::F64, Cross::F64) } else { (DType::F32, Cross::F32) };
         let error = rounding_bound(spec, shape);
         bound = bound.min(error);
         let rounds = wants_rounding && error < 0.25;
@@ -485,7 +508,11 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let transforms = spec.channels() as f64 * (1.0 + spec.templates() as f64 + sums);
         // Two passes over memory each.
         let bytes = samples * transforms * 4.0 * cross.size() as f64;
-        let transformed = binding(spec, BINDING_SPECTRUM).and(Term::DeviceTransform, bytes / multiprocessors(devices));
+        let again = if double { 0.0 } else { drowned * spec.template().len() as f64 * spec.channels() as f64 };
+        let transformed = binding(spec, BINDING_SPECTRUM)
+            .and(Term::DeviceTransform, bytes / multiprocessors(devices))
+            .and(Term::DeviceLibrary, 1.0 / together(spec, tile) as f64)
+            .and(Term::DeviceAgain, again * spec.templates() as f64 / multiprocessors(devices));
         let work = pipeline(transformed, spec, tile);
         let work = if measure.row().needs.square {
             let outputs = spec.out_shape().len() as f64;
@@ -520,6 +547,51 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         return Err(not_rounded(name, bound));
     }
     Ok(offers)
+}
+
+/// Transforms in f32 of samples of one sign leave windows in doubt up to this share of which lies in the image, with
+/// zeros beside it: those of ncc, and of nssd, whose cross term counts twice. Measured of bytes at random: 0.06 to 0.12
+/// and 0.51 to 0.61, in images of 146x233 to 300x400 with templates of 33x33 and 65x65.
+const DROWNS: [f64; 2] = [0.1, 0.6];
+
+/// How many scores of a template a transform in f32 leaves in doubt of images whose samples have one sign, since little
+/// of their windows lies in the image.
+fn drowned(spec: &Spec) -> f64 {
+    let share = match spec.op().measure() {
+        Measure::Ncc => DROWNS[0],
+        Measure::Nssd => DROWNS[1],
+        _ => return 0.0,
+    };
+    if spec.accuracy() != Accuracy::Promised || spec.boundary().value() != Some(0.0) {
+        return 0.0;
+    }
+    let (region, image, template) = (spec.mode_region(), spec.image().padded(), spec.template().padded());
+    // How many windows have so many samples in the image, along an axis.
+    let counts = [0, 1, 2].map(|axis| {
+        let mut counts = vec![0.0f64; template[axis] + 1];
+        let first = region.origin[axis];
+        for last in first..first + region.shape.padded()[axis] {
+            let outside = (last + 1).saturating_sub(image[axis]) + template[axis].saturating_sub(last + 1);
+            counts[template[axis].saturating_sub(outside)] += 1.0;
+        }
+        counts
+    });
+    let up_to: Vec<f64> = counts[2]
+        .iter()
+        .scan(0.0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        })
+        .collect();
+    let most = share * spec.template().len() as f64;
+    let mut windows = 0.0;
+    for (planes, of_planes) in counts[0].iter().enumerate() {
+        for (rows, of_rows) in counts[1].iter().enumerate() {
+            let columns = (most / (planes * rows).max(1) as f64) as usize;
+            windows += of_planes * of_rows * up_to[columns.min(template[2])];
+        }
+    }
+    windows
 }
 
 /// The most outputs that the pipeline computes as one tile for transforms of tiles.
@@ -701,6 +773,36 @@ mod tests {
                 assert!(cheapest(&spec).starts_with(kernel), "{spec}: {}", cheapest(&spec));
             }
         }
+    }
+
+    #[test]
+    fn windows_that_hang_over_an_image_are_counted() {
+        for text in
+            ["ncc:u8:23x31*7x9:full", "nssd:u8:23x31*7x9:same", "ncc:f32:9x11x13*3x4x5:full", "ncc:u16:50*9:full"]
+        {
+            let spec: Spec = text.parse().unwrap();
+            let (image, template, region) = (spec.image().padded(), spec.template().padded(), spec.mode_region());
+            let most = DROWNS[usize::from(spec.op().measure() == Measure::Nssd)] * spec.template().len() as f64;
+            let shape = region.shape.padded();
+            let inside = |axis: usize, at: usize| {
+                let last = region.origin[axis] + at;
+                (0..template[axis]).filter(|&k| last >= k && last - k < image[axis]).count()
+            };
+            let windows = (0..shape.iter().product()).filter(|&at: &usize| {
+                let at = [at / shape[2] / shape[1], at / shape[2] % shape[1], at % shape[2]];
+                [0, 1, 2].iter().map(|&axis| inside(axis, at[axis])).product::<usize>() as f64 <= most
+            });
+            assert_eq!(drowned(&spec), windows.count() as f64, "{text}");
+        }
+        for text in ["zncc:u8:23x31*7x9:full", "ncc:u8:23x31*7x9:valid", "ncc:u8:23x31*7x9:full,reflect"] {
+            assert_eq!(drowned(&text.parse().unwrap()), 0.0, "{text}");
+        }
+        // Where many drown, transforms in f64 are offered, and the cheaper ones.
+        let offers = |text: &str| offers("cuda", Method::Fourier, &text.parse().unwrap(), &machine()).unwrap();
+        let first = |text: &str| offers(text)[0].kernel.dtype.to_string();
+        assert_eq!(first("ncc:u8:593x1361*178x178:full"), "f64");
+        assert!(offers("ncc:u8:593x1361*178x178:full").iter().any(|offer| offer.kernel.dtype == "f32"));
+        assert!(offers("ncc:u8:593x1361*178x178:valid").iter().all(|offer| offer.kernel.dtype == "f32"));
     }
 
     #[test]

@@ -150,6 +150,11 @@ terms! {
     DeviceCall "device_call" [67500.0 67500.0 67500.0]
     /// A call of a kernel from the image to the result.
     DeviceStraight "device_straight" [33800.0 33800.0 33800.0]
+    /// Launches of a GPU's transforms by the library, and of what makes and takes their spectra.
+    DeviceLibrary "device_library" [15000.0 15000.0 15000.0]
+    /// A sample of a window whose score a GPU computes again, since a transform leaves it in doubt, times its
+    /// multiprocessors.
+    DeviceAgain "device_again" [2.2 2.2 2.2]
     /// Loading a kernel of a GPU with a template's values.
     DeviceBind "device_bind" [191000.0 191000.0 191000.0]
     /// A sample of two tiles by a GPU's transforms of tiles, times the logarithm of a tile's samples to base 2: of the

@@ -60,8 +60,6 @@ pub fn gain(planner: &Planner, spec: &Spec) -> Result<Option<Gain>, PlanError> {
     let general = match size.chars().next() {
         Some('n') => "anyline",
         Some('a') | None => return Ok(None),
-        Some('w') => "any",
-        Some(_) if spec.image().axes() == 1 => "anyline",
         Some(_) => "any",
     };
     let like = |offered: &KernelKey| offered.op == op && offered.dtype == dtype && offered.size == general;
