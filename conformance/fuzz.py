@@ -89,6 +89,8 @@ def draw(rng, shape, kind, *p):
             k = rng.normal(size=n) * 0.6
             f += np.cos(sum(a * g for a, g in zip(k, grid)) + rng.uniform(0, 6.28))
         return p[0] * f
+    if kind == "cosine":  # of so many samples a period
+        return p[0] * np.cos(2 * np.pi * (grid[int(p[2]) % n] % p[1]) / p[1])
     if kind == "ramp":
         return p[0] * sum(grid)
     if kind == "step":
@@ -1285,6 +1287,7 @@ def profile_pattern(rng, case):
     kinds = [
         ["checker", a, period], ["stripes", a, period, axis], ["wave", a, 1], ["wave", a, 3], ["step", a, axis],
         ["ramp", a], ["equal", a, axis], ["squares", a / 500, axis], ["gauss", a], ["bits", a, 0.02],
+        ["cosine", a, float(max(2, period)), axis],
     ]
     case["x"]["layers"] = [kinds[int(rng.integers(len(kinds)))]]
     r = rng.random()

@@ -31,7 +31,8 @@ use crate::plan::machine::{Device, Machine};
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
 use crate::problem::scheme::integer_problem;
 use crate::problem::scheme::{
-    Scheme, Width, exact_in_f64, not_rounded, refuse_inexact, rounding_bound, serves_in_single, wants_rounding,
+    Scheme, Width, accurate_shape, exact_in_f64, not_rounded, refuse_inexact, rounding_bound, serves_in_single,
+    wants_rounding,
 };
 use crate::run::execute::Execute;
 use crate::run::tiling::{Tiling, covering, tile_name};
@@ -485,12 +486,16 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         || exact_asked
         || spec.mask() != MaskKind::None
         || wants_rounding
-        || beyond_single(spec)
-        || (!measure.row().normalised && spec.accuracy() != Accuracy::Fast && spec.template().len() < LEAST_SINGLE);
+        || beyond_single(spec);
+    let few = !measure.row().normalised && spec.template().len() < LEAST_SINGLE;
     let drowned = if double { 0.0 } else { drowned(spec) };
-    // In f64 nothing drowns.
-    let precisions = if drowned > 0.0 { &[false, true][..] } else { &[double][..] };
-    let ways = precisions.iter().flat_map(|&double| shapes(spec).into_iter().map(move |shape| (double, shape)));
+    // In f64 nothing drowns, and sums of few products keep what is granted.
+    let precisions = if !double && (few || drowned > 0.0) { &[false, true][..] } else { &[double][..] };
+    let ways = precisions.iter().flat_map(|&double| {
+        // Rows of whole vectors.
+        let accurate = accurate_shape(spec, true).filter(|_| double).map(|[z, y, x]| vec![[z, y, x.max(ROW_STEP)]]);
+        accurate.unwrap_or_else(|| shapes(spec)).into_iter().map(move |shape| (double, shape))
+    });
     let mut offers = Vec::new();
     let mut bound = f64::INFINITY;
     for (double, shape) in ways {
@@ -540,7 +545,11 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
             devices: devices.to_vec(),
         };
         let by_cost = offer(machine, spec, Method::Fourier, kernel, work, recipe);
-        let eligible = if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced };
+        let eligible = match () {
+            () if few && !double => Eligible::ByName,
+            () if rounds || !wants_rounding => Eligible::ByCost,
+            () => Eligible::Forced,
+        };
         offers.push(Offer { eligible, ..by_cost });
     }
     if offers.is_empty() {
@@ -638,12 +647,15 @@ fn by_tiles(
     Ok(offer(machine, spec, Method::Fourier, kernel, more(work, (shape, pairs)), recipe))
 }
 
+/// What rows of transforms are whole multiples of.
+const ROW_STEP: usize = 16;
+
 /// Transform shapes to choose from: of lengths that are fast, rows of whole vectors, whole axes where they are short.
 fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
     let template = spec.template().padded();
     let whole = spec.mode_region().shape.padded();
     let fast = |least: usize, axis: usize| {
-        let step = if axis == 2 { 16 } else { 1 };
+        let step = if axis == 2 { ROW_STEP } else { 1 };
         (least..).find(|&length| length % step == 0 && smooth(length)).unwrap_or(least)
     };
     let single = [0, 1, 2].map(|axis| {

@@ -18,7 +18,7 @@ use crate::isa::{Isa, IsaSet, Vectors};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
-use crate::problem::scheme::{not_rounded, refuse_inexact, rounding_bound, wants_rounding};
+use crate::problem::scheme::{accurate_shape, not_rounded, refuse_inexact, rounding_bound, wants_rounding};
 use crate::run::tiling::{Tiling, covering, tile_name};
 
 /// The Fourier method.
@@ -58,9 +58,10 @@ impl FourierSolver {
         let wants_rounding = wants_rounding(spec);
         let mut offers = Vec::new();
         let mut bound = f64::INFINITY;
-        let shapes = match kernel {
-            _ if rounds_most(spec) => vec![accurate_shape(spec)],
-            None if !wants_rounding => best_shapes(spec),
+        let accurate = accurate_shape(spec, by_double(spec));
+        let shapes = match (accurate, kernel) {
+            (Some(shape), _) => vec![shape],
+            (None, None) if !wants_rounding => best_shapes(spec),
             _ => shapes(spec),
         };
         let size: Option<Vec<usize>> =
@@ -77,7 +78,8 @@ impl FourierSolver {
             }
             offers.push(self.by_library(spec, shape, rounds, wants_rounding, machine));
         }
-        if !wants_rounding && kernel.is_none_or(|kernel| kernel.target != LIBRARY) {
+        let ours = !wants_rounding && accurate.is_none();
+        if ours && kernel.is_none_or(|kernel| kernel.target != LIBRARY) {
             offers.extend(self.pairs(spec, machine));
         }
         if offers.is_empty() {
@@ -242,11 +244,7 @@ impl FourierSolver {
         wants_rounding: bool,
         machine: &Machine,
     ) -> Offer {
-        let double = spec.out_type() == DType::F64
-            || spec.accuracy() == Accuracy::Exact
-            || spec.mask() != MaskKind::None
-            || wants_rounding
-            || drowns(spec);
+        let double = by_double(spec);
         let real = if double { DType::F64 } else { DType::F32 };
         let template = spec.template().padded();
         let tile = covering(spec.frame(), [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
@@ -471,25 +469,13 @@ fn line_layout(spec: &Spec, length: usize) -> pair::Layout {
     pair::Layout { length, line: true, outputs: [1, outputs], pairs: [1, pairs], template: [1, width] }
 }
 
-/// Whether sums in f64 are shown as they are and have so few products that what a transform adds counts beside them.
-fn rounds_most(spec: &Spec) -> bool {
-    let shown = spec.out_type() == DType::F64 && !spec.op().measure().row().normalised;
-    shown && spec.accuracy() != Accuracy::Fast && !wants_rounding(spec) && spec.template().len() < 64
-}
-
-/// The transform shape whose f64 results are the closest: short, and of powers of two, whose factors the library rounds
-/// least (docs/numerics.md has what other lengths were found to add).
-fn accurate_shape(spec: &Spec) -> [usize; 3] {
-    let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
-    let least = match spec.image().axes() {
-        1 => 128,
-        2 => 32,
-        _ => 16,
-    };
-    [0, 1, 2].map(|axis| {
-        let needed = (whole[axis] + template[axis] - 1).next_power_of_two();
-        needed.min((2 * template[axis]).next_power_of_two().max(least))
-    })
+/// Whether the library transforms in f64.
+fn by_double(spec: &Spec) -> bool {
+    spec.out_type() == DType::F64
+        || spec.accuracy() == Accuracy::Exact
+        || spec.mask() != MaskKind::None
+        || wants_rounding(spec)
+        || drowns(spec)
 }
 
 /// The largest odd factor of lengths of tiles: 8 lengths an octave are near enough to any other, by estimate 5 % at
