@@ -182,11 +182,6 @@ impl Execute for CudaExecute {
         self.group() * SLOTS * self.units.len()
     }
 
-    /// In the second run a slot pins its memory on the host.
-    fn warm_up(&self) -> usize {
-        2
-    }
-
     fn scratch(&self, _workers: usize, _results: usize) -> Scratch {
         Scratch::new(self.owner, Vec::<Seat<Slot>>::new(), 0, self.scratch_bytes(1))
     }

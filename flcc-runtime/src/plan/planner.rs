@@ -232,9 +232,10 @@ impl Planner {
         self.memory_limit.is_none_or(|limit| bytes_of(spec, execute, workers) <= limit)
     }
 
-    /// What became of the offers, sorted by estimate, in a race: each is run once, and stopped when it cannot win. Then
-    /// those that came near the best meet it again, in turns, and the median decides. Nothing new begins when 20 runs
-    /// of the best, or 100 ms, are over; what it takes to make kernels of a GPU ready does not count.
+    /// What became of the offers, sorted by estimate, in a race: each is run once, a GPU's after runs that warm up, and
+    /// stopped when it cannot win. Then those that came near the best meet it again, in turns, and the median decides.
+    /// Nothing new begins when 20 runs of the best, or 100 ms, are over, a run of as many images as come together; what
+    /// it takes to make kernels of a GPU ready does not count.
     fn race<'a>(&self, spec: &Spec, offers: &'a [Fitting]) -> Vec<Outcome> {
         let patient = self.effort == Effort::Patient;
         // Making up a large image takes as long as some runs, and is none.
@@ -242,8 +243,11 @@ impl Planner {
         let begun = Instant::now();
         let mut best: Option<(usize, Duration)> = None;
         let compiling = Cell::new(Duration::ZERO);
+        // Of the offer that has most of them.
+        let images = Cell::new(1);
         let spent = |best: Duration| {
-            !patient && begun.elapsed().saturating_sub(compiling.get()) > (20 * best).max(Duration::from_millis(100))
+            let runs = (20 * images.get() * best).max(Duration::from_millis(100));
+            !patient && begun.elapsed().saturating_sub(compiling.get()) > runs
         };
         let mut outcomes = Vec::new();
         // What is ready holds memory: several at once only where there is enough for all of them.
@@ -252,12 +256,17 @@ impl Planner {
             self.memory_limit.is_none()
                 && (offer.recipe.platform() == Platform::Cpu || bytes_of(spec, execute.as_ref(), *workers) <= of_device)
         };
-        let ready = |trial: &mut Trial, (offer, execute, workers): &'a Fitting| -> Result<Ready<'a>, String> {
+        let ready = |trial: &mut Trial, fitting: &'a Fitting, warm: bool| -> Result<Ready<'a>, String> {
+            let (offer, execute, workers) = fitting;
             let begun = Instant::now();
             let mut ready = trial.ready(execute.as_ref(), *workers)?;
-            // The first runs of a GPU load kernels, make plans of transforms, allocate and pin memory.
-            if offer.recipe.platform() == Platform::Cuda {
-                trial.warm_up(&mut ready)?;
+            images.set(images.get().max(ready.images() as u32));
+            let platform = offer.recipe.platform();
+            // A GPU's first runs load kernels, make plans of transforms, allocate and pin memory.
+            if warm || platform == Platform::Cuda {
+                trial.warm_up(&mut ready, platform)?;
+            }
+            if platform == Platform::Cuda {
                 compiling.set(compiling.get() + begun.elapsed());
             }
             Ok(ready)
@@ -271,8 +280,8 @@ impl Planner {
                 outcomes.push(Outcome::Slower);
                 continue;
             }
-            let first =
-                ready(&mut trial, fitting).and_then(|ready| first(&mut trial, ready, best.map(|(_, least)| least)));
+            let first = ready(&mut trial, fitting, false)
+                .and_then(|ready| first(&mut trial, ready, best.map(|(_, least)| least)));
             match first {
                 Err(reason) => outcomes.push(Outcome::Failed(reason)),
                 Ok((Ran::Stopped(after), _)) => outcomes.push(Outcome::Stopped(nanoseconds(after))),
@@ -296,10 +305,10 @@ impl Planner {
                     break;
                 }
                 for (index, kept, times) in &mut near {
-                    let again = kept.take().map_or_else(
-                        || ready(&mut trial, &offers[*index]).and_then(|ready| warm(&mut trial, ready)),
-                        Ok,
-                    );
+                    let again = match kept.take() {
+                        Some(kept) => Ok(kept),
+                        None => ready(&mut trial, &offers[*index], true),
+                    };
                     let timed = again.and_then(|mut again| Ok((trial.mean(&mut again, LEAST)?, again)));
                     let timed = timed.map(|(took, again)| {
                         *kept = holds(&offers[*index]).then_some(again);
@@ -396,8 +405,9 @@ impl Planner {
         counts.insert(0, *workers);
         let mut trial = Trial::new(spec);
         let mut warmed = |threads: usize| {
-            let ready = trial.ready(execute.as_ref(), threads).ok()?;
-            warm(&mut trial, ready).ok()
+            let mut ready = trial.ready(execute.as_ref(), threads).ok()?;
+            trial.warm_up(&mut ready, offer.recipe.platform()).ok()?;
+            Some(ready)
         };
         let mut ready: Vec<_> = counts.iter().map(|&threads| warmed(threads)).collect::<Option<_>>()?;
         let mut times: Vec<Vec<Duration>> = vec![Vec::new(); counts.len()];
@@ -436,12 +446,6 @@ fn may_take(offer: &Offer, forced: bool) -> bool {
         Eligible::ByRank | Eligible::Forced => forced,
         Eligible::ByName => false,
     }
-}
-
-/// Runs what is ready once.
-fn warm<'a>(trial: &mut Trial, mut ready: Ready<'a>) -> Result<Ready<'a>, String> {
-    trial.warm_up(&mut ready)?;
-    Ok(ready)
 }
 
 /// Times what is ready for the first time, after a run that warms up caches and pages; that one is all where it takes

@@ -11,6 +11,7 @@ use flcc_core::score::ScoreMap;
 use flcc_core::spec::{MaskKind, Spec};
 use flcc_core::view::AnyView;
 
+use crate::plan::solver::Platform;
 use crate::problem::template::{self, Weights};
 use crate::run::execute::{CancelToken, Control, Execute, Pairs, Scratch};
 
@@ -19,6 +20,12 @@ const MOST_PAIRS: usize = 32;
 
 /// Bytes of results at most of images that are run together since that keeps a device busy.
 const MOST_BYTES: usize = 1 << 28;
+
+/// How many runs it takes until the next ones take what all others will: buffers are made when they are first used, and
+/// a GPU's slot pins its memory on the host in the second run.
+pub fn runs_to_warm_up(platform: Platform) -> usize {
+    if platform == Platform::Cuda { 2 } else { 1 }
+}
 
 /// Made-up data of a spec's types and shapes, and results, to time offers with: one image, or some where they are
 /// computed together, as pairs are by threads and images of a stream by GPUs.
@@ -37,6 +44,13 @@ pub struct Ready<'a> {
     scratch: Scratch,
     /// Images of a run.
     images: usize,
+}
+
+impl Ready<'_> {
+    /// How many images a run has.
+    pub fn images(&self) -> usize {
+        self.images
+    }
 }
 
 /// What is bound before a run.
@@ -169,8 +183,8 @@ impl Trial {
     ///
     /// # Errors
     /// As [`Trial::run`].
-    pub fn warm_up(&mut self, ready: &mut Ready<'_>) -> Result<(), String> {
-        (0..ready.execute.warm_up()).try_for_each(|_| self.run(ready, None).map(|_| ()))
+    pub fn warm_up(&mut self, ready: &mut Ready<'_>, platform: Platform) -> Result<(), String> {
+        (0..runs_to_warm_up(platform)).try_for_each(|_| self.run(ready, None).map(|_| ()))
     }
 
     /// The mean time of an image in as many runs as fill `least`, at least one.

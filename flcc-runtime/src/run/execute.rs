@@ -224,10 +224,6 @@ pub trait Execute: Send + Sync {
     fn appetite(&self) -> usize {
         1
     }
-    /// How many runs it takes until the next ones take what all others will: buffers are made when they are first used.
-    fn warm_up(&self) -> usize {
-        1
-    }
     /// What computes regions of results; `None` where only a whole result is computed.
     fn regional(&self) -> Option<&dyn Regional> {
         None

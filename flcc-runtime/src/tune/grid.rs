@@ -11,7 +11,7 @@ use crate::plan::planned::Plan;
 use crate::plan::settings::{Effort, Planner};
 use crate::plan::solver::{Eligible, Method, Offer, Platform};
 use crate::plan::solvers::SOLVERS;
-use crate::plan::trial::{Ran, Ready, Trial};
+use crate::plan::trial::{Ran, Ready, Trial, runs_to_warm_up};
 use crate::run::execute::Execute;
 
 /// Interleaved rounds that a judgement is made of.
@@ -172,7 +172,11 @@ fn promising(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<Off
 
 /// About how many seconds [`samples`] takes.
 pub fn expected(planner: &Planner, spec: &Spec, most: f64, count: usize) -> f64 {
-    let each = |offer: Offer| (RUNS + 1.0) * (offer.estimate_ns / 1e9).max(LEAST.as_secs_f64());
+    let runs = |offer: &Offer| match offer.recipe.platform() {
+        Platform::Cuda => RUNS + 1.0 + runs_to_warm_up(Platform::Cuda) as f64,
+        _ => RUNS + 1.0,
+    };
+    let each = |offer: Offer| runs(&offer) * (offer.estimate_ns / 1e9).max(LEAST.as_secs_f64());
     promising(planner, spec, most, count).into_iter().map(each).sum()
 }
 
@@ -191,7 +195,7 @@ pub fn samples(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<S
             let execute: Box<dyn Execute> = offer.recipe.build(spec, None).ok()?;
             let mut ready = trial.ready(execute.as_ref(), 1).ok()?;
             if offer.recipe.platform() == Platform::Cuda {
-                trial.warm_up(&mut ready).ok()?;
+                trial.warm_up(&mut ready, Platform::Cuda).ok()?;
             }
             let Ran::Done(mut ns) = trial.run(&mut ready, Some((10 * best).max(PATIENCE))).ok()? else { return None };
             for _ in 0..if ns < Duration::from_millis(100) { RUNS as usize } else { 1 } {
