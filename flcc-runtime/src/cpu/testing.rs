@@ -1,8 +1,9 @@
 //! For tests: instruction sets, images that are hard on rounding, and the largest error over what the model of
 //! `problem/error_model.rs` grants it. `tests/gpu/adversaries.rs` takes this file as a module of its own, for a GPU.
 //!
-//! `FLCC_SEED=0 FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib errors_stay -- --nocapture` goes on with new
-//! noise until each of the tests has seen so many panels, and prints what it found.
+//! `FLCC_SEED=0 FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib -- errors_stay --nocapture` goes on with new
+//! noise until each of the tests has seen so many panels, and prints what it found; `agreeing` in its place searches so
+//! many amplitudes for roundings that agree.
 
 use std::ops::RangeFrom;
 
@@ -123,6 +124,11 @@ pub fn seeds() -> RangeFrom<u64> {
     number("FLCC_SEED").map_or(0, |seed| seed as u64)..
 }
 
+/// How many panels `FLCC_PANELS` asks for.
+pub fn panels() -> Option<usize> {
+    number("FLCC_PANELS").map(|panels| panels as usize)
+}
+
 fn number(variable: &str) -> Option<f64> {
     std::env::var(variable).ok()?.parse().ok()
 }
@@ -164,14 +170,14 @@ impl Ratios {
 
     /// Whether as many panels were seen as `FLCC_PANELS` asks for; tells the largest so far now and then.
     pub fn enough(&mut self) -> bool {
-        let wanted = number("FLCC_PANELS").unwrap_or(1.0);
+        let wanted = panels().unwrap_or(1) as u64;
         if self.panels - self.told >= 20_000_000 {
             self.told = self.panels;
             let thread = std::thread::current();
             let largest = self.largest.iter().fold(0.0, |a: f64, &b| a.max(b));
             println!("so far {}: {largest:.3} over {:.2e} panels", thread.name().unwrap_or(""), self.panels as f64);
         }
-        self.panels as f64 >= wanted
+        self.panels >= wanted
     }
 
     /// Prints them; the estimate is neither broken nor so large that panels are recomputed for nothing.

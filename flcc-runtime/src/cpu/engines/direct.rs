@@ -507,8 +507,8 @@ mod tests {
         ];
         for isas in testing::float_sets() {
             let (mut worst, mut panels) = ((0.0, String::new()), 0);
-            let long = std::env::var_os("FLCC_PANELS").is_some();
-            for (shape, round) in shapes.into_iter().flat_map(|shape| (0..40u64).map(move |round| (shape, round))) {
+            let cases = || shapes.into_iter().flat_map(|shape| (0..40u64).map(move |round| (shape, round)));
+            for (shape, round) in cases() {
                 let (n, mut random) = (shape.iter().product::<usize>(), noise(7 + 31 * round));
                 let signs: Vec<f64> = (0..n).map(|_| if random() > 0.0 { 1.0 } else { -1.0 }).collect();
                 let lone: Vec<f64> = (0..n).map(|k| if k == round as usize % n { 4096.0 } else { 1.0 }).collect();
@@ -517,7 +517,8 @@ mod tests {
                     let mean = if name == "signs" { values.iter().sum::<f64>() / n as f64 } else { 0.0 };
                     let norm = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt();
                     let taps: Vec<f64> = values.iter().map(|value| (value - mean) / norm).collect();
-                    for _ in 0..if long { 1000 } else { 4 } {
+                    // Four of each, or what is asked for.
+                    for _ in 0..testing::panels().map_or(4, |all| all.div_ceil(cases().count() * 3)) {
                         let amplitude = 1.5 + random();
                         let ratio = of_one_panel(shape, &taps, &values, amplitude, &isas);
                         panels += 1;
