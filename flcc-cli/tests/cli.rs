@@ -545,7 +545,10 @@ fn peaks_are_told_though_a_picture_does_not_fit() {
     std::fs::write(folder.at("large.npy"), bytes).unwrap();
     let call = "flcc match large.npy --template-at 10,20:5x5 --top 2 --threads 1 --annotate a.png";
     let said = limited(&folder, 500_000, call);
-    assert!(said.status == 1 && said.out.starts_with("1 10,20 1\n") && said.out.lines().count() == 2, "{}", said.out);
+    // The last digit of a score depends on the instruction set.
+    let best = said.out.lines().next().and_then(|line| line.strip_prefix("1 10,20 ")?.parse::<f64>().ok());
+    assert!(best.is_some_and(|score| (score - 1.0).abs() < 1e-5), "{}", said.out);
+    assert!(said.status == 1 && said.out.lines().count() == 2, "{}", said.out);
     assert!(said.err.starts_with("error: memory: expected at most ") && said.err.lines().count() == 1, "{}", said.err);
     assert!(said.err.contains("a picture of ") && !folder.at("a.png").exists(), "{}", said.err);
 }
