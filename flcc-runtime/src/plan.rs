@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod cost;
+mod fallback;
 pub mod machine;
 pub mod matcher;
 pub mod planned;
@@ -11,5 +12,7 @@ pub mod regions;
 pub mod settings;
 pub mod solver;
 pub mod solvers;
+#[cfg(test)]
+mod testing;
 pub mod trial;
 pub mod wisdom;

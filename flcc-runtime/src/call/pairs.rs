@@ -120,7 +120,8 @@ impl Pairs {
     }
 
     /// As [`Pairs::execute`], with progress and counts of what was done. Progress is in pairs, and a run is cancelled
-    /// between two of them. A device that fails is an error: pairs do not go on elsewhere.
+    /// between two of them. Where the CPU takes over from a device ([`Planner::fall_back`](crate::Planner::fall_back)),
+    /// it computes all pairs, from the first on.
     ///
     /// # Errors
     /// As there, or cancelled.

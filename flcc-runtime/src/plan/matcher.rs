@@ -27,8 +27,8 @@ struct Inner {
     method: Method,
     workers: usize,
     execute: Arc<dyn Execute>,
-    /// What the templates became, or why a device did not take them where the CPU is to take over.
-    bound: Result<Arc<dyn Any + Send + Sync>, ExecError>,
+    /// What the templates became.
+    bound: Arc<dyn Any + Send + Sync>,
     note: String,
     /// Copies, to bind again for images of other sizes.
     templates: Vec<Pixels>,
@@ -37,7 +37,7 @@ struct Inner {
     spare: Mutex<Option<Scratch>>,
     /// Buffers that [`Matcher::peaks`] keeps from one call to the next.
     rooms: Mutex<Buffers>,
-    /// What takes over when every device has failed, made when that happens.
+    /// The same templates on the CPU, bound when they are first asked for.
     on_cpu: Mutex<Option<Matcher>>,
 }
 
@@ -89,33 +89,9 @@ impl Matcher {
     ) -> Result<Matcher, ExecError> {
         let spec = plan.spec();
         let (checked, weights) = template::check(spec, templates, mask)?;
-        let mut choice = plan.primary();
-        let mut note = String::new();
-        if let Some((runner_up, limit)) = plan.runner_up()
-            && checked.iter().all(|template| !template.nonfinite)
-        {
-            match runner_up.execute().rank(&checked, &weights, limit) {
-                Some(rank) => {
-                    note = format!(
-                        "the templates' separable rank is {rank}, at most the {limit} up to which {} is faster \
-                         by estimate\n",
-                        runner_up.kernel()
-                    );
-                    choice = runner_up;
-                }
-                None => {
-                    note = format!(
-                        "the templates' separable rank is above {limit}, up to which the separable method would be \
-                         faster\n"
-                    )
-                }
-            }
-        }
+        let (choice, note) = plan.choose(&checked, &weights);
         let execute = choice.execute();
-        let bound = match execute.bind(checked, weights) {
-            Err(failure @ ExecError::Device { .. }) if plan.planner().falls_back() => Err(failure),
-            bound => Ok(bound?),
-        };
+        let bound = execute.bind(checked, weights)?;
         let copy =
             |view: &AnyView<'_>| each_type!(AnyView, view, view => flcc_core::dtype::Pixel::pixels(view.to_vec()));
         Ok(Matcher(Arc::new(Inner {
@@ -224,7 +200,7 @@ impl Matcher {
         let mut maps: Vec<ScoreMap> = (0..images.len() * spec.templates()).map(|_| ScoreMap::of(spec)).collect();
         let mut scratch = self.take_scratch();
         let mut outs: Vec<AnyViewMut<'_>> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-        let run = self.execute_or_tell(images, &mut outs, &mut scratch, control);
+        let run = self.0.execute.execute(self.0.bound.as_ref(), images, &mut outs, &mut scratch, control);
         self.keep_scratch(scratch);
         let mut maps = maps.into_iter();
         let maps = images.iter().map(|_| maps.by_ref().take(spec.templates()).collect()).collect();
@@ -274,31 +250,9 @@ impl Matcher {
         let search = Search::of(spec, *options).with_optimum(optimum);
         let searching = Searching { spec, search: &search, workers: self.0.workers, band };
         let mut scratch = self.take_scratch();
-        let mut found = vec![Found::default(); images.len() * spec.templates()];
-        if let Some(run) = self.search_or_tell(images, (options, optimum), &mut found, &mut scratch, control) {
-            self.keep_scratch(scratch);
-            return run.map(|statistics| (found, statistics)).map_err(|unfinished| unfinished.error);
-        }
         let mut rooms = std::mem::take(&mut *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner));
-        let result = match (self.0.execute.regional(), &self.0.bound) {
-            (Some(regional), Ok(bound)) if searching.needs_bands() => {
-                let (mut all, mut statistics) = (Vec::new(), Statistics::default());
-                images
-                    .iter()
-                    .try_for_each(|image| {
-                        let bound = bound.as_ref();
-                        let (found, counts) =
-                            searching.banded(regional, bound, image, &mut scratch, &mut rooms, control)?;
-                        all.extend(found);
-                        statistics.add(counts);
-                        Ok(())
-                    })
-                    .map(|()| (all, statistics))
-            }
-            _ => searching.whole(images, self.appetite(), &mut rooms, control, &mut |images, outs, control| {
-                self.execute_or_tell(images, outs, &mut scratch, control).map_err(|unfinished| unfinished.error)
-            }),
-        };
+        let (execute, bound) = (self.0.execute.as_ref(), self.0.bound.as_ref());
+        let result = searching.of(execute, bound, images, &mut scratch, &mut rooms, control);
         self.keep_scratch(scratch);
         *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner) = rooms;
         result
@@ -318,10 +272,12 @@ impl Matcher {
             return Ok(images.iter().map(|image| Ok(one(image)?.0)).collect());
         }
         self.check_images(images)?;
-        let templates = self.0.plan.spec().templates();
+        let spec = self.0.plan.spec();
+        let templates = spec.templates();
+        let search = Search::of(spec, *options).with_optimum(optimum);
         let mut found = vec![Found::default(); images.len() * templates];
         let mut scratch = self.take_scratch();
-        let run = self.search_or_tell(images, (options, optimum), &mut found, &mut scratch, control);
+        let run = self.0.execute.search(self.0.bound.as_ref(), images, &search, &mut found, &mut scratch, control);
         self.keep_scratch(scratch);
         if let Some(run) = run {
             let mut found = found.into_iter();
@@ -333,30 +289,9 @@ impl Matcher {
         Ok(maps.into_iter().map(|maps| Ok(maps?.iter().map(found).collect())).collect())
     }
 
-    /// Searches on a device, if it does that, with the CPU behind it where it takes over.
-    fn search_or_tell(
-        &self,
-        images: &[AnyView<'_>],
-        (options, optimum): (&PeakOptions, bool),
-        found: &mut [Found],
-        scratch: &mut Scratch,
-        control: &Control<'_>,
-    ) -> Option<Result<Statistics, Box<Unfinished>>> {
-        let (spec, bound) = (self.0.plan.spec(), self.0.bound.as_ref().ok()?);
-        let search = Search::of(spec, *options).with_optimum(optimum);
-        let run =
-            |control: &Control<'_>| self.0.execute.search(bound.as_ref(), images, &search, found, scratch, control);
-        let run = self.watched(control, run)?;
-        Some(self.or_on_cpu(run, images.len(), control, |matcher, image, control| {
-            let (of_image, statistics) = matcher.search(&images[image..=image], options, optimum, control)?;
-            found[image * spec.templates()..].iter_mut().zip(of_image).for_each(|(to, found)| *to = found);
-            Ok(statistics)
-        }))
-    }
-
     /// What computes regions of results, and the templates in its form; `None` where whole results are computed.
     pub(crate) fn regional(&self) -> Option<(&dyn Regional, &(dyn Any + Send + Sync))> {
-        self.0.execute.regional().zip(self.0.bound.as_deref().ok())
+        Some((self.0.execute.regional()?, self.0.bound.as_ref()))
     }
 
     fn take_scratch(&self) -> Scratch {
@@ -383,75 +318,8 @@ impl Matcher {
     ) -> Result<Statistics, ExecError> {
         self.check_images(images)?;
         self.check_outs(images.len(), outs)?;
-        self.execute_or_tell(images, outs, scratch, control).map_err(|unfinished| unfinished.error)
-    }
-
-    /// As [`Matcher::execute_into`], of arrays that were checked; what is undone is told.
-    fn execute_or_tell(
-        &self,
-        images: &[AnyView<'_>],
-        outs: &mut [AnyViewMut<'_>],
-        scratch: &mut Scratch,
-        control: &Control<'_>,
-    ) -> Result<Statistics, Box<Unfinished>> {
-        let bound = self.0.bound.as_ref().map_err(ExecError::clone);
-        let run = self.watched(control, |control| match bound {
-            Ok(bound) => self.0.execute.execute(bound.as_ref(), images, outs, scratch, control),
-            Err(error) => {
-                let undone = (0..images.len()).collect();
-                Err(Box::new(Unfinished { error, undone, statistics: Statistics::default() }))
-            }
-        });
-        let (templates, mut scratch) = (self.0.plan.spec().templates(), None);
-        self.or_on_cpu(run, images.len(), control, |matcher, image, control| {
-            let scratch = scratch.get_or_insert_with(|| matcher.make_scratch());
-            let outs = &mut outs[image * templates..(image + 1) * templates];
-            matcher.execute_into(&images[image..=image], outs, scratch, control)
-        })
-    }
-
-    /// Runs where other devices go on first, if the CPU is to go on when all have failed.
-    fn watched<R>(&self, control: &Control<'_>, run: impl FnOnce(&Control<'_>) -> R) -> R {
-        let falls_back = self.0.plan.planner().falls_back();
-        let silent: Option<&(dyn Fn(&str) + Sync)> = if falls_back { Some(&|_| ()) } else { None };
-        run(&Control { failed: control.failed.or(silent), ..*control })
-    }
-
-    /// What a run came to, with what devices that failed have left undone done by the CPU, image by image, where it is
-    /// to take over.
-    fn or_on_cpu(
-        &self,
-        run: Result<Statistics, Box<Unfinished>>,
-        images: usize,
-        control: &Control<'_>,
-        mut each: impl FnMut(&Matcher, usize, &Control<'_>) -> Result<Statistics, ExecError>,
-    ) -> Result<Statistics, Box<Unfinished>> {
-        let unfinished = match run {
-            Err(unfinished) if self.0.plan.planner().falls_back() => unfinished,
-            run => return run,
-        };
-        let ExecError::Device { what, reason } = &unfinished.error else { return Err(unfinished) };
-        if let Some(failed) = control.failed {
-            failed(&format!("{what}: {reason}; the CPU goes on"));
-        }
-        let matcher = self.on_cpu()?;
-        let tiles = matcher.plan().tiles();
-        let total = images * tiles;
-        let mut done = total - unfinished.undone.len() * tiles;
-        let mut statistics = unfinished.statistics;
-        for &image in &unfinished.undone {
-            // Whatever steps the work on an image is counted in.
-            let here = |now: usize, of: usize| done + now * tiles / of.max(1);
-            let progress = |now, of| control.progress.iter().for_each(|progress| progress(here(now, of), total));
-            match each(&matcher, image, &Control { progress: Some(&progress), ..*control }) {
-                Err(ExecError::Cancelled { done: now, total: of }) => {
-                    return Err(ExecError::Cancelled { done: here(now, of), total }.into());
-                }
-                counts => statistics.add(counts?),
-            }
-            done += tiles;
-        }
-        Ok(statistics)
+        let run = self.0.execute.execute(self.0.bound.as_ref(), images, outs, scratch, control);
+        run.map_err(|unfinished| unfinished.error)
     }
 
     /// The same templates on the CPU: itself where it computes there, else planned by estimate for any number of images
@@ -487,8 +355,7 @@ impl Matcher {
     ) -> Result<Statistics, ExecError> {
         images.iter().try_for_each(|image| self.check_resident(image))?;
         self.check_outs(images.len(), outs)?;
-        let bound = self.0.bound.as_ref().map_err(ExecError::clone)?;
-        self.0.execute.execute_resident(bound.as_ref(), images, outs, scratch)
+        self.0.execute.execute_resident(self.0.bound.as_ref(), images, outs, scratch)
     }
 
     /// As [`Matcher::execute_resident`], of one image, with results that stay on its device.
@@ -512,8 +379,7 @@ impl Matcher {
         if out.about() != expected {
             return Err(SpecError::of(Kind::DimsMismatch, "out", describe(expected), describe(out.about())).into());
         }
-        let bound = self.0.bound.as_ref().map_err(ExecError::clone)?;
-        self.0.execute.execute_on_device(bound.as_ref(), image, out, scratch, control)
+        self.0.execute.execute_on_device(self.0.bound.as_ref(), image, out, scratch, control)
     }
 
     /// As [`Matcher::search`], of one image that already lies on a device of the plan: neither it nor its results are
@@ -533,9 +399,9 @@ impl Matcher {
         self.check_resident(image)?;
         let spec = self.0.plan.spec();
         let search = Search::of(spec, *options).with_optimum(optimum);
-        let bound = self.0.bound.as_ref().map_err(ExecError::clone)?;
         let mut found = vec![Found::default(); spec.templates()];
-        let run = self.0.execute.search_resident(bound.as_ref(), image, &search, &mut found, scratch, control);
+        let bound = self.0.bound.as_ref();
+        let run = self.0.execute.search_resident(bound, image, &search, &mut found, scratch, control);
         run.map(|statistics| (found, statistics))
     }
 
@@ -626,97 +492,11 @@ fn each_or_error<T>(all: Vec<T>, run: Result<Statistics, Box<Unfinished>>) -> Ve
 mod tests {
     use super::*;
     use crate::plan::machine::Machine;
-    use crate::plan::planned::{Plan, Took};
+    use crate::plan::planned::Took;
     use crate::plan::settings::Planner;
     use crate::plan::solvers::SOLVERS;
-    use crate::problem::template::{Checked, Weights};
+    use crate::plan::testing::{At, Failing};
     use flcc_core::spec::Spec;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    /// The direct method as a device that fails in the midst of a run, or when templates are bound.
-    struct Failing {
-        direct: Box<dyn Execute>,
-        templates: usize,
-        binds: bool,
-        /// Runs that failed.
-        runs: Arc<AtomicUsize>,
-    }
-
-    fn fault() -> ExecError {
-        ExecError::Device { what: "device 3: a copy".into(), reason: "it is lost".into() }
-    }
-
-    impl Execute for Failing {
-        fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
-            if self.binds { self.direct.bind(checked, weights) } else { Err(fault()) }
-        }
-
-        fn rank(&self, _checked: &[Checked], _weights: &Weights, _limit: usize) -> Option<usize> {
-            None
-        }
-
-        fn scratch_bytes(&self, workers: usize) -> usize {
-            self.direct.scratch_bytes(workers)
-        }
-
-        fn template_bytes(&self) -> usize {
-            self.direct.template_bytes()
-        }
-
-        fn tiles(&self) -> usize {
-            self.direct.tiles()
-        }
-
-        fn scratch(&self, workers: usize, results: usize) -> Scratch {
-            self.direct.scratch(workers, results)
-        }
-
-        fn appetite(&self) -> usize {
-            4
-        }
-
-        /// Computes every third image and spoils the results of the others.
-        fn execute(
-            &self,
-            bound: &(dyn Any + Send + Sync),
-            images: &[AnyView<'_>],
-            outs: &mut [AnyViewMut<'_>],
-            scratch: &mut Scratch,
-            control: &Control<'_>,
-        ) -> Result<Statistics, Box<Unfinished>> {
-            self.runs.fetch_add(1, Ordering::Relaxed);
-            let mut undone = Vec::new();
-            let mut statistics = Statistics::default();
-            for (index, image) in images.iter().enumerate() {
-                let outs = &mut outs[index * self.templates..(index + 1) * self.templates];
-                statistics.add(self.direct.execute(bound, std::slice::from_ref(image), outs, scratch, control)?);
-                if index % 3 != 1 {
-                    undone.push(index);
-                    for out in outs {
-                        let AnyViewMut::F32(out) = out else { unreachable!("the spec's results are f32") };
-                        out.parts().0.fill(f32::NAN);
-                    }
-                }
-            }
-            Err(Box::new(Unfinished { error: fault(), undone, statistics }))
-        }
-    }
-
-    /// A matcher on a device that fails, and how often it did.
-    fn failing(
-        spec: &Spec,
-        planner: &Planner,
-        templates: &[AnyView<'_>],
-        binds: bool,
-    ) -> (Result<Matcher, ExecError>, Arc<AtomicUsize>) {
-        let offer = SOLVERS[0].offers(spec, planner.machine()).unwrap().remove(0);
-        let runs = Arc::new(AtomicUsize::new(0));
-        let direct = offer.recipe.build(spec, None).unwrap();
-        let execute = Failing { direct, templates: templates.len(), binds, runs: Arc::clone(&runs) };
-        let chosen = (offer, Box::new(execute) as Box<dyn Execute>, 1);
-        let plan = Plan::new(spec.clone(), planner.clone(), chosen, None, Vec::new(), Took::default());
-        (plan.bind(templates, None), runs)
-    }
 
     fn pixels(count: usize, seed: u32) -> Pixels {
         Pixels::U8(
@@ -725,67 +505,15 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_takes_over_what_a_device_leaves_undone() {
-        let spec: Spec = "zncc:u8:0@20x30*2@5x6:valid,acc=exact".parse().unwrap();
-        let (templates, images) =
-            ([1, 2].map(|seed| pixels(30, seed)), [3, 4, 5, 6, 7, 8, 9].map(|seed| pixels(600, seed)));
-        let templates = templates.each_ref().map(|template| AnyView::dense(template, spec.template(), 1).unwrap());
-        let images = images.each_ref().map(|image| AnyView::dense(image, spec.image(), 1).unwrap());
-        let planner = Planner::with_machine(Machine::detect().unwrap()).threads(2);
-        let expected = planner.plan(&spec).unwrap().execute(&images, &templates, None).unwrap();
-        let same =
-            |maps: &[ScoreMap]| maps.len() == 14 && maps.iter().zip(&expected).all(|(a, b)| a.data() == b.data());
-
-        // By itself a failure is the run's error.
-        let (matcher, runs) = failing(&spec, &planner, &templates, true);
-        assert_eq!(matcher.unwrap().execute(&images).unwrap_err(), fault());
-        assert_eq!(failing(&spec, &planner, &templates, false).0.map(|_| ()).unwrap_err(), fault());
-        assert_eq!(runs.load(Ordering::Relaxed), 1);
-
-        // A stream gives what is there, and the error for what is not; nothing is tried again.
-        let (matcher, runs) = failing(&spec, &planner, &templates, true);
-        let results: Vec<_> = matcher.unwrap().stream().run(images).collect();
-        assert_eq!(results.len(), 7);
-        for (index, result) in results.iter().enumerate() {
-            match result {
-                Ok(maps) => assert!(index % 4 == 1 && maps[1].data() == expected[2 * index + 1].data(), "{index}"),
-                Err(error) => assert!(index % 4 != 1 && *error == fault(), "{index}"),
-            }
-        }
-        assert_eq!(runs.load(Ordering::Relaxed), 2);
-
-        // Where the CPU is to take over, results are there, in order, and each failure is told once.
-        let planner = planner.fall_back(true);
-        for binds in [true, false] {
-            let (matcher, runs) = failing(&spec, &planner, &templates, binds);
-            let matcher = matcher.unwrap();
-            assert!(same(&matcher.execute(&images).unwrap()), "unheard");
-            let told = Mutex::new(Vec::new());
-            let failed = |words: &str| told.lock().unwrap().push(words.to_string());
-            let last = Mutex::new((0, 0));
-            let progress = |done: usize, total: usize| *last.lock().unwrap() = (done, total);
-            let control = Control { progress: Some(&progress), failed: Some(&failed), ..Control::default() };
-            assert!(same(&matcher.execute_with(&images, &control).unwrap().0));
-            assert_eq!(*told.lock().unwrap(), ["device 3: a copy: it is lost; the CPU goes on"]);
-            let (done, total) = *last.lock().unwrap();
-            assert!(done == total && total >= images.len(), "{done} of {total}");
-            assert_eq!(runs.load(Ordering::Relaxed), if binds { 2 } else { 0 });
-
-            // A stream of them takes four at a time.
-            told.lock().unwrap().clear();
-            let results: Vec<_> = matcher.stream().run_with(images, &control).collect();
-            assert!(same(&results.into_iter().flat_map(Result::unwrap).collect::<Vec<_>>()));
-            assert_eq!(told.lock().unwrap().len(), 2);
-        }
-    }
-
-    #[test]
     fn regions_are_those_of_the_cpu() {
         let spec: Spec = "zncc:u8:0@200x300*5x6:valid".parse().unwrap();
         let template = pixels(30, 1);
         let templates = [AnyView::dense(&template, spec.template(), 1).unwrap()];
         let planner = Planner::with_machine(Machine::detect().unwrap());
-        let matcher = failing(&spec, &planner, &templates, true).0.unwrap();
+        let offer = SOLVERS[0].offers(&spec, planner.machine()).unwrap().remove(0);
+        let (execute, _) = Failing::build(&offer, &spec, At::Running);
+        let plan = Plan::new(spec.clone(), planner.clone(), (offer, execute, 1), None, Vec::new(), Took::default());
+        let matcher = plan.bind(&templates, None).unwrap();
         assert!(matcher.regions().is_none());
         // The same each time, so that regions go together.
         let here = matcher.on_cpu().unwrap();
@@ -816,25 +544,5 @@ mod tests {
         let planner = Planner::with_machine(Machine::detect().unwrap());
         let matcher = planner.plan(&spec).unwrap().bind(&views, Some(&weights)).unwrap();
         assert_eq!((matcher.templates(), matcher.mask()), (&templates[..], Some(&mask)));
-    }
-
-    #[test]
-    fn who_takes_over_can_be_cancelled() {
-        let spec: Spec = "zncc:u8:0@20x30*5x6:valid".parse().unwrap();
-        let (template, image) = (pixels(30, 1), pixels(600, 2));
-        let (template, image) =
-            (AnyView::dense(&template, spec.template(), 1).unwrap(), AnyView::dense(&image, spec.image(), 1).unwrap());
-        let planner = Planner::with_machine(Machine::detect().unwrap()).threads(1).fall_back(true);
-        let matcher = failing(&spec, &planner, &[template], false).0.unwrap();
-        let token = crate::run::execute::CancelToken::new();
-        let (stop, calls) = (token.clone(), AtomicUsize::new(0));
-        let progress = |_: usize, _: usize| {
-            if calls.fetch_add(1, Ordering::Relaxed) == 1 {
-                stop.cancel()
-            }
-        };
-        let control = Control { progress: Some(&progress), cancel: Some(&token), ..Control::default() };
-        let error = matcher.execute_with(&[image; 5], &control).unwrap_err();
-        assert_eq!(error, ExecError::Cancelled { done: 2, total: 5 });
     }
 }

@@ -8,6 +8,7 @@ use flcc_core::spec::Spec;
 
 use crate::plan::settings::Planner;
 use crate::plan::solver::{Method, Offer, Platform};
+use crate::problem::template::{Checked, Weights};
 use crate::run::execute::{Execute, Regional};
 
 /// A plan. Cheap to clone.
@@ -203,8 +204,35 @@ impl Plan {
         Choice(&self.0.chosen)
     }
 
+    /// What computes with these templates: the runner-up where their separable rank is so low that it is the faster one
+    /// by estimate. `explain()` is told in a line why, where there is a choice.
+    pub(crate) fn choose(&self, checked: &[Checked], weights: &Weights) -> (Choice<'_>, String) {
+        let primary = self.primary();
+        let Some((runner_up, limit)) = self.runner_up() else { return (primary, String::new()) };
+        if checked.iter().any(|template| template.nonfinite) {
+            return (primary, String::new());
+        }
+        match runner_up.execute().rank(checked, weights, limit) {
+            Some(rank) => {
+                let kernel = runner_up.kernel();
+                let note = format!(
+                    "the templates' separable rank is {rank}, at most the {limit} up to which {kernel} is faster by \
+                     estimate\n"
+                );
+                (runner_up, note)
+            }
+            None => {
+                let note = format!(
+                    "the templates' separable rank is above {limit}, up to which the separable method would be \
+                     faster\n"
+                );
+                (primary, note)
+            }
+        }
+    }
+
     /// The separable runner-up, and up to which rank it is the faster one by estimate.
-    pub(crate) fn runner_up(&self) -> Option<(Choice<'_>, usize)> {
+    fn runner_up(&self) -> Option<(Choice<'_>, usize)> {
         let runner_up = self.0.runner_up.as_ref()?;
         // The estimate of a runner-up is for rank 1; an error of a factor of two in it must not make a bad choice.
         let rank = (self.0.chosen.offer.estimate_ns / runner_up.offer.estimate_ns / 1.5).floor();

@@ -9,6 +9,7 @@ use flcc_core::error::{PlanError, Refusal};
 use flcc_core::key::KernelKey;
 use flcc_core::spec::Spec;
 
+use crate::plan::fallback::Fallback;
 use crate::plan::planned::{Candidate, Outcome, Plan, Took};
 use crate::plan::settings::{Effort, Planner, SOURCE};
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
@@ -96,33 +97,28 @@ impl Planner {
                 }
             }
         }
-        let absent = self.machine.devices().is_empty();
-        if fitting.is_empty() && (failed || absent) && self.fall_back && self.platform == Platform::Cuda {
-            if absent {
-                // The CPU's plan tells the same refusals.
-                candidates.clear();
-            }
-            return self.on_cpu().search(spec, owner, candidates);
-        }
-        if fitting.is_empty() {
-            return Err(match (least, refusal) {
-                (Some(needed), _) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
-                (None, Some(refusal)) => PlanError::Refused(refusal),
-                (None, None) => PlanError::Refused(Refusal::new("planner", "no method serves this spec")),
-            });
-        }
-        let Some((chosen, workers)) = self.choose(spec, &fitting, &mut candidates) else {
-            // All that fit failed when they ran.
-            if self.fall_back && self.platform == Platform::Cuda {
+        let ran = if fitting.is_empty() { None } else { self.choose(spec, &fitting, &mut candidates) };
+        let Some((chosen, workers)) = ran else {
+            let absent = self.machine.devices().is_empty();
+            if (failed || absent || !fitting.is_empty()) && self.fall_back && self.platform == Platform::Cuda {
+                if absent {
+                    // The CPU's plan tells the same refusals.
+                    candidates.clear();
+                }
                 return self.on_cpu().search(spec, owner, candidates);
             }
             let failure = candidates.iter().rev().find_map(|candidate| match &candidate.outcome {
-                Outcome::Failed(reason) => {
+                Outcome::Failed(reason) if !fitting.is_empty() => {
                     Some(Refusal::new(&candidate.kernel, format!("it failed while it was timed: {reason}")))
                 }
                 _ => None,
             });
-            return Err(PlanError::Refused(failure.unwrap_or_else(|| Refusal::new("planner", "no method ran"))));
+            return Err(match (failure, least, refusal) {
+                (Some(failure), ..) => PlanError::Refused(failure),
+                (None, Some(needed), _) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
+                (None, None, Some(refusal)) => PlanError::Refused(refusal),
+                (None, None, None) => PlanError::Refused(Refusal::new("planner", "no method serves this spec")),
+            });
         };
         fitting[chosen].2 = workers;
         candidates.extend(passed);
@@ -150,7 +146,7 @@ impl Planner {
             }
         }
         let took = watch.took();
-        Ok(Plan::new(spec.clone(), owner.clone(), fitting.swap_remove(chosen), runner_up, candidates, took))
+        Ok(owner.planned(spec, fitting.swap_remove(chosen), runner_up, candidates, took))
     }
 
     /// The plan that uses a kernel by its name, whatever the others would cost: two regions of one problem under one
@@ -169,7 +165,7 @@ impl Planner {
             Misfit::Refused(refusal) => PlanError::Refused(refusal),
         })?;
         let candidates = vec![Candidate::of(&offer, Outcome::Named)];
-        Ok(Plan::new(spec.clone(), self.clone(), (offer, execute, workers), None, candidates, watch.took()))
+        Ok(self.planned(spec, (offer, execute, workers), None, candidates, watch.took()))
     }
 
     /// The plan that wisdom knows, if it is one that may be taken.
@@ -203,7 +199,20 @@ impl Planner {
             Some(known) if self.fits(spec, execute.as_ref(), known) => known,
             _ => workers,
         };
-        Some(Plan::new(spec.clone(), owner.clone(), (offer, execute, workers), None, candidates, watch.took()))
+        Some(owner.planned(spec, (offer, execute, workers), None, candidates, watch.took()))
+    }
+
+    /// The plan of what was chosen, with the CPU behind devices where it is to take over.
+    fn planned(
+        &self,
+        spec: &Spec,
+        (offer, execute, workers): Fitting,
+        runner_up: Option<Fitting>,
+        candidates: Vec<Candidate>,
+        took: Took,
+    ) -> Plan {
+        let execute = Fallback::behind(execute, spec, self);
+        Plan::new(spec.clone(), self.clone(), (offer, execute, workers), runner_up, candidates, took)
     }
 
     fn offers_of_a_solver(&self) -> usize {
@@ -509,55 +518,8 @@ enum Misfit {
 
 #[cfg(test)]
 mod tests {
-    use std::any::Any;
-    use std::sync::Arc;
-
-    use flcc_core::error::ExecError;
-    use flcc_core::view::{AnyView, AnyViewMut};
-
     use super::*;
-    use crate::problem::template::{Checked, Weights};
-    use crate::run::execute::{Control, Scratch, Statistics, Unfinished};
-
-    /// A method that is built and then fails.
-    struct Broken(Box<dyn Execute>);
-
-    impl Execute for Broken {
-        fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
-            self.0.bind(checked, weights)
-        }
-
-        fn rank(&self, _checked: &[Checked], _weights: &Weights, _limit: usize) -> Option<usize> {
-            None
-        }
-
-        fn scratch_bytes(&self, workers: usize) -> usize {
-            self.0.scratch_bytes(workers)
-        }
-
-        fn template_bytes(&self) -> usize {
-            self.0.template_bytes()
-        }
-
-        fn tiles(&self) -> usize {
-            self.0.tiles()
-        }
-
-        fn scratch(&self, workers: usize, results: usize) -> Scratch {
-            self.0.scratch(workers, results)
-        }
-
-        fn execute(
-            &self,
-            _bound: &(dyn Any + Send + Sync),
-            _images: &[AnyView<'_>],
-            _outs: &mut [AnyViewMut<'_>],
-            _scratch: &mut Scratch,
-            _control: &Control<'_>,
-        ) -> Result<Statistics, Box<Unfinished>> {
-            Err(ExecError::Device { what: "device 0".into(), reason: "out of memory".into() }.into())
-        }
-    }
+    use crate::plan::testing::{At, Failing};
 
     #[test]
     fn gpus_are_looked_for_where_that_is_worth_the_time() {
@@ -636,15 +598,16 @@ mod tests {
             let execute = offer.recipe.build(&spec, None).unwrap();
             (offer, execute, 1)
         };
-        let broken = |estimate_ns: f64| {
-            let (offer, execute, workers) = working(estimate_ns);
-            (offer, Box::new(Broken(execute)) as Box<dyn Execute>, workers)
+        let broken = |estimate_ns: f64| -> Fitting {
+            let offer = Offer { estimate_ns, ..offer() };
+            let (execute, _) = Failing::build(&offer, &spec, At::Running);
+            (offer, execute, 1)
         };
         let mut candidates = Vec::new();
         // However little the one that fails promised to take.
         assert_eq!(planner.choose(&spec, &[broken(1.0), working(1e6), working(1e9)], &mut candidates), Some((1, 1)));
         let failed = |candidate: &Candidate| match &candidate.outcome {
-            Outcome::Failed(reason) => reason.contains("out of memory"),
+            Outcome::Failed(reason) => reason.contains("it is lost"),
             _ => false,
         };
         assert!(failed(&candidates[0]), "{:?}", candidates[0]);

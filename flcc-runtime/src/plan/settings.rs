@@ -152,16 +152,12 @@ impl Planner {
         Ok(Planner { machine: Arc::new(machine.with_devices(chosen, about)), ..self })
     }
 
-    /// Whether the CPU computes what GPUs fail at: images that have no results when no device is left, plans that no
-    /// device takes because of its state, and all plans where there is no device. Each failure is told to
-    /// [`Control::failed`](crate::Control::failed) and in `explain()`. Without it, it is an error. A platform that does
-    /// not serve a spec is a refusal in both cases.
+    /// Whether the CPU computes what GPUs fail at: images that have no results when no device is left, all pairs of a
+    /// run that fails at one, plans that no device takes because of its state, and all plans where there is no device.
+    /// Each failure is told to [`Control::failed`](crate::Control::failed) and in `explain()`. Without it, it is an
+    /// error. A platform that does not serve a spec is a refusal in both cases.
     pub fn fall_back(self, fall_back: bool) -> Planner {
         Planner { fall_back, ..self }
-    }
-
-    pub(crate) fn falls_back(&self) -> bool {
-        self.fall_back
     }
 
     /// The same with the first GPU that this machine has, where it may look for one and `ns` on the CPU are worth that.

@@ -11,7 +11,7 @@ use flcc_core::shape::Shape;
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut, ViewMut};
 
-use crate::run::execute::{AtHand, Control, Regional, Scratch, Statistics};
+use crate::run::execute::{AtHand, Control, Execute, Regional, Scratch, Statistics};
 use crate::run::workers::run;
 
 /// Bytes of results that are computed before they are searched, if tiles are not larger.
@@ -69,8 +69,7 @@ impl Buffers {
 }
 
 /// Computes images into arrays of the spec, image by image and template by template.
-pub(crate) type Compute<'a> =
-    dyn FnMut(&[AnyView<'_>], &mut [AnyViewMut<'_>], &Control<'_>) -> Result<Statistics, ExecError> + 'a;
+type Compute<'a> = dyn FnMut(&[AnyView<'_>], &mut [AnyViewMut<'_>], &Control<'_>) -> Result<Statistics, ExecError> + 'a;
 
 impl Searching<'_> {
     /// How many images are computed before they are searched.
@@ -80,7 +79,7 @@ impl Searching<'_> {
     }
 
     /// Whether one image's results are too many to be computed before they are searched.
-    pub fn needs_bands(&self) -> bool {
+    fn needs_bands(&self) -> bool {
         self.together(0) == 0
     }
 
@@ -101,8 +100,36 @@ impl Searching<'_> {
         slice.saturating_mul((most + 2 * reach).min(slices.count))
     }
 
+    /// Searches the results of images: where they lie, if the executor does that, else band by band or whole.
+    pub fn of(
+        &self,
+        execute: &dyn Execute,
+        bound: &(dyn Any + Send + Sync),
+        images: &[AnyView<'_>],
+        scratch: &mut Scratch,
+        buffers: &mut Buffers,
+        control: &Control<'_>,
+    ) -> Result<(Vec<Found>, Statistics), ExecError> {
+        let mut found = vec![Found::default(); images.len() * self.spec.templates()];
+        if let Some(run) = execute.search(bound, images, self.search, &mut found, scratch, control) {
+            return run.map(|statistics| (found, statistics)).map_err(|unfinished| unfinished.error);
+        }
+        let Some(regional) = execute.regional().filter(|_| self.needs_bands()) else {
+            return self.whole(images, execute.appetite(), buffers, control, &mut |images, outs, control| {
+                execute.execute(bound, images, outs, scratch, control).map_err(|unfinished| unfinished.error)
+            });
+        };
+        let (mut all, mut statistics) = (Vec::new(), Statistics::default());
+        for image in images {
+            let (found, counts) = self.banded(regional, bound, image, scratch, buffers, control)?;
+            all.extend(found);
+            statistics.add(counts);
+        }
+        Ok((all, statistics))
+    }
+
     /// Searches images whose results are computed whole, several at a time.
-    pub fn whole(
+    fn whole(
         &self,
         images: &[AnyView<'_>],
         appetite: usize,
@@ -145,7 +172,7 @@ impl Searching<'_> {
     }
 
     /// Searches an image whose results are computed band by band.
-    pub fn banded(
+    fn banded(
         &self,
         regional: &dyn Regional,
         bound: &(dyn Any + Send + Sync),

@@ -1,0 +1,140 @@
+//! For tests: a device that fails.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flcc_core::error::ExecError;
+use flcc_core::peaks::{Found, Search};
+use flcc_core::spec::Spec;
+use flcc_core::view::{AnyView, AnyViewMut};
+
+use crate::plan::solver::Offer;
+use crate::problem::template::{Checked, Weights};
+use crate::run::execute::{Control, Execute, Scratch, Statistics, Unfinished};
+use crate::run::search::{BAND, Buffers, Searching};
+
+/// What a device fails at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum At {
+    /// Binding templates.
+    Binding,
+    /// The run, of which every third image is computed.
+    Running,
+    /// The same, where results are searched on the device.
+    Searching,
+}
+
+/// What executes an offer, as device 3 that fails.
+pub struct Failing {
+    execute: Box<dyn Execute>,
+    spec: Spec,
+    at: At,
+    /// Runs that failed.
+    runs: Arc<AtomicUsize>,
+}
+
+/// The error of such a device.
+pub fn fault() -> ExecError {
+    ExecError::Device { what: "device 3: a copy".into(), reason: "it is lost".into() }
+}
+
+impl Failing {
+    /// What executes an offer of the CPU, and a count of the runs that failed.
+    pub fn build(offer: &Offer, spec: &Spec, at: At) -> (Box<dyn Execute>, Arc<AtomicUsize>) {
+        let (execute, runs) = (offer.recipe.build(spec, None).unwrap(), Arc::new(AtomicUsize::new(0)));
+        (Box::new(Failing { execute, spec: spec.clone(), at, runs: Arc::clone(&runs) }), runs)
+    }
+
+    /// Does every third image, and spoils what others had.
+    fn run(
+        &self,
+        images: usize,
+        mut each: impl FnMut(usize, bool) -> Result<Statistics, ExecError>,
+    ) -> Result<Statistics, Box<Unfinished>> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        let mut statistics = Statistics::default();
+        for image in 0..images {
+            statistics.add(each(image, image % 3 != 1)?);
+        }
+        let undone = (0..images).filter(|image| image % 3 != 1).collect();
+        Err(Box::new(Unfinished { error: fault(), undone, statistics }))
+    }
+}
+
+impl Execute for Failing {
+    fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
+        if self.at == At::Binding { Err(fault()) } else { self.execute.bind(checked, weights) }
+    }
+
+    fn rank(&self, _checked: &[Checked], _weights: &Weights, _limit: usize) -> Option<usize> {
+        None
+    }
+
+    fn scratch_bytes(&self, workers: usize) -> usize {
+        self.execute.scratch_bytes(workers)
+    }
+
+    fn template_bytes(&self) -> usize {
+        self.execute.template_bytes()
+    }
+
+    fn tiles(&self) -> usize {
+        self.execute.tiles()
+    }
+
+    fn scratch(&self, workers: usize, results: usize) -> Scratch {
+        self.execute.scratch(workers, results)
+    }
+
+    fn search(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[AnyView<'_>],
+        search: &Search,
+        found: &mut [Found],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Option<Result<Statistics, Box<Unfinished>>> {
+        if self.at != At::Searching {
+            return None;
+        }
+        let searching = Searching { spec: &self.spec, search, workers: 1, band: BAND };
+        Some(self.run(images.len(), |image, spoilt| {
+            let (here, rooms) = (&images[image..=image], &mut Buffers::default());
+            let (all, statistics) = searching.of(self.execute.as_ref(), bound, here, scratch, rooms, control)?;
+            for (to, one) in found[image * self.spec.templates()..].iter_mut().zip(all) {
+                *to = if spoilt { Found::default() } else { one };
+            }
+            Ok(statistics)
+        }))
+    }
+
+    fn devices(&self) -> Vec<usize> {
+        vec![3]
+    }
+
+    fn appetite(&self) -> usize {
+        4
+    }
+
+    fn execute(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[AnyView<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, Box<Unfinished>> {
+        let templates = self.spec.templates();
+        self.run(images.len(), |image, spoilt| {
+            let outs = &mut outs[image * templates..(image + 1) * templates];
+            let run = self.execute.execute(bound, &images[image..=image], outs, scratch, control);
+            for out in outs.iter_mut().filter(|_| spoilt) {
+                let AnyViewMut::F32(out) = out else { unreachable!("the spec's results are f32") };
+                out.parts().0.fill(f32::NAN);
+            }
+            run.map_err(|unfinished| unfinished.error)
+        })
+    }
+}
