@@ -132,7 +132,7 @@ fn new_plan(
     let (platform, fall_back) = match platform {
         host if host == flccPlatform::FLCC_HOST as i32 => (Platform::Cpu, false),
         device if device == flccPlatform::FLCC_DEVICE as i32 => (Platform::Cuda, false),
-        any if any == flccPlatform::FLCC_ANY as i32 => (Platform::Any, true),
+        any if any == flccPlatform::FLCC_ANY as i32 => (Platform::Auto, true),
         other => {
             return Err(wrong(FLCC_INVALID_PLATFORM, "platform", "FLCC_HOST, FLCC_DEVICE or FLCC_ANY", other));
         }

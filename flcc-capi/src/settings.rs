@@ -89,7 +89,7 @@ impl Settings {
     fn planner(&self) -> Result<Planner, SpecError> {
         let planner = match self.platform {
             // To choose among what there is, it has to be looked for.
-            Some(Platform::Any) => {
+            Some(Platform::Auto) => {
                 let machine = cuda::with_devices(Machine::detect()?);
                 let (first, about) = (machine.devices().iter().take(1).cloned().collect(), machine.cuda().to_string());
                 Planner::with_machine(machine.with_devices(first, about))

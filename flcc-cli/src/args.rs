@@ -389,7 +389,7 @@ fn kernel(text: &str) -> Result<KernelKey, SpecError> {
 }
 
 fn platform(text: &str) -> Result<Platform, SpecError> {
-    if text == "any" { Ok(Platform::Any) } else { text.parse() }
+    if text == "any" { Ok(Platform::Auto) } else { text.parse() }
 }
 
 /// A whole number, in digits.

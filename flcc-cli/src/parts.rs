@@ -26,7 +26,7 @@ const MOST_BYTES: usize = 256 << 20;
 /// A part of the results of a call.
 #[derive(Debug)]
 pub struct Part {
-    /// Which.
+    /// Its number among the parts.
     pub tile: Tile,
     /// The command.
     pub command: String,

@@ -91,7 +91,7 @@ impl Session {
                 planner = planner.devices(&planning.devices).map_err(named)?;
             }
         }
-        if planning.platform == Platform::Any && effort != Effort::Estimate {
+        if planning.platform == Platform::Auto && effort != Effort::Estimate {
             // Who has time to measure has time to look for a GPU: the best plan may be there.
             planner = planner.platform(Platform::Cuda);
         }

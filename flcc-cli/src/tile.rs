@@ -9,9 +9,9 @@ use flcc_runtime::SpecError;
 /// One of several parts that a result is split into: `I/N`, from `1/N` to `N/N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tile {
-    /// Which, from 1.
+    /// Its number, from 1.
     pub number: usize,
-    /// Of how many.
+    /// How many parts there are.
     pub count: usize,
 }
 

@@ -22,7 +22,7 @@ impl Words {
             DType::F32 => Some(Words { c_cell: "float", cell: 1, piece: 4, piece_cells: 4, piece_bytes: 16 }),
             DType::F64 => Some(Words { c_cell: "double", cell: 1, piece: 2, piece_cells: 2, piece_bytes: 16 }),
             DType::U8 => Some(Words { c_cell: "unsigned", cell: 4, piece: 4, piece_cells: 1, piece_bytes: 4 }),
-            DType::U16 => None,
+            _ => None,
         }
     }
 

@@ -93,13 +93,22 @@ impl Boundary {
     }
 
     fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// The number that a GPU's kernels know it by (`FLCC_MIRROR`).
+    pub fn number(self) -> usize {
+        self.row().0
+    }
+
+    fn row(self) -> (usize, &'static str) {
         match self {
-            Boundary::Zero => "zero",
-            Boundary::Constant(_) => "constant",
-            Boundary::Replicate => "replicate",
-            Boundary::Reflect => "reflect",
-            Boundary::Mirror => "mirror",
-            Boundary::Wrap => "wrap",
+            Boundary::Zero => (0, "zero"),
+            Boundary::Constant(_) => (1, "constant"),
+            Boundary::Replicate => (2, "replicate"),
+            Boundary::Reflect => (3, "reflect"),
+            Boundary::Mirror => (4, "mirror"),
+            Boundary::Wrap => (5, "wrap"),
         }
     }
 

@@ -51,6 +51,21 @@ pub enum Best {
     Smallest,
 }
 
+/// What powers of two may multiply the samples of image and template, and what becomes of scores by that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scaling {
+    /// The template has norm 1: scores stay as they are.
+    Unit,
+    /// Each its own, which scores are multiplied by.
+    Own,
+    /// One for both, by the square of which scores are multiplied.
+    Common,
+    /// Each its own, but differences are taken in one scale: scores stay as they are.
+    Relative,
+    /// None: both are taken as they are.
+    Fixed,
+}
+
 /// What the rest of the program asks about a measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -62,22 +77,24 @@ pub struct Row {
     pub best: Best,
     /// Whether scores are unitless and bounded by 1, so that an absolute promise makes sense.
     pub normalised: bool,
+    /// How samples may be scaled.
+    pub scaling: Scaling,
     /// What it asks of the kernels.
     pub needs: Needs,
 }
 
-const fn row<F: Formula>(measure: Measure, name: &'static str, best: Best, normalised: bool) -> Row {
-    Row { measure, name, best, normalised, needs: F::NEEDS }
+const fn row<F: Formula>(measure: Measure, name: &'static str, best: Best, normalised: bool, scaling: Scaling) -> Row {
+    Row { measure, name, best, normalised, scaling, needs: F::NEEDS }
 }
 
 /// The table, in the order of [`Measure`].
 pub const MEASURES: [Row; 6] = [
-    row::<Cc>(Measure::Cc, "cc", Best::Largest, false),
-    row::<Ncc>(Measure::Ncc, "ncc", Best::Largest, true),
-    row::<Zncc>(Measure::Zncc, "zncc", Best::Largest, true),
-    row::<Ssd>(Measure::Ssd, "ssd", Best::Smallest, false),
-    row::<Nssd>(Measure::Nssd, "nssd", Best::Smallest, true),
-    row::<Sad>(Measure::Sad, "sad", Best::Smallest, false),
+    row::<Cc>(Measure::Cc, "cc", Best::Largest, false, Scaling::Own),
+    row::<Ncc>(Measure::Ncc, "ncc", Best::Largest, true, Scaling::Unit),
+    row::<Zncc>(Measure::Zncc, "zncc", Best::Largest, true, Scaling::Unit),
+    row::<Ssd>(Measure::Ssd, "ssd", Best::Smallest, false, Scaling::Common),
+    row::<Nssd>(Measure::Nssd, "nssd", Best::Smallest, true, Scaling::Relative),
+    row::<Sad>(Measure::Sad, "sad", Best::Smallest, false, Scaling::Fixed),
 ];
 
 /// Runs an expression with `$formula` naming the type of the measure's formula: one `match` outside the pixel loop.

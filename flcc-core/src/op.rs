@@ -77,9 +77,10 @@ impl FromStr for Op {
         match text {
             "cc" => Ok(Op::Correlate),
             "lcc" => Ok(Op::Match(Measure::Zncc)),
-            _ => Op::all()
-                .find(|op| op.name() == text)
-                .ok_or_else(|| SpecError::new("op", "conv, corr, cc, lcc, ncc, zncc, ssd, nssd or sad", text)),
+            _ => Op::all().find(|op| op.name() == text).ok_or_else(|| {
+                let names: Vec<&str> = Op::all().map(Op::name).collect();
+                SpecError::new("op", format!("{}, cc or lcc", names.join(", ")), text)
+            }),
         }
     }
 }

@@ -91,7 +91,7 @@ impl ScoreMap {
         match &self.data {
             Pixels::F32(data) => f64::from(data[index]),
             Pixels::F64(data) => data[index],
-            Pixels::U8(_) | Pixels::U16(_) => f64::NAN,
+            _ => f64::NAN,
         }
     }
 
@@ -106,7 +106,7 @@ impl ScoreMap {
         match &mut self.data {
             Pixels::F32(data) => ViewMut::new(data, shape).expect("the map holds its shape").into(),
             Pixels::F64(data) => ViewMut::new(data, shape).expect("the map holds its shape").into(),
-            Pixels::U8(_) | Pixels::U16(_) => unreachable!("a map holds floats, checked when it was made"),
+            _ => unreachable!("a map holds floats, checked when it was made"),
         }
     }
 }

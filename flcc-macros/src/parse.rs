@@ -21,7 +21,7 @@ impl Float {
         }
     }
 
-    /// Its variant of `DType` and of the runtime's `Entry`.
+    /// Its variant of `DType` and of the runtime's `Function`.
     pub fn variant(self) -> &'static str {
         match self {
             Float::F32 => "F32",

@@ -10,10 +10,10 @@ use crate::parse::{ByteFamily, Families, Family, Written};
 use crate::unroll::{self, Body, Op, Taps};
 
 /// A kernel of the table.
-struct Entry {
+struct Emitted {
     name: String,
     op: Op,
-    /// Its `Width` in the runtime.
+    /// Its variant of the runtime's `Widths`.
     width: TokenStream,
     block_rows: usize,
     /// Its function, if that is emitted.
@@ -98,7 +98,7 @@ fn name(family: &Family, op: Op, label: &str) -> String {
 }
 
 /// Every kernel of a family.
-fn entries(family: &Family, shared: &Shared) -> Vec<Entry> {
+fn entries(family: &Family, shared: &Shared) -> Vec<Emitted> {
     let entry = |of: &Body, label: String, width: TokenStream, taps: usize| {
         let name = name(family, of.op, &label);
         let code = if of.op == Op::Correlate && of.rows > 1 && (1..=family.unroll).contains(&taps) {
@@ -107,7 +107,7 @@ fn entries(family: &Family, shared: &Shared) -> Vec<Entry> {
             unroll::instance(&name, of)
         };
         let path = path(family.isa, family.dtype.name(), &name);
-        Entry { name, op: of.op, width, block_rows: of.rows, code, path }
+        Emitted { name, op: of.op, width, block_rows: of.rows, code, path }
     };
     let mut entries = Vec::new();
     for width in sizes::row_widths() {
@@ -126,20 +126,27 @@ fn entries(family: &Family, shared: &Shared) -> Vec<Entry> {
 }
 
 /// Every kernel of bytes.
-fn byte_entries(family: &ByteFamily) -> Vec<Entry> {
+fn byte_entries(family: &ByteFamily) -> Vec<Emitted> {
     let entry = |label: &str, width: TokenStream, rows, vectors| {
         let name = format!("corr_u8_{label}_{}", family.isa.name());
         let code = bytes::kernel(&bytes::Body { name: name.clone(), isa: family.isa, rows, vectors });
         let path = path(family.isa, "u8", &name);
-        Entry { name, op: Op::Correlate, width, block_rows: rows, code, path }
+        Emitted { name, op: Op::Correlate, width, block_rows: rows, code, path }
     };
     vec![entry("any", quote!(Any), family.rows, 1), entry("anyline", quote!(AnyLine), 1, family.line_vectors)]
 }
 
 /// A kernel that serves every template and whose body stands elsewhere.
-fn written_entry(kernel: &Written) -> Entry {
+fn written_entry(kernel: &Written) -> Emitted {
     let (name, path) = (format!("corr_u8_any_{}", kernel.isa.name()), &kernel.body);
-    Entry { name, op: Op::Correlate, width: quote!(Any), block_rows: 1, code: TokenStream::new(), path: quote!(#path) }
+    Emitted {
+        name,
+        op: Op::Correlate,
+        width: quote!(Any),
+        block_rows: 1,
+        code: TokenStream::new(),
+        path: quote!(#path),
+    }
 }
 
 /// A function of a module of bodies.
@@ -152,13 +159,13 @@ fn path(isa: Isa, dtype: &str, name: &str) -> TokenStream {
 struct Of {
     isa: Isa,
     dtype: &'static str,
-    /// The type's variant of `DType` and of the runtime's `Entry`.
+    /// The type's variant of `DType` and of the runtime's `Function`.
     variant: &'static str,
     lanes: usize,
 }
 
 /// The module of a family's bodies.
-fn module(family: &Family, shared: &Shared, entries: &[Entry]) -> TokenStream {
+fn module(family: &Family, shared: &Shared, entries: &[Emitted]) -> TokenStream {
     let cfg = cfg(family.isa);
     let name = module_name(family.isa, family.dtype.name());
     let Shared { rows, line, sad, sad_line } = shared;
@@ -179,7 +186,7 @@ fn module(family: &Family, shared: &Shared, entries: &[Entry]) -> TokenStream {
 }
 
 /// The module of bodies of bytes.
-fn byte_module(of: &Of, entries: &[Entry]) -> TokenStream {
+fn byte_module(of: &Of, entries: &[Emitted]) -> TokenStream {
     let cfg = cfg(of.isa);
     let name = module_name(of.isa, of.dtype);
     let bodies: TokenStream = entries.iter().map(|entry| entry.code.clone()).collect();
@@ -194,7 +201,7 @@ fn byte_module(of: &Of, entries: &[Entry]) -> TokenStream {
 }
 
 /// A kernel's row of the static table.
-fn row(of: &Of, entry: &Entry) -> TokenStream {
+fn row(of: &Of, entry: &Emitted) -> TokenStream {
     let cfg = cfg(of.isa);
     let (name, width, path) = (&entry.name, &entry.width, &entry.path);
     let op = match entry.op {
@@ -209,17 +216,17 @@ fn row(of: &Of, entry: &Entry) -> TokenStream {
             name: #name,
             op: KernelOp::#op,
             dtype: DType::#entry_type,
-            width: Width::#width,
+            width: Widths::#width,
             isa: Isa::#isa,
             block_rows: #block_rows,
             lanes: #lanes,
-            entry: Entry::#entry_type(#path),
+            function: Function::#entry_type(#path),
         },
     }
 }
 
 /// The test of a kernel.
-fn test(of: &Of, entry: &Entry) -> TokenStream {
+fn test(of: &Of, entry: &Emitted) -> TokenStream {
     let cfg = cfg(of.isa);
     let name = &entry.name;
     let function = format_ident!("{name}");

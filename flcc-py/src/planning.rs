@@ -98,7 +98,9 @@ impl Settings {
             shared.method(self.method).threads(self.threads).effort(self.effort).memory_limit(self.memory_limit);
         Ok(match self.device {
             // Who has time to measure has time to look for a GPU.
-            Device::Auto if self.effort != Effort::Estimate => planner.platform(Platform::Cuda).platform(Platform::Any),
+            Device::Auto if self.effort != Effort::Estimate => {
+                planner.platform(Platform::Cuda).platform(Platform::Auto)
+            }
             Device::Auto => planner,
             Device::Cpu => planner.platform(Platform::Cpu),
             Device::Cuda(None) => planner.platform(Platform::Cuda),

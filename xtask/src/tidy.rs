@@ -1,5 +1,6 @@
 //! `tidy`: the rules of ARCHITECTURE.md that the compiler cannot check. Each violation is told as `file:line: what`.
 
+mod additions;
 mod circles;
 mod edges;
 mod graph;
@@ -40,6 +41,7 @@ pub fn run(root: &Path) -> Result<String, String> {
     violations.extend(lines::check(&texts));
     violations.extend(edges::generated_holds_data(&paths));
     violations.extend(rooms::check(&texts));
+    violations.extend(additions::check(&texts));
     violations.sort();
     if violations.is_empty() {
         return Ok(format!("tidy: {} files keep the rules", paths.len()));

@@ -102,7 +102,7 @@ fn larger(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Op
     // Who measures where anything may compute may find that a GPU does.
     let here = match planning.platform {
         Platform::Cpu => true,
-        Platform::Any => planning.effort.unwrap_or_default() == Effort::Estimate && planning.devices.is_empty(),
+        Platform::Auto => planning.effort.unwrap_or_default() == Effort::Estimate && planning.devices.is_empty(),
         Platform::Cuda => false,
     };
     let headed = args.extent.reading.raw.is_empty() || extension(&args.image) == "npy";

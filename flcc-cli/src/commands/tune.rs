@@ -40,7 +40,7 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
     if args.drawing.count == 0 {
         return Err(SpecError::new("--count", "at least one spec", 0).into());
     }
-    let platform = if planning.platform == Platform::Any { Platform::Cpu } else { planning.platform };
+    let platform = if planning.platform == Platform::Auto { Platform::Cpu } else { planning.platform };
     let planning = &Planning { platform, ..planning.clone() };
     let session = Session::new(planning, Effort::Estimate, false)?;
     let specs = draw::specs(args.drawing.seed as u64, args.drawing.count);
@@ -220,7 +220,7 @@ fn read(line: &str) -> Option<(String, Option<Sample>)> {
 
 /// Times each listed size's own kernel beside the one for any size.
 fn unroll(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
-    let platform = if planning.platform == Platform::Any { Platform::Cpu } else { planning.platform };
+    let platform = if planning.platform == Platform::Auto { Platform::Cpu } else { planning.platform };
     let planning = &Planning { platform, threads: 1, ..planning.clone() };
     let specs = unroll::specs(platform);
     if args.dry_run {

@@ -78,7 +78,7 @@ pub enum Swatch {
     Box(Color, i64, String),
     /// What is no number.
     Missing,
-    /// Nothing.
+    /// No swatch.
     None,
 }
 
@@ -138,7 +138,7 @@ struct Layout {
     /// Where the legend begins, and its rows.
     below: i64,
     rows: Vec<(i64, i64, i64)>,
-    /// Of the whole.
+    /// The sizes of the whole picture.
     width: i64,
     height: i64,
 }

@@ -211,7 +211,7 @@ impl<'a> WindowStats<'a> {
                     match &mut *map {
                         Pixels::F64(out) => out[to..to + row.len()].copy_from_slice(row),
                         Pixels::F32(out) => out[to..].iter_mut().zip(row).for_each(|(out, value)| *out = *value as f32),
-                        Pixels::U8(_) | Pixels::U16(_) => {}
+                        _ => unreachable!("results are floats"),
                     }
                 }
             }
@@ -241,11 +241,11 @@ impl<'a> WindowStats<'a> {
         }
     }
 
-    fn layout(&self, tiling: &Tiling) -> (Pitch, window_sums::Layout) {
+    fn layout(&self, tiling: &Tiling) -> (Pitch, window_sums::Lattice) {
         let (largest, window) = (tiling.largest(), self.frame.window().padded());
         let [planes, rows, row] = [0, 1, 2].map(|axis| largest[axis] + window[axis] - 1);
         let pitch = Pitch { row, plane: row * rows, rows, planes };
-        (pitch, window_sums::Layout { shape: [planes, rows, row], row_pitch: row, plane_pitch: row * rows })
+        (pitch, window_sums::Lattice { shape: [planes, rows, row], row_pitch: row, plane_pitch: row * rows })
     }
 
     /// Bytes of the buffers of one thread, `usize::MAX` where that many cannot be counted.
@@ -322,7 +322,7 @@ impl Buffers {
         let offset = if varies { gather::offset(image, boundary, samples) } else { 0.0 };
         let target = Target { out: data, marks, pitch, isas: *isas };
         let done = gather::gather(image, boundary, samples, offset, if varies { None } else { Some(1.0) }, target);
-        let tile = window_sums::Layout { shape: samples.len, row_pitch: pitch.row, plane_pitch: pitch.plane };
+        let tile = window_sums::Lattice { shape: samples.len, row_pitch: pitch.row, plane_pitch: pitch.plane };
         if done.marked {
             window_sums::maximum(isas, marks, work, &tile, window);
         }

@@ -14,7 +14,7 @@ use crate::problem::template::{Checked, Weights, weighted};
 const MOST_FACTOR: f64 = 1e30;
 
 /// Templates and mask on a device.
-pub struct Bound {
+pub struct DeviceTemplates {
     pub(crate) templates: Vec<BoundTemplate>,
     /// The mask's weights, or ones where a kernel wants some.
     pub(crate) weights: Option<Buffer>,
@@ -37,7 +37,7 @@ pub(crate) struct BoundTemplate {
     pub straight: Option<f64>,
 }
 
-impl Bound {
+impl DeviceTemplates {
     /// Templates and mask for a method, whose kernel may go from the image to the result if the desk says so.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Bound {
         doubts: bool,
         checked: &[Checked],
         weights: &Weights,
-    ) -> Result<Bound, Fault> {
+    ) -> Result<DeviceTemplates, Fault> {
         let one = |checked| BoundTemplate::new(desk, decisions, doubts, checked, weights);
         let templates = checked.iter().map(one).collect::<Result<Vec<_>, _>>()?;
         let needed = decisions.scheme.masked || decisions.method.weighs();
@@ -56,7 +56,7 @@ impl Bound {
         let mask = decisions.method.mask(desk, &values)?;
         let weights = if needed { Some(Buffer::of(desk.stream, &values)?) } else { None };
         desk.stream.wait()?;
-        Ok(Bound { templates, weights, mask, _stream: desk.stream.clone() })
+        Ok(DeviceTemplates { templates, weights, mask, _stream: desk.stream.clone() })
     }
 }
 

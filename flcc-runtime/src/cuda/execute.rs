@@ -8,7 +8,7 @@ use flcc_core::peaks::{Found, Search};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 
-use crate::cuda::bound::Bound;
+use crate::cuda::bound::DeviceTemplates;
 use crate::cuda::decisions::Decisions;
 use crate::cuda::fault::Fault;
 use crate::cuda::rooms::SLOTS;
@@ -73,7 +73,7 @@ impl CudaExecute {
         &self,
         bound: &'b (dyn Any + Send + Sync),
         scratch: &'s mut Scratch,
-    ) -> Result<(&'b Vec<Bound>, &'s mut Seats), Box<Unfinished>> {
+    ) -> Result<(&'b Vec<DeviceTemplates>, &'s mut Seats), Box<Unfinished>> {
         let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
         let bound = bound
             .downcast_ref()
@@ -88,10 +88,10 @@ impl CudaExecute {
         bound: &(dyn Any + Send + Sync),
         image: &DeviceImage<'_>,
         scratch: &mut Scratch,
-        work: impl FnOnce(&Unit, &Bound, &mut Slot) -> Result<R, ExecError>,
+        work: impl FnOnce(&Unit, &DeviceTemplates, &mut Slot) -> Result<R, ExecError>,
     ) -> Result<R, ExecError> {
         let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
-        let bound: &Vec<Bound> = bound
+        let bound: &Vec<DeviceTemplates> = bound
             .downcast_ref()
             .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
         let unit = self.units.iter().position(|unit| unit.device() == image.device());
@@ -117,7 +117,7 @@ impl CudaExecute {
 
 impl<'o> Device<AnyViewMut<'o>> for Unit {
     type Slot = Slot;
-    type Bound = Bound;
+    type Bound = DeviceTemplates;
 
     fn number(&self) -> usize {
         self.device()
@@ -138,7 +138,7 @@ impl<'o> Device<AnyViewMut<'o>> for Unit {
     fn submit(
         &self,
         slot: &mut Slot,
-        bound: &Bound,
+        bound: &DeviceTemplates,
         group: (&[AnyView<'_>], &mut [AnyViewMut<'o>]),
         copies: Copies,
         go_on: impl FnMut(usize) -> bool,
@@ -146,7 +146,12 @@ impl<'o> Device<AnyViewMut<'o>> for Unit {
         Unit::submit(self, slot, bound, group, copies, go_on)
     }
 
-    fn collect(&self, slot: &mut Slot, bound: &Bound, outs: &mut [AnyViewMut<'o>]) -> Result<Statistics, Fault> {
+    fn collect(
+        &self,
+        slot: &mut Slot,
+        bound: &DeviceTemplates,
+        outs: &mut [AnyViewMut<'o>],
+    ) -> Result<Statistics, Fault> {
         Unit::collect(self, slot, bound, outs)
     }
 
@@ -158,7 +163,7 @@ impl<'o> Device<AnyViewMut<'o>> for Unit {
 impl Execute for CudaExecute {
     fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
         let bind = |unit: &Unit| unit.bind(&checked, &weights).map_err(|fault| fault.on(unit.device()));
-        let bound: Vec<Bound> = self.units.iter().map(bind).collect::<Result<_, _>>()?;
+        let bound: Vec<DeviceTemplates> = self.units.iter().map(bind).collect::<Result<_, _>>()?;
         Ok(Arc::new(bound))
     }
 

@@ -1,6 +1,5 @@
 //! The kernels of the tile pipeline: what each takes, and the grids they run on. docs in templates/cuda/pipeline.
 
-use flcc_core::boundary::Boundary;
 use flcc_core::dtype::DType;
 use flcc_core::spec::Spec;
 use flcc_generated::Entry;
@@ -13,38 +12,21 @@ use crate::cuda::driver::launch::{
 use crate::cuda::fault::Fault;
 use crate::cuda::rooms::{FIGURES_OF_A_LANE, Places, Room, SLICES};
 use crate::cuda::types::Types;
-use crate::problem::scheme::{Scheme, Width};
-
-fn number(dtype: DType) -> usize {
-    match dtype {
-        DType::U8 => 0,
-        DType::U16 => 1,
-        DType::F32 => 2,
-        DType::F64 => 3,
-    }
-}
+use crate::problem::scheme::{Integers, Scheme};
 
 /// The options that specialise the pipeline's source.
 pub(crate) fn options(spec: &Spec, scheme: &Scheme, types: Types) -> Vec<String> {
-    let boundary = match spec.boundary() {
-        Boundary::Zero => 0,
-        Boundary::Constant(_) => 1,
-        Boundary::Replicate => 2,
-        Boundary::Reflect => 3,
-        Boundary::Mirror => 4,
-        Boundary::Wrap => 5,
-    };
     let integers = match scheme.integers {
         None => 0,
-        Some(Width::Narrow) => 1,
-        Some(Width::Wide) => 2,
+        Some(Integers::Narrow) => 1,
+        Some(Integers::Wide) => 2,
     };
     let mut options: Vec<String> = [
-        ("PIXEL", number(types.pixel)),
-        ("REAL", number(types.real)),
+        ("PIXEL", types.pixel as usize),
+        ("REAL", types.real as usize),
         ("CROSS", types.cross as usize),
-        ("OUT", number(types.out)),
-        ("BOUNDARY", boundary),
+        ("OUT", types.out as usize),
+        ("BOUNDARY", spec.boundary().number()),
         ("MEASURE", scheme.measure as usize),
         ("INTEGERS", integers),
         ("ROUNDS", usize::from(scheme.rounds)),
@@ -600,9 +582,9 @@ pub(crate) struct Finishing {
 /// A template as [`Steps::repair`] takes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repair {
-    /// Its values.
+    /// The template's values.
     pub values: Address,
-    /// Its values before centring and scaling.
+    /// The template's values before centring and scaling.
     pub raw: Option<Address>,
     /// The mask.
     pub weights: Option<Address>,

@@ -218,7 +218,7 @@ pub(crate) struct Scoring<'a> {
 /// What a kernel from images to results computes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job<'a> {
-    /// Samples.
+    /// The image's samples.
     pub samples: Argument<'a>,
     /// How they lie.
     pub view: &'a ImageView,

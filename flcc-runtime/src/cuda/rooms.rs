@@ -98,7 +98,7 @@ pub(crate) struct Own {
 /// How the largest tile lies, in elements along each axis: what its rows and planes take, slack included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sides {
-    /// Samples.
+    /// A tile's samples.
     pub samples: [usize; 3],
     /// The cross term.
     pub cross: [usize; 3],

@@ -4,7 +4,7 @@ use flcc_core::dtype::{DType, Pixel};
 use flcc_core::peaks::{Found, Search};
 use flcc_core::view::AnyView;
 
-use crate::cuda::bound::Bound;
+use crate::cuda::bound::DeviceTemplates;
 use crate::cuda::driver::buffer::{Buffer, Plain, bytes_of_mut};
 use crate::cuda::driver::launch::{Argument, BestView};
 use crate::cuda::fault::Fault;
@@ -171,7 +171,7 @@ impl<'a> Searcher<'a> {
     fn collect_as<T: Pixel + Plain>(
         &self,
         slot: &mut Slot,
-        bound: &Bound,
+        bound: &DeviceTemplates,
         found: &mut [Found],
     ) -> Result<Statistics, Fault> {
         if self.unit.look_again(slot, bound)? {
@@ -195,7 +195,7 @@ impl Searcher<'_> {
     pub fn submit_resident(
         &self,
         slot: &mut Slot,
-        bound: &Bound,
+        bound: &DeviceTemplates,
         image: &DeviceImage<'_>,
         go_on: &mut dyn FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
@@ -208,7 +208,7 @@ impl Searcher<'_> {
 
 impl Device<Found> for Searcher<'_> {
     type Slot = Slot;
-    type Bound = Bound;
+    type Bound = DeviceTemplates;
 
     fn number(&self) -> usize {
         self.unit.device()
@@ -229,7 +229,7 @@ impl Device<Found> for Searcher<'_> {
     fn submit(
         &self,
         slot: &mut Slot,
-        bound: &Bound,
+        bound: &DeviceTemplates,
         (images, found): (&[AnyView<'_>], &mut [Found]),
         copies: Copies,
         go_on: impl FnMut(usize) -> bool,
@@ -240,7 +240,7 @@ impl Device<Found> for Searcher<'_> {
         })
     }
 
-    fn collect(&self, slot: &mut Slot, bound: &Bound, found: &mut [Found]) -> Result<Statistics, Fault> {
+    fn collect(&self, slot: &mut Slot, bound: &DeviceTemplates, found: &mut [Found]) -> Result<Statistics, Fault> {
         match self.out {
             DType::F64 => self.collect_as::<f64>(slot, bound, found),
             _ => self.collect_as::<f32>(slot, bound, found),

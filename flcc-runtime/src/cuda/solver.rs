@@ -29,10 +29,9 @@ use crate::cuda::types::{Cross, Types};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
-use crate::problem::scheme::integer_problem;
 use crate::problem::scheme::{
-    Scheme, Width, accurate_shape, exact_in_f64, not_rounded, refuse_inexact, rounding_bound, serves_in_single,
-    wants_rounding,
+    Integers, Scheme, accurate_shape, exact_in_f64, integer_problem, not_rounded, refuse_differences, refuse_inexact,
+    rounding_bound, rounds, serves_in_single, transforms_in_double, wants_rounding,
 };
 use crate::run::execute::Execute;
 use crate::run::tiling::{Tiling, covering, tile_name};
@@ -375,7 +374,7 @@ fn one_kernel(spec: &Spec, exact: bool, real: DType) -> bool {
     let plain = spec.op().measure() == Measure::Zncc && spec.mask() == MaskKind::None && spec.channels() == 1;
     let room = real == DType::F64 || spec.out_type() == DType::F32;
     let registers = real != DType::F64 || integers.is_none() || holds_integers(spec.template().padded());
-    plain && room && registers && integers != Some(Width::Wide)
+    plain && room && registers && integers != Some(Integers::Wide)
 }
 
 /// Whether a thread of the kernel of scores in f64 has registers for sums that are integers. It keeps them, two for
@@ -477,16 +476,9 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let Asked { name, spec, machine } = *asked;
     let devices = machine.devices();
     let measure = spec.op().measure();
-    if measure == Measure::Sad {
-        return Err(Refusal::new(name, "sad is no sum of products, so it has no product of spectra"));
-    }
-    let exact_asked = spec.accuracy() == Accuracy::Exact;
+    refuse_differences(name, spec)?;
     let wants_rounding = wants_rounding(spec);
-    let double = spec.out_type() == DType::F64
-        || exact_asked
-        || spec.mask() != MaskKind::None
-        || wants_rounding
-        || beyond_single(spec);
+    let double = transforms_in_double(spec) || beyond_single(spec);
     let few = !measure.row().normalised && spec.template().len() < LEAST_SINGLE;
     let drowned = if double { 0.0 } else { drowned(spec) };
     // In f64 nothing drowns, and sums of few products keep what is granted.
@@ -500,12 +492,8 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let mut bound = f64::INFINITY;
     for (double, shape) in ways {
         let (real, cross) = if double { (DType::F64, Cross::F64) } else { (DType::F32, Cross::F32) };
-        let error = rounding_bound(spec, shape);
-        bound = bound.min(error);
-        let rounds = wants_rounding && error < 0.25;
-        if exact_asked && spec.is_integer() && !rounds {
-            continue;
-        }
+        bound = bound.min(rounding_bound(spec, shape));
+        let Some(rounds) = rounds(spec, shape) else { continue };
         let template = spec.template().padded();
         let tile = covering(spec.frame(), [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
         let samples = Tiling::new(spec.frame(), tile).count() as f64 * shape.iter().product::<usize>() as f64;
@@ -548,7 +536,7 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let eligible = match () {
             () if few && !double => Eligible::ByName,
             () if rounds || !wants_rounding => Eligible::ByCost,
-            () => Eligible::Forced,
+            () => Eligible::OnlyIfForced,
         };
         offers.push(Offer { eligible, ..by_cost });
     }

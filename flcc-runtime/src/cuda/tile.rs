@@ -166,7 +166,7 @@ impl Shape {
         squares.fold(0.0, f64::max) * samples as f64
     }
 
-    /// Bytes of that.
+    /// Bytes of a template's spectrum in that form.
     pub fn spectrum_bytes(self) -> usize {
         (self.length * self.length + self.length) * 2 * size_of::<f32>()
     }

@@ -5,13 +5,13 @@ use flcc_core::dtype::DType;
 /// The types that a pipeline is specialised for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Types {
-    /// Of the image.
+    /// The image's samples.
     pub pixel: DType,
-    /// Of gathered samples.
+    /// Gathered samples.
     pub real: DType,
-    /// Of the cross term: its number in the source's words.
+    /// The cross term: its number in the source's words.
     pub cross: Cross,
-    /// Of results.
+    /// Results.
     pub out: DType,
 }
 

@@ -12,7 +12,7 @@ use flcc_core::spec::Spec;
 use flcc_core::sums::Needs;
 use flcc_core::view::{AnyView, AnyViewMut};
 
-use crate::cuda::bound::Bound;
+use crate::cuda::bound::DeviceTemplates;
 use crate::cuda::decisions::{Decisions, goes_straight, parts};
 use crate::cuda::driver::buffer::bytes_of_mut;
 use crate::cuda::driver::compile::{self, Code};
@@ -141,7 +141,7 @@ impl Unit {
     pub fn submit(
         &self,
         slot: &mut Slot,
-        bound: &Bound,
+        bound: &DeviceTemplates,
         (images, outs): (&[AnyView<'_>], &mut [AnyViewMut<'_>]),
         copies: Copies,
         go_on: impl FnMut(usize) -> bool,
@@ -161,7 +161,7 @@ impl Unit {
     pub fn enter(
         &self,
         slot: &mut Slot,
-        bound: &Bound,
+        bound: &DeviceTemplates,
         (images, outs): (&[AnyView<'_>], &mut [AnyViewMut<'_>]),
         copies: Copies,
         mut go_on: impl FnMut(usize) -> bool,
@@ -189,7 +189,7 @@ impl Unit {
     fn compute(
         &self,
         slot: &mut Slot,
-        bound: &Bound,
+        bound: &DeviceTemplates,
         source: Images,
         go_on: &mut dyn FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
@@ -214,7 +214,7 @@ impl Unit {
     fn pipeline(
         &self,
         slot: &mut Slot,
-        bound: &Bound,
+        bound: &DeviceTemplates,
         source: Images,
         go_on: &mut dyn FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
@@ -230,7 +230,7 @@ impl Unit {
     }
 
     /// Puts the kernels from image to result into a slot's queue.
-    fn go_straight(&self, slot: &mut Slot, bound: &Bound, source: &Images) -> Result<(), Fault> {
+    fn go_straight(&self, slot: &mut Slot, bound: &DeviceTemplates, source: &Images) -> Result<(), Fault> {
         slot.told[0] = 0;
         let (size, outputs) = (self.spec.out_type().row().size, self.spec.out_shape().padded());
         let (region, template) = (self.spec.region(), self.spec.template().padded());
@@ -271,7 +271,7 @@ impl Unit {
     pub fn submit_resident(
         &self,
         slot: &mut Slot,
-        bound: &Bound,
+        bound: &DeviceTemplates,
         image: &DeviceImage<'_>,
         out: Option<&DeviceResults<'_>>,
         go_on: &mut dyn FnMut(usize) -> bool,
@@ -298,7 +298,7 @@ impl Unit {
     fn batch(
         &self,
         slot: &mut Slot,
-        bound: &Bound,
+        bound: &DeviceTemplates,
         source: &Images,
         number: usize,
         first: usize,
@@ -396,7 +396,12 @@ impl Unit {
     ///
     /// # Errors
     /// The device's, also of what was put in before.
-    pub fn collect(&self, slot: &mut Slot, bound: &Bound, outs: &mut [AnyViewMut<'_>]) -> Result<Statistics, Fault> {
+    pub fn collect(
+        &self,
+        slot: &mut Slot,
+        bound: &DeviceTemplates,
+        outs: &mut [AnyViewMut<'_>],
+    ) -> Result<Statistics, Fault> {
         self.look_again(slot, bound)?;
         let stream = slot.stream.clone();
         let Slot { rooms, staging, .. } = &mut *slot;
@@ -408,7 +413,7 @@ impl Unit {
     ///
     /// # Errors
     /// As [`Unit::collect`].
-    pub fn collect_resident(&self, slot: &mut Slot, bound: &Bound) -> Result<Statistics, Fault> {
+    pub fn collect_resident(&self, slot: &mut Slot, bound: &DeviceTemplates) -> Result<Statistics, Fault> {
         self.look_again(slot, bound)?;
         self.statistics(slot, self.spec.templates())
     }
@@ -417,7 +422,7 @@ impl Unit {
     ///
     /// # Errors
     /// The device's, also of what was put in before.
-    pub fn look_again(&self, slot: &mut Slot, bound: &Bound) -> Result<bool, Fault> {
+    pub fn look_again(&self, slot: &mut Slot, bound: &DeviceTemplates) -> Result<bool, Fault> {
         let stream = slot.stream.clone();
         if let Some(source) = slot.straight.take() {
             stream.wait()?;
@@ -451,7 +456,7 @@ impl Unit {
     ///
     /// # Errors
     /// The device's.
-    pub fn bind(&self, checked: &[Checked], weights: &Weights) -> Result<Bound, Fault> {
+    pub fn bind(&self, checked: &[Checked], weights: &Weights) -> Result<DeviceTemplates, Fault> {
         let stream = self.gpu.stream()?;
         let desk = Desk {
             gpu: &self.gpu,
@@ -462,7 +467,7 @@ impl Unit {
             types: self.decisions.types,
             straight: self.straight,
         };
-        Bound::new(&desk, &self.decisions, self.doubts(), checked, weights)
+        DeviceTemplates::new(&desk, &self.decisions, self.doubts(), checked, weights)
     }
 
     /// Bytes of one bound template.

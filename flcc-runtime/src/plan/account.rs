@@ -20,7 +20,7 @@ pub struct Account {
     pub spec: String,
     /// Its kernel's name, tile included.
     pub kernel: String,
-    /// Its method.
+    /// The kernel's method.
     pub method: Method,
     /// Where it computes.
     pub platform: Platform,
@@ -95,7 +95,7 @@ impl Floor {
                 let units = machine.devices().first().map_or(1, |device| device.multiprocessors) as f64;
                 (device_tap(plan), Term::DeviceCopy, moved, [units, 1.0])
             }
-            Platform::Cpu | Platform::Any => {
+            Platform::Cpu | Platform::Auto => {
                 let far = if moved > machine.caches().l2 as f64 { moved } else { 0.0 };
                 (tap(plan), Term::Memory, far, [plan.workers().max(1) as f64; 2])
             }
@@ -127,7 +127,7 @@ fn tap(plan: &Plan) -> Term {
     }
 }
 
-/// The same of a GPU's.
+/// The term whose cost is the full speed of a GPU plan's kernel.
 fn device_tap(plan: &Plan) -> Term {
     match tap(plan) {
         Term::TapDouble | Term::DifferenceDouble => Term::DeviceTapDouble,
@@ -219,13 +219,13 @@ fn place(plan: &Plan) -> String {
     let planner = plan.planner();
     let (name, other) = match plan.platform() {
         Platform::Cuda => ("GPU", Platform::Cpu),
-        Platform::Cpu | Platform::Any => ("CPU", Platform::Cuda),
+        Platform::Cpu | Platform::Auto => ("CPU", Platform::Cuda),
     };
     match planner.platform {
         Platform::Cpu => return "CPU, which was asked for".into(),
         Platform::Cuda if name == "GPU" => return "GPU, which was asked for".into(),
         Platform::Cuda => return "CPU, in the place of the GPU that was asked for".into(),
-        Platform::Any => {}
+        Platform::Auto => {}
     }
     if planner.machine().devices().is_empty() {
         return match planner.why_no_gpu() {

@@ -26,7 +26,7 @@ pub(crate) struct Fallback {
 }
 
 /// Templates as the devices have them, or why these did not take them, and what the CPU binds when it is needed.
-struct Bound {
+struct Both {
     there: Result<Arc<dyn Any + Send + Sync>, ExecError>,
     checked: Vec<Checked>,
     weights: Weights,
@@ -58,7 +58,7 @@ impl Fallback {
         })
     }
 
-    fn here(&self, bound: &Bound) -> Result<Arc<Here>, ExecError> {
+    fn here(&self, bound: &Both) -> Result<Arc<Here>, ExecError> {
         let mut made = bound.here.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(here) = &*made {
             return Ok(Arc::clone(here));
@@ -74,7 +74,7 @@ impl Fallback {
     fn go_on(
         &self,
         run: Result<Statistics, Box<Unfinished>>,
-        bound: &Bound,
+        bound: &Both,
         images: usize,
         control: &Control<'_>,
         mut each: impl FnMut(&Here, usize, &mut Scratch, &Control<'_>) -> Result<Statistics, ExecError>,
@@ -105,8 +105,8 @@ impl Fallback {
     }
 }
 
-impl Bound {
-    fn of(bound: &(dyn Any + Send + Sync)) -> Result<&Bound, SpecError> {
+impl Both {
+    fn of(bound: &(dyn Any + Send + Sync)) -> Result<&Both, SpecError> {
         let foreign = || SpecError::new("templates", "those bound to this plan", "those of another");
         bound.downcast_ref().ok_or_else(foreign)
     }
@@ -141,7 +141,7 @@ impl Execute for Fallback {
             Err(error) if !matches!(error, ExecError::Device { .. }) => return Err(error),
             there => there,
         };
-        Ok(Arc::new(Bound { there, checked, weights, here: Mutex::default() }))
+        Ok(Arc::new(Both { there, checked, weights, here: Mutex::default() }))
     }
 
     fn rank(&self, checked: &[Checked], weights: &Weights, limit: usize) -> Option<usize> {
@@ -176,7 +176,7 @@ impl Execute for Fallback {
         outs: &mut [AnyViewMut<'_>],
         scratch: &mut Scratch,
     ) -> Result<Statistics, ExecError> {
-        self.devices.execute_resident(Bound::of(bound)?.there()?, images, outs, scratch)
+        self.devices.execute_resident(Both::of(bound)?.there()?, images, outs, scratch)
     }
 
     #[cfg(feature = "cuda")]
@@ -188,7 +188,7 @@ impl Execute for Fallback {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError> {
-        self.devices.execute_on_device(Bound::of(bound)?.there()?, image, out, scratch, control)
+        self.devices.execute_on_device(Both::of(bound)?.there()?, image, out, scratch, control)
     }
 
     #[cfg(feature = "cuda")]
@@ -201,7 +201,7 @@ impl Execute for Fallback {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError> {
-        self.devices.search_resident(Bound::of(bound)?.there()?, image, search, found, scratch, control)
+        self.devices.search_resident(Both::of(bound)?.there()?, image, search, found, scratch, control)
     }
 
     fn search(
@@ -213,7 +213,7 @@ impl Execute for Fallback {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Option<Result<Statistics, Box<Unfinished>>> {
-        let bound = match Bound::of(bound) {
+        let bound = match Both::of(bound) {
             Ok(bound) => bound,
             Err(foreign) => return Some(Err(foreign.into())),
         };
@@ -270,7 +270,7 @@ impl Execute for Fallback {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, Box<Unfinished>> {
-        let bound = Bound::of(bound)?;
+        let bound = Both::of(bound)?;
         let run = bound
             .for_run(images.len())
             .and_then(|there| self.devices.execute(there, images, outs, scratch, &watched(control)));

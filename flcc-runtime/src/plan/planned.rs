@@ -51,13 +51,13 @@ impl Chosen {
 pub struct Candidate {
     /// The kernel, or the solver where it refused.
     pub kernel: String,
-    /// Its method.
+    /// The method that it belongs to.
     pub method: Method,
     /// Where it computes; `None` where wisdom names a kernel that is not offered here.
     pub platform: Option<Platform>,
     /// What became of it.
     pub outcome: Outcome,
-    /// Its estimate.
+    /// Nanoseconds that it is estimated to take; `None` where it refused or wisdom names it.
     pub estimate_ns: Option<f64>,
 }
 

@@ -452,7 +452,7 @@ const NEAR: (f64, usize) = (1.4, 6);
 fn may_take(offer: &Offer, forced: bool) -> bool {
     match offer.eligible {
         Eligible::ByCost => true,
-        Eligible::ByRank | Eligible::Forced => forced,
+        Eligible::ByRank | Eligible::OnlyIfForced => forced,
         Eligible::ByName => false,
     }
 }

@@ -116,7 +116,7 @@ impl Planner {
     }
 
     /// Where to compute. `cuda` looks for GPUs now and takes the first, unless the machine was described with some.
-    /// [`Platform::Any`] takes GPUs into account that the machine was described with, or that [`Planner::devices`]
+    /// [`Platform::Auto`] takes GPUs into account that the machine was described with, or that [`Planner::devices`]
     /// named. A planner of [`Planner::new`] looks for them by itself where a plan's work is estimated to take the CPU
     /// more than half a second, for to open a GPU takes some tenths of one, or once this process has found some; what
     /// these fail at the CPU computes.
@@ -162,12 +162,12 @@ impl Planner {
 
     /// The same with the first GPU that this machine has, where it may look for one and `ns` on the CPU are worth that.
     pub(crate) fn with_gpu(&self, ns: f64) -> Option<Planner> {
-        let may = self.seeks && self.platform == Platform::Any && self.machine.devices().is_empty();
+        let may = self.seeks && self.platform == Platform::Auto && self.machine.devices().is_empty();
         if !may || ns < WORTH_A_GPU && !solvers::devices_found() {
             return None;
         }
         let found = Planner { seeks: false, fall_back: true, ..self.clone() }.platform(Platform::Cuda);
-        (!found.machine.devices().is_empty()).then(|| found.platform(Platform::Any))
+        (!found.machine.devices().is_empty()).then(|| found.platform(Platform::Auto))
     }
 
     /// Why there is no GPU to plan for; `None` where none was looked for.
@@ -273,7 +273,7 @@ impl Planner {
     }
 
     pub(crate) fn asks(&self, solver: &dyn Solver) -> bool {
-        (self.platform == Platform::Any || self.platform == solver.platform())
+        (self.platform == Platform::Auto || self.platform == solver.platform())
             && (self.method == Method::Auto || self.method == solver.method() || solver.method() == Method::Auto)
     }
 

@@ -44,7 +44,7 @@ impl Method {
 pub enum Platform {
     /// The planner chooses.
     #[default]
-    Any,
+    Auto,
     /// The CPU.
     Cpu,
     /// An NVIDIA GPU.
@@ -59,7 +59,7 @@ pub enum Eligible {
     /// When bound templates turn out to be of low rank.
     ByRank,
     /// Never: other methods give what it would only approximate.
-    Forced,
+    OnlyIfForced,
     /// Never: the same sums as another offer's, by a kernel that is not made for the template's size. It can be asked
     /// for by its name.
     ByName,
@@ -141,7 +141,7 @@ macro_rules! names {
 names!(Method, "method", "auto, direct, fourier or separable",
     "auto" => Method::Auto, "direct" => Method::Direct, "fourier" => Method::Fourier, "separable" => Method::Separable);
 names!(Platform, "platform", "auto, cpu or cuda",
-    "auto" => Platform::Any, "cpu" => Platform::Cpu, "cuda" => Platform::Cuda);
+    "auto" => Platform::Auto, "cpu" => Platform::Cpu, "cuda" => Platform::Cuda);
 
 #[cfg(test)]
 mod tests {

@@ -40,7 +40,7 @@ pub struct Trial {
 /// What executes an offer, with templates bound and scratch at hand.
 pub struct Ready<'a> {
     execute: &'a dyn Execute,
-    bound: Bound,
+    bound: Given,
     scratch: Scratch,
     /// Images of a run.
     images: usize,
@@ -54,7 +54,7 @@ impl Ready<'_> {
 }
 
 /// What is bound before a run.
-enum Bound {
+enum Given {
     /// The templates.
     Templates(Arc<dyn Any + Send + Sync>),
     /// The weights alone: pairs bind their templates in the run.
@@ -125,12 +125,12 @@ impl Trial {
         let scratch = execute.scratch(workers, images * self.templates.len());
         if self.spec.pairs() {
             let weights = template::check_mask(&self.spec, mask.as_ref()).map_err(|error| failed(&error))?;
-            return Ok(Ready { execute, bound: Bound::Pairs(weights), scratch, images });
+            return Ok(Ready { execute, bound: Given::Pairs(weights), scratch, images });
         }
         let (checked, weights) =
             template::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
         let bound = execute.bind(checked, weights).map_err(|error| failed(&error))?;
-        Ok(Ready { execute, bound: Bound::Templates(bound), scratch, images })
+        Ok(Ready { execute, bound: Given::Templates(bound), scratch, images })
     }
 
     /// Runs it once, and tells the time of an image; it is stopped at the end of a tile or a pair when it has taken
@@ -159,11 +159,11 @@ impl Trial {
         };
         let images = vec![image; ready.images];
         let done = match &ready.bound {
-            Bound::Templates(bound) => {
+            Given::Templates(bound) => {
                 let done = ready.execute.execute(bound.as_ref(), &images, &mut outs, &mut ready.scratch, &control);
                 done.map_err(|unfinished| unfinished.error)
             }
-            Bound::Pairs(weights) => {
+            Given::Pairs(weights) => {
                 let template = AnyView::dense(&self.templates[0], self.spec.template(), self.spec.channels())
                     .map_err(|error| error.to_string())?;
                 let templates = vec![template; ready.images];

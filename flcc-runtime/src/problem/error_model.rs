@@ -121,7 +121,7 @@ pub enum Rounding {
     },
     /// Transforms of so many samples by a library.
     Fourier {
-        /// Samples.
+        /// Samples of a transform.
         len: f64,
         /// What its transforms are granted.
         by: Library,
@@ -151,7 +151,7 @@ pub enum Rounding {
     },
     /// Transforms of so many samples by `fft/single.rs`: of one tile, and of the template in f32 too.
     Single {
-        /// Samples.
+        /// Samples of the transform.
         len: f64,
     },
 }

@@ -5,14 +5,14 @@ use flcc_core::blocks;
 use flcc_core::boundary::Boundary;
 use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
-use flcc_core::measure::Measure;
+use flcc_core::measure::{Measure, Scaling};
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
 use crate::problem::error_model::Promise;
 
 /// Which integers hold every sum of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
+pub enum Integers {
     /// 64 bits.
     Narrow,
     /// 128 bits.
@@ -25,7 +25,7 @@ pub struct Scheme {
     /// The formula.
     pub measure: Measure,
     /// Sums and cross term are exact integers, finished in integers of this width.
-    pub integers: Option<Width>,
+    pub integers: Option<Integers>,
     /// The transform's results are rounded to the integers that they stand for.
     pub rounds: bool,
     /// The promise for normalised measures.
@@ -44,7 +44,7 @@ impl Scheme {
         let measure = spec.op().measure();
         let n = spec.template().len() as f64;
         let largest = largest_pixel(spec.work_type()).powi(2) * n * n * spec.channels() as f64;
-        let width = if largest < 2f64.powi(61) { Width::Narrow } else { Width::Wide };
+        let width = if largest < 2f64.powi(61) { Integers::Narrow } else { Integers::Wide };
         let single = spec.out_type() == DType::F32;
         let error = if single { 1e-5 } else { 1e-11 };
         let promise = match spec.accuracy() {
@@ -57,11 +57,9 @@ impl Scheme {
         let masked = spec.mask() != MaskKind::None;
         let integers = exact_cross.then_some(width);
         // Exact sums are of the samples as they are, and differences need image and template in one scale.
-        let forced = match measure {
-            Measure::Sad => Some(1.0),
-            _ => integers.map(|_| 1.0),
-        };
-        let whole = |value: f64| value.fract() == 0.0 && value.abs() <= largest_pixel(DType::U16);
+        let fixed = measure.row().scaling == Scaling::Fixed || integers.is_some();
+        let forced = fixed.then_some(1.0);
+        let whole = |value: f64| value.fract() == 0.0 && value.abs() <= f64::from(u16::MAX);
         let rounds_samples = !(spec.image_type().is_integer() && spec.boundary().value().is_none_or(whole));
         Scheme { measure, integers, rounds, promise, masked, rounds_samples, forced }
     }
@@ -143,6 +141,27 @@ pub fn rounding_bound(spec: &Spec, shape: [usize; 3]) -> f64 {
 pub fn wants_rounding(spec: &Spec) -> bool {
     let (exact, normalised) = (spec.accuracy() == Accuracy::Exact, spec.op().measure().row().normalised);
     exact_in_f64(spec) && (exact || (!normalised && spec.accuracy() != Accuracy::Fast))
+}
+
+/// Whether results of transforms of a shape are rounded to the integers that they stand for; `None` where they have to
+/// be, and might come to others.
+pub fn rounds(spec: &Spec, shape: [usize; 3]) -> Option<bool> {
+    let rounds = wants_rounding(spec) && rounding_bound(spec, shape) < 0.25;
+    (rounds || spec.accuracy() != Accuracy::Exact || !spec.is_integer()).then_some(rounds)
+}
+
+/// Whether a library's transforms are in f64, whatever the samples are.
+pub fn transforms_in_double(spec: &Spec) -> bool {
+    let asked = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact;
+    asked || spec.mask() != MaskKind::None || wants_rounding(spec)
+}
+
+/// Why no product of spectra gives a measure, if so.
+pub fn refuse_differences(solver: &str, spec: &Spec) -> Result<(), Refusal> {
+    if spec.op().measure().row().needs.absolute_difference {
+        return Err(Refusal::new(solver, "sad is no sum of products, so it has no product of spectra"));
+    }
+    Ok(())
 }
 
 /// The only shape of a library's transforms, in f64 or f32, for sums that are shown as they are and have so few

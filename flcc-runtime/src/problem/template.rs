@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use flcc_core::dtype::Pixel;
 use flcc_core::each_type;
 use flcc_core::error::{Kind, SpecError};
-use flcc_core::measure::Measure;
+use flcc_core::measure::{Measure, Scaling};
 use flcc_core::shape::Shape;
 use flcc_core::spec::{MaskKind, Spec};
 use flcc_core::view::AnyView;
@@ -174,7 +174,7 @@ fn check_values_into(
         );
         return Err(SpecError::of(Kind::ConstantTemplate, "template", "samples that are not all equal", got));
     }
-    if matches!(measure, Measure::Ncc | Measure::Nssd) && values.iter().flatten().all(|&value| value == 0.0) {
+    if measure.row().normalised && values.iter().flatten().all(|&value| value == 0.0) {
         return Err(SpecError::of(Kind::ZeroTemplate, "template", "a sample that is not 0", "all samples 0"));
     }
     raw.clone_from(values);
@@ -190,29 +190,27 @@ fn check_values_into(
         multiply(&mut checked.values, scale);
         checked.values.iter_mut().for_each(|channel| less_heaviest(channel, mask));
     }
-    let scale = match measure {
-        Measure::Zncc | Measure::Ncc => natural_scale(&checked.values, 0),
+    let scaling = measure.row().scaling;
+    let scale = match scaling {
+        Scaling::Unit => natural_scale(&checked.values, 0),
         // Products of a template and a tile of ordinary magnitudes stay far inside the range of f32.
-        Measure::Cc | Measure::Ssd | Measure::Nssd => natural_scale(&checked.values, 40),
-        // Image and template need one scale.
-        Measure::Sad => 1.0,
+        Scaling::Own | Scaling::Common | Scaling::Relative => natural_scale(&checked.values, 40),
+        Scaling::Fixed => 1.0,
     };
     multiply(&mut checked.values, scale);
-    match measure {
-        Measure::Zncc => {
-            centre(&mut checked.values, weights);
+    match scaling {
+        Scaling::Unit => {
+            if measure.row().needs.centred {
+                centre(&mut checked.values, weights);
+            }
             normalise(&mut checked.values, mask);
             checked.energy = 1.0;
         }
-        Measure::Ncc => {
-            normalise(&mut checked.values, mask);
-            checked.energy = 1.0;
-        }
-        Measure::Sad => {}
-        Measure::Cc | Measure::Ssd | Measure::Nssd => {
+        Scaling::Own | Scaling::Common | Scaling::Relative => {
             checked.scale = scale;
             checked.energy = energy(&checked.values, mask);
         }
+        Scaling::Fixed => {}
     }
     Ok(())
 }

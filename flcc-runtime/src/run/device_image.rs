@@ -91,7 +91,7 @@ impl DeviceResults<'_> {
     /// The same, of memory that other work looks at until what a stream holds is done: as [`DeviceImage::behind`].
     ///
     /// # Safety
-    /// As there.
+    /// As of [`DeviceImage::behind`].
     pub unsafe fn behind(self, stream: u64) -> Self {
         DeviceResults { stream: Some(stream), ..self }
     }

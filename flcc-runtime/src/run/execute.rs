@@ -84,7 +84,7 @@ pub struct Control<'a> {
 /// Why a run did not finish, and what is there of it.
 #[derive(Clone, Debug)]
 pub struct Unfinished {
-    /// Why.
+    /// The error that ended it.
     pub error: ExecError,
     /// The images without results, where a device failed: they can be computed by something else.
     pub undone: Vec<usize>,
@@ -289,7 +289,7 @@ pub trait Execute: Send + Sync {
 /// image's.
 #[derive(Clone, Copy)]
 pub struct AtHand<'a> {
-    /// Its samples.
+    /// The samples at hand.
     pub view: &'a AnyView<'a>,
     /// How many positions before these the image has along each axis that are not there.
     pub skipped: [usize; 3],

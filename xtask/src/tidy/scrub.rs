@@ -1,14 +1,25 @@
-//! Rust text with its comments and literals blanked, so that a rule can look for words of code line by line.
+//! Text with its comments and literals blanked, so that a rule can look for words of code line by line.
 
-/// `text` with every character of a comment, a string or a character literal replaced by a blank; line ends stay.
+/// Rust's `text` with every character of a comment, a string or a character replaced by a blank; line ends stay.
 pub fn code(text: &str) -> String {
+    blanked(text, |_| true)
+}
+
+/// Rust's or C's `text` with every character of a comment replaced by a blank.
+pub fn without_comments(text: &str) -> String {
+    blanked(text, |first| first == '/')
+}
+
+/// Text whose comments and literals are blanked where `goes` says so of their first characters.
+fn blanked(text: &str, goes: impl Fn(char) -> bool) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while at < chars.len() {
         let end = literal_end(&chars, at);
         if end > at {
-            out.extend(chars[at..end].iter().map(|c| if *c == '\n' { '\n' } else { ' ' }));
+            let gone = goes(chars[at]);
+            out.extend(chars[at..end].iter().map(|c| if *c == '\n' || !gone { *c } else { ' ' }));
             at = end;
         } else {
             out.push(chars[at]);
@@ -98,6 +109,11 @@ mod tests {
         check("f(r#\"a \" b\"#, c)", "f( , c)");
         check("f(br\"x\\\", c)", "f(b , c)");
         check("x = '\"'; y = '\\''; z", "x = ; y = ; z");
+    }
+
+    #[test]
+    fn comments_alone_may_be_blanked() {
+        assert_eq!(without_comments("a = \"// b\"; // c\n'/' /* d */;"), "a = \"// b\";     \n'/'        ;");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! (`amx.rs`).
 //!
 //! The instructions add products of unsigned with signed bytes. Taps are taken as they are and samples less 128, which
-//! is one bit turned; what that takes from a sum is 128 times the sum of the taps, the [bias](Taps), where the
+//! is one bit turned; what that takes from a sum is 128 times the sum of the taps, the [bias](ByteTaps), where the
 //! accumulators begin. A tile's samples are gathered with that bit turned ([`crate::cpu::gather::bytes`]): a quarter of
 //! what f32 takes, so they stay in the cache, and every boundary and stride is served the same way.
 //!
@@ -27,14 +27,14 @@ use crate::run::results::Rows;
 pub const MOST_TAPS: usize = i32::MAX as usize / (255 * 255);
 
 /// A template as a kernel takes it.
-pub struct Taps {
+pub struct ByteTaps {
     groups: Aligned<[u8; GROUP]>,
     bias: i32,
 }
 
-impl Taps {
+impl ByteTaps {
     /// Of values that are integers from 0 to 255.
-    fn new(values: &[f64], form: &Form) -> Taps {
+    fn new(values: &[f64], form: &Form) -> ByteTaps {
         let mut groups = Aligned::new([0; GROUP], form.groups());
         match form {
             Form::Rows([_, _, width]) => {
@@ -45,7 +45,7 @@ impl Taps {
             Form::Tiles(plot) => plot.lay(values, &mut groups),
         }
         let sum = values.iter().fold(0i32, |sum, &tap| sum.wrapping_add(i32::from(tap as u8)));
-        Taps { groups, bias: sum.wrapping_mul(128) }
+        ByteTaps { groups, bias: sum.wrapping_mul(128) }
     }
 }
 
@@ -66,14 +66,14 @@ pub fn choices(template: [usize; 3], out: [usize; 3], isas: &IsaSet) -> impl Ite
 }
 
 /// The samples of a tile and where its sums go.
-pub struct Ground<'a> {
+pub struct ByteRun<'a> {
     /// Samples, as [`crate::cpu::gather::bytes`] gathers them.
     pub samples: &'a [i8],
     /// Their pitches.
     pub in_pitch: Pitch,
     /// Room for what the kernel makes of them first, [`Bytes::room`] long.
     pub room: &'a mut [i8],
-    /// Sums.
+    /// The tile's sums.
     pub out: &'a mut [f32],
     /// From one row of sums to the next.
     pub out_row: usize,
@@ -101,11 +101,11 @@ impl Bytes {
     }
 
     /// A template of values that are integers from 0 to 255.
-    pub fn prepare(&self, values: &[f64]) -> Taps {
-        Taps::new(values, &self.form())
+    pub fn prepare(&self, values: &[f64]) -> ByteTaps {
+        ByteTaps::new(values, &self.form())
     }
 
-    /// Bytes of that.
+    /// Bytes of a template in the form of its kernel.
     pub fn taps_bytes(&self) -> usize {
         Aligned::<[u8; GROUP]>::bytes(self.form().groups())
     }
@@ -121,8 +121,8 @@ impl Bytes {
     }
 
     /// The cross term of a tile: `out = sum P t`.
-    pub fn run(&self, taps: &Taps, ground: Ground<'_>) {
-        let Ground { samples, in_pitch, room, out, out_row, out_plane, outputs, bits } = ground;
+    pub fn run(&self, taps: &ByteTaps, run: ByteRun<'_>) {
+        let ByteRun { samples, in_pitch, room, out, out_row, out_plane, outputs, bits } = run;
         self.kernel.run(&mut ByteTile {
             input: samples.as_chunks().0,
             in_row: in_pitch.row / GROUP,
@@ -141,7 +141,7 @@ impl Bytes {
 }
 
 impl Engine<f32> for Bytes {
-    type Template = Taps;
+    type Template = ByteTaps;
     /// What the kernel makes of the samples first.
     type Work = Aligned<i8>;
 
@@ -159,27 +159,27 @@ impl Engine<f32> for Bytes {
         self.taps_bytes()
     }
 
-    fn prepare(&self, values: &[f64], _mask: Option<&[f64]>) -> Result<Taps, FactorError> {
+    fn prepare(&self, values: &[f64], _mask: Option<&[f64]>) -> Result<ByteTaps, FactorError> {
         Ok(self.prepare(values))
     }
 
     fn rounding(
         &self,
         channels: Channels<'_>,
-        _prepared: &mut dyn Iterator<Item = &Taps>,
+        _prepared: &mut dyn Iterator<Item = &ByteTaps>,
         _promised: bool,
     ) -> (Rounding, Figures) {
         // Exact integers: no panel's energy is in doubt.
         (Rounding::Direct { fused: true }, Figures::of(channels.iter()))
     }
 
-    fn cross(&self, template: &Taps, job: Cross<'_, f32>, work: &mut Aligned<i8>) {
+    fn cross(&self, template: &ByteTaps, job: Cross<'_, f32>, work: &mut Aligned<i8>) {
         let Cross { bytes: samples, out, pitches, outputs, bits, .. } = job;
         let Some(in_pitch) = pitches.bytes else { return };
         // Whole vectors, as those who go on with them take them.
         let outputs = [outputs[0], outputs[1], outputs[2].next_multiple_of(16)];
         let Pitch { row: out_row, plane: out_plane, .. } = pitches.cross;
-        self.run(template, Ground { samples, in_pitch, room: work, out, out_row, out_plane, outputs, bits });
+        self.run(template, ByteRun { samples, in_pitch, room: work, out, out_row, out_plane, outputs, bits });
     }
 
     fn bands<'a>(&self, _channel: usize, _outputs: [usize; 2], _work: &'a Aligned<i8>) -> Bands<'a> {
@@ -194,7 +194,7 @@ impl Engine<f32> for Bytes {
     fn in_place<'a>(
         &self,
         job: InPlace<'_, '_>,
-        templates: &dyn Fn(usize) -> (&'a Taps, &'a [f64]),
+        templates: &dyn Fn(usize) -> (&'a ByteTaps, &'a [f64]),
         work: &mut Aligned<i8>,
     ) -> Option<()> {
         let InPlace { image, tile, samples: whole, template, room, rows, .. } = job;
@@ -215,9 +215,9 @@ impl Engine<f32> for Bytes {
                 }
                 let samples = &buffer[z * in_pitch.plane..];
                 let outputs = [1, outputs[1], outputs[2]];
-                let ground =
-                    Ground { samples, in_pitch, room: &mut *work, out, out_row, out_plane: 0, outputs, bits: false };
-                self.run(templates(number).0, ground);
+                let run =
+                    ByteRun { samples, in_pitch, room: &mut *work, out, out_row, out_plane: 0, outputs, bits: false };
+                self.run(templates(number).0, run);
             }
         }
         Some(())
@@ -236,7 +236,7 @@ fn pitch(kernel: &Kernel, shape: [usize; 3], out: [usize; 3]) -> Pitch {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::cpu::kernels::kernel::Width;
+    use crate::cpu::kernels::kernel::Widths;
     use crate::isa::{self, Isa};
 
     /// A kernel, and what runs a tile as it would.
@@ -311,7 +311,7 @@ pub(crate) mod tests {
         let mut out = vec![f32::NAN; depth * out_plane + 7];
         let bits = seed.is_multiple_of(3);
         let mut room: Vec<i8> = (0..form.room(outputs)).map(|_| random.below(256) as u8 as i8).collect();
-        let taps = Taps::new(&template, &form);
+        let taps = ByteTaps::new(&template, &form);
         (subject.run)(&mut ByteTile {
             input: input.as_chunks().0,
             in_row: pitch.row / GROUP,
@@ -371,7 +371,7 @@ pub(crate) mod tests {
     pub(crate) fn conforms(subject: &Subject<'_>) {
         let shapes = match subject.kernel.width {
             _ if subject.kernel.isa == Isa::Amx => [&BLOCKS[..], &LINES, &TILES].concat(),
-            Width::AnyLine => LINES.to_vec(),
+            Widths::AnyLine => LINES.to_vec(),
             _ => BLOCKS.to_vec(),
         };
         let mut seed = 1;

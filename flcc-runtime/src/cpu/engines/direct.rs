@@ -15,7 +15,7 @@ use flcc_core::runs;
 
 use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::in_place::InPlace;
-use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp, Tile, Width};
+use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp, Tile, Widths};
 use crate::cpu::kernels::table;
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
@@ -163,7 +163,7 @@ impl<T: Real> Direct<T> {
     /// taps a vector apart together, as long as there are four vectors of them.
     pub fn ordered<'a>(&self, values: Cow<'a, [f64]>) -> Cow<'a, [f64]> {
         let kernel = self.kernel.kernel();
-        let line = matches!(kernel.width, Width::Line(_) | Width::AnyLine);
+        let line = matches!(kernel.width, Widths::Line(_) | Widths::AnyLine);
         if !line || kernel.op != KernelOp::Correlate || kernel.isa == Isa::Portable {
             return values;
         }

@@ -23,7 +23,7 @@ pub struct Separable<T: Real> {
     /// Along depth, height and width.
     kernels: [Bound<T>; 3],
     shape: [usize; 3],
-    /// Of the lines.
+    /// How many products of a line are added up before they go to a total.
     blocks: [Blocks; 3],
 }
 

@@ -1,7 +1,7 @@
 //! The Fourier method by transforms of the planes of volumes (`fft/volume.rs`).
 
 use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Grid, Most, Pitches};
-use crate::cpu::fft::volume::{Ground, Layout, Scratch, Spectra, Transform};
+use crate::cpu::fft::volume::{Layout, Scratch, Spectra, Transform, VolumeRun};
 use crate::cpu::memory::Memory;
 use crate::problem::error_model::{Figures, Rounding};
 
@@ -40,7 +40,7 @@ impl Engine<f32> for Transform {
 
     fn cross(&self, template: &Spectra, job: Cross<'_, f32>, work: &mut Scratch) {
         let Cross { samples, out, pitches, outputs, .. } = job;
-        let ground = Ground { input: samples, in_pitch: pitches.samples, out, out_pitch: pitches.cross };
+        let ground = VolumeRun { input: samples, in_pitch: pitches.samples, out, out_pitch: pitches.cross };
         self.run(ground, template, work, outputs);
     }
 

@@ -101,7 +101,7 @@ pub struct Transform {
 }
 
 /// Where the samples of a tile and its cross term lie.
-pub struct Ground<'a> {
+pub struct VolumeRun<'a> {
     /// From the first sample.
     pub input: &'a [f32],
     /// The samples' buffer.
@@ -195,7 +195,7 @@ impl Transform {
     /// pair.
     ///
     /// Rows of `out` are written up to the next vector past `outputs`.
-    pub fn run(&self, ground: Ground<'_>, template: &Spectra, scratch: &mut Scratch, outputs: [usize; 3]) {
+    pub fn run(&self, ground: VolumeRun<'_>, template: &Spectra, scratch: &mut Scratch, outputs: [usize; 3]) {
         let job = Volume {
             layout: &self.layout,
             twiddles: self.plane.twiddles(),
@@ -219,7 +219,7 @@ struct Volume<'a> {
     layout: &'a Layout,
     twiddles: &'a [Vec<[f32; 2]>],
     tile_len: usize,
-    ground: Ground<'a>,
+    ground: VolumeRun<'a>,
     template: &'a Spectra,
     scratch: &'a mut Scratch,
     outputs: [usize; 3],
@@ -234,7 +234,7 @@ impl<const N: usize> Job for OfLength<'_, N> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Volume { layout, twiddles, tile_len, ground, template, scratch, outputs } = self.0;
-        let Ground { input, in_pitch, out, out_pitch } = ground;
+        let VolumeRun { input, in_pitch, out, out_pitch } = ground;
         let Scratch { strip, tiles, squares: [of_results, of_samples], energies, figures } = scratch;
         let [depth, height, width] = layout.outputs;
         let layers = layout.template[0];
@@ -259,7 +259,7 @@ impl<const N: usize> Job for OfLength<'_, N> {
             }
             let frequencies =
                 Frequencies::<S> { re: &mut re[at(0)..], im: &mut im[at(0)..], tile: tile_len / S::LANES };
-            let taps = Taps::<S>::new(template, group * stride(N), layers);
+            let taps = Layers::<S>::new(template, group * stride(N), layers);
             products::<S, N>(s, frequencies, taps, of_results, of_samples);
             for z in 0..planes {
                 rows_back::<S, N>(s, &mut re[at(z)..at(z) + N], &mut im[at(z)..at(z) + N], twiddles);
@@ -302,19 +302,19 @@ struct Frequencies<'a, S: Simd> {
 }
 
 /// The frequencies of the planes of a template there.
-struct Taps<'a, S: Simd> {
+struct Layers<'a, S: Simd> {
     re: &'a [S::Row],
     im: &'a [S::Row],
     most: &'a [S::Row],
     layers: usize,
 }
 
-impl<'a, S: Simd> Taps<'a, S> {
+impl<'a, S: Simd> Layers<'a, S> {
     /// Those from a row of a tile.
     #[inline(always)]
-    fn new(template: &'a Spectra, row: usize, layers: usize) -> Taps<'a, S> {
+    fn new(template: &'a Spectra, row: usize, layers: usize) -> Layers<'a, S> {
         let Spectra { planes, most } = template;
-        Taps {
+        Layers {
             re: &S::rows(&planes.re)[row * layers..],
             im: &S::rows(&planes.im)[row * layers..],
             most: &S::rows(most)[row..],
@@ -329,7 +329,7 @@ impl<'a, S: Simd> Taps<'a, S> {
 fn products<S: Simd, const N: usize>(
     s: S,
     frequencies: Frequencies<'_, S>,
-    taps: Taps<'_, S>,
+    taps: Layers<'_, S>,
     of_results: &mut [S::Row],
     of_samples: &mut [S::Row],
 ) {
@@ -420,9 +420,9 @@ mod tests {
         real.iter().map(|value| value / samples).collect()
     }
 
-    fn ground<'a>(layout: &Layout, input: &'a [f32], out: &'a mut [f32]) -> Ground<'a> {
+    fn ground<'a>(layout: &Layout, input: &'a [f32], out: &'a mut [f32]) -> VolumeRun<'a> {
         let (in_pitch, out_pitch) = layout.pitches();
-        Ground { input, in_pitch, out, out_pitch }
+        VolumeRun { input, in_pitch, out, out_pitch }
     }
 
     #[test]

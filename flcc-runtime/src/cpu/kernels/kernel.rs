@@ -68,7 +68,7 @@ impl<T> Tile<'_, T> {
             at_least("a side of the template of at least", 1, side)?;
         }
         match kernel.width {
-            Width::Row(expected) | Width::Line(expected) if expected != width => {
+            Widths::Row(expected) | Widths::Line(expected) if expected != width => {
                 misfit("a template width of", expected, width)?;
             }
             _ => {}
@@ -127,7 +127,7 @@ pub enum KernelOp {
 
 /// The template widths a kernel serves, and the shape of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Width {
+pub enum Widths {
     /// Every width, by blocks of several rows.
     Any,
     /// Every width, one output row at a time.
@@ -140,7 +140,7 @@ pub enum Width {
 
 /// A kernel's function. To call it, the processor must have the instruction set that it was compiled for.
 #[derive(Clone, Copy)]
-pub(crate) enum Entry {
+pub(crate) enum Function {
     F32(unsafe fn(&mut Tile<'_, f32>)),
     F64(unsafe fn(&mut Tile<'_, f64>)),
     U8(unsafe fn(&mut ByteTile<'_>)),
@@ -156,14 +156,14 @@ pub struct Kernel {
     /// `f32`.
     pub dtype: DType,
     /// The template widths it serves.
-    pub width: Width,
+    pub width: Widths,
     /// The instruction set it was compiled for.
     pub isa: Isa,
     /// Rows of its block: heights are rounded up to them.
     pub block_rows: usize,
     /// Columns of its narrowest block: widths are rounded up to them.
     pub lanes: usize,
-    pub(crate) entry: Entry,
+    pub(crate) function: Function,
 }
 
 impl fmt::Debug for Kernel {
@@ -224,8 +224,8 @@ macro_rules! float {
     ($float:ty, $variant:ident) => {
         impl Float for $float {
             fn function(kernel: &Kernel) -> Option<unsafe fn(&mut Tile<'_, $float>)> {
-                match kernel.entry {
-                    Entry::$variant(function) => Some(function),
+                match kernel.function {
+                    Function::$variant(function) => Some(function),
                     _ => None,
                 }
             }
@@ -285,8 +285,8 @@ pub struct BoundBytes {
 impl BoundBytes {
     /// Binds `kernel`, if `isas` allow its instruction set, the processor has it, and it computes bytes.
     pub fn new(kernel: &'static Kernel, isas: &IsaSet) -> Option<BoundBytes> {
-        match kernel.entry {
-            Entry::U8(function) if isas.has(kernel.isa) && detected(kernel.isa) => {
+        match kernel.function {
+            Function::U8(function) if isas.has(kernel.isa) && detected(kernel.isa) => {
                 Some(BoundBytes { kernel, function })
             }
             _ => None,

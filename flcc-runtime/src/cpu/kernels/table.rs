@@ -28,7 +28,7 @@ use flcc_core::dtype::DType;
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::kernels::amx::correlate_tiles;
-use crate::cpu::kernels::kernel::{Entry, Kernel, KernelOp, Width};
+use crate::cpu::kernels::kernel::{Function, Kernel, KernelOp, Widths};
 use crate::isa::{Isa, IsaSet};
 
 flcc_macros::direct_kernels! {
@@ -63,7 +63,7 @@ pub fn find(name: &str) -> Option<&'static Kernel> {
 /// If `dtype` is an integer type: kernels compute in `f32` and `f64`.
 pub fn best(op: KernelOp, dtype: DType, kernel_shape: [usize; 3], line: bool, isas: &IsaSet) -> &'static Kernel {
     let width = kernel_shape[2];
-    let wanted = if line { [Width::Line(width), Width::AnyLine] } else { [Width::Row(width), Width::Any] };
+    let wanted = if line { [Widths::Line(width), Widths::AnyLine] } else { [Widths::Row(width), Widths::Any] };
     first(op, dtype, &wanted, isas)
 }
 
@@ -73,11 +73,11 @@ pub fn best(op: KernelOp, dtype: DType, kernel_shape: [usize; 3], line: bool, is
 ///
 /// As [`best`].
 pub fn general(op: KernelOp, dtype: DType, line: bool, isas: &IsaSet) -> &'static Kernel {
-    first(op, dtype, if line { &[Width::AnyLine] } else { &[Width::Any] }, isas)
+    first(op, dtype, if line { &[Widths::AnyLine] } else { &[Widths::Any] }, isas)
 }
 
 /// The kernel of the first instruction set that has one of these widths, the first of them before the others.
-fn first(op: KernelOp, dtype: DType, wanted: &[Width], isas: &IsaSet) -> &'static Kernel {
+fn first(op: KernelOp, dtype: DType, wanted: &[Widths], isas: &IsaSet) -> &'static Kernel {
     isas.iter()
         .flat_map(|isa| wanted.iter().map(move |width| (isa, width)))
         .find_map(|(isa, width)| {
@@ -90,7 +90,7 @@ fn first(op: KernelOp, dtype: DType, wanted: &[Width], isas: &IsaSet) -> &'stati
 /// first.
 pub fn bytes(line: bool, isas: &IsaSet) -> impl Iterator<Item = &'static Kernel> {
     // A set without a body of lines has one for both.
-    let wanted: &[Width] = if line { &[Width::AnyLine, Width::Any] } else { &[Width::Any] };
+    let wanted: &[Widths] = if line { &[Widths::AnyLine, Widths::Any] } else { &[Widths::Any] };
     isas.iter().filter_map(|isa| {
         let of = |width| KERNELS.iter().find(|row| row.isa == isa && row.dtype == DType::U8 && row.width == width);
         wanted.iter().find_map(|&width| of(width))
@@ -265,10 +265,10 @@ mod tests {
     /// Template shapes that fit a kernel: squares, flat ones, tall ones, boxes.
     fn kernel_shapes(kernel: &Kernel) -> Vec<[usize; 3]> {
         match kernel.width {
-            Width::Row(w) => vec![[1, w, w], [3, w, w], [1, 1, w], [2, 3, w], [1, 13, w]],
-            Width::Line(w) => vec![[1, 1, w], [2, 3, w]],
-            Width::Any => vec![[1, 1, 1], [1, 2, 5], [3, 3, 3], [1, 6, 1], [2, 5, 9], [1, 33, 33], [1, 7, 40]],
-            Width::AnyLine => vec![[1, 1, 1], [1, 1, 7], [2, 3, 9], [1, 1, 200]],
+            Widths::Row(w) => vec![[1, w, w], [3, w, w], [1, 1, w], [2, 3, w], [1, 13, w]],
+            Widths::Line(w) => vec![[1, 1, w], [2, 3, w]],
+            Widths::Any => vec![[1, 1, 1], [1, 2, 5], [3, 3, 3], [1, 6, 1], [2, 5, 9], [1, 33, 33], [1, 7, 40]],
+            Widths::AnyLine => vec![[1, 1, 1], [1, 1, 7], [2, 3, 9], [1, 1, 200]],
         }
     }
 
@@ -380,7 +380,7 @@ mod tests {
             .filter(|kernel| kernel.op == KernelOp::Correlate && isas.has(kernel.isa) && detected(kernel.isa))
         {
             let Some(bound) = Bound::<f32>::new(kernel, &isas) else { continue };
-            let width = if let Width::Row(width) | Width::Line(width) = kernel.width { width } else { 3 };
+            let width = if let Widths::Row(width) | Widths::Line(width) = kernel.width { width } else { 3 };
             let (kernel_shape, out_shape) = ([1, 1, width], [1, kernel.block_rows + 1, 7 * kernel.lanes + 1]);
             let in_row = out_shape[2] + width - 1;
             for (value, at) in
@@ -468,10 +468,10 @@ mod tests {
         for kernel in kernels() {
             let op = if kernel.op == KernelOp::Correlate { "corr" } else { "sad" };
             let width = match kernel.width {
-                Width::Any => "any".to_string(),
-                Width::AnyLine => "anyline".to_string(),
-                Width::Row(w) => format!("w{w}"),
-                Width::Line(w) => format!("n{w}"),
+                Widths::Any => "any".to_string(),
+                Widths::AnyLine => "anyline".to_string(),
+                Widths::Row(w) => format!("w{w}"),
+                Widths::Line(w) => format!("n{w}"),
             };
             assert_eq!(kernel.name, format!("{op}_{}_{width}_{}", kernel.dtype.name(), kernel.isa));
             assert!(kernel.lanes * kernel.dtype.row().size <= 64 && kernel.block_rows > 0);
@@ -485,10 +485,10 @@ mod tests {
         for (dtype, isa) in [DType::F32, DType::F64].into_iter().zip([Isa::Portable; 2]) {
             let isas = IsaSet::of(&[isa]);
             for width in flcc_core::sizes::row_widths() {
-                assert_eq!(best(KernelOp::Correlate, dtype, [1, 4, width], false, &isas).width, Width::Row(width));
+                assert_eq!(best(KernelOp::Correlate, dtype, [1, 4, width], false, &isas).width, Widths::Row(width));
             }
             for width in flcc_core::sizes::line_widths() {
-                assert_eq!(best(KernelOp::Correlate, dtype, [1, 1, width], true, &isas).width, Width::Line(width));
+                assert_eq!(best(KernelOp::Correlate, dtype, [1, 1, width], true, &isas).width, Widths::Line(width));
             }
         }
     }

@@ -9,9 +9,9 @@ use flcc_core::with_formula;
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
 use crate::isa::{self, IsaSet};
-use crate::problem::scheme::Width;
+use crate::problem::scheme::Integers;
 
-/// The sums of one channel along a row of outputs, but for the cross term, which [`Rows::take`] brought.
+/// The sums of one channel along a row of outputs, but for the cross term, which [`RowBuffers::take`] brought.
 pub struct ChannelRow<'a> {
     /// Which channel: the first one's sums begin a row, the others' are added.
     pub number: usize,
@@ -29,7 +29,7 @@ pub struct ChannelRow<'a> {
 
 /// Row buffers of one worker.
 #[derive(Default)]
-pub struct Rows {
+pub struct RowBuffers {
     /// Scores.
     pub out: Vec<f64>,
     taken: Vec<f64>,
@@ -40,13 +40,13 @@ pub struct Rows {
     wide: [Vec<i128>; 2],
 }
 
-impl Rows {
+impl RowBuffers {
     /// Buffers for rows of up to `width` outputs.
-    pub fn new(width: usize, integers: Option<Width>, memory: &mut Memory) -> Rows {
-        let narrow = if integers == Some(Width::Narrow) { width } else { 0 };
-        let wide = if integers == Some(Width::Wide) { width } else { 0 };
+    pub fn new(width: usize, integers: Option<Integers>, memory: &mut Memory) -> RowBuffers {
+        let narrow = if integers == Some(Integers::Narrow) { width } else { 0 };
+        let wide = if integers == Some(Integers::Wide) { width } else { 0 };
         let floats = if integers.is_none() { width } else { 0 };
-        Rows {
+        RowBuffers {
             out: memory.values(0.0, width),
             taken: memory.values(0.0, width),
             cross: memory.values(0.0, floats),
@@ -96,7 +96,7 @@ impl Common {
     }
 }
 
-impl Rows {
+impl RowBuffers {
     /// Takes a channel's cross term, `sum w P t`.
     #[inline(always)]
     pub fn take<T: Real>(&mut self, cross: &[T]) {
@@ -108,10 +108,10 @@ impl Rows {
 pub fn add(
     isas: &IsaSet,
     measure: Measure,
-    integers: Option<Width>,
+    integers: Option<Integers>,
     channel: &ChannelRow<'_>,
     constants: &Constants,
-    rows: &mut Rows,
+    rows: &mut RowBuffers,
 ) {
     let (width, t) = (channel.width, channel.template_sum);
     let taken = &rows.taken[..width];
@@ -120,8 +120,10 @@ pub fn add(
             let sums = [&mut rows.cross[..width], &mut rows.energy[..width], &mut rows.square[..width]];
             add_floats::<F>(channel, constants, taken, sums)
         }
-        Some(Width::Narrow) => add_integers::<F, i64>(channel, taken, constants.n as i64, t as i64, &mut rows.narrow),
-        Some(Width::Wide) => add_integers::<F, i128>(channel, taken, constants.n as i128, t, &mut rows.wide),
+        Some(Integers::Narrow) => {
+            add_integers::<F, i64>(channel, taken, constants.n as i64, t as i64, &mut rows.narrow)
+        }
+        Some(Integers::Wide) => add_integers::<F, i128>(channel, taken, constants.n as i128, t, &mut rows.wide),
     }));
 }
 
@@ -129,11 +131,11 @@ pub fn add(
 pub fn settle(
     isas: &IsaSet,
     measure: Measure,
-    integers: Option<Width>,
+    integers: Option<Integers>,
     width: usize,
     constants: &Constants,
     template: i128,
-    rows: &mut Rows,
+    rows: &mut RowBuffers,
 ) -> bool {
     with_formula!(measure, F => isa::vectorized(isas, || match integers {
         None => settle_floats::<F>(
@@ -143,8 +145,8 @@ pub fn settle(
             &rows.square[..width],
             &mut rows.out[..width],
         ),
-        Some(Width::Narrow) => settle_integers::<F, i64>(template as i64, &rows.narrow, &mut rows.out[..width]),
-        Some(Width::Wide) => settle_integers::<F, i128>(template, &rows.wide, &mut rows.out[..width]),
+        Some(Integers::Narrow) => settle_integers::<F, i64>(template as i64, &rows.narrow, &mut rows.out[..width]),
+        Some(Integers::Wide) => settle_integers::<F, i128>(template, &rows.wide, &mut rows.out[..width]),
     }))
 }
 

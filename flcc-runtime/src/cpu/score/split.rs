@@ -162,7 +162,7 @@ type PanelSums = [f64; 3];
 
 /// Takes a sample of a tile's panels, to a few digits: panels on a grid.
 pub struct Take<'a> {
-    /// Of the templates.
+    /// What splits templates of that shape.
     pub splitter: &'a Splitter,
     /// The template, [`Splitter::padded`].
     pub template: &'a [f32],

@@ -164,7 +164,7 @@ trait Line<S: Simd>: Copy {
     fn take(self, s: S, v: usize, sums: [S::Double; 2]) -> [S::Double; 2];
 }
 
-/// Samples.
+/// A line of samples.
 #[derive(Clone, Copy)]
 struct Single<'a, S: Simd>(&'a [S::HalfRow]);
 
@@ -219,8 +219,8 @@ fn add<S: Simd>(s: S, line: impl Line<S>, sums: &mut [S::DoubleRow], squares: &m
 
 /// Scores rows `rows` of a plane; the rows before them were scored by the same buffers just before, unless they begin
 /// at 0.
-pub struct Rows<'a> {
-    /// How.
+pub struct ScoreRows<'a> {
+    /// What sums become.
     pub formula: Formula,
     /// The plane.
     pub buffers: Buffers<'a>,
@@ -232,7 +232,7 @@ pub struct Rows<'a> {
     pub ahead: Option<Coming>,
 }
 
-impl Job for Rows<'_> {
+impl Job for ScoreRows<'_> {
     /// Whether some panel is NaN.
     type Output = bool;
 
@@ -260,7 +260,7 @@ impl Job for Rows<'_> {
     }
 }
 
-impl Rows<'_> {
+impl ScoreRows<'_> {
     /// Brings the column sums to row `y` and adds them up along it.
     #[inline(always)]
     fn sums<S: Simd>(&mut self, s: S, y: usize) {
@@ -556,7 +556,7 @@ mod tests {
                 let (input, cross) = (&input[z * in_plane..], &mut scores[z * out_plane..]);
                 let buffers = Buffers { input, in_row, cross, out_row, outputs: [height, width] };
                 let rows = [first, height.min(first + part)];
-                doubtful |= vectors.run(Rows { formula, buffers, rows, scratch: &mut scratch, ahead: None });
+                doubtful |= vectors.run(ScoreRows { formula, buffers, rows, scratch: &mut scratch, ahead: None });
             }
         }
         let mut some = false;
@@ -647,7 +647,7 @@ mod tests {
                 let formula = Formula { window, centred: true, exact: None, share: 1e-9, running };
                 let buffers =
                     Buffers { input: &input, in_row, cross: &mut scores, out_row, outputs: [outputs[1], outputs[2]] };
-                vectors.run(Rows { formula, buffers, rows: [0, outputs[1]], scratch: &mut scratch, ahead: None });
+                vectors.run(ScoreRows { formula, buffers, rows: [0, outputs[1]], scratch: &mut scratch, ahead: None });
                 for (y, x) in places().filter(|&(y, x)| !scores[y * out_row + x].is_nan()) {
                     // Half an energy's relative error is a score's; beside it, the root and the products in f32.
                     let error = (f64::from(scores[y * out_row + x]) - 0.5).abs();

@@ -32,7 +32,7 @@ use crate::isa::{self, IsaSet};
 
 /// Where the samples of a tile stand: `[z, y, x]` at `z * plane_pitch + y * row_pitch + x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct Lattice {
     /// Depth, height, width; at least 1 each.
     pub shape: [usize; 3],
     /// Elements from one row to the next, at least the width.
@@ -41,10 +41,10 @@ pub struct Layout {
     pub plane_pitch: usize,
 }
 
-impl Layout {
+impl Lattice {
     /// A tile without gaps.
-    pub fn dense(shape: [usize; 3]) -> Layout {
-        Layout { shape, row_pitch: shape[2], plane_pitch: shape[1] * shape[2] }
+    pub fn dense(shape: [usize; 3]) -> Lattice {
+        Lattice { shape, row_pitch: shape[2], plane_pitch: shape[1] * shape[2] }
     }
 
     /// Elements from the first sample to the last, the gaps between them included.
@@ -74,7 +74,7 @@ const LANES: usize = 16;
 const LINE: usize = 8;
 
 /// Elements of scratch that [`window`] needs.
-pub fn scratch_len(layout: &Layout, window: [usize; 3]) -> usize {
+pub fn scratch_len(layout: &Lattice, window: [usize; 3]) -> usize {
     let [_, height, width] = layout.shape;
     match window[2] {
         1 => 0,
@@ -104,13 +104,13 @@ pub fn roundings(window: [usize; 3]) -> usize {
 
 /// Sums over every window, in place; see [`window`].
 #[inline(never)]
-pub fn sum(isas: &IsaSet, data: &mut [f64], scratch: &mut [f64], layout: &Layout, shape: [usize; 3]) {
+pub fn sum(isas: &IsaSet, data: &mut [f64], scratch: &mut [f64], layout: &Lattice, shape: [usize; 3]) {
     isa::vectorized(isas, || window(data, scratch, |a, b| a + b, layout, shape));
 }
 
 /// Minima over every window, in place, of numbers; see [`window`].
 #[inline(never)]
-pub fn minimum(isas: &IsaSet, data: &mut [f64], scratch: &mut [f64], layout: &Layout, shape: [usize; 3]) {
+pub fn minimum(isas: &IsaSet, data: &mut [f64], scratch: &mut [f64], layout: &Lattice, shape: [usize; 3]) {
     isa::vectorized(isas, || window(data, scratch, |a, b| if a < b { a } else { b }, layout, shape));
 }
 
@@ -120,7 +120,7 @@ pub fn maximum<S: Copy + PartialOrd>(
     isas: &IsaSet,
     data: &mut [S],
     scratch: &mut [S],
-    layout: &Layout,
+    layout: &Lattice,
     shape: [usize; 3],
 ) {
     isa::vectorized(isas, || window(data, scratch, |a, b| if a > b { a } else { b }, layout, shape));
@@ -132,16 +132,16 @@ pub fn maximum<S: Copy + PartialOrd>(
 /// most as many elements, gaps included, as a window has samples. Scratch may hold anything.
 ///
 /// # Panics
-/// `data` shorter than [`Layout::span`], `scratch` shorter than [`scratch_len`], a window or a shape with a zero.
+/// `data` shorter than [`Lattice::span`], `scratch` shorter than [`scratch_len`], a window or a shape with a zero.
 #[inline(always)]
 pub fn window<S: Copy, O: Fn(S, S) -> S + Copy>(
     data: &mut [S],
     scratch: &mut [S],
     op: O,
-    layout: &Layout,
+    layout: &Lattice,
     window: [usize; 3],
 ) {
-    let &Layout { shape: [depth, height, width], row_pitch, plane_pitch } = layout;
+    let &Lattice { shape: [depth, height, width], row_pitch, plane_pitch } = layout;
     assert!(!window.contains(&0) && !layout.shape.contains(&0), "a window and a tile have samples on every axis");
     let data = &mut data[..layout.span()];
     if window[2] > 1 {
@@ -345,7 +345,7 @@ mod tests {
     fn expected<S: Copy>(
         data: &[S],
         op: impl Fn(S, S) -> S,
-        layout: &Layout,
+        layout: &Lattice,
         window: [usize; 3],
     ) -> Vec<([usize; 3], S)> {
         let at = |z: usize, y: usize, x: usize| data[z * layout.plane_pitch + y * layout.row_pitch + x];
@@ -366,7 +366,7 @@ mod tests {
     fn check<S: Copy>(
         data: &[S],
         op: impl Fn(S, S) -> S + Copy,
-        layout: &Layout,
+        layout: &Lattice,
         window: [usize; 3],
         equal: impl Fn(S, S) -> bool,
     ) {
@@ -389,7 +389,7 @@ mod tests {
         })
     }
 
-    fn check_all(layout: &Layout, window: [usize; 3], seed: u64) {
+    fn check_all(layout: &Lattice, window: [usize; 3], seed: u64) {
         let raw: Vec<u32> = numbers(layout.span(), seed).collect();
         let integers: Vec<i64> = raw.iter().map(|&v| i64::from(v) - (1 << 30)).collect();
         check(&integers, |a, b| a + b, layout, window, |a, b| a == b);
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn literal() {
         let mut data = [1, 2, 3, 4, 5, 6];
-        window(&mut data, &mut [0; 6], |a, b| a + b, &Layout::dense([1, 2, 3]), [1, 2, 2]);
+        window(&mut data, &mut [0; 6], |a, b| a + b, &Lattice::dense([1, 2, 3]), [1, 2, 2]);
         assert_eq!(data[..2], [1 + 2 + 4 + 5, 2 + 3 + 5 + 6]);
     }
 
@@ -426,10 +426,10 @@ mod tests {
             ([1, 150, 19], [1, 141, 19]),
             ([90, 3, 5], [77, 2, 3]),
         ] {
-            check_all(&Layout::dense(shape), window, 7);
+            check_all(&Lattice::dense(shape), window, 7);
             let [depth, height, width] = shape;
             let row_pitch = width + 3;
-            check_all(&Layout { shape, row_pitch, plane_pitch: depth + (height * row_pitch) }, window, 8);
+            check_all(&Lattice { shape, row_pitch, plane_pitch: depth + (height * row_pitch) }, window, 8);
         }
     }
 
@@ -440,7 +440,7 @@ mod tests {
             for (shape, window) in
                 [([1, 1, k + 40], [1, 1, k]), ([1, 17, k + 40], [1, 1, k]), ([1, 2 * k + 3, 5], [1, k, 1])]
             {
-                let layout = Layout::dense(shape);
+                let layout = Lattice::dense(shape);
                 let mut depths = vec![0usize; layout.span()];
                 super::window(
                     &mut depths,
@@ -460,7 +460,7 @@ mod tests {
 
     #[test]
     fn a_window_larger_than_the_tile_has_no_output_and_no_panic() {
-        let layout = Layout::dense([2, 3, 4]);
+        let layout = Lattice::dense([2, 3, 4]);
         for window in [[3, 1, 1], [1, 4, 1], [1, 1, 5], [1, 1, 100], [9, 9, 9]] {
             let mut data = vec![1i64; layout.span()];
             super::window(&mut data, &mut vec![0; scratch_len(&layout, window)], |a, b| a + b, &layout, window);
@@ -479,7 +479,7 @@ mod tests {
             let window = std::array::from_fn(|a| 1 + (parts[a] * shape[a] as f64) as usize);
             let row_pitch = shape[2] + gaps.0;
             let plane_pitch = (shape[1] - 1) * row_pitch + shape[2] + gaps.1;
-            check_all(&Layout { shape, row_pitch, plane_pitch }, window, seed);
+            check_all(&Lattice { shape, row_pitch, plane_pitch }, window, seed);
         }
     }
 }

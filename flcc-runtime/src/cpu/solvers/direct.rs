@@ -12,7 +12,7 @@ use crate::cpu::engines::direct::{self, Direct};
 use crate::cpu::kernels::amx::plot::Plot;
 use crate::cpu::kernels::kernel::{Kernel, KernelOp};
 use crate::cpu::solvers::recipe::{Make, Recipe, offer};
-use crate::cpu::solvers::tiles::{around, begun, in_place, plain_tiles, wide};
+use crate::cpu::solvers::tiles::{around, begun, in_place, plain_tiles, tile_in_place};
 use crate::isa::{Isa, IsaSet};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
@@ -64,7 +64,7 @@ impl Solver for DirectSolver {
             let computed = tiling.rounded([1, kernel.block_rows, kernel.lanes]) * times;
             let blocks = computed / (kernel.block_rows * kernel.lanes) as f64;
             // Written where they belong, results are not gathered for and not finished.
-            let around = if in_place(spec, DType::F32) && wide(spec, tile) {
+            let around = if tile_in_place(spec, DType::F32, tile) {
                 begun(spec, &tiling).and(Term::InPlace, tiling.gathered())
             } else {
                 around(spec, &tiling, real, exact)
@@ -134,7 +134,7 @@ fn byte_offers(spec: &Spec, machine: &Machine) -> Vec<Offer> {
     let of_kernel = |kernel: &'static Kernel, tile: [usize; 3]| {
         let tiling = Tiling::new(spec.frame(), tile);
         let around = match measure {
-            Measure::Cc if shown && wide(spec, tile) => begun(spec, &tiling),
+            Measure::Cc if tile_in_place(spec, DType::U8, tile) => begun(spec, &tiling),
             Measure::Cc => begun(spec, &tiling).and(Term::Write, spec.out_shape().len() as f64 * count),
             _ => around(spec, &tiling, DType::F32, true),
         };

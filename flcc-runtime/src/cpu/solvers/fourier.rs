@@ -13,12 +13,15 @@ use crate::cpu::engine::AnyEngine;
 use crate::cpu::engines::library_fft::Fourier;
 use crate::cpu::fft::{columns, library, pair, single, volume};
 use crate::cpu::solvers::recipe::{Make, Recipe, offer};
-use crate::cpu::solvers::tiles::{around, begun, in_place, wide};
+use crate::cpu::solvers::tiles::{around, begun, in_place, tile_in_place};
 use crate::isa::{Isa, IsaSet, Vectors};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
-use crate::problem::scheme::{accurate_shape, not_rounded, refuse_inexact, rounding_bound, wants_rounding};
+use crate::problem::scheme::{
+    accurate_shape, not_rounded, refuse_differences, refuse_inexact, rounding_bound, rounds, transforms_in_double,
+    wants_rounding,
+};
 use crate::run::tiling::{Tiling, covering, tile_name};
 
 /// The Fourier method.
@@ -50,11 +53,7 @@ impl FourierSolver {
     /// Its offers; those that are likely to be of one kernel, if one is named.
     fn made(&self, spec: &Spec, machine: &Machine, kernel: Option<&KernelKey>) -> Result<Vec<Offer>, Refusal> {
         refuse_inexact(self.name(), spec)?;
-        let measure = spec.op().measure();
-        if measure == Measure::Sad {
-            return Err(Refusal::new(self.name(), "sad is no sum of products, so it has no product of spectra"));
-        }
-        let exact_asked = spec.accuracy() == Accuracy::Exact;
+        refuse_differences(self.name(), spec)?;
         let wants_rounding = wants_rounding(spec);
         let mut offers = Vec::new();
         let mut bound = f64::INFINITY;
@@ -70,13 +69,10 @@ impl FourierSolver {
             if size.as_ref().is_some_and(|size| *size != spec.image().unpad(&shape)) {
                 continue;
             }
-            let error = rounding_bound(spec, shape);
-            bound = bound.min(error);
-            let rounds = wants_rounding && error < 0.25;
-            if exact_asked && spec.is_integer() && !rounds {
-                continue;
+            bound = bound.min(rounding_bound(spec, shape));
+            if let Some(rounds) = rounds(spec, shape) {
+                offers.push(self.by_library(spec, shape, rounds, wants_rounding, machine));
             }
-            offers.push(self.by_library(spec, shape, rounds, wants_rounding, machine));
         }
         let ours = !wants_rounding && accurate.is_none();
         if ours && kernel.is_none_or(|kernel| kernel.target != LIBRARY) {
@@ -163,7 +159,7 @@ impl FourierSolver {
     fn columns_offer(&self, spec: &Spec, layout: columns::Layout, machine: &Machine, isa: Isa) -> Offer {
         let tile = covering(spec.frame(), [1, layout.outputs[0], layout.outputs[1]]);
         let (tiling, template) = (Tiling::new(spec.frame(), tile), spec.template().padded());
-        let inside = in_place(spec, DType::F32) && wide(spec, tile) && spec.mode() == Mode::Valid;
+        let inside = tile_in_place(spec, DType::F32, tile) && spec.mode() == Mode::Valid;
         let bands = (tiling.count() * layout.outputs[0].div_ceil(layout.band()) * spec.templates()) as f64;
         let columns = columns::Layout::half(tiling.largest()[2].max(columns::CHUNK)) as f64;
         let samples = bands * layout.length as f64 * columns;
@@ -199,7 +195,7 @@ impl FourierSolver {
         let tiling = Tiling::new(spec.frame(), tile);
         let pairs = (layout.pairs[0] * layout.pairs[1] * tiling.count()) as f64;
         // As wide as the result, tiles are read and written where they lie.
-        let inside = in_place(spec, DType::F32) && wide(spec, tile) && !layout.line;
+        let inside = tile_in_place(spec, DType::F32, tile) && !layout.line;
         let term = if layout.line { Term::Lines } else { Term::Pair };
         // Binding transforms one tile, and looks at its spectrum for what the error model asks of it.
         let bound = binds(spec, if layout.line { 20.0 } else { 5.5 });
@@ -290,7 +286,7 @@ impl FourierSolver {
         let recipe = Recipe { exact: rounds, rounds, ..Recipe::new(real, tile, machine.isas(), Library(shape)) };
         let by_cost = offer(machine, Method::Fourier, kernel, work, recipe);
         // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
-        Offer { eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::Forced }, ..by_cost }
+        Offer { eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::OnlyIfForced }, ..by_cost }
     }
 }
 
@@ -471,11 +467,7 @@ fn line_layout(spec: &Spec, length: usize) -> pair::Layout {
 
 /// Whether the library transforms in f64.
 fn by_double(spec: &Spec) -> bool {
-    spec.out_type() == DType::F64
-        || spec.accuracy() == Accuracy::Exact
-        || spec.mask() != MaskKind::None
-        || wants_rounding(spec)
-        || drowns(spec)
+    transforms_in_double(spec) || drowns(spec)
 }
 
 /// The largest odd factor of lengths of tiles: 8 lengths an octave are near enough to any other, by estimate 5 % at

@@ -87,7 +87,7 @@ impl Solver for SeparableSolver {
                 let recipe = Recipe::new(real, tile, isas, Lines);
                 let by_cost = offer(machine, Method::Separable, key, work, recipe);
                 let eligible = match spec.rank() {
-                    _ if exact_integers => Eligible::Forced,
+                    _ if exact_integers => Eligible::OnlyIfForced,
                     Some(_) => Eligible::ByCost,
                     None => Eligible::ByRank,
                 };

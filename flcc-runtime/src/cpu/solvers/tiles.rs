@@ -52,16 +52,19 @@ pub(super) fn plain_tiles(spec: &Spec, in_place: bool) -> Vec<[usize; 3]> {
     tiles
 }
 
-/// Whether tiles as wide as the result may be correlated without buffers, of images of this type.
+/// Whether tiles as wide as the result may be correlated without buffers, of an image of this type.
 pub(super) fn in_place(spec: &Spec, image: DType) -> bool {
     let width = spec.image().padded()[2] + spec.template().padded()[2] - 1;
     let plain = spec.op().measure() == Measure::Cc && spec.channels() == 1 && spec.out_type() == DType::F32;
     plain && spec.image_type() == image && spec.mask() == MaskKind::None && (spec.image().axes() == 1 || width <= 8192)
 }
 
-/// Whether a tile is as wide as the result may be.
-pub(super) fn wide(spec: &Spec, tile: [usize; 3]) -> bool {
-    spec.image().axes() == 1 || tile[2] == spec.image().padded()[2] + spec.template().padded()[2] - 1
+/// Whether tiles of a shape are correlated without buffers, of an image of this type whose samples lie side by side and
+/// are ordinary. That is all a plan can know: whether an image is such a one the run finds out, tile by tile
+/// ([`Engine::in_place`](crate::cpu::engine::Engine::in_place)).
+pub(super) fn tile_in_place(spec: &Spec, image: DType, tile: [usize; 3]) -> bool {
+    let wide = spec.image().axes() == 1 || tile[2] == spec.image().padded()[2] + spec.template().padded()[2] - 1;
+    in_place(spec, image) && wide
 }
 
 /// The work around the cross terms of a spec's tiles: calls, gathered samples, window sums, scores. `exact` sums are

@@ -33,7 +33,7 @@ pub(super) struct Finishing<'a, T: Real> {
     pub(super) bound: &'a BoundTemplates<T>,
     /// The template's number.
     pub(super) number: usize,
-    /// Of the cross term.
+    /// How far the cross term may be off.
     pub(super) judged: Judged,
     /// The rectangles of the coarse part, whose cross term is still to be added.
     pub(super) heights: Option<&'a [f64]>,
@@ -81,7 +81,7 @@ impl<T: Real> TileContext<T> {
         let TileScratch { low, high, flat, window, .. } = scratch;
         flat.fill(true);
         let zero_only = self.scheme.measure != Measure::Zncc;
-        let tile = window_sums::Layout {
+        let tile = window_sums::Lattice {
             shape: samples.len,
             row_pitch: self.pitches.samples.row,
             plane_pitch: self.pitches.samples.plane,

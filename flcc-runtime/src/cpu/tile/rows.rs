@@ -1,6 +1,6 @@
 //! The last step of every other tile: scores row by row (`score/rows.rs`), doubtful panels settled as they come.
 
-use flcc_core::measure::{Formula, Measure};
+use flcc_core::measure::{Formula, Scaling};
 use flcc_core::with_formula;
 
 use crate::cpu::engine::Bands;
@@ -32,11 +32,11 @@ impl<T: Real> TileContext<T> {
             (self.scheme.integers.is_none() && self.degenerates()).then(|| self.doubt(tile, &template.judged, scratch));
         let (image_scale, template_scale) = (scratch.scale, template.checked.scale);
         let larger = image_scale.min(template_scale);
-        let (common, unscale) = match self.scheme.measure {
-            Measure::Cc => (Common::of(1.0, 1.0), [1.0 / image_scale, 1.0 / template_scale]),
-            Measure::Ssd => (Common::of(image_scale, template_scale), [1.0 / larger, 1.0 / larger]),
-            Measure::Nssd => (Common::of(image_scale, template_scale), [1.0, 1.0]),
-            _ => (Common::of(1.0, 1.0), [1.0, 1.0]),
+        let (common, unscale) = match self.scheme.measure.row().scaling {
+            Scaling::Own => (Common::of(1.0, 1.0), [1.0 / image_scale, 1.0 / template_scale]),
+            Scaling::Common => (Common::of(image_scale, template_scale), [1.0 / larger, 1.0 / larger]),
+            Scaling::Relative => (Common::of(image_scale, template_scale), [1.0, 1.0]),
+            Scaling::Unit | Scaling::Fixed => (Common::of(1.0, 1.0), [1.0, 1.0]),
         };
         let constants = Constants {
             n: bound.weights.n,

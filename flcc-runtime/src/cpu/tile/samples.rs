@@ -108,7 +108,7 @@ impl<T: Real> TileContext<T> {
             }
             return;
         }
-        let tile = window_sums::Layout {
+        let tile = window_sums::Lattice {
             shape: samples,
             row_pitch: self.pitches.samples.row,
             plane_pitch: self.pitches.samples.plane,
@@ -148,7 +148,7 @@ impl<T: Real> TileContext<T> {
                 copy(&scratch.crosses[channel], &mut scratch.sums[channel][1], |value| value.to_f64());
                 continue;
             }
-            let tile = window_sums::Layout {
+            let tile = window_sums::Lattice {
                 shape: samples,
                 row_pitch: self.pitches.samples.row,
                 plane_pitch: self.pitches.samples.plane,

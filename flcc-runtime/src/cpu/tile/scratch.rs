@@ -4,7 +4,7 @@ use crate::cpu::aligned::Aligned;
 use crate::cpu::engine::{Most, Work};
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
-use crate::cpu::score::rows::Rows;
+use crate::cpu::score::rows::RowBuffers;
 use crate::cpu::score::{split, vector, window_sums};
 use crate::cpu::tile::context::{Scoring, TileContext};
 use crate::run::tiling::TileBox;
@@ -25,7 +25,7 @@ pub struct TileScratch<T: Real> {
     pub(super) hit: Vec<bool>,
     /// Outputs of a correlation that overflowed.
     pub(super) over: Vec<bool>,
-    pub(super) rows: Rows,
+    pub(super) rows: RowBuffers,
     pub(super) panel: Vec<f64>,
     /// What the engine needs.
     pub(super) work: Work,
@@ -74,7 +74,11 @@ impl<T: Real> TileContext<T> {
             flat: memory.values(false, if flat > 0 { output } else { 0 }),
             hit: memory.values(false, if floats { output } else { 0 }),
             over: memory.values(false, self.over_len()),
-            rows: if by_rows { Rows::new(self.capacity[2], self.scheme.integers, memory) } else { Rows::default() },
+            rows: if by_rows {
+                RowBuffers::new(self.capacity[2], self.scheme.integers, memory)
+            } else {
+                RowBuffers::default()
+            },
             panel: memory.values(0.0, if self.degenerates() { channels * self.spec.template().len() } else { 0 }),
             work: self.engine.work(Most { outputs: self.capacity, channels }, memory),
             sums_in_vectors: match self.scoring {
@@ -107,7 +111,7 @@ impl<T: Real> TileContext<T> {
         let (outputs, template) = (self.capacity, self.spec.template().padded());
         let shape = [0, 1, 2].map(|axis| outputs[axis] + template[axis] - 1);
         window_sums::scratch_len(
-            &window_sums::Layout {
+            &window_sums::Lattice {
                 shape,
                 row_pitch: self.pitches.samples.row,
                 plane_pitch: self.pitches.samples.plane,

@@ -145,7 +145,7 @@ impl<T: Real> TileContext<T> {
                         });
                     }
                     let buffers = vector::Buffers { input, in_row, cross: &mut *cross, out_row, outputs };
-                    doubtful |= vectors.run(vector::Rows { formula, buffers, rows, scratch: &mut *work, ahead });
+                    doubtful |= vectors.run(vector::ScoreRows { formula, buffers, rows, scratch: &mut *work, ahead });
                 }
             }
         }

@@ -353,7 +353,7 @@ impl Function {
 /// An address on a device, with the bytes that lie there; null where a kernel takes none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Address {
-    /// Where.
+    /// The first byte.
     pub(crate) at: u64,
     /// How many bytes.
     pub(crate) bytes: usize,
@@ -495,7 +495,7 @@ pub struct Tile {
     pub place: [i32; 3],
     /// Which image of the device copy.
     pub image: i32,
-    /// Nothing.
+    /// Fills the struct up to a whole number of eight bytes, as in the kernels.
     pub pad: i32,
 }
 
@@ -503,29 +503,29 @@ pub struct Tile {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Pitches of samples, marks and row sums.
+    /// Elements from one row of samples, marks and row sums to the next.
     pub in_row: i64,
-    /// Of a plane.
+    /// Elements from one plane of samples, marks and row sums to the next.
     pub in_plane: i64,
-    /// Of a channel.
+    /// Elements from one channel of samples, marks and row sums to the next.
     pub in_channel: i64,
-    /// Of a tile.
+    /// Elements from one tile of samples, marks and row sums to the next.
     pub in_tile: i64,
-    /// Pitches of window sums and hits.
+    /// Elements from one row of window sums and hits to the next.
     pub out_row: i64,
-    /// Of a plane.
+    /// Elements from one plane of window sums and hits to the next.
     pub out_plane: i64,
-    /// Of a channel.
+    /// Elements from one channel of window sums and hits to the next.
     pub out_channel: i64,
-    /// Of a tile.
+    /// Elements from one tile of window sums and hits to the next.
     pub out_tile: i64,
-    /// Pitches of the cross term.
+    /// Elements from one row of the cross term to the next.
     pub cross_row: i64,
-    /// Of a plane.
+    /// Elements from one plane of the cross term to the next.
     pub cross_plane: i64,
-    /// Of a channel.
+    /// Elements from one channel of the cross term to the next.
     pub cross_channel: i64,
-    /// Of a tile.
+    /// Elements from one tile of the cross term to the next.
     pub cross_tile: i64,
     /// Samples of a tile, slack included.
     pub in_shape: [i32; 3],
@@ -543,17 +543,17 @@ pub struct Layout {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CrossLayout {
-    /// Pitches of the samples.
+    /// Elements from one row of samples to the next.
     pub in_row: i64,
-    /// Of a plane.
+    /// Elements from one plane of samples to the next.
     pub in_plane: i64,
-    /// Of a tile.
+    /// Elements from one tile of samples to the next.
     pub in_tile: i64,
-    /// Pitches of the cross term.
+    /// Elements from one row of the cross term to the next.
     pub out_row: i64,
-    /// Of a plane.
+    /// Elements from one plane of the cross term to the next.
     pub out_plane: i64,
-    /// Of a tile.
+    /// Elements from one tile of the cross term to the next.
     pub out_tile: i64,
     /// Outputs.
     pub out_shape: [i32; 3],
@@ -613,17 +613,17 @@ pub struct TileFigures {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Thresholds {
-    /// Of the tile's norm.
+    /// Share of the tile's norm.
     pub of_tile: f64,
-    /// Of the cross term's root mean square.
+    /// Share of the cross term's root mean square.
     pub of_result: f64,
-    /// Of the cross term's largest magnitude.
+    /// Share of the cross term's largest magnitude.
     pub of_peak: f64,
-    /// Of the tile's energy.
+    /// Share of the tile's energy.
     pub of_energy: f64,
-    /// Whatever the tile.
+    /// What is in doubt whatever the tile.
     pub least: f64,
-    /// Of the panel's sum of squares.
+    /// Share of the panel's sum of squares.
     pub share: f64,
     /// Largest magnitude of the template's values.
     pub largest_tap: f64,

@@ -14,7 +14,7 @@ use crate::problem::error_model::Figures;
 pub(crate) struct Any(pub &'static Entry);
 
 /// A template.
-struct Bound {
+struct Template {
     entry: &'static Entry,
     values: Values,
 }
@@ -41,7 +41,7 @@ impl Method for Any {
     }
 
     fn bind(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Box<dyn Taps>, Fault> {
-        Ok(Box::new(Bound { entry: self.0, values: Values::new(desk, channels)? }))
+        Ok(Box::new(Template { entry: self.0, values: Values::new(desk, channels)? }))
     }
 
     fn taps_bytes(&self, samples: usize) -> usize {
@@ -49,7 +49,7 @@ impl Method for Any {
     }
 }
 
-impl Taps for Bound {
+impl Taps for Template {
     fn run(&self, at: &Run<'_>, _of: &Scoring<'_>) -> Result<(), Fault> {
         let (cross, (grid, threads)) = (at.batch.cross_layout(), at.batch.blocks_of(self.entry));
         let [d, h, w] = sides(at.batch);
