@@ -1,5 +1,6 @@
-//! What a user calls: single results, streams, pairs. No room here names a platform or a method.
+//! What a user calls: single results, images with masks, streams, pairs. No room here names a platform or a method.
 
+pub mod masked;
 pub mod oneshot;
 pub mod pairs;
 pub mod stream;

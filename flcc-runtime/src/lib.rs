@@ -49,6 +49,7 @@ pub mod run;
 #[doc(hidden)]
 pub mod tune;
 
+pub use call::masked::{Masked, MaskedOptions, match_masked};
 pub use call::oneshot::{convolve, correlate, lcc, match_template};
 pub use call::pairs::Pairs;
 pub use call::stream::{AsImage, Stream};

@@ -180,6 +180,11 @@ impl Planner {
         Planner { platform: Platform::Cpu, effort: Effort::Estimate, kernel: None, ..self.clone() }
     }
 
+    /// The planner of plans that one thread of a run computes with, whatever the run was asked to be made of.
+    pub(crate) fn of_a_worker(&self) -> Planner {
+        Planner { threads: 1, method: Method::Auto, memory_limit: None, ..self.on_cpu() }
+    }
+
     /// Forces a method; `auto` lets the planner choose.
     pub fn method(self, method: Method) -> Planner {
         Planner { method, ..self }

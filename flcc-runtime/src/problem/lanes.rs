@@ -28,6 +28,25 @@ pub fn sum<V: Copy>(values: &[V], term: impl Fn(V) -> f64) -> f64 {
     folded(totals, |a, b| a + b) + rest.iter().map(|&value| term(value)).sum::<f64>()
 }
 
+/// The sum of products of two arrays, of as many values as both have: as [`sum`].
+#[inline(always)]
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut totals = [0.0f64; LANES];
+    let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for (a, b) in a.chunks(TOGETHER).zip(b.chunks(TOGETHER)) {
+        let mut lanes = [0.0f64; LANES];
+        for (a, b) in a.iter().zip(b) {
+            for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
+                *lane += a * b;
+            }
+        }
+        for (total, lane) in totals.iter_mut().zip(lanes) {
+            *total += lane;
+        }
+    }
+    folded(totals, |a, b| a + b) + rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum::<f64>()
+}
+
 /// The sum of a term of each number below a count, by halves: a term goes through 64 roundings and one for each
 /// halving.
 pub fn sum_of(count: usize, term: impl Fn(usize) -> f64) -> f64 {

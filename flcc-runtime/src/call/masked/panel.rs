@@ -1,0 +1,75 @@
+//! One panel from its samples, in two passes and with scales of its own: what no bound decides is decided here.
+
+use flcc_core::measure::Measure;
+
+use crate::call::masked::judge;
+use crate::problem::lanes;
+use crate::problem::powers::{shifted, to_one};
+use crate::problem::template::constant;
+
+/// The samples of a panel that a weight looks at, channel by channel. Filled again for every panel.
+#[derive(Default)]
+pub(super) struct Panel {
+    pub weights: Vec<f64>,
+    pub image: Vec<Vec<f64>>,
+    pub template: Vec<Vec<f64>>,
+}
+
+impl Panel {
+    /// The score of a normalised measure; `empty` where it is not defined.
+    pub(super) fn score(&mut self, measure: Measure, empty: f64) -> f64 {
+        if self.weights.is_empty() {
+            return empty;
+        }
+        let means = measure == Measure::Zncc;
+        let nothing = |channels: &[Vec<f64>]| match means {
+            true => channels.iter().all(|values| constant(values, None)),
+            false => channels.iter().flatten().all(|&value| value == 0.0),
+        };
+        if nothing(&self.image) || nothing(&self.template) {
+            return empty;
+        }
+        let weights = &self.weights;
+        let [scale_image, scale_template] =
+            [&mut self.image, &mut self.template].map(|channels| ready(channels, weights, means));
+        let dot = |a: &[Vec<f64>], b: &[Vec<f64>]| -> f64 {
+            let of = |(a, b): (&Vec<f64>, &Vec<f64>)| lanes::dot(a, b);
+            a.iter().zip(b).map(of).sum()
+        };
+        let [p, t] = [&self.image, &self.template].map(|values| dot(values, values).sqrt());
+        if !(p > 0.0 && t > 0.0) {
+            return empty;
+        }
+        let score = (dot(&self.image, &self.template) / (p * t)).clamp(-1.0, 1.0);
+        match measure {
+            Measure::Nssd => judge::nssd(score, shifted(p / t, scale_image - scale_template)),
+            _ => score,
+        }
+    }
+}
+
+/// Values times the roots of their weights, less the weighted mean of their channel where means are taken, and times
+/// the power of two, the same for all channels, that brings the largest near 1; the exponent of what they are divided
+/// by.
+fn ready(channels: &mut [Vec<f64>], weights: &[f64], means: bool) -> i32 {
+    let heaviest = (1..weights.len()).fold(0, |most, k| if weights[k] > weights[most] { k } else { most });
+    let n = lanes::sum(weights, |weight| weight);
+    if means {
+        // A constant channel has nothing that a faint one could drown in.
+        channels.iter_mut().filter(|values| constant(values, None)).for_each(|values| values.fill(0.0));
+    }
+    let scale = to_one(channels).unwrap_or(0);
+    for values in channels.iter_mut() {
+        if means {
+            // First what all have in common, so that means are of differences.
+            let common = values[heaviest];
+            values.iter_mut().for_each(|value| *value -= common);
+            for _ in 0..2 {
+                let mean = lanes::dot(values, weights) / n;
+                values.iter_mut().for_each(|value| *value -= mean);
+            }
+        }
+        values.iter_mut().zip(weights).for_each(|(value, weight)| *value *= weight.sqrt());
+    }
+    scale + to_one(channels).unwrap_or(0)
+}
