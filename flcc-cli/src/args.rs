@@ -180,6 +180,8 @@ pub enum Command {
     #[command(
         mut_arg("measure", |arg| arg.hide(true)),
         mut_arg("mask", |arg| arg.hide(true)),
+        mut_arg("image_mask", |arg| arg.hide(true)),
+        mut_arg("min_overlap", |arg| arg.hide(true)),
         after_help = BELOW_RESULTS
     )]
     Conv(Correlate),
@@ -421,7 +423,8 @@ pub struct Extent {
     /// full, same or valid [default: valid for match, lcc and stream, full for conv and corr, same for local]
     #[arg(long, value_name = "MODE", value_parser = offering::<Mode>(offered::MODES))]
     pub mode: Option<Mode>,
-    /// zero, constant, replicate, reflect, mirror or wrap, or a name that numpy, scipy or OpenCV has for one
+    /// zero, constant, replicate, reflect, mirror or wrap, or a name that numpy, scipy or OpenCV has for one; of match,
+    /// lcc and corr also unknown, as --image-mask would have it outside
     #[arg(
         long,
         default_value = "zero",
@@ -485,6 +488,14 @@ pub struct Correlate {
     /// the larger counts as 1
     #[arg(long, value_name = "MASK")]
     pub mask: Option<PathBuf>,
+    /// Weights of the image's samples, read as --mask is: what a sample holds does not matter where its weight is 0. A
+    /// panel's weights are both masks' product, and means and norms are taken under it, of the template too
+    #[arg(long, value_name = "MASK")]
+    pub image_mask: Option<PathBuf>,
+    /// The share, 0 to 1, of the template's weights that must lie on known samples: zncc and ncc are 0 where it is
+    /// less, nssd is 1. With --image-mask or --boundary unknown [default: 0]
+    #[arg(long, value_name = "X", value_parser = number, allow_hyphen_values = true)]
+    pub min_overlap: Option<f64>,
     /// Where the template's first sample may lie in the image, as the picture below shows: 160,180:20x20
     #[arg(long, value_name = "ORIGIN:SHAPE", allow_hyphen_values = true)]
     pub roi: Option<Places>,

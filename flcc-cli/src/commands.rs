@@ -13,6 +13,7 @@ pub mod devices;
 pub mod grid;
 pub mod local;
 pub mod manual;
+pub mod masked;
 pub mod merge;
 pub mod plan;
 pub mod stream;

@@ -357,7 +357,8 @@ impl<'a> Case<'a> {
         };
         let image = Image::open("image", &folder.join(self.image), &Reading::default())?;
         let template = Image::open("template", &folder.join(self.template), &Reading::default())?;
-        let mask = self.text("mask").map(|name| open_mask(&folder.join(name), &Reading::default())).transpose()?;
+        let mask =
+            self.text("mask").map(|name| open_mask("--mask", &folder.join(name), &Reading::default())).transpose()?;
         let (image, template, mask) = (image.view()?, template.view()?, mask.as_ref().map(Image::view).transpose()?);
         let spec = problem.spec(&image, &template, 1, mask.as_ref())?;
         let planner = self.planner(options)?;

@@ -219,15 +219,16 @@ pub fn images_in(argument: &str, folder: &Path, frames: bool, reading: &Reading)
     Ok(inside)
 }
 
-/// Reads a mask. Of an image of 8 or 16 bits that holds only 0 and the largest value, that counts as 1, and what other
-/// weights it has is noted; grey that is stored as colour is grey. An array (`.npy`) is taken literally.
+/// Reads a mask that an argument names. Of an image of 8 or 16 bits that holds only 0 and the largest value, that
+/// counts as 1, and what other weights it has is noted; grey that is stored as colour is grey. An array (`.npy`) is
+/// taken literally.
 ///
 /// # Errors
 /// A file that is not read.
-pub fn open_mask(path: &Path, reading: &Reading) -> Result<Image, Error> {
-    let (loaded, array) = io::load_as(path, reading.raw()?).map_err(Error::io("--mask"))?;
+pub fn open_mask(argument: &str, path: &Path, reading: &Reading) -> Result<Image, Error> {
+    let (loaded, array) = io::load_as(path, reading.raw()?).map_err(Error::io(argument))?;
     let grey = !array && loaded.channels == 3 && io::is_grey(&loaded.pixels);
-    let mut mask = Image::new("--mask", path.display().to_string(), loaded, reading.gray || grey)?;
+    let mut mask = Image::new(argument, path.display().to_string(), loaded, reading.gray || grey)?;
     let noted = match &mut mask.pixels {
         Pixels::U8(weights) if !array => scaled(weights, u8::MAX),
         Pixels::U16(weights) if !array => scaled(weights, u16::MAX),

@@ -98,6 +98,8 @@ impl Error {
             "image" => image,
             "template" => template,
             "mask" => "--mask",
+            "image_mask" => "--image-mask",
+            "min_overlap" => "--min-overlap",
             "roi" => "--roi",
             "window" => "--window",
             "boundary" => "--boundary",

@@ -457,6 +457,72 @@ fn masks_of_images_and_of_arrays() {
 }
 
 #[test]
+fn what_is_unknown_of_an_image_does_not_matter() {
+    let folder = Folder::new();
+    photo(&folder);
+    // A part of the template's place is spoilt, and known to be.
+    let spoilt = |k: usize| (13..16).contains(&(k / 50)) && (20..50).contains(&(k % 50));
+    folder.bytes("spoilt.png", 40, 50, |k| if spoilt(k) { 255 - noise(k) } else { noise(k) });
+    folder.bytes("known.png", 40, 50, |k| if spoilt(k) { 0 } else { 255 });
+    folder.array("known.npy", &[40, 50], |k| f64::from(u8::from(!spoilt(k))));
+    folder.array("spoilt.npy", &[40, 50], |k| if spoilt(k) { f64::NAN } else { f64::from(noise(k)) });
+    let plain = flcc(&folder, "match image.png template.png").fine().out;
+    let place = plain.split(' ').nth(1).unwrap().to_string();
+    let found = |args: &str| {
+        let said = flcc(&folder, args).fine();
+        assert_eq!(said.err, "", "{args}");
+        let words: Vec<String> = said.out.lines().next().unwrap().split(' ').map(String::from).collect();
+        (words[1].clone(), words[2].parse::<f64>().unwrap())
+    };
+    for args in ["spoilt.png template.png --image-mask known.png", "spoilt.npy template.png --image-mask known.npy"] {
+        for options in ["", " --threads 1 --min-overlap 0.5", " --boundary unknown --mode full --min-overlap 0.5"] {
+            let (at, score) = found(&format!("match {args}{options}"));
+            assert!(at == place && (score - 1.0).abs() < 1e-5, "{args}{options}: {at} {score}");
+        }
+    }
+    // With all that goes with a search.
+    let call = "match spoilt.png template.png --template-at 2,3:5x6 --image-mask known.png --exclusive --count --top 2 \
+                --peaks p.csv --annotate a.png --heatmap h.png -o s.npy --subpixel --json";
+    let said = flcc(&folder, call).fine();
+    let lines = said.json();
+    assert_eq!((lines.len(), lines[0]["method"].as_str()), (2, Some("masked")));
+    assert_eq!(lines[1]["optimum"]["count"], 1);
+    for name in ["p.csv", "a.png", "h-1.png", "h-2.png", "s-1.npy", "s-2.npy"] {
+        assert!(folder.names().contains(&name.to_string()), "{name}: {:?}", folder.names());
+    }
+    flcc(&folder, "lcc spoilt.npy template.png --image-mask known.npy -o l.npy").fine();
+    let (lcc, matched) = (load(&folder.at("l.npy")).unwrap(), load(&folder.at("s-1.npy")).unwrap());
+    assert_eq!(lcc.shape, matched.shape);
+    for roi in ["0,0:5x7", "12,20:3x4"] {
+        let (at, _) = found(&format!("match spoilt.png template.png --image-mask known.png --roi {roi}"));
+        assert!(!at.is_empty());
+    }
+    // What does not go with it.
+    folder.array("other.npy", &[4, 5], |_| 1.0);
+    folder.array("wrong.npy", &[40, 50], |k| 1.0 - k as f64);
+    let with = "match image.png template.png --image-mask known.png";
+    for (call, status, words) in [
+        ("match image.png template.png --image-mask other.npy", 2, "--image-mask: expected 40x50 with 1 channel"),
+        ("match image.png template.png --image-mask wrong.npy", 2, "--image-mask: expected finite weights >= 0"),
+        ("match image.png template.png --image-mask none.npy", 1, "--image-mask \"none.npy\""),
+        ("match image.png template.png --min-overlap 0.5", 2, "--min-overlap: expected --image-mask or --boundary"),
+        (&format!("{with} --min-overlap 1.5"), 2, "--min-overlap: expected a share from 0 to 1"),
+        (&format!("{with} --accuracy exact"), 2, "accuracy: expected promised or fast"),
+        (&format!("{with} --memory-limit 1M"), 2, "--memory-limit: expected none with --image-mask"),
+        (&format!("{with} --effort measure"), 2, "--effort: expected estimate with --image-mask"),
+        (&format!("{with} --tile 1/2 -o x.npy"), 2, "--image-mask: expected none with --tile"),
+        (&format!("{with} --method direct"), 3, "--image-mask refuses: "),
+        (&format!("{with} --platform cuda"), 3, "--image-mask refuses: it is computed on platform cpu"),
+        ("match image.png template.png --boundary unknown --cval 3", 2, "--cval: expected --boundary constant"),
+        ("conv image.png template.png --image-mask known.png -o x.npy", 2, "--image-mask: expected none for conv"),
+        ("local mean --window 3x3 image.png --boundary unknown -o x.npy", 2, "--boundary: expected zero, constant"),
+    ] {
+        let line = flcc(&folder, call).fails(status);
+        assert!(line.contains(words), "{call}: {line}");
+    }
+}
+
+#[test]
 fn colour_is_matched_or_folded() {
     let folder = Folder::new();
     let rgb: Vec<u8> = (0..30 * 30 * 3).map(noise).collect();

@@ -72,6 +72,7 @@ macro_rules! named {
 named! {
     texts: measure mode boundary method device accuracy effort;
     cval: number -> f64;
+    min_overlap: number -> f64;
     exclude_border: whole -> i64;
     in1_len: size -> usize;
     in2_len: size -> usize;

@@ -11,6 +11,7 @@ use crate::arrays::Array;
 use crate::claims::Call;
 use crate::errors::{FILTERING, MATCHING, Names, value};
 use crate::foreign::Kind;
+use crate::masked::{self, Said};
 use crate::planning::{self, Settings};
 use crate::problem::{self, Words};
 use crate::resident::{self, Resident, Target};
@@ -25,6 +26,9 @@ struct Arrays<'a, 'py> {
     channel_axis: Option<isize>,
     out: Option<&'a Bound<'py, PyAny>>,
     progress: Option<&'a Bound<'py, PyAny>>,
+    said: Said<'a, 'py>,
+    /// Of the settings, in words.
+    asked: [&'a str; 2],
 }
 
 /// Plans, binds, executes, forgets.
@@ -38,16 +42,29 @@ fn compute<'py>(
     let progress = Progress::new(arrays.progress)?;
     let call = Call::new();
     if let Some(image) = Resident::of(names.image, arrays.image, arrays.channel_axis)? {
+        arrays.said.on_gpu()?;
         return on_gpu(py, names, (&image, arrays, call), words, settings, progress.as_ref());
     }
     let (asked, kind) = (Asked::new(arrays.out, call)?, Kind::of(arrays.image)?);
     let image = Array::read(names.image, arrays.image, arrays.channel_axis, call)?;
     let (template, mask) = small(names, arrays, call)?;
+    let known = arrays.said.known(arrays.asked[0], arrays.asked[1], call)?;
     let wrong = |error| names.spec(error);
     let (image, template) = (image.view().map_err(wrong)?, template.view().map_err(wrong)?);
     let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
     let spec = words.spec((&image).into(), &template, 1, mask_kind(mask.as_ref())).map_err(wrong)?;
     let mut out = Out::of(py, &spec, None, asked, call)?;
+    if let Some(known) = known {
+        let (templates, planner) = ([template], planning::planner(py, settings).map_err(wrong)?);
+        let masked = known.of(image, &templates, mask.as_ref())?;
+        let mut outs = out.views().map_err(wrong)?;
+        let estimate = masked::estimate(spec.out_shape().len());
+        watch::run(py, names, estimate, progress.as_ref(), |control| {
+            masked.execute_into(&spec, &mut outs, &planner, control)
+        })?;
+        drop(outs);
+        return out.finish(&kind);
+    }
     let planned = planning::planned(py, &spec, settings).map_err(|error| names.plan(error))?;
     let mut outs = out.views().map_err(wrong)?;
     watch::run(py, names, planning::estimate(&planned.plan), progress.as_ref(), |control| {
@@ -126,6 +143,14 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 /// cval : float
 /// mask : array_like, optional
 ///     Weights of the template's samples: its shape, finite, none negative.
+/// image_mask : array_like, optional
+///     Weights of the image's samples: its shape without channels, finite, none negative. What a sample holds does not
+///     matter where its weight is 0. A panel's weights are both masks' product, and means and norms are taken under it,
+///     of the template too, so scores are within the promise of those of the known samples alone. With boundary
+///     ``unknown`` so are samples outside of the image. Computed on the CPU, by methods of its own choice.
+/// min_overlap : float
+///     From 0 to 1: where less than this share of the template's weights lies on known samples, ``zncc`` and ``ncc``
+///     are 0 and ``nssd`` is 1.
 /// channel_axis : int, optional
 ///     The axis of colours, over which all sums go.
 /// method : {"auto", "direct", "fourier", "separable"}
@@ -158,8 +183,8 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 /// [20, 30]
 #[pyfunction]
 #[pyo3(signature = (image, template, *, measure = "zncc", mode = "valid", boundary = "zero", cval = 0.0, mask = None,
-    channel_axis = None, method = "auto", device = "auto", accuracy = "promised", dtype = None, threads = None,
-    out = None, progress = None))]
+    image_mask = None, min_overlap = 0.0, channel_axis = None, method = "auto", device = "auto",
+    accuracy = "promised", dtype = None, threads = None, out = None, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python function as one of Rust")]
 pub fn match_template<'py>(
     py: Python<'py>,
@@ -170,6 +195,8 @@ pub fn match_template<'py>(
     #[pyo3(from_py_with = arguments::boundary)] boundary: &str,
     #[pyo3(from_py_with = arguments::cval)] cval: f64,
     mask: Option<&Bound<'py, PyAny>>,
+    image_mask: Option<&Bound<'py, PyAny>>,
+    #[pyo3(from_py_with = arguments::min_overlap)] min_overlap: f64,
     #[pyo3(from_py_with = arguments::optional::channel_axis)] channel_axis: Option<isize>,
     #[pyo3(from_py_with = arguments::method)] method: &str,
     #[pyo3(from_py_with = arguments::device)] device: &str,
@@ -180,9 +207,12 @@ pub fn match_template<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let dtype = result_type(dtype, out)?;
-    let words = Words { op: matching(measure)?, mode, boundary, cval, accuracy, dtype };
+    let said = Said { image_mask, boundary, min_overlap };
+    let words = Words { op: matching(measure)?, mode, boundary: said.outside(), cval, accuracy, dtype };
     let settings = Settings::new(method, device, threads).map_err(|error| MATCHING.spec(error))?;
-    compute(py, MATCHING, &Arrays { image, template, mask, channel_axis, out, progress }, &words, &settings)
+    let asked = [method, device];
+    let arrays = Arrays { image, template, mask, channel_axis, out, progress, said, asked };
+    compute(py, MATCHING, &arrays, &words, &settings)
 }
 
 /// A measure by its name.
@@ -217,7 +247,9 @@ macro_rules! filter {
         ) -> PyResult<Bound<'py, PyAny>> {
             let words = Words { op: $op, mode, boundary, cval, accuracy, dtype: result_type(dtype, out)? };
             let settings = Settings::new(method, device, threads).map_err(|error| FILTERING.spec(error))?;
-            let arrays = Arrays { image: in1, template: in2, mask: None, channel_axis, out, progress };
+            let (said, asked) = (Said::nothing(), [method, device]);
+            let arrays =
+                Arrays { image: in1, template: in2, mask: None, channel_axis, out, progress, said, asked };
             compute(py, FILTERING, &arrays, &words, &settings)
         }
     };

@@ -1,6 +1,6 @@
 //! Peaks of templates in an image, without maps.
 
-use flcc_runtime::{AnyView, Claims, Peak, PeakOptions, Plan, Spec, SpecError, mask_kind};
+use flcc_runtime::{AnyView, Claims, Masked, Peak, PeakOptions, Plan, Spec, SpecError, find_peaks, mask_kind};
 use pyo3::prelude::*;
 
 use crate::arguments;
@@ -9,6 +9,7 @@ use crate::calls::matching;
 use crate::claims::Call;
 use crate::errors::{MATCHING, value};
 use crate::found::{options, records};
+use crate::masked::{self, Said};
 use crate::planning::{self, Settings};
 use crate::problem::{self, Shown, Words};
 use crate::resident::Resident;
@@ -35,8 +36,10 @@ use crate::watch::{self, Progress};
 ///     Whether no place is left to two templates: the better stays.
 /// exclude_border, subpixel
 ///     As for :func:`peaks`.
-/// measure, mode, boundary, cval, mask, channel_axis, method, device, accuracy, dtype, threads, progress
-///     As for :func:`match_template`.
+/// measure, mode, boundary, cval, mask, image_mask, min_overlap, channel_axis, method, device, accuracy, dtype,
+/// threads, progress
+///     As for :func:`match_template`. Under a mask of the image there are maps of scores, of
+///     templates of one shape and type at a time.
 ///
 /// Returns
 /// -------
@@ -55,8 +58,8 @@ use crate::watch::{self, Progress};
 #[pyfunction]
 #[pyo3(signature = (image, templates, *, k = None, threshold = None, min_distance = None, exclude_border = 0,
     subpixel = None, exclusive = false, measure = "zncc", mode = "valid", boundary = "zero", cval = 0.0, mask = None,
-    channel_axis = None, method = "auto", device = "auto", accuracy = "promised", dtype = None, threads = None,
-    progress = None))]
+    image_mask = None, min_overlap = 0.0, channel_axis = None, method = "auto", device = "auto",
+    accuracy = "promised", dtype = None, threads = None, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python function as one of Rust")]
 pub fn find<'py>(
     py: Python<'py>,
@@ -73,6 +76,8 @@ pub fn find<'py>(
     #[pyo3(from_py_with = arguments::boundary)] boundary: &str,
     #[pyo3(from_py_with = arguments::cval)] cval: f64,
     mask: Option<&Bound<'py, PyAny>>,
+    image_mask: Option<&Bound<'py, PyAny>>,
+    #[pyo3(from_py_with = arguments::min_overlap)] min_overlap: f64,
     #[pyo3(from_py_with = arguments::optional::channel_axis)] channel_axis: Option<isize>,
     #[pyo3(from_py_with = arguments::method)] method: &str,
     #[pyo3(from_py_with = arguments::device)] device: &str,
@@ -83,13 +88,18 @@ pub fn find<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let told = options(k, threshold, min_distance, exclude_border, subpixel)?;
     let dtype = problem::result_type("dtype", dtype)?;
-    let words = Words { op: matching(measure)?, mode, boundary, cval, accuracy, dtype };
+    let said = Said { image_mask, boundary, min_overlap };
+    let words = Words { op: matching(measure)?, mode, boundary: said.outside(), cval, accuracy, dtype };
     let settings = Settings::new(method, device, threads).map_err(|error| MATCHING.spec(error))?;
     let progress = Progress::new(progress)?;
     let wrong = |error| MATCHING.spec(error);
 
     let call = Call::new();
     let resident = Resident::of("image", image, channel_axis)?;
+    if resident.is_some() {
+        said.on_gpu()?;
+    }
+    let known = said.known(method, device, call)?;
     let read;
     let (image, view, settings) = match &resident {
         Some(resident) => (resident.shown(), None, settings.on(resident.device()).map_err(wrong)?),
@@ -126,30 +136,47 @@ pub fn find<'py>(
         })?);
         number += group.len();
     }
-    let plans: Vec<Plan> = specs
-        .iter()
-        .map(|spec| planning::plan(py, spec, &settings))
-        .collect::<Result<_, _>>()
-        .map_err(|error| MATCHING.plan(error))?;
     // What is found behind the best counts where another template takes the best's place.
     let searched = PeakOptions { top: if exclusive { None } else { told.top }, ..told };
-    let on_gpu = resident.as_ref().map(|resident| resident.view("image")).transpose()?;
-    let estimate = plans.iter().map(planning::estimate).sum();
-    let mut found: Vec<Vec<Peak>> = watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
-        let mut found = Vec::new();
-        for (plan, group) in plans.iter().zip(&groups) {
-            let matcher = plan.bind(group, mask.as_ref())?;
-            let (of_group, _) = match (&on_gpu, view) {
-                (Some(image), _) => {
-                    matcher.search_resident(image, &searched, false, &mut matcher.make_scratch(), control)?
+    let mut found: Vec<Vec<Peak>> = match (&known, view) {
+        (Some(known), Some(image)) => {
+            let planner = planning::planner(py, &settings).map_err(wrong)?;
+            let masked = known.of(image, &[], mask.as_ref())?;
+            let estimate = specs.iter().map(|spec| masked::estimate(spec.out_shape().len() * spec.templates())).sum();
+            watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
+                let mut found = Vec::new();
+                for (spec, templates) in specs.iter().zip(&groups) {
+                    let (maps, _) = Masked { templates, ..masked }.execute(spec, &planner, control)?;
+                    found.extend(maps.iter().map(|map| find_peaks(map, &searched)));
                 }
-                (None, Some(image)) => matcher.search(&[image], &searched, false, control)?,
-                (None, None) => Default::default(),
-            };
-            found.extend(of_group.into_iter().map(|found| found.peaks));
+                Ok(found)
+            })?
         }
-        Ok(found)
-    })?;
+        _ => {
+            let plans: Vec<Plan> = specs
+                .iter()
+                .map(|spec| planning::plan(py, spec, &settings))
+                .collect::<Result<_, _>>()
+                .map_err(|error| MATCHING.plan(error))?;
+            let on_gpu = resident.as_ref().map(|resident| resident.view("image")).transpose()?;
+            let estimate = plans.iter().map(planning::estimate).sum();
+            watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
+                let mut found = Vec::new();
+                for (plan, group) in plans.iter().zip(&groups) {
+                    let matcher = plan.bind(group, mask.as_ref())?;
+                    let (of_group, _) = match (&on_gpu, view) {
+                        (Some(image), _) => {
+                            matcher.search_resident(image, &searched, false, &mut matcher.make_scratch(), control)?
+                        }
+                        (None, Some(image)) => matcher.search(&[image], &searched, false, control)?,
+                        (None, None) => Default::default(),
+                    };
+                    found.extend(of_group.into_iter().map(|found| found.peaks));
+                }
+                Ok(found)
+            })?
+        }
+    };
     let of_each: Vec<&Spec> = specs.iter().flat_map(|spec| (0..spec.templates()).map(move |_| spec)).collect();
     if exclusive {
         let claims = found.iter_mut().zip(&of_each).map(|(peaks, spec)| Claims::new(spec, &searched, peaks));

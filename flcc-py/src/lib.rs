@@ -13,6 +13,7 @@ mod foreign;
 mod fork;
 mod found;
 mod gate;
+mod masked;
 mod plan;
 mod planning;
 mod problem;

@@ -156,6 +156,11 @@ fn with_shared<R>(_py: Python<'_>, what: impl FnOnce(&mut Shared) -> R) -> Resul
     Ok(what(shared))
 }
 
+/// The planner of what makes plans of its own.
+pub fn planner(py: Python<'_>, settings: &Settings) -> Result<Planner, SpecError> {
+    with_shared(py, |shared| settings.planner(shared.planner.clone()))?
+}
+
 /// A plan: one made before, or a new one.
 pub fn plan(py: Python<'_>, spec: &Spec, settings: &Settings) -> Result<Plan, PlanError> {
     planned(py, spec, settings).map(|planned| planned.plan)

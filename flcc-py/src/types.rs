@@ -26,7 +26,7 @@ pub fn as_array<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Bou
     if object.is_instance(&masked)? {
         return Err(wrong_type(
             argument,
-            "an array without a mask (mask= takes weights of a template)",
+            "an array without a mask (mask= takes weights of a template, image_mask= of an image)",
             "a MaskedArray",
         ));
     }

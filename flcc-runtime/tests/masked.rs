@@ -1,5 +1,5 @@
-//! Matching under a mask of the image, held against the oracle panel by panel: each panel is a problem of its own there,
-//! with the weights that both masks leave.
+//! Matching under a mask of the image, held against the oracle panel by panel: each panel is a problem of its own
+//! there, with the weights that both masks leave.
 
 mod common;
 

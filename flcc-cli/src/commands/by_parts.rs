@@ -17,6 +17,7 @@ use flcc_runtime::{
 };
 
 use super::correlate::{self, Found, Name, Telling, numbered};
+use super::masked;
 use super::templates::{self, Templates};
 use crate::args::{Correlate, Match, Planning};
 use crate::data::{self, Image, open_mask};
@@ -42,6 +43,8 @@ pub fn run(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let file = match args.tile {
+        // Images that are not all known are read whole.
+        None if masked::asked(args).is_some() => None,
         Some(_) => Some(source_of_tile(args, matching, planning)?),
         None => larger(args, matching, planning),
     };
@@ -65,6 +68,9 @@ fn source_of_tile(args: &Correlate, matching: Option<&Match>, planning: &Plannin
     if let Some((argument, Some(path))) = others.into_iter().find(|(_, path)| path.is_some()) {
         let expected = "none with --tile (what flcc merge makes of all parts may have one)";
         return Err(SpecError::new(argument, expected, path.display()).into());
+    }
+    if let Some((argument, got)) = masked::asked(args) {
+        return Err(SpecError::new(argument, "none with --tile", got).into());
     }
     if planning.platform == Platform::Cuda {
         return Err(PlanError::Refused(Refusal::new("--tile", "parts are computed on platform cpu")).into());
@@ -150,7 +156,7 @@ impl Call<'_> {
         let (all, several) = (templates.all(), templates.all().len() > 1);
         self.check_outputs(&inputs, all.len())?;
         let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
-        let mask = args.mask.as_deref().map(|path| open_mask(path, &args.extent.reading)).transpose()?;
+        let mask = args.mask.as_deref().map(|path| open_mask("--mask", path, &args.extent.reading)).transpose()?;
         let specs = correlate::specs(&mut problem, args, (file.dtype(), shape, 1), &templates, mask.as_ref())?;
         let values = args.output.as_ref().filter(|path| extension(path) == "npy");
         let mut found: Vec<(usize, Computed)> = Vec::new();

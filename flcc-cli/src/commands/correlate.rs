@@ -11,6 +11,7 @@ use flcc_runtime::{
 };
 use serde_json::{Map, Value, json};
 
+use super::masked::{self, Known};
 use super::templates::{self, Templates};
 use crate::args::{Correlate, Match, Planning};
 use crate::data::{Image, Problem, open_mask};
@@ -108,13 +109,14 @@ pub fn run(
     let inputs = inputs(args)?;
     inputs.check(&[])?;
     let image = Image::read("IMAGE", &args.image, &args.extent.reading)?;
-    let image = if matching.is_some() { image.searched() } else { image };
+    let known = Known::open(name != Name::Conv, args, planning)?;
+    let image = if matching.is_some() && known.is_none() { image.searched() } else { image };
     image.tell_notes();
     let templates = open_templates(args, image.shape().axes(), &|part| image.part("--template-at", part))?;
     let all = templates.all();
     check_outputs(&inputs, args, matching, planning, all.len())?;
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
-    let mask = args.mask.as_deref().map(|path| open_mask(path, &args.extent.reading)).transpose()?;
+    let mask = args.mask.as_deref().map(|path| open_mask("--mask", path, &args.extent.reading)).transpose()?;
     let (groups, several) = (templates.groups(), all.len() > 1);
     let arrays = (image.dtype(), image.shape(), image.channels());
     let specs = specs(&mut problem, args, arrays, &templates, mask.as_ref())?;
@@ -126,7 +128,7 @@ pub fn run(
     let mut pictures = Ok(());
     let mut curves = Vec::new();
     let mut told: Vec<(usize, Found)> = Vec::new();
-    let given = Given { image: &image, templates: &templates, mask: mask.as_ref() };
+    let given = Given { image: &image, templates: &templates, mask: mask.as_ref(), known: known.as_ref() };
     let writes = args.output.is_some() || args.heatmap.is_some();
     // A line is drawn with its scores.
     let plots = image.shape().axes() == 1 && matching.is_some_and(|matching| matching.annotate.is_some());
@@ -220,7 +222,8 @@ pub fn problem(name: Name, args: &Correlate, planning: &Planning) -> Result<Prob
     Ok(Problem {
         op: name.op(args.measure)?,
         mode: args.extent.mode.unwrap_or(name.mode()),
-        boundary: args.extent.boundary().map_err(|error| Error::from(error).named("IMAGE", "TEMPLATE"))?,
+        boundary: masked::boundary(name != Name::Conv, args)
+            .map_err(|error| Error::from(error).named("IMAGE", "TEMPLATE"))?,
         precision: planning.precision.map(|precision| precision.0),
         accuracy: accuracy(planning),
         roi: None,
@@ -264,6 +267,7 @@ pub fn inputs(args: &Correlate) -> Result<Inputs, Error> {
     inputs.add("IMAGE", &args.image);
     templates::add_inputs(&mut inputs, args.positional.as_ref(), &args.template, &args.extent.reading)?;
     args.mask.iter().for_each(|path| inputs.add("--mask", path));
+    args.image_mask.iter().for_each(|path| inputs.add("--image-mask", path));
     Ok(inputs)
 }
 
@@ -333,11 +337,22 @@ struct Wish {
     map: bool,
 }
 
+impl Wish {
+    /// A map, if it is wanted, with what is looked for in it.
+    fn searched(&self, map: ScoreMap) -> (Option<ScoreMap>, PeaksFound) {
+        let search = |peaks: &PeakOptions| Search::in_map(&map, *peaks).with_optimum(self.optimum);
+        let found = self.peaks.as_ref().map(|peaks| search(peaks).in_view(&map.view())).unwrap_or_default();
+        (Some(map).filter(|_| self.map), found)
+    }
+}
+
 /// What a call computes with.
 struct Given<'a> {
     image: &'a Image,
     templates: &'a Templates,
     mask: Option<&'a Image>,
+    /// What of the image is known, where not all of it is.
+    known: Option<&'a Known>,
 }
 
 fn compute(
@@ -347,7 +362,10 @@ fn compute(
     group: &[usize],
     wish: &Wish,
 ) -> Result<Vec<Found>, Error> {
-    let &Given { image, templates, mask } = given;
+    let &Given { image, templates, mask, known } = given;
+    if let Some(known) = known {
+        return compute_known(spec, session, given, (group, known), wish);
+    }
     if session.measures() {
         check_data(spec, spec.templates())?;
     }
@@ -371,14 +389,9 @@ fn compute(
             let (found, _) = matcher.search(&images, peaks, wish.optimum, &control)?;
             found.into_iter().map(|found| (None, found)).collect()
         }
-        peaks => {
+        _ => {
             let (maps, _) = matcher.execute_with(&images, &control)?;
-            let search = |map: &ScoreMap| {
-                let search = |peaks: &PeakOptions| Search::in_map(map, *peaks);
-                peaks.as_ref().map(|peaks| search(peaks).with_optimum(wish.optimum).in_view(&map.view()))
-            };
-            let found = |map| (search(&map).unwrap_or_default(), map);
-            maps.into_iter().map(found).map(|(found, map)| (Some(map), found)).collect()
+            maps.into_iter().map(|map| wish.searched(map)).collect()
         }
     };
     let time = began.elapsed();
@@ -386,6 +399,31 @@ fn compute(
         spec: spec.clone(),
         kernel: matcher.kernel().to_string(),
         method: matcher.method().to_string(),
+        time,
+        map,
+        output: None,
+        found,
+    };
+    Ok(all.into_iter().map(found).collect())
+}
+
+/// The results of an image of which not all is known.
+fn compute_known(
+    spec: &Spec,
+    session: &Session,
+    given: &Given<'_>,
+    (group, known): (&[usize], &Known),
+    wish: &Wish,
+) -> Result<Vec<Found>, Error> {
+    let &Given { image, templates, mask, .. } = given;
+    let began = Instant::now();
+    let maps = known.execute(spec, session, (image, mask), (templates, group))?;
+    let all: Vec<(Option<ScoreMap>, PeaksFound)> = maps.into_iter().map(|map| wish.searched(map)).collect();
+    let time = began.elapsed();
+    let found = |(map, found)| Found {
+        spec: spec.clone(),
+        kernel: "masked_f64".into(),
+        method: "masked".into(),
         time,
         map,
         output: None,

@@ -53,7 +53,7 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let reading = args.extent.reading.clone();
     let files = templates::open(Some(&args.template), &args.more, &reading)?;
-    let mask = args.mask.as_deref().map(|path| open_mask(path, &reading)).transpose()?;
+    let mask = args.mask.as_deref().map(|path| open_mask("--mask", path, &reading)).transpose()?;
     let mut frames = Frames {
         args,
         problem,

@@ -1,10 +1,11 @@
 //! Matching under a mask of the image: some of its samples are unknown, and what they hold does not matter.
 //!
 //! Every sum goes over what the template's mask and the image's leave together, so the template's mean and norm differ
-//! from panel to panel. The sums are correlations of masked images in f64, by plans of their own, block by block; bounds
-//! of their errors say which scores they leave in doubt, and those are computed panel by panel (`docs/numerics.md`).
-//! Memory is that of a few blocks for each thread. Source: Padfield, "Masked Object Registration in the Fourier Domain",
-//! 2012.
+//! from panel to panel. The sums are correlations of masked images in f64, by plans of their own, block by block;
+//! bounds of their errors say which scores they leave in doubt, and those are computed panel by panel
+//! (`docs/numerics.md`).
+//! Memory is that of a few blocks for each thread. Source: Padfield, "Masked Object Registration in the Fourier
+//! Domain", 2012.
 
 mod block;
 mod judge;
@@ -82,10 +83,10 @@ impl Default for MaskedOptions<'_> {
 ///
 /// Shapes, type of the result and position of a score are those of [`match_template`](crate::match_template) and of the
 /// mode, and so is the error of ncc, zncc and nssd: within 1e-5 (f32 results) or 1e-11 (f64) of the exact value for
-/// every finite image. Sums are taken in f64: each of their terms, `sum w_b P t`, `sum w_b P^2` and `sum w_b t^2`, is off
-/// by `2 (16 + sqrt(n)) 2^-53 |a| |b|` at most, with the norms of the two arrays whose products it adds up, over a panel;
-/// of 8- and 16-bit samples and masks of 0 and 1 they are integers, rounded to the exact ones where that is less than
-/// 1/4. NaN and infinities under a positive `w_b` make the score NaN.
+/// every finite image. Sums are taken in f64: each of their terms, `sum w_b P t`, `sum w_b P^2` and `sum w_b t^2`, is
+/// off by `2 (16 + sqrt(n)) 2^-53 |a| |b|` at most, with the norms of the two arrays whose products it adds up, over a
+/// panel; of 8- and 16-bit samples and masks of 0 and 1 they are integers, rounded to the exact ones where that is
+/// less than 1/4. NaN and infinities under a positive `w_b` make the score NaN.
 ///
 /// ```
 /// use flcc_runtime::{MaskedOptions, Measure, Shape, View, match_masked};
@@ -153,8 +154,8 @@ pub struct Masked<'a> {
 }
 
 impl Masked<'_> {
-    /// The result of each template. Of the planner it takes the number of threads; it computes on the CPU, by methods of
-    /// its own choice. A result does not depend on the number of threads.
+    /// The result of each template. Of the planner it takes the number of threads; it computes on the CPU, by methods
+    /// of its own choice. A result does not depend on the number of threads.
     ///
     /// # Errors
     /// As [`match_masked`]; a spec of a convolution, of several images, or of accuracy `exact`; arrays that are not the

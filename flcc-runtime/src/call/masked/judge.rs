@@ -47,7 +47,7 @@ impl Energies {
 /// The zero-mean normalised score of a panel whose weights sum to `n`; `None` where it may be off by more than `limit`.
 #[inline(always)]
 pub(super) fn zncc(n: Sum, channels: impl Iterator<Item = Sums>, limit: f64) -> Option<f64> {
-    if !(n.error <= n.value / 16.0) {
+    if n.error.is_nan() || n.error > n.value / 16.0 {
         return None;
     }
     // A quotient by the sum of the weights is off by a sixteenth more than its numerator.

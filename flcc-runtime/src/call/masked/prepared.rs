@@ -1,7 +1,7 @@
 //! What is the same for all blocks of a result: shapes, weights and a template, scaled by powers of two.
 
 use flcc_core::boundary::Boundary;
-use flcc_core::dtype::DType;
+use flcc_core::dtype::{DType, Pixel};
 use flcc_core::error::{ExecError, Kind, SpecError};
 use flcc_core::extent::Mode;
 use flcc_core::measure::Measure;
@@ -203,7 +203,8 @@ fn weights(mask: &AnyView<'_>, image: Shape, see: &mut dyn FnMut(f64)) -> Result
 
 /// Reads samples of a row from a position on.
 pub(super) fn read(view: &AnyView<'_>, [z, y, x]: [usize; 3], row: &mut [f64]) {
-    flcc_core::each_type!(AnyView, view, view => view.row(z, y, x, row.len()).map_into(row, flcc_core::dtype::Pixel::to_f64));
+    let count = row.len();
+    flcc_core::each_type!(AnyView, view, view => view.row(z, y, x, count).map_into(row, Pixel::to_f64));
 }
 
 /// About how many bytes a worker takes.

@@ -78,8 +78,8 @@ mod tests {
                 };
                 places.map(of).collect()
             };
-            let (mut spare, joins): (Vec<f64>, [fn(f64, f64) -> f64; 3]) =
-                (Vec::new(), [|a, b| a + b, f64::min, f64::max]);
+            let mut spare = Vec::new();
+            let joins: [fn(f64, f64) -> f64; 3] = [|a, b| a + b, f64::min, f64::max];
             for join in joins {
                 let mut block = samples.clone();
                 windows(&mut block, shape, window, &mut spare, join);

@@ -1,0 +1,116 @@
+//! Images of which not all is known: which options go with that, and the results.
+
+use flcc_runtime::{
+    Boundary, Control, Effort, Masked, Method, PlanError, Platform, Refusal, ScoreMap, Spec, SpecError,
+};
+
+use super::templates::Templates;
+use crate::args::{Correlate, Planning};
+use crate::data::{Image, open_mask};
+use crate::error::Error;
+use crate::memory::{check, results};
+use crate::session::{Progress, Session};
+
+/// The word for what lies outside an image of which nothing is known there.
+const UNKNOWN: &str = "unknown";
+
+/// What of an image is known.
+pub struct Known {
+    mask: Option<Image>,
+    outside_unknown: bool,
+    min_overlap: f64,
+}
+
+/// The argument that says that not all of the image is known, with what it says.
+pub fn asked(args: &Correlate) -> Option<(&'static str, String)> {
+    let mask = args.image_mask.as_ref().map(|path| ("--image-mask", path.display().to_string()));
+    mask.or_else(|| (args.extent.boundary == UNKNOWN).then(|| ("--boundary", UNKNOWN.into())))
+}
+
+/// What lies outside; zeros where that is unknown.
+///
+/// # Errors
+/// What is no boundary, or not one of the command.
+pub fn boundary(takes_masks: bool, args: &Correlate) -> Result<Boundary, SpecError> {
+    if args.extent.boundary != UNKNOWN || !takes_masks {
+        return args.extent.boundary();
+    }
+    match args.extent.cval {
+        None => Ok(Boundary::Zero),
+        Some(_) => Err(SpecError::new("--cval", "--boundary constant with it", "--boundary unknown")),
+    }
+}
+
+impl Known {
+    /// Reads the image's mask; none where all of the image is known, and what lies outside.
+    ///
+    /// # Errors
+    /// A file that is not read, options that do not go together, forced methods and platforms.
+    pub fn open(takes_masks: bool, args: &Correlate, planning: &Planning) -> Result<Option<Known>, Error> {
+        let Some((argument, got)) = asked(args) else {
+            return match args.min_overlap {
+                None => Ok(None),
+                Some(share) => {
+                    let expected = "--image-mask or --boundary unknown with it";
+                    Err(SpecError::new("--min-overlap", expected, share).into())
+                }
+            };
+        };
+        if !takes_masks {
+            return Err(SpecError::new(argument, "none for conv (corr takes one)", got).into());
+        }
+        if let Some(limit) = planning.memory_limit {
+            let expected = format!("none with {argument}, which takes some megabytes a thread");
+            return Err(SpecError::new("--memory-limit", expected, limit.0).into());
+        }
+        let gpu = planning.platform == Platform::Cuda || !planning.devices.is_empty();
+        let reason = match planning.method {
+            _ if gpu && !args.fall_back => "it is computed on platform cpu",
+            Method::Auto if planning.kernel.is_none() => "",
+            _ => "its methods and kernels are its own choice",
+        };
+        if !reason.is_empty() {
+            return Err(PlanError::Refused(Refusal::new(argument, reason)).into());
+        }
+        if let Some(effort) = planning.effort.filter(|effort| *effort != Effort::Estimate) {
+            return Err(SpecError::new("--effort", format!("estimate with {argument}"), effort).into());
+        }
+        let open = |path: &std::path::PathBuf| open_mask("--image-mask", path, &args.extent.reading);
+        Ok(Some(Known {
+            mask: args.image_mask.as_ref().map(open).transpose()?,
+            outside_unknown: args.extent.boundary == UNKNOWN,
+            min_overlap: args.min_overlap.unwrap_or(0.0),
+        }))
+    }
+
+    /// The results of an image with a group of templates.
+    ///
+    /// # Errors
+    /// A mask that is not the image's, a template that is not matched.
+    pub fn execute(
+        &self,
+        spec: &Spec,
+        session: &Session,
+        (image, mask): (&Image, Option<&Image>),
+        (templates, group): (&Templates, &[usize]),
+    ) -> Result<Vec<ScoreMap>, Error> {
+        let mask = mask.map(Image::view).transpose()?;
+        let views = templates.views(group)?;
+        let masked = Masked {
+            image: image.view()?,
+            image_mask: self.mask.as_ref().map(Image::view).transpose()?,
+            templates: &views,
+            mask: mask.as_ref(),
+            outside_unknown: self.outside_unknown,
+            min_overlap: self.min_overlap,
+        };
+        let named = |error: Error| error.named("IMAGE", &templates.called(group[0]));
+        let bytes = Masked::bytes(spec, &session.planner).map_err(|error| named(error.into()))?;
+        check(&spec.to_string(), results(spec) + bytes as f64)?;
+        let progress = Progress::new();
+        let tell = |done, total| progress.tell(done, total);
+        let control = Control { progress: Some(&tell), ..Control::default() };
+        let done = masked.execute(spec, &session.planner, &control).map_err(|error| named(error.into()))?;
+        Ok(done.0)
+    }
+}
