@@ -1,6 +1,6 @@
 //! What stands on top of every generated file: the command, the template and its hash, and no date.
 
-use crate::templates::{SCORES, TEMPLATES, TILE, Template, WHOLE};
+use crate::templates::{MMA, SCORES, TEMPLATES, TILE, Template, WHOLE};
 
 /// The command that writes the files.
 pub const COMMAND: &str = "cargo xtask gen";
@@ -12,6 +12,7 @@ pub fn of(name: &str) -> String {
     let folders: &[&str] = match name {
         _ if WHOLE.contains(&name) => &["pipeline/", "measure/"],
         TILE | SCORES => &["pipeline/"],
+        MMA => &["pipeline/", "measure/", "parts/"],
         _ => &["parts/"],
     };
     let texts = TEMPLATES

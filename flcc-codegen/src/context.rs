@@ -63,6 +63,7 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
     context.insert("patch_h", &patch_h);
     context.insert("patch_w", &patch_w);
     context.insert("listed", &listed.is_some());
+    context.insert("tensor", &kernel.op.is_tensor());
     // Left to itself, the compiler spills some f64 kernels for the sake of one more block a multiprocessor.
     context.insert("bounds", if dtype == DType::F64 { "THREADS, 1" } else { "THREADS" });
     context.insert("rows_held", &height);
@@ -76,6 +77,9 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
         context.insert("middle_y", &(block_h / patch_h));
         // Of a multiprocessor; their registers are what a block of the larger transform takes all of.
         context.insert("blocks", &if kernel.op == Op::Tile64 { 4 } else { 1 });
+    }
+    if kernel.op.is_tensor() {
+        context.insert("blocks", &if kernel.op == Op::ZnccMma { 3 } else { 2 });
     }
     if let (Some(rows), Some(stride)) = (kernel.unrolled_rows(), kernel.taps_stride()) {
         context.insert("window_extra", &words.extra(width));
@@ -116,7 +120,7 @@ fn formula(op: Op, axes: usize) -> String {
     let (p, t) = (format!("samples({})", shifted.join(", ")), format!("taps({tap})"));
     let w = format!("weights({tap})");
     match op {
-        Op::Corr | Op::Zncc | Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128 => {
+        Op::Corr | Op::Zncc | Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128 | Op::ZnccMma | Op::ZnccMmaLow => {
             format!("cross({place}) = sum of {p} * {t}")
         }
         Op::Sad => format!("cross({place}) = sum of {w} * |{p} - {t}|"),
@@ -130,6 +134,7 @@ fn title(op: Op) -> &'static str {
     match op {
         Op::Corr | Op::Zncc => "Direct correlation",
         Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128 => "Correlation by transforms",
+        Op::ZnccMma | Op::ZnccMmaLow => "Correlation on tensor cores",
         Op::Sad => "Absolute differences",
         Op::Masked => "Masked correlation and window sums",
     }

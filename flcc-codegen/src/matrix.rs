@@ -5,7 +5,7 @@ use flcc_core::key::KernelKey;
 use flcc_core::runs::{self, Run, Steps, Together};
 use flcc_core::sizes;
 
-use crate::templates::{SCORES, TILE};
+use crate::templates::{MMA, SCORES, TILE};
 
 /// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16
 /// bytes, so this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a
@@ -37,6 +37,10 @@ pub enum Op {
     Zncc64,
     /// Scores, by transforms of 128x128 samples.
     Zncc128,
+    /// Scores of bytes on tensor cores, 8 rows a warp.
+    ZnccMma,
+    /// The same, 4 rows a warp.
+    ZnccMmaLow,
 }
 
 impl Op {
@@ -51,12 +55,19 @@ impl Op {
             Op::Tile128 => "tile128",
             Op::Zncc64 => "zncc64",
             Op::Zncc128 => "zncc128",
+            Op::ZnccMma => "znccmma",
+            Op::ZnccMmaLow => "znccmmalow",
         }
     }
 
     /// Whether it is computed by transforms.
     pub fn transforms(self) -> bool {
         matches!(self, Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128)
+    }
+
+    /// Whether it is computed on tensor cores, by a kernel that is compiled for the template's sides.
+    pub fn is_tensor(self) -> bool {
+        matches!(self, Op::ZnccMma | Op::ZnccMmaLow)
     }
 
     /// Whether transforms of it take so much shared memory that not every device has it.
@@ -90,7 +101,8 @@ pub struct Matrix {
 impl Matrix {
     /// What the repository holds: direct correlation and zncc in each of [`TYPES`] for the [`lines`], [`squares`] and
     /// [`cubes`]; direct correlation for any size, with tiles of one row too; absolute differences and masked sums for
-    /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles, in f32.
+    /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles, in f32; zncc
+    /// of bytes on tensor cores.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
         for dtype in TYPES {
@@ -111,6 +123,10 @@ impl Matrix {
         for (small, large) in [(Op::Tile64, Op::Tile128), (Op::Zncc64, Op::Zncc128)] {
             kernels.extend([tile(small, [16, 16], [4, 4]), tile(large, [32, 16], [4, 8])]);
         }
+        // Warps of a row of threads each, whose lanes have 8 outputs of a row.
+        let tensor =
+            |op, warps, rows| Kernel { op, dtype: DType::U8, sides: Vec::new(), block: [warps, 32], patch: [rows, 8] };
+        kernels.extend([tensor(Op::ZnccMma, 4, 8), tensor(Op::ZnccMmaLow, 8, 4)]);
         Matrix { kernels }
     }
 }
@@ -184,6 +200,7 @@ impl Kernel {
             (Op::Zncc, _) => None,
             (Op::Tile64 | Op::Tile128, _) => Some(TILE),
             (Op::Zncc64 | Op::Zncc128, _) => Some(SCORES),
+            (op, _) if op.is_tensor() => Some(MMA),
             (_, []) => Some("generic.cu.tera"),
             _ => Some("kernel.cu.tera"),
         }
@@ -233,6 +250,8 @@ impl Kernel {
     /// The C type of its results. A listed sum of bytes fits 32 bits.
     pub fn c_out(&self) -> &'static str {
         match self.dtype {
+            // Scores.
+            _ if self.op.is_tensor() => "float",
             DType::U8 if self.sides.is_empty() => "unsigned long long",
             DType::U8 => "unsigned",
             other => other.row().c_name,

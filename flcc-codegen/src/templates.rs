@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 39] = [
+pub const TEMPLATES: [Template; 42] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -30,6 +30,7 @@ pub const TEMPLATES: [Template; 39] = [
     template!("peaks.cu.tera"),
     template!("tile.cu.tera"),
     template!("scores.cu.tera"),
+    template!("mma.cu.tera"),
     template!("pipeline/words.tera"),
     template!("pipeline/bits.tera"),
     template!("pipeline/places.tera"),
@@ -48,6 +49,8 @@ pub const TEMPLATES: [Template; 39] = [
     template!("pipeline/norms.tera"),
     template!("pipeline/fourier.tera"),
     template!("pipeline/rounding.tera"),
+    template!("pipeline/within.tera"),
+    template!("pipeline/exact.tera"),
     template!("pipeline/finish.tera"),
     template!("pipeline/repair.tera"),
     template!("measure/cc.tera"),
@@ -63,6 +66,9 @@ pub(crate) const TILE: &str = "tile.cu.tera";
 
 /// The template of scores by transforms of tiles.
 pub(crate) const SCORES: &str = "scores.cu.tera";
+
+/// The template of scores of bytes on tensor cores.
+pub(crate) const MMA: &str = "mma.cu.tera";
 
 /// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel
 /// to make scores, or to read the image and write the result by itself; and those that find peaks in results.

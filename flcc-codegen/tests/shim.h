@@ -224,6 +224,37 @@ static inline unsigned dot4(unsigned a, unsigned b, unsigned sum) {
   return sum;
 }
 
+// Matrices and products of a warp: every thread gives what it has, then takes what it needs of the others'.
+namespace fibres {
+static unsigned fragments[2][1024][6];
+}
+template <int COUNT>
+static inline void load_matrices(unsigned (&to)[COUNT], const void* row) {
+  static_assert(COUNT == 2 || COUNT == 4, "one address for each row");
+  auto& given = fibres::given[fibres::all[fibres::current].exchanges % 2];
+  const size_t lane = fibres::current % 32, first = fibres::current - lane;
+  if (lane < 8 * COUNT && (uintptr_t)row % 16 != 0) give_up("load_matrices: not aligned");
+  given[fibres::current] = (uintptr_t)row;
+  fibres::meet_warp();
+  for (int i = 0; i < COUNT; i++)
+    std::memcpy(&to[i], (const char*)(uintptr_t)given[first + 8 * i + lane / 4] + 4 * (lane % 4), 4);
+}
+template <int COUNT>
+static inline void add_products(unsigned (&sums)[4], const unsigned (&a)[2 * COUNT], const unsigned (&b)[COUNT]) {
+  auto& given = fibres::fragments[fibres::all[fibres::current].exchanges % 2];
+  const size_t lane = fibres::current % 32, first = fibres::current - lane;
+  std::memcpy(given[fibres::current], a, sizeof(a));
+  std::memcpy(given[fibres::current] + 4, b, sizeof(b));
+  fibres::meet_warp();
+  for (size_t i = 0; i < 4; i++) {
+    const size_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+    // Words of a row lie with four lanes; those of rows from 8 on are their second and fourth.
+    for (int half = 0; half < COUNT; half++)
+      for (int k = 0; k < 4; k++)
+        sums[i] = dot4(given[first + row % 8 * 4 + k][2 * half + row / 8], given[first + column * 4 + k][4 + half], sums[i]);
+  }
+}
+
 // ---- twins of CUDA's own functions. One thread runs at a time, so nothing more makes an operation atomic.
 template <class To, class From>
 static inline To same_bits(From from) {
@@ -239,6 +270,12 @@ static inline unsigned __float_as_uint(float value) { return same_bits<unsigned>
 static inline double __ll2double_rn(long long value) { return (double)value; }
 static inline double __ull2double_rn(unsigned long long value) { return (double)value; }
 static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned choice) {
+  const uint64_t bytes = (uint64_t)b << 32 | a;
+  unsigned chosen = 0;
+  for (int i = 0; i < 4; i++) chosen |= (unsigned)(bytes >> 8 * (choice >> 4 * i & 7) & 255) << 8 * i;
+  return chosen;
+}
 static inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz((unsigned)value); }
 static inline int __clzll(long long value) { return value == 0 ? 64 : __builtin_clzll((unsigned long long)value); }
 template <class T>

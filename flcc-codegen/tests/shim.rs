@@ -53,6 +53,9 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     if kernel.op.transforms() {
         return tile(kernel, source, 3, case);
     }
+    if kernel.op.is_tensor() {
+        return tensor(kernel, source, ([16, 16], 3), case);
+    }
     if kernel.op == Op::Zncc {
         let dtype = match kernel.dtype {
             DType::F64 if case == INTEGERS => "#define FLCC_REAL 3\n#define FLCC_PIXEL 1\n#define FLCC_INTEGERS 1\n",
@@ -83,6 +86,19 @@ fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
         kernel.name(),
         kernel.shared(),
         if matches!(kernel.op, Op::Tile64 | Op::Tile128) { "tile_check.h" } else { "scores_check.h" },
+    );
+    compile_and_run(&folder, &program)
+}
+
+/// Runs a program that checks scores on tensor cores, with a template of some sides and a rule for samples outside.
+fn tensor(kernel: &Kernel, source: &str, ([height, width], boundary): ([usize; 2], usize), case: &str) -> Output {
+    let folder = format!("{}-{height}x{width}-{boundary}-{case}", kernel.name());
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    fs::create_dir_all(&folder).unwrap();
+    let program = format!(
+        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n#define FLCC_TH {height}\n#define FLCC_TW {width}\n\
+         #define KERNEL {}\n{source}#include \"mma_check.h\"\n",
+        kernel.name(),
     );
     compile_and_run(&folder, &program)
 }
@@ -226,6 +242,8 @@ kernels! {
     tile64_f32_any_b16x16
     zncc128_f32_any_b16x32
     zncc64_f32_any_b16x16
+    znccmma_u8_any_b32x4
+    znccmmalow_u8_any_b32x8
     zncc_f32_2_b128x1
     zncc_f32_33_b128x1
     zncc_f32_64_b128x1
@@ -398,6 +416,45 @@ fn wrong_scores_of_a_transform_are_found() {
         ("whole", "return grained && energy < 0.25 ? 0 : DOUBTFUL;", "return 0;"),
         ("rows", "if (y >= to_y) break;", ""),
         ("image", "image += whole.image * im.image_stride;", ""),
+    ] {
+        check_broken(name, case, from, to);
+    }
+}
+
+/// Of one to five stretches of samples, an odd number of rows, more rows than taps of one, and all rules outside.
+#[test]
+fn tensor_cores_take_templates_of_any_sides() {
+    if compiler_present() {
+        for (name, cases) in [
+            ("znccmma_u8_any_b32x4", &[([4, 4], 0), ([5, 18], 1), ([33, 7], 2), ([8, 34], 4), ([13, 65], 5)][..]),
+            ("znccmmalow_u8_any_b32x8", &[([7, 17], 0), ([9, 50], 1)]),
+        ] {
+            let (kernel, source) = kernel(name);
+            for &case in cases {
+                let output = tensor(&kernel, &source, case, "right");
+                assert!(output.status.success(), "{name} {case:?}: {}", String::from_utf8_lossy(&output.stdout));
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_scores_on_tensor_cores_are_found() {
+    let name = "znccmma_u8_any_b32x4";
+    for (case, from, to) in [
+        ("load", "wait_for_copies();\n  __syncthreads();", "wait_for_copies();"),
+        ("sums", "      __syncwarp();\n      put(numbers", "      put(numbers"),
+        ("numbers", "      __syncwarp();\n      Out* to", "      Out* to"),
+        ("round", "held[(j - r + ROWS) % ROWS]", "held[j]"),
+        ("zeros", "min(row, ZEROS) * LINE", "min(row, HEIGHT - 1) * LINE"),
+        ("half", "line[4 * i - 2 * half]", "line[4 * i]"),
+        ("more", "(a - b) * (a + b)", "(a - b) * a"),
+        ("odd", "0x4341", "0x4240"),
+        ("bytes", "which == 0 ? 0x6240 : 0x7351", "0x6240"),
+        ("row", "i < ROWS; i++) {\n    if (i > 0)", "i < ROWS; i++) {\n    if (i > 1)"),
+        ("turn", "j + 1 < ROWS; j++) cross[j] = cross[j + 1]", "j + 2 < ROWS; j++) cross[j] = cross[j + 1]"),
+        ("columns", "at < wanted.from[1] || at", "at"),
+        ("image", "image += tile.image * im.image_stride;", ""),
     ] {
         check_broken(name, case, from, to);
     }
