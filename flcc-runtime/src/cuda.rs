@@ -6,6 +6,8 @@
 #[cfg(feature = "cuda")]
 pub(crate) mod bound;
 #[cfg(feature = "cuda")]
+pub(crate) mod capability;
+#[cfg(feature = "cuda")]
 pub(crate) mod decisions;
 #[cfg(feature = "cuda")]
 pub(crate) mod direct;
@@ -34,6 +36,8 @@ pub(crate) mod searcher;
 pub(crate) mod slot;
 #[cfg(feature = "cuda")]
 pub mod solver;
+#[cfg(feature = "cuda")]
+pub(crate) mod tensor;
 #[cfg(feature = "cuda")]
 pub(crate) mod tile;
 #[cfg(feature = "cuda")]

@@ -48,6 +48,21 @@ pub(crate) fn own_options(pipeline: &[String]) -> Vec<String> {
     pipeline.iter().filter(own).cloned().collect()
 }
 
+/// Those of a kernel that makes scores of images by the formula of the pipeline. What its source does not depend on is
+/// left out, so that one compilation serves more plans.
+pub(crate) fn score_options(pipeline: &[String]) -> Vec<String> {
+    let foreign = |option: &&String| {
+        ["CROSS", "MEASURE", "ROUNDS"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
+    };
+    pipeline.iter().filter(|option| !foreign(option)).cloned().collect()
+}
+
+/// 1 / the root of a template's energy in integers.
+pub(crate) fn integer_norm(constants: &Constants) -> f64 {
+    let [low, high] = constants.exact_energy;
+    1.0 / (high as f64 * 2f64.powi(64) + low as u64 as f64).sqrt()
+}
+
 /// A group of kernels that are compiled apart, so that threads share the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -228,6 +243,13 @@ impl Batch {
         let [depth, height, width] = self.layout.out_shape.map(|side| side as usize);
         let grid = [blocks(width, entry.tile[1]), blocks(height, entry.tile[0]), (self.tiles() * depth) as u32];
         (grid, [entry.block[1] as u32, entry.block[0] as u32])
+    }
+
+    /// The same of one that reads images in pieces of four samples: its blocks begin up to three columns before the
+    /// first output.
+    pub fn aligned_blocks_of(&self, entry: &Entry) -> ([u32; 3], [u32; 2]) {
+        let ([_, rows, planes], threads) = self.blocks_of(entry);
+        ([blocks(self.layout.out_shape[2] as usize + 3, entry.tile[1]), rows, planes], threads)
     }
 
     fn cells(&self) -> u32 {
@@ -507,8 +529,7 @@ impl Steps {
     ) -> Result<(), Fault> {
         let (places, (entry, function)) = (&batch.places, kernel);
         let when = |wanted: bool, room| if wanted { room } else { Argument::Null };
-        let [low, high] = constants.exact_energy;
-        let energy = if lists { constants.energy } else { high as f64 * 2f64.powi(64) + low as u64 as f64 };
+        let norm = if lists { 1.0 / constants.energy.sqrt() } else { integer_norm(constants) };
         let arguments = [
             batch.image_room(),
             Argument::Image(&batch.image),
@@ -516,16 +537,14 @@ impl Steps {
             Argument::Layout(&batch.layout),
             batch.tile_room(),
             Argument::Double(1.0 / constants.n),
-            Argument::Double(1.0 / energy.sqrt()),
+            Argument::Double(norm),
             Argument::Room(places[Room::Result], batch.result_reach),
             Argument::Result(view),
             when(lists, batch.output_room(places[Room::Doubtful], 4)),
             when(lists, Argument::Room(places[Room::Counts], 4)),
         ];
-        // Blocks begin up to three columns before the first output.
-        let [depth, height, width] = batch.layout.out_shape.map(|side| side as usize);
-        let grid = [blocks(width + 3, entry.tile[1]), blocks(height, entry.tile[0]), (batch.tiles() * depth) as u32];
-        stream.launch(function, grid, [entry.block[1] as u32, entry.block[0] as u32], &arguments)
+        let (grid, threads) = batch.aligned_blocks_of(entry);
+        stream.launch(function, grid, threads, &arguments)
     }
 
     /// Scores the panels of the list from the image itself.

@@ -6,5 +6,6 @@ pub(crate) mod differences;
 pub(crate) mod listed;
 pub(crate) mod listed_scores;
 pub(crate) mod masked;
+pub(crate) mod mma_scores;
 pub(crate) mod tile_scores;
 pub(crate) mod tiles;

@@ -21,9 +21,11 @@ use crate::cuda::methods::differences::Differences;
 use crate::cuda::methods::listed::Listed;
 use crate::cuda::methods::listed_scores::ListedScores;
 use crate::cuda::methods::masked::Masked;
+use crate::cuda::methods::mma_scores::MmaScores;
 use crate::cuda::methods::tile_scores::TileScores;
 use crate::cuda::methods::tiles::Tiles;
 use crate::cuda::rooms::{images_together, tiles_together};
+use crate::cuda::tensor;
 use crate::cuda::tile::{self, Shape};
 use crate::cuda::types::{Cross, Types};
 use crate::plan::cost::{Term, Work};
@@ -140,6 +142,7 @@ type Way = fn(&Asked<'_>) -> Result<Vec<Offer>, Refusal>;
 /// The one table of what GPUs offer, and by which method it is asked for.
 const WAYS: &[(Method, Way)] = &[
     (Method::Direct, listed_scores),
+    (Method::Direct, mma_scores),
     (Method::Direct, listed),
     (Method::Direct, any),
     (Method::Direct, masked),
@@ -300,6 +303,34 @@ fn listed_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     direct.offers(ListedScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |_| {
         copies(direct.taps(entry, 1), spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
     })
+}
+
+/// What a product of bytes costs on tensor cores, of what one by `dp4a` does: as the rates that were measured of both,
+/// with half of the products in vain.
+const TENSOR: f64 = 0.2;
+
+/// By kernels on tensor cores that make scores of bytes in one go. No GPU has timed them, so they are taken by name.
+fn mma_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let Asked { name, spec, machine } = *asked;
+    let direct = Direct::of(asked);
+    let (template, devices) = (spec.template().padded(), machine.devices());
+    let bytes = direct.real == DType::U8 && direct.sums() && one_kernel(spec, direct.exact, direct.real);
+    if !(bytes && spec.image().axes() == 2 && tensor::holds(template)) {
+        return Ok(Vec::new());
+    }
+    if let Some(Device { name: device, capability: (major, minor), .. }) = tensor::lacking(devices) {
+        let reason = format!("tensor cores for bytes need compute capability 8.0, {device} has {major}.{minor}");
+        return Err(Refusal::new(name, reason));
+    }
+    let each = spec.out_shape().len() as f64 * spec.templates() as f64;
+    let offers = tensor::kernels(template, devices).map(|entry| {
+        direct.offers(MmaScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |_| {
+            let products = binding(spec, 1.0).and(Term::DeviceTapByte, TENSOR * direct.products(entry, 1));
+            copies(products, spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
+        })
+    });
+    let offers = offers.collect::<Result<Vec<_>, _>>()?;
+    Ok(offers.into_iter().flatten().map(|offer| Offer { eligible: Eligible::ByName, ..offer }).collect())
 }
 
 /// By a kernel for the template's size.

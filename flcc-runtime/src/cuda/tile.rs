@@ -12,6 +12,7 @@ use flcc_generated::Entry;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 
+use crate::cuda::capability::most_shared;
 use crate::cuda::driver::launch::{
     Address, Argument, Constants, Function, MOST_BLOCKS, ResultView, Stream, Thresholds,
 };
@@ -174,17 +175,6 @@ impl Shape {
 
 fn transposed(from: &[Complex64], length: usize) -> Vec<Complex64> {
     (0..from.len()).map(|at| from[at % length * length + at / length]).collect()
-}
-
-/// Bytes of shared memory that a block may have, by the CUDA C++ programming guide.
-fn most_shared(capability: (u32, u32)) -> usize {
-    match capability {
-        (8, 0 | 7) => 163 << 10,
-        (8, _) | (12, _) => 99 << 10,
-        (7, 0) => 96 << 10,
-        (0..8, _) => 64 << 10,
-        _ => 227 << 10,
-    }
 }
 
 /// The kernels that serve a spec on these devices: sums of an image in f32 without a mask, over all of a mode, and

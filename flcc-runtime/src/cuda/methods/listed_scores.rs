@@ -5,7 +5,7 @@ use flcc_generated::Entry;
 use crate::cuda::direct;
 use crate::cuda::driver::launch::Function;
 use crate::cuda::fault::Fault;
-use crate::cuda::kernels::Steps;
+use crate::cuda::kernels::{Steps, score_options};
 use crate::cuda::method::{Around, Desk, Method, Rounding, Run, Scoring, Source, Taps};
 use crate::cuda::rooms::Makes;
 use crate::problem::error_model::Figures;
@@ -30,12 +30,8 @@ impl Method for ListedScores {
     }
 
     fn source(&self, _template: [usize; 3], around: &Around<'_>) -> Option<Source> {
-        // What the source does not depend on is left out, so that one compilation serves more plans.
-        let foreign = |option: &String| {
-            ["CROSS", "MEASURE", "ROUNDS"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
-        };
-        let own = std::iter::once("-DFLCC_FUSED".to_string());
-        let options = own.chain(around.options.iter().filter(|option| !foreign(option)).cloned()).collect();
+        let mut options = vec!["-DFLCC_FUSED".to_string()];
+        options.extend(score_options(around.options));
         Some(Source { text: self.0.source(), options })
     }
 

@@ -1,0 +1,151 @@
+//! zncc of bytes on tensor cores: which templates and devices its kernels serve, what they take of shared memory, and
+//! the table that they take a template's rows from. The kernels' text, templates/cuda/mma, has the derivation.
+
+use flcc_generated::Entry;
+
+use crate::cuda::capability::{BYTES_ON_TENSOR_CORES, most_shared};
+use crate::plan::machine::Device;
+
+/// The operations of its kernels.
+pub(crate) const OPS: [&str; 2] = ["znccmma", "znccmmalow"];
+
+/// The least side of a template, and the greatest height: sums down a column have two bytes, those of squares three.
+const SIDES: (usize, usize) = (4, 256);
+
+/// The most taps, whose sums the rule of scores counts on.
+const MOST_TAPS: usize = 8192;
+
+/// Neighbouring outputs that take their samples together.
+const CHUNK: usize = 16;
+
+/// Copies of a template's row, each a byte further on.
+const COPIES: usize = 4;
+
+/// What a score is made of: a cross term and two sums.
+const NUMBERS: usize = 3;
+
+/// What a kernel takes of a template of some sides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    height: usize,
+    width: usize,
+    /// Warps of a block, and rows of outputs of a block.
+    warps: usize,
+    rows: usize,
+}
+
+impl Shape {
+    pub fn of(entry: &Entry, [_, height, width]: [usize; 3]) -> Shape {
+        Shape { height, width, warps: entry.block[0], rows: entry.tile[0] }
+    }
+
+    /// Stretches of samples that neighbouring outputs meet of a row.
+    fn chunks(self) -> usize {
+        (self.width + CHUNK - 1).div_ceil(CHUNK)
+    }
+
+    /// Words between the copies of a row, zeros on both sides included: an odd multiple of 8.
+    fn apart(self) -> usize {
+        (4 * self.chunks() + 11) / 16 * 16 + 8
+    }
+
+    /// Words of the table: of each row, one of zeros and one of ones.
+    fn table_words(self) -> usize {
+        (self.height + 2) * COPIES * self.apart()
+    }
+
+    /// Bytes of the table.
+    pub fn table_bytes(self) -> usize {
+        self.table_words() * size_of::<u32>()
+    }
+
+    /// Bytes of shared memory of a block: the table, samples, and for each warp a row of sums, five bytes a column, and
+    /// three numbers for each output of it.
+    pub fn shared(self) -> usize {
+        let row = (15 + self.chunks()) * CHUNK;
+        let room = 5 * row + NUMBERS * 16 * CHUNK * size_of::<u32>();
+        self.table_bytes() + (self.rows + self.height - 1) * row + self.warps * room
+    }
+
+    /// A template as its kernel takes it. Word `j` of copy `s` of a row holds the taps from `4 (j - 4) + s` on.
+    pub fn table(self, values: &[f64]) -> Vec<u32> {
+        let tap = |row: usize, column: Option<usize>| match column {
+            Some(column) if column < self.width => match row.checked_sub(self.height) {
+                None => values[row * self.width + column] as u8,
+                Some(below) => below as u8,
+            },
+            _ => 0,
+        };
+        let apart = self.apart();
+        let word = |at: usize| {
+            let (row, copy, word) = (at / (COPIES * apart), at / apart % COPIES, at % apart);
+            u32::from_le_bytes([0, 1, 2, 3].map(|byte| tap(row, (4 * word + copy + byte).checked_sub(CHUNK))))
+        };
+        (0..self.table_words()).map(word).collect()
+    }
+}
+
+/// Whether kernels are there for templates of such sides.
+pub(crate) fn holds([depth, height, width]: [usize; 3]) -> bool {
+    let (least, most) = SIDES;
+    depth == 1 && (least..=most).contains(&height) && width >= least && height * width <= MOST_TAPS
+}
+
+/// The first device that has no such tensor cores, if there is one.
+pub(crate) fn lacking(devices: &[Device]) -> Option<&Device> {
+    devices.iter().find(|device| device.capability < BYTES_ON_TENSOR_CORES)
+}
+
+/// The kernels whose blocks have the shared memory on these devices.
+pub(crate) fn kernels(template: [usize; 3], devices: &[Device]) -> impl Iterator<Item = &'static Entry> {
+    let least = devices.iter().map(|device| most_shared(device.capability)).min().unwrap_or(usize::MAX);
+    let entries = OPS.into_iter().filter_map(|op| flcc_generated::generic(op, "u8", false));
+    entries.filter(move |entry| Shape::of(entry, template).shared() <= least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a warp's lanes take them: of column `g` the four bytes from `4 t - g` on, 16 bytes or 8 columns further.
+    #[test]
+    fn a_table_has_every_fragment_of_a_row() {
+        for [height, width] in [[4, 4], [5, 17], [3, 18], [9, 64], [2, 100]] {
+            let values: Vec<f64> = (0..height * width).map(|tap| (tap % 255 + 1) as f64).collect();
+            let entry = flcc_generated::generic(OPS[0], "u8", false).unwrap();
+            let shape = Shape::of(entry, [1, height, width]);
+            let table = shape.table(&values);
+            assert_eq!(table.len() * 4, shape.table_bytes());
+            for (row, lane, chunk, half) in (0..height + 2)
+                .flat_map(|row| (0..32).map(move |lane| (row, lane)))
+                .flat_map(|(row, lane)| (0..shape.chunks()).map(move |chunk| (row, lane, chunk)))
+                .flat_map(|(row, lane, chunk)| [0, 1].map(|half| (row, lane, chunk, half)))
+            {
+                let (g, t) = (lane / 4, lane % 4);
+                let first = (32 - g) % 4 * shape.apart() + 4 + t - (g + 3) / 4;
+                let word = table[row * COPIES * shape.apart() + first + 4 * chunk - 2 * half];
+                let expected = [0, 1, 2, 3].map(|byte| {
+                    let column = (16 * chunk + 4 * t + byte) as i64 - (g + 8 * half) as i64;
+                    match usize::try_from(column) {
+                        Ok(column) if column < width && row < height => values[row * width + column] as u8,
+                        Ok(column) if column < width => u8::from(row > height),
+                        _ => 0,
+                    }
+                });
+                assert_eq!(word.to_le_bytes(), expected, "{height}x{width}: {row}, {lane}, {chunk}, {half}");
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_have_room_for_templates_of_64_rows_everywhere() {
+        let device =
+            |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
+        for capability in [(8, 0), (8, 6), (9, 0), (12, 0)] {
+            assert_eq!(kernels([1, 64, 64], &[device(capability)]).count(), OPS.len(), "{capability:?}");
+        }
+        assert!(kernels([1, 256, 32], &[device((8, 6))]).count() == 0 && holds([1, 256, 32]));
+        assert!(lacking(&[device((8, 0)), device((7, 5))]).is_some() && lacking(&[device((8, 0))]).is_none());
+        assert!(!holds([1, 3, 9]) && !holds([1, 257, 9]) && !holds([1, 100, 100]) && !holds([2, 9, 9]));
+    }
+}
