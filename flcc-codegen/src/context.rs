@@ -79,6 +79,8 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
         context.insert("blocks", &if kernel.op == Op::Tile64 { 4 } else { 1 });
     }
     if kernel.op.is_tensor() {
+        // Samples are copied by 4 bytes, the template's table by 16.
+        context.insert("copy_bytes", "BYTES");
         context.insert("blocks", &if kernel.op == Op::ZnccMma { 3 } else { 2 });
     }
     if let (Some(rows), Some(stride)) = (kernel.unrolled_rows(), kernel.taps_stride()) {

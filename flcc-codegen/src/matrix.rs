@@ -65,7 +65,9 @@ impl Op {
         matches!(self, Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128)
     }
 
-    /// Whether it is computed on tensor cores, by a kernel that is compiled for the template's sides.
+    /// Whether it is computed on tensor cores, by a kernel that is compiled for the template's sides. Such a kernel
+    /// lists no size and yet has no chunk of taps, unlike the others that serve any size: it has a template of its own,
+    /// takes all taps from a table, and makes scores.
     pub fn is_tensor(self) -> bool {
         matches!(self, Op::ZnccMma | Op::ZnccMmaLow)
     }
@@ -250,7 +252,7 @@ impl Kernel {
     /// The C type of its results. A listed sum of bytes fits 32 bits.
     pub fn c_out(&self) -> &'static str {
         match self.dtype {
-            // Scores.
+            // They make scores, though their samples are bytes and they list no size: that goes before the rows below.
             _ if self.op.is_tensor() => "float",
             DType::U8 if self.sides.is_empty() => "unsigned long long",
             DType::U8 => "unsigned",

@@ -99,7 +99,8 @@ static void check(const Picture& p) {
   std::vector<float> got(IMAGES * r.image_stride + 2 * GUARD, untouched);
   std::vector<bool> written(got.size());
   const double norm = 1 / std::sqrt((double)k.exact_energy[0]);
-  const Index3 grid = {(unsigned)(p.out[1] + 3 + TILE_W - 1) / TILE_W, (unsigned)(p.out[0] + TILE_H - 1) / TILE_H, IMAGES};
+  const Index3 grid = {
+      (unsigned)(p.out[1] + 3 + TILE_W - 1) / TILE_W, (unsigned)(p.out[0] + TILE_H - 1) / TILE_H, IMAGES};
   launch(grid, {BLOCK_W, BLOCK_H, 1}, [&] {
     pipeline::KERNEL(first, im, k, tiles.data(), norm, table, got.data() + GUARD, r);
   });

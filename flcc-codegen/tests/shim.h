@@ -250,8 +250,10 @@ static inline void add_products(unsigned (&sums)[4], const unsigned (&a)[2 * COU
     const size_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
     // Words of a row lie with four lanes; those of rows from 8 on are their second and fourth.
     for (int half = 0; half < COUNT; half++)
-      for (int k = 0; k < 4; k++)
-        sums[i] = dot4(given[first + row % 8 * 4 + k][2 * half + row / 8], given[first + column * 4 + k][4 + half], sums[i]);
+      for (int k = 0; k < 4; k++) {
+        const unsigned of_row = given[first + row % 8 * 4 + k][2 * half + row / 8];
+        sums[i] = dot4(of_row, given[first + column * 4 + k][4 + half], sums[i]);
+      }
   }
 }
 
