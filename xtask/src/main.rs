@@ -27,10 +27,11 @@ Developer commands of FLCC: cargo xtask COMMAND
 gen                  renders the CUDA sources and their registry into generated/
 gen --profile NAME   takes the template sizes of profiles/NAME.toml, then the same
 gen --check          writes nothing; lists the files that are missing, extra or changed, and fails if there are any
-gen --prove [--bin-dir DIR]
+gen --prove [--bin-dir DIR | --only NAME]
                      compiles every source for every architecture too, and writes generated/PROVEN; \
 with the programs of a
-                     folder that dist made, or else building them
+                     folder that dist made, or else building them; with --only the sources whose names begin so,
+                     and the lines of the others stay
 dist DIR             gathers programs and data in a folder, for gpu-check on a machine without cargo
 gpu-check [--bin-dir DIR]
                      checks this machine's GPU: conformance, tests, plans, sanitizers; \
@@ -69,8 +70,9 @@ fn run(arguments: &[&str]) -> Result<String, String> {
         ["gen"] => generate::write(&root),
         ["gen", "--profile", name] if !name.starts_with('-') => generate::write_profile(&root, name),
         ["gen", "--check"] => generate::check(&root),
-        ["gen", "--prove"] => generate::prove(&root, None),
-        ["gen", "--prove", "--bin-dir", folder] => generate::prove(&root, Some(&PathBuf::from(folder))),
+        ["gen", "--prove"] => generate::prove(&root, None, None),
+        ["gen", "--prove", "--only", name] if !name.is_empty() => generate::prove(&root, None, Some(name)),
+        ["gen", "--prove", "--bin-dir", folder] => generate::prove(&root, Some(&PathBuf::from(folder)), None),
         ["dist", folder] if !folder.starts_with('-') => dist::gather(&root, &PathBuf::from(folder)),
         ["emulated", folder] if !folder.starts_with('-') => emulated::build(&root, &PathBuf::from(folder)),
         ["gpu-check"] => gpu::check(&root, None),

@@ -59,8 +59,14 @@ fn is_there(folders: &[PathBuf], cache: &str) -> bool {
     cache.contains(NAME) || folders.iter().any(holds)
 }
 
-/// Compiles every source for every architecture and writes the proof.
-pub fn write(root: &Path, programs: Option<&Path>, sources: &BTreeMap<String, u64>) -> Result<String, String> {
+/// Compiles every source for every architecture and writes the proof; with a word `only` those whose names begin with
+/// it, and keeps the lines of the others.
+pub fn write(
+    root: &Path,
+    programs: Option<&Path>,
+    only: Option<&str>,
+    sources: &BTreeMap<String, u64>,
+) -> Result<String, String> {
     let file = root.join("target").join("proven");
     fs::create_dir_all(root.join("target")).map_err(|error| format!("target: {error}"))?;
     if file.exists() {
@@ -74,6 +80,10 @@ pub fn write(root: &Path, programs: Option<&Path>, sources: &BTreeMap<String, u6
             cargo
         }
     };
+    match only {
+        Some(word) => command.env("FLCC_PROVE_ONLY", word),
+        None => command.env_remove("FLCC_PROVE_ONLY"),
+    };
     let status = command
         .args(["--nocapture", "every_source_compiles_and_spills_nothing"])
         .env("FLCC_PROVE", &file)
@@ -86,6 +96,12 @@ pub fn write(root: &Path, programs: Option<&Path>, sources: &BTreeMap<String, u6
     }
     let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let mut lines: Vec<&str> = text.lines().collect();
+    let compiled = lines.len();
+    let kept = match only {
+        Some(_) => fs::read_to_string(root.join(PROVEN)).map_err(|error| format!("{PROVEN}: {error}"))?,
+        None => String::new(),
+    };
+    lines.extend(others(&kept, only));
     lines.sort_unstable();
     let text = format!("{BANNER}{}\n", lines.join("\n"));
     let wrong = compare(sources, &text);
@@ -93,7 +109,12 @@ pub fn write(root: &Path, programs: Option<&Path>, sources: &BTreeMap<String, u6
         return Err(wrong.join("\n"));
     }
     fs::write(root.join(PROVEN), text).map_err(|error| format!("{PROVEN}: {error}"))?;
-    Ok(format!("{} lines in {PROVEN}", lines.len()))
+    Ok(format!("{} lines in {PROVEN}, {compiled} of them new", lines.len()))
+}
+
+/// The lines of a proof whose sources' names do not begin with a word.
+fn others<'a>(proof: &'a str, word: Option<&'a str>) -> impl Iterator<Item = &'a str> {
+    proof.lines().filter(move |line| !line.starts_with('#') && !word.is_some_and(|word| line.starts_with(word)))
 }
 
 /// Compares the proof that is there with the sources.
@@ -229,6 +250,9 @@ mod tests {
         let fewer = sources.iter().skip(1).map(|(name, hash)| (name.clone(), *hash)).collect();
         assert_eq!(compare(&fewer, &text)[0], "generated/PROVEN: a is no source");
         assert_eq!(compare(&sources, &text.replacen("sm_75 32", "sm_75 many", 1)).len(), 1);
+        let rest: Vec<&str> = others(&text, Some("a")).collect();
+        assert_eq!(rest.len(), ARCHITECTURES.len());
+        assert!(rest.iter().all(|line| line.starts_with("pipeline/sums ")), "{rest:?}");
         let twice = format!("{text}{}", text.lines().nth(1).expect("a line"));
         assert_eq!(compare(&sources, &twice), ["generated/PROVEN: a stands twice for sm_100"]);
     }
