@@ -2,7 +2,8 @@
 //! NVRTC and no GPU; where NVRTC is absent, that is said.
 //!
 //! With `FLCC_PROVE=FILE` it compiles every source for every architecture and writes a line each: name, hash of the
-//! source, architecture, registers, bytes spilled. `cargo xtask gen --prove` makes generated/PROVEN of that.
+//! source, architecture, registers, bytes spilled. `cargo xtask gen --prove` makes generated/PROVEN of that. With
+//! `FLCC_PROVE_ONLY=WORD` beside it, those are compiled whose names begin with that word.
 #![cfg(feature = "cuda")]
 
 mod common;
@@ -63,9 +64,14 @@ fn matters(part: Part, option: &str) -> bool {
     those.contains(&option)
 }
 
+/// Whether a kernel makes scores on tensor cores, with the template's sides as constants.
+fn on_tensor_cores(entry: &Entry) -> bool {
+    entry.op.starts_with("znccmma")
+}
+
 /// The options of a kernel of scores, with other values for some; none for the others.
 fn scores(entry: &Entry, others: &[(&str, usize)]) -> Vec<String> {
-    if entry.op != "zncc" {
+    if entry.op != "zncc" && !on_tensor_cores(entry) {
         return Vec::new();
     }
     let (real, integers) = match entry.dtype {
@@ -81,7 +87,7 @@ fn scores(entry: &Entry, others: &[(&str, usize)]) -> Vec<String> {
         ("BOUNDARY", 3),
     ]);
     values.extend(others.iter().copied());
-    let mut options = vec!["-DFLCC_FUSED".to_string()];
+    let mut options: Vec<String> = if entry.op == "zncc" { vec!["-DFLCC_FUSED".into()] } else { Vec::new() };
     options.extend(values.iter().map(|(name, value)| format!("-DFLCC_{name}={value}")));
     if values["INTEGERS"] > 0 {
         options.extend(["--fmad=false".into(), "--device-int128".into()]);
@@ -99,6 +105,22 @@ fn integers() -> impl Iterator<Item = &'static Entry> {
 /// One of them with integers of 16 bits.
 fn exact(entry: &Entry, architecture: u32) -> Unit {
     Unit { options: scores(entry, &[("PIXEL", 1), ("OUT", 2), ("INTEGERS", 1)]), ..Unit::of(entry, architecture) }
+}
+
+/// Sides of templates that a kernel on tensor cores is compiled for: the least, one and two stretches of 16 samples at
+/// a time, an odd number of rows, the most rows, columns and taps.
+const TENSOR_SIDES: [[usize; 2]; 8] = [[4, 4], [16, 16], [7, 17], [33, 50], [64, 64], [4, 256], [32, 256], [256, 32]];
+
+/// The kernels on tensor cores with each of those.
+fn tensor(architecture: u32) -> impl Iterator<Item = Unit> {
+    let entries = kernels().iter().filter(|entry| on_tensor_cores(entry));
+    entries.flat_map(move |entry| {
+        TENSOR_SIDES.map(|[height, width]| {
+            let mut unit = Unit::of(entry, architecture);
+            unit.options.extend([format!("-DFLCC_TH={height}"), format!("-DFLCC_TW={width}")]);
+            unit
+        })
+    })
 }
 
 /// The name of a define in `-DFLCC_NAME=VALUE`.
@@ -364,7 +386,8 @@ fn usual() -> Vec<Unit> {
     let mut units: Vec<Unit> = kernels().iter().map(|entry| Unit::of(entry, MAIN)).collect();
     units.extend(parts.iter().flat_map(|(part, all)| all.iter().map(|options| pipeline(*part, options, MAIN))));
     // Scores of other pixels, other results, all rules for samples outside, and of integers in f64.
-    for entry in samples().into_iter().filter(|entry| entry.op == "zncc") {
+    units.extend(tensor(MAIN));
+    for entry in samples().into_iter().filter(|entry| !scores(entry, &[]).is_empty()) {
         let others: &[&[(&str, usize)]] = match entry.dtype {
             "u8" => &[],
             "f32" => &[&[("PIXEL", 0), ("BOUNDARY", 1)], &[("PIXEL", 1)], &[("PIXEL", 3)]],
@@ -423,6 +446,7 @@ fn usual() -> Vec<Unit> {
 fn product() -> Vec<Unit> {
     let mut units = usual();
     units.extend(OTHERS.iter().flat_map(|architecture| kernels().iter().map(|entry| Unit::of(entry, *architecture))));
+    units.extend(OTHERS.into_iter().flat_map(tensor));
     let listed = || kernels().iter().filter(|entry| goes_straight(entry));
     units.extend(OTHERS.iter().flat_map(|architecture| listed().map(|entry| straight(entry, 3, *architecture))));
     units.extend(
@@ -447,6 +471,9 @@ fn every_source_compiles_and_spills_nothing() {
     };
     let proof = env::var_os("FLCC_PROVE");
     let mut units = if proof.is_some() { product() } else { usual() };
+    if let Some(word) = proof.as_ref().and_then(|_| env::var("FLCC_PROVE_ONLY").ok()) {
+        units.retain(|unit| unit.name.starts_with(&word));
+    }
     let unknown: Vec<u32> = OTHERS.into_iter().filter(|architecture| !known.contains(architecture)).collect();
     if !unknown.is_empty() {
         println!("NVRTC {:?} does not know {unknown:?}; nothing was compiled for them", version());
