@@ -1,6 +1,8 @@
 //! The platform: its devices and its solvers, also where this build has no backend for it.
 
 use flcc_core::error::Refusal;
+#[cfg(feature = "cuda")]
+use flcc_core::key::KernelKey;
 use flcc_core::spec::Spec;
 
 use crate::plan::machine::Machine;
@@ -65,5 +67,13 @@ impl Solver for CudaSolver {
         return crate::cuda::solver::offers(self.name(), self.method, spec, machine);
         #[cfg(not(feature = "cuda"))]
         Err(Refusal::new(self.name(), format!("this build of flcc has no CUDA backend for {spec}")))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn offers_named(&self, spec: &Spec, machine: &Machine, kernel: &KernelKey) -> Result<Vec<Offer>, Refusal> {
+        if machine.devices().is_empty() {
+            return self.offers(spec, machine);
+        }
+        crate::cuda::solver::offers_named(self.name(), self.method, spec, machine, kernel)
     }
 }

@@ -129,6 +129,26 @@ pub fn offers(name: &'static str, method: Method, spec: &Spec, machine: &Machine
     Ok(offers)
 }
 
+/// The offers of a method, where a kernel is asked for by its name.
+///
+/// # Errors
+/// As [`offers`]; why that kernel is not among them, where the kernel is known and devices or spec are what it lacks.
+pub fn offers_named(
+    name: &'static str,
+    method: Method,
+    spec: &Spec,
+    machine: &Machine,
+    kernel: &KernelKey,
+) -> Result<Vec<Offer>, Refusal> {
+    let offers = offers(name, method, spec, machine)?;
+    match tensor::kernels().find(|entry| *entry.op == *kernel.op) {
+        Some(entry) if offers.iter().all(|offer| offer.kernel.op != kernel.op) => {
+            Err(Refusal::new(name, tensor::reason(entry, spec.template().padded(), machine.devices())))
+        }
+        _ => Ok(offers),
+    }
+}
+
 /// What offers are asked for.
 struct Asked<'a> {
     name: &'static str,
@@ -311,19 +331,15 @@ const TENSOR: f64 = 0.2;
 
 /// By kernels on tensor cores that make scores of bytes in one go. No GPU has timed them, so they are taken by name.
 fn mma_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
-    let Asked { name, spec, machine } = *asked;
-    let direct = Direct::of(asked);
-    let (template, devices) = (spec.template().padded(), machine.devices());
+    let (direct, spec) = (Direct::of(asked), asked.spec);
+    let template = spec.template().padded();
     let bytes = direct.real == DType::U8 && direct.sums() && one_kernel(spec, direct.exact, direct.real);
     if !(bytes && spec.image().axes() == 2 && tensor::holds(template)) {
         return Ok(Vec::new());
     }
-    if let Some(Device { name: device, capability: (major, minor), .. }) = tensor::lacking(devices) {
-        let reason = format!("tensor cores for bytes need compute capability 8.0, {device} has {major}.{minor}");
-        return Err(Refusal::new(name, reason));
-    }
     let each = spec.out_shape().len() as f64 * spec.templates() as f64;
-    let offers = tensor::kernels(template, devices).map(|entry| {
+    let able = |entry: &&'static Entry| tensor::lacking(entry, template, asked.machine.devices()).is_none();
+    let offers = tensor::kernels().filter(able).map(|entry| {
         direct.offers(MmaScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |_| {
             let products = binding(spec, 1.0).and(Term::DeviceTapByte, TENSOR * direct.products(entry, 1));
             copies(products, spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
@@ -726,7 +742,9 @@ mod tests {
 
     fn first(method: Method, spec: &str) -> Result<String, String> {
         let offers = offers("cuda", method, &spec.parse().unwrap(), &machine()).map_err(|refusal| refusal.reason)?;
-        Ok(offers[0].kernel.to_string())
+        let first =
+            offers.iter().find(|offer| offer.eligible != Eligible::ByName).expect("one that is no name's alone");
+        Ok(first.kernel.to_string())
     }
 
     #[test]
@@ -750,6 +768,60 @@ mod tests {
         assert!(name("ncc:f32:2000x2000*54x54:valid").starts_with("corr_f64_any_b"));
         assert!(name("nssd:f32:2000x2000*19x19:valid").starts_with("corr_f32_19x19_b"));
         assert!(name("nssd:f32:2000x2000*20x20:valid").starts_with("corr_f64_20x20_b"));
+    }
+
+    /// What a kernel's name finds for a spec on a device of this compute capability, or why it finds nothing.
+    fn by_name(kernel: &str, spec: &str, capability: (u32, u32)) -> Result<Offer, String> {
+        let devices = machine().devices().iter().map(|device| Device { capability, ..device.clone() }).collect();
+        let machine = Machine::described(&[], 4).with_devices(devices, "described");
+        let (kernel, spec): (KernelKey, Spec) = (kernel.parse().unwrap(), spec.parse().unwrap());
+        let offers = offers_named("cuda direct", Method::Direct, &spec, &machine, &kernel);
+        let mut offers = offers.map_err(|refusal| refusal.reason)?.into_iter();
+        Ok(offers.find(|offer| offer.kernel.op == kernel.op).expect("one of that name"))
+    }
+
+    #[test]
+    fn bytes_go_to_tensor_cores_by_name_alone() {
+        for (op, kernel) in tensor::OPS.into_iter().zip(["znccmma_u8_any_b32x4", "znccmmalow_u8_any_b32x8"]) {
+            for spec in [
+                "zncc:u8:2000x2000*16x16:full",
+                "zncc:u8:300x400*4x17:valid,acc=exact",
+                "zncc:u8:0@480x640*3@64x64:same,reflect",
+                "zncc:u8:300x400*9x256:same,constant(7.0)",
+            ] {
+                let offer = by_name(kernel, spec, (9, 0)).unwrap();
+                assert!(offer.kernel.to_string().starts_with(kernel), "{spec}: {}", offer.kernel);
+                assert_eq!((offer.eligible, offer.method), (Eligible::ByName, Method::Direct), "{spec}");
+                let recipe: &dyn std::any::Any = &*offer.recipe;
+                let sources = recipe.downcast_ref::<Recipe>().unwrap().sources(&spec.parse().unwrap());
+                assert_eq!(sources.kernel.map(|entry| entry.op), Some(op));
+                // Planned without a name, another kernel is taken.
+                assert!(!first(Method::Direct, spec).unwrap().starts_with(kernel), "{spec}");
+            }
+            let lacks = |spec, capability| by_name(kernel, spec, capability).unwrap_err();
+            let reason = lacks("zncc:u8:2000x2000*16x16:full", (7, 5));
+            assert_eq!(reason, "tensor cores for bytes need compute capability 8.0 or more, a device has 7.5");
+            assert!(by_name(kernel, "zncc:u8:2000x2000*256x32:full", (9, 0)).is_ok());
+            let reason = lacks("zncc:u8:2000x2000*256x32:full", (8, 6));
+            assert!(reason.contains("a template of 256x32 needs ") && reason.contains("shared memory"), "{reason}");
+            for spec in [
+                "zncc:u8:200x200*3x16:valid",
+                "zncc:u8:200x200*100x100:valid",
+                "zncc:u8>f64:200x200*16x16:valid",
+                "zncc:u8:200x200*16x16:valid,mask01",
+                "zncc:u8:200x200*16x16:valid,channels=3",
+                "zncc:u8/f32:200x200*16x16:valid",
+                "zncc:u8:20x30x40*4x4x4:valid",
+                "zncc:u8:2000*16:valid",
+                "zncc:u8:200x200*16x16:full,constant(0.5)",
+                "ncc:u8:200x200*16x16:valid",
+            ] {
+                let reason = lacks(spec, (9, 0));
+                assert!(reason.contains("of images in u8 by templates in u8"), "{spec}: {reason}");
+            }
+        }
+        // Names of others find what they found.
+        assert!(by_name("zncc_u8_16x16_b32x8", "zncc:u8:2000x2000*16x16:full", (7, 5)).is_ok());
     }
 
     /// With the specs of `xtask gpu-check`, which plans each of them.

@@ -9,7 +9,8 @@ use crate::plan::machine::Device;
 /// The operations of its kernels.
 pub(crate) const OPS: [&str; 2] = ["znccmma", "znccmmalow"];
 
-/// The least side of a template, and the greatest height: sums down a column have two bytes, those of squares three.
+/// The least and the greatest side of a template: sums down a column have two bytes, those of squares three, and lanes
+/// hold those of a row of samples in registers, of four words each at most.
 const SIDES: (usize, usize) = (4, 256);
 
 /// The most taps, whose sums the rule of scores counts on.
@@ -85,22 +86,46 @@ impl Shape {
     }
 }
 
-/// Whether kernels are there for templates of such sides.
+/// Its kernels.
+pub(crate) fn kernels() -> impl Iterator<Item = &'static Entry> {
+    OPS.into_iter().filter_map(|op| flcc_generated::generic(op, "u8", false))
+}
+
+/// Whether they are there for templates of such sides.
 pub(crate) fn holds([depth, height, width]: [usize; 3]) -> bool {
     let (least, most) = SIDES;
-    depth == 1 && (least..=most).contains(&height) && width >= least && height * width <= MOST_TAPS
+    let sides = [height, width].iter().all(|side| (least..=most).contains(side));
+    depth == 1 && sides && height * width <= MOST_TAPS
 }
 
-/// The first device that has no such tensor cores, if there is one.
-pub(crate) fn lacking(devices: &[Device]) -> Option<&Device> {
-    devices.iter().find(|device| device.capability < BYTES_ON_TENSOR_CORES)
+/// What one of these devices lacks for a kernel to take such a template, if it lacks something.
+pub(crate) fn lacking(entry: &Entry, template: [usize; 3], devices: &[Device]) -> Option<String> {
+    let needed = Shape::of(entry, template).shared();
+    devices.iter().find_map(|Device { name, capability: (major, minor), .. }| {
+        let (least, there) = (BYTES_ON_TENSOR_CORES, most_shared((*major, *minor)));
+        if (*major, *minor) < least {
+            let least = format!("{}.{}", least.0, least.1);
+            return Some(format!(
+                "tensor cores for bytes need compute capability {least} or more, {name} has {major}.{minor}"
+            ));
+        }
+        (needed > there).then(|| {
+            let [_, height, width] = template;
+            format!("a template of {height}x{width} needs {needed} bytes of shared memory a block, {name} has {there}")
+        })
+    })
 }
 
-/// The kernels whose blocks have the shared memory on these devices.
-pub(crate) fn kernels(template: [usize; 3], devices: &[Device]) -> impl Iterator<Item = &'static Entry> {
-    let least = devices.iter().map(|device| most_shared(device.capability)).min().unwrap_or(usize::MAX);
-    let entries = OPS.into_iter().filter_map(|op| flcc_generated::generic(op, "u8", false));
-    entries.filter(move |entry| Shape::of(entry, template).shared() <= least)
+/// Why a kernel does not serve a template on these devices, once it is known that it does not.
+pub(crate) fn reason(entry: &Entry, template: [usize; 3], devices: &[Device]) -> String {
+    let (least, most) = SIDES;
+    let serves = || {
+        format!(
+            "it serves zncc in f32 of images in u8 by templates in u8, both of two axes and one channel, without a mask, \
+             where samples outside are bytes too, with {least} to {most} taps a side and {MOST_TAPS} in all"
+        )
+    };
+    lacking(entry, template, devices).unwrap_or_else(serves)
 }
 
 #[cfg(test)]
@@ -122,7 +147,7 @@ mod tests {
                 .flat_map(|(row, lane, chunk)| [0, 1].map(|half| (row, lane, chunk, half)))
             {
                 let (g, t) = (lane / 4, lane % 4);
-                let first = (32 - g) % 4 * shape.apart() + 4 + t - (g + 3) / 4;
+                let first = (32 - g) % 4 * shape.apart() + 4 + t - g.div_ceil(4);
                 let word = table[row * COPIES * shape.apart() + first + 4 * chunk - 2 * half];
                 let expected = [0, 1, 2, 3].map(|byte| {
                     let column = (16 * chunk + 4 * t + byte) as i64 - (g + 8 * half) as i64;
@@ -141,11 +166,21 @@ mod tests {
     fn blocks_have_room_for_templates_of_64_rows_everywhere() {
         let device =
             |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
-        for capability in [(8, 0), (8, 6), (9, 0), (12, 0)] {
-            assert_eq!(kernels([1, 64, 64], &[device(capability)]).count(), OPS.len(), "{capability:?}");
+        let lacks = |entry, [height, width]: [usize; 2], capability| {
+            lacking(entry, [1, height, width], &[device((9, 0)), device(capability)])
+        };
+        assert_eq!(kernels().count(), OPS.len());
+        for entry in kernels() {
+            for capability in [(8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
+                assert_eq!(lacks(entry, [64, 64], capability), None, "{capability:?}");
+            }
+            let reason = lacks(entry, [16, 16], (7, 5)).unwrap();
+            assert!(reason.contains("compute capability 8.0 or more, a device has 7.5"), "{reason}");
+            let reason = lacks(entry, [256, 32], (8, 6)).unwrap();
+            assert!(reason.starts_with("a template of 256x32 needs ") && reason.ends_with("has 101376"), "{reason}");
         }
-        assert!(kernels([1, 256, 32], &[device((8, 6))]).count() == 0 && holds([1, 256, 32]));
-        assert!(lacking(&[device((8, 0)), device((7, 5))]).is_some() && lacking(&[device((8, 0))]).is_none());
-        assert!(!holds([1, 3, 9]) && !holds([1, 257, 9]) && !holds([1, 100, 100]) && !holds([2, 9, 9]));
+        assert!(holds([1, 256, 32]) && holds([1, 4, 256]));
+        assert!(!holds([1, 3, 9]) && !holds([1, 257, 9]) && !holds([1, 9, 257]) && !holds([1, 100, 100]));
+        assert!(!holds([2, 9, 9]));
     }
 }

@@ -158,7 +158,8 @@ impl Planner {
     pub fn plan_with_kernel(&self, spec: &Spec, kernel: &KernelKey) -> Result<Plan, PlanError> {
         let mut watch = Watch::new();
         let Some(offer) = self.offer(spec, kernel) else {
-            return Err(Refusal::new("planner", format!("no method offers the kernel {kernel} for {spec}")).into());
+            let why = self.why_not(spec, kernel).map_or_else(String::new, |refusal| format!(": {refusal}"));
+            return Err(Refusal::new("planner", format!("no method offers the kernel {kernel} for {spec}{why}")).into());
         };
         let (execute, workers) = watch.building(|| self.fit(spec, &offer)).map_err(|misfit| match misfit {
             Misfit::Memory(needed) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },

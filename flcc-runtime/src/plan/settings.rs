@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flcc_core::error::SpecError;
+use flcc_core::error::{Refusal, SpecError};
 use flcc_core::key::KernelKey;
 use flcc_core::spec::{Accuracy, Spec};
 
@@ -246,9 +246,8 @@ impl Planner {
                 || kernel.tile.is_empty() && KernelKey { tile: "".into(), ..offer.kernel.clone() } == *kernel
         };
         // Of one that says its tile there is one: the other solvers are not asked when it is found.
-        let has = |solver: &dyn Solver| self.asks(solver) && solver.method() == Method::of(kernel);
-        let asked = SOLVERS.iter().filter(|solver| has(**solver));
-        let named_so = asked.filter_map(|solver| solver.offers_named(spec, &self.machine, kernel).ok());
+        let named_so =
+            self.asked_for(kernel).filter_map(|solver| solver.offers_named(spec, &self.machine, kernel).ok());
         let offers = named_so.flat_map(|offers| {
             let kept = offers.into_iter().filter(named).map(|offer| self.on_threads(offer));
             kept.collect::<Vec<_>>()
@@ -258,6 +257,21 @@ impl Planner {
             return offers.next();
         }
         offers.min_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns))
+    }
+
+    /// Why no solver has that offer, where one tells. A platform that is absent tells nothing, unless it was asked for.
+    pub(crate) fn why_not(&self, spec: &Spec, kernel: &KernelKey) -> Option<Refusal> {
+        let absent = |solver: &dyn Solver| {
+            solver.platform() == Platform::Cuda && self.platform == Platform::Auto && self.machine.devices().is_empty()
+        };
+        let mut present = self.asked_for(kernel).filter(|solver| !absent(*solver));
+        present.find_map(|solver| solver.offers_named(spec, &self.machine, kernel).err())
+    }
+
+    /// The solvers that a kernel's name asks.
+    fn asked_for(&self, kernel: &KernelKey) -> impl Iterator<Item = &'static dyn Solver> {
+        let method = Method::of(kernel);
+        SOLVERS.iter().copied().filter(move |solver| self.asks(*solver) && solver.method() == method)
     }
 
     /// The kernels that this planner may take for a spec, those that only a name asks for among them.
