@@ -121,8 +121,8 @@ pub(crate) fn reason(entry: &Entry, template: [usize; 3], devices: &[Device]) ->
     let (least, most) = SIDES;
     let serves = || {
         format!(
-            "it serves zncc in f32 of images in u8 by templates in u8, both of two axes and one channel, without a mask, \
-             where samples outside are bytes too, with {least} to {most} taps a side and {MOST_TAPS} in all"
+            "it serves zncc in f32 of images in u8 by templates in u8, both of two axes and one channel, without a \
+             mask, where samples outside are bytes too, with {least} to {most} taps a side and {MOST_TAPS} in all"
         )
     };
     lacking(entry, template, devices).unwrap_or_else(serves)

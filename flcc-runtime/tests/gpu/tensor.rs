@@ -24,8 +24,8 @@ pub fn are_there() -> bool {
     there
 }
 
-/// Blocks that reach beyond each side, every rule outside, one to five and 17 stretches of 16 samples, the least template,
-/// one of more rows than a block, an image below a template, several images and templates.
+/// Blocks that reach beyond each side, every rule outside, two to five and 17 stretches of 16 samples, the least
+/// template, one of more rows than a block has outputs, an image below a template, several images and templates.
 const SPECS: [&str; 9] = [
     "zncc:u8:90x290*16x16:full,reflect",
     "zncc:u8:41x303*7x17:same,constant(7.0)",
