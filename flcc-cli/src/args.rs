@@ -488,8 +488,9 @@ pub struct Correlate {
     /// the larger counts as 1
     #[arg(long, value_name = "MASK")]
     pub mask: Option<PathBuf>,
-    /// Weights of the image's samples, read as --mask is: what a sample holds does not matter where its weight is 0. A
-    /// panel's weights are both masks' product, and means and norms are taken under it, of the template too
+    /// Weights of the image's samples, read as --mask is (an array in a .npy is taken as it is): what a sample holds
+    /// does not matter where its weight is 0. A panel's weights are both masks' product, and means and norms are taken
+    /// under it, of the template too
     #[arg(long, value_name = "MASK")]
     pub image_mask: Option<PathBuf>,
     /// The share, 0 to 1, of the template's weights that must lie on known samples: zncc and ncc are 0 where it is

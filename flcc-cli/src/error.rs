@@ -104,6 +104,7 @@ impl Error {
             "window" => "--window",
             "boundary" => "--boundary",
             "cval" => "--cval",
+            "accuracy" => "--accuracy",
             _ => return self,
         };
         Error::Spec(SpecError { argument: spelling.to_string(), ..error.clone() })

@@ -139,6 +139,11 @@ impl Session {
         }
     }
 
+    /// Whether GPUs were asked for by platform.
+    pub fn asks_for_gpus(&self) -> bool {
+        self.cuda
+    }
+
     /// Whether plans are measured, on made-up data of their size.
     pub fn measures(&self) -> bool {
         self.effort != Effort::Estimate

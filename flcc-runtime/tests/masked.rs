@@ -5,8 +5,8 @@ mod common;
 
 use common::Seed;
 use flcc_runtime::{
-    AnyView, Boundary, Control, DType, ExecError, Kind, Masked, MaskedOptions, Measure, Mode, Oracle, Pixels, Planner,
-    ScoreMap, Shape, Spec, View, mask_kind, match_masked,
+    AnyView, Boundary, Control, DType, ExecError, Kind, Masked, MaskedOptions, Measure, Mode, Oracle, Pixels,
+    PlanError, Planner, ScoreMap, Shape, Spec, View, mask_kind, match_masked,
 };
 
 const MEASURES: [Measure; 6] = [Measure::Zncc, Measure::Ncc, Measure::Nssd, Measure::Cc, Measure::Ssd, Measure::Sad];
@@ -347,6 +347,37 @@ fn hard_images_keep_the_promise() {
     let mut faint = Problem::new("zncc:f64:90x80*11x9:valid,maskw", &noise, &weights, &noise[..99]);
     faint.mask = Some(Pixels::F64(vec![1e-7; 99]));
     faint.check("faint weights", 1);
+    // Weights as far apart as they may be, of image and template: none is taken for 0, and no bound vanishes.
+    let apart = |at: usize, half: usize, low: f64| if at % half < half / 2 { 1.0 } else { low };
+    let weights: Vec<f64> =
+        weights.iter().enumerate().map(|(at, weight)| (weight > &0.0) as u8 as f64 * apart(at, 80, 1e-90)).collect();
+    for measure in [Measure::Zncc, Measure::Ncc, Measure::Nssd] {
+        for low in [1.0, 1e-90] {
+            let mut problem =
+                Problem::new(&format!("{measure}:f64:90x80*11x9:valid,maskw"), &noise, &weights, &noise[..99]);
+            problem.mask = Some(Pixels::F64((0..99).map(|k| apart(k, 9, low)).collect()));
+            problem.check("weights far apart", 1);
+        }
+    }
+    // The same with a template that is constant where its weights are not faint.
+    let template: Vec<f64> = (0..99).map(|k| if k % 9 < 4 { 2.0 } else { noise[k] }).collect();
+    let mut problem = Problem::new("zncc:f64:90x80*11x9:valid,maskw", &noise, &weights, &template);
+    problem.mask = Some(Pixels::F64((0..99).map(|k| apart(k, 9, 1e-90)).collect()));
+    problem.check("constant but for faint samples", 1);
+}
+
+#[test]
+fn a_fraction_outside_is_not_rounded_away() {
+    let (image, template) = ([10u8; 3], [1u8, 2, 2]);
+    let line = Shape::new(&[3]).unwrap();
+    let [image, template] = [&image, &template].map(|samples| View::new(samples, line).unwrap());
+    let ones = View::new(&[1u8; 3], line).unwrap();
+    let boundary = Boundary::Constant(2.5);
+    let options = MaskedOptions { mode: Mode::Same, boundary, ..MaskedOptions::default() };
+    let map = match_masked(&image, &ones, &template, Measure::Cc, &options).unwrap();
+    assert_eq!([map.get(0), map.get(1), map.get(2)], [42.5, 50.0, 35.0]);
+    let map = match_masked(&image, &ones, &template, Measure::Ssd, &options).unwrap();
+    assert_eq!(map.get(0), 1.5 * 1.5 + 64.0 + 64.0);
 }
 
 #[test]
@@ -485,6 +516,15 @@ fn wrong_calls_name_their_argument() {
         let (kind, text) = fails(&known, &[10, 10], &options);
         assert_eq!((kind, text), (Kind::MaskInvalid, format!("image_mask: expected finite weights >= 0, got {bad}")));
     }
+    let mut known = [1.0; 100];
+    known[55] = 1e-100;
+    let (kind, text) = fails(&known, &[10, 10], &options);
+    let expected = "expected positive weights of at least 2^-300 of the largest, 1e0, got 1e-100";
+    assert_eq!((kind, text), (Kind::MaskInvalid, format!("image_mask: {expected}")));
+    let own = [1.0, 1.0, 1.0, 1.0, 1e-100, 1.0, 1.0, 1.0, 1.0];
+    let own = View::new(&own, shape(&[3, 3])).unwrap().into();
+    let (kind, text) = fails(&[1.0; 100], &[10, 10], &MaskedOptions { mask: Some(own), ..options });
+    assert_eq!((kind, text), (Kind::MaskInvalid, format!("mask: {expected}")));
     for bad in [-0.1, 1.5, f64::NAN] {
         let (_, text) = fails(&[1.0; 100], &[10, 10], &MaskedOptions { min_overlap: bad, ..options });
         assert_eq!(text, format!("min_overlap: expected a share from 0 to 1, got {bad}"));
@@ -495,6 +535,20 @@ fn wrong_calls_name_their_argument() {
     assert!(problem.try_run(1).unwrap_err().to_string().starts_with("image_mask: expected"));
     let problem = Problem::new("zncc:u8:10x10*3x3:valid", &[1.0; 100], &[1.0; 100], &[1.0; 9]);
     assert!(problem.try_run(1).unwrap_err().to_string().starts_with("template: expected"));
+    // Memory for one thread at least.
+    let spec: Spec = "zncc:f32:10x10*3x3:valid".parse().unwrap();
+    let (planner, image) = (Planner::new().unwrap().threads(8), image.into());
+    let template = [template.into()];
+    let masked =
+        Masked { image, image_mask: None, templates: &template, mask: None, outside_unknown: false, min_overlap: 0.0 };
+    let needed = Masked::bytes(&spec, &planner).unwrap();
+    let limited = |limit: usize| {
+        let planner = planner.clone().memory_limit(Some(limit));
+        masked.execute(&spec, &planner, &Control::default()).map(|(maps, _)| maps.len())
+    };
+    assert_eq!(limited(needed), Ok(1));
+    let error = ExecError::Plan(PlanError::Memory { needed, limit: needed - 1 });
+    assert_eq!(limited(needed - 1), Err(error));
     // What outside looks like is the boundary's, unless it is unknown.
     let options = MaskedOptions { mode: Mode::Full, boundary: Boundary::Constant(f64::NAN), ..options };
     let (_, text) = fails(&[1.0; 100], &[10, 10], &options);

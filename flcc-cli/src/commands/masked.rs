@@ -59,15 +59,12 @@ impl Known {
         if !takes_masks {
             return Err(SpecError::new(argument, "none for conv (corr takes one)", got).into());
         }
-        if let Some(limit) = planning.memory_limit {
-            let expected = format!("none with {argument}, which takes some megabytes a thread");
-            return Err(SpecError::new("--memory-limit", expected, limit.0).into());
-        }
         let gpu = planning.platform == Platform::Cuda || !planning.devices.is_empty();
         let reason = match planning.method {
-            _ if gpu && !args.fall_back => "it is computed on platform cpu",
-            Method::Auto if planning.kernel.is_none() => "",
-            _ => "its methods and kernels are its own choice",
+            _ if gpu && !args.fall_back => "no --platform cuda or --devices serves it, the CPU computes it",
+            _ if planning.kernel.is_some() => "no --kernel serves it, it takes several of its own choice",
+            Method::Auto => "",
+            _ => "no --method but auto serves it, it takes several of its own choice",
         };
         if !reason.is_empty() {
             return Err(PlanError::Refused(Refusal::new(argument, reason)).into());
@@ -107,6 +104,9 @@ impl Known {
         let named = |error: Error| error.named("IMAGE", &templates.called(group[0]));
         let bytes = Masked::bytes(spec, &session.planner).map_err(|error| named(error.into()))?;
         check(&spec.to_string(), results(spec) + bytes as f64)?;
+        if session.asks_for_gpus() {
+            session.note("the CPU goes on: no GPU serves images of which not all is known");
+        }
         let progress = Progress::new();
         let tell = |done, total| progress.tell(done, total);
         let control = Control { progress: Some(&tell), ..Control::default() };

@@ -16,7 +16,7 @@ mod windows;
 use std::sync::{Mutex, PoisonError};
 
 use flcc_core::boundary::Boundary;
-use flcc_core::error::{ExecError, Kind, SpecError};
+use flcc_core::error::{ExecError, Kind, PlanError, SpecError};
 use flcc_core::extent::Mode;
 use flcc_core::measure::Measure;
 use flcc_core::op::Op;
@@ -65,7 +65,7 @@ impl Default for MaskedOptions<'_> {
 /// The scores of a template in an image of which some samples are unknown: those where `image_mask` is 0. What they
 /// hold, NaN included, does not matter.
 ///
-/// `m >= 0` is the image's mask, of its shape, with one channel: 0 and 1 or any finite weights. A panel at `b` has the
+/// `m >= 0` is the image's mask, of its shape, with one channel: 0 and 1 or finite weights. A panel at `b` has the
 /// weights `w_b[k] = w[k] m[b + k]`, with `w` the template's mask, and `mean` is taken under them, of the template too:
 ///
 /// | measure | score | range, unit | nothing known, or degenerate |
@@ -79,14 +79,15 @@ impl Default for MaskedOptions<'_> {
 ///
 /// Zero, constant and unknown are said of the samples whose `w_b` is positive, and decided exactly. Few known samples
 /// agree with anything: `min_overlap` gives panels with too few the value in the last column (not sums). A mask of ones
-/// is the same as none.
+/// is the same as none. NaN and infinities under a positive `w_b` make the score NaN, however few samples are known.
 ///
 /// Shapes, type of the result and position of a score are those of [`match_template`](crate::match_template) and of the
 /// mode, and so is the error of ncc, zncc and nssd: within 1e-5 (f32 results) or 1e-11 (f64) of the exact value for
 /// every finite image. Sums are taken in f64: each of their terms, `sum w_b P t`, `sum w_b P^2` and `sum w_b t^2`, is
-/// off by `2 (16 + sqrt(n)) 2^-53 |a| |b|` at most, with the norms of the two arrays whose products it adds up, over a
-/// panel; of 8- and 16-bit samples and masks of 0 and 1 they are integers, rounded to the exact ones where that is
-/// less than 1/4. NaN and infinities under a positive `w_b` make the score NaN.
+/// off by `2 (16 + sqrt(n)) 2^-53 |a| |b|` at most, with the norms of the two arrays whose products it adds up, of the
+/// image's that of the largest panel near by, and the result is rounded once to its type. Of 8- and 16-bit samples,
+/// masks of 0 and 1 and whole samples of the type outside, sums are integers, rounded to the exact ones where that is
+/// less than 1/4.
 ///
 /// ```
 /// use flcc_runtime::{MaskedOptions, Measure, Shape, View, match_masked};
@@ -109,7 +110,8 @@ impl Default for MaskedOptions<'_> {
 ///
 /// # Errors
 /// As [`match_template`](crate::match_template); `image_mask` of another shape than the image or with channels
-/// (`MaskShape`), with weights that are negative or not finite (`MaskInvalid`); `min_overlap` outside of 0 to 1.
+/// (`MaskShape`), with weights that are negative or not finite (`MaskInvalid`); a positive weight of either mask below
+/// 2^-300 of its largest (`MaskInvalid`; f32 has none such); `min_overlap` outside of 0 to 1.
 pub fn match_masked(
     image: &impl AsImage,
     image_mask: &impl AsImage,
@@ -154,12 +156,13 @@ pub struct Masked<'a> {
 }
 
 impl Masked<'_> {
-    /// The result of each template. Of the planner it takes the number of threads; it computes on the CPU, by methods
-    /// of its own choice. A result does not depend on the number of threads.
+    /// The result of each template. Of the planner it takes the number of threads and the memory limit, which may allow
+    /// fewer threads; it computes on the CPU, by methods of its own choice. A result does not depend on the number of
+    /// threads.
     ///
     /// # Errors
     /// As [`match_masked`]; a spec of a convolution, of several images, or of accuracy `exact`; arrays that are not the
-    /// spec's; cancelled.
+    /// spec's; a memory limit below what one thread takes; cancelled.
     pub fn execute(
         &self,
         spec: &Spec,
@@ -192,10 +195,12 @@ impl Masked<'_> {
         let problem = Problem::new(spec, (self.image, self.image_mask), self.mask, masks)?;
         let of_workers = planner.of_a_worker();
         let blocks = problem.blocks().iter().product::<usize>();
+        let threads = threads(spec, planner, blocks)?;
         let (count, mut statistics) = (checked.len(), Statistics::default());
+        let of_all =
+            |number: usize, done: usize| ExecError::Cancelled { done: number * blocks + done, total: count * blocks };
         for (number, (checked, out)) in checked.into_iter().zip(outs).enumerate() {
             let template = problem.template(checked.raw, &of_workers)?;
-            let threads = planner.threads.clamp(1, blocks);
             let mut workers: Vec<Worker<'_>> = (0..threads).map(|_| Worker::new(&problem, &template)).collect();
             let (failed, out) = (Mutex::new(None), Mutex::new(out));
             let tell = |done: usize, total: usize| {
@@ -204,27 +209,34 @@ impl Masked<'_> {
                 }
             };
             let control = Control { progress: Some(&tell), ..*control };
-            let done = workers::run(&mut workers, blocks, &control, |block, worker| match worker.run(block, &out) {
-                Ok(statistics) => statistics,
-                Err(error) => {
-                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    Statistics::default()
+            let done = workers::run(&mut workers, blocks, &control, |block, worker| {
+                let begun = failed.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+                match begun.then(|| worker.run(block, &out, control.cancel)) {
+                    Some(Ok(statistics)) => return statistics,
+                    Some(Err(error)) => _ = failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error),
+                    None => {}
                 }
-            })?;
-            if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-                return Err(error);
+                Statistics::default()
+            });
+            match (failed.into_inner().unwrap_or_else(PoisonError::into_inner), done) {
+                (None, Ok(done)) => statistics.add(done),
+                (None, Err(ExecError::Cancelled { done, .. })) => return Err(of_all(number, done)),
+                (Some(ExecError::Cancelled { .. }), _) => return Err(of_all(number, 0)),
+                (Some(error), _) | (None, Err(error)) => return Err(error),
             }
-            statistics.add(done);
         }
         Ok(statistics)
     }
 
-    /// About how many bytes an execution takes above image, masks and results.
+    /// About how many bytes an execution takes above image, masks and results: of as many threads as the planner has,
+    /// or as its memory limit allows.
     ///
     /// # Errors
     /// Shapes that are too large for any.
     pub fn bytes(spec: &Spec, planner: &Planner) -> Result<usize, SpecError> {
-        prepared::bytes(spec).map(|of_worker| of_worker.saturating_mul(planner.threads.max(1)))
+        let of_worker = prepared::bytes(spec)?;
+        let workers = threads(spec, planner, prepared::blocks(spec)?).unwrap_or(1);
+        Ok(of_worker.saturating_mul(workers))
     }
 
     /// What is wrong with a call, but for templates and masks.
@@ -249,5 +261,15 @@ impl Masked<'_> {
             return Err(SpecError::of(Kind::DimsMismatch, "outs", expected, format!("{} others", outs.len())));
         }
         Ok(())
+    }
+}
+
+/// How many threads share so many blocks: as many as the planner has and its memory limit allows.
+fn threads(spec: &Spec, planner: &Planner, blocks: usize) -> Result<usize, PlanError> {
+    let (threads, needed) = (planner.threads.clamp(1, blocks.max(1)), prepared::bytes(spec)?);
+    match planner.memory_limit {
+        Some(limit) if needed > limit => Err(PlanError::Memory { needed, limit }),
+        Some(limit) => Ok(threads.min(limit / needed.max(1))),
+        None => Ok(threads),
     }
 }

@@ -13,10 +13,12 @@ use crate::call::masked::windows::{roundings, windows};
 use crate::isa::{self, Isa, IsaSet};
 use crate::problem::lanes;
 use crate::problem::powers::{exponent, factors, shifted, times, to_one};
-use crate::run::execute::{Control, Scratch, Statistics};
+use crate::run::execute::{CancelToken, Control, Scratch, Statistics};
 
 /// Panels in doubt from which on minima and maxima of all windows are worth their time.
 const MANY: usize = 512;
+/// Panels in doubt that are decided between two questions whether the caller still wants the result.
+const ASKED: usize = 256;
 /// What is added to a bound for products that are too small for all of their digits.
 const FLOOR: f64 = 1e-290;
 
@@ -108,7 +110,15 @@ impl<'a> Worker<'a> {
     }
 
     /// Computes a block by its number and writes it.
-    pub(super) fn run(&mut self, number: usize, out: &Mutex<&mut AnyViewMut<'_>>) -> Result<Statistics, ExecError> {
+    ///
+    /// # Errors
+    /// What a correlation fails of; cancelled, with nothing written.
+    pub(super) fn run(
+        &mut self,
+        number: usize,
+        out: &Mutex<&mut AnyViewMut<'_>>,
+        cancel: Option<&CancelToken>,
+    ) -> Result<Statistics, ExecError> {
         let [_, rows, columns] = self.problem.blocks();
         let block = self.problem.block.padded();
         let place = [number / columns / rows, number / columns % rows, number % columns];
@@ -131,7 +141,7 @@ impl<'a> Worker<'a> {
                     isa::vectorized(&avx2, || self.judge(&seen));
                 }
             }
-            repaired = isa::vectorized(&avx2, || self.settle(empty));
+            repaired = isa::vectorized(&avx2, || self.settle(empty, cancel))?;
         }
         if seen.bad {
             self.spoil();
@@ -415,9 +425,9 @@ impl<'a> Worker<'a> {
         times(scores, factors(unit + problem.mask_exponent + problem.weights_exponent));
     }
 
-    /// Decides what is in doubt.
+    /// Decides what is in doubt: how many panels.
     #[inline(always)]
-    fn settle(&mut self, empty: f64) -> u64 {
+    fn settle(&mut self, empty: f64, cancel: Option<&CancelToken>) -> Result<u64, ExecError> {
         let [_, rows, columns] = self.problem.block.padded();
         let kept = self.kept;
         let place = move |at: usize| [at / columns / rows, at / columns % rows, at % columns];
@@ -426,7 +436,10 @@ impl<'a> Worker<'a> {
             self.settle_constants(empty);
         }
         let doubtful = std::mem::take(&mut self.doubtful);
-        for &at in &doubtful {
+        for (done, &at) in doubtful.iter().enumerate() {
+            if done % ASKED == 0 && cancel.is_some_and(CancelToken::is_cancelled) {
+                return Err(ExecError::Cancelled { done: 0, total: 1 });
+            }
             let n = self.fill(place(at));
             let problem = self.problem;
             self.scores[at] = match problem.measure {
@@ -440,7 +453,7 @@ impl<'a> Worker<'a> {
         }
         let settled = doubtful.len() as u64;
         self.doubtful = doubtful;
-        settled
+        Ok(settled)
     }
 
     /// Leaves out panels without a known sample, and those whose known samples are all equal, or 0.
@@ -479,37 +492,26 @@ impl<'a> Worker<'a> {
         let [_, height, width] = problem.samples.padded();
         let [depth_t, height_t, width_t] = problem.window;
         let Panel { weights, image, template: taps } = panel;
-        // Weights may be so small that their products vanish: then both are lifted.
-        let mut lift = 1.0;
-        loop {
-            weights.clear();
-            image.iter_mut().chain(&mut *taps).for_each(Vec::clear);
-            let mut most = 0.0f64;
-            for line in 0..depth_t * height_t {
-                let from = ((z + line / height_t) * height + y + line % height_t) * width + x;
-                for step in 0..width_t {
-                    let tap = line * width_t + step;
-                    let own = problem.weights.as_ref().map_or(1.0, |weights| weights[tap]);
-                    let weight = mask[from + step];
-                    if own > 0.0 && weight > 0.0 {
-                        let weight = own * lift * (weight * lift);
-                        most = most.max(weight);
-                        weights.push(weight);
-                        for (to, from) in image.iter_mut().zip(&*raw).map(|(to, raw)| (to, raw[from + step])) {
-                            to.push(from);
-                        }
-                        for (to, from) in taps.iter_mut().zip(&template.raw).map(|(to, raw)| (to, raw[tap])) {
-                            to.push(from);
-                        }
+        weights.clear();
+        image.iter_mut().chain(&mut *taps).for_each(Vec::clear);
+        for line in 0..depth_t * height_t {
+            let from = ((z + line / height_t) * height + y + line % height_t) * width + x;
+            for step in 0..width_t {
+                let tap = line * width_t + step;
+                let own = problem.weights.as_ref().map_or(1.0, |weights| weights[tap]);
+                let weight = mask[from + step];
+                if own > 0.0 && weight > 0.0 {
+                    weights.push(own * weight);
+                    for (to, from) in image.iter_mut().zip(&*raw).map(|(to, raw)| (to, raw[from + step])) {
+                        to.push(from);
+                    }
+                    for (to, from) in taps.iter_mut().zip(&template.raw).map(|(to, raw)| (to, raw[tap])) {
+                        to.push(from);
                     }
                 }
             }
-            if weights.is_empty() || most > 1e-100 || lift > 1.0 {
-                break;
-            }
-            lift = 2f64.powi(500);
         }
-        lanes::sum(weights, |weight| weight) / lift / lift
+        lanes::sum(weights, |weight| weight)
     }
 
     /// What touches a sample that is not finite is no number.

@@ -13,9 +13,13 @@ use crate::plan::matcher::Matcher;
 use crate::plan::settings::Planner;
 use crate::problem::lanes;
 use crate::problem::powers::{exponent, factors, times, to_one};
+use crate::problem::scheme::integer_problem;
 
 /// Results of a block: so few that its arrays stay in a core's cache.
 const BLOCK: usize = 1 << 16;
+/// What of the largest weight a positive one has at least, 2^-300: so that no product of two weights and of a sample's
+/// square vanishes beside the largest of a block. f32 has no weights that are further apart.
+const FAINTEST: f64 = f64::from_bits((1023 - 300) << 52);
 
 /// What a run has for all of its templates.
 pub(super) struct Problem<'a> {
@@ -87,15 +91,21 @@ impl<'a> Problem<'a> {
         (min_overlap, outside_unknown): (f64, bool),
     ) -> Result<Problem<'a>, SpecError> {
         let outside = if spec.mode() == Mode::Valid || outside_unknown { 0.0 } else { 1.0f64 };
-        let (mut largest, mut binary) = (outside, true);
+        let (mut range, mut binary) = (Range::default(), true);
         match &image_mask {
             Some(mask) => weights(mask, spec.image(), &mut |weight| {
-                (largest, binary) = (largest.max(weight), binary && (weight == 0.0 || weight == 1.0));
+                range.see(weight);
+                binary &= weight == 0.0 || weight == 1.0;
             })?,
-            None => largest = 1.0,
+            None => range.see(1.0),
         }
+        range.see(outside);
+        let largest = range.checked("image_mask")?;
         let mask_exponent = if largest > 0.0 { exponent(largest) } else { 0 };
         let mut weights = mask.map(AnyView::to_f64);
+        let mut own = Range::default();
+        weights.iter().flatten().for_each(|&weight| own.see(weight));
+        own.checked("mask")?;
         let weights_exponent = weights.as_ref().map_or(0, |weights| exponent(lanes::largest(weights)));
         if let Some(weights) = &mut weights {
             binary &= weights.iter().all(|&weight| weight == 0.0 || weight == 1.0);
@@ -123,7 +133,7 @@ impl<'a> Problem<'a> {
             // Shares that differ by less are one: 0.07 of 100 samples are 7.
             least: min_overlap * (1.0 - 1e-9) * total * a * b,
             limit: if spec.out_type() == DType::F64 { 0.5e-11 } else { 0.5e-5 },
-            integers: spec.is_integer() && binary,
+            integers: integer_problem(spec) && binary,
         })
     }
 
@@ -182,6 +192,35 @@ impl<'a> Problem<'a> {
     }
 }
 
+/// The largest and the least of the positive weights that were seen.
+struct Range {
+    largest: f64,
+    least: f64,
+}
+
+impl Default for Range {
+    fn default() -> Range {
+        Range { largest: 0.0, least: f64::INFINITY }
+    }
+}
+
+impl Range {
+    fn see(&mut self, weight: f64) {
+        if weight > 0.0 {
+            (self.largest, self.least) = (self.largest.max(weight), self.least.min(weight));
+        }
+    }
+
+    /// The largest, where the least is not too faint beside it.
+    fn checked(&self, argument: &str) -> Result<f64, SpecError> {
+        if self.least < self.largest * FAINTEST {
+            let expected = format!("positive weights of at least 2^-300 of the largest, {:e}", self.largest);
+            return Err(SpecError::of(Kind::MaskInvalid, argument, expected, format!("{:e}", self.least)));
+        }
+        Ok(self.largest)
+    }
+}
+
 /// Looks at all weights of an image.
 fn weights(mask: &AnyView<'_>, image: Shape, see: &mut dyn FnMut(f64)) -> Result<(), SpecError> {
     if mask.shape() != image || mask.channels() != 1 {
@@ -207,15 +246,21 @@ pub(super) fn read(view: &AnyView<'_>, [z, y, x]: [usize; 3], row: &mut [f64]) {
     flcc_core::each_type!(AnyView, view, view => view.row(z, y, x, count).map_into(row, Pixel::to_f64));
 }
 
+/// How many blocks a spec's results are computed in.
+pub(super) fn blocks(spec: &Spec) -> Result<usize, SpecError> {
+    let (out, block) = (spec.out_shape().padded(), block(spec.out_shape(), spec.template())?.padded());
+    Ok((0..3).map(|axis| out[axis].div_ceil(block[axis])).product())
+}
+
 /// About how many bytes a worker takes.
 pub(super) fn bytes(spec: &Spec) -> Result<usize, SpecError> {
     let block = block(spec.out_shape(), spec.template())?.padded();
     let window = spec.template().padded();
     let [results, samples] = [0, 1]
         .map(|more| (0..3).fold(8usize, |bytes, axis| bytes.saturating_mul(block[axis] + more * (window[axis] - 1))));
-    // Arrays of each channel and of all; transforms take about as much as three more.
+    // Arrays of each channel and of all; a transform and its template take about as much as five more.
     let arrays = |each: usize, all: usize| spec.channels().saturating_mul(each).saturating_add(all);
-    let of_samples = samples.saturating_mul(arrays(2 + 2 * 3, 4 + 3));
+    let of_samples = samples.saturating_mul(arrays(2 + 2 * 5, 4 + 4));
     Ok(of_samples.saturating_add(results.saturating_mul(arrays(5, 2))))
 }
 
