@@ -61,7 +61,7 @@ impl<'a, 'py> Said<'a, 'py> {
     /// Refuses an image on a GPU.
     pub fn on_gpu(&self) -> PyResult<()> {
         match self.image_mask.is_some() || self.boundary == UNKNOWN {
-            true => Err(value("image", "an array in the memory of the CPU with image_mask or boundary unknown", "one on a GPU")),
+            true => Err(value("image", "an array of the CPU with image_mask or boundary unknown", "one on a GPU")),
             false => Ok(()),
         }
     }

@@ -22,9 +22,9 @@ const SAMPLE: usize = 30;
 /// Seconds that random problems take.
 const FUZZED: &str = "120";
 
-/// What is planned from nothing and what the sanitizers see: one size of each template, method by method, small enough
-/// for their pace.
-const SPECS: [(&str, &str); 24] = [
+/// What is planned from nothing and what the sanitizers see: one size of each template, method by method, or kernels by
+/// name that no method takes, small enough for their pace.
+const SPECS: [(&str, &str); 26] = [
     ("direct", "corr:f32:150x161*7x7:full"),
     ("direct", "zncc:f32:150x161*16x16:same,reflect"),
     ("direct", "zncc:f64:150x161*7x7:full,mirror"),
@@ -49,6 +49,8 @@ const SPECS: [(&str, &str); 24] = [
     ("fourier", "ncc:f32:150x161*20x21:full"),
     ("fourier", "zncc:u8:150x161*20x21:same,acc=exact"),
     ("fourier", "nssd:f32:150x161*20x21:valid,maskw"),
+    ("znccmma_u8_any_b32x4", "zncc:u8:150x161*20x21:full"),
+    ("znccmmalow_u8_any_b32x8", "zncc:u8:330x361*64x40:same,constant(3)"),
 ];
 
 /// The tests that the sanitizers see: an image that has everything that the kernels for extraordinary samples are for,

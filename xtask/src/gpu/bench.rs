@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The arguments of a short bench of a spec on a GPU, planned by estimate.
-pub fn short_bench<'a>(method: &'a str, spec: &'a str) -> [&'a str; 11] {
-    ["bench", spec, "--platform", "cuda", "--method", method, "--effort", "estimate", "--seconds", "0.01", "--json"]
+/// The arguments of a short bench of a spec on a GPU, by a method, planned by estimate, or by a kernel's name.
+pub fn short_bench<'a>(by: &'a str, spec: &'a str) -> [&'a str; 11] {
+    let asked = if ["auto", "direct", "fourier"].contains(&by) { "--method" } else { "--kernel" };
+    ["bench", spec, "--platform", "cuda", asked, by, "--effort", "estimate", "--seconds", "0.01", "--json"]
 }
 
 /// Such a bench with no code kept by earlier ones, where [`forget`] was called after each.
