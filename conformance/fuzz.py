@@ -416,6 +416,9 @@ def boxes(a, tshape):
 class Problem:
     """A case with its arrays, extended as its boundary says, and its panels."""
 
+    def __new__(cls, case=None):
+        return super().__new__(Partial if case and case.get("known") else cls)
+
     def __init__(self, case):
         self.case = case
         self.x, self.t, self.w = x, t, w = arrays(case)
@@ -885,6 +888,150 @@ class Problem:
         return even
 
 
+class Partial(Problem):
+    """A case of an image of which not all is known: each panel has weights of its own. All is in long double."""
+
+    def __init__(self, case):
+        super().__init__(case)
+        self.known, known = None, case["known"]
+        if self.mistakes:
+            return
+        sides = self.x.shape[: self.dims]
+        outside = 0.0 if known.get("unknown") or case["mode"] == "valid" else 1.0
+        if known.get("mask"):
+            kind, seed, *p = known["mask"]
+            rng = np.random.default_rng(seed)
+            full = tuple(case["shape"][: self.dims])
+            on = rng.random(full) < p[0] if kind != "block" else np.ones(full, bool)
+            if kind == "block":
+                part = [sorted(rng.integers(0, n + 1, 2)) for n in full]
+                on[tuple(slice(a, b) for a, b in part)] = False
+            if kind == "decades":
+                self.known = np.where(on, 10.0 ** rng.uniform(-p[1], 0, full), 0.0).astype(np.float64)
+            else:
+                self.known = on.astype(np.uint8) if kind == "block" or p[1] == "u8" else on * rng.random(full)
+            if case.get("crop"):
+                self.known = np.ascontiguousarray(self.known[tuple(slice(a, b) for a, b in case["crop"])])
+        weights = np.ones(sides) if self.known is None else self.known.astype(float)
+        for axis in range(self.dims):
+            first = self.origin[axis] - (self.tshape[axis] - 1)
+            steps = np.arange(first, first + self.shape[axis] + self.tshape[axis] - 1)
+            source = folded(steps, sides[axis], case["boundary"])
+            weights = np.take(weights, np.where(source < 0, 0, source), axis=axis)
+            if (source < 0).any():
+                where = [slice(None)] * self.dims
+                where[axis] = source < 0
+                weights[tuple(where)] = outside
+        self.around = sliding_window_view(weights, self.tshape)
+        self.own = np.ones(self.taps.shape[1]) if self.weights is None else self.weights
+        if not np.isfinite(self.taps[:, self.own > 0]).all():  # of sums, too
+            self.mistakes = {"nonfinite_template"}
+            return
+        self.template_finite, self.fits = True, False
+        self.looked = self.look()
+
+    def weigh(self, flat):
+        """The weights of these panels: (outputs, samples), in long double."""
+        at = np.unravel_index(flat, self.shape)
+        return self.around[at].reshape(len(flat), -1).astype(LD) * self.own.astype(LD)
+
+    def look(self):
+        """(where a panel touches what is not finite, where a score is due by definition) of all outputs."""
+        spoilt = np.zeros(self.ext.shape[:-1], bool) if self.spoilt is None else self.spoilt
+        spoilt = sliding_window_view(spoilt, self.tshape)
+        bad, due = np.zeros(self.outputs, bool), np.zeros(self.outputs, bool)
+        step = max(1, 500_000 // max(1, self.count))
+        total = self.own.astype(LD).sum()
+        for first in range(0, self.outputs, step):
+            flat = np.arange(first, min(self.outputs, first + step))
+            w, p = self.weigh(flat), self.panels(flat)
+            on = w > 0
+            bad[flat] = (spoilt[np.unravel_index(flat, self.shape)].reshape(on.shape) & on).any(axis=1)
+            empty = ~on.any(axis=1)
+            if self.measure in NORMALISED:
+                share = LD(self.case["known"].get("overlap", 0.0))
+                empty |= w.sum(axis=1) < share * total * (1 - LD(1e-9))
+                for a in (p, np.broadcast_to(self.taps, p.shape)):
+                    if self.measure == "zncc":
+                        most = np.where(on[:, None], a, -np.inf).max(axis=2)
+                        empty |= (most <= np.where(on[:, None], a, np.inf).min(axis=2)).all(axis=1)
+                    else:
+                        empty |= ~(on[:, None] & (a != 0)).any(axis=(1, 2))
+            due[flat] = empty
+        return bad, due
+
+    def spoilt_outputs(self):
+        return self.looked[0].reshape(self.shape)
+
+    def flat_outputs(self):
+        return self.looked[1]
+
+    def bits_due(self, method):
+        return False
+
+    def places(self, got):
+        if self.outputs * self.count <= FULL:
+            return np.arange(self.outputs)
+        rng = np.random.default_rng(self.case["x"]["seed"])
+        return np.unique(rng.integers(0, self.outputs, max(4, SAMPLE // max(1, self.count))))
+
+    def evaluate(self, flat, kind):
+        w, due = self.weigh(flat)[:, None], self.looked[1][flat]
+        on = w > 0
+        p, t = (np.where(on, a, 0).astype(LD) for a in (self.panels(flat), self.taps))
+
+        def total(a):
+            return (w * a).sum(axis=(1, 2))
+
+        # One power of two for image and template of a measure of differences, one each for the others.
+        tops = [np.frexp(np.abs(a).max(initial=0))[1] for a in (p, t)]
+        if self.measure in ("ssd", "nssd", "sad"):
+            tops = [max(tops)] * 2
+        p, t = np.ldexp(p, -tops[0]), np.ldexp(t, -tops[1])
+        with np.errstate(all="ignore"):
+            if self.measure == "cc":
+                value = np.ldexp(total(p * t), tops[0] + tops[1])
+            elif self.measure == "sad":
+                value = np.ldexp(total(np.abs(p - t)), tops[0])
+            elif self.measure == "ssd":
+                value = np.ldexp(total((p - t) ** 2), 2 * tops[0])
+            elif self.measure == "nssd":
+                value = np.minimum(1, total((p - t) ** 2) / np.sqrt(total(p * p) * total(t * t)))
+            else:
+                if self.measure == "zncc":
+                    n = np.where(on.any(axis=2, keepdims=True), w.sum(axis=2, keepdims=True), 1)
+                    for _ in range(2):
+                        p, t = (a - (w * a).sum(axis=2, keepdims=True) / n for a in (p, t))
+                value = np.clip(total(p * t) / np.sqrt(total(p * p) * total(t * t)), -1, 1)
+        value = np.where(due, 1.0 if self.measure == "nssd" else 0.0, value).astype(LD)
+        zeros = np.zeros(len(flat), LD)
+        return value, zeros, zeros, zeros
+
+    def tolerance(self, flat, norms, middles, inners, method):
+        if self.measure in NORMALISED:
+            return np.full(len(flat), LD(PROMISE[self.out]))
+        u, k = LD(U["f64"]), 2 * (16 + math.sqrt(self.count))
+        value = np.abs(self.evaluate_by_parts(flat, LD)[0])
+        tiny = LD(2.0) ** (-149 if self.out == "f32" else -1074) * self.count
+        if self.measure == "sad":
+            return (self.count + 8) * u * value + LD(U[self.out]) * value + tiny
+        norm = {key: LD(0) for key in ("mp", "mpp", "m")}
+        for first in range(0, self.outputs, max(1, 500_000 // max(1, self.count))):
+            every = np.arange(first, min(self.outputs, first + max(1, 500_000 // max(1, self.count))))
+            at = np.unravel_index(every, self.shape)
+            m = self.around[at].reshape(len(every), 1, -1).astype(LD)
+            p = np.where(m > 0, self.panels(every), 0).astype(LD)
+            for key, a in (("mp", m * p), ("mpp", m * p * p), ("m", m)):
+                norm[key] = max(norm[key], np.sqrt((a * a).sum(axis=(1, 2)).max()))
+        w, t = self.own.astype(LD), self.taps.astype(LD)
+        w, t = w[None], np.where(w > 0, t, 0)
+        size = [np.sqrt((a * a).sum()) for a in (w, w * t, w * t * t)]
+        terms = norm["mp"] * size[1]
+        if self.measure == "ssd":
+            terms = norm["mpp"] * size[0] * math.sqrt(len(self.taps)) + 2 * terms + norm["m"] * size[2]
+        return k * u * terms + LD(U[self.out]) * value + tiny
+
+
 # ------------------------------------------------------------------ running ----------------------
 
 
@@ -965,7 +1112,13 @@ class Runner:
             "image": save(folder, name + "x", problem.x, channels),
             "template": save(folder, name + "t", problem.t, channels),
             "mask": None if problem.w is None else save(folder, name + "m", problem.w, 1),
+            **Runner.partial(problem, folder, name),
         }
+
+    @staticmethod
+    def partial(problem, folder, name):
+        known = getattr(problem, "known", None)
+        return {} if known is None else {"known": save(folder, name + "k", known, 1)}
 
     def command(self, case, files, folder, out, later=()):
         """The words of the command that computes a case, files beside it."""
@@ -974,8 +1127,14 @@ class Runner:
         words += [at["image"], at["template"], "--mode", case["mode"], "--boundary", case["boundary"]]
         if case["boundary"] == "constant":
             words += ["--cval", repr(float(case.get("cval", 0.0)))]
+        if case.get("known", {}).get("unknown"):
+            words = words[: words.index("--boundary")] + ["--boundary", "unknown"]
         if files["mask"]:
             words += ["--mask", at["mask"]]
+        if files.get("known"):
+            words += ["--image-mask", at["known"]]
+        if case.get("known", {}).get("overlap"):
+            words += ["--min-overlap", repr(case["known"]["overlap"])]
         for key, option in (
             ("method", "--method"), ("accuracy", "--accuracy"), ("precision", "--precision"),
             ("platform", "--platform"), ("memory", "--memory-limit"), ("threads", "--threads"),
@@ -1037,7 +1196,7 @@ class Runner:
         index = [
             self.entry(case, self.files(case, problem, folder, f"{k}"), str(k))
             for k, (case, problem) in enumerate(cases)
-            if not case.get("templates")
+            if not case.get("templates") and not case.get("known")
         ]
         with open(os.path.join(folder, "index.json"), "w") as f:
             json.dump({"cases": index}, f)
@@ -1455,6 +1614,44 @@ def profile_any(rng, case):
     case["x"]["layers"] = layers
 
 
+def profile_partial(rng, case):
+    """Images of which not all is known: small ones, as the oracle is slow, with contents of other profiles."""
+    if case.get("platform"):
+        return profile_any(rng, case)
+    if case["op"] == "conv":
+        case["op"] = "zncc"
+    profiles = [profile for profile, _ in PROFILES if profile not in (profile_partial, profile_wrong)]
+    profiles[int(rng.integers(len(profiles)))](rng, case)
+    if case["op"] == "conv":
+        case["op"] = "corr"
+    side = (60_000, 140, 26)[len(case["shape"]) - 1]
+    case["shape"] = [min(s, side) for s in case["shape"]]
+    while math.prod(case["template"]) * math.prod(case["shape"]) > 3e6:
+        k = case["template"].index(max(case["template"]))
+        case["template"][k] = max(1, case["template"][k] * 2 // 3)
+        if max(case["template"]) == 1:
+            break
+    for key in ("roi", "kernel", "templates", "platform"):
+        case.pop(key, None)
+    case.update(method="auto", accuracy=str(rng.choice(("promised", "fast"), p=(0.9, 0.1))))
+    seed = int(rng.integers(1 << 30))
+    known = {
+        "mask": [
+            ["bits", seed, float(rng.choice((0.02, 0.5, 0.9, 1.0))), str(rng.choice(("u8", "f64")))], ["block", seed],
+            ["decades", seed, float(rng.choice((0.5, 0.95))), float(rng.choice((2.0, 12.0, 80.0)))], None,
+        ][int(rng.choice(4, p=(0.5, 0.2, 0.15, 0.15)))]
+    }
+    if case["mode"] != "valid" and (known["mask"] is None or rng.random() < 0.3):
+        known["unknown"], case["boundary"] = True, "zero"
+        case.pop("cval", None)
+    if rng.random() < 0.3:
+        known["overlap"] = float(rng.choice((1.0, 0.5, 0.25, rng.random())))
+    if known["mask"] is None and not known.get("unknown"):
+        known["mask"] = ["bits", seed, 0.7, "u8"]
+    case["known"] = known
+    return None
+
+
 def profile_wrong(rng, case):
     """Calls that are errors."""
     kind = str(
@@ -1494,7 +1691,7 @@ PROFILES = (
     (profile_two_level, 10), (profile_constants, 9), (profile_patches, 6), (profile_saturated, 3),
     (profile_pattern, 8), (profile_bright, 7), (profile_specks, 5), (profile_copies, 5), (profile_offset, 6),
     (profile_range, 12), (profile_nonfinite, 4), (profile_faint, 4), (profile_repeated, 4), (profile_edge, 4),
-    (profile_plain, 5), (profile_any, 6), (profile_wrong, 2), (profile_rounded, 5),
+    (profile_plain, 5), (profile_any, 6), (profile_wrong, 2), (profile_rounded, 5), (profile_partial, 3),
 )
 WEIGHTS = np.array([weight for _, weight in PROFILES], float) / sum(weight for _, weight in PROFILES)
 
@@ -1630,6 +1827,8 @@ def variants(rng, case, problem, result, named):
     """The same problem otherwise: a region, other threads, another kernel. Under one kernel bits must not differ."""
     more = []
     r = rng.random()
+    if case.get("known"):
+        return more
     if r < 0.15:
         same = {"kernel": result.kernel} if named and r < 0.12 else {}
         more.append(dict(case, roi=part_of(rng, problem), **same))
@@ -1709,7 +1908,7 @@ class Fuzzer:
             key = (case["op"], problem.work + ">" + problem.out, problem.accuracy, family(result.kernel))
             if ratio > self.worst.get(key, (-1,))[0]:
                 self.worst[key] = (ratio, result.kernel, case)
-            if ratio > 0.02 and "roi" not in case:
+            if ratio > 0.02 and "roi" not in case and "known" not in case:
                 kept = self.near[key]
                 kept.append((ratio, self.count["cases"], case))
                 kept.sort(key=lambda row: (row[0], row[1]), reverse=True)
@@ -1765,7 +1964,7 @@ class Fuzzer:
         """Cases with one thing less, the most telling first."""
         for key, plain in (
             ("roi", None), ("templates", None), ("memory", None), ("threads", 1), ("isa", None),
-            ("precision", None), ("channels", None), ("mask", None), ("accuracy", None),
+            ("precision", None), ("channels", None), ("mask", None), ("accuracy", None), ("known", None),
         ):
             if case.get(key) not in (None, plain) and not (key == "mask" and case.get("wrong")):
                 other = copy.deepcopy(case)
@@ -1992,7 +2191,7 @@ def main():
         result = runner.one(case, problem)
         ratio, found = judged(case, problem, result)
         base = None
-        if (ratio is None or ratio <= 1) and result.status == 0:
+        if (ratio is None or ratio <= 1) and result.status == 0 and not case.get("known"):
             other = beside(dict(case, kernel=result.kernel) if runner.batches else case)
             base = (problem, runner.one(other, problem))
             differs = same_bits(case, base, result)
