@@ -36,10 +36,10 @@ use crate::watch::{self, Progress};
 ///     Whether no place is left to two templates: the better stays.
 /// exclude_border, subpixel
 ///     As for :func:`peaks`.
-/// measure, mode, boundary, cval, mask, image_mask, min_overlap, channel_axis, method, device, accuracy, dtype,
-/// threads, progress
-///     As for :func:`match_template`. Under a mask of the image there are maps of scores, of
-///     templates of one shape and type at a time.
+/// measure, mode, boundary, cval, mask, channel_axis, method, device, accuracy, dtype, threads, progress
+///     As for :func:`match_template`.
+/// image_mask, min_overlap
+///     As for :func:`match_template`. There are maps of scores then, of templates of one shape and type at a time.
 ///
 /// Returns
 /// -------
