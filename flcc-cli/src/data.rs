@@ -31,6 +31,9 @@ pub fn tell(argument: &str, name: &str, note: &str) {
     let _ = writeln!(std::io::stderr(), "note: {argument} {name:?}: {note}");
 }
 
+/// What is told of samples that are no numbers.
+const HIDDEN: &str = "NaN or infinite samples: no peak where the template covers one";
+
 /// What is to be told of samples among which peaks are looked for, where some are no numbers and hide peaks.
 pub fn hidden_note(pixels: &Pixels) -> Option<&'static str> {
     fn any<T: Copy>(data: &[T], finite: impl Fn(T) -> bool) -> bool {
@@ -41,7 +44,7 @@ pub fn hidden_note(pixels: &Pixels) -> Option<&'static str> {
         Pixels::F64(data) => any(data, f64::is_finite),
         Pixels::U8(_) | Pixels::U16(_) => false,
     };
-    nonfinite.then_some("NaN or infinite samples: no peak where the template covers one")
+    nonfinite.then_some(HIDDEN)
 }
 
 impl Image {
@@ -94,6 +97,11 @@ impl Image {
     /// Tells its notes on standard error.
     pub fn tell_notes(&self) {
         self.notes.iter().for_each(|note| self.tell(note));
+    }
+
+    /// Tells that samples which are no numbers hide peaks in it.
+    pub fn tell_hidden(&self) {
+        self.tell(HIDDEN);
     }
 
     /// Tells on standard error what was made of it.

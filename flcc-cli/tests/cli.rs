@@ -769,6 +769,13 @@ fn what_no_number_hides_is_told() {
         assert_eq!((said.err, said.out.starts_with("1 12,20 ")), (due, !noted));
         assert_eq!(flcc(&folder, &format!("lcc {name} template.png -o x.npy")).fine().err, "");
     }
+    // Only where they are known.
+    for (unknown, noted) in [(14 * 50 + 22, false), (0, true)] {
+        folder.array("known.npy", &[40, 50], |k| if k == unknown { 0.0 } else { 1.0 });
+        let due = if noted { format!("note: IMAGE \"nan.npy\": {note}\n") } else { String::new() };
+        let said = flcc(&folder, "match nan.npy template.png --image-mask known.npy").fine();
+        assert_eq!((said.err, said.out.starts_with("1 12,20 ")), (due, !noted));
+    }
     let said = flcc(&folder, "stream template.png nan.npy fine.npy all.npy").fine();
     assert_eq!(said.err, format!("note: FRAMES \"nan.npy\": {note}\nnote: FRAMES: {note}: 2 of 3 frames\n"));
 }

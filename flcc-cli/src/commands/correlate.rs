@@ -418,6 +418,11 @@ fn compute_known(
     let &Given { image, templates, mask, .. } = given;
     let began = Instant::now();
     let maps = known.execute(spec, session, (image, mask), (templates, group))?;
+    // Only samples that are known hide peaks, so the scores tell.
+    let hides = |map: &ScoreMap| (0..map.shape().len()).any(|index| map.get(index).is_nan());
+    if wish.peaks.is_some() && maps.iter().any(hides) {
+        image.tell_hidden();
+    }
     let all: Vec<(Option<ScoreMap>, PeaksFound)> = maps.into_iter().map(|map| wish.searched(map)).collect();
     let time = began.elapsed();
     let found = |(map, found)| Found {

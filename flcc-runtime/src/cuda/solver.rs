@@ -325,11 +325,12 @@ fn listed_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     })
 }
 
-/// What a product of bytes costs on tensor cores, of what one by `dp4a` does: as the rates that were measured of both,
-/// with half of the products in vain.
+/// What a product of bytes costs on tensor cores, of what one by `dp4a` does: from the rates of both, with half of the
+/// products in vain. No times are fitted yet.
 const TENSOR: f64 = 0.2;
 
-/// By kernels on tensor cores that make scores of bytes in one go. No GPU has timed them, so they are taken by name.
+/// By kernels on tensor cores that make scores of bytes in one go. They are taken by name until a sanitizer has seen
+/// them and costs are fitted to their times.
 fn mma_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let (direct, spec) = (Direct::of(asked), asked.spec);
     let template = spec.template().padded();

@@ -40,8 +40,8 @@ impl Engine<f32> for Transform {
 
     fn cross(&self, template: &Spectra, job: Cross<'_, f32>, work: &mut Scratch) {
         let Cross { samples, out, pitches, outputs, .. } = job;
-        let ground = VolumeRun { input: samples, in_pitch: pitches.samples, out, out_pitch: pitches.cross };
-        self.run(ground, template, work, outputs);
+        let run = VolumeRun { input: samples, in_pitch: pitches.samples, out, out_pitch: pitches.cross };
+        self.run(run, template, work, outputs);
     }
 
     fn bands<'a>(&self, _channel: usize, outputs: [usize; 2], work: &'a Scratch) -> Bands<'a> {

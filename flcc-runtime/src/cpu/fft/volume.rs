@@ -195,12 +195,12 @@ impl Transform {
     /// pair.
     ///
     /// Rows of `out` are written up to the next vector past `outputs`.
-    pub fn run(&self, ground: VolumeRun<'_>, template: &Spectra, scratch: &mut Scratch, outputs: [usize; 3]) {
+    pub fn run(&self, run: VolumeRun<'_>, template: &Spectra, scratch: &mut Scratch, outputs: [usize; 3]) {
         let job = Volume {
             layout: &self.layout,
             twiddles: self.plane.twiddles(),
             tile_len: self.tile_len(),
-            ground,
+            run,
             template,
             scratch,
             outputs,
@@ -219,7 +219,7 @@ struct Volume<'a> {
     layout: &'a Layout,
     twiddles: &'a [Vec<[f32; 2]>],
     tile_len: usize,
-    ground: VolumeRun<'a>,
+    run: VolumeRun<'a>,
     template: &'a Spectra,
     scratch: &'a mut Scratch,
     outputs: [usize; 3],
@@ -233,8 +233,8 @@ impl<const N: usize> Job for OfLength<'_, N> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Volume { layout, twiddles, tile_len, ground, template, scratch, outputs } = self.0;
-        let VolumeRun { input, in_pitch, out, out_pitch } = ground;
+        let Volume { layout, twiddles, tile_len, run, template, scratch, outputs } = self.0;
+        let VolumeRun { input, in_pitch, out, out_pitch } = run;
         let Scratch { strip, tiles, squares: [of_results, of_samples], energies, figures } = scratch;
         let [depth, height, width] = layout.outputs;
         let layers = layout.template[0];
@@ -420,7 +420,7 @@ mod tests {
         real.iter().map(|value| value / samples).collect()
     }
 
-    fn ground<'a>(layout: &Layout, input: &'a [f32], out: &'a mut [f32]) -> VolumeRun<'a> {
+    fn at_hand<'a>(layout: &Layout, input: &'a [f32], out: &'a mut [f32]) -> VolumeRun<'a> {
         let (in_pitch, out_pitch) = layout.pitches();
         VolumeRun { input, in_pitch, out, out_pitch }
     }
@@ -442,7 +442,7 @@ mod tests {
                 // Whole tiles, and cut ones: by planes, without a second tile, by a few rows and columns.
                 for outputs in [[depth, height, width], [depth - 1, height - 7, width - 5], [1, 1, 1], layout.outputs] {
                     let mut out = Aligned::new(f32::NAN, pitch.elements());
-                    transform.run(ground(&layout, &input, &mut out), &spectra, &mut scratch, outputs);
+                    transform.run(at_hand(&layout, &input, &mut out), &spectra, &mut scratch, outputs);
                     for (z, y) in (0..outputs[0]).flat_map(|z| (0..outputs[1]).map(move |y| (z, y))) {
                         for x in 0..outputs[2] {
                             let got = f64::from(out[z * pitch.plane + y * pitch.row + x]);
@@ -519,7 +519,7 @@ mod tests {
                 };
                 let expected = expected(layout, &input, &template);
                 let spectra = transform.prepare(&template);
-                transform.run(ground(layout, &input, &mut out), &spectra, &mut scratch, layout.tile());
+                transform.run(at_hand(layout, &input, &mut out), &spectra, &mut scratch, layout.tile());
                 let (len, layers) = ((layout.length * layout.length) as f64, layout.template[0] as f64);
                 let figures = Figures { wave: transform.wave(&spectra), ..Figures::of([&template].into_iter()) };
                 let doubt = testing::doubt_of(template.len(), &figures, Rounding::Volume { len, layers });

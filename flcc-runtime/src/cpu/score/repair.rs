@@ -112,7 +112,7 @@ impl Panels<'_> {
                 let ratio = ssd / norms[0] / norms[1];
                 if ratio.is_nan() { 1.0 } else { ratio.min(1.0) }
             }
-            _ => f64::NAN,
+            Measure::Cc | Measure::Ssd | Measure::Sad => f64::NAN,
         }
     }
 
