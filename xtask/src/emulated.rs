@@ -43,7 +43,7 @@ pub fn build(root: &Path, to: &Path) -> Result<String, String> {
     finish(start(transforms)?)?;
     let folder = to.display();
     Ok(format!(
-        "LD_LIBRARY_PATH={folder} FLCC_CACHE={folder}/cache FLCC_REQUIRE=cuda cargo test --workspace --test gpu"
+        "LD_LIBRARY_PATH={folder} FLCC_CACHE={folder}/cache FLCC_REQUIRE=cuda cargo test --workspace --all-features --test gpu"
     ))
 }
 
