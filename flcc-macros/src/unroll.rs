@@ -674,29 +674,45 @@ fn apart(body: &Body, vectors: usize) -> TokenStream {
     }
 }
 
-/// One tap `j` of the accumulator rows `first..=last`: the vectors of `line` from `offset`, each used by every row.
+/// One tap `j` of the accumulator rows `first..=last`: the vectors of `line` from `offset`, each used by every row. Taps
+/// of the rows, or the vectors, whichever are fewer, are loaded first and held; the others come one after the other.
 fn tap(body: &Body, vectors: usize, first: usize, last: usize, j: &TokenStream, offset: usize) -> TokenStream {
-    let lanes = body.lanes();
-    let mut tokens = TokenStream::new();
-    for c in 0..vectors {
-        let (value, at) = (format_ident!("v_{c}"), number(offset + c * lanes));
-        tokens.extend(quote!(let #value = isa::load(line, #at);));
-    }
-    for r in first..=last {
-        let (template, weight) = (format_ident!("t_{r}"), format_ident!("w_{r}"));
-        tokens.extend(quote!(let t = isa::splat(#template[#j]);));
-        if body.op == Op::AbsDiff {
-            tokens.extend(quote!(let w = isa::splat(#weight[#j]);));
+    let value = |c: usize| {
+        let (value, at) = (format_ident!("v_{c}"), number(offset + c * body.lanes()));
+        quote!(let #value = isa::load(line, #at);)
+    };
+    let splat = |r: usize| {
+        let (t, template, w, weights) =
+            (format_ident!("tap_{r}"), format_ident!("t_{r}"), format_ident!("weight_{r}"), format_ident!("w_{r}"));
+        let weight = match body.op {
+            Op::Correlate => quote!(),
+            Op::AbsDiff => quote!(let #w = isa::splat(#weights[#j]);),
+        };
+        quote!(let #t = isa::splat(#template[#j]); #weight)
+    };
+    let product = |r: usize, c: usize| {
+        let (acc, value, t, w) =
+            (acc(r, c), format_ident!("v_{c}"), format_ident!("tap_{r}"), format_ident!("weight_{r}"));
+        match body.op {
+            Op::Correlate => quote!(#acc = isa::mul_add(#value, #t, #acc);),
+            Op::AbsDiff => quote!(#acc = isa::mul_add(#w, isa::abs_diff(#value, #t), #acc);),
         }
-        for c in 0..vectors {
-            let (acc, value) = (acc(r, c), format_ident!("v_{c}"));
-            tokens.extend(match body.op {
-                Op::Correlate => quote!(#acc = isa::mul_add(#value, t, #acc);),
-                Op::AbsDiff => quote!(#acc = isa::mul_add(w, isa::abs_diff(#value, t), #acc);),
-            });
-        }
+    };
+    if body.rows < vectors {
+        let held = (first..=last).map(splat);
+        let columns = (0..vectors).map(|c| {
+            let (value, products) = (value(c), (first..=last).map(|r| product(r, c)));
+            quote!(#value #(#products)*)
+        });
+        quote!(#(#held)* #(#columns)*)
+    } else {
+        let held = (0..vectors).map(value);
+        let rows = (first..=last).map(|r| {
+            let (splat, products) = (splat(r), (0..vectors).map(|c| product(r, c)));
+            quote!(#splat #(#products)*)
+        });
+        quote!(#(#held)* #(#rows)*)
     }
-    tokens
 }
 
 fn acc(r: usize, c: usize) -> Ident {
