@@ -19,8 +19,9 @@ const SPECS: [&str; 10] = [
     "zncc:f32:10000000*64:valid",
     "zncc:f32:8640000*500:valid",
 ];
-const ROUNDS: usize = 11;
-const LEAST_MS: f64 = 20.0;
+/// Many and short: the machine's speed drifts within a second, and a ratio is of one round.
+const ROUNDS: usize = 61;
+const LEAST_MS: f64 = 4.0;
 /// The goal for the best place and for places over a threshold, and for the best sixteen with suppression.
 const GOALS: [f64; 3] = [1.10, 1.10, 1.15];
 
@@ -29,7 +30,7 @@ fn main() {
         let planner = Planner::new().expect("FLCC_ISA is unset or right").threads(threads);
         println!("\n{threads} threads\n");
         println!(
-            "| spec | kernel | map ms | best | over a threshold | best 16, suppressed |\n|---|---|---|---|---|---|"
+            "| spec | kernel | map ms | map again | best | over a threshold | best 16, suppressed |\n|---|---|---|---|---|---|---|"
         );
         let missed: Vec<String> = SPECS.iter().flat_map(|text| measure(text, &planner)).collect();
         println!("\nratios of peaks over map; over the goals {GOALS:?}: {}", missed.join("; "));
@@ -60,12 +61,13 @@ fn measure(text: &str, planner: &Planner) -> Vec<String> {
             &mut || drop(peaks(&options[0])),
             &mut || drop(peaks(&options[1])),
             &mut || drop(peaks(&options[2])),
+            &mut || run.borrow_mut().execute(),
         ],
     );
     let ratios = [1, 2, 3].map(|work| turns.ratio(work, 0));
-    let [first, second, third] = ratios;
+    let ([first, second, third], again) = (ratios, turns.ratio(4, 0));
     let kernel = matcher.kernel();
-    println!("| {text} | {kernel} | {:.2} | {first:.2} | {second:.2} | {third:.2} |", turns.ms(0));
+    println!("| {text} | {kernel} | {:.2} | {again:.2} | {first:.2} | {second:.2} | {third:.2} |", turns.ms(0));
     let missed = ratios.into_iter().zip(GOALS).filter(|(ratio, goal)| ratio > goal);
     missed.map(|(ratio, _)| format!("{text} {ratio:.2}")).collect()
 }
