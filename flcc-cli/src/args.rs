@@ -124,6 +124,8 @@ Fields of --json, one line a template:
   template_shape its shape, slowest axis first
   measure        cc, ncc, zncc, ssd, nssd or sad; not of conv
   spec           what was computed, in the words of flcc plan
+  image_mask     with --image-mask or --boundary unknown: the file, null without; outside: unknown
+                 or boundary; and min_overlap
   method, kernel how it was computed
   shape          the shape of the result
   output         the file of the result, with -o

@@ -94,6 +94,16 @@ impl Image {
         &self.notes
     }
 
+    /// Whether all of its samples are zero.
+    pub fn is_zero(&self) -> bool {
+        match &self.pixels {
+            Pixels::U8(data) => data.iter().all(|&sample| sample == 0),
+            Pixels::U16(data) => data.iter().all(|&sample| sample == 0),
+            Pixels::F32(data) => data.iter().all(|&sample| sample == 0.0),
+            Pixels::F64(data) => data.iter().all(|&sample| sample == 0.0),
+        }
+    }
+
     /// Tells its notes on standard error.
     pub fn tell_notes(&self) {
         self.notes.iter().for_each(|note| self.tell(note));

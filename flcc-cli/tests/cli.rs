@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use flcc_cli::io::{load, save_npy, save_png_gray8, save_png_rgb8};
 use flcc_runtime::Pixels;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A folder of one test, removed with everything in it.
 struct Folder(PathBuf);
@@ -406,7 +406,7 @@ fn several_templates_of_several_shapes() {
         flcc(&folder, "match image.png --template other.png --template small.png --json --top 2 --count").fine().json();
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[0]["spec"], "zncc:u8:40x50*7x9:valid");
-    assert_eq!(lines[0]["peaks"][0]["position"], serde_json::json!([3, 4]));
+    assert_eq!(lines[0]["peaks"][0]["position"], json!([3, 4]));
     assert_eq!(lines[1]["peaks"][0]["rank"], 1);
     assert_eq!(lines[1]["optimum"]["count"], 1);
     assert!(lines[1]["kernel"].is_string() && lines[1]["ns"].as_u64().unwrap() > 0);
@@ -424,7 +424,7 @@ fn masks_of_images_and_of_arrays() {
     folder.array("weights.npy", &[7, 9], |k| if under(k) { 255.0 } else { 0.0 });
     for mask in ["mask.png", "mask.npy"] {
         let said = flcc(&folder, &format!("match image.png spoilt.png --mask {mask} --accuracy exact --json")).fine();
-        assert_eq!(said.json()[0]["peaks"][0]["position"], serde_json::json!([12, 20]));
+        assert_eq!(said.json()[0]["peaks"][0]["position"], json!([12, 20]));
         assert_eq!(said.json()[0]["spec"], "zncc:u8:40x50*7x9:valid,mask01,acc=exact");
     }
     let said = flcc(&folder, "match image.png spoilt.png --mask weights.npy --json").fine();
@@ -487,6 +487,11 @@ fn what_is_unknown_of_an_image_does_not_matter() {
     let lines = said.json();
     assert_eq!((lines.len(), lines[0]["method"].as_str()), (2, Some("masked")));
     assert_eq!(lines[1]["optimum"]["count"], 1);
+    let known = |line: &Value| ["image_mask", "outside", "min_overlap"].map(|field| line[field].clone());
+    assert_eq!(known(&lines[0]), [json!("known.png"), json!("boundary"), json!(0.0)]);
+    let said = flcc(&folder, "match image.png template.png --boundary unknown --min-overlap 0.5 --json").fine();
+    assert_eq!(known(&said.json()[0]), [json!(null), json!("unknown"), json!(0.5)]);
+    assert!(flcc(&folder, "match image.png template.png --json").fine().json()[0].get("outside").is_none());
     for name in ["p.csv", "a.png", "h-1.png", "h-2.png", "s-1.npy", "s-2.npy"] {
         assert!(folder.names().contains(&name.to_string()), "{name}: {:?}", folder.names());
     }
@@ -497,6 +502,9 @@ fn what_is_unknown_of_an_image_does_not_matter() {
         let (at, _) = found(&format!("match spoilt.png template.png --image-mask known.png --roi {roi}"));
         assert!(!at.is_empty());
     }
+    folder.array("zero.npy", &[40, 50], |_| 0.0);
+    let said = flcc(&folder, "match image.png template.png --image-mask zero.npy").fine();
+    assert!(said.out.ends_with(" 0\n") && said.err.contains("every weight is 0"), "{said:?}");
     // What does not go with it.
     folder.array("other.npy", &[4, 5], |_| 1.0);
     folder.array("wrong.npy", &[40, 50], |k| 1.0 - k as f64);
@@ -531,7 +539,7 @@ fn colour_is_matched_or_folded() {
     folder.bytes("grey.png", 5, 5, noise);
     let said = flcc(&folder, "match colour.png --template-at 8,9:6x5 --json --accuracy exact").fine();
     assert_eq!(said.json()[0]["spec"], "zncc:u8:30x30*6x5:valid,acc=exact,channels=3");
-    assert_eq!(said.json()[0]["peaks"][0]["position"], serde_json::json!([8, 9]));
+    assert_eq!(said.json()[0]["peaks"][0]["position"], json!([8, 9]));
     assert!(flcc(&folder, "match colour.png grey.png").fails(2).contains("3 channels"));
     let said = flcc(&folder, "match colour.png grey.png --gray --json").fine();
     assert_eq!(said.json()[0]["spec"], "zncc:u8:30x30*5x5:valid");
@@ -721,10 +729,10 @@ fn a_stream_of_files_and_folders() {
     assert_eq!(names, ["frames/a.png", "frames/b.png", "frames/c.png", "frames/d.npy", "image.png"]);
     assert!(lines[2]["error"].as_str().unwrap().contains("at most 3x3"));
     for k in [0, 3, 4] {
-        assert_eq!(lines[k]["peaks"][0]["position"], serde_json::json!([12, 20]), "{said:?}");
+        assert_eq!(lines[k]["peaks"][0]["position"], json!([12, 20]), "{said:?}");
         assert!((lines[k]["peaks"][0]["score"].as_f64().unwrap() - 1.0).abs() < 1e-6);
     }
-    assert_eq!(lines[3]["shape"], serde_json::json!([41, 50]));
+    assert_eq!(lines[3]["shape"], json!([41, 50]));
     assert!(lines[0]["ns"].as_u64().unwrap() > 0 && lines[0]["optimum"]["count"] == 1);
 }
 
@@ -790,7 +798,7 @@ fn a_stream_of_raw_frames() {
         let said = flcc_with(&folder, args, &two, None).fine();
         assert_eq!(said.json().len(), 2);
         assert_eq!(said.json()[1]["frame"], 1);
-        assert_eq!(said.json()[1]["peaks"][0]["position"], serde_json::json!([12, 20]));
+        assert_eq!(said.json()[1]["peaks"][0]["position"], json!([12, 20]));
     }
     for (frame, status, words) in [
         ("u8:9999999x9999999", 1, "(half of the free memory), got 99999980000001 (u8:9999999x9999999)"),
@@ -809,7 +817,7 @@ fn a_stream_of_raw_frames() {
         ("none.y4m", "", "none.y4m[0]".into(), "none.y4m"),
     ] {
         let said = flcc_with(&folder, &format!("stream template.png {call}"), input.as_bytes(), None);
-        let line = serde_json::json!({
+        let line = json!({
             "frame": frame, "error": format!("FRAMES {name:?}: expected at least one frame, got none")
         });
         assert_eq!((said.status, said.json()), (1, vec![line]), "{call}");
@@ -900,7 +908,7 @@ fn a_stream_of_yuv4mpeg2() {
     std::fs::write(folder.at("frames/clip.y4m"), &two).unwrap();
     let places = |lines: &[Value]| lines.iter().map(|line| line["peaks"][0]["position"][0].clone()).collect::<Vec<_>>();
     let said = flcc_with(&folder, "stream template.png --accuracy exact", &two, None).fine().json();
-    assert_eq!((&said[0]["frame"], &said[1]["frame"]), (&serde_json::json!(0), &serde_json::json!(1)));
+    assert_eq!((&said[0]["frame"], &said[1]["frame"]), (&json!(0), &json!(1)));
     assert_eq!(places(&said), [12, 9]);
     let said = flcc(&folder, "stream template.png image.png frames --accuracy exact").fine().json();
     let names: Vec<&str> = said.iter().map(|line| line["frame"].as_str().unwrap()).collect();
@@ -952,7 +960,7 @@ fn a_stream_in_colour_is_matched_as_images_are() {
         let matched =
             flcc(&folder, &format!("match colour.png part.png --json --precision f64 {options}")).fine().json();
         assert_eq!(piped[0]["peaks"], matched[0]["peaks"], "{options}");
-        assert_eq!(piped[0]["peaks"][0]["position"], serde_json::json!([8, 9]));
+        assert_eq!(piped[0]["peaks"][0]["position"], json!([8, 9]));
     }
     let line = flcc_with(&folder, "stream grey.png --frame rgb24:30x32", &rgb, None).fails(2);
     assert!(line.starts_with("error: TEMPLATE: expected 3 channels, as the image (--gray folds"), "{line}");
@@ -1028,12 +1036,12 @@ fn a_file_with_one_axis_more_is_a_stack_of_templates() {
     let said = flcc(&folder, "stream pages.tif image.png block.npy --accuracy exact --top 1 --stack").fine().json();
     let told: Vec<(&str, &Value)> =
         said.iter().map(|line| (line["template"].as_str().unwrap(), &line["template_shape"])).collect();
-    let (plane, block) = (serde_json::json!([7, 9]), serde_json::json!([2, 7, 9]));
+    let (plane, block) = (json!([7, 9]), json!([2, 7, 9]));
     assert_eq!(told, [("pages.tif[0]", &plane), ("pages.tif[1]", &plane), ("pages.tif", &block)]);
     let bytes: Vec<u8> = (0..300).map(noise).collect();
     let said =
         flcc_with(&folder, "stream lines.npy --frame u8:300 --accuracy exact --stack", &bytes, None).fine().json();
-    assert_eq!((said.len(), &said[2]["peaks"][0]["position"]), (3, &serde_json::json!([107])));
+    assert_eq!((said.len(), &said[2]["peaks"][0]["position"]), (3, &json!([107])));
     for (args, words) in [
         (
             "match line.npy none.npy --stack",
@@ -1072,7 +1080,7 @@ fn files_without_a_header_are_told_by_raw() {
     found("match - template.png", &std::fs::read(folder.at("image.png")).unwrap());
     flcc(&folder, "local mean image.raw --window 3x3 --raw u16:40x50 -o x.npy").fine();
     let streamed = flcc(&folder, "stream part image.raw image.png --raw f32:7x9 --raw u16:40x50").fine().json();
-    assert!(streamed.iter().all(|line| line["peaks"][0]["position"] == serde_json::json!([12, 20])));
+    assert!(streamed.iter().all(|line| line["peaks"][0]["position"] == json!([12, 20])));
     let sizes = "expected 4000 bytes (u16:40x50) or 252 bytes (f32:7x9), got";
     let both = "--raw u16:40x50 --raw f32:7x9";
     for (args, input, status, words) in [
@@ -1163,7 +1171,7 @@ fn exclusive_leaves_no_place_to_two_templates() {
     };
     let all = "--template like.png --template inner.png --accuracy exact";
     let shared = places(&flcc(&folder, &format!("match image.png template.png {all} --json")).fine());
-    let position = |y: usize, x: usize| serde_json::json!([y, x]);
+    let position = |y: usize, x: usize| json!([y, x]);
     assert_eq!((&shared[1].1, &shared[2].1), (&position(12, 20), &position(13, 22)));
     let own = places(&flcc(&folder, &format!("match image.png template.png {all} --exclusive --json")).fine());
     // Of equal scores the earlier template's stays; the others are told their next best.
@@ -1240,7 +1248,7 @@ fn local_statistics() {
         [2.0, 2.0]
     );
     let said = flcc(&folder, "local var --window 1x3 x.npy -o out.npy --json").fine();
-    assert_eq!(said.json()[0]["shape"], serde_json::json!([2, 3]));
+    assert_eq!(said.json()[0]["shape"], json!([2, 3]));
 }
 
 #[test]
@@ -1633,7 +1641,7 @@ fn a_case_says_how_it_is_computed() {
     assert!(result["kernels"].as_array().unwrap().contains(&result["kernel"]), "{result}");
     // A case's region is in coordinates of the full result, a command's in those of the image.
     let (result, _) = run(&format!(r#","kernel":{},"threads":1"#, result["kernel"]));
-    assert_eq!(result["kernels"], serde_json::json!([result["kernel"]]));
+    assert_eq!(result["kernels"], json!([result["kernel"]]));
     run(r#","method":"fourier","precision":"f64","accuracy":"exact","memory_limit":"64M","roi":"3:4""#);
     flcc(&folder, "corr x.npy t.npy --method fourier --precision f64 --accuracy exact --roi 2:4 -o part.npy").fine();
     assert_eq!(std::fs::read(folder.at("out/a.npy")).unwrap(), std::fs::read(folder.at("part.npy")).unwrap());
@@ -1917,7 +1925,7 @@ fn pipes_are_read_as_files_are() {
     };
     assert_eq!(through("match pipe template.png --accuracy exact", &image).out, "1 12,20 1\n");
     let frame = through("stream template.png image.png pipe", &image).json();
-    assert_eq!((&frame[1]["frame"], &frame[1]["peaks"][0]["position"]), (&"pipe".into(), &serde_json::json!([12, 20])));
+    assert_eq!((&frame[1]["frame"], &frame[1]["peaks"][0]["position"]), (&"pipe".into(), &json!([12, 20])));
     let two = y4m(40, 50, &[(0..2000).map(noise).collect(), (150..2150).map(noise).collect()]);
     let frames = through("stream template.png pipe --accuracy exact", &two).json();
     assert_eq!((&frames[1]["frame"], &frames[1]["peaks"][0]["position"][0]), (&"pipe[1]".into(), &9.into()));
@@ -2403,7 +2411,7 @@ fn the_fields_of_json_are_those_of_the_help() {
         (format!("stream template.png image.png {options} --measure sad"), Some("sad")),
     ] {
         let line = &flcc(&folder, &call).fine().json()[0];
-        assert_eq!(line["template_shape"], serde_json::json!([7, 9]), "{call}");
+        assert_eq!(line["template_shape"], json!([7, 9]), "{call}");
         assert_eq!(line["measure"].as_str(), measure, "{call}");
         let command = call.split(' ').next().unwrap();
         let help = flcc(&folder, &format!("{command} --help")).fine().out;

@@ -674,8 +674,8 @@ fn apart(body: &Body, vectors: usize) -> TokenStream {
     }
 }
 
-/// One tap `j` of the accumulator rows `first..=last`: the vectors of `line` from `offset`, each used by every row. Taps
-/// of the rows, or the vectors, whichever are fewer, are loaded first and held; the others come one after the other.
+/// One tap `j` of the accumulator rows `first..=last`: the vectors of `line` from `offset`, each used by every row. The
+/// rows' taps, or the vectors, whichever are fewer, are loaded first and held; the others come one after the other.
 fn tap(body: &Body, vectors: usize, first: usize, last: usize, j: &TokenStream, offset: usize) -> TokenStream {
     let value = |c: usize| {
         let (value, at) = (format_ident!("v_{c}"), number(offset + c * body.lanes()));

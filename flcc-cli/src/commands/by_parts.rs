@@ -8,6 +8,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use serde_json::Map;
+
 use flcc_runtime::core::dtype::{Pixel, Pixels};
 use flcc_runtime::core::peaks::{Candidates, Search};
 use flcc_runtime::plan::settings::SOURCE;
@@ -324,6 +326,7 @@ impl Call<'_> {
                 map: None,
                 output: paths.next(),
                 found,
+                known: Map::new(),
             },
             range: range.clone(),
             short: matcher.short_of_memory(),

@@ -74,6 +74,8 @@ pub struct Found {
     pub output: Option<PathBuf>,
     /// Where peaks are asked for.
     pub found: PeaksFound,
+    /// What of the image is known, as fields of a line of JSON; none where all of it is.
+    pub known: Map<String, Value>,
 }
 
 /// How results are told.
@@ -403,6 +405,7 @@ fn compute(
         map,
         output: None,
         found,
+        known: Map::new(),
     };
     Ok(all.into_iter().map(found).collect())
 }
@@ -433,6 +436,7 @@ fn compute_known(
         map,
         output: None,
         found,
+        known: known.described(),
     };
     Ok(all.into_iter().map(found).collect())
 }
@@ -580,6 +584,7 @@ fn json_line(name: &str, found: &Found, count: bool, matching: bool) -> String {
     object.insert("template".into(), json!(name));
     describe(&mut object, &found.spec);
     object.insert("spec".into(), json!(found.spec.to_string()));
+    object.extend(found.known.clone());
     object.insert("method".into(), json!(found.method));
     object.insert("kernel".into(), json!(found.kernel));
     object.insert("shape".into(), json!(found.spec.out_shape().lengths()));

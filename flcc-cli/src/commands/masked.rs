@@ -1,5 +1,7 @@
 //! Images of which not all is known: which options go with that, and the results.
 
+use serde_json::{Map, Value, json};
+
 use flcc_runtime::{
     Boundary, Control, Effort, Masked, Method, PlanError, Platform, Refusal, ScoreMap, Spec, SpecError,
 };
@@ -72,12 +74,29 @@ impl Known {
         if let Some(effort) = planning.effort.filter(|effort| *effort != Effort::Estimate) {
             return Err(SpecError::new("--effort", format!("estimate with {argument}"), effort).into());
         }
-        let open = |path: &std::path::PathBuf| open_mask("--image-mask", path, &args.extent.reading);
+        let open = |path: &std::path::PathBuf| {
+            let mask = open_mask("--image-mask", path, &args.extent.reading)?;
+            if mask.is_zero() {
+                mask.tell("every weight is 0, so nothing of the image is known");
+            }
+            Ok::<_, Error>(mask)
+        };
         Ok(Some(Known {
             mask: args.image_mask.as_ref().map(open).transpose()?,
             outside_unknown: args.extent.boundary == UNKNOWN,
             min_overlap: args.min_overlap.unwrap_or(0.0),
         }))
+    }
+
+    /// As fields of a line of JSON.
+    pub fn described(&self) -> Map<String, Value> {
+        let outside = if self.outside_unknown { UNKNOWN } else { "boundary" };
+        let fields = [
+            ("image_mask", json!(self.mask.as_ref().map(|mask| &mask.name))),
+            ("outside", json!(outside)),
+            ("min_overlap", json!(self.min_overlap)),
+        ];
+        fields.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
 
     /// The results of an image with a group of templates.

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Map;
+
 use flcc_runtime::core::each_type;
 use flcc_runtime::{AnyView, DType, Shape, SpecError};
 
@@ -45,7 +47,7 @@ pub fn run(args: &Merge, planning: &Planning, out: &mut dyn Write) -> Result<(),
         }
         let found = found(spec.op().best(), top, parts.iter().map(|(_, part)| &part.results[number].found));
         let time = parts.iter().map(|(_, part)| Duration::from_nanos(part.results[number].ns)).sum();
-        told.push((template.1, Found { spec, kernel, method, time, map: None, output, found }));
+        told.push((template.1, Found { spec, kernel, method, time, map: None, output, found, known: Map::new() }));
     }
     if let Some(search) = search {
         let took = templates::leave(search, told.iter_mut().map(|(_, found)| (&found.spec, &mut found.found.peaks)));

@@ -15,7 +15,7 @@ use crate::plan::planned::Plan;
 use crate::plan::solver::Method;
 use crate::problem::template;
 use crate::run::execute::{Control, Execute, Regional, Scratch, Statistics, Unfinished};
-use crate::run::search::{BAND, Buffers, Searching};
+use crate::run::search::{Buffers, Searching, band};
 
 /// Templates bound to a plan. Cheap to clone; executed from many threads at once.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl Plan {
             // Results stay there; where they cannot, one after the other comes to the host.
             return spec.out_shape().len() * spec.out_type().row().size;
         }
-        let searching = Searching { spec, search: &search, workers: self.workers(), band: BAND };
+        let searching = Searching { spec, search: &search, workers: self.workers(), band: band(self.workers()) };
         searching.bytes(execute.regional(), execute.appetite())
     }
 }
@@ -233,7 +233,7 @@ impl Matcher {
         optimum: bool,
         control: &Control<'_>,
     ) -> Result<(Vec<Found>, Statistics), ExecError> {
-        self.search_in(images, options, optimum, control, BAND)
+        self.search_in(images, options, optimum, control, band(self.0.plan.workers()))
     }
 
     /// As [`Matcher::search`], with about so many bytes of results at a time.

@@ -14,17 +14,25 @@ use flcc_core::view::{AnyView, AnyViewMut, ViewMut};
 use crate::run::execute::{AtHand, Control, Execute, Regional, Scratch, Statistics};
 use crate::run::workers::run;
 
-/// Bytes of results that are computed before they are searched, if tiles are not larger.
-pub(crate) const BAND: usize = 4 << 20;
+/// Bytes of results of a worker that are computed before they are searched, if tiles are not larger.
+const BAND: usize = 4 << 20;
+/// Workers that have as much at most: more of them share it.
+const BANDS: usize = 8;
 /// Positions that a worker searches at a time.
 const PIECE: usize = 1 << 16;
+
+/// Bytes of results that so many workers compute before they search them. After each band they wait for each other, so
+/// more of them have larger ones, as processors of more cores have larger caches.
+pub(crate) fn band(workers: usize) -> usize {
+    BAND * workers.clamp(1, BANDS)
+}
 
 /// How the results of a spec are searched.
 pub(crate) struct Searching<'a> {
     pub spec: &'a Spec,
     pub search: &'a Search,
     pub workers: usize,
-    /// [`BAND`], but where a test has it smaller.
+    /// [`band`] of these workers, but where a test has it smaller.
     pub band: usize,
 }
 
@@ -421,9 +429,9 @@ mod tests {
         for text in
             ["zncc:f32:20000x2000*32x32:valid", "zncc:u8:100000000*500:valid", "zncc:f32:900x300x300*9x9x9:valid"]
         {
-            assert!(bytes(text) <= 4 * BAND, "{text}: {}", bytes(text));
+            assert!(bytes(text) <= 2 * band(2), "{text}: {}", bytes(text));
         }
         // Of small images several at a time.
-        assert!(bytes("zncc:u8:64x64*16x16:valid") <= BAND);
+        assert!(bytes("zncc:u8:64x64*16x16:valid") <= band(2));
     }
 }

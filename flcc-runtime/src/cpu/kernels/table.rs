@@ -1,9 +1,9 @@
 //! The table of CPU kernels: every body and its row, emitted by `flcc_macros::direct_kernels`, and the choice among
 //! them.
 //!
-//! The register blocks are sized to stay in registers: AVX-512 and NEON have 32 of them, AVX2 and SSE2 16. A tap of each
-//! row is held beside the sums, and a vector of samples. Of blocks with 24 sums, 4 rows of 6 vectors read less that
-//! neighbours below read again than 6 rows of 4 do, and longer runs of lines. Of blocks with 12 sums, 2 rows of 6
+//! The register blocks are sized to stay in registers: AVX-512 and NEON have 32 of them, AVX2 and SSE2 16. A tap of
+//! each row is held beside the sums, and a vector of samples. Of blocks with 24 sums, 4 rows of 6 vectors read less
+//! that neighbours below read again than 6 rows of 4 do, and longer runs of lines. Of blocks with 12 sums, 2 rows of 6
 //! vectors leave one register of 16 free; 4 rows of 3 leave none, and the compiler keeps a sum in memory, where each
 //! addition waits for the one before (AVX2, f32, microseconds for 256x192 results, the least of many runs in turns):
 //!
