@@ -11,10 +11,11 @@ seeds. CONVENTIONS.md defines every result and, in section 7, the tolerance of s
 docs/numerics.md promises the rest: 1e-5 (f32) or 1e-11 (f64) for normalised measures of every finite input, exact
 integers, the same bits for a region and for any number of threads under one kernel. The oracle takes each panel by
 itself, centred and scaled, in f64, and again in long double (64 bits of mantissa at least) wherever that could matter;
-integers are exact. It shares nothing with flcc. Of large results it takes some hundred places: at random, where a
-screening by transforms differs most, at bright samples, corners and seams. Cases that come near their tolerance are
-kept, changed and tried again. A violation is made smaller and printed with the command that shows it; then the status
-is 1. Needs numpy alone.
+integers are exact. It shares nothing with flcc, but for what `bench` alone takes: pairs, known ranks and any number of
+channels have made-up data there, and the error that bench finds is held against the promise. Of large results it takes
+some hundred places: at random, where a screening by transforms differs most, at bright samples, corners and seams.
+Cases that come near their tolerance are kept, changed and tried again. A violation is made smaller and printed with the
+command that shows it; then the status is 1. Needs numpy alone.
 """
 
 import argparse
@@ -273,8 +274,11 @@ def arrays(case):
     else:
         t = content(ts["seed"], tshape, channels, ts["layers"], case["types"][1], None)
         x = content(xs["seed"], shape, channels, xs["layers"], case["types"][0], t)
+    first = x  # what templates are made from
+    if case.get("frame"):  # of several images a later one
+        x = content(xs["seed"] + case["frame"], shape, channels, xs["layers"], case["types"][0], t)
     if case.get("which"):  # of several templates a later one
-        t = content(ts["seed"] + case["which"], tshape, channels, ts["layers"], case["types"][1], x)
+        t = content(ts["seed"] + case["which"], tshape, channels, ts["layers"], case["types"][1], first)
     for name in ("crop", "cut"):
         if case.get(name):
             part = tuple(slice(a, b) for a, b in case[name])
@@ -317,6 +321,13 @@ def arrays(case):
 
 def joined(case):
     return ORDER[max(ORDER.index(name) for name in case["types"])]
+
+
+def equal_bits(a, b):
+    """Where two arrays of a type have the same bits, the sign of a zero too; one NaN is as good as another."""
+    bits = {4: np.uint32, 8: np.uint64}[a.dtype.itemsize]
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    return (a.view(bits) == b.view(bits)) | (np.isnan(a) & np.isnan(b))
 
 
 def measure_of(case):
@@ -813,7 +824,7 @@ class Problem:
             return 0.0, {"what": "nothing to compare"}
         if self.bits_due(method):
             due = self.exact_integers(flat)
-            wrong = np.flatnonzero(due != values[flat])
+            wrong = np.flatnonzero(~equal_bits(due, values[flat]))  # an integer's zero has no sign
             if len(wrong):
                 k = wrong[np.argmax(np.abs(due[wrong].astype(float) - values[flat][wrong].astype(float)))]
                 return math.inf, found(flat[k], "other bits than the exact integers'", expected=float(due[k]))
@@ -1081,7 +1092,8 @@ class Result:
 
     def __init__(self, status, said="", got=None, kernel=None, kernels=(), later=()):
         self.status, self.said, self.got, self.kernel, self.kernels = status, said, got, kernel, list(kernels)
-        self.later = later  # of several templates the others: problems, with their results where there are any
+        self.later = later  # of several images and templates the others: problems, with results where there are any
+        self.told = None  # what bench tells of each spec
 
     def method(self):
         name = self.kernel or ""
@@ -1152,26 +1164,114 @@ class Runner:
     def one(self, case, problem):
         """A single command."""
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+            if case.get("bench"):
+                return self.bench(case)
+            if case.get("frames"):
+                return self.stream(case, problem, folder)
             files = self.files(case, problem, folder, "")
             out = os.path.join(folder, "out.npy")
             if case.get("kernel"):
                 return self.many([(case, problem)])[0]
             later = [Problem(dict(case, which=k)) for k in range(1, case.get("templates", 1))]
             words = self.command(case, files, folder, out, later)
-            try:
-                done = subprocess.run(
-                    words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=self.timeout,
-                    env=self.environment(case),
-                )
-            except subprocess.TimeoutExpired:
-                return Result(124, f"no result in {self.timeout:g} s")
-            said = done.stderr.decode(errors="replace").strip()
+            done, said = self.said(case, words)
+            if done is None:
+                return Result(124, said)
             outs = [os.path.join(folder, f"out-{k + 1}.npy") for k in range(len(later) + 1)] if later else [out]
             if done.returncode or "panicked" in said or not all(map(os.path.exists, outs)):
                 return Result(done.returncode if done.returncode else 101, said, later=later)
             told = json.loads(done.stdout.decode().splitlines()[-1])
             got = [np.load(name) for name in outs]
             return Result(0, said, got[0], told["kernel"], later=list(zip(later, got[1:])) if later else ())
+
+    def said(self, case, words):
+        """The finished process of a command, None if it takes too long, and its words on standard error."""
+        try:
+            done = subprocess.run(
+                words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=self.timeout,
+                env=self.environment(case),
+            )
+        except subprocess.TimeoutExpired:
+            return None, f"no result in {self.timeout:g} s"
+        return done, done.stderr.decode(errors="replace").strip()
+
+    @staticmethod
+    def options(case):
+        """How a case of a stream or of bench is computed, in words."""
+        words = []
+        for key, option in (
+            ("method", "--method"), ("kernel", "--kernel"), ("platform", "--platform"), ("threads", "--threads"),
+        ):
+            if case.get(key) is not None and case.get(key) != "auto":
+                words += [option, str(case[key])]
+        return words
+
+    @staticmethod
+    def several(case):
+        """The cases of the results of a stream: of each frame those of all templates."""
+        one = {key: value for key, value in case.items() if key not in ("frames", "templates")}
+        pairs = [(f, t) for f in range(case["frames"]) for t in range(case.get("templates", 1))]
+        return [dict(one, frame=f, which=t) for f, t in pairs]
+
+    def stream_command(self, case, problems, folder):
+        """The words of the stream that computes several images: every position is a peak, so all scores are told."""
+        count, channels = case.get("templates", 1), case.get("channels", 1)
+
+        def path(name, a, channels=channels):
+            return os.path.join(folder, save(folder, name, a, channels))
+
+        words = [self.flcc, "stream", path("t", problems[0].t)]
+        words += [path(f"x{k}", each.x) for k, each in enumerate(problems[::count])]
+        for k, other in enumerate(problems[1:count]):
+            words += ["--template", path(f"t{k + 1}", other.t)]
+        words += ["--measure", problems[0].measure, "--mode", case["mode"], "--boundary", case["boundary"]]
+        if case["boundary"] == "constant":
+            words += ["--cval", repr(float(case.get("cval", 0.0)))]
+        if problems[0].w is not None:
+            words += ["--mask", path("m", problems[0].w, 1)]
+        for key, option in (("accuracy", "--accuracy"), ("precision", "--precision")):
+            if case.get(key) is not None:
+                words += [option, str(case[key])]
+        return words + self.options(case) + ["--min-distance", "0", "--top", str(problems[0].outputs), "--json"]
+
+    def stream(self, case, problem, folder):
+        """Several images, with each template: the scores of a stream as arrays. No peak is where a score is NaN."""
+        problems = [problem] + [Problem(each) for each in self.several(case)[1:]]
+        done, said = self.said(case, self.stream_command(case, problems, folder))
+        if done is None:
+            return Result(124, said)
+        if done.returncode or "panicked" in said:
+            return Result(done.returncode or 101, said, later=problems[1:])
+        lines = [json.loads(line) for line in done.stdout.decode().splitlines()]
+        frames = [os.path.basename(line["frame"]).split(".")[0] for line in lines]
+        due = [f"x{each['frame']}" for each in self.several(case)]
+        if frames != due:
+            return Result(101, f"lines of the frames {frames}, expected {due}")
+        results = []
+        for each, line in zip(problems, lines):
+            got = np.full(each.shape, np.nan, DTYPES[each.out])
+            scores = np.array([peak["score"] for peak in line["peaks"]], dtype=DTYPES[each.out])
+            if len(scores):
+                got[tuple(np.array([peak["index"] for peak in line["peaks"]]).T)] = scores
+            results.append(got)
+            steps = np.diff(scores) * (1 if each.measure in ("ssd", "nssd", "sad") else -1)
+            if len(scores) != np.isfinite(got).sum() or (steps < 0).any():
+                return Result(101, f"{line['frame']}: peaks twice, or not the best first")
+        later = list(zip(problems[1:], results[1:]))
+        return Result(0, said, results[0], case.get("kernel"), later=later)
+
+    def bench_command(self, case):
+        words = [self.flcc, "bench"] + case["bench"]["texts"] + ["--seconds", "0", "--effort", "estimate", "--json"]
+        return words + self.options(case)
+
+    def bench(self, case):
+        done, said = self.said(case, self.bench_command(case))
+        if done is None:
+            return Result(124, said)
+        lines = [json.loads(line) for line in done.stdout.decode().splitlines()]
+        result = Result(done.returncode, said, kernel=lines[0]["kernel"] if lines else None)
+        result.told = lines
+        return result
 
     @staticmethod
     def entry(case, files, name):
@@ -1196,7 +1296,7 @@ class Runner:
         index = [
             self.entry(case, self.files(case, problem, folder, f"{k}"), str(k))
             for k, (case, problem) in enumerate(cases)
-            if not case.get("templates") and not case.get("known")
+            if not any(case.get(key) for key in ("templates", "known", "frames", "bench"))
         ]
         with open(os.path.join(folder, "index.json"), "w") as f:
             json.dump({"cases": index}, f)
@@ -1256,6 +1356,8 @@ def judged(case, problem, result):
     """(ratio, what was found), ratio above 1 for a violation; None for the ratio where nothing was to be compared."""
     if result.crashed():
         return math.inf, {"what": f"status {result.status}: {result.said[-300:]}"}
+    if case.get("bench"):
+        return judged_bench(case, problem, result)
     later = [other.mistakes for other in result.later] if result.status else []
     if problem.mistakes or case.get("wrong") == "roi" or any(later):
         if result.said and (
@@ -1276,6 +1378,35 @@ def judged(case, problem, result):
     if result.status == 3 and allowed_refusal(case, problem):
         return None, words
     return math.inf, words
+
+
+def judged_bench(case, problem, result):
+    """The same of what bench tells: the text of its spec, how many results it has, and how large their error is."""
+    due = case["bench"]
+    if due.get("error"):
+        if result.status == 2 and due["error"] in result.said:
+            return None, {"what": "the error that was due"}
+        return math.inf, {"what": f"status {result.status} instead of an error of {due['error']}: {result.said[-200:]}"}
+    words = {"what": f"status {result.status}: {result.said[-200:]}"}
+    if result.status == 3 and allowed_refusal(case, problem):
+        return None, words
+    if result.status == 2 and due["few"] and re.search("constant|zero", result.said):
+        return None, words  # small integers of a low rank may be all the same
+    if result.status:
+        return math.inf, words
+    texts = [line["spec"] for line in result.told]
+    if texts != due["canonical"]:
+        return math.inf, {"what": f"the specs {texts}, expected {due['canonical']}"}
+    checked = [line["checked"] for line in result.told]
+    if checked != [due["checked"]] * len(texts):
+        return math.inf, {"what": f"{checked} values were checked, expected {due['checked']}"}
+    errors, kernels = ([line[key] for line in result.told] for key in ("max_error", "kernel"))
+    if len(texts) > 1 and kernels[0] == kernels[1] and errors[0] != errors[1]:
+        return math.inf, {"what": f"a known rank changes the result under one kernel, {kernels[0]}: errors {errors}"}
+    tolerance = due["tolerance"]
+    if not due["exact"] or result.method() == "separable":
+        tolerance = due["rounded"]
+    return max(errors) / tolerance, {"what": "", "got": max(errors), "expected": 0.0, "tolerance": tolerance}
 
 
 def allowed_refusal(case, problem):
@@ -1744,6 +1875,9 @@ def fresh(rng, platform=None):
     if rng.random() < 0.05 and dims > 1:
         case["channels"] = 3
     PROFILES[int(rng.choice(len(PROFILES), p=WEIGHTS))][0](rng, case)
+    for part, kind in zip(("x", "t"), case["types"]):
+        if rng.random() < 0.05 and kind in ("f32", "f64"):  # zeros of either sign
+            case[part]["layers"] = case[part]["layers"] + [["-0", float(rng.choice((0.5, 1.0)))]]
     return trimmed(rng, case)
 
 
@@ -1789,7 +1923,7 @@ def trimmed(rng, case):
 def changed(rng, case):
     """A case near one that came near its tolerance."""
     case = copy.deepcopy(case)
-    for key in ("kernel", "templates"):
+    for key in ("kernel", "templates", "frames", "bench"):
         case.pop(key, None)
     for _ in range(int(rng.integers(1, 4))):
         r = rng.random()
@@ -1842,7 +1976,124 @@ def variants(rng, case, problem, result, named):
             more.append(dict(case, kernel=others[int(rng.integers(len(others)))]))
     elif r < 0.57 and not case.get("wrong"):
         more.append(dict(case, templates=int(rng.integers(2, 5))))
+    elif r < 0.59 and named and not case.get("wrong"):
+        several = frames_of(rng, case, problem, result)
+        more += [several] if several else []
+    elif r < 0.62 and not case.get("wrong"):
+        more.append(bench_of(rng, case))
     return more
+
+
+def frames_of(rng, case, problem, result):
+    """The case with several images, or None: a stream tells each score in words, so there may not be many, and none
+    that is too large for its type."""
+    several = dict(case, frames=int(rng.integers(2, 6)), kernel=result.kernel)
+    if rng.random() < 0.4:
+        several["templates"] = int(rng.integers(2, 4))
+    several.pop("memory", None)
+    count = several["frames"] * several.get("templates", 1)
+    if case["op"] == "conv" or not problem.small or max(problem.most) > 1e15 or problem.outputs * count > 20_000:
+        return None
+    return several
+
+
+def spec_text(spec, canonical, rng=None):
+    """The text of a spec, as it is always written, or otherwise: what needs not be said, and options in any order."""
+    def said(needed):
+        return needed or (not canonical and rng.random() < 0.3)
+
+    op = spec["op"] if spec["op"] != "cc" or not canonical else "corr"
+    image, template = spec["types"]
+    plain = "f64" if "f64" in (image, template) else "f32"
+    types = image + ("/" + template if said(template != image) else "")
+    types += ">" + spec["out"] if said(spec["out"] != plain) else ""
+    sides = [f"{n}@" * said(n != 1) + "x".join(map(str, a)) for n, a in (
+        (spec["images"], spec["shape"]), (spec["templates"], spec["template"])
+    )]
+    options = []
+    boundary = spec["boundary"]
+    if boundary == "constant":  # a constant of 0 is zeros
+        value = spec["cval"] if canonical or rng.random() < 0.5 else f"{spec['cval']:g}"
+        boundary = "zero" if canonical and not spec["cval"] else f"constant({value})"
+    if said(boundary != "zero" and not (canonical and spec["mode"] == "valid")):
+        options.append(boundary)
+    options += ["mask01" if spec["mask"] == "binary" else "maskw"] if spec["mask"] else []
+    options += ["roi=" + region_text(spec["roi"])] if spec["roi"] else []
+    options += ["acc=" + spec["accuracy"]] if said(spec["accuracy"] != "promised") else []
+    options += [f"rank={spec['rank']}"] if spec["rank"] is not None else []
+    options += ["pairs"] if spec["pairs"] else []
+    options += [f"channels={spec['channels']}"] if said(spec["channels"] != 1) else []
+    if not canonical:
+        options = [options[k] for k in rng.permutation(len(options))]
+    return ":".join([op, types, "*".join(sides), ",".join([spec["mode"]] + options)])
+
+
+def bench_of(rng, case):
+    """What the text of a spec says and bench alone computes: pairs, a known rank, channels, several images. Its data is
+    noise that it makes up."""
+    dims, op = len(case["shape"]), "corr" if case["op"] == "cc" else case["op"]
+    work = joined(case)
+    whole = work in ("u8", "u16")
+    out = case.get("precision") or ("f64" if work == "f64" else "f32")
+    shape = [min(n, (4000, 90, 24)[dims - 1]) for n in case["shape"]]
+    template = [min(n, (100, 24, 9)[dims - 1]) for n in case["template"]]
+    while math.prod(template) < 12:  # not constant, nor all of it under the mask
+        template[int(rng.integers(dims))] += 1
+    shape = [max(s, t + 3) for s, t in zip(shape, template)]
+    while math.prod(shape) < 100:
+        shape[int(rng.integers(dims))] += 1
+    spec = {
+        "op": case["op"], "types": case["types"], "out": out, "shape": shape, "template": template,
+        "mode": case["mode"], "boundary": case["boundary"], "accuracy": case.get("accuracy") or "promised",
+        "images": int(rng.choice((0, 1, 2, 3, 7))), "templates": int(rng.choice((1, 1, 2, 5))), "pairs": False,
+        "rank": int(rng.integers(1, 6)) if rng.random() < 0.6 else None, "mask": None, "roi": None,
+        "channels": int(rng.choice((1, 1, 1, 2, 3, 5))),
+    }
+    if rng.random() < 0.5:
+        spec["pairs"], spec["templates"] = True, 1
+    if case["boundary"] == "constant":
+        spec["cval"] = float(rng.choice((0, 1, 2, 128, 255) if whole else (0, 1, 0.5, -1, 2.5)))
+    if case.get("mask") and op != "conv":
+        binary = case["mask"][0] in ("bits", "disc") or (whole and spec["accuracy"] == "exact")
+        spec["mask"] = "binary" if binary else "weights"
+    lengths = shape if case["mode"] == "same" else [a + b - 1 for a, b in zip(shape, template)]
+    if case["mode"] == "valid":
+        lengths = [a - b + 1 for a, b in zip(shape, template)]
+    exact = whole and op in SUMS and spec["accuracy"] != "fast" and spec["mask"] != "weights"
+    exact &= case["method"] in ("auto", "direct") or spec["accuracy"] == "exact"
+    if rng.random() < 0.3 and (exact or op in NORMALISED):
+        first = {"full": lambda t: 0, "same": lambda t: (t - 1) // 2, "valid": lambda t: t - 1}[case["mode"]]
+        part = [int(rng.integers(1, n)) if n > 1 else 1 for n in lengths]  # less than the whole, which is not written
+        at = [int(rng.integers(0, n - k + 1)) + first(t) for n, k, t in zip(lengths, part, template)]
+        if part != lengths:
+            spec["roi"], lengths = [at, part], part
+    count = math.prod(template) * spec["channels"]
+    k, u = 16 + math.sqrt(count), U[out]
+    # bench divides the error of a sum by the largest value. Beside the norms that a tolerance is in proportion to that
+    # is as 1 to sqrt(N) for products of noise around 0, and of their size for all else.
+    rounded = 4 * k * u * (1 if whole or op not in ("conv", "corr") else math.sqrt(count))
+    if op in NORMALISED:
+        # At accuracy fast panels are computed again where 3 standard deviations reach ten times the promise.
+        rounded = PROMISE[out] * (30 if spec["accuracy"] == "fast" else 1)
+    due = {"exact": bool(exact), "tolerance": u if exact else rounded, "rounded": rounded}
+    due["few"] = bool(spec["rank"] is not None and case["types"][1] in ("u8", "u16"))
+    results = max(1, spec["images"]) * spec["templates"]
+    due["checked"] = results * math.prod(lengths)
+    if rng.random() < 0.06:
+        due["error"] = str(rng.choice(("pairs", "rank", "templates")))
+        wrong = {"pairs": {"pairs": True, "templates": 2}, "rank": {"rank": 0}, "templates": {"templates": 0}}
+        spec.update(wrong[due["error"]])
+        spec["pairs"] = due["error"] == "pairs"
+    specs = [spec]
+    if spec["rank"] is not None and spec["rank"] >= min(template) and not due.get("error"):
+        specs.append(dict(spec, rank=None))  # a rank that restricts nothing: the same data, so the same result
+    due["texts"] = [spec_text(each, False, rng) for each in specs]
+    due["canonical"] = [spec_text(each, True) for each in specs]
+    due["kinds"] = [name for name in ("pairs", "rank") if spec[name] and not due.get("error")]
+    due["kinds"] += ["several images"] if spec["images"] > 1 else []
+    keys = ("op", "types", "shape", "template", "mode", "boundary", "cval", "x", "t", "mask", "accuracy", "precision")
+    kept = {key: case[key] for key in keys + ("method", "threads", "platform", "isa") if case.get(key) is not None}
+    return dict(kept, bench=due)
 
 
 def cropped(case, way):
@@ -1851,33 +2102,40 @@ def cropped(case, way):
 
 
 def beside(case):
-    """The case whose bits a variant must have: the whole for a region, else another number of threads."""
-    if case.get("roi"):
-        return {k: v for k, v in case.items() if k != "roi"}
+    """The case whose bits a variant must have: the whole for a region, one image for several, else other threads."""
+    if case.get("roi") or case.get("frames"):
+        return {k: v for k, v in case.items() if k not in ("roi", "frames", "templates")}
     return dict(case, threads=3 - (case.get("threads") or 2))
 
 
 def same_bits(case, base, result):
     """What differs from the base of a variant, where nothing may."""
     problem, first = base
-    if result.status or result.kernel != first.kernel or case.get("memory") or case.get("templates"):
+    if result.status or result.kernel != first.kernel or case.get("memory") or case.get("bench"):
+        return None
+    if case.get("templates") and not case.get("frames"):
         return None
     due = first.got
     if case.get("roi"):
         due = due[tuple(slice(a - o, a - o + n) for a, o, n in zip(case["roi"][0], problem.origin, case["roi"][1]))]
     if due.shape != result.got.shape:
         return None
-    same = (due == result.got) | (np.isnan(due) & np.isnan(result.got))
+    same = equal_bits(due, result.got)
+    if case.get("frames"):  # a stream tells no infinity, nor what is NaN
+        same |= ~np.isfinite(due) & np.isnan(result.got)
     if same.all():
         return None
     at = np.argwhere(~same)[0].tolist()
     what = (
         "a region differs from the slice of the whole"
         if case.get("roi")
+        else "the first of several images differs from it alone"
+        if case.get("frames")
         else "another number of threads gives other bits"
     )
+    signs = "" if (due != result.got)[~same].any() else " (the sign of zeros alone)"
     return {
-        "what": f"{what} under one kernel, {result.kernel}, {int((~same).sum())} outputs", "at": at,
+        "what": f"{what} under one kernel, {result.kernel}, {int((~same).sum())} outputs{signs}", "at": at,
         "got": float(result.got[tuple(at)]), "expected": float(due[tuple(at)]),
     }
 
@@ -1889,6 +2147,20 @@ def family(kernel):
     """The name of a kernel without sizes and instruction set."""
     name = re.sub(r"_(avx512vnni|avx512|avx2|neondot|neon|portable|amx)", "", kernel or "none")
     return re.sub(r"_[twn]?\d[\dx]*(?![\da-z])|(?<=[a-z])\d+x[\dx]+", "", name)
+
+
+KINDS = (
+    "regions", "images of which not all is known", "several templates", "several images by a stream",
+    "several images by bench", "pairs by bench", "rank by bench",
+)
+
+
+def kinds_of(case):
+    """The rarer kinds that a case is of, which are counted."""
+    said = [name + " by bench" for name in case.get("bench", {}).get("kinds", ())]
+    for key, kind in zip(("roi", "known", "templates", "frames"), KINDS):
+        said += [kind] if case.get(key) else []
+    return said
 
 
 class Fuzzer:
@@ -1903,6 +2175,8 @@ class Fuzzer:
 
     def judge(self, case, problem, result, base=None):
         self.count["cases"] += 1
+        for kind in kinds_of(case):
+            self.count[kind] += 1
         ratio, found = judged(case, problem, result)
         if base is not None and (ratio is None or ratio <= 1):
             differs = same_bits(case, base, result)
@@ -1915,7 +2189,7 @@ class Fuzzer:
             key = (case["op"], problem.work + ">" + problem.out, problem.accuracy, family(result.kernel))
             if ratio > self.worst.get(key, (-1,))[0]:
                 self.worst[key] = (ratio, result.kernel, case)
-            if ratio > 0.02 and "roi" not in case and "known" not in case:
+            if ratio > 0.02 and not any(key in case for key in ("roi", "known", "frames", "bench")):
                 kept = self.near[key]
                 kept.append((ratio, self.count["cases"], case))
                 kept.sort(key=lambda row: (row[0], row[1]), reverse=True)
@@ -1969,8 +2243,10 @@ class Fuzzer:
 
     def simpler(self, case, problem, found):
         """Cases with one thing less, the most telling first."""
+        if case.get("bench"):
+            return
         for key, plain in (
-            ("roi", None), ("templates", None), ("memory", None), ("threads", 1), ("isa", None),
+            ("roi", None), ("frames", None), ("templates", None), ("memory", None), ("threads", 1), ("isa", None),
             ("precision", None), ("channels", None), ("mask", None), ("accuracy", None), ("known", None),
         ):
             if case.get(key) not in (None, plain) and not (key == "mask" and case.get("wrong")):
@@ -2024,7 +2300,12 @@ class Fuzzer:
         with open(os.path.join(folder, "case.json"), "w") as f:
             json.dump(case, f)
         shell = f"FLCC_ISA={case['isa']} " if case.get("isa") else ""
-        if case.get("kernel"):
+        if case.get("bench"):
+            words = self.runner.bench_command(case)
+        elif case.get("frames"):
+            problems = [problem] + [Problem(each) for each in self.runner.several(case)[1:]]
+            words = self.runner.stream_command(case, problems, folder)
+        elif case.get("kernel"):
             with open(os.path.join(folder, "index.json"), "w") as f:
                 json.dump({"cases": [self.runner.entry(case, files, "got")]}, f)
             words = [self.runner.flcc, "conformance", folder, "--results", folder, "--json"]
@@ -2036,9 +2317,12 @@ class Fuzzer:
         if base is not None:
             other = beside(case)
             with open(os.path.join(folder, "index.json"), "w") as f:
-                entries = [(case, "got"), (other, "beside")]
+                entries = [(other, "beside")] if case.get("frames") else [(case, "got"), (other, "beside")]
                 json.dump({"cases": [self.runner.entry(each, files, name) for each, name in entries]}, f)
-            if not case.get("kernel"):
+            if case.get("frames"):
+                words = [self.runner.flcc, "conformance", folder, "--results", folder, "--json"]
+                command += "\n    beside " + shell + shlex.join(words)
+            elif not case.get("kernel"):
                 words = self.runner.command(other, files, folder, os.path.join(folder, "beside.npy"))
                 command += "\n    beside " + shell + shlex.join(words)
         value = {key: found[key] for key in ("at", "got", "expected", "tolerance") if key in found}
@@ -2144,6 +2428,7 @@ class Fuzzer:
             f"violations {self.count['violations']}"
             + (f", files in {self.options.keep}" if self.count["violations"] else "")
         )
+        print("of them " + ", ".join(f"{self.count[kind]} {kind}" for kind in KINDS))
 
 
 def instruction_sets(flcc):
@@ -2198,7 +2483,7 @@ def main():
         result = runner.one(case, problem)
         ratio, found = judged(case, problem, result)
         base = None
-        if (ratio is None or ratio <= 1) and result.status == 0 and not case.get("known"):
+        if (ratio is None or ratio <= 1) and result.status == 0 and not (case.get("known") or case.get("bench")):
             other = beside(dict(case, kernel=result.kernel) if runner.batches else case)
             base = (problem, runner.one(other, problem))
             differs = same_bits(case, base, result)

@@ -1,4 +1,4 @@
-"""Times whole jobs of flcc beside OpenCV and SciPy, processes in turns; see README.md."""
+"""Times whole jobs of flcc beside OpenCV, scikit-image and SciPy, processes in turns; see README.md."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ def texture(shape, seed):
 
 def make(folder):
     """The data of all jobs, unless they are there."""
-    if os.path.exists(os.path.join(folder, "complete")):
+    if os.path.exists(os.path.join(folder, "complete-8")):
         return
     import cv2
 
@@ -49,6 +49,18 @@ def make(folder):
     for number, (y, x) in enumerate([(200, 300), (700, 1500), (512, 77)]):
         noisy = photo[y : y + 52, x : x + 52].astype(np.int16) + draw.integers(-9, 10, (52, 52))
         np.save(os.path.join(folder, f"photo{number}.npy"), np.clip(noisy, 0, 255).astype(np.uint8))
+    rows, columns = np.mgrid[:52, :52]
+    disc = (rows - 25.5) ** 2 + (columns - 25.5) ** 2 <= 25.5**2
+    np.save(os.path.join(folder, "disc.npy"), disc.astype(np.uint8))
+    coarse = np.kron(draw.standard_normal((32, 32, 32)), np.ones((4, 4, 4)))
+    volume = (100 * coarse + 30 * draw.standard_normal(coarse.shape) + 1000).astype(np.float32)
+    np.save(os.path.join(folder, "volume.npy"), volume)
+    part = volume[40:52, 50:62, 60:72] + 9 * draw.standard_normal((12, 12, 12))
+    np.save(os.path.join(folder, "part.npy"), part.astype(np.float32))
+    counts = texture((2048, 2048), 4).astype(np.uint16) * 200 + draw.integers(0, 400, (2048, 2048)).astype(np.uint16)
+    np.save(os.path.join(folder, "counts.npy"), counts)
+    cell = counts[901:965, 333:397] + draw.integers(0, 800, (64, 64)).astype(np.uint16)
+    np.save(os.path.join(folder, "cell.npy"), cell)
     trace = np.convolve(draw.standard_normal(8_640_000), np.hanning(9), "same").astype(np.float32)
     templates = []
     for number in range(50):
@@ -60,7 +72,7 @@ def make(folder):
     np.save(os.path.join(folder, "events.npy"), np.array(templates))
     for number, template in enumerate(templates):
         np.save(os.path.join(folder, f"event{number:02}.npy"), template)
-    open(os.path.join(folder, "complete"), "w").close()
+    open(os.path.join(folder, "complete-8"), "w").close()
 
 
 def places(text):
@@ -80,6 +92,7 @@ def jobs(flcc, data):
     peer = [sys.executable, os.path.join(HERE, "peer.py")]
     template, photo = at("template.npy")[0], at("photo.png")[0]
     three = at("photo0.npy", "photo1.npy", "photo2.npy")
+    volume, counts = at("volume.npy", "part.npy"), at("counts.npy", "cell.npy")
     events = at(*[f"event{number:02}.npy" for number in range(50)])
     more = lambda files: [word for file in files for word in ("--template", file)]
     trace = [flcc, "match", *at("trace.npy"), *more(events), "--top", "4", "--threshold", "0.5", "--json"]
@@ -88,6 +101,14 @@ def jobs(flcc, data):
         ("folder", [flcc, "stream", template, *at("frames")], [*peer, "folder", template, *at("frames")], None),
         ("photo", [flcc, "match", photo, three[0]], [*peer, "photo", photo, three[0]], None),
         ("three", [flcc, "match", photo, *more(three)], [*peer, "three", photo, *three], None),
+        (
+            "masked",
+            [flcc, "match", photo, three[0], "--mask", *at("disc.npy")],
+            [*peer, "masked", photo, three[0], *at("disc.npy")],
+            None,
+        ),
+        ("volume", [flcc, "match", *volume], [*peer, "volume", *volume], None),
+        ("sixteen", [flcc, "match", *counts], [*peer, "sixteen", *counts], None),
         ("traces", trace, [*peer, "traces", *at("trace.npy", "events.npy")], None),
     ]
 

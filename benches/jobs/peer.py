@@ -1,4 +1,4 @@
-"""A job done with OpenCV or SciPy, as jobs.py asks for it: prints the places, one line a template or frame."""
+"""A job of jobs.py done with OpenCV, scikit-image or SciPy: prints the places, one line a template or frame."""
 
 import os
 import sys
@@ -42,6 +42,23 @@ def photo(image, templates):
         print(best(cv2.matchTemplate(image, np.load(template), cv2.TM_CCOEFF_NORMED)))
 
 
+def masked(image, template, mask):
+    import cv2
+
+    image, mask = cv2.imread(image, cv2.IMREAD_GRAYSCALE), np.load(mask)
+    scores = cv2.matchTemplate(image, np.load(template), cv2.TM_CCOEFF_NORMED, mask=mask)
+    # Flat windows have scores that are no numbers.
+    print(best(np.where(np.isfinite(scores), scores, -1)))
+
+
+def arrays(image, template):
+    """An array of two or three axes, by scikit-image."""
+    from skimage.feature import match_template
+
+    scores = match_template(np.load(image), np.load(template))
+    print(",".join(str(place) for place in np.unravel_index(np.argmax(scores), scores.shape)))
+
+
 def traces(trace, templates, top):
     """zncc of each row of `templates` by transforms of blocks; the best few places, none within 250 of another."""
     import scipy.fft
@@ -74,6 +91,10 @@ def main():
         frames(arguments[0], folder(arguments[1]))
     elif job in ("photo", "three"):
         photo(arguments[0], arguments[1:])
+    elif job == "masked":
+        masked(*arguments)
+    elif job in ("volume", "sixteen"):
+        arrays(*arguments)
     elif job == "traces":
         traces(arguments[0], arguments[1], 4)
 

@@ -39,7 +39,7 @@ impl Image {
     /// A template that is larger than the image.
     pub fn cut(&self, template: Shape) -> Pixels {
         let (image, template_lengths) = (self.shape.padded(), template.padded());
-        let origin = std::array::from_fn(|axis| (image[axis] - template_lengths[axis]) / 2);
+        let origin: [usize; 3] = std::array::from_fn(|axis| (image[axis] - template_lengths[axis]) / 2);
         let whole = AnyView::dense(&self.pixels, self.shape, 1).expect("as many samples as the shape has");
         Pixels::F64(whole.part(origin, template).expect("it lies inside").to_f64()).cast(DType::F32)
     }

@@ -466,9 +466,9 @@ impl Extent {
 pub struct Correlate {
     /// The image; - is standard input
     pub image: PathBuf,
-    /// The template, or several: a folder (the images in it in the order of their names), or a file with one axis more
-    /// than the image, which is a stack along its slowest axis (pages of a TIFF for an image, rows of a 50x400 array
-    /// for a signal), told by the file and their numbers from 0
+    /// The template, or several: a folder (the images in it in the order of their names), or with --stack a file with
+    /// one axis more than the image (pages of a TIFF for an image, rows of a 50x400 array for a signal), told by the
+    /// file and their numbers from 0
     #[arg(value_name = "TEMPLATE")]
     pub positional: Option<PathBuf>,
     /// Another template, folder or stack; may be given several times
@@ -598,7 +598,7 @@ pub struct Peaks {
 /// stream.
 #[derive(Clone, Debug, Args)]
 pub struct Stream {
-    /// The template, or several: a folder, or a stack with one axis more than the frames, as match takes them
+    /// The template, or several: a folder, or with --stack a file with one axis more than the frames
     pub template: PathBuf,
     /// Files, folders (their images in the order of their names), or - for frames on standard input [default: -]. A
     /// file of YUV4MPEG2 (8 bits, .y4m) has many frames, of which the luma is taken, as grey

@@ -1017,7 +1017,12 @@ fn a_file_with_one_axis_more_is_a_stack_of_templates() {
     let lines = "1 7 1 lines.npy[0]\n1 57 1 lines.npy[1]\n1 107 1 lines.npy[2]\n";
     assert_eq!(out("match line.npy lines.npy --stack"), lines);
     // Unless it is said to be one, it is a template of other axes than the image's.
-    flcc(&folder, "match line.npy lines.npy").fails(2);
+    assert_eq!(
+        flcc(&folder, "match line.npy lines.npy").fails(2),
+        "error: TEMPLATE: expected 1 axis, as the image, or --stack for a stack of templates, got 2 axes in \"lines.npy\""
+    );
+    let line = flcc(&folder, "match image.png --template template.png --template one.npy").fails(2);
+    assert_eq!(line, "error: --template: expected 2 axes, as the image, got 1 axis in \"one.npy\"");
     assert_eq!(
         out("match line.npy --template lines.npy --template one.npy --stack"),
         format!("{lines}1 57 1 one.npy\n")
@@ -1569,7 +1574,7 @@ fn wisdom_is_kept_shown_merged_and_forgotten() {
     let both = flcc_with(&folder, "wisdom show --json", &[], Some(&folder.at("both"))).fine().json();
     assert_eq!(both.len(), 2);
     assert!(both.iter().any(|entry| entry["spec"] == spec && entry["least_ns"].as_u64().unwrap() > 0));
-    assert!(flcc(&folder, "wisdom forget --spec zncc: --wisdom both").fine().out.starts_with("1 entries"));
+    assert!(flcc(&folder, "wisdom forget --spec zncc: --wisdom both").fine().out.starts_with("1 entry forgotten"));
     assert_eq!(flcc(&folder, "wisdom forget --wisdom both --json").fine().json()[0]["forgotten"], 1);
     assert_eq!(flcc(&folder, "wisdom show --wisdom both").fine().out, "flcc-wisdom 2\nend 0\n");
     // By estimate nothing is learnt, and nothing written.
@@ -1931,7 +1936,7 @@ fn pipes_are_read_as_files_are() {
     assert_eq!((&frames[1]["frame"], &frames[1]["peaks"][0]["position"][0]), (&"pipe[1]".into(), &9.into()));
     let wisdom =
         b"flcc-wisdom 2\nmachine m s\nplan\tcorr:f32:9*3:full\tthreads=1\tcorr_f32_3_avx2\tleast_ns=5\nend 1\n";
-    assert_eq!(through("wisdom merge pipe --wisdom w", wisdom).out, "1 entries in w\n");
+    assert_eq!(through("wisdom merge pipe --wisdom w", wisdom).out, "1 entry in w\n");
     assert_eq!(through("wisdom show --wisdom pipe", wisdom).out.as_bytes(), wisdom);
     // A mask is an array or a raster by what it holds, not by where it comes from.
     let weights = Pixels::U8((0..63).map(|k| if k % 3 == 0 { 255 } else { 0 }).collect());

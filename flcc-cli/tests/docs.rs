@@ -1,8 +1,9 @@
 //! The commands of README.md and of docs/, as they stand there.
 //!
 //! Every line of a block of `sh` that begins with `flcc`, or with a variable for it, is run, a page in a folder of its
-//! own with the files of conformance/real in it. A comment right above a block, `<!-- not run: WHY -->`, leaves that
-//! block out: what needs a GPU, or minutes.
+//! own with the files of conformance/real in it. Comments right below it, `# 1 167,186 0.99999994`, are what it prints
+//! first, numbers of a fraction to 1e-5. A comment right above a block, `<!-- not run: WHY -->`, leaves that block out:
+//! what needs a GPU, or minutes.
 #![cfg(unix)]
 
 use std::fs;
@@ -12,12 +13,20 @@ use std::process::Command;
 /// How the comment above a block that is not run begins.
 const NOT_RUN: &str = "<!-- not run: ";
 
-/// The lines of a page that run `flcc`, by that name.
+/// A line that runs `flcc`, by that name, and what it prints first.
+#[derive(Debug, PartialEq)]
+struct Told {
+    line: String,
+    prints: Vec<String>,
+}
+
+/// The commands of a page.
 ///
 /// # Panics
 /// Such a line in a block of another kind, where nothing would run it; a comment that does not say why.
-fn commands(page: &str) -> Vec<String> {
-    let mut found = Vec::new();
+fn commands(page: &str) -> Vec<Told> {
+    let mut found: Vec<Told> = Vec::new();
+    let mut below = false;
     let (mut block, mut left_out, mut above) = (None, false, "");
     let joined = page.replace("\\\n", " ");
     for line in joined.lines() {
@@ -31,13 +40,35 @@ fn commands(page: &str) -> Vec<String> {
         let is_command =
             line.trim_start_matches([' ', '$']).split(' ').find(|word| !word.contains('=')) == Some("flcc");
         match block {
-            Some("sh") if is_command && !left_out => found.push(line),
-            Some("sh") => {}
+            Some("sh") if is_command && !left_out => {
+                found.push(Told { line, prints: Vec::new() });
+                below = true;
+                continue;
+            }
+            Some("sh") => match (line.strip_prefix("# "), found.last_mut()) {
+                (Some(printed), Some(told)) if below && !left_out => {
+                    told.prints.push(printed.to_string());
+                    continue;
+                }
+                _ => {}
+            },
             None if !line.starts_with("    ") => {}
             _ => assert!(!is_command, "commands stand in blocks of sh: {line}"),
         }
+        below = false;
     }
     found
+}
+
+/// Whether a line that was printed is the one that a page shows: the same, but for the last digits of fractions.
+fn same(shown: &str, printed: &str) -> bool {
+    let words = |line: &str| line.split([' ', ',']).map(String::from).collect::<Vec<_>>();
+    let (shown, printed) = (words(shown), words(printed));
+    let near = |(a, b): (&String, &String)| {
+        let numbers = (a.parse::<f64>(), b.parse::<f64>());
+        a == b || matches!(numbers, (Ok(x), Ok(y)) if a.contains('.') && (x - y).abs() <= 1e-5 * y.abs().max(1.0))
+    };
+    shown.len() == printed.len() && shown.iter().zip(&printed).all(near)
 }
 
 /// README.md and the pages below docs/.
@@ -57,8 +88,9 @@ fn pages(root: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// Runs a command of a page: it ends well, writes the files that it names, and prints something if it writes none.
-fn run(folder: &Path, command: &str) {
+/// Runs a command of a page: it ends well, writes the files that it names, and prints what the page shows, or something
+/// if it writes no file.
+fn run(folder: &Path, Told { line: command, prints }: &Told) {
     let program = Path::new(env!("CARGO_BIN_EXE_flcc")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let output = Command::new("sh")
@@ -77,6 +109,10 @@ fn run(folder: &Path, command: &str) {
     // Which file a variable names the shell knows.
     for file in written.filter(|word| word.contains('.') && !word.contains('$')) {
         assert!(folder.join(file).metadata().is_ok_and(|meta| meta.len() > 0), "{command}: {file}");
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    for (shown, printed) in prints.iter().zip(printed.lines().map(Some).chain(std::iter::repeat(None))) {
+        assert!(printed.is_some_and(|printed| same(shown, printed)), "{command}: {printed:?} for {shown}");
     }
     if !command.contains(" -o ") {
         assert!(!output.stdout.is_empty(), "{command} says nothing");
@@ -105,7 +141,7 @@ fn every_command_of_a_page_does_what_it_says() {
         for command in &commands {
             let began = std::time::Instant::now();
             run(&folder, command);
-            println!("{:6.2} s  {command}", began.elapsed().as_secs_f64());
+            println!("{:6.2} s  {}", began.elapsed().as_secs_f64(), command.line);
         }
         fs::remove_dir_all(&folder).unwrap();
     }
@@ -114,10 +150,26 @@ fn every_command_of_a_page_does_what_it_says() {
 
 #[test]
 fn lines_of_blocks_of_sh_are_commands() {
-    let page = "flcc is a word.\n```sh\nflcc a \\\n  b  # c\nls\nA=1 flcc d\n```\n\n\
+    let page = "flcc is a word.\n```sh\n# x\nflcc a \\\n  b  # c\n# 1 2,3 0.5\n# 2\nls\n# y\nA=1 flcc d\n```\n\n\
                 ```sh\ncargo run --release --bin flcc -- e\n```\n\
                 <!-- not run: needs a GPU -->\n```sh\nflcc f\n```\n```rust\nlet flcc = 1;\n```\n```sh\nflcc g\n```\n";
-    assert_eq!(commands(page), ["flcc a    b  # c", "A=1 flcc d", "flcc e", "flcc g"]);
+    let told = commands(page);
+    assert_eq!(
+        told.iter().map(|told| &told.line[..]).collect::<Vec<_>>(),
+        ["flcc a    b  # c", "A=1 flcc d", "flcc e", "flcc g"]
+    );
+    assert_eq!(told[0].prints, ["1 2,3 0.5", "2"]);
+    assert!(told[1..].iter().all(|told| told.prints.is_empty()));
+    for (shown, printed, alike) in [
+        ("1 2,3 0.5", "1 2,3 0.500001", true),
+        ("1 2,3 0.5", "1 2,3 0.5001", false),
+        ("1 2,3 0.5", "1 2,4 0.5", false),
+        ("1 2,3 0.5", "1 2,3 0.5 x", false),
+        ("30.002", "30.0021", true),
+        ("3", "3.000001", false),
+    ] {
+        assert_eq!(same(shown, printed), alike, "{shown} {printed}");
+    }
     for wrong in
         ["```\nflcc a\n```\n", "```sh-session\n$ flcc a\n```\n", "    flcc a\n", "<!-- not run:  -->\n```sh\n```\n"]
     {

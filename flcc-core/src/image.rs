@@ -3,7 +3,7 @@
 use crate::dtype::{DType, Pixel, Pixels};
 use crate::error::SpecError;
 use crate::shape::Shape;
-use crate::view::AnyView;
+use crate::view::{AnyView, AsImage};
 
 /// Samples of one type with a shape and channels, row-major, the channels of each pixel side by side.
 ///
@@ -12,7 +12,7 @@ use crate::view::AnyView;
 /// use flcc_core::shape::Shape;
 ///
 /// let image = Image::new(vec![1u8, 2, 3, 4, 5, 6], Shape::new(&[2, 3])?)?;
-/// let right = image.part([0, 0, 1], Shape::new(&[2, 2])?)?;
+/// let right = image.part([0, 1], Shape::new(&[2, 2])?)?;
 /// assert_eq!(right.view().to_f64(), [2.0, 3.0, 5.0, 6.0]);
 /// # Ok::<(), flcc_core::error::SpecError>(())
 /// ```
@@ -46,11 +46,11 @@ impl Image {
         AnyView::dense(&self.pixels, self.shape, self.channels).expect("it was checked when it was made")
     }
 
-    /// A copy of a part. Its origin has three numbers, slowest axis first, with zeros for axes that there are none of.
+    /// A copy of a part, whose origin is as that of [`View::part`](crate::view::View::part).
     ///
     /// # Errors
     /// A part that does not lie inside.
-    pub fn part(&self, origin: [usize; 3], shape: Shape) -> Result<Image, SpecError> {
+    pub fn part(&self, origin: impl AsRef<[usize]>, shape: Shape) -> Result<Image, SpecError> {
         Image::of(self.view().part(origin, shape)?.to_pixels(), shape, self.channels)
     }
 
@@ -83,6 +83,12 @@ impl Image {
 impl<'a> From<&'a Image> for AnyView<'a> {
     fn from(image: &'a Image) -> AnyView<'a> {
         image.view()
+    }
+}
+
+impl AsImage for Image {
+    fn as_image(&self) -> AnyView<'_> {
+        self.view()
     }
 }
 

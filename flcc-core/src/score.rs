@@ -6,7 +6,7 @@ use crate::extent::Region;
 use crate::measure::Best;
 use crate::shape::Shape;
 use crate::spec::Spec;
-use crate::view::{AnyView, AnyViewMut, ViewMut};
+use crate::view::{AnyView, AnyViewMut, AsImage, ViewMut};
 
 /// The result for one image and one template: row-major, with the place that it has in the full result, with what is
 /// best in it and with the template's shape.
@@ -108,5 +108,11 @@ impl ScoreMap {
             Pixels::F64(data) => ViewMut::new(data, shape).expect("the map holds its shape").into(),
             _ => unreachable!("a map holds floats, checked when it was made"),
         }
+    }
+}
+
+impl AsImage for ScoreMap {
+    fn as_image(&self) -> AnyView<'_> {
+        self.view()
     }
 }

@@ -418,6 +418,9 @@ impl FromStr for Spec {
             (Some(_), Some(_), None, _) => {
                 return Err(missing("sizes, IMAGE*TEMPLATE, as the third field", ":2000x2000*16x16:valid"));
             }
+            (Some(op), None, ..) if op.parse::<Op>().is_ok() => {
+                return Err(missing("a pixel type as the second field", ":f32:2000x2000*16x16:valid"));
+            }
             _ => return Err(wrong()),
         };
         let op: Op = op.parse()?;
@@ -429,7 +432,9 @@ impl FromStr for Spec {
             Some((image, template)) => (image.parse()?, template.parse()?),
             None => (types.parse()?, types.parse()?),
         };
-        let (image, template) = sizes.split_once('*').ok_or_else(wrong)?;
+        let (image, template) = sizes.split_once('*').ok_or_else(|| {
+            SpecError::new("spec", "the template's size behind a '*', as in 2000x2000*16x16, in the third field", sizes)
+        })?;
         let (images, image) = counted(image)?;
         let (templates, template) = counted(template)?;
         let (mode, options) = rest.split_once(',').map_or((rest, None), |(mode, options)| (mode, Some(options)));
@@ -556,7 +561,12 @@ mod tests {
         assert!(
             fails("zncc:f32").starts_with("spec: expected sizes, IMAGE*TEMPLATE, as the third field, as in zncc:f32:")
         );
-        assert!(fails("zncc").starts_with("spec: expected OP:TYPE"));
+        assert!(fails("zncc").starts_with("spec: expected a pixel type as the second field, as in zncc:f32:"));
+        assert!(fails("best").starts_with("spec: expected OP:TYPE"));
+        for sizes in ["200x200", "20x20:16x16"] {
+            let told = fails(&format!("zncc:f32:{sizes}:valid"));
+            assert!(told.starts_with("spec: expected the template's size behind a '*'"), "{told}");
+        }
         assert!(fails("zncc:f32:9x9*3:valid").contains("template: expected 2 axes, as the image, got 1 axis"));
         assert!(fails("zncc:f32:9x9*3x10:valid").contains("at most 9x9"));
         assert!(fails("zncc:f32:9*3:valid,roi=0:3").contains("a part of 2:7"));

@@ -148,9 +148,16 @@ impl Layout {
         Layout { offset: self.offset([0; 3], channel), channels: 1, channel_stride: 0, ..*self }
     }
 
-    /// A part of it.
-    fn part(&self, origin: [usize; 3], shape: Shape) -> Result<Layout, SpecError> {
-        let (whole, inner) = (self.shape.padded(), shape.padded());
+    /// A part of it. `origin` has a number for each axis, or three with zeros in front.
+    fn part(&self, origin: &[usize], shape: Shape) -> Result<Layout, SpecError> {
+        let (whole, inner, axes) = (self.shape.padded(), shape.padded(), self.shape.axes());
+        if origin.len() != axes && origin.len() != 3 {
+            let got = format!("{origin:?}");
+            return Err(SpecError::new("part", format!("an origin of {axes} or 3 numbers for {}", self.shape), got));
+        }
+        let mut padded = [0; 3];
+        padded[3 - origin.len()..].copy_from_slice(origin);
+        let origin = padded;
         if shape.axes() != self.shape.axes()
             || (0..3).any(|axis| origin[axis].checked_add(inner[axis]).is_none_or(|end| end > whole[axis]))
         {
@@ -237,13 +244,15 @@ impl<'a, P: Copy> View<'a, P> {
         View { data: self.data, layout: self.layout.channel(channel) }
     }
 
-    /// A part, without a copy. Its origin has three numbers, slowest axis first, with zeros for axes that there are
-    /// none of: `[0, y, x]` in an image, `[0, 0, x]` on a line.
+    /// A part, without a copy. Its origin has a number for each axis, slowest first, as [`Peak::position`] has:
+    /// `[y, x]` in an image, `[x]` on a line; three numbers with zeros in front serve as well.
     ///
     /// # Errors
     /// A part that does not lie inside.
-    pub fn part(&self, origin: [usize; 3], shape: Shape) -> Result<View<'a, P>, SpecError> {
-        Ok(View { data: self.data, layout: self.layout.part(origin, shape)? })
+    ///
+    /// [`Peak::position`]: crate::peaks::Peak::position
+    pub fn part(&self, origin: impl AsRef<[usize]>, shape: Shape) -> Result<View<'a, P>, SpecError> {
+        Ok(View { data: self.data, layout: self.layout.part(origin.as_ref(), shape)? })
     }
 
     /// The sample at a position of the first channel.
@@ -380,12 +389,12 @@ impl<'a> AnyView<'a> {
         each_type!(AnyView, self, view => view.channel(channel).into())
     }
 
-    /// A part, without a copy. Its origin has three numbers, slowest axis first, with zeros for axes that there are
-    /// none of: `[0, y, x]` in an image, `[0, 0, x]` on a line.
+    /// A part, without a copy, as [`View::part`].
     ///
     /// # Errors
     /// A part that does not lie inside.
-    pub fn part(&self, origin: [usize; 3], shape: Shape) -> Result<AnyView<'a>, SpecError> {
+    pub fn part(&self, origin: impl AsRef<[usize]>, shape: Shape) -> Result<AnyView<'a>, SpecError> {
+        let origin = origin.as_ref();
         Ok(each_type!(AnyView, self, view => view.part(origin, shape)?.into()))
     }
 
@@ -520,6 +529,46 @@ impl<'a> From<ViewMut<'a, f64>> for AnyViewMut<'a> {
     }
 }
 
+/// What can be looked at as an image: views of any pixel type, images that own their samples, score maps (of f32 or
+/// f64), and references to these. A type of one's own that owns samples implements it in one line, by a [`View`] of
+/// them.
+///
+/// ```
+/// use flcc_core::shape::Shape;
+/// use flcc_core::view::{AnyView, AsImage, View};
+///
+/// struct Frame([u8; 6]);
+///
+/// impl AsImage for Frame {
+///     fn as_image(&self) -> AnyView<'_> {
+///         View::new(&self.0, Shape::new(&[2, 3]).unwrap()).unwrap().into()
+///     }
+/// }
+/// assert_eq!(Frame([1, 2, 3, 4, 5, 6]).as_image().at([0, 1, 0]), 4.0);
+/// ```
+pub trait AsImage {
+    /// The view.
+    fn as_image(&self) -> AnyView<'_>;
+}
+
+impl AsImage for AnyView<'_> {
+    fn as_image(&self) -> AnyView<'_> {
+        *self
+    }
+}
+
+impl<P: Pixel> AsImage for View<'_, P> {
+    fn as_image(&self) -> AnyView<'_> {
+        (*self).into()
+    }
+}
+
+impl<T: AsImage> AsImage for &T {
+    fn as_image(&self) -> AnyView<'_> {
+        (*self).as_image()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -548,6 +597,10 @@ mod tests {
         let image = View::interleaved(&data, shape(&[2, 2]), 3).unwrap();
         assert_eq!(image.channel(1).to_vec(), [1, 4, 7, 10]);
         assert_eq!(image.part([0, 1, 0], shape(&[1, 2])).unwrap().channel(2).to_vec(), [8, 11]);
+        assert_eq!(image.part(vec![1, 0], shape(&[1, 2])).unwrap().channel(2).to_vec(), [8, 11]);
+        let refused = image.part([1], shape(&[1, 2])).unwrap_err().to_string();
+        assert_eq!(refused, "part: expected an origin of 2 or 3 numbers for 2x2, got [1]");
+        assert!(image.part([0, 0, 0, 0], shape(&[1, 2])).is_err() && image.part([1, 1], shape(&[1, 2])).is_err());
     }
 
     #[test]

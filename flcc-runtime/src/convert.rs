@@ -14,7 +14,7 @@ use ndarray::{ArrayRef, Dimension};
 /// of a slice with gaps take [`View::strided`] of what it is a slice of.
 ///
 /// # Errors
-/// An array of more axes, or of none, or one whose axes run backwards (take `.as_standard_layout()` of that).
+/// An array of more axes, or of none, or one with gaps.
 #[cfg(feature = "ndarray")]
 pub fn view_of<P: Pixel, D: Dimension>(array: &ArrayRef<P, D>) -> Result<View<'_, P>, SpecError> {
     let shape = Shape::new(array.shape())?;

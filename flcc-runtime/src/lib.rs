@@ -11,7 +11,7 @@
 //! let spec: Spec = "zncc:u8:64x64*9x9:valid".parse()?;
 //! let image = Pixels::U8((0..64 * 64u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect());
 //! let image = AnyView::dense(&image, spec.image(), 1)?;
-//! let template = image.part([0, 20, 30], spec.template())?;
+//! let template = image.part([20, 30], spec.template())?;
 //!
 //! let matcher = Planner::new()?.plan(&spec)?.bind(&[template], None)?;
 //! let scores = matcher.execute(&[image])?;
@@ -23,6 +23,17 @@
 //!
 //! Every coefficient is within 1e-5 of the exact value (1e-11 for f64 results); integers can be exact. How that is kept
 //! is told in docs/numerics.md.
+//!
+//! Arrays of other crates are taken where they lie: with feature `ndarray` `convert::view_of(&array)?` is a view of an
+//! array or slice in any order of axes, with feature `image` `convert::view_of_image(&buffer)?` one of an image buffer of
+//! any channels. A type of your own implements [`AsImage`].
+//!
+//! A debug build is 20 times slower unless your Cargo.toml says:
+//!
+//! ```toml
+//! [profile.dev.package.flcc-runtime]
+//! opt-level = 3
+//! ```
 //!
 //! What users need stands here and in [`machine`], [`wisdom`] and [`cuda`]. The other rooms of the crate are open to
 //! the tests and benches of its workspace alone: they are hidden here, and change without notice.
@@ -52,7 +63,7 @@ pub mod tune;
 pub use call::masked::{Masked, MaskedOptions, match_masked};
 pub use call::oneshot::{convolve, correlate, lcc, match_template};
 pub use call::pairs::Pairs;
-pub use call::stream::{AsImage, Stream};
+pub use call::stream::Stream;
 pub use cpu::window_stats::{Stat, WindowStats, window_stats};
 pub use flcc_core as core;
 pub use flcc_core::boundary::Boundary;
@@ -71,7 +82,7 @@ pub use flcc_core::score::ScoreMap;
 pub use flcc_core::shape::Shape;
 pub use flcc_core::spec::{Accuracy, MaskKind, Spec};
 pub use flcc_core::subpixel::Subpixel;
-pub use flcc_core::view::{AnyView, AnyViewMut, View, ViewMut};
+pub use flcc_core::view::{AnyView, AnyViewMut, AsImage, View, ViewMut};
 pub use plan::account::{Account, Floor, Row};
 pub use plan::machine::Machine;
 pub use plan::matcher::Matcher;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flcc_runtime::{AnyView, Claims, Matcher, Peak, PeakOptions, Plan, Spec, SpecError, exclusive};
+use flcc_runtime::core::shape;
+use flcc_runtime::{AnyView, Claims, Kind, Matcher, Peak, PeakOptions, Plan, Spec, SpecError, exclusive};
 
 use crate::args::Peaks;
 use crate::data::{Image, images_in};
@@ -58,9 +59,9 @@ pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], reading: &Reading) -
     Ok(all)
 }
 
-/// The templates that files hold for images of so many axes. A template has as many axes as its image; a file with one
-/// more can only be a stack of templates along its slowest axis, as the rows of an array for signals or the pages of a
-/// TIFF for images, and is taken as one.
+/// The templates that files hold for images of so many axes. A template has as many axes as its image; where `stack`
+/// says so, a file with one more is a stack of templates along its slowest axis, as the rows of an array for signals or
+/// the pages of a TIFF for images.
 ///
 /// # Errors
 /// A stack of none.
@@ -79,6 +80,19 @@ pub fn unstacked(files: Vec<Image>, axes: usize, stack: bool) -> Result<Vec<Imag
         }
     }
     Ok(all)
+}
+
+/// Checks that templates have as many axes as their image.
+///
+/// # Errors
+/// The first that has not.
+pub fn check_axes(templates: &[Image], axes: usize) -> Result<(), SpecError> {
+    let Some(wrong) = templates.iter().find(|template| template.shape().axes() != axes) else { return Ok(()) };
+    let got = wrong.shape().axes();
+    let hint = if got == axes + 1 { ", or --stack for a stack of templates" } else { "" };
+    let expected = format!("{}, as the image{hint}", shape::axes(axes));
+    let got = format!("{} in {:?}", shape::axes(got), wrong.name);
+    Err(SpecError::of(Kind::DimsMismatch, wrong.argument.clone(), expected, got))
 }
 
 /// What is told of each template, as the options say.

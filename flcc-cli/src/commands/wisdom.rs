@@ -10,6 +10,11 @@ use crate::args::{self, Planning};
 use crate::error::Error;
 use crate::session::{WISDOM_VARIABLE, check_wisdom, wisdom_file};
 
+/// A number of entries in a line.
+fn entries(count: usize) -> String {
+    if count == 1 { "1 entry".into() } else { format!("{count} entries") }
+}
+
 /// Shows or changes the wisdom file.
 ///
 /// # Errors
@@ -34,7 +39,7 @@ pub fn run(args: &args::Wisdom, planning: &Planning, out: &mut dyn Write) -> Res
                 out,
                 "entries",
                 wisdom.len(),
-                &format!("{} entries in {}", wisdom.len(), file.display()),
+                &format!("{} in {}", entries(wisdom.len()), file.display()),
             )
         }
         args::Wisdom::Forget { machine, spec } => {
@@ -54,7 +59,7 @@ pub fn run(args: &args::Wisdom, planning: &Planning, out: &mut dyn Write) -> Res
                 out,
                 "forgotten",
                 forgotten,
-                &format!("{forgotten} entries forgotten, {} left", wisdom.len()),
+                &format!("{} forgotten, {} left", entries(forgotten), wisdom.len()),
             )
         }
     }

@@ -34,7 +34,7 @@ pub fn check_memory(name: &str, count: usize, size: usize) -> Result<(), IoError
         false => Err(IoError::TooLarge {
             name: name.into(),
             limit: "the memory".into(),
-            got: format!("{count} samples of {size} bytes"),
+            got: format!("{count} samples, bytes of each: {size}"),
         }),
     }
 }

@@ -22,11 +22,10 @@ use flcc_core::measure::Measure;
 use flcc_core::op::Op;
 use flcc_core::score::ScoreMap;
 use flcc_core::spec::{Accuracy, Spec};
-use flcc_core::view::{AnyView, AnyViewMut};
+use flcc_core::view::{AnyView, AnyViewMut, AsImage};
 
 use crate::call::masked::block::Worker;
 use crate::call::masked::prepared::Problem;
-use crate::call::stream::AsImage;
 use crate::plan::settings::Planner;
 use crate::problem::template::{self, mask_kind};
 use crate::run::execute::{Control, Statistics};
@@ -94,7 +93,7 @@ impl Default for MaskedOptions<'_> {
 ///
 /// let mut image: Vec<f32> = (0..100).map(|i| (i * 37 % 101) as f32).collect();
 /// let (image_shape, template_shape) = (Shape::new(&[10, 10])?, Shape::new(&[3, 3])?);
-/// let template = View::new(&image, image_shape)?.part([0, 4, 3], template_shape)?.to_vec();
+/// let template = View::new(&image, image_shape)?.part([4, 3], template_shape)?.to_vec();
 /// let mut known = vec![1u8; 100];
 /// for unknown in [43, 54, 70] {
 ///     (image[unknown], known[unknown]) = (f32::NAN, 0);

@@ -17,9 +17,8 @@ use flcc_core::measure::Measure;
 use flcc_core::op::Op;
 use flcc_core::score::ScoreMap;
 use flcc_core::spec::Spec;
-use flcc_core::view::AnyView;
+use flcc_core::view::{AnyView, AsImage};
 
-use crate::call::stream::AsImage;
 use crate::plan::settings::Planner;
 use crate::problem::template::mask_kind;
 
@@ -98,7 +97,7 @@ pub fn correlate(
 ///
 /// let image: Vec<u8> = (0..100).map(|i| (i * 37 % 101) as u8).collect();
 /// let image = View::new(&image, Shape::new(&[10, 10])?)?;
-/// let template = image.part([0, 4, 3], Shape::new(&[3, 3])?)?;
+/// let template = image.part([4, 3], Shape::new(&[3, 3])?)?;
 /// let map = match_template(&image, &template, None, Measure::Zncc)?;
 /// assert_eq!(map.shape().lengths(), [8, 8]);
 /// assert_eq!(map.get(4 * 8 + 3), 1.0);

@@ -3,15 +3,13 @@
 //! A stream holds no image and no result: what it is given it computes and returns, so its memory is that of one
 //! execution. Images of other sizes than the plan's are planned once each; the last few sizes are kept.
 
-use flcc_core::dtype::Pixel;
 use std::collections::VecDeque;
 
 use flcc_core::error::{ExecError, SpecError};
-use flcc_core::image::Image;
 use flcc_core::peaks::{Found, Peak, PeakOptions};
 use flcc_core::score::ScoreMap;
 use flcc_core::shape::Shape;
-use flcc_core::view::{AnyView, View};
+use flcc_core::view::{AnyView, AsImage};
 
 use crate::plan::matcher::Matcher;
 use crate::run::execute::{Control, Copies};
@@ -48,8 +46,8 @@ impl Stream {
     /// # Errors
     /// An image of another type or number of channels, or of a size that the problem has no answer for. The stream goes
     /// on with the next image.
-    pub fn push(&mut self, image: &AnyView<'_>) -> Result<Vec<ScoreMap>, ExecError> {
-        self.push_with(image, &NOTHING_WATCHED)
+    pub fn push(&mut self, image: &impl AsImage) -> Result<Vec<ScoreMap>, ExecError> {
+        self.push_with(&image.as_image(), &NOTHING_WATCHED)
     }
 
     /// As [`Stream::push`], with progress and a way to cancel.
@@ -65,8 +63,9 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Stream::push`].
-    pub fn peaks(&mut self, image: &AnyView<'_>, options: &PeakOptions) -> Result<Vec<Vec<Peak>>, ExecError> {
-        self.matcher(image.shape())?.peaks(std::slice::from_ref(image), options)
+    pub fn peaks(&mut self, image: &impl AsImage, options: &PeakOptions) -> Result<Vec<Vec<Peak>>, ExecError> {
+        let image = image.as_image();
+        self.matcher(image.shape())?.peaks(&[image], options)
     }
 
     /// The matcher for images of a shape, planned now if it is new.
@@ -184,55 +183,4 @@ impl Stream {
 /// An image that an executor has nothing of, which none does.
 fn nothing(image: &AnyView<'_>) -> ExecError {
     SpecError::new("image", "one result", format!("none for an image of {}", image.shape())).into()
-}
-
-/// What can be looked at as an image: views of any pixel type, images that own their
-/// samples, score maps (of f32 or f64), and references to these. A
-/// type of one's own that owns samples implements it in one line, by a [`View`] of them.
-///
-/// ```
-/// use flcc_runtime::{AnyView, AsImage, Shape, View};
-///
-/// struct Frame([u8; 6]);
-///
-/// impl AsImage for Frame {
-///     fn as_image(&self) -> AnyView<'_> {
-///         View::new(&self.0, Shape::new(&[2, 3]).unwrap()).unwrap().into()
-///     }
-/// }
-/// assert_eq!(Frame([1, 2, 3, 4, 5, 6]).as_image().at([0, 1, 0]), 4.0);
-/// ```
-pub trait AsImage {
-    /// The view.
-    fn as_image(&self) -> AnyView<'_>;
-}
-
-impl AsImage for AnyView<'_> {
-    fn as_image(&self) -> AnyView<'_> {
-        *self
-    }
-}
-
-impl<P: Pixel> AsImage for View<'_, P> {
-    fn as_image(&self) -> AnyView<'_> {
-        (*self).into()
-    }
-}
-
-impl AsImage for Image {
-    fn as_image(&self) -> AnyView<'_> {
-        self.view()
-    }
-}
-
-impl AsImage for ScoreMap {
-    fn as_image(&self) -> AnyView<'_> {
-        self.view()
-    }
-}
-
-impl<T: AsImage> AsImage for &T {
-    fn as_image(&self) -> AnyView<'_> {
-        (*self).as_image()
-    }
 }

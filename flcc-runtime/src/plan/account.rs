@@ -280,7 +280,7 @@ impl fmt::Display for Account {
         line("kernel", format!("{} ({})", self.kernel, self.method))?;
         line("decided", self.decided.clone())?;
         line("platform", self.place.clone())?;
-        line("threads", format!("{}; {} tiles an image", self.threads, self.tiles))?;
+        line("threads", format!("{}; tiles of an image: {}", self.threads, self.tiles))?;
         let [scratch, template] = [self.scratch_bytes, self.template_bytes].map(|bytes| amount(bytes as f64, "B"));
         line("memory", format!("{scratch} of scratch, {template} a template"))?;
         let Floor { operations, operations_ns, bytes, bytes_ns } = self.floor;

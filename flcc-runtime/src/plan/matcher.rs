@@ -9,7 +9,7 @@ use flcc_core::error::{ExecError, Kind, SpecError};
 use flcc_core::key::KernelKey;
 use flcc_core::peaks::{Found, Peak, PeakOptions, Search};
 use flcc_core::score::ScoreMap;
-use flcc_core::view::{AnyView, AnyViewMut};
+use flcc_core::view::{AnyView, AnyViewMut, AsImage};
 
 use crate::plan::planned::Plan;
 use crate::plan::solver::Method;
@@ -41,6 +41,11 @@ struct Inner {
     on_cpu: Mutex<Option<Matcher>>,
 }
 
+/// Views of images or templates.
+fn views<I: AsImage>(images: &[I]) -> Vec<AnyView<'_>> {
+    images.iter().map(AsImage::as_image).collect()
+}
+
 impl Plan {
     /// Binds templates (and a mask, if the spec has one): their sums and spectra are computed now, and used for every
     /// image.
@@ -51,8 +56,8 @@ impl Plan {
     /// # Errors
     /// Arrays that are not the spec's; `constant_template`, `zero_template`, `nonfinite_template`, `mask_shape`,
     /// `mask_invalid`.
-    pub fn bind(&self, templates: &[AnyView<'_>], mask: Option<&AnyView<'_>>) -> Result<Matcher, ExecError> {
-        Matcher::new(self, templates, mask)
+    pub fn bind(&self, templates: &[impl AsImage], mask: Option<&AnyView<'_>>) -> Result<Matcher, ExecError> {
+        Matcher::new(self, &views(templates), mask)
     }
 
     /// Binds, executes, forgets: the results of every image with every template, image by image.
@@ -61,8 +66,8 @@ impl Plan {
     /// As [`Plan::bind`] and [`Matcher::execute`].
     pub fn execute(
         &self,
-        images: &[AnyView<'_>],
-        templates: &[AnyView<'_>],
+        images: &[impl AsImage],
+        templates: &[impl AsImage],
         mask: Option<&AnyView<'_>>,
     ) -> Result<Vec<ScoreMap>, ExecError> {
         self.bind(templates, mask)?.execute(images)
@@ -165,8 +170,8 @@ impl Matcher {
     ///
     /// # Errors
     /// Images that are not the spec's.
-    pub fn execute(&self, images: &[AnyView<'_>]) -> Result<Vec<ScoreMap>, ExecError> {
-        self.execute_with(images, &Control::default()).map(|(maps, _)| maps)
+    pub fn execute(&self, images: &[impl AsImage]) -> Result<Vec<ScoreMap>, ExecError> {
+        self.execute_with(&views(images), &Control::default()).map(|(maps, _)| maps)
     }
 
     /// As [`Matcher::execute`], with progress and a way to cancel, and counts of what was done.
@@ -216,8 +221,8 @@ impl Matcher {
     ///
     /// # Errors
     /// Images that are not the spec's.
-    pub fn peaks(&self, images: &[AnyView<'_>], options: &PeakOptions) -> Result<Vec<Vec<Peak>>, ExecError> {
-        let (found, _) = self.search(images, options, false, &Control::default())?;
+    pub fn peaks(&self, images: &[impl AsImage], options: &PeakOptions) -> Result<Vec<Vec<Peak>>, ExecError> {
+        let (found, _) = self.search(&views(images), options, false, &Control::default())?;
         Ok(found.into_iter().map(|found| found.peaks).collect())
     }
 
