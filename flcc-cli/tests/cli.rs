@@ -1017,10 +1017,8 @@ fn a_file_with_one_axis_more_is_a_stack_of_templates() {
     let lines = "1 7 1 lines.npy[0]\n1 57 1 lines.npy[1]\n1 107 1 lines.npy[2]\n";
     assert_eq!(out("match line.npy lines.npy --stack"), lines);
     // Unless it is said to be one, it is a template of other axes than the image's.
-    assert_eq!(
-        flcc(&folder, "match line.npy lines.npy").fails(2),
-        "error: TEMPLATE: expected 1 axis, as the image, or --stack for a stack of templates, got 2 axes in \"lines.npy\""
-    );
+    let expected = "error: TEMPLATE: expected 1 axis, as the image, or --stack for a stack of templates, got 2 axes in";
+    assert_eq!(flcc(&folder, "match line.npy lines.npy").fails(2), format!("{expected} \"lines.npy\""));
     let line = flcc(&folder, "match image.png --template template.png --template one.npy").fails(2);
     assert_eq!(line, "error: --template: expected 2 axes, as the image, got 1 axis in \"one.npy\"");
     assert_eq!(

@@ -25,8 +25,8 @@
 //! is told in docs/numerics.md.
 //!
 //! Arrays of other crates are taken where they lie: with feature `ndarray` `convert::view_of(&array)?` is a view of an
-//! array or slice in any order of axes, with feature `image` `convert::view_of_image(&buffer)?` one of an image buffer of
-//! any channels. A type of your own implements [`AsImage`].
+//! array or slice in any order of axes, with feature `image` `convert::view_of_image(&buffer)?` one of an image buffer
+//! of any channels. A type of your own implements [`AsImage`].
 //!
 //! A debug build is 20 times slower unless your Cargo.toml says:
 //!
