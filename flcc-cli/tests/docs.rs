@@ -1,9 +1,9 @@
 //! The commands of README.md and of docs/, as they stand there.
 //!
-//! Every line of a block of `sh` that begins with `flcc`, or with a variable for it, is run, a page in a folder of its
-//! own with the files of conformance/real in it. Comments right below it, `# 1 167,186 0.99999994`, are what it prints
-//! first, numbers of a fraction to 1e-5. A comment right above a block, `<!-- not run: WHY -->`, leaves that block out:
-//! what needs a GPU, or minutes.
+//! Every line of a block of `sh` that begins with `flcc`, or with a variable for it, or pipes to it, is run, a page in a
+//! folder of its own with the files of conformance/real in it. Comments right below it, `# 1 167,186 0.99999994`, are
+//! what it prints first, numbers of a fraction to 1e-5. A comment right above a block, `<!-- not run: WHY -->`, leaves
+//! that block out: what needs a GPU, or minutes.
 #![cfg(unix)]
 
 use std::fs;
@@ -37,8 +37,10 @@ fn commands(page: &str) -> Vec<Told> {
         }
         above = line;
         let line = line.replace("cargo run --release --bin flcc -- ", "flcc ");
-        let is_command =
-            line.trim_start_matches([' ', '$']).split(' ').find(|word| !word.contains('=')) == Some("flcc");
+        // Of a pipe any part.
+        let is_command = line.split(" | ").any(|part| {
+            part.trim_start_matches([' ', '$']).split(' ').find(|word| !word.contains('=')) == Some("flcc")
+        });
         match block {
             Some("sh") if is_command && !left_out => {
                 found.push(Told { line, prints: Vec::new() });
@@ -145,18 +147,18 @@ fn every_command_of_a_page_does_what_it_says() {
         }
         fs::remove_dir_all(&folder).unwrap();
     }
-    assert!(counts[0] > 10 && counts[1..].iter().sum::<usize>() > 5, "{counts:?}");
+    assert!(counts[0] >= 8 && counts[1..].iter().sum::<usize>() > 5, "{counts:?}");
 }
 
 #[test]
 fn lines_of_blocks_of_sh_are_commands() {
-    let page = "flcc is a word.\n```sh\n# x\nflcc a \\\n  b  # c\n# 1 2,3 0.5\n# 2\nls\n# y\nA=1 flcc d\n```\n\n\
+    let page = "flcc is a word.\n```sh\n# x\nflcc a \\\n  b  # c\n# 1 2,3 0.5\n# 2\nls\n# y\nA=1 flcc d\nls | flcc h\n```\n\n\
                 ```sh\ncargo run --release --bin flcc -- e\n```\n\
                 <!-- not run: needs a GPU -->\n```sh\nflcc f\n```\n```rust\nlet flcc = 1;\n```\n```sh\nflcc g\n```\n";
     let told = commands(page);
     assert_eq!(
         told.iter().map(|told| &told.line[..]).collect::<Vec<_>>(),
-        ["flcc a    b  # c", "A=1 flcc d", "flcc e", "flcc g"]
+        ["flcc a    b  # c", "A=1 flcc d", "ls | flcc h", "flcc e", "flcc g"]
     );
     assert_eq!(told[0].prints, ["1 2,3 0.5", "2"]);
     assert!(told[1..].iter().all(|told| told.prints.is_empty()));
