@@ -1,6 +1,6 @@
 //! The commands of README.md and of docs/, as they stand there.
 //!
-//! Every line of a block of `sh` that begins with `flcc`, or with a variable for it, or pipes to it, is run, a page in a
+//! Every line of a block of `sh` that begins with `flcc`, or a variable for it, or pipes to it, is run, a page in a
 //! folder of its own with the files of conformance/real in it. Comments right below it, `# 1 167,186 0.99999994`, are
 //! what it prints first, numbers of a fraction to 1e-5. A comment right above a block, `<!-- not run: WHY -->`, leaves
 //! that block out: what needs a GPU, or minutes.
@@ -152,7 +152,8 @@ fn every_command_of_a_page_does_what_it_says() {
 
 #[test]
 fn lines_of_blocks_of_sh_are_commands() {
-    let page = "flcc is a word.\n```sh\n# x\nflcc a \\\n  b  # c\n# 1 2,3 0.5\n# 2\nls\n# y\nA=1 flcc d\nls | flcc h\n```\n\n\
+    let page = "flcc is a word.\n```sh\n\
+                # x\nflcc a \\\n  b  # c\n# 1 2,3 0.5\n# 2\nls\n# y\nA=1 flcc d\nls | flcc h\n```\n\n\
                 ```sh\ncargo run --release --bin flcc -- e\n```\n\
                 <!-- not run: needs a GPU -->\n```sh\nflcc f\n```\n```rust\nlet flcc = 1;\n```\n```sh\nflcc g\n```\n";
     let told = commands(page);
