@@ -12,7 +12,7 @@ use crate::plan::planned::Plan;
 use crate::plan::settings::Planner;
 use crate::problem::template::{Checked, Weights};
 use crate::run::execute::{Control, Execute, Pairs, Scratch, Statistics, Unfinished};
-use crate::run::search::{Buffers, Searching, band};
+use crate::run::search::{Buffers, Searching};
 
 /// An executor of devices with the CPU behind it. A run asks the devices first; images that have no results when none
 /// is left are computed by the CPU, one by one, and so are all pairs of a run. Images that lie on a device have nothing
@@ -223,7 +223,7 @@ impl Execute for Fallback {
         };
         let mut rooms = Buffers::default();
         Some(self.go_on(run, bound, images.len(), control, |here, image, scratch, control| {
-            let searching = Searching { spec: &self.spec, search, workers: here.workers, band: band(here.workers) };
+            let searching = Searching::new(&self.spec, search, here.workers);
             let images = &images[image..=image];
             let (of_image, statistics) =
                 searching.of(here.execute.as_ref(), here.bound.as_ref(), images, scratch, &mut rooms, control)?;

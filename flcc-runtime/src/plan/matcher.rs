@@ -15,7 +15,7 @@ use crate::plan::planned::Plan;
 use crate::plan::solver::Method;
 use crate::problem::template;
 use crate::run::execute::{Control, Execute, Regional, Scratch, Statistics, Unfinished};
-use crate::run::search::{Buffers, Searching, band};
+use crate::run::search::{Buffers, Searching};
 
 /// Templates bound to a plan. Cheap to clone; executed from many threads at once.
 #[derive(Clone)]
@@ -81,7 +81,7 @@ impl Plan {
             // Results stay there; where they cannot, one after the other comes to the host.
             return spec.out_shape().len() * spec.out_type().row().size;
         }
-        let searching = Searching { spec, search: &search, workers: self.workers(), band: band(self.workers()) };
+        let searching = Searching::new(spec, &search, self.workers());
         searching.bytes(execute.regional(), execute.appetite())
     }
 }
@@ -238,22 +238,22 @@ impl Matcher {
         optimum: bool,
         control: &Control<'_>,
     ) -> Result<(Vec<Found>, Statistics), ExecError> {
-        self.search_in(images, options, optimum, control, band(self.0.plan.workers()))
+        self.search_in(images, options, optimum, control, None)
     }
 
-    /// As [`Matcher::search`], with about so many bytes of results at a time.
+    /// As [`Matcher::search`], with about so many bytes of results at a time where a test says so.
     pub(crate) fn search_in(
         &self,
         images: &[AnyView<'_>],
         options: &PeakOptions,
         optimum: bool,
         control: &Control<'_>,
-        band: usize,
+        band: Option<usize>,
     ) -> Result<(Vec<Found>, Statistics), ExecError> {
         let spec = self.0.plan.spec();
         self.check_images(images)?;
         let search = Search::of(spec, *options).with_optimum(optimum);
-        let searching = Searching { spec, search: &search, workers: self.0.workers, band };
+        let searching = Searching::new(spec, &search, self.0.workers).with_band(band);
         let mut scratch = self.take_scratch();
         let mut rooms = std::mem::take(&mut *self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner));
         let (execute, bound) = (self.0.execute.as_ref(), self.0.bound.as_ref());

@@ -12,7 +12,7 @@ use flcc_core::view::{AnyView, AnyViewMut};
 use crate::plan::solver::Offer;
 use crate::problem::template::{Checked, Weights};
 use crate::run::execute::{Control, Execute, Scratch, Statistics, Unfinished};
-use crate::run::search::{Buffers, Searching, band};
+use crate::run::search::{Buffers, Searching};
 
 /// What a device fails at.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,7 +99,7 @@ impl Execute for Failing {
         if self.at != At::Searching {
             return None;
         }
-        let searching = Searching { spec: &self.spec, search, workers: 1, band: band(1) };
+        let searching = Searching::new(&self.spec, search, 1);
         Some(self.run(images.len(), |image, spoilt| {
             let (here, rooms) = (&images[image..=image], &mut Buffers::default());
             let (all, statistics) = searching.of(self.execute.as_ref(), bound, here, scratch, rooms, control)?;

@@ -23,17 +23,17 @@ const PIECE: usize = 1 << 16;
 
 /// Bytes of results that so many workers compute before they search them. After each band they wait for each other, so
 /// more of them have larger ones, as processors of more cores have larger caches.
-pub(crate) fn band(workers: usize) -> usize {
+fn band(workers: usize) -> usize {
     BAND * workers.clamp(1, BANDS)
 }
 
 /// How the results of a spec are searched.
 pub(crate) struct Searching<'a> {
-    pub spec: &'a Spec,
-    pub search: &'a Search,
-    pub workers: usize,
+    spec: &'a Spec,
+    search: &'a Search,
+    workers: usize,
     /// [`band`] of these workers, but where a test has it smaller.
-    pub band: usize,
+    band: usize,
 }
 
 /// A result as a run of slices: all that lies at one position of its slowest axis of more than one.
@@ -78,6 +78,18 @@ impl Buffers {
 
 /// Computes images into arrays of the spec, image by image and template by template.
 type Compute<'a> = dyn FnMut(&[AnyView<'_>], &mut [AnyViewMut<'_>], &Control<'_>) -> Result<Statistics, ExecError> + 'a;
+
+impl<'a> Searching<'a> {
+    /// How the results of a spec are searched by so many workers.
+    pub fn new(spec: &'a Spec, search: &'a Search, workers: usize) -> Searching<'a> {
+        Searching { spec, search, workers, band: band(workers) }
+    }
+
+    /// The same with about so many bytes of results at a time, if a number is given.
+    pub fn with_band(self, band: Option<usize>) -> Searching<'a> {
+        Searching { band: band.unwrap_or(self.band), ..self }
+    }
+}
 
 impl Searching<'_> {
     /// How many images are computed before they are searched.
@@ -411,7 +423,7 @@ mod tests {
             let steps = Mutex::new(Vec::new());
             let progress = |done: usize, total: usize| steps.lock().unwrap().push((done, total));
             let control = Control { progress: Some(&progress), ..Control::default() };
-            let found = matcher.search_in(&views, &options, true, &control, band).unwrap().0;
+            let found = matcher.search_in(&views, &options, true, &control, Some(band)).unwrap().0;
             prop_assert_eq!(format!("{found:?}"), format!("{expected:?}"));
             let steps = steps.into_inner().unwrap();
             prop_assert!(steps.iter().any(|(done, total)| done == total));
