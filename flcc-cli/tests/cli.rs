@@ -1019,6 +1019,7 @@ fn a_file_with_one_axis_more_is_a_stack_of_templates() {
     // Unless it is said to be one, it is a template of other axes than the image's.
     let expected = "error: TEMPLATE: expected 1 axis, as the image, or --stack for a stack of templates, got 2 axes in";
     assert_eq!(flcc(&folder, "match line.npy lines.npy").fails(2), format!("{expected} \"lines.npy\""));
+    assert_eq!(flcc(&folder, "stream lines.npy line.npy").fails(2), format!("{expected} \"lines.npy\""));
     let line = flcc(&folder, "match image.png --template template.png --template one.npy").fails(2);
     assert_eq!(line, "error: --template: expected 2 axes, as the image, got 1 axis in \"one.npy\"");
     assert_eq!(

@@ -320,7 +320,6 @@ pub fn open_templates(
 ) -> Result<Templates, Error> {
     let files = templates::open(args.positional.as_ref(), &args.template, &args.extent.reading)?;
     let mut templates = templates::unstacked(files, axes, args.stack)?;
-    templates::check_axes(&templates, axes)?;
     for &place in &args.template_at {
         templates.push(part(place)?);
     }

@@ -64,7 +64,7 @@ pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], reading: &Reading) -
 /// the pages of a TIFF for images.
 ///
 /// # Errors
-/// A stack of none.
+/// A stack of none, a file of other axes.
 pub fn unstacked(files: Vec<Image>, axes: usize, stack: bool) -> Result<Vec<Image>, SpecError> {
     let mut all = Vec::new();
     for file in files {
@@ -79,6 +79,7 @@ pub fn unstacked(files: Vec<Image>, axes: usize, stack: bool) -> Result<Vec<Imag
             false => all.push(file),
         }
     }
+    check_axes(&all, axes)?;
     Ok(all)
 }
 
@@ -86,7 +87,7 @@ pub fn unstacked(files: Vec<Image>, axes: usize, stack: bool) -> Result<Vec<Imag
 ///
 /// # Errors
 /// The first that has not.
-pub fn check_axes(templates: &[Image], axes: usize) -> Result<(), SpecError> {
+fn check_axes(templates: &[Image], axes: usize) -> Result<(), SpecError> {
     let Some(wrong) = templates.iter().find(|template| template.shape().axes() != axes) else { return Ok(()) };
     let got = wrong.shape().axes();
     let hint = if got == axes + 1 { ", or --stack for a stack of templates" } else { "" };
