@@ -36,7 +36,7 @@ def test_two_ways_to_say_it():
 @pytest.mark.parametrize(
     ("arguments", "keywords", "error", "words"),
     [
-        (("zncc",), {}, ValueError, "spec: expected OP:TYPE"),
+        (("zncc",), {}, ValueError, "spec: expected a pixel type as the second field"),
         (("zncc:f32:9x9*3x3:valid",), {"mode": "full"}, ValueError, "mode: expected nothing beside the text"),
         (("zncc:f32:4@9x9*3x3:valid",), {}, ValueError, "spec: expected one image at a time .*, got 4 images"),
         (((9, 9),), {}, TypeError, "template_shape: expected the shape of the templates"),
