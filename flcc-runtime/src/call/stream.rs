@@ -12,14 +12,14 @@ use flcc_core::shape::Shape;
 use flcc_core::view::{AnyView, AsImage};
 
 use crate::plan::matcher::Matcher;
-use crate::run::execute::{Control, Copies};
+use crate::run::execute::{Beside, Control, Copies};
 
 /// How many image sizes besides the plan's are kept planned.
 const KEPT: usize = 4;
 
 /// What a run is watched with where nobody watches it.
 const NOTHING_WATCHED: Control<'static> =
-    Control { progress: None, cancel: None, failed: None, copies: Copies::Staged };
+    Control { progress: None, cancel: None, failed: None, copies: Copies::Staged, beside: Beside::NOTHING };
 
 /// A matcher on a stream of images.
 pub struct Stream {

@@ -79,6 +79,28 @@ pub struct Control<'a> {
     pub failed: Option<&'a (dyn Fn(&str) + Sync)>,
     /// How memory that is not pinned comes to GPUs.
     pub copies: Copies,
+    /// What threads do that have no tile left, while others are at their last.
+    #[doc(hidden)]
+    pub beside: Beside<'a>,
+}
+
+/// Work for threads that wait for others: of the library alone.
+#[derive(Clone, Copy, Default)]
+pub struct Beside<'a>(Option<&'a (dyn Fn() -> bool + Sync)>);
+
+impl<'a> Beside<'a> {
+    /// No such work.
+    pub(crate) const NOTHING: Beside<'static> = Beside(None);
+
+    /// Calls `piece` until it says that nothing was left to do.
+    pub(crate) fn of(piece: &'a (dyn Fn() -> bool + Sync)) -> Beside<'a> {
+        Beside(Some(piece))
+    }
+
+    /// Does all that is left.
+    pub(crate) fn finish(self) {
+        while self.0.is_some_and(|piece| piece()) {}
+    }
 }
 
 /// Why a run did not finish, and what is there of it.

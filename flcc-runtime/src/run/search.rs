@@ -1,8 +1,12 @@
-//! Peaks where no map is asked for: results are computed band by band into buffers that stay in the cache, and each
-//! band is searched, by all workers, before the next is computed.
+//! Peaks where no map is asked for: results are computed band by band into buffers that stay in the cache. One worker
+//! searches each band before it computes the next; several search it once they have no tile of the next left, while
+//! others are at their last.
 
 use std::any::Any;
+use std::mem::swap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use flcc_core::dtype::{DType, Pixel};
 use flcc_core::error::ExecError;
@@ -11,18 +15,18 @@ use flcc_core::shape::Shape;
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut, ViewMut};
 
-use crate::run::execute::{AtHand, Control, Execute, Regional, Scratch, Statistics};
+use crate::run::execute::{AtHand, Beside, Control, Execute, Regional, Scratch, Statistics};
 use crate::run::workers::run;
 
-/// Bytes of results of a worker that are computed before they are searched, if tiles are not larger.
+/// Bytes of results of a worker that are held before they are searched, if tiles are not larger.
 const BAND: usize = 4 << 20;
 /// Workers that have as much at most: more of them share it.
 const BANDS: usize = 8;
 /// Positions that a worker searches at a time.
 const PIECE: usize = 1 << 16;
 
-/// Bytes of results that so many workers compute before they search them. After each band they wait for each other, so
-/// more of them have larger ones, as processors of more cores have larger caches.
+/// Bytes of results that so many workers hold. After each band they wait for each other, so more of them have larger
+/// ones, as processors of more cores have larger caches.
 fn band(workers: usize) -> usize {
     BAND * workers.clamp(1, BANDS)
 }
@@ -117,7 +121,12 @@ impl Searching<'_> {
             let next = self.next_seam(&seams, seam, tiles, reach, slices);
             (most, seam) = (most.max(seams[next] - seams[seam]), next);
         }
-        slice.saturating_mul((most + 2 * reach).min(slices.count))
+        slice.saturating_mul((most + 2 * reach).min(slices.count)).saturating_mul(self.bands_at_once())
+    }
+
+    /// Bands whose results are held at a time: that which is computed, and with several workers that before it.
+    fn bands_at_once(&self) -> usize {
+        if self.workers > 1 { 2 } else { 1 }
     }
 
     /// Searches the results of images: where they lie, if the executor does that, else band by band or whole.
@@ -224,40 +233,56 @@ impl Searching<'_> {
         let (seams, tiles) = seams(regional, slices.axis);
         let last = seams.len() - 1;
         let reach = self.search.reach().min(slices.count);
-        let mut rooms = buffers.take::<T>(templates);
-        let mut candidates = vec![vec![self.search.candidates(); templates]; self.workers.max(1)];
+        let mut rooms = buffers.take::<T>(self.bands_at_once() * templates);
+        let mut before = rooms.split_off(templates);
+        let candidates = Mutex::new(vec![vec![self.search.candidates(); templates]; self.workers.max(1)]);
         let mut statistics = Statistics::default();
         let mut watch = Watch::new(control, last * tiles);
-        // Slices that the buffers hold, and up to which all were searched.
-        let (mut held, mut searched) = (0..0usize, 0usize);
+        // Slices that the buffers hold, up to which all were searched, and what is left to search of the band before.
+        let (mut held, mut searched, mut left) = (0..0usize, 0usize, (0..0usize, 0usize));
         let mut seam = 0;
         while seam < last {
             let next = self.next_seam(&seams, seam, tiles, reach, slices);
             // Those that the search still needs move to the front.
             let begin = searched.saturating_sub(reach).max(held.start);
             let (kept, end) = (held.end - begin, seams[next]);
+            let still = (begin - held.start) * slices.len..held.len() * slices.len;
+            match before.is_empty() {
+                true => rooms.iter_mut().for_each(|room| room.copy_within(still.clone(), 0)),
+                false => swap(&mut rooms, &mut before),
+            }
             for room in &mut rooms {
-                room.copy_within((begin - held.start) * slices.len..held.len() * slices.len, 0);
                 room.resize((end - begin) * slices.len, T::default());
+            }
+            for (room, before) in rooms.iter_mut().zip(&before) {
+                room[..still.len()].copy_from_slice(&before[still.clone()]);
             }
             let mut lengths = shape.padded();
             lengths[slices.axis] = end - held.end;
             let band = Shape::new(&shape.unpad(&lengths))?;
             let mut outs = views(rooms.iter_mut().map(|room| &mut room[kept * slices.len..]), band)?;
+            let band_before = Pieces::new(self.search, &before, left.0, left.1, &candidates);
             let part = watch.part((next - seam) * tiles, false, |control| {
                 let region = regional.band(slices.axis, seams[seam]..end);
                 let image = AtHand { view: image, skipped: [0; 3] };
-                regional.execute_region(bound, image, &region, &mut outs, scratch, control)
+                let piece = || band_before.piece();
+                let control = Control { beside: Beside::of(&piece), ..*control };
+                regional.execute_region(bound, image, &region, &mut outs, scratch, &control)
             });
             statistics.add(part?);
+            band_before.finish(self.workers);
             held = begin..end;
             let until = if next == last { slices.count } else { end.saturating_sub(reach).max(searched) };
-            let positions = searched * slices.len..until * slices.len;
-            look(self.search, &rooms, positions, begin * slices.len, &mut candidates);
+            left = (searched * slices.len..until * slices.len, begin * slices.len);
+            if next == last || before.is_empty() {
+                Pieces::new(self.search, &rooms, left.0, left.1, &candidates).finish(self.workers);
+                left = (0..0, 0);
+            }
             (searched, seam) = (until, next);
         }
+        rooms.append(&mut before);
         buffers.keep(rooms);
-        Ok((found(self.search, candidates), statistics))
+        Ok((found(self.search, candidates.into_inner().unwrap_or_else(PoisonError::into_inner)), statistics))
     }
 
     /// The seam up to which to compute after another: so that the buffers stay in the cache, but that all workers have
@@ -265,7 +290,7 @@ impl Searching<'_> {
     fn next_seam(&self, seams: &[usize], from: usize, tiles: usize, reach: usize, slices: Slices) -> usize {
         let last = seams.len() - 1;
         let size = slices.len * self.spec.templates() * self.spec.out_type().row().size;
-        let most = self.band / size.max(1);
+        let most = self.band / self.bands_at_once() / size.max(1);
         let fits = |seam: &usize| {
             let count = seams[*seam] - seams[from];
             let few = (*seam - from) * tiles < 2 * self.workers;
@@ -277,31 +302,62 @@ impl Searching<'_> {
 
 /// What several workers find in whole results.
 pub(crate) fn found_in<T: Pixel>(search: &Search, workers: usize, results: &[Vec<T>]) -> Vec<Found> {
-    let mut candidates = vec![vec![search.candidates(); results.len()]; workers.max(1)];
-    look(search, results, 0..results.first().map_or(0, Vec::len), 0, &mut candidates);
-    found(search, candidates)
+    let candidates = Mutex::new(vec![vec![search.candidates(); results.len()]; workers.max(1)]);
+    let positions = 0..results.first().map_or(0, Vec::len);
+    Pieces::new(search, results, positions, 0, &candidates).finish(workers);
+    found(search, candidates.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Searches positions of results of which those from index `first` on are at hand; worker by worker and result by
-/// result into `candidates`.
-fn look<T: Pixel>(
-    search: &Search,
-    results: &[Vec<T>],
+/// Positions of results that are to be searched, piece by piece, by whoever has time.
+struct Pieces<'a, T: Pixel> {
+    search: &'a Search,
+    results: &'a [Vec<T>],
     positions: Range<usize>,
+    /// The index of the first result that is at hand.
     first: usize,
-    candidates: &mut [Vec<Candidates<T>>],
-) {
-    let pieces = positions.len().div_ceil(PIECE);
-    let piece = |number: usize| {
-        let begin = positions.start + number * PIECE;
-        begin..(begin + PIECE).min(positions.end)
-    };
-    let all = run(candidates, pieces * results.len(), &Control::default(), |index, candidates| {
-        let (result, number) = (index / pieces, index % pieces);
-        search.look(&results[result], first, piece(number), &mut candidates[result]);
-        Statistics::default()
-    });
-    debug_assert!(all.is_ok(), "nobody cancels this");
+    /// The next piece.
+    next: AtomicUsize,
+    /// What was found, result by result, for each of those who search at a time.
+    candidates: &'a Mutex<Vec<Vec<Candidates<T>>>>,
+}
+
+impl<'a, T: Pixel> Pieces<'a, T> {
+    fn new(
+        search: &'a Search,
+        results: &'a [Vec<T>],
+        positions: Range<usize>,
+        first: usize,
+        candidates: &'a Mutex<Vec<Vec<Candidates<T>>>>,
+    ) -> Pieces<'a, T> {
+        Pieces { search, results, positions, first, next: AtomicUsize::new(0), candidates }
+    }
+
+    /// Searches a piece, if one is left that nobody has begun.
+    fn piece(&self) -> bool {
+        let all = || self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody takes a piece without a place for what is found.
+        let Some(mut mine) = all().pop() else { return false };
+        let (index, of_one) = (self.next.fetch_add(1, Ordering::Relaxed), self.positions.len().div_ceil(PIECE));
+        let there = index < of_one * self.results.len();
+        if there {
+            let begin = self.positions.start + index % of_one * PIECE;
+            let piece = begin..(begin + PIECE).min(self.positions.end);
+            self.search.look(&self.results[index / of_one], self.first, piece, &mut mine[index / of_one]);
+        }
+        all().push(mine);
+        there
+    }
+
+    /// Searches what is left with so many workers.
+    fn finish(&self, workers: usize) {
+        let pieces = self.positions.len().div_ceil(PIECE) * self.results.len();
+        let left = pieces.saturating_sub(self.next.load(Ordering::Relaxed));
+        let all = run(&mut vec![(); workers.max(1)], left, &Control::default(), |_, ()| {
+            self.piece();
+            Statistics::default()
+        });
+        debug_assert!(all.is_ok(), "nobody cancels this");
+    }
 }
 
 /// What the workers found in each result.

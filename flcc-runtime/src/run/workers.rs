@@ -49,6 +49,7 @@ fn run_in<S: Send>(
                 }
             }
         }
+        control.beside.finish();
         statistics
     };
     let statistics = match &mut workers[..busy] {

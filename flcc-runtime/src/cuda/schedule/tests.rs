@@ -81,6 +81,7 @@ fn play<'a>(
         cancel: Some(&account.cancel.0),
         failed: case.watched.then_some(&failed),
         copies: Copies::Direct,
+        ..Control::default()
     };
     let result = run(units, &bound, &images, &mut views, seats, &control);
     Ended { result, outs, told: told.into_inner().unwrap(), progress: progress.into_inner().unwrap() }
