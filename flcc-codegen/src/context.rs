@@ -81,7 +81,6 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
     if kernel.op.is_tensor() {
         // Samples are copied by 4 bytes, the template's table by 16.
         context.insert("copy_bytes", "BYTES");
-        context.insert("blocks", &if kernel.op == Op::ZnccMma { 3 } else { 2 });
     }
     if let (Some(rows), Some(stride)) = (kernel.unrolled_rows(), kernel.taps_stride()) {
         context.insert("window_extra", &words.extra(width));
@@ -122,7 +121,7 @@ fn formula(op: Op, axes: usize) -> String {
     let (p, t) = (format!("samples({})", shifted.join(", ")), format!("taps({tap})"));
     let w = format!("weights({tap})");
     match op {
-        Op::Corr | Op::Zncc | Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128 | Op::ZnccMma | Op::ZnccMmaLow => {
+        Op::Corr | Op::Zncc | Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128 | Op::ZnccMma => {
             format!("cross({place}) = sum of {p} * {t}")
         }
         Op::Sad => format!("cross({place}) = sum of {w} * |{p} - {t}|"),
@@ -136,7 +135,7 @@ fn title(op: Op) -> &'static str {
     match op {
         Op::Corr | Op::Zncc => "Direct correlation",
         Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128 => "Correlation by transforms",
-        Op::ZnccMma | Op::ZnccMmaLow => "Correlation on tensor cores",
+        Op::ZnccMma => "Correlation on tensor cores",
         Op::Sad => "Absolute differences",
         Op::Masked => "Masked correlation and window sums",
     }

@@ -37,10 +37,8 @@ pub enum Op {
     Zncc64,
     /// Scores, by transforms of 128x128 samples.
     Zncc128,
-    /// Scores of bytes on tensor cores, 8 rows a warp.
+    /// Scores of bytes on tensor cores.
     ZnccMma,
-    /// The same, 4 rows a warp.
-    ZnccMmaLow,
 }
 
 impl Op {
@@ -56,7 +54,6 @@ impl Op {
             Op::Zncc64 => "zncc64",
             Op::Zncc128 => "zncc128",
             Op::ZnccMma => "znccmma",
-            Op::ZnccMmaLow => "znccmmalow",
         }
     }
 
@@ -69,7 +66,7 @@ impl Op {
     /// lists no size and yet has no chunk of taps, unlike the others that serve any size: it has a template of its own,
     /// takes all taps from a table, and makes scores.
     pub fn is_tensor(self) -> bool {
-        matches!(self, Op::ZnccMma | Op::ZnccMmaLow)
+        self == Op::ZnccMma
     }
 
     /// Whether transforms of it take so much shared memory that not every device has it.
@@ -126,9 +123,7 @@ impl Matrix {
             kernels.extend([tile(small, [16, 16], [4, 4]), tile(large, [32, 16], [4, 8])]);
         }
         // Warps of a row of threads each, whose lanes have 8 outputs of a row.
-        let tensor =
-            |op, warps, rows| Kernel { op, dtype: DType::U8, sides: Vec::new(), block: [warps, 32], patch: [rows, 8] };
-        kernels.extend([tensor(Op::ZnccMma, 4, 8), tensor(Op::ZnccMmaLow, 8, 4)]);
+        kernels.push(Kernel { op: Op::ZnccMma, dtype: DType::U8, sides: Vec::new(), block: [8, 32], patch: [4, 8] });
         Matrix { kernels }
     }
 }

@@ -22,22 +22,22 @@ use flcc_runtime::problem::error_model::{Doubt, Figures, Library, Model, Promise
 /// Tiles of each template.
 const TILES: usize = 500;
 
-/// Reads thresholds with the results of a transform and the figures of tiles, and prints the bits of what the kernel
-/// makes of them.
+/// Reads thresholds with the results of a transform, what a wave comes to and the figures of tiles, and prints the bits
+/// of what the kernel makes of them.
 const PROGRAM: &str = r#"
 int main(int, char** arguments) {
   FILE* in = std::fopen(arguments[1], "rb");
   FlccDoubt d;
   while (std::fread(&d, sizeof d, 1, in) == 1) {
-    double results;
-    if (std::fread(&results, 8, 1, in) != 1) return 1;
+    double results, wave;
+    if (std::fread(&results, 8, 1, in) + std::fread(&wave, 8, 1, in) != 2) return 1;
     std::vector<FlccFigures> samples(TILES), cross(TILES);
     for (int i = 0; i < TILES; i++) {
       if (std::fread(&samples[i], 16, 1, in) + std::fread(&cross[i], 16, 1, in) != 2) return 1;
     }
     std::vector<double> doubt(2 * TILES);
     launch({(TILES + 255) / 256, 1, 1}, {256, 1, 1},
-        [&] { flcc_doubt(d, results, samples.data(), cross.data(), doubt.data(), TILES); });
+        [&] { flcc_doubt(d, results, wave, samples.data(), cross.data(), doubt.data(), TILES); });
     for (double value : doubt) std::printf("%llx\n", (unsigned long long)__double_as_longlong(value));
   }
   return 0;
@@ -68,7 +68,7 @@ fn any_size(seed: &mut Seed) -> f64 {
 }
 
 /// What the model says of a random template, and thresholds that no model makes.
-fn templates(seed: &mut Seed) -> Vec<(Doubt, f64)> {
+fn templates(seed: &mut Seed) -> Vec<(Doubt, Figures)> {
     let mut found = Vec::new();
     for (deviations, by) in
         [Some(8.0), Some(3.0), None].into_iter().flat_map(|of| [Library::CUFFT, Library::RUSTFFT].map(|by| (of, by)))
@@ -76,17 +76,18 @@ fn templates(seed: &mut Seed) -> Vec<(Doubt, f64)> {
         let weights: Vec<f64> = (0..77).map(|_| seed.unit()).collect();
         for (measure, weights) in [(Measure::Zncc, None), (Measure::Nssd, Some(&weights[..]))] {
             let values: Vec<f64> = (0..77).map(|_| seed.normal()).collect();
-            let figures = Figures::of([&values[..]].into_iter());
+            let figures = Figures { wave: 9.0 * seed.unit(), ..Figures::of([&values[..]].into_iter()) };
             let rounding = Rounding::Fourier { len: (1 << seed.below(22)) as f64, by };
             let promise = Some(Promise { error: 1e-5, deviations });
             let (roundoff, samples) = (f64::from(f32::EPSILON) / 2.0, seed.unit());
             let model = Model { measure, promise, roundoff, taps: 77.0, samples, rounding, weights };
-            found.push((model.doubt(&figures), figures.largest));
+            found.push((model.doubt(&figures), figures));
         }
     }
     for _ in 0..40 {
-        let [of_tile, of_result, of_peak, of_energy, least, share, largest_tap] = [0; 7].map(|_| any_size(seed));
-        found.push((Doubt { of_tile, of_result, of_peak, of_energy, least, share }, largest_tap));
+        let [of_tile, of_result, of_peak, of_energy, least, share] = [0; 6].map(|_| any_size(seed));
+        let figures = Figures { largest: any_size(seed), wave: any_size(seed), ..Figures::default() };
+        found.push((Doubt { of_tile, of_result, of_peak, of_energy, least, share }, figures));
     }
     found
 }
@@ -110,10 +111,10 @@ fn the_kernel_of_doubt_has_the_rule_of_the_cpu() {
     let templates = templates(&mut seed);
     let mut tiles: Vec<Tile> = Vec::new();
     let mut bytes: Vec<u8> = Vec::new();
-    for (doubt, largest_tap) in &templates {
-        bytes.extend_from_slice(bytes_of(&[Thresholds::new(*doubt, *largest_tap)]));
+    for (doubt, of_template) in &templates {
+        bytes.extend_from_slice(bytes_of(&[Thresholds::new(*doubt, of_template.largest)]));
         let results = (1 + seed.below(1 << 25)) as f64;
-        bytes.extend_from_slice(bytes_of(&[results]));
+        bytes.extend_from_slice(bytes_of(&[results, of_template.wave]));
         for _ in 0..TILES {
             let mut figures = || TileFigures { squares: any_size(&mut seed), largest: any_size(&mut seed) };
             let (samples, cross) = (figures(), figures());
@@ -128,17 +129,20 @@ fn the_kernel_of_doubt_has_the_rule_of_the_cpu() {
     let found: Vec<f64> = told.lines().map(|line| f64::from_bits(u64::from_str_radix(line, 16).unwrap())).collect();
     assert_eq!(found.len(), 2 * tiles.len());
 
-    let mut of_peak = 0;
+    let (mut of_peak, mut of_copies) = (0, 0);
     for (index, (tile, found)) in tiles.iter().zip(found.chunks(2)).enumerate() {
-        let (doubt, largest_tap) = templates[index / TILES];
+        let (doubt, of_template) = templates[index / TILES];
         let result = (tile.cross.squares / tile.results).sqrt();
-        // As cpu/tile.rs calls it.
-        let peak = tile.cross.largest.max(tile.samples.largest * largest_tap);
-        let (low, share) = doubt.at_peak(tile.samples.squares, result, peak);
-        assert!((found[0] - low).abs() <= 1e-12 * low, "{doubt:?}, {largest_tap}: {}, expected {low}", found[0]);
+        // As cpu/tile.rs calls it, and with what a library's copies come to.
+        let seen = tile.cross.largest.max(tile.samples.largest * of_template.largest);
+        let copied = of_template.copied(tile.samples.squares, tile.samples.largest);
+        let (low, share) = doubt.at_peak(tile.samples.squares, result, seen.max(copied));
+        assert!((found[0] - low).abs() <= 1e-12 * low, "{doubt:?}, {of_template:?}: {}, expected {low}", found[0]);
         assert_eq!(found[1], share);
         of_peak += usize::from(low > 1.001 * doubt.at(tile.samples.squares, result).0);
+        of_copies += usize::from(low > 1.001 * doubt.at_peak(tile.samples.squares, result, seen).0);
     }
+    assert!(of_copies > tiles.len() / 20, "copies count in {of_copies} of {} tiles", tiles.len());
     assert!(
         of_peak > tiles.len() / 4 && of_peak < tiles.len(),
         "the peak counts in {of_peak} of {} tiles",

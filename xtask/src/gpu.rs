@@ -49,8 +49,8 @@ const SPECS: [(&str, &str); 26] = [
     ("fourier", "ncc:f32:150x161*20x21:full"),
     ("fourier", "zncc:u8:150x161*20x21:same,acc=exact"),
     ("fourier", "nssd:f32:150x161*20x21:valid,maskw"),
-    ("znccmma_u8_any_b32x4", "zncc:u8:150x161*20x21:full"),
-    ("znccmmalow_u8_any_b32x8", "zncc:u8:330x361*64x40:same,constant(3)"),
+    ("znccmma_u8_any_b32x8", "zncc:u8:150x161*20x21:full"),
+    ("znccmma_u8_any_b32x8", "zncc:u8:330x361*64x40:same,constant(3)"),
 ];
 
 /// The tests that the sanitizers see: an image that has everything that the kernels for extraordinary samples are for,

@@ -105,6 +105,29 @@ pub fn template(count: usize, smooth: bool, mut noise: impl FnMut() -> f32) -> V
     values
 }
 
+/// A few equal samples among zeros, and a template of stripes of mean 0 and norm 1: it answers to a frequency that they
+/// have nothing of, but errors of a transform's constants may have.
+pub fn striped(lengths: [usize; 3], template: [usize; 3], seed: u64) -> (Vec<f32>, Vec<f64>) {
+    let mut noise = noise(seed);
+    let level = 1.5 + noise();
+    let mut below = |most: usize| ((noise() + 0.5) * most as f32) as usize;
+    let sides = [0, 1, 2].map(|axis| (1 + template[axis] * (4 + below(14)) / 10).min(lengths[axis]));
+    let from = [0, 1, 2].map(|axis| below(lengths[axis] - sides[axis] + 1));
+    let period = 1 + below((template[2] / 2).clamp(1, 8));
+    let within = |at: usize, axis: usize| (from[axis]..from[axis] + sides[axis]).contains(&at);
+    let [_, height, width] = lengths;
+    let at = |index: usize| [index / (height * width), index / width % height, index % width];
+    let is_one = |index: usize| (0..3).all(|axis| within(at(index)[axis], axis));
+    let image = (0..lengths.iter().product()).map(|index| if is_one(index) { level } else { 0.0 }).collect();
+    let count = template.iter().product::<usize>();
+    let mut values: Vec<f64> = (0..count).map(|tap| (tap % template[2] / period % 2) as f64).collect();
+    let mean = values.iter().sum::<f64>() / count as f64;
+    values.iter_mut().for_each(|value| *value -= mean);
+    let norm = values.iter().map(|value| value * value).sum::<f64>().sqrt();
+    values.iter_mut().for_each(|value| *value /= norm);
+    (image, values)
+}
+
 /// When the model doubts f32 results of a template, at 8 standard deviations, of samples that are not rounded.
 pub fn doubt(template: &[f64], rounding: Rounding) -> Doubt {
     doubt_of(template.len(), &Figures::of([template].into_iter()), rounding)
@@ -174,10 +197,19 @@ impl Ratios {
         if self.panels - self.told >= 20_000_000 {
             self.told = self.panels;
             let thread = std::thread::current();
-            let largest = self.largest.iter().fold(0.0, |a: f64, &b| a.max(b));
-            println!("so far {}: {largest:.3} over {:.2e} panels", thread.name().unwrap_or(""), self.panels as f64);
+            println!(
+                "so far {}: {:.3} over {:.2e} panels",
+                thread.name().unwrap_or(""),
+                self.all(),
+                self.panels as f64
+            );
         }
         self.panels >= wanted
+    }
+
+    /// The largest of all.
+    pub fn all(&self) -> f64 {
+        self.largest.iter().fold(0.0, |largest, &ratio| largest.max(ratio))
     }
 
     /// Prints them; the estimate is neither broken nor so large that panels are recomputed for nothing.

@@ -420,11 +420,11 @@ impl Steps {
         stream.launch(have(&self.fold)?, [blocks(count, 256), 1, 1], [256, 1], &arguments)
     }
 
-    /// The thresholds of every tile, from its figures.
+    /// The thresholds of every tile, from its figures and `Figures::wave` of the template.
     ///
     /// # Errors
     /// The driver's.
-    pub fn doubt(&self, stream: &Stream, batch: &Batch, thresholds: &Thresholds) -> Result<(), Fault> {
+    pub fn doubt(&self, stream: &Stream, batch: &Batch, thresholds: &Thresholds, wave: f64) -> Result<(), Fault> {
         let count = batch.tiles();
         let places = &batch.places;
         let figures = count * size_of::<TileFigures>();
@@ -432,6 +432,7 @@ impl Steps {
         let arguments = [
             Argument::Thresholds(thresholds),
             Argument::Double(results),
+            Argument::Double(wave),
             Argument::Room(places.figures(), figures),
             Argument::Room(places.cross_figures(), figures),
             Argument::Room(places.doubt(), count * 16),

@@ -1,13 +1,13 @@
-//! zncc of bytes on tensor cores: which templates and devices its kernels serve, what they take of shared memory, and
-//! the table that they take a template's rows from. The kernels' text, templates/cuda/mma, has the derivation.
+//! zncc of bytes on tensor cores: which templates and devices its kernel serves, what it takes of shared memory, and
+//! the table that it takes a template's rows from. The kernel's text, templates/cuda/mma, has the derivation.
 
 use flcc_generated::Entry;
 
 use crate::cuda::capability::{BYTES_ON_TENSOR_CORES, most_shared};
 use crate::plan::machine::Device;
 
-/// The operations of its kernels.
-pub(crate) const OPS: [&str; 2] = ["znccmma", "znccmmalow"];
+/// The operation of its kernel.
+pub(crate) const OP: &str = "znccmma";
 
 /// The least and the greatest side of a template: sums down a column have two bytes, those of squares three, and lanes
 /// hold those of a row of samples in registers, of four words each at most.
@@ -22,8 +22,8 @@ const CHUNK: usize = 16;
 /// Copies of a template's row, each a byte further on.
 const COPIES: usize = 4;
 
-/// What a score is made of: a cross term and two sums.
-const NUMBERS: usize = 3;
+/// Samples that one instruction multiplies by taps, of each stretch.
+const SAMPLES: usize = 32;
 
 /// What a kernel takes of a template of some sides.
 #[derive(Clone, Copy, Debug)]
@@ -60,12 +60,15 @@ impl Shape {
         self.table_words() * size_of::<u32>()
     }
 
-    /// Bytes of shared memory of a block: the table, samples, and for each warp a row of sums, five bytes a column, and
-    /// three numbers for each output of it.
+    /// Products that an output takes, of samples and zeros beside the taps too.
+    pub fn products(self) -> usize {
+        self.height * (self.chunks() * CHUNK).next_multiple_of(SAMPLES)
+    }
+
+    /// Bytes of shared memory of a block: the table, samples, and for each warp a row of sums, five bytes a column.
     pub fn shared(self) -> usize {
         let row = (15 + self.chunks()) * CHUNK;
-        let room = 5 * row + NUMBERS * 16 * CHUNK * size_of::<u32>();
-        self.table_bytes() + (self.rows + self.height - 1) * row + self.warps * room
+        self.table_bytes() + (self.rows + self.height - 1 + 5 * self.warps) * row
     }
 
     /// A template as its kernel takes it. Word `j` of copy `s` of a row holds the taps from `4 (j - 4) + s` on.
@@ -86,19 +89,19 @@ impl Shape {
     }
 }
 
-/// Its kernels.
-pub(crate) fn kernels() -> impl Iterator<Item = &'static Entry> {
-    OPS.into_iter().filter_map(|op| flcc_generated::generic(op, "u8", false))
+/// The kernel.
+pub(crate) fn kernel() -> Option<&'static Entry> {
+    flcc_generated::generic(OP, "u8", false)
 }
 
-/// Whether they are there for templates of such sides.
+/// Whether it is there for templates of such sides.
 pub(crate) fn holds([depth, height, width]: [usize; 3]) -> bool {
     let (least, most) = SIDES;
     let sides = [height, width].iter().all(|side| (least..=most).contains(side));
     depth == 1 && sides && height * width <= MOST_TAPS
 }
 
-/// What one of these devices lacks for a kernel to take such a template, if it lacks something.
+/// What one of these devices lacks for the kernel to take such a template, if it lacks something.
 pub(crate) fn lacking(entry: &Entry, template: [usize; 3], devices: &[Device]) -> Option<String> {
     let needed = Shape::of(entry, template).shared();
     devices.iter().find_map(|Device { name, capability: (major, minor), .. }| {
@@ -116,7 +119,7 @@ pub(crate) fn lacking(entry: &Entry, template: [usize; 3], devices: &[Device]) -
     })
 }
 
-/// Why a kernel does not serve a template on these devices, once it is known that it does not.
+/// Why the kernel does not serve a template on these devices, once it is known that it does not.
 pub(crate) fn reason(entry: &Entry, template: [usize; 3], devices: &[Device]) -> String {
     let (least, most) = SIDES;
     let serves = || {
@@ -137,7 +140,7 @@ mod tests {
     fn a_table_has_every_fragment_of_a_row() {
         for [height, width] in [[4, 4], [5, 17], [3, 18], [9, 64], [2, 100]] {
             let values: Vec<f64> = (0..height * width).map(|tap| (tap % 255 + 1) as f64).collect();
-            let entry = flcc_generated::generic(OPS[0], "u8", false).unwrap();
+            let entry = kernel().unwrap();
             let shape = Shape::of(entry, [1, height, width]);
             let table = shape.table(&values);
             assert_eq!(table.len() * 4, shape.table_bytes());
@@ -169,16 +172,14 @@ mod tests {
         let lacks = |entry, [height, width]: [usize; 2], capability| {
             lacking(entry, [1, height, width], &[device((9, 0)), device(capability)])
         };
-        assert_eq!(kernels().count(), OPS.len());
-        for entry in kernels() {
-            for capability in [(8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
-                assert_eq!(lacks(entry, [64, 64], capability), None, "{capability:?}");
-            }
-            let reason = lacks(entry, [16, 16], (7, 5)).unwrap();
-            assert!(reason.contains("compute capability 8.0 or more, a device has 7.5"), "{reason}");
-            let reason = lacks(entry, [256, 32], (8, 6)).unwrap();
-            assert!(reason.starts_with("a template of 256x32 needs ") && reason.ends_with("has 101376"), "{reason}");
+        let entry = kernel().unwrap();
+        for capability in [(8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
+            assert_eq!(lacks(entry, [64, 64], capability), None, "{capability:?}");
         }
+        let reason = lacks(entry, [16, 16], (7, 5)).unwrap();
+        assert!(reason.contains("compute capability 8.0 or more, a device has 7.5"), "{reason}");
+        let reason = lacks(entry, [256, 32], (8, 6)).unwrap();
+        assert!(reason.starts_with("a template of 256x32 needs ") && reason.ends_with("has 101376"), "{reason}");
         assert!(holds([1, 256, 32]) && holds([1, 4, 256]));
         assert!(!holds([1, 3, 9]) && !holds([1, 257, 9]) && !holds([1, 9, 257]) && !holds([1, 100, 100]));
         assert!(!holds([2, 9, 9]));

@@ -351,7 +351,7 @@ impl Unit {
                 let by_tile = thresholds.filter(|_| self.doubts());
                 if let Some(thresholds) = by_tile {
                     self.steps.cross_figures(&stream, &batch, careful)?;
-                    self.steps.doubt(&stream, &batch, thresholds)?;
+                    self.steps.doubt(&stream, &batch, thresholds, template.taps.wave())?;
                 }
                 let Needs { sum, square, .. } = needs;
                 let how = Finishing { sum, square, careful, thresholds: by_tile.is_some(), lists };

@@ -243,8 +243,32 @@ mod tests {
         ratios.judge("transforms of tiles");
     }
 
+    #[test]
+    fn a_few_equal_samples_under_stripes_err_by_less_than_they_are_granted() {
+        let mut shapes = vec![
+            ([1, 192, 320], [1, 7, 40]),
+            ([1, 768, 640], [1, 3, 90]),
+            ([1, 1, 1 << 16], [1, 1, 69]),
+            ([64, 64, 64], [3, 5, 9]),
+        ];
+        // These take their time.
+        if testing::panels().is_some() {
+            shapes.extend([([1, 1920, 1920], [1, 3, 157]), ([1, 1, 1 << 20], [1, 1, 82])]);
+        }
+        let mut ratios = Ratios::default();
+        for seed in seeds() {
+            if ratios.enough() {
+                break;
+            }
+            for &(shape, template) in &shapes {
+                let (input, taps) = testing::striped(shape, template, 100 * seed + template[2] as u64);
+                judge((shape, template), &input, &taps, 0, &mut ratios, "stripes");
+            }
+        }
+        println!("a few equal samples under stripes: {:.3}", ratios.all());
+    }
+
     fn errors_of(shape: [usize; 3], template: [usize; 3], seed: u64, ratios: &mut Ratios) {
-        let [depth, height, width] = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
         let len: usize = shape.iter().product();
         for (kind, (name, image)) in testing::IMAGES.iter().enumerate() {
             let mut tile = noise(seed + kind as u64 + 3);
@@ -254,33 +278,42 @@ mod tests {
             let input: Vec<f32> = (0..len).map(|at| amplitude * image(at / row, at % row, tile())).collect();
             for smooth in [false, true] {
                 let taps = testing::template(template.iter().product(), smooth, noise(seed + kind as u64 + 50));
-                let (out, all, wave) = correlate::<f32>(shape, template, &input, &taps);
-                let (expected, ..) = correlate::<f64>(shape, template, &input, &taps);
-                let figures = Figures { wave, ..Figures::of([&taps].into_iter()) };
-                let doubt = testing::doubt_of(
-                    taps.len(),
-                    &figures,
-                    Rounding::Fourier { len: len as f64, by: Library::RUSTFFT },
-                );
-                let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
-                let places = || {
-                    let lines = (0..depth).flat_map(|z| (0..height).map(move |y| (z * shape[1] + y) * shape[2]));
-                    lines.flat_map(|line| line..line + width)
-                };
-                let outputs = (depth * height * width) as f64;
-                let result = (places().map(|at| f64::from(out[at]).powi(2)).sum::<f64>() / outputs).max(all).sqrt();
-                let largest = |values: &mut dyn Iterator<Item = f64>| {
-                    values.fold(0.0, |largest: f64, value| largest.max(value.abs()))
-                };
-                let tap = largest(&mut taps.iter().copied()) * largest(&mut input.iter().map(|&value| value.into()));
-                let peak = largest(&mut places().map(|at| f64::from(out[at]))).max(tap);
-                let limits = doubt.at_peak(energy, result, peak);
-                for at in places() {
-                    // Without the panel's own share, which only grants more.
-                    let error = (f64::from(out[at]) - expected[at]).abs();
-                    ratios.add(kind, error, limits, 0.0, || format!("{shape:?} {template:?} {name} at {at}"));
-                }
+                judge((shape, template), &input, &taps, kind, ratios, name);
             }
+        }
+    }
+
+    /// Adds every panel of a tile.
+    fn judge(
+        (shape, template): ([usize; 3], [usize; 3]),
+        input: &[f32],
+        taps: &[f64],
+        kind: usize,
+        ratios: &mut Ratios,
+        name: &str,
+    ) {
+        let [depth, height, width] = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
+        let (out, all, wave) = correlate::<f32>(shape, template, input, taps);
+        let (expected, ..) = correlate::<f64>(shape, template, input, taps);
+        let figures = Figures { wave, ..Figures::of([taps].into_iter()) };
+        let len = shape.iter().product::<usize>() as f64;
+        let doubt = testing::doubt_of(taps.len(), &figures, Rounding::Fourier { len, by: Library::RUSTFFT });
+        let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
+        let places = || {
+            let lines = (0..depth).flat_map(|z| (0..height).map(move |y| (z * shape[1] + y) * shape[2]));
+            lines.flat_map(|line| line..line + width)
+        };
+        let outputs = (depth * height * width) as f64;
+        let result = (places().map(|at| f64::from(out[at]).powi(2)).sum::<f64>() / outputs).max(all).sqrt();
+        let largest =
+            |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        let tap = largest(&mut taps.iter().copied()) * largest(&mut input.iter().map(|&value| value.into()));
+        let peak = largest(&mut places().map(|at| f64::from(out[at]))).max(tap);
+        let limits = doubt.at_peak(energy, result, peak);
+        for at in places() {
+            // Without the panel's own share, which only grants more.
+            let error = (f64::from(out[at]) - expected[at]).abs();
+            ratios.add(kind, error, limits, 0.0, || format!("{shape:?} {template:?} {name} at {at}"));
         }
     }
 }

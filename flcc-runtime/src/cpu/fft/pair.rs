@@ -1005,11 +1005,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_few_equal_samples_under_stripes_err_by_less_than_they_are_granted() {
+        let plane = |length, outputs, template| Layout { length, line: false, outputs, pairs: [1, 1], template };
+        let line = |length, outputs, taps| Layout { line: true, ..plane(length, [1, outputs], [1, taps]) };
+        let layouts = [
+            plane(64, [58, 52], [7, 12]),
+            plane(256, [254, 224], [3, 33]),
+            plane(1024, [1020, 920], [5, 97]),
+            line(128, 16256, 100),
+            line(256, 65440, 82),
+        ];
+        for isas in sets() {
+            let mut ratios = Ratios::default();
+            for seed in seeds() {
+                if ratios.enough() {
+                    break;
+                }
+                for layout in &layouts {
+                    let [height, width] = [0, 1].map(|axis| layout.tile()[axis] + layout.template[axis] - 1);
+                    let template = [1, layout.template[0], layout.template[1]];
+                    let (image, taps) =
+                        testing::striped([1, height, width], template, 100 * seed + layout.length as u64);
+                    let input = gathered(layout, |y, x| image[y * width + x]);
+                    judge(layout, &isas, &input, &taps, 0, &mut ratios, "stripes");
+                }
+            }
+            println!("a few equal samples under stripes, {isas}: {:.3}", ratios.all());
+        }
+    }
+
     /// Adds every panel of a tile of each image, under a template of noise and a smooth one.
     fn errors_of(layout: &Layout, isas: &IsaSet, seed: u64, ratios: &mut Ratios) {
-        let transform = Transform::new(*layout, isas).unwrap();
-        let (in_pitch, pitch) = layout.pitches();
-        let (mut scratch, mut out) = (transform.scratch(&mut Memory::making()), Aligned::new(0.0, pitch.elements()));
         for (kind, (name, image)) in testing::IMAGES.iter().enumerate() {
             let amplitude = testing::amplitude(seed + kind as u64);
             let mut tile = noise(seed + kind as u64 + 3);
@@ -1019,26 +1046,42 @@ mod tests {
                 let (y, x) = place(y, x);
                 amplitude * image(y, x, tile())
             });
-            let squares = testing::window_squares(&input, in_pitch.row, layout.template);
             for smooth in [false, true] {
                 let template =
                     testing::template(layout.template[0] * layout.template[1], smooth, noise(seed + kind as u64 + 50));
-                let expected = expected(layout, &input, &template);
-                let spectrum = transform.prepare(&template);
-                transform.run(ground(layout, &input, &mut out), &spectrum, &mut scratch, layout.tile());
-                let figures = Figures { wave: transform.wave(&spectrum), ..Figures::of([&template].into_iter()) };
-                let rounding = Rounding::Pair { len: (layout.length * layout.length) as f64 };
-                let doubt = testing::doubt_of(template.len(), &figures, rounding);
-                let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
-                let [height, width] = layout.tile();
-                for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
-                    let pair = (y / layout.outputs[0]) * layout.pairs[1] + x / (2 * layout.outputs[1]);
-                    let figure = scratch.figures[pair];
-                    let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
-                    let error = (f64::from(out[y * pitch.row + x]) - expected[y * in_pitch.row + x]).abs();
-                    ratios.add(kind, error, limits, squares(y, x), || format!("{isas} {layout:?} {name} at {y},{x}"));
-                }
+                judge(layout, isas, &input, &template, kind, ratios, name);
             }
+        }
+    }
+
+    /// Adds every panel of a tile.
+    fn judge(
+        layout: &Layout,
+        isas: &IsaSet,
+        input: &[f32],
+        template: &[f64],
+        kind: usize,
+        ratios: &mut Ratios,
+        name: &str,
+    ) {
+        let transform = Transform::new(*layout, isas).unwrap();
+        let (in_pitch, pitch) = layout.pitches();
+        let (mut scratch, mut out) = (transform.scratch(&mut Memory::making()), Aligned::new(0.0, pitch.elements()));
+        let squares = testing::window_squares(input, in_pitch.row, layout.template);
+        let expected = expected(layout, input, template);
+        let spectrum = transform.prepare(template);
+        transform.run(ground(layout, input, &mut out), &spectrum, &mut scratch, layout.tile());
+        let figures = Figures { wave: transform.wave(&spectrum), ..Figures::of([template].into_iter()) };
+        let rounding = Rounding::Pair { len: (layout.length * layout.length) as f64 };
+        let doubt = testing::doubt_of(template.len(), &figures, rounding);
+        let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
+        let [height, width] = layout.tile();
+        for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
+            let pair = (y / layout.outputs[0]) * layout.pairs[1] + x / (2 * layout.outputs[1]);
+            let figure = scratch.figures[pair];
+            let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
+            let error = (f64::from(out[y * pitch.row + x]) - expected[y * in_pitch.row + x]).abs();
+            ratios.add(kind, error, limits, squares(y, x), || format!("{isas} {layout:?} {name} at {y},{x}"));
         }
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Cufft {
 struct Spectrum {
     method: Cufft,
     spectrum: Buffer,
+    /// Their largest magnitude, or no less than it.
+    wave: f64,
 }
 
 impl Cufft {
@@ -41,8 +43,8 @@ impl Cufft {
 
     /// The spectrum of values laid at the origin and turned, so that a product with it correlates: computed in f64, and
     /// rounded once where transforms are in f32. Equal values that were rounded before or on the way would be wrong
-    /// alike, which equal samples add up.
-    fn spectrum(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Buffer, Fault> {
+    /// alike, which equal samples add up. With it comes what a wave of amplitude 1 comes to at most.
+    fn spectrum(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<(Buffer, f64), Fault> {
         let [depth, height, width] = self.shape;
         let [kd, kh, kw] = desk.template;
         let stream = desk.stream;
@@ -62,12 +64,22 @@ impl Cufft {
         let spectrum = Buffer::new(stream, size_of_val(&values[..]))?;
         transforms.there(samples.address(stream), spectrum.address(stream))?;
         stream.wait()?;
+        // Errors of channels add up.
+        let norm = |waves: &mut dyn Iterator<Item = f64>| waves.map(|wave| wave * wave).sum::<f64>().sqrt();
         if self.double {
-            return Ok(spectrum);
+            // Nowhere is a spectrum larger than the sum of all magnitudes, which in f64 puts hardly a panel in doubt.
+            let sums = channels.iter().map(|values| values.iter().map(|value| value.abs()).sum());
+            return Ok((spectrum, norm(&mut sums.into_iter())));
         }
         spectrum.download(stream, 0, bytes_of_mut(&mut values))?;
         stream.wait()?;
-        Buffer::of(stream, &values.iter().map(|&value| value as f32).collect::<Vec<f32>>())
+        let largest = |spectrum: &[f64]| {
+            let squares = spectrum.chunks_exact(2).map(|part| part[0] * part[0] + part[1] * part[1]);
+            squares.fold(0.0, f64::max).sqrt() * len as f64
+        };
+        let wave = norm(&mut values.chunks(2 * transforms::spectrum(self.shape)).map(largest));
+        let rounded: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+        Ok((Buffer::of(stream, &rounded)?, wave))
     }
 }
 
@@ -104,7 +116,8 @@ impl Method for Cufft {
     }
 
     fn bind(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Box<dyn Taps>, Fault> {
-        Ok(Box::new(Spectrum { method: *self, spectrum: self.spectrum(desk, channels)? }))
+        let (spectrum, wave) = self.spectrum(desk, channels)?;
+        Ok(Box::new(Spectrum { method: *self, spectrum, wave }))
     }
 
     fn taps_bytes(&self, _samples: usize) -> usize {
@@ -137,7 +150,8 @@ impl Method for Cufft {
         if !self.sums {
             return Ok(None);
         }
-        Ok(Some(self.spectrum(desk, &vec![weights.to_vec(); desk.channels])?))
+        let (spectrum, _) = self.spectrum(desk, &vec![weights.to_vec(); desk.channels])?;
+        Ok(Some(spectrum))
     }
 
     fn load(&self, at: &Run<'_>) -> Result<(), Fault> {
@@ -162,5 +176,9 @@ impl Taps for Spectrum {
         let (count, template) = (transforms::spectrum(self.method.shape), self.spectrum.address(at.stream));
         at.steps.multiply(at.stream, at.batch, count, spectra, template, product)?;
         opened(at)?.back(product, places[Room::Cross])
+    }
+
+    fn wave(&self) -> f64 {
+        self.wave
     }
 }
