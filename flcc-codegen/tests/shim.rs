@@ -437,8 +437,6 @@ fn wrong_scores_on_tensor_cores_are_found() {
     let name = "znccmma_u8_any_b32x8";
     for (case, from, to) in [
         ("load", "wait_for_copies();\n  __syncthreads();", "wait_for_copies();"),
-        ("sums", "      __syncwarp();\n      Products sums", "      Products sums"),
-        ("next", "      __syncwarp();\n      Out* scores", "      Out* scores"),
         ("close", "< 2 * CLOSE;", "< 0;"),
         ("step", "fma(score, fma(panel * (-0.5 * root), root, 0.5), score)", "score"),
         ("again", "again |= (unsigned)(asked && close) << j;", "again |= (unsigned)(asked && close);"),

@@ -10,7 +10,7 @@ use std::ops::RangeFrom;
 use flcc_core::measure::Measure;
 
 use crate::isa::{self, ISAS, IsaSet, Vectors};
-use crate::problem::error_model::{Doubt, Figures, Model, Promise, Rounding};
+use crate::problem::error_model::{Doubt, Figures, Model, Promise, Rounding, Unseen};
 
 /// This processor's instruction sets, restricted to each of those that compute in floats.
 pub fn float_sets() -> Vec<IsaSet> {
@@ -142,6 +142,11 @@ pub fn doubt_of(taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
     model.doubt(figures)
 }
 
+/// What f32 samples may come to though no result says so, of a template with these figures.
+pub fn unseen(figures: &Figures, rounding: Rounding) -> Unseen {
+    Unseen::of(figures, &rounding, f64::from(f32::EPSILON) / 2.0, 1)
+}
+
 /// Seeds of noise, without end: from 0, or from `FLCC_SEED`, so that several processes see different noise.
 pub fn seeds() -> RangeFrom<u64> {
     number("FLCC_SEED").map_or(0, |seed| seed as u64)..
@@ -205,6 +210,11 @@ impl Ratios {
             );
         }
         self.panels >= wanted
+    }
+
+    /// How many were added.
+    pub fn panels(&self) -> u64 {
+        self.panels
     }
 
     /// The largest of all.

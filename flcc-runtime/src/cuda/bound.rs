@@ -100,7 +100,7 @@ impl BoundTemplate {
         } else {
             None
         };
-        let thresholds = (!doubt.is_constant()).then(|| Thresholds::new(doubt, figures.largest));
+        let thresholds = (!doubt.is_constant()).then(|| Thresholds::new(doubt, figures.largest * desk.channels as f64));
         let values = Buffer::of(desk.stream, &checked.values.concat())?;
         Ok(BoundTemplate { taps, constants, thresholds, values, raw, straight: serves.then_some(factor) })
     }

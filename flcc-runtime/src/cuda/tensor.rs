@@ -60,7 +60,7 @@ impl Shape {
         self.table_words() * size_of::<u32>()
     }
 
-    /// Products that an output takes, of samples and zeros beside the taps too.
+    /// Products that an output takes: of each row of taps as many as the samples of whole instructions.
     pub fn products(self) -> usize {
         self.height * (self.chunks() * CHUNK).next_multiple_of(SAMPLES)
     }

@@ -50,7 +50,7 @@ pub struct Figures {
     /// Of a direct sum: the sum of the magnitudes of the values' partial sums, over the root of their number.
     pub constant: f64,
     /// Of transforms by a library, of pairs and of planes: the largest magnitude of the values' spectrum, which is what
-    /// a wave of amplitude 1 comes to at most.
+    /// a wave of amplitude 1 comes to at most; of several channels by a library the sum of theirs.
     pub wave: f64,
     /// Of transforms of one tile: what that of the values is off by at frequency 0 (`single::Transform::off`).
     pub off: f64,
@@ -70,21 +70,36 @@ impl Figures {
     }
 }
 
-impl Figures {
-    /// What a sample of 1 comes to at most where no result was computed, for `Doubt::at_peak`: the largest value, or
-    /// what equal samples err by where the template's transform does, in terms of what is granted to copies.
-    pub fn of_sample(&self, rounding: &Rounding, roundoff: f64) -> f64 {
+/// What samples of a tile may come to, or faint copies of them before they are faint, though no result of it says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Unseen {
+    /// What a sample of 1 comes to at most: the template's largest value, or what equal samples err by where the
+    /// template's transform does, in terms of what is granted to copies.
+    pub largest: f64,
+    /// What a wave of amplitude 1 comes to at most, where a copy may be a wave though the samples are none; else 0.
+    pub wave: f64,
+}
+
+impl Unseen {
+    /// Of a template of so many channels, whose samples may all be the largest, with these figures.
+    pub fn of(figures: &Figures, rounding: &Rounding, roundoff: f64, channels: usize) -> Unseen {
+        let Figures { largest, wave, off, .. } = *figures;
+        let largest = channels as f64 * largest;
         match rounding {
-            Rounding::Single { .. } => self.largest.max(2.0 * self.off / (2.0 * GHOSTS * roundoff)),
-            _ => self.largest,
+            Rounding::Single { .. } => {
+                Unseen { largest: largest.max(2.0 * off / (2.0 * GHOSTS * roundoff)), wave: 0.0 }
+            }
+            Rounding::Fourier { .. } => Unseen { largest, wave },
+            _ => Unseen { largest, wave: 0.0 },
         }
     }
 
-    /// What a faint copy of a tile's samples comes to at most, before it is faint, where it may be a wave though the
-    /// samples are none (`Library::local`): as strong as the largest of them wherever the template meets it, or, of few
-    /// strong ones, these times the largest value.
-    pub fn copied(&self, energy: f64, largest: f64) -> f64 {
-        if largest > 0.0 { (self.wave * largest).min(self.largest * (energy / largest)) } else { 0.0 }
+    /// The most that samples of this energy come to, of which this is the largest magnitude: where no result was
+    /// computed, what it comes to; as a copy, a wave that is as strong as it wherever the template meets it, or, of few
+    /// strong samples, these times the largest value.
+    pub fn most(&self, energy: f64, largest: f64) -> f64 {
+        let copied = if largest > 0.0 { (self.wave * largest).min(self.largest * (energy / largest)) } else { 0.0 };
+        (self.largest * largest).max(copied)
     }
 }
 
@@ -102,9 +117,9 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// A bound of the largest result: what was seen, or what one bright sample gives where no result was computed.
-    pub fn peak(&self, largest_tap: f64) -> f64 {
-        self.peak.max(largest_tap * self.column.sqrt())
+    /// A bound of the largest result: what was seen, or may come to though it was not.
+    pub fn peak(&self, unseen: &Unseen) -> f64 {
+        self.peak.max(unseen.most(self.energy, self.column.sqrt()))
     }
 }
 
@@ -193,7 +208,8 @@ pub struct Doubt {
     pub of_tile: f64,
     /// Of the root mean square of the tile's cross term, before squaring.
     pub of_result: f64,
-    /// Of the largest magnitude of the tile's cross term: added to the root of the sum of the squares of those.
+    /// Of the largest magnitude of the tile's cross term, or of what its samples may come to unseen: added to the root
+    /// of the sum of the squares of those.
     pub of_peak: f64,
     /// Of the energy of the tile's samples.
     pub of_energy: f64,
@@ -222,20 +238,17 @@ const ALIKE: f64 = 3.0;
 pub struct Library {
     /// How much more they round than once for each level.
     pub noise: f64,
-    /// Roundoffs that faint copies have of the largest result, those of the template's spectrum included.
+    /// Roundoffs that faint copies have of the largest result, or of what samples may come to unseen.
     pub ghosts: f64,
-    /// Whether copies of the samples are as strong as these are somewhere in a tile (`Figures::copied`), not as strong
-    /// as they are all over it.
-    pub local: bool,
 }
 
 impl Library {
     /// rustfft, which `cpu/engines/library_fft.rs` measures.
-    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 8.0, local: false };
+    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 8.0 };
     /// cuFFT, which the test `cufft_errs_by_less_than_it_is_granted` measures on a GPU. Its noise is granted twice that
     /// of rustfft. Its own constants are worse: the longer a transform, the stronger are the copies of a few equal
     /// samples that a template of stripes answers to, up to 12 roundoffs of what they come to there (1048576 samples).
-    pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0, local: true };
+    pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0 };
 }
 
 /// What the thresholds are made of.
@@ -299,8 +312,8 @@ impl Model<'_> {
             }
             Rounding::Fourier { len, by } => {
                 let epsilon = by.noise * sigma * u * len.log2().max(1.0).sqrt();
-                let noise = epsilon * 2.0 * template.norm / len.sqrt();
-                of_tile = if by.local { noise } else { noise.hypot(copies(by.ghosts, len)) };
+                // Copies that are no wave of all of the tile count with the largest result (`Unseen`).
+                of_tile = (epsilon * 2.0 * template.norm / len.sqrt()).hypot(copies(by.ghosts, len));
                 of_result = epsilon;
                 of_peak = by.ghosts * u;
                 samples

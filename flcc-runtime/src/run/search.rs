@@ -22,8 +22,8 @@ use crate::run::workers::run;
 const BAND: usize = 4 << 20;
 /// Workers that have as much at most: more of them share it.
 const BANDS: usize = 8;
-/// Positions that a worker searches at a time.
-const PIECE: usize = 1 << 16;
+/// Positions that a worker searches at a time; few in tests, whose results are small.
+const PIECE: usize = if cfg!(test) { 1 << 8 } else { 1 << 16 };
 
 /// Bytes of results that so many workers hold. After each band they wait for each other, so more of them have larger
 /// ones, as processors of more cores have larger caches.
@@ -109,8 +109,8 @@ impl Searching<'_> {
 
     /// Bytes of results that are held at a time.
     pub fn bytes(&self, regional: Option<&dyn Regional>, appetite: usize) -> usize {
-        let (slices, templates) = (Slices::of(self.spec.out_shape()), self.spec.templates());
-        let slice = slices.len * templates * self.spec.out_type().row().size;
+        let slices = Slices::of(self.spec.out_shape());
+        let slice = self.slice_bytes(slices);
         let Some(regional) = regional.filter(|_| self.needs_bands()) else {
             return (slice * slices.count).saturating_mul(self.together(appetite));
         };
@@ -124,9 +124,17 @@ impl Searching<'_> {
         slice.saturating_mul((most + 2 * reach).min(slices.count)).saturating_mul(self.bands_at_once())
     }
 
-    /// Bands whose results are held at a time: that which is computed, and with several workers that before it.
+    /// Bands whose results are held at a time: that which is computed, and with several workers that before it, unless
+    /// what lies within reach of a band takes much beside it.
     fn bands_at_once(&self) -> usize {
-        if self.workers > 1 { 2 } else { 1 }
+        let slices = Slices::of(self.spec.out_shape());
+        let beside = 2 * self.search.reach().min(slices.count) * self.slice_bytes(slices);
+        if self.workers > 1 && beside <= self.band / 4 { 2 } else { 1 }
+    }
+
+    /// Bytes of a slice of the results of all templates.
+    fn slice_bytes(&self, slices: Slices) -> usize {
+        slices.len * self.spec.templates() * self.spec.out_type().row().size
     }
 
     /// Searches the results of images: where they lie, if the executor does that, else band by band or whole.
@@ -289,8 +297,7 @@ impl Searching<'_> {
     /// enough to do, and that what is moved to the front is no more than what is computed.
     fn next_seam(&self, seams: &[usize], from: usize, tiles: usize, reach: usize, slices: Slices) -> usize {
         let last = seams.len() - 1;
-        let size = slices.len * self.spec.templates() * self.spec.out_type().row().size;
-        let most = self.band / self.bands_at_once() / size.max(1);
+        let most = self.band / self.bands_at_once() / self.slice_bytes(slices).max(1);
         let fits = |seam: &usize| {
             let count = seams[*seam] - seams[from];
             let few = (*seam - from) * tiles < 2 * self.workers;
@@ -335,7 +342,8 @@ impl<'a, T: Pixel> Pieces<'a, T> {
     /// Searches a piece, if one is left that nobody has begun.
     fn piece(&self) -> bool {
         let all = || self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody takes a piece without a place for what is found.
+        // A place for what is found comes before the piece's number: nobody takes a piece without one, and pieces come
+        // in order into each place, as `Search::look` wants them.
         let Some(mut mine) = all().pop() else { return false };
         let (index, of_one) = (self.next.fetch_add(1, Ordering::Relaxed), self.positions.len().div_ceil(PIECE));
         let there = index < of_one * self.results.len();
@@ -416,12 +424,12 @@ mod tests {
     use super::*;
     use crate::plan::settings::Planner;
     use crate::plan::solver::Method;
+    use crate::run::execute::CancelToken;
     use flcc_core::dtype::Pixels;
     use flcc_core::error::Kind;
     use flcc_core::peaks::PeakOptions;
     use flcc_core::subpixel::Subpixel;
     use proptest::prelude::*;
-    use std::sync::Mutex;
 
     /// Samples of few levels, so that scores are equal, some no numbers.
     fn noise(spec: &Spec, count: usize, seed: u64) -> Pixels {
@@ -484,6 +492,31 @@ mod tests {
             let steps = steps.into_inner().unwrap();
             prop_assert!(steps.iter().any(|(done, total)| done == total));
             prop_assert!(steps.iter().all(|(done, total)| done <= total));
+        }
+    }
+
+    #[test]
+    fn a_search_that_is_cancelled_says_so_and_the_next_one_is_right() {
+        let spec: Spec = "zncc:f32:1500x300*7x6:valid".parse().unwrap();
+        let image = noise(&spec, spec.image().len(), 5);
+        let view = AnyView::dense(&image, spec.image(), 1).unwrap();
+        let template = Pixels::F64((0..spec.template().len()).map(|tap| (tap * tap % 11) as f64).collect());
+        let template = template.cast(spec.template_type());
+        let template = AnyView::dense(&template, spec.template(), 1).unwrap();
+        let options = PeakOptions { top: Some(5), min_distance: Some(4), ..PeakOptions::default() };
+        for threads in [1, 3] {
+            let planner = Planner::new().unwrap().threads(threads).method(Method::Direct);
+            let matcher = planner.plan(&spec).unwrap().bind(&[template], None).unwrap();
+            let token = CancelToken::default();
+            let progress = |_: usize, _: usize| token.cancel();
+            let control = Control { progress: Some(&progress), cancel: Some(&token), ..Control::default() };
+            let search = |control: &Control<'_>| matcher.search_in(&[view], &options, true, control, Some(4000));
+            let ended = search(&control).map(|(found, _)| found);
+            assert!(matches!(ended, Err(ExecError::Cancelled { done, total }) if done < total), "{ended:?}");
+            let expected =
+                Search::of(&spec, options).with_optimum(true).in_view(&matcher.execute(&[view]).unwrap()[0].view());
+            let found = search(&Control::default()).unwrap().0;
+            assert_eq!(format!("{found:?}"), format!("{:?}", [expected]));
         }
     }
 

@@ -11,7 +11,8 @@ use flcc_core::error::ExecError;
 use crate::run::execute::{CancelToken, Control, Statistics};
 
 /// Hands out `total` indices to the workers until all are done: neighbours together, which share samples and lines of
-/// results, and fewer at a time towards the end, so that all workers end together.
+/// results, and fewer at a time towards the end, so that all workers end together. Those that have none left do what
+/// `control` has beside.
 pub(crate) fn run<S: Send>(
     workers: &mut [S],
     total: usize,

@@ -231,7 +231,6 @@ fn judge(spec: &Spec, by: &Transforms, image: &[f32], template: &[f32], got: &[f
     let transforms = Fourier::<f64>::new(shape, spec.template().padded());
     let (spectrum, mut scratch) = (transforms.prepare(&taps), transforms.scratch(1, &mut Memory::making()));
     let figures = Figures { wave: transforms.wave(&spectrum), ..Figures::of([&taps].into_iter()) };
-    let local = matches!(by.rounding, Rounding::Fourier { by: Library { local: true, .. }, .. });
     let doubt: Doubt = model.doubt(&figures);
     let mut input = vec![0.0; len];
     let tiling = Tiling::new(spec.frame(), by.tile);
@@ -260,16 +259,14 @@ fn judge(spec: &Spec, by: &Transforms, image: &[f32], template: &[f32], got: &[f
                 energy += squares(&input);
                 results += squares(&expected) / len as f64;
                 strongest = strongest.max(largest(&input));
-                peak = peak.max(largest(&expected)).max(strongest * figures.largest);
+                peak = peak.max(largest(&expected));
                 (tile, expected)
             })
             .collect();
         // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise. Its own
         // share is for samples that are rounded, which here are not.
         let granted = |limits: (f64, f64)| 0.8 * promise.error * limits.0.sqrt();
-        if local {
-            peak = peak.max(figures.copied(energy, strongest));
-        }
+        peak = peak.max(testing::unseen(&figures, by.rounding).most(energy, strongest));
         let result = results.sqrt();
         let (granted, noise) = (granted(doubt.at_peak(energy, result, peak)), granted(doubt.at(energy, result)));
         // What transforms in f64 may be off by.

@@ -166,7 +166,7 @@ impl<T: Real> Engine<T> for Fourier<T> {
         prepared: &mut dyn Iterator<Item = &Vec<Complex<T>>>,
         _promised: bool,
     ) -> (Rounding, Figures) {
-        let wave = prepared.map(|spectrum| self.wave(spectrum).powi(2)).sum::<f64>().sqrt();
+        let wave = prepared.map(|spectrum| self.wave(spectrum)).sum();
         let rounding = Rounding::Fourier { len: self.samples() as f64, by: Library::RUSTFFT };
         (rounding, Figures { wave, ..Figures::of(channels.iter()) })
     }
@@ -265,7 +265,7 @@ mod tests {
                 judge((shape, template), &input, &taps, 0, &mut ratios, "stripes");
             }
         }
-        println!("a few equal samples under stripes: {:.3}", ratios.all());
+        println!("a few equal samples under stripes, {} panels: {:.3}", ratios.panels(), ratios.all());
     }
 
     fn errors_of(shape: [usize; 3], template: [usize; 3], seed: u64, ratios: &mut Ratios) {
@@ -297,7 +297,8 @@ mod tests {
         let (expected, ..) = correlate::<f64>(shape, template, input, taps);
         let figures = Figures { wave, ..Figures::of([taps].into_iter()) };
         let len = shape.iter().product::<usize>() as f64;
-        let doubt = testing::doubt_of(taps.len(), &figures, Rounding::Fourier { len, by: Library::RUSTFFT });
+        let rounding = Rounding::Fourier { len, by: Library::RUSTFFT };
+        let doubt = testing::doubt_of(taps.len(), &figures, rounding);
         let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
         let places = || {
             let lines = (0..depth).flat_map(|z| (0..height).map(move |y| (z * shape[1] + y) * shape[2]));
@@ -307,8 +308,9 @@ mod tests {
         let result = (places().map(|at| f64::from(out[at]).powi(2)).sum::<f64>() / outputs).max(all).sqrt();
         let largest =
             |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        let tap = largest(&mut taps.iter().copied()) * largest(&mut input.iter().map(|&value| value.into()));
-        let peak = largest(&mut places().map(|at| f64::from(out[at]))).max(tap);
+        let unseen =
+            testing::unseen(&figures, rounding).most(energy, largest(&mut input.iter().map(|&value| value.into())));
+        let peak = largest(&mut places().map(|at| f64::from(out[at]))).max(unseen);
         let limits = doubt.at_peak(energy, result, peak);
         for at in places() {
             // Without the panel's own share, which only grants more.

@@ -550,6 +550,7 @@ impl Correlate<'_> {
 mod tests {
     use super::*;
     use crate::cpu::testing::{self, Ratios, noise, seeds, sets};
+    use crate::problem::error_model::Figures;
 
     fn layouts() -> Vec<Layout> {
         let layout = |length, outputs, template| Layout { length, outputs, template };
@@ -766,15 +767,16 @@ mod tests {
                 let expected = expected(layout, &input, &template);
                 let ground = Ground { input: &input, in_row: in_pitch.row, out: &mut out, out_row: pitch.row };
                 transform.run(ground, &transform.prepare(&template), &mut scratch, layout.outputs, false);
-                let doubt = testing::doubt(&template, transform.rounding(Some(&template)));
-                let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
+                let rounding = transform.rounding(Some(&template));
+                let doubt = testing::doubt(&template, rounding);
+                let unseen = testing::unseen(&Figures::of([&template].into_iter()), rounding);
                 let chunks = Layout::half(width) / CHUNK;
                 let mut limits = vec![(0.0f64, 0.0); height * width];
                 for (band, chunk) in
                     (0..height.div_ceil(layout.band())).flat_map(|band| (0..chunks).map(move |chunk| (band, chunk)))
                 {
                     let figure = scratch.figures[band * chunks + chunk];
-                    let (limit, share) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
+                    let (limit, share) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(&unseen));
                     for y in (band * layout.band()..height).take(layout.band()) {
                         for x in Layout::places(width, chunk).into_iter().flat_map(|at| at..at + CHUNK) {
                             let most = &mut limits[y * width + x];

@@ -666,9 +666,8 @@ mod tests {
                     ..Figures::of([&template].into_iter())
                 };
                 let doubt = testing::doubt_of(template.len(), &figures, rounding);
-                let (largest_tap, figure) =
-                    (figures.of_sample(&rounding, f64::from(f32::EPSILON) / 2.0), scratch.figure);
-                let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
+                let (unseen, figure) = (testing::unseen(&figures, rounding), scratch.figure);
+                let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(&unseen));
                 for (y, x) in places(layout).step_by(if layout.length > 128 { 10 } else { 1 }) {
                     let error = (f64::from(out[y * pitch.row + x]) - expected(layout, &input, &template, y, x)).abs();
                     // Taps are rounded: that is in proportion to what varies in the panel.

@@ -522,11 +522,12 @@ mod tests {
                 transform.run(at_hand(layout, &input, &mut out), &spectra, &mut scratch, layout.tile());
                 let (len, layers) = ((layout.length * layout.length) as f64, layout.template[0] as f64);
                 let figures = Figures { wave: transform.wave(&spectra), ..Figures::of([&template].into_iter()) };
-                let doubt = testing::doubt_of(template.len(), &figures, Rounding::Volume { len, layers });
-                let largest_tap = template.iter().fold(0.0f64, |largest, tap| largest.max(tap.abs()));
+                let rounding = Rounding::Volume { len, layers };
+                let (doubt, unseen) =
+                    (testing::doubt_of(template.len(), &figures, rounding), testing::unseen(&figures, rounding));
                 for z in 0..depth {
                     let figure = scratch.figures[layout.plane_of(z)];
-                    let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
+                    let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(&unseen));
                     for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
                         let want = expected[z * in_pitch.plane + y * in_pitch.row + x];
                         let error = (f64::from(out[z * pitch.plane + y * pitch.row + x]) - want).abs();

@@ -7,7 +7,7 @@ use crate::cpu::real::Real;
 use crate::cpu::score::split::{self, Splitter};
 use crate::cpu::tile::context::{Scoring, TileContext};
 use crate::cpu::tile::scratch::TileScratch;
-use crate::problem::error_model::{Doubt, Model};
+use crate::problem::error_model::{Doubt, Model, Unseen};
 use crate::problem::template::{Checked, Weights};
 
 /// A template bound to a plan.
@@ -26,8 +26,8 @@ pub struct BoundTemplate {
 pub(super) struct Judged {
     /// When a panel's score is in doubt.
     pub(super) doubt: Doubt,
-    /// Largest magnitude of the template's values.
-    pub(super) largest: f64,
+    /// What samples may come to though no result says so.
+    pub(super) unseen: Unseen,
 }
 
 /// A template in two parts.
@@ -172,7 +172,7 @@ impl<T: Real> TileContext<T> {
         let floor = model.floor(&figures, T::SMALLEST, matches!(self.scoring, Scoring::Vectors(_)));
         Judged {
             doubt: model.doubt(&figures).above(floor),
-            largest: figures.of_sample(&model.rounding, model.roundoff),
+            unseen: Unseen::of(&figures, &model.rounding, model.roundoff, self.spec.channels()),
         }
     }
 }

@@ -161,12 +161,7 @@ impl<T: Real> TileContext<T> {
     }
 
     /// Below which energy a panel of this tile is doubtful: `energy <= .0 + .1 * sum of squares`.
-    fn doubt(
-        &self,
-        tile: &TileBox,
-        Judged { doubt, largest: largest_tap }: &Judged,
-        scratch: &TileScratch<T>,
-    ) -> (f64, f64) {
+    fn doubt(&self, tile: &TileBox, Judged { doubt, unseen }: &Judged, scratch: &TileScratch<T>) -> (f64, f64) {
         if doubt.is_constant() {
             return doubt.at(0.0, 0.0);
         }
@@ -183,7 +178,7 @@ impl<T: Real> TileContext<T> {
             result += square.max(all) * factor * factor;
             peak += most * factor;
         }
-        doubt.at_peak(energy, result.sqrt(), peak.max(sample * largest_tap))
+        doubt.at_peak(energy, result.sqrt(), peak.max(unseen.most(energy, sample)))
     }
 }
 

@@ -69,7 +69,7 @@ impl<T: Real> TileContext<T> {
         scratch: &mut TileScratch<T>,
         lines: &dyn Fn(usize, [usize; 3]) -> Option<Coming>,
     ) -> Option<bool> {
-        let (template, Judged { doubt, largest: largest_tap }) = (last.template(), last.judged);
+        let (template, Judged { doubt, unseen }) = (last.template(), last.judged);
         let (window, shape) = (self.spec.template().padded(), last.tile.shape);
         let outputs = [shape[1], shape[2]];
         let TileScratch { inputs, crosses, sums_in_vectors, work: of_engine, split, .. } = scratch;
@@ -114,7 +114,7 @@ impl<T: Real> TileContext<T> {
                 work.limits.fill(0.0);
                 for column in 0..columns {
                     let figure = grid.figure(z, row, column);
-                    let (limit, _) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(largest_tap));
+                    let (limit, _) = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(&unseen));
                     let limit = limit + running * work.largest_row;
                     for begin in grid.begins(column) {
                         let end = (begin + width).div_ceil(lanes).min(work.limits.len());

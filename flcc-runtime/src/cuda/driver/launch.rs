@@ -625,7 +625,7 @@ pub struct Thresholds {
     pub least: f64,
     /// Share of the panel's sum of squares.
     pub share: f64,
-    /// Largest magnitude of the template's values.
+    /// Largest magnitude of the template's values, times the channels, whose results add up.
     pub largest_tap: f64,
 }
 

@@ -64,12 +64,9 @@ impl Cufft {
         let spectrum = Buffer::new(stream, size_of_val(&values[..]))?;
         transforms.there(samples.address(stream), spectrum.address(stream))?;
         stream.wait()?;
-        // Errors of channels add up.
-        let norm = |waves: &mut dyn Iterator<Item = f64>| waves.map(|wave| wave * wave).sum::<f64>().sqrt();
         if self.double {
             // Nowhere is a spectrum larger than the sum of all magnitudes, which in f64 puts hardly a panel in doubt.
-            let sums = channels.iter().map(|values| values.iter().map(|value| value.abs()).sum());
-            return Ok((spectrum, norm(&mut sums.into_iter())));
+            return Ok((spectrum, channels.iter().flatten().map(|value| value.abs()).sum()));
         }
         spectrum.download(stream, 0, bytes_of_mut(&mut values))?;
         stream.wait()?;
@@ -77,7 +74,7 @@ impl Cufft {
             let squares = spectrum.chunks_exact(2).map(|part| part[0] * part[0] + part[1] * part[1]);
             squares.fold(0.0, f64::max).sqrt() * len as f64
         };
-        let wave = norm(&mut values.chunks(2 * transforms::spectrum(self.shape)).map(largest));
+        let wave = values.chunks(2 * transforms::spectrum(self.shape)).map(largest).sum();
         let rounded: Vec<f32> = values.iter().map(|&value| value as f32).collect();
         Ok((Buffer::of(stream, &rounded)?, wave))
     }
