@@ -17,7 +17,7 @@ use common::{Seed, absent};
 use flcc_runtime::Measure;
 use flcc_runtime::cuda::driver::buffer::bytes_of;
 use flcc_runtime::cuda::driver::launch::{Thresholds, TileFigures};
-use flcc_runtime::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Unseen};
+use flcc_runtime::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong, Unseen};
 
 /// Tiles of each template.
 const TILES: usize = 500;
@@ -32,12 +32,18 @@ int main(int, char** arguments) {
     double results, wave;
     if (std::fread(&results, 8, 1, in) + std::fread(&wave, 8, 1, in) != 2) return 1;
     std::vector<FlccFigures> samples(TILES), cross(TILES);
+    // Two channels.
+    std::vector<double> strong(TILES * (1 + 2 * SLICES));
     for (int i = 0; i < TILES; i++) {
-      if (std::fread(&samples[i], 16, 1, in) + std::fread(&cross[i], 16, 1, in) != 2) return 1;
+      double parts[3];
+      if (std::fread(&samples[i], 16, 1, in) + std::fread(&cross[i], 16, 1, in) + std::fread(parts, 24, 1, in) != 3)
+        return 1;
+      double* of_tile = &strong[i * (1 + 2 * SLICES)];
+      of_tile[0] = parts[0], of_tile[1] = parts[1], of_tile[2 * SLICES] = parts[2];
     }
     std::vector<double> doubt(2 * TILES);
     launch({(TILES + 255) / 256, 1, 1}, {256, 1, 1},
-        [&] { flcc_doubt(d, results, wave, samples.data(), cross.data(), doubt.data(), TILES); });
+        [&] { flcc_doubt(d, results, wave, samples.data(), cross.data(), strong.data(), doubt.data(), TILES, 2); });
     for (double value : doubt) std::printf("%llx\n", (unsigned long long)__double_as_longlong(value));
   }
   return 0;
@@ -96,6 +102,7 @@ struct Tile {
     results: f64,
     samples: TileFigures,
     cross: TileFigures,
+    strong: Strong,
 }
 
 #[test]
@@ -119,7 +126,9 @@ fn the_kernel_of_doubt_has_the_rule_of_the_cpu() {
             let mut figures = || TileFigures { squares: any_size(&mut seed), largest: any_size(&mut seed) };
             let (samples, cross) = (figures(), figures());
             bytes.extend_from_slice(bytes_of(&[samples.squares, samples.largest, cross.squares, cross.largest]));
-            tiles.push(Tile { results, samples, cross });
+            let [usual, first, second] = [0; 3].map(|_| any_size(&mut seed));
+            bytes.extend_from_slice(bytes_of(&[usual, first, second]));
+            tiles.push(Tile { results, samples, cross, strong: Strong { usual, sum: first + second } });
         }
     }
     fs::write(&numbers, bytes).unwrap();
@@ -136,7 +145,7 @@ fn the_kernel_of_doubt_has_the_rule_of_the_cpu() {
         // As cpu/tile.rs calls it; and without copies.
         let TileFigures { squares, largest } = tile.samples;
         let unseen = Unseen { largest: of_template.largest, wave: of_template.wave };
-        let (low, share) = doubt.at_peak(squares, result, tile.cross.largest.max(unseen.most(squares, largest)));
+        let (low, share) = doubt.at_peak(squares, result, tile.cross.largest.max(unseen.most(largest, &tile.strong)));
         let seen = tile.cross.largest.max(largest * of_template.largest);
         assert!((found[0] - low).abs() <= 1e-12 * low, "{doubt:?}, {of_template:?}: {}, expected {low}", found[0]);
         assert_eq!(found[1], share);

@@ -105,8 +105,9 @@ pub fn template(count: usize, smooth: bool, mut noise: impl FnMut() -> f32) -> V
     values
 }
 
-/// A few equal samples among zeros, and a template of stripes of mean 0 and norm 1: it answers to a frequency that they
-/// have nothing of, but errors of a transform's constants may have.
+/// A few equal samples among zeros, for half of all seeds beside one that is up to 100 times as strong, and a template
+/// of stripes of mean 0 and norm 1: it answers to a frequency that they have nothing of, but errors of a transform's
+/// constants may have.
 pub fn striped(lengths: [usize; 3], template: [usize; 3], seed: u64) -> (Vec<f32>, Vec<f64>) {
     let mut noise = noise(seed);
     let level = 1.5 + noise();
@@ -118,7 +119,12 @@ pub fn striped(lengths: [usize; 3], template: [usize; 3], seed: u64) -> (Vec<f32
     let [_, height, width] = lengths;
     let at = |index: usize| [index / (height * width), index / width % height, index % width];
     let is_one = |index: usize| (0..3).all(|axis| within(at(index)[axis], axis));
-    let image = (0..lengths.iter().product()).map(|index| if is_one(index) { level } else { 0.0 }).collect();
+    let mut image: Vec<f32> =
+        (0..lengths.iter().product()).map(|index| if is_one(index) { level } else { 0.0 }).collect();
+    if below(2) == 1 {
+        let at = below(image.len());
+        image[at] = level * [3.0, 10.0, 30.0, 100.0][below(4)];
+    }
     let count = template.iter().product::<usize>();
     let mut values: Vec<f64> = (0..count).map(|tap| (tap % template[2] / period % 2) as f64).collect();
     let mean = values.iter().sum::<f64>() / count as f64;

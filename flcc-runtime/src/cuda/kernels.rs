@@ -10,8 +10,9 @@ use crate::cuda::driver::launch::{
     Thresholds, Tile, TileFigures,
 };
 use crate::cuda::fault::Fault;
-use crate::cuda::rooms::{FIGURES_OF_A_LANE, Places, Room, SLICES};
+use crate::cuda::rooms::{self, FIGURES_OF_A_LANE, Places, Room, SLICES};
 use crate::cuda::types::Types;
+use crate::problem::error_model::Strong;
 use crate::problem::scheme::{Integers, Scheme};
 
 /// The options that specialise the pipeline's source.
@@ -122,7 +123,7 @@ macro_rules! steps {
 steps! {
     Gather: offset, load, survey, reload, hits_x, hits_y, hits_z, hits_masked;
     Sums: sum_rows, sum_axis;
-    Fourier: figures, cross_figures, fold, doubt, multiply, square;
+    Fourier: figures, cross_figures, fold, strong, doubt, multiply, square;
     Finish: finish;
     Repair: repair;
 }
@@ -185,6 +186,16 @@ impl Batch {
     /// Something for each tile and channel.
     fn lane_room(&self, place: Address, size: usize) -> Argument<'_> {
         Argument::Room(place, self.lanes() * size)
+    }
+
+    /// Scales, where there are some.
+    fn scale_room(&self, careful: bool) -> Argument<'_> {
+        if careful { self.lane_room(self.places[Room::Scale], 8) } else { Argument::Null }
+    }
+
+    /// Strong samples of each tile.
+    fn strong_room(&self) -> Argument<'_> {
+        Argument::Room(self.places[Room::Strong], rooms::strong_bytes(self.tiles(), self.lanes()))
     }
 
     /// Something for each sample.
@@ -368,13 +379,23 @@ impl Steps {
         Ok(())
     }
 
-    /// The figures of every tile's samples.
+    /// The figures of every tile's samples, and its strong ones.
     ///
     /// # Errors
     /// The driver's.
     pub fn figures(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
         let samples = batch.sample_room(batch.places[Room::Samples], batch.types.real.row().size);
-        self.fold(stream, batch, (have(&self.figures)?, samples), careful, (batch.places.figures(), false))
+        self.fold(stream, batch, (have(&self.figures)?, samples), careful, (batch.places.figures(), false))?;
+        let arguments = [
+            Argument::Layout(&batch.layout),
+            batch.tile_room(),
+            samples,
+            batch.scale_room(careful),
+            Argument::Room(batch.places.figures(), batch.tiles() * size_of::<TileFigures>()),
+            Argument::Double(Strong::ABOVE),
+            batch.strong_room(),
+        ];
+        stream.launch(have(&self.strong)?, [SLICES as u32, batch.tiles() as u32, 1], [256, 1], &arguments)
     }
 
     /// The figures of every tile's cross term.
@@ -402,7 +423,7 @@ impl Steps {
         (to, add): (Address, bool),
     ) -> Result<(), Fault> {
         let count = batch.tiles();
-        let scale = if careful { batch.lane_room(batch.places[Room::Scale], 8) } else { Argument::Null };
+        let scale = batch.scale_room(careful);
         let partial = Argument::Room(batch.places[Room::Partial], batch.lanes() * FIGURES_OF_A_LANE);
         let (by_layout, tiles) = (Argument::Layout(&batch.layout), batch.tile_room());
         // A cross term is that of a whole transform, however large the tile.
@@ -435,8 +456,10 @@ impl Steps {
             Argument::Double(wave),
             Argument::Room(places.figures(), figures),
             Argument::Room(places.cross_figures(), figures),
+            batch.strong_room(),
             Argument::Room(places.doubt(), count * 16),
             Argument::Int(count as i32),
+            Argument::Int(batch.layout.channels),
         ];
         stream.launch(have(&self.doubt)?, [blocks(count, 256), 1, 1], [256, 1], &arguments)
     }

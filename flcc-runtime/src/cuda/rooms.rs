@@ -65,6 +65,8 @@ rooms! {
     Partial;
     /// What the doubt of each tile follows from: [`Places::figures`], [`Places::cross_figures`] and [`Places::doubt`].
     Figures;
+    /// Strong samples of each tile: the magnitude that they are above, and their sums by channels and blocks.
+    Strong;
     /// Panels in doubt.
     Doubtful;
     /// How many, for each batch and template.
@@ -256,6 +258,11 @@ pub(crate) const SLICES: usize = 64;
 /// Bytes that those parts take, for each tile and channel.
 pub(crate) const FIGURES_OF_A_LANE: usize = SLICES * size_of::<TileFigures>();
 
+/// Bytes that the strong samples of so many tiles take, of so many channels together.
+pub(crate) fn strong_bytes(tiles: usize, lanes: usize) -> usize {
+    (tiles + lanes * SLICES) * size_of::<f64>()
+}
+
 impl Room {
     /// How many bytes a slot has of it.
     pub fn bytes(self, capacity: &Capacity) -> usize {
@@ -285,6 +292,7 @@ impl Room {
             Room::Spectra | Room::Product => lanes * own.spectrum,
             Room::Partial => when(capacity.by_tile, lanes * FIGURES_OF_A_LANE),
             Room::Figures => 3 * capacity.batch * size_of::<TileFigures>(),
+            Room::Strong => when(capacity.by_tile, strong_bytes(capacity.batch, capacity.lanes())),
             Room::Doubtful => when(capacity.doubts, outputs * size_of::<u32>()),
             Room::Counts => capacity.batches(capacity.group) * capacity.templates * size_of::<u32>(),
             Room::Result => capacity.group * capacity.result,

@@ -94,12 +94,45 @@ impl Unseen {
         }
     }
 
-    /// The most that samples of this energy come to, of which this is the largest magnitude: where no result was
-    /// computed, what it comes to; as a copy, a wave that is as strong as it wherever the template meets it, or, of few
-    /// strong samples, these times the largest value.
-    pub fn most(&self, energy: f64, largest: f64) -> f64 {
-        let copied = if largest > 0.0 { (self.wave * largest).min(self.largest * (energy / largest)) } else { 0.0 };
+    /// The most that samples come to of which this is the largest magnitude: where no result was computed, what it
+    /// comes to; as a copy, a wave that is as strong as it wherever the template meets it, or one as strong as what is
+    /// usual and the strong samples times the template's largest value.
+    pub fn most(&self, largest: f64, strong: &Strong) -> f64 {
+        let copied = (self.wave * largest).min(self.wave * strong.usual + self.largest * strong.sum);
         (self.largest * largest).max(copied)
+    }
+}
+
+/// The samples of a tile that are stronger than usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Strong {
+    /// What magnitudes count above: [`Strong::ABOVE`] root mean squares.
+    pub usual: f64,
+    /// Sum of the magnitudes above it, over all channels.
+    pub sum: f64,
+}
+
+impl Strong {
+    /// Root mean squares of the samples that magnitudes count above: of noise hardly one does, and of a few samples
+    /// among zeros all of them. What copies come to is bounded whatever this is.
+    pub const ABOVE: f64 = 4.0;
+
+    /// Those of samples of this energy, of which this is the largest magnitude: of channels, each with its factor.
+    pub fn of<'a, V: Copy + 'a>(
+        channels: impl Iterator<Item = (&'a [V], f64)> + Clone,
+        number: impl Fn(V) -> f64 + Copy,
+        energy: f64,
+        largest: f64,
+    ) -> Strong {
+        let count: usize = channels.clone().map(|(values, _)| values.len()).sum();
+        let usual = Strong::ABOVE * (energy / count as f64).sqrt();
+        let sum_of = |(values, factor): (&[V], f64)| {
+            let counted = |magnitude: f64| if magnitude > usual { magnitude } else { 0.0 };
+            isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
+                lanes::sum(values, |value| counted(number(value).abs() * factor))
+            })
+        };
+        Strong { usual, sum: if largest > usual { channels.map(sum_of).sum() } else { 0.0 } }
     }
 }
 
@@ -114,12 +147,14 @@ pub struct Figure {
     pub peak: f64,
     /// Largest sum of squares of a column of the samples.
     pub column: f64,
+    /// Strong samples, where [`Unseen::wave`] is above 0.
+    pub strong: Strong,
 }
 
 impl Figure {
     /// A bound of the largest result: what was seen, or may come to though it was not.
     pub fn peak(&self, unseen: &Unseen) -> f64 {
-        self.peak.max(unseen.most(self.energy, self.column.sqrt()))
+        self.peak.max(unseen.most(self.column.sqrt(), &self.strong))
     }
 }
 

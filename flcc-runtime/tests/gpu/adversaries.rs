@@ -4,7 +4,7 @@
 
 use flcc_runtime::cpu::engines::library_fft::Fourier;
 use flcc_runtime::cpu::memory::Memory;
-use flcc_runtime::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding};
+use flcc_runtime::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong};
 use flcc_runtime::run::tiling::Tiling;
 use flcc_runtime::{
     AnyView, DType, Effort, KernelKey, Measure, Method, Oracle, Outcome, Pixels, Planner, Platform, Spec,
@@ -239,7 +239,7 @@ fn judge(spec: &Spec, by: &Transforms, image: &[f32], template: &[f32], got: &[f
     let squares = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
     let largest = |values: &[f64]| values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
     for indices in indices.chunks(by.together) {
-        let (mut energy, mut results, mut peak, mut strongest) = (0.0, 0.0, 0.0f64, 0.0f64);
+        let (mut energy, mut results, mut peak, mut unseen) = (0.0, 0.0, 0.0f64, 0.0f64);
         let tiles: Vec<_> = indices
             .iter()
             .map(|&index| {
@@ -256,9 +256,11 @@ fn judge(spec: &Spec, by: &Transforms, image: &[f32], template: &[f32], got: &[f
                 // All of them, what wraps round included.
                 let mut expected = vec![0.0; len];
                 transforms.run(0, &spectrum, &mut scratch, shape, &mut expected);
-                energy += squares(&input);
+                let (own, sample) = (squares(&input), largest(&input));
+                energy += own;
                 results += squares(&expected) / len as f64;
-                strongest = strongest.max(largest(&input));
+                let strong = Strong::of([(&input[..], 1.0)].into_iter(), |value| value, own, sample);
+                unseen = unseen.max(testing::unseen(&figures, by.rounding).most(sample, &strong));
                 peak = peak.max(largest(&expected));
                 (tile, expected)
             })
@@ -266,7 +268,7 @@ fn judge(spec: &Spec, by: &Transforms, image: &[f32], template: &[f32], got: &[f
         // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise. Its own
         // share is for samples that are rounded, which here are not.
         let granted = |limits: (f64, f64)| 0.8 * promise.error * limits.0.sqrt();
-        peak = peak.max(testing::unseen(&figures, by.rounding).most(energy, strongest));
+        peak = peak.max(unseen);
         let result = results.sqrt();
         let (granted, noise) = (granted(doubt.at_peak(energy, result, peak)), granted(doubt.at(energy, result)));
         // What transforms in f64 may be off by.

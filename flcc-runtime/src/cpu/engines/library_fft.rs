@@ -206,6 +206,7 @@ fn energy<T: Real>(values: &[Complex<T>]) -> f64 {
 mod tests {
     use super::*;
     use crate::cpu::testing::{self, Ratios, noise, seeds};
+    use crate::problem::error_model::Strong;
 
     /// The cross term of a whole tile of samples, in one type, the mean square of all results and the largest magnitude
     /// of the template's spectrum.
@@ -308,8 +309,9 @@ mod tests {
         let result = (places().map(|at| f64::from(out[at]).powi(2)).sum::<f64>() / outputs).max(all).sqrt();
         let largest =
             |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        let unseen =
-            testing::unseen(&figures, rounding).most(energy, largest(&mut input.iter().map(|&value| value.into())));
+        let sample = largest(&mut input.iter().map(|&value| value.into()));
+        let strong = Strong::of([(input, 1.0)].into_iter(), f64::from, energy, sample);
+        let unseen = testing::unseen(&figures, rounding).most(sample, &strong);
         let peak = largest(&mut places().map(|at| f64::from(out[at]))).max(unseen);
         let limits = doubt.at_peak(energy, result, peak);
         for at in places() {

@@ -435,7 +435,7 @@ impl<const N: usize> Job for OfLength<'_, N> {
         let (energy, column) = pair.buffers.columns_forward::<S, N>(s, &pair.samples, ahead.as_mut());
         let result = pair.rows::<S, N>(s, ahead.as_mut());
         let peak = pair.buffers.columns_back::<S, N>(s, pair.out, &pair.wanted, ahead.as_mut());
-        Figure { energy, result, peak, column }
+        Figure { energy, result, peak, column, ..Figure::default() }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::finishing::{Finishing, Store, largest, squares};
 use crate::cpu::tile::scratch::TileScratch;
 use crate::isa;
+use crate::problem::error_model::Strong;
 use crate::problem::powers::joined;
 use crate::run::results::Scores;
 use crate::run::tiling::TileBox;
@@ -167,7 +168,12 @@ impl<T: Real> TileContext<T> {
         }
         let inputs = scratch.inputs.iter().zip(&scratch.factors);
         let energy = inputs.clone().map(|(input, factor)| squares(input) * factor * factor).sum();
-        let sample = inputs.map(|(input, factor)| largest(input) * factor).fold(0.0, f64::max);
+        let sample = inputs.clone().map(|(input, factor)| largest(input) * factor).fold(0.0, f64::max);
+        let strong = if unseen.wave > 0.0 {
+            Strong::of(inputs.map(|(input, &factor)| (&input[..], factor)), T::to_f64, energy, sample)
+        } else {
+            Strong::default()
+        };
         let (mut result, mut peak) = (0.0, 0.0);
         for (channel, (cross, factor)) in scratch.crosses.iter().zip(&scratch.factors).enumerate() {
             let (square, most) = self.results(tile.shape, cross);
@@ -178,7 +184,7 @@ impl<T: Real> TileContext<T> {
             result += square.max(all) * factor * factor;
             peak += most * factor;
         }
-        doubt.at_peak(energy, result.sqrt(), peak.max(unseen.most(energy, sample)))
+        doubt.at_peak(energy, result.sqrt(), peak.max(unseen.most(sample, &strong)))
     }
 }
 

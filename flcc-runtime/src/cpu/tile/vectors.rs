@@ -12,7 +12,7 @@ use crate::cpu::tile::finishing::{Finishing, Store, largest};
 use crate::cpu::tile::scratch::TileScratch;
 use crate::isa::prefetch::Coming;
 use crate::isa::{self, Vectors};
-use crate::problem::error_model::{self, Figure, Steps};
+use crate::problem::error_model::{self, Figure, Steps, Strong};
 use crate::run::geometry::Pitch;
 use crate::run::results::Scores;
 
@@ -90,7 +90,13 @@ impl<T: Real> TileContext<T> {
             Bands::Tile { result: all } => {
                 let energy = vectors.run(vector::Energy(&input[..last.samples.len[0] * self.pitches.samples.plane]));
                 let (result, peak) = self.results(shape, cross);
-                Figure { energy, result: result.max(all), peak, column: largest(input).powi(2) }
+                let largest = largest(input);
+                let strong = if unseen.wave > 0.0 {
+                    Strong::of([(input, 1.0)].into_iter(), f64::from, energy, largest)
+                } else {
+                    Strong::default()
+                };
+                Figure { energy, result: result.max(all), peak, column: largest.powi(2), strong }
             }
             _ => Figure::default(),
         };
