@@ -490,6 +490,19 @@ fn plans_made_and_dropped_leave_no_memory_behind() {
     assert!(lost <= 32 << 20, "{lost} bytes of device memory are gone after {rounds} plans");
 }
 
+/// A GPU is looked for where a kernel of one is named, however little the work.
+#[test]
+fn a_named_kernel_finds_its_gpu() {
+    let Some(_device) = device() else { return };
+    let problem = Problem::new("zncc:f32:60x70*9x9:valid", 3);
+    let kernel = gpu(Method::Direct).plan(&problem.spec).unwrap().kernel().clone();
+    let planner = Planner::new().unwrap();
+    assert!(planner.machine().devices().is_empty());
+    let plan = planner.plan_with_kernel(&problem.spec, &kernel).unwrap();
+    assert_eq!(*plan.kernel(), kernel);
+    check("a named kernel", &problem.run(&plan), &problem.expected(), problem.tolerance());
+}
+
 /// A device that is full is an error of the run that met it, and nothing for the next.
 #[test]
 fn a_plan_that_does_not_fit_is_refused() {

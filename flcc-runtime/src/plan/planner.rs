@@ -158,6 +158,10 @@ impl Planner {
     pub fn plan_with_kernel(&self, spec: &Spec, kernel: &KernelKey) -> Result<Plan, PlanError> {
         let mut watch = Watch::new();
         let Some(offer) = self.offer(spec, kernel) else {
+            // What the CPU does not know may be a kernel of a GPU that was not looked for.
+            if let Some(found) = self.with_gpu(f64::INFINITY).filter(|found| found.offer(spec, kernel).is_some()) {
+                return found.plan_with_kernel(spec, kernel);
+            }
             let why = self.why_not(spec, kernel).map_or_else(String::new, |refusal| format!(": {refusal}"));
             return Err(Refusal::new("planner", format!("no method offers the kernel {kernel} for {spec}{why}")).into());
         };
