@@ -126,6 +126,7 @@ fn a_wrong_decision_is_found() {
     check_broken("doubt", ZNCC_F32, "energy > low + share * all_squares", "energy > 0");
     check_broken("faint", ZNCC_F32, "energy > low + share * all_squares", "energy > share * all_squares");
     check_broken("peak", ZNCC_F32, "added ? all.largest + largest", "false ? all.largest + largest");
+    check_broken("strong", ZNCC_F32, "> usual ? value * factor : 0.0", "> usual ? value * factor : value");
     check_broken(
         "channels",
         ZNCC_F32,

@@ -587,11 +587,21 @@ static void check(const Case& c) {
     launch({64, (unsigned)l.tiles, 1}, block, [&] { flcc_cross_figures(l, cross.data(), scales, at(partial)); });
     launch({1, 1, 1}, block, [&] { flcc_fold(at(partial), at(of_cross), l.tiles, l.channels, 1); });
     partial.check("partial"), of_samples.check("figures"), of_cross.check("cross figures");
+    // A lower bar than in use, so that it has samples above it.
+    constexpr double ABOVE = 1.25;
+    const int parts = 64 * l.channels;
+    Buffer<double> strong(l.tiles * (1 + parts));
+    launch({64, (unsigned)l.tiles, 1}, block,
+        [&] { flcc_strong(l, tiles, samples.data(), scales, at(of_samples), ABOVE, strong.data()); });
+    strong.check("strong");
     for (int tile = 0; tile < l.tiles; tile++) {
       double smallest = INFINITY;
       for (int channel = 0; channel < c.channels; channel++)
         smallest = std::min(smallest, surveys ? scale[tile * l.channels + channel] : 1);
       Wide squares[2] = {}, largest[2] = {};
+      const double* of_tile = &strong[tile * (1 + parts)];
+      Wide strong_sum = 0, strong_got = 0;
+      for (int part = 0; part < parts; part++) strong_got += of_tile[1 + part];
       for (int channel = 0; channel < c.channels; channel++) {
         const Wide factor = surveys ? smallest / scale[tile * l.channels + channel] : 1;
         const auto add = [&](auto& buffer, size_t base, long long plane, long long row, const int* shape, int of) {
@@ -602,6 +612,7 @@ static void check(const Case& c) {
                 const Wide v = factor * buffer[base + z * plane + y * row + x];
                 squares[of] += v * v;
                 most = std::max(most, std::fabs(v));
+                if (of == 0 && std::fabs(v) > of_tile[0]) strong_sum += std::fabs(v);
               }
           largest[of] = of == 1 ? largest[of] + most : std::max(largest[of], most);
         };
@@ -617,6 +628,13 @@ static void check(const Case& c) {
         if (!close(got.largest, largest[of], 1e-15L * largest[of]))
           FAIL("largest of the %s %d: %g, expected %Lg", what, tile, got.largest, largest[of]);
       }
+      // In doubles, of squares as they were found, which may have lost bits to underflow: any bar will do.
+      const int* len = tiles[tile].len;
+      const double count = (double)len[0] * len[1] * len[2] * l.channels;
+      const double usual = ABOVE * std::sqrt(at(of_samples)[tile].squares / count);
+      if (of_tile[0] != usual) FAIL("samples of %d count above %g, expected %g", tile, of_tile[0], usual);
+      if (!close(strong_got, strong_sum, 1e-13L * strong_sum))
+        FAIL("strong samples of %d: %Lg, expected %Lg", tile, strong_got, strong_sum);
     }
   }
 
