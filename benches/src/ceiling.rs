@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::thread;
 
-use flcc_runtime::isa::simd::{Job, Simd};
-use flcc_runtime::isa::{IsaSet, Vectors};
+use flcc_runtime::rooms::isa::simd::{Job, Simd};
+use flcc_runtime::rooms::isa::{IsaSet, Vectors};
 
 /// Independent chains of multiply-adds: more than two units of four cycles keep busy, and few enough for 16 registers.
 const CHAINS: usize = 12;
@@ -137,7 +137,7 @@ fn together<P: Send, R>(parts: Vec<P>, work: impl Fn(P) -> R + Sync) {
 
 #[cfg(test)]
 mod tests {
-    use flcc_runtime::isa::detect;
+    use flcc_runtime::rooms::isa::detect;
 
     use super::*;
 

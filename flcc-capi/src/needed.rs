@@ -1,9 +1,10 @@
 //! Whether there is memory for what comes next, before it is asked for: an allocation that fails ends the process, and
 //! one that the system has promised but cannot keep ends others too.
 
+use flcc_core::error::counted;
 use flcc_core::peaks::PeakOptions;
 use flcc_core::spec::Spec;
-use flcc_runtime::free::available;
+use flcc_runtime::rooms::free::available;
 use flcc_runtime::{Plan, Platform};
 
 use crate::status::Failure;
@@ -42,7 +43,7 @@ const MOST_SAMPLES: f64 = 68_719_476_736.0;
 /// Whether a spec can be planned: a plan may hold the tables of transforms as long as the template.
 pub(crate) fn to_plan(spec: &Spec) -> Result<(), Failure> {
     if spec.image().len() as f64 * spec.channels() as f64 > MOST_SAMPLES {
-        let got = format!("{} with {} channels", spec.image(), spec.channels());
+        let got = format!("{} with {}", spec.image(), counted(spec.channels(), "channel"));
         return Err(Failure::invalid("image", format!("at most {MOST_SAMPLES:.0} samples"), got));
     }
     has_memory(64.0 * template_samples(spec))

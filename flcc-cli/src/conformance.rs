@@ -12,8 +12,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use flcc_runtime::rooms::files;
 use flcc_runtime::{
-    Accuracy, DType, KernelKey, Kind, Measure, Method, Mode, Op, Outcome, Planner, Region, ScoreMap, SpecError, files,
+    Accuracy, DType, KernelKey, Kind, Measure, Method, Mode, Op, Outcome, Planner, Region, ScoreMap, SpecError,
 };
 use serde_json::Value;
 

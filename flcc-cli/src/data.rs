@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flcc_runtime::core::error::counted;
 use flcc_runtime::{AnyView, Boundary, DType, Kind, Mode, Op, Pixels, Region, Shape, Spec, SpecError, mask_kind};
 
 use crate::error::Error;
@@ -312,7 +313,7 @@ impl Problem {
     ) -> Result<Spec, SpecError> {
         let spec = Spec::new(self.op, dtype, shape, template.dtype(), template.shape(), self.mode)?;
         if channels != template.channels() {
-            let expected = format!("{channels} channels, as the image (--gray folds both to 1)");
+            let expected = format!("{}, as the image (--gray folds both to 1)", counted(channels, "channel"));
             return Err(SpecError::of(Kind::DimsMismatch, "template", expected, template.channels()));
         }
         let mut spec = spec

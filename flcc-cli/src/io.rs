@@ -12,7 +12,7 @@ use std::iter;
 use std::path::Path;
 
 use flcc_core::dtype::Pixels;
-use flcc_runtime::free;
+use flcc_runtime::rooms::free;
 
 mod error;
 mod loaded;

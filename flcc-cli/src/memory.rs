@@ -1,7 +1,7 @@
 //! Refusals of what the memory does not hold, before anything of that size is asked for: an allocation that fails ends
 //! the process, and one that the system has promised but cannot keep ends others too.
 
-use flcc_runtime::free::available;
+use flcc_runtime::rooms::free::available;
 use flcc_runtime::{PeakOptions, Plan, Platform, Spec};
 
 use crate::error::Error;

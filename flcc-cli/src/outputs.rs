@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use flcc_runtime::core::shape;
-use flcc_runtime::{DType, SpecError, files};
+use flcc_runtime::rooms::files;
+use flcc_runtime::{DType, SpecError};
 
 use crate::error::Error;
 use crate::io;

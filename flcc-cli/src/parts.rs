@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use flcc_runtime::core::shape::join;
-use flcc_runtime::{Best, Found, Peak, Spec, SpecError, files};
+use flcc_runtime::rooms::files;
+use flcc_runtime::{Best, Found, Peak, Spec, SpecError};
 use serde_json::{Map, Value, json};
 
 use crate::args::Peaks;

@@ -39,7 +39,7 @@ fn run(source: &str, options: Options<'_>, case: &str) -> Output {
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     let flags = [
         "-std=c++17",
-        "-O1",
+        "-O2",
         "-fno-strict-aliasing",
         "-Wall",
         "-Wno-unknown-pragmas",

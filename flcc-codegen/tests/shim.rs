@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use flcc_codegen::matrix::{RUN, TYPES};
 use flcc_codegen::{Kernel, Matrix, Op, render};
@@ -128,21 +129,48 @@ fn sums(corr: &Kernel, source: &str, as_kernel: &Kernel) -> String {
     )
 }
 
-fn compile_and_run(folder: &Path, program: &str) -> Output {
-    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-    let (text, binary) = (folder.join("run.cpp"), folder.join("run"));
-    fs::write(&text, program).unwrap();
-    let flags = [
+/// Where the headers of the checks lie.
+const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+
+/// The compiler with what all programs have in common.
+fn compiler() -> Command {
+    let mut command = Command::new("g++");
+    command.args([
         "-std=c++17",
-        "-O1",
+        "-O2",
         "-fno-strict-aliasing",
         "-ffp-contract=off",
         "-Wall",
         "-Wno-unknown-pragmas",
         "-Wno-unused-function",
-    ];
-    let compiled = Command::new("g++").args(flags).args(["-I", tests, "-o"]).arg(&binary).arg(&text).output().unwrap();
+    ]);
+    command
+}
+
+fn compile(mut command: Command, from: &Path, to: &Path) {
+    let compiled = command.arg("-o").arg(to).arg(from).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+}
+
+/// The folder of shim.h compiled once for all programs, which takes longer than most of them do.
+fn precompiled() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("header-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut command = compiler();
+        command.args(["-x", "c++-header"]);
+        compile(command, &Path::new(TESTS).join("shim.h"), &folder.join("shim.h.gch"));
+        folder
+    })
+}
+
+fn compile_and_run(folder: &Path, program: &str) -> Output {
+    let (text, binary) = (folder.join("run.cpp"), folder.join("run"));
+    fs::write(&text, program).unwrap();
+    let mut command = compiler();
+    command.arg("-Winvalid-pch").arg("-I").arg(precompiled()).args(["-I", TESTS]);
+    compile(command, &text, &binary);
     Command::new(&binary).output().unwrap()
 }
 

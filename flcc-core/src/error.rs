@@ -62,6 +62,11 @@ fn one_line(text: &str) -> String {
     if line.is_empty() { "nothing".into() } else { line }
 }
 
+/// A number of things in words: `1 image`, `3 images`. `one`: the word for one of them, whose plural ends in s.
+pub fn counted(count: usize, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Why a solver does not serve a spec here: a reason, not a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{solver} refuses: {reason}")]

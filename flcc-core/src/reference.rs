@@ -4,7 +4,7 @@
 //! measure is, and summed with compensation. Nothing here is shared with the fast methods but the words of the spec.
 
 use crate::boundary::Boundary;
-use crate::error::SpecError;
+use crate::error::{SpecError, counted};
 use crate::extent::Mode;
 use crate::measure::Measure;
 use crate::op::Op;
@@ -46,8 +46,8 @@ impl Oracle {
             if view.shape() != shape || view.channels() != spec.channels() {
                 return Err(SpecError::new(
                     name,
-                    format!("{shape} with {} channels", spec.channels()),
-                    format!("{} with {}", view.shape(), view.channels()),
+                    format!("{shape} with {}", counted(spec.channels(), "channel")),
+                    format!("{} with {}", view.shape(), counted(view.channels(), "channel")),
                 ));
             }
         }

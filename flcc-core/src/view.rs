@@ -5,7 +5,7 @@
 
 use crate::dtype::{DType, Pixel, Pixels, Slice};
 use crate::each_type;
-use crate::error::{Kind, SpecError};
+use crate::error::{Kind, SpecError, counted};
 use crate::shape::Shape;
 
 /// Where the samples lie: element offsets of position `(z, y, x)` of channel `c`.
@@ -192,7 +192,7 @@ impl<'a, P: Copy> View<'a, P> {
         if shape.len().checked_mul(channels) != Some(data.len()) {
             return Err(SpecError::new(
                 "samples",
-                format!("{} for {shape} with {channels} channels", shape.len().saturating_mul(channels)),
+                format!("{} for {shape} with {}", shape.len().saturating_mul(channels), counted(channels, "channel")),
                 data.len(),
             ));
         }

@@ -44,7 +44,7 @@ mod _flcc {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // What stands for the code: other code may round otherwise under the same kernel's name.
-        module.add("_source", flcc_runtime::plan::settings::SOURCE)?;
+        module.add("_source", flcc_runtime::rooms::plan::settings::SOURCE)?;
         crate::fork::watch(module.py())
     }
 }

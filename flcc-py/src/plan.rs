@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use flcc_runtime::core::error::counted;
 use flcc_runtime::{
     AnyView, AnyViewMut, Control, DType, Effort, ExecError, Op, Peak, PeakOptions, Pixels, Platform, Scratch, Shape,
     Spec, SpecError, Stream as Images,
@@ -223,7 +224,7 @@ pub fn plan(
     };
     if spec.images() > 1 {
         let expected = "one image at a time (no N@ in front of its shape, or 0@)";
-        return Err(value("spec", expected, &format!("{} images", spec.images())));
+        return Err(value("spec", expected, &counted(spec.images(), "image")));
     }
     let plan = planning::plan(py, &spec, &settings).map_err(|error| MATCHING.plan(error))?;
     Ok(Plan { plan, settings, channel_axis })

@@ -35,30 +35,20 @@
 //! opt-level = 3
 //! ```
 //!
-//! What users need stands here and in [`machine`], [`wisdom`] and [`cuda`]. The other rooms of the crate are open to
-//! the tests and benches of its workspace alone: they are hidden here, and change without notice.
+//! What users need stands here and in [`machine`], [`wisdom`] and [`cuda`].
 
-#[doc(hidden)]
-pub mod call;
+mod call;
 #[cfg(any(feature = "image", feature = "ndarray"))]
 pub mod convert;
-#[doc(hidden)]
-pub mod cpu;
+mod cpu;
 pub mod cuda;
-#[doc(hidden)]
-pub mod files;
-#[doc(hidden)]
-pub mod free;
-#[doc(hidden)]
-pub mod isa;
-#[doc(hidden)]
-pub mod plan;
-#[doc(hidden)]
-pub mod problem;
-#[doc(hidden)]
-pub mod run;
-#[doc(hidden)]
-pub mod tune;
+mod files;
+mod free;
+mod isa;
+mod plan;
+mod problem;
+mod run;
+mod tune;
 
 pub use call::masked::{Masked, MaskedOptions, match_masked};
 pub use call::oneshot::{convolve, correlate, lcc, match_template};
@@ -97,6 +87,38 @@ pub use problem::template::mask_kind;
 #[cfg(feature = "cuda")]
 pub use run::device_image::{DeviceImage, DeviceResults};
 pub use run::execute::{CancelToken, Control, Copies, Scratch, Statistics};
+
+/// The private rooms, for the command, the tests and the benches of this workspace alone: they change without notice.
+#[doc(hidden)]
+pub mod rooms {
+    pub mod call {
+        pub use crate::call::*;
+    }
+    pub mod cpu {
+        pub use crate::cpu::*;
+    }
+    pub mod files {
+        pub use crate::files::*;
+    }
+    pub mod free {
+        pub use crate::free::*;
+    }
+    pub mod isa {
+        pub use crate::isa::*;
+    }
+    pub mod plan {
+        pub use crate::plan::*;
+    }
+    pub mod problem {
+        pub use crate::problem::*;
+    }
+    pub mod run {
+        pub use crate::run::*;
+    }
+    pub mod tune {
+        pub use crate::tune::*;
+    }
+}
 
 /// The README, whose code is compiled with the tests of the documentation.
 #[cfg(doctest)]

@@ -5,10 +5,10 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{Problem, Seed, check, planner};
-use flcc_runtime::cpu::solvers::direct::DirectSolver;
-use flcc_runtime::cpu::solvers::fourier::FourierSolver;
-use flcc_runtime::isa::{Isa, Vectors};
-use flcc_runtime::plan::solver::Solver;
+use flcc_runtime::rooms::cpu::solvers::direct::DirectSolver;
+use flcc_runtime::rooms::cpu::solvers::fourier::FourierSolver;
+use flcc_runtime::rooms::isa::{Isa, Vectors};
+use flcc_runtime::rooms::plan::solver::Solver;
 use flcc_runtime::{DType, Measure, Method, Pixels, PlanError};
 
 /// A random small spec of so many axes.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use common::{Problem, Seed};
-use flcc_runtime::plan::solvers::SOLVERS;
+use flcc_runtime::rooms::plan::solvers::SOLVERS;
 use flcc_runtime::{Machine, Pixels, Planner, Platform, ScoreMap};
 
 /// About 200 specs: every measure with every type in 1D, 2D and 3D, with templates of several sizes, and what else

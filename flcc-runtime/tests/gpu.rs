@@ -30,11 +30,11 @@ use common::{Problem, Seed, absent, check, in_threads, planner};
 use flcc_generated::{Entry, kernels};
 use flcc_runtime::cuda::driver::launch::{Gpu, probe};
 // What the tests of the engines share names these as it does in the library.
+use flcc_runtime::rooms::{isa, problem};
 use flcc_runtime::{
     AnyView, AnyViewMut, Control, DType, KernelKey, Method, Oracle, Pixels, PlanError, Planner, Platform, ScoreMap,
     Shape, Spec, ViewMut,
 };
-use flcc_runtime::{isa, problem};
 
 /// The seed of this run.
 fn seed() -> u64 {

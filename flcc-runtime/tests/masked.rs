@@ -509,7 +509,7 @@ fn wrong_calls_name_their_argument() {
     let options = MaskedOptions::default();
     let (kind, text) = fails(&[1.0; 90], &[9, 10], &options);
     assert_eq!(kind, Kind::MaskShape);
-    assert_eq!(text, "image_mask: expected 10x10 with 1 channel, as the image, got 9x10 with 1 channels");
+    assert_eq!(text, "image_mask: expected 10x10 with 1 channel, as the image, got 9x10 with 1 channel");
     for bad in [-1.0, f64::NAN, f64::INFINITY] {
         let mut known = [1.0; 100];
         known[55] = bad;

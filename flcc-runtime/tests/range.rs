@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 
 use common::{Seed, in_threads};
 use flcc_runtime::core::shape::join;
-use flcc_runtime::isa::{ISAS, detected};
-use flcc_runtime::plan::solvers::SOLVERS;
+use flcc_runtime::rooms::isa::{ISAS, detected};
+use flcc_runtime::rooms::plan::solvers::SOLVERS;
 use flcc_runtime::{
     Accuracy, AnyView, Control, DType, KernelKey, Machine, Measure, Oracle, Pixels, Planner, Platform, Spec,
 };

@@ -5,7 +5,7 @@ mod common;
 use std::ops::Range;
 
 use common::{Problem, Seed};
-use flcc_runtime::plan::solvers::SOLVERS;
+use flcc_runtime::rooms::plan::solvers::SOLVERS;
 use flcc_runtime::{AnyView, AnyViewMut, Control, DType, Machine, Pixels, Planner, Platform, Shape, Spec, ViewMut};
 use proptest::prelude::*;
 

@@ -17,7 +17,7 @@ use common::{Seed, absent};
 use flcc_runtime::Measure;
 use flcc_runtime::cuda::driver::buffer::bytes_of;
 use flcc_runtime::cuda::driver::launch::{Thresholds, TileFigures};
-use flcc_runtime::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong, Unseen};
+use flcc_runtime::rooms::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong, Unseen};
 
 /// Tiles of each template.
 const TILES: usize = 500;

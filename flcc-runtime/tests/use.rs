@@ -255,7 +255,7 @@ fn refusals_and_mistakes_have_reasons() {
     assert_eq!(error.to_string(), "template: expected f32 3x3, got u8 3x3");
     let matcher = plan.bind(&[problem.template()], None).unwrap();
     let none: [AnyView<'_>; 0] = [];
-    assert_eq!(matcher.execute(&none).unwrap_err().to_string(), "images: expected 1 images, got 0");
+    assert_eq!(matcher.execute(&none).unwrap_err().to_string(), "images: expected 1 image, got 0");
     assert!(matcher.execute(&[problem.template()]).unwrap_err().to_string().starts_with("image: expected f32 20x20"));
     let other = planner(1).plan(&"zncc:f64:20x20*3x3:valid".parse().unwrap()).unwrap();
     let other =

@@ -225,7 +225,7 @@ fn a_wrong_call_has_its_code_and_says_why() {
     let (image, mut out) = ([1.0f32; 162], [0.0f32; 98]);
     for count in [0, 2] {
         assert_eq!(c::execute(matcher, &image, None, count, &mut out, None), FLCC_ERROR_DIMS_MISMATCH, "{count}");
-        assert_eq!(c::message(), format!("images: expected 1 images, got {count}"));
+        assert_eq!(c::message(), format!("images: expected 1 image, got {count}"));
     }
     let at = &raw const image as usize;
     assert_eq!(c::execute_at(matcher, 0, 1, at), FLCC_ERROR_NULL);

@@ -12,10 +12,11 @@ use serde_json::Map;
 
 use flcc_runtime::core::dtype::{Pixel, Pixels};
 use flcc_runtime::core::peaks::{Candidates, Search};
-use flcc_runtime::plan::settings::SOURCE;
+use flcc_runtime::rooms::files;
+use flcc_runtime::rooms::plan::settings::SOURCE;
 use flcc_runtime::{
     AnyView, AnyViewMut, Control, DType, Effort, Found as PeaksFound, Matcher, PlanError, Platform, Refusal, Region,
-    Regions, Shape, Spec, SpecError, ViewMut, files,
+    Regions, Shape, Spec, SpecError, ViewMut,
 };
 
 use super::correlate::{self, Found, Name, Telling, numbered};

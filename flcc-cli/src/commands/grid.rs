@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use flcc_runtime::tune::draw;
-use flcc_runtime::tune::grid::{Comparison, judge};
+use flcc_runtime::rooms::tune::draw;
+use flcc_runtime::rooms::tune::grid::{Comparison, judge};
 use flcc_runtime::{Effort, KernelKey};
 use serde_json::json;
 

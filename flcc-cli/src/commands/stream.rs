@@ -14,7 +14,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use flcc_runtime::free::available;
+use flcc_runtime::rooms::free::available;
 use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, SpecError, Stream};
 use serde_json::{Map, Value, json};
 

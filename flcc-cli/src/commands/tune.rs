@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
 
-use flcc_runtime::plan::cost::{Costs, TERMS, Work};
-use flcc_runtime::plan::settings::SOURCE;
-use flcc_runtime::tune::grid::{Sample, expected, samples};
-use flcc_runtime::tune::{draw, fit, unroll};
-use flcc_runtime::{Effort, Platform, Spec, SpecError, Wisdom, files};
+use flcc_runtime::rooms::files;
+use flcc_runtime::rooms::plan::cost::{Costs, TERMS, Work};
+use flcc_runtime::rooms::plan::settings::SOURCE;
+use flcc_runtime::rooms::tune::grid::{Sample, expected, samples};
+use flcc_runtime::rooms::tune::{draw, fit, unroll};
+use flcc_runtime::{Effort, Platform, Spec, SpecError, Wisdom};
 use serde_json::{Map, json};
 
 use crate::args::{Planning, Tune};

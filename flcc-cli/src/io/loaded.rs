@@ -1,7 +1,7 @@
 //! An image in memory, and how large one may be.
 
 use flcc_core::dtype::Pixels;
-use flcc_runtime::free;
+use flcc_runtime::rooms::free;
 
 use super::error::IoError;
 

@@ -6,6 +6,7 @@
 use std::io::Cursor;
 
 use flcc_core::dtype::Pixels;
+use flcc_core::error::counted;
 use tiff::decoder::{Decoder, DecodingResult};
 use tiff::tags::Tag;
 use tiff::{ColorType as TiffColor, TiffError};
@@ -227,7 +228,8 @@ pub(super) fn tiff(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         decoder.next_image().map_err(|error| tiff_error(name, pages, error))?;
         let next = page(name, pages, bytes.len(), held(&volume.pixels), &mut decoder)?;
         let kind = |page: &Loaded| {
-            format!("{} {} with {} channels", shape_text(&page.shape), page.pixels.dtype(), page.channels)
+            let channels = counted(page.channels, "channel");
+            format!("{} {} with {channels}", shape_text(&page.shape), page.pixels.dtype())
         };
         if kind(&next) != kind(&volume) || !append(&mut volume.pixels, &next.pixels) {
             let (expected, got) = (kind(&volume), kind(&next));
@@ -864,7 +866,7 @@ pub(super) mod tests {
         let mut encoder = TiffEncoder::new(&mut out).unwrap();
         encoder.write_image::<colortype::Gray8>(2, 1, &[1, 2]).unwrap();
         encoder.write_image::<colortype::Gray8>(1, 2, &[1, 2]).unwrap();
-        fails(&out.into_inner(), &["pages like page 0 (1x2 u8 with 1 channels)", "page 1 (2x1 u8 with 1 channels)"]);
+        fails(&out.into_inner(), &["pages like page 0 (1x2 u8 with 1 channel)", "page 1 (2x1 u8 with 1 channel)"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::str::FromStr;
 
 use flcc_core::dtype::{DType, Pixels};
-use flcc_runtime::free;
+use flcc_runtime::rooms::free;
 
 use super::error::{IoError, shape_text};
 use super::loaded::{Loaded, check_memory};

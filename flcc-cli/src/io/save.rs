@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Cursor, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use flcc_core::dtype::{DType, Pixel, Pixels, Slice};
-use flcc_runtime::files;
+use flcc_runtime::rooms::files;
 use tiff::encoder::colortype::{ColorType, Gray8, Gray16, Gray32Float, Gray64Float};
 use tiff::encoder::{Rational, TiffEncoder, TiffKind, TiffValue};
 use tiff::tags::{CompressionMethod, ResolutionUnit, Tag};

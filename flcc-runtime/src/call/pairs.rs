@@ -6,7 +6,7 @@
 //! looked at for low rank.
 
 use flcc_core::dtype::{DType, Pixels};
-use flcc_core::error::{ExecError, Kind, SpecError};
+use flcc_core::error::{ExecError, Kind, SpecError, counted};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut, ViewMut};
 
@@ -190,10 +190,10 @@ impl Pairs {
     fn check(&self, images: &[AnyView<'_>], templates: &[AnyView<'_>]) -> Result<(), SpecError> {
         let spec = self.plan.spec();
         if spec.images() != 0 && images.len() != spec.images() {
-            return Err(SpecError::of(Kind::DimsMismatch, "images", format!("{} images", spec.images()), images.len()));
+            return Err(SpecError::of(Kind::DimsMismatch, "images", counted(spec.images(), "image"), images.len()));
         }
         if templates.len() != images.len() {
-            let expected = format!("{} templates, one for each image", images.len());
+            let expected = format!("{}, one for each image", counted(images.len(), "template"));
             return Err(SpecError::of(Kind::DimsMismatch, "templates", expected, templates.len()));
         }
         for (number, (image, template)) in images.iter().zip(templates).enumerate() {

@@ -7,6 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use flcc_core::dtype::DType;
+use flcc_core::error::counted;
 use flcc_core::shape::Shape;
 use flcc_core::spec::Spec;
 use flcc_core::sums::Needs;
@@ -544,8 +545,12 @@ impl Unit {
         let mut lines = vec![format!("device   {}: {}, {}", gpu.index, gpu.name, gpu.target())];
         let tile = self.decisions.tile;
         lines.push(format!(
-            "batches  of {} tiles of up to {}x{}x{} outputs, groups of {} images",
-            self.capacity.batch, tile[0], tile[1], tile[2], self.capacity.group
+            "batches  of {} of up to {}x{}x{} outputs, groups of {}",
+            counted(self.capacity.batch, "tile"),
+            tile[0],
+            tile[1],
+            tile[2],
+            counted(self.capacity.group, "image")
         ));
         if self.scores() {
             lines.push("code     from the image to the result in one kernel, panels in doubt by another".into());

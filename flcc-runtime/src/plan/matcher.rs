@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flcc_core::dtype::Pixels;
 use flcc_core::each_type;
-use flcc_core::error::{ExecError, Kind, SpecError};
+use flcc_core::error::{ExecError, Kind, SpecError, counted};
 use flcc_core::key::KernelKey;
 use flcc_core::peaks::{Found, Peak, PeakOptions, Search};
 use flcc_core::score::ScoreMap;
@@ -418,7 +418,7 @@ impl Matcher {
     #[cfg(feature = "cuda")]
     fn check_resident(&self, image: &crate::run::device_image::DeviceImage<'_>) -> Result<(), SpecError> {
         let (spec, layout) = (self.0.plan.spec(), image.layout());
-        let describe = |dtype, shape, channels| format!("{dtype} {shape} with {channels} channels");
+        let describe = |dtype, shape, channels| format!("{dtype} {shape} with {}", counted(channels, "channel"));
         if (layout.shape(), image.dtype(), layout.channels()) == (spec.image(), spec.image_type(), spec.channels()) {
             return Ok(());
         }
@@ -430,7 +430,7 @@ impl Matcher {
     fn check_outs(&self, images: usize, outs: &[AnyViewMut<'_>]) -> Result<(), SpecError> {
         let spec = self.0.plan.spec();
         if outs.len() != images * spec.templates() {
-            let expected = format!("{} results, one for each image and template", images * spec.templates());
+            let expected = format!("{}, one for each image and template", counted(images * spec.templates(), "result"));
             return Err(SpecError::of(Kind::DimsMismatch, "outs", expected, outs.len()));
         }
         for out in outs {
@@ -450,7 +450,7 @@ impl Matcher {
     fn check_images(&self, images: &[AnyView<'_>]) -> Result<(), SpecError> {
         let spec = self.0.plan.spec();
         if spec.images() != 0 && images.len() != spec.images() {
-            return Err(SpecError::of(Kind::DimsMismatch, "images", format!("{} images", spec.images()), images.len()));
+            return Err(SpecError::of(Kind::DimsMismatch, "images", counted(spec.images(), "image"), images.len()));
         }
         images.iter().try_for_each(|image| {
             template::check_view("image", image, spec.image(), spec.image_type(), spec.channels())

@@ -94,6 +94,17 @@ impl Unseen {
         }
     }
 
+    /// The strong samples that [`Unseen::most`] asks for, by [`Strong::of`]; none where no wave counts.
+    pub fn strong<'a, V: Copy + 'a>(
+        &self,
+        channels: impl Iterator<Item = (&'a [V], f64)> + Clone,
+        number: impl Fn(V) -> f64 + Copy,
+        energy: f64,
+        largest: f64,
+    ) -> Strong {
+        if self.wave > 0.0 { Strong::of(channels, number, energy, largest) } else { Strong::default() }
+    }
+
     /// The most that samples come to of which this is the largest magnitude: where no result was computed, what it
     /// comes to; as a copy, a wave that is as strong as it wherever the template meets it, or one as strong as what is
     /// usual and the strong samples times the template's largest value.

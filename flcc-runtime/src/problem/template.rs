@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use flcc_core::dtype::Pixel;
 use flcc_core::each_type;
-use flcc_core::error::{Kind, SpecError};
+use flcc_core::error::{Kind, SpecError, counted};
 use flcc_core::measure::{Measure, Scaling};
 use flcc_core::shape::Shape;
 use flcc_core::spec::{MaskKind, Spec};
@@ -56,7 +56,7 @@ pub fn check_mask(spec: &Spec, mask: Option<&AnyView<'_>>) -> Result<Weights, Sp
         (_, Some(mask)) => mask,
     };
     if mask.shape() != spec.template() || mask.channels() != 1 {
-        let got = format!("{} with {} channels", mask.shape(), mask.channels());
+        let got = format!("{} with {}", mask.shape(), counted(mask.channels(), "channel"));
         return Err(SpecError::of(
             Kind::MaskShape,
             "mask",
@@ -240,7 +240,7 @@ pub fn check(
         return Err(SpecError::of(
             Kind::DimsMismatch,
             "templates",
-            format!("{} templates", spec.templates()),
+            counted(spec.templates(), "template"),
             templates.len(),
         ));
     }
@@ -263,7 +263,11 @@ pub fn check_view(
 ) -> Result<(), SpecError> {
     if view.shape() != shape || view.channels() != channels || view.dtype() != dtype {
         let describe = |shape: Shape, dtype, channels: usize| {
-            if channels == 1 { format!("{dtype} {shape}") } else { format!("{dtype} {shape} with {channels} channels") }
+            if channels == 1 {
+                format!("{dtype} {shape}")
+            } else {
+                format!("{dtype} {shape} with {}", counted(channels, "channel"))
+            }
         };
         return Err(SpecError::of(
             Kind::DimsMismatch,

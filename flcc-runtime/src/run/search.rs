@@ -364,7 +364,7 @@ impl<'a, T: Pixel> Pieces<'a, T> {
             self.piece();
             Statistics::default()
         });
-        debug_assert!(all.is_ok(), "nobody cancels this");
+        assert!(all.is_ok(), "nobody cancels this");
     }
 }
 

@@ -2,10 +2,10 @@
 //! each engine stays below its promise. The lines that begin with `measured:` are what `cargo xtask gpu-check` shows of
 //! them.
 
-use flcc_runtime::cpu::engines::library_fft::Fourier;
-use flcc_runtime::cpu::memory::Memory;
-use flcc_runtime::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong};
-use flcc_runtime::run::tiling::Tiling;
+use flcc_runtime::rooms::cpu::engines::library_fft::Fourier;
+use flcc_runtime::rooms::cpu::memory::Memory;
+use flcc_runtime::rooms::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong};
+use flcc_runtime::rooms::run::tiling::Tiling;
 use flcc_runtime::{
     AnyView, DType, Effort, KernelKey, Measure, Method, Oracle, Outcome, Pixels, Planner, Platform, Spec,
 };

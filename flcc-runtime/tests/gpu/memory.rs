@@ -180,7 +180,7 @@ fn a_wrong_image_on_a_device_is_told() {
         "image: expected one on a device of the plan, got device 99"
     );
     let line = told(&matcher, at(address, DType::U8, dense, gpu.device.index), len);
-    assert!(line.starts_with("image: expected f32 30x40 with 1 channels, got u8 30x40"), "{line}");
+    assert!(line.starts_with("image: expected f32 30x40 with 1 channel, got u8 30x40"), "{line}");
     let smaller = Layout::dense(Shape::new(&[30, 39]).unwrap(), 1);
     let line = told(&matcher, at(address, DType::F32, smaller, gpu.device.index), len);
     assert!(line.starts_with("image: expected f32 30x40") && line.contains("got f32 30x39"), "{line}");

@@ -7,8 +7,8 @@
 use std::time::{Duration, Instant};
 
 use super::common::{Seed, planner, platforms};
-use flcc_runtime::plan::solver::Eligible;
-use flcc_runtime::plan::solvers::SOLVERS;
+use flcc_runtime::rooms::plan::solver::Eligible;
+use flcc_runtime::rooms::plan::solvers::SOLVERS;
 use flcc_runtime::{AnyView, DType, Method, Plan, Platform, Spec, View};
 
 /// A sum of two numbers, and what rounding took from it.

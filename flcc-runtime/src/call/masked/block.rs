@@ -185,7 +185,7 @@ impl<'a> Worker<'a> {
                 }
             }
         };
-        debug_assert_eq!(count, depth * height * width);
+        assert_eq!(count, depth * height * width);
         match &problem.image_mask {
             Some(view) => {
                 fill(view, 0.0, mask);

@@ -2,7 +2,7 @@
 
 use flcc_core::boundary::Boundary;
 use flcc_core::dtype::{DType, Pixel};
-use flcc_core::error::{ExecError, Kind, SpecError};
+use flcc_core::error::{ExecError, Kind, SpecError, counted};
 use flcc_core::extent::Mode;
 use flcc_core::measure::Measure;
 use flcc_core::shape::Shape;
@@ -225,7 +225,7 @@ impl Range {
 fn weights(mask: &AnyView<'_>, image: Shape, see: &mut dyn FnMut(f64)) -> Result<(), SpecError> {
     if mask.shape() != image || mask.channels() != 1 {
         let expected = format!("{image} with 1 channel, as the image");
-        let got = format!("{} with {} channels", mask.shape(), mask.channels());
+        let got = format!("{} with {}", mask.shape(), counted(mask.channels(), "channel"));
         return Err(SpecError::of(Kind::MaskShape, "image_mask", expected, got));
     }
     let [depth, height, width] = image.padded();

@@ -388,7 +388,7 @@ impl Add<'_> {
     #[inline(always)]
     fn down<S: Simd, const R: usize>(&mut self, s: S, row: usize, begin: usize) -> usize {
         let (length, samples) = (self.splitter.rows.length, self.samples::<S>(begin));
-        debug_assert!(length >= R, "boxes of {length} samples have none in common with those {R} rows on");
+        assert!(length >= R, "boxes of {length} samples have none in common with those {R} rows on");
         let (in_row, pitch) = (self.in_row, self.scratch.row / S::HALF);
         let input = &self.input[row * in_row + begin..];
         let to = &mut S::double_rows_mut(&mut self.scratch.columns)[..R * pitch];

@@ -11,7 +11,6 @@ use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::finishing::{Finishing, Store, largest, squares};
 use crate::cpu::tile::scratch::TileScratch;
 use crate::isa;
-use crate::problem::error_model::Strong;
 use crate::problem::powers::joined;
 use crate::run::results::Scores;
 use crate::run::tiling::TileBox;
@@ -169,11 +168,8 @@ impl<T: Real> TileContext<T> {
         let inputs = scratch.inputs.iter().zip(&scratch.factors);
         let energy = inputs.clone().map(|(input, factor)| squares(input) * factor * factor).sum();
         let sample = inputs.clone().map(|(input, factor)| largest(input) * factor).fold(0.0, f64::max);
-        let strong = if unseen.wave > 0.0 {
-            Strong::of(inputs.map(|(input, &factor)| (&input[..], factor)), T::to_f64, energy, sample)
-        } else {
-            Strong::default()
-        };
+        let inputs = inputs.map(|(input, &factor)| (&input[..], factor));
+        let strong = unseen.strong(inputs, T::to_f64, energy, sample);
         let (mut result, mut peak) = (0.0, 0.0);
         for (channel, (cross, factor)) in scratch.crosses.iter().zip(&scratch.factors).enumerate() {
             let (square, most) = self.results(tile.shape, cross);

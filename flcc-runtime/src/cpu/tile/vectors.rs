@@ -12,7 +12,7 @@ use crate::cpu::tile::finishing::{Finishing, Store, largest};
 use crate::cpu::tile::scratch::TileScratch;
 use crate::isa::prefetch::Coming;
 use crate::isa::{self, Vectors};
-use crate::problem::error_model::{self, Figure, Steps, Strong};
+use crate::problem::error_model::{self, Figure, Steps};
 use crate::run::geometry::Pitch;
 use crate::run::results::Scores;
 
@@ -91,11 +91,7 @@ impl<T: Real> TileContext<T> {
                 let energy = vectors.run(vector::Energy(&input[..last.samples.len[0] * self.pitches.samples.plane]));
                 let (result, peak) = self.results(shape, cross);
                 let largest = largest(input);
-                let strong = if unseen.wave > 0.0 {
-                    Strong::of([(input, 1.0)].into_iter(), f64::from, energy, largest)
-                } else {
-                    Strong::default()
-                };
+                let strong = unseen.strong([(input, 1.0)].into_iter(), f64::from, energy, largest);
                 Figure { energy, result: result.max(all), peak, column: largest.powi(2), strong }
             }
             _ => Figure::default(),
