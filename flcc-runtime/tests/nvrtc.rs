@@ -480,7 +480,7 @@ fn proven() -> BTreeSet<String> {
 fn is_settled(unit: &Unit, proven: &BTreeSet<String>) -> bool {
     let hash = hash(&unit.source);
     let of_unit = self::hash(&unit.title()).wrapping_add(hash);
-    proven.contains(&format!("{} {hash:016x} sm_{}", unit.name, unit.architecture)) && of_unit % REPEATED != 0
+    proven.contains(&format!("{} {hash:016x} sm_{}", unit.name, unit.architecture)) && !of_unit.is_multiple_of(REPEATED)
 }
 
 #[test]

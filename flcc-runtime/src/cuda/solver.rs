@@ -596,10 +596,10 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
 /// 33x33 and 65x65.
 const DROWNS: f64 = 0.1;
 
-/// How many scores of a template a transform in f32 leaves in doubt of images whose samples have one sign. Of nssd, whose
-/// cross term counts twice and is as large as the norms, it is nearly all of them: what the library's transforms are
-/// granted comes to more than half of the promise (H200, 20 specs: 4 to 47 times as long as without). Of ncc it is those
-/// of which little lies in the image.
+/// How many scores of a template a transform in f32 leaves in doubt of images whose samples have one sign. Of nssd,
+/// whose cross term counts twice and is as large as the norms, it is nearly all of them: what the library's transforms
+/// are granted comes to more than half of the promise (H200, 20 specs: 4 to 47 times as long as without). Of ncc it is
+/// those of which little lies in the image.
 fn drowned(spec: &Spec) -> f64 {
     if spec.accuracy() != Accuracy::Promised {
         return 0.0;
