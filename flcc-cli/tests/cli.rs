@@ -965,7 +965,7 @@ fn a_stream_in_colour_is_matched_as_images_are() {
     let line = flcc_with(&folder, "stream grey.png --frame rgb24:30x32", &rgb, None).fails(2);
     assert!(line.starts_with("error: TEMPLATE: expected 3 channels, as the image (--gray folds"), "{line}");
     let line = flcc_with(&folder, "stream part.png --frame u8:30x32", &rgb, None).fails(2);
-    assert!(line.starts_with("error: TEMPLATE: expected 1 channels, as the image"), "{line}");
+    assert!(line.starts_with("error: TEMPLATE: expected 1 channel, as the image"), "{line}");
     flcc_with(&folder, "stream grey.png --frame rgb24:30x32 --gray", &rgb, None).fine();
 }
 
