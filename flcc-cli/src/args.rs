@@ -318,8 +318,8 @@ pub struct Planning {
     #[arg(long, global = true, value_name = "EFFORT", value_parser = offering::<Effort>(offered::EFFORTS))]
     pub effort: Option<Effort>,
     /// Bytes that scratch and bound templates may take, as 64M or 1.5G (K, M and G count in powers of 1024); image,
-    /// templates, result and pictures come on top. Of a larger image in a .npy file (C order) conv, corr, lcc and match
-    /// read and compute as much at a time as fits beside them, if results go to .npy files alone
+    /// templates, result and pictures come on top. Of an image in a .npy file (C order) that is larger, alone or with the
+    /// results to write, conv, corr, lcc and match compute as much at a time as fits, if results go to .npy files alone
     #[arg(long, global = true, value_name = "BYTES", allow_hyphen_values = true)]
     pub memory_limit: Option<Bytes>,
     /// Wisdom file, read if it is there, added to after measuring; processes may share it [default: FLCC_WISDOM, if it
@@ -467,8 +467,8 @@ pub struct Correlate {
     /// The image; - is standard input
     pub image: PathBuf,
     /// The template, or several: a folder (the images in it in the order of their names), or with --stack a file with
-    /// one axis more than the image (pages of a TIFF for an image, rows of a 50x400 array for a signal), told by the
-    /// file and their numbers from 0
+    /// one axis more than the image (pages of a TIFF for an image, rows of a 50x400 array for a signal; templates of a
+    /// volume are files of a folder), told by the file and their numbers from 0
     #[arg(value_name = "TEMPLATE")]
     pub positional: Option<PathBuf>,
     /// Another template, folder or stack; may be given several times

@@ -251,6 +251,11 @@ impl Inputs {
         }
     }
 
+    /// The files that are read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.paths.keys().map(PathBuf::as_path)
+    }
+
     /// Something will be written that nothing else may replace.
     pub fn add_output(&mut self, output: &Output<'_>) {
         self.keep(output.argument, Place::of(&output.path));
@@ -316,6 +321,13 @@ impl Pattern {
     pub fn with(&self, number: usize) -> PathBuf {
         let Pattern { before, digits, after } = self;
         PathBuf::from(format!("{before}{number:0digits$}{after}"))
+    }
+
+    /// The number that a file would have in its name, if it is one of these in any folder.
+    pub fn number(&self, file: &Path) -> Option<usize> {
+        let before = Path::new(&self.before).file_name().filter(|_| !self.before.ends_with('/'));
+        let name = file.file_name()?.to_str()?;
+        name.strip_prefix(before.unwrap_or_default().to_str()?)?.strip_suffix(&self.after)?.parse().ok()
     }
 }
 

@@ -1197,6 +1197,39 @@ fn exclusive_leaves_no_place_to_two_templates() {
 }
 
 #[test]
+fn exclusive_looks_for_more_where_another_template_takes_the_best() {
+    let folder = Folder::new();
+    // Dots, 6400 of them, amid noise. One template is all of them; 63 others find one in each.
+    let inside = |k: usize| (20..180).contains(&(k / 200)) && (20..180).contains(&(k % 200));
+    let dot = |k: usize| if k / 200 % 2 == 0 && k % 2 == 0 { 255 } else { 0 };
+    let image = |k: usize| f64::from(if inside(k) { dot(k) } else { noise(k) / 2 });
+    folder.array("image.npy", &[200, 200], image);
+    folder.array("all.npy", &[160, 160], |k| image((20 + k / 160) * 200 + 20 + k % 160));
+    folder.array("one.npy", &[2, 2], |k| [255.0, 0.0, 0.0, 9.0][k]);
+    folder.array("stack.npy", &[63, 2, 2], |k| [255.0, 0.0, 0.0, 9.0][k % 4]);
+    let positions = |said: Said| -> Vec<Vec<i64>> {
+        let lines = said.fine().json();
+        let peaks = lines.iter().flat_map(|line| line["peaks"].as_array().unwrap());
+        peaks.map(|peak| serde_json::from_value(peak["position"].clone()).unwrap()).collect()
+    };
+    let mut expected = positions(flcc(&folder, "match image.npy one.npy --top 20000 --accuracy exact --json"));
+    // Of a middle more than 80 from that of all dots nothing is taken: the first lists of 64 templates have too few.
+    let is_free = |at: &Vec<i64>| at.iter().any(|at| (2 * at + 1 - 199).abs() > 160);
+    let first = (1 << 18) / 64;
+    assert!(expected[..first].iter().filter(|at| is_free(at)).count() < 63);
+    expected.retain(is_free);
+    expected.truncate(63);
+    expected.insert(0, vec![20, 20]);
+    let templates = "all.npy --template stack.npy --stack --exclusive --accuracy exact --json";
+    assert_eq!(positions(flcc(&folder, &format!("match image.npy {templates}"))), expected);
+    // With maps to write, which are larger than the limit, by parts.
+    assert_eq!(positions(flcc(&folder, &format!("match image.npy {templates} --memory-limit 3M -o m.npy"))), expected);
+    let streamed =
+        positions(flcc(&folder, &format!("stream {} ", templates.replacen(' ', " image.npy image.npy ", 1))));
+    assert_eq!(streamed, [&expected[..], &expected[..]].concat());
+}
+
+#[test]
 fn frames_are_drawn_into_numbered_files() {
     let folder = Folder::new();
     photo(&folder);
@@ -1229,6 +1262,12 @@ fn frames_are_drawn_into_numbered_files() {
     let line = flcc(&folder, "stream template.png image.png i1.png --annotate i%d.png").fails(2);
     assert!(line.ends_with("--annotate: expected another file than FRAMES names, got i1.png"), "{line}");
     assert!(!folder.at("i0.png").exists());
+    // Nor is a template, however many frames come.
+    std::fs::copy(folder.at("template.png"), folder.at("t12.png")).unwrap();
+    let call = "stream t12.png --frame u8:40x50 --annotate t%d.png";
+    let line = flcc_with(&folder, call, &[7; 2000], None).fails(2);
+    assert!(line.ends_with("--annotate: expected another file than TEMPLATE names, got t12.png"), "{line}");
+    assert!(!folder.at("t0.png").exists());
     // What cannot be written is told before.
     std::fs::create_dir(folder.at("p1.png")).unwrap();
     let said = flcc(&folder, "stream template.png image.png image.png image.png --annotate p%d.png");
@@ -1365,6 +1404,8 @@ fn what_would_be_tuned_of_the_unroll_range_is_listed() {
         assert!(listed.lines().any(|line| line == spec), "{spec}: {listed}");
     }
     assert_eq!(flcc(&folder, "tune --unroll --samples x.csv").status, 2);
+    let line = flcc(&folder, "tune --count 4 --samples one --wisdom one").fails(2);
+    assert!(line.ends_with("--wisdom: expected another file than --samples names, got one"), "{line}");
 }
 
 #[test]
@@ -2453,7 +2494,9 @@ fn completions_and_manual_pages() {
     assert!(page.contains(".TH flcc 1") && page.contains("flcc\\-match(1)"), "{page}");
     let page = flcc(&folder, "man match").fine().out;
     assert!(
-        page.contains(".TH flcc-match 1") && page.contains("min\\-distance") && page.contains("roi 1,2:2x3"),
+        page.contains(&format!(".TH flcc-match 1  \"match {}\"", env!("CARGO_PKG_VERSION")))
+            && page.contains("min\\-distance")
+            && page.contains("roi 1,2:2x3"),
         "{page}"
     );
     for option in ["threads", "method"] {

@@ -435,6 +435,36 @@ mod memory {
     }
 
     #[test]
+    fn memory_does_not_grow_with_templates_that_share_places() {
+        let folder = Folder::new();
+        folder.image("i", "|u1", &[300, 300], 256, 1);
+        folder.image("few", "|u1", &[50, 5, 5], 256, 2);
+        folder.image("many", "|u1", &[400, 5, 5], 256, 2);
+        let of = |stack: &str| {
+            peak(&folder, &format!("match i.npy {stack}.npy --stack --exclusive --top 100 --min-distance 0"))
+        };
+        let (few, many) = (of("few"), of("many"));
+        println!("{few} KiB with 50 templates, {many} with 400");
+        // All peaks of a template take 8 MB.
+        assert!(many < few + 100_000, "{few} {many}");
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_maps_to_write() {
+        let folder = Folder::new();
+        folder.image("i", "|u1", &[1_000_000], 256, 1);
+        folder.image("few", "|u1", &[12, 9], 256, 2);
+        folder.image("many", "|u1", &[60, 9], 256, 2);
+        let of = |stack: &str| {
+            peak(&folder, &format!("match i.npy {stack}.npy --stack --top 2000 --min-distance 0 -o m.npy"))
+        };
+        let (few, many) = (of("few"), of("many"));
+        println!("{few} KiB with 12 templates, {many} with 60");
+        // The maps of 60 take 240 MB.
+        assert!(many < few + 70_000, "{few} {many}");
+    }
+
+    #[test]
     fn memory_does_not_grow_with_the_image() {
         let folder = Folder::new();
         folder.image("i", "<u2", &[200, 200, 200], 60_000, 1);

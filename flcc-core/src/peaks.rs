@@ -7,7 +7,7 @@
 //! axis without two finite neighbours is not refined. [`Subpixel`] names the curves.
 //!
 //! [`find_peaks`] searches a map. A [`Search`] looks at a map part by part, so that none has to be held whole.
-//! [`exclusive`] leaves no place to two templates.
+//! [`exclusive`] leaves no place to two templates; a [`Shortlist`] says how many peaks of each that takes.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -109,6 +109,8 @@ pub struct Claims<'a> {
     first: [i64; 3],
     template: [usize; 3],
     distance: usize,
+    /// Whether there may be more peaks than these.
+    is_cut: bool,
 }
 
 impl<'a> Claims<'a> {
@@ -116,6 +118,7 @@ impl<'a> Claims<'a> {
     pub fn new(spec: &Spec, options: &PeakOptions, peaks: &'a mut Vec<Peak>) -> Claims<'a> {
         let template = spec.template();
         Claims {
+            is_cut: options.top.is_some_and(|top| peaks.len() >= top),
             peaks,
             best: spec.op().best(),
             first: spec.region().first_place(template),
@@ -143,8 +146,10 @@ impl<'a> Claims<'a> {
 /// `(T - 1) / 2` behind its first sample, so that templates of several sizes are compared by where they lie. Peaks of
 /// one template are further apart than that already.
 ///
-/// All templates are of one measure and in one image, and were searched with `top: None`: what is found behind the best
-/// of a template counts where another template takes the best's place.
+/// All templates are of one measure and in one image. What is found behind the best of a template counts where another
+/// template takes the best's place, so a search for more than `top` peaks comes before: [`Shortlist`] says how many.
+/// `false` says that they were not enough, and that nothing has changed: the search found as many as it was asked for,
+/// and fewer than `top` of them stay.
 ///
 /// ```
 /// use flcc_core::peaks::{Claims, PeakOptions, exclusive, Peak};
@@ -153,11 +158,12 @@ impl<'a> Claims<'a> {
 /// let peak = |x: usize, score: f64| Peak { position: vec![7, x], score, refined: None };
 /// let (mut bolt, mut nut) = (vec![peak(5, 0.9), peak(20, 0.4)], vec![peak(6, 0.8), peak(12, 0.7)]);
 /// let options = PeakOptions::default(); // of a template of 4x4 a distance of 2
-/// exclusive(&mut [Claims::new(&spec, &options, &mut bolt), Claims::new(&spec, &options, &mut nut)], Some(1));
+/// assert!(exclusive(&mut [Claims::new(&spec, &options, &mut bolt), Claims::new(&spec, &options, &mut nut)], Some(1)));
 /// assert_eq!((bolt, nut), (vec![peak(5, 0.9)], vec![peak(12, 0.7)]));
 /// ```
-pub fn exclusive(claims: &mut [Claims<'_>], top: Option<usize>) {
-    let Some(best) = claims.first().map(|claims| claims.best) else { return };
+#[must_use]
+pub fn exclusive(claims: &mut [Claims<'_>], top: Option<usize>) -> bool {
+    let Some(best) = claims.first().map(|claims| claims.best) else { return true };
     let of_one = |(template, claims): (usize, &Claims<'_>)| (0..claims.peaks.len()).map(move |peak| (template, peak));
     let mut turns: Vec<(usize, usize)> = claims.iter().enumerate().flat_map(of_one).collect();
     // It is stable: equals stay in the order of templates.
@@ -179,9 +185,54 @@ pub fn exclusive(claims: &mut [Claims<'_>], top: Option<usize>) {
         stays[template][peak] = true;
         taken.entry(distance).or_insert_with(|| Taken::new(distance)).add(template, middle);
     }
+    // Behind the last peak that stays of a template no other peak of its own counts.
+    if claims.iter().zip(&left).any(|(claims, left)| claims.is_cut && *left > 0) {
+        return false;
+    }
     for (claims, stays) in claims.iter_mut().zip(stays) {
         let mut stays = stays.into_iter();
         claims.peaks.retain(|_| stays.next().unwrap_or(false));
+    }
+    true
+}
+
+/// How many peaks of each of several templates are looked for, so that [`exclusive`] has enough of them: few at first,
+/// of all templates together at most 262,144 or eight times what is asked for, and more where those were not enough.
+///
+/// ```
+/// use flcc_core::peaks::{PeakOptions, Shortlist};
+///
+/// let best = PeakOptions { top: Some(3), ..PeakOptions::default() };
+/// let list = Shortlist::new(best, 50_000);
+/// assert_eq!(list.options(), PeakOptions { top: Some(24), ..best });
+/// assert_eq!(list.longer().options(), PeakOptions { top: Some(192), ..best });
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Shortlist(PeakOptions);
+
+impl Shortlist {
+    /// Peaks of all templates together.
+    const FIRST: usize = 1 << 18;
+    /// How many times as many are looked for as are asked for, or as were not enough.
+    const LONGER: usize = 8;
+
+    /// The first list of each of so many templates, of whose peaks `options.top` are to stay.
+    pub fn new(options: PeakOptions, templates: usize) -> Shortlist {
+        let of_one = Self::FIRST / templates.max(1);
+        let top = options.top.map(|top| if top == 0 { 0 } else { top.saturating_mul(Self::LONGER).max(of_one) });
+        Shortlist(PeakOptions { top, ..options })
+    }
+
+    /// What each template is searched for with.
+    pub fn options(&self) -> PeakOptions {
+        self.0
+    }
+
+    /// The list for another search, where this one was not enough.
+    #[must_use]
+    pub fn longer(self) -> Shortlist {
+        let top = self.0.top.map(|top| top.saturating_mul(Self::LONGER));
+        Shortlist(PeakOptions { top, ..self.0 })
     }
 }
 
@@ -949,15 +1000,32 @@ mod tests {
                 (spec, peaks)
             }).collect();
             let expected = exclusive_by_definition(&templates, &options, top);
+            let all = templates.clone();
             let mut claims: Vec<Claims<'_>> =
                 templates.iter_mut().map(|(spec, peaks)| Claims::new(spec, &options, peaks)).collect();
-            exclusive(&mut claims, top);
+            prop_assert!(exclusive(&mut claims, top));
             // What stays stays again.
             let once: Vec<Vec<Peak>> = claims.iter().map(|claims| claims.peaks.clone()).collect();
-            exclusive(&mut claims, top);
+            prop_assert!(exclusive(&mut claims, top));
             let twice: Vec<Vec<Peak>> = templates.into_iter().map(|(_, peaks)| peaks).collect();
             prop_assert_eq!(&once, &expected);
             prop_assert_eq!(&twice, &expected);
+            // Lists of any length give the same, or say that they are too short and stay as they are.
+            for length in (0..).map(|step| 1usize << step) {
+                let options = PeakOptions { top: Some(length), ..options };
+                let mut short = all.clone();
+                short.iter_mut().for_each(|(_, peaks)| peaks.truncate(length));
+                let given: Vec<Vec<Peak>> = short.iter().map(|(_, peaks)| peaks.clone()).collect();
+                let mut claims: Vec<Claims<'_>> =
+                    short.iter_mut().map(|(spec, peaks)| Claims::new(spec, &options, peaks)).collect();
+                let enough = exclusive(&mut claims, top);
+                let left: Vec<Vec<Peak>> = short.into_iter().map(|(_, peaks)| peaks).collect();
+                prop_assert_eq!(&left, if enough { &expected } else { &given }, "lists of {}", length);
+                if length > 14 * 17 * 6 {
+                    prop_assert!(enough);
+                    break;
+                }
+            }
         }
     }
 
@@ -969,7 +1037,8 @@ mod tests {
         let left = |score: f64, at: usize| {
             let (mut a, mut b) = (vec![peak(40, 0.5)], vec![peak(at, score)]);
             let options = PeakOptions::default();
-            exclusive(&mut [Claims::new(&long, &options, &mut a), Claims::new(&short, &options, &mut b)], None);
+            let mut claims = [Claims::new(&long, &options, &mut a), Claims::new(&short, &options, &mut b)];
+            assert!(exclusive(&mut claims, None));
             (a.len(), b.len())
         };
         // The long one's middle is 50 and its distance 10; the short one's middle lies 2 behind its first sample.
@@ -979,7 +1048,7 @@ mod tests {
             // Of equals the earlier template is the better.
             assert_eq!(left(0.5, at), (1, stays), "{at}");
         }
-        exclusive(&mut [], None);
+        assert!(exclusive(&mut [], None));
     }
 
     fn positions(map: &ScoreMap, options: &PeakOptions) -> Vec<Vec<usize>> {

@@ -1,6 +1,8 @@
 //! Peaks of templates in an image, without maps.
 
-use flcc_runtime::{AnyView, Claims, Masked, Peak, PeakOptions, Plan, Spec, SpecError, find_peaks, mask_kind};
+use flcc_runtime::{
+    AnyView, Claims, Masked, Peak, PeakOptions, Plan, Shortlist, Spec, SpecError, find_peaks, mask_kind,
+};
 use pyo3::prelude::*;
 
 use crate::arguments;
@@ -136,52 +138,62 @@ pub fn find<'py>(
         })?);
         number += group.len();
     }
-    // What is found behind the best counts where another template takes the best's place.
-    let searched = PeakOptions { top: if exclusive { None } else { told.top }, ..told };
-    let mut found: Vec<Vec<Peak>> = match (&known, view) {
-        (Some(known), Some(image)) => {
-            let planner = planning::planner(py, &settings).map_err(wrong)?;
-            let masked = known.of(image, &[], mask.as_ref())?;
-            let estimate = specs.iter().map(|spec| masked::estimate(spec.out_shape().len() * spec.templates())).sum();
-            watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
-                let mut found = Vec::new();
-                for (spec, templates) in specs.iter().zip(&groups) {
-                    let (maps, _) = Masked { templates, ..masked }.execute(spec, &planner, control)?;
-                    found.extend(maps.iter().map(|map| find_peaks(map, &searched)));
-                }
-                Ok(found)
-            })?
-        }
-        _ => {
-            let plans: Vec<Plan> = specs
-                .iter()
-                .map(|spec| planning::plan(py, spec, &settings))
-                .collect::<Result<_, _>>()
-                .map_err(|error| MATCHING.plan(error))?;
-            let on_gpu = resident.as_ref().map(|resident| resident.view("image")).transpose()?;
-            let estimate = plans.iter().map(planning::estimate).sum();
-            watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
-                let mut found = Vec::new();
-                for (plan, group) in plans.iter().zip(&groups) {
-                    let matcher = plan.bind(group, mask.as_ref())?;
-                    let (of_group, _) = match (&on_gpu, view) {
-                        (Some(image), _) => {
-                            matcher.search_resident(image, &searched, false, &mut matcher.make_scratch(), control)?
-                        }
-                        (None, Some(image)) => matcher.search(&[image], &searched, false, control)?,
-                        (None, None) => Default::default(),
-                    };
-                    found.extend(of_group.into_iter().map(|found| found.peaks));
-                }
-                Ok(found)
-            })?
+    let search = |searched: &PeakOptions| -> PyResult<Vec<Vec<Peak>>> {
+        match (&known, view) {
+            (Some(known), Some(image)) => {
+                let planner = planning::planner(py, &settings).map_err(wrong)?;
+                let masked = known.of(image, &[], mask.as_ref())?;
+                let estimate =
+                    specs.iter().map(|spec| masked::estimate(spec.out_shape().len() * spec.templates())).sum();
+                watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
+                    let mut found = Vec::new();
+                    for (spec, templates) in specs.iter().zip(&groups) {
+                        let (maps, _) = Masked { templates, ..masked }.execute(spec, &planner, control)?;
+                        found.extend(maps.iter().map(|map| find_peaks(map, searched)));
+                    }
+                    Ok(found)
+                })
+            }
+            _ => {
+                let plans: Vec<Plan> = specs
+                    .iter()
+                    .map(|spec| planning::plan(py, spec, &settings))
+                    .collect::<Result<_, _>>()
+                    .map_err(|error| MATCHING.plan(error))?;
+                let on_gpu = resident.as_ref().map(|resident| resident.view("image")).transpose()?;
+                let estimate = plans.iter().map(planning::estimate).sum();
+                watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
+                    let mut found = Vec::new();
+                    for (plan, group) in plans.iter().zip(&groups) {
+                        let matcher = plan.bind(group, mask.as_ref())?;
+                        let (of_group, _) = match (&on_gpu, view) {
+                            (Some(image), _) => {
+                                matcher.search_resident(image, searched, false, &mut matcher.make_scratch(), control)?
+                            }
+                            (None, Some(image)) => matcher.search(&[image], searched, false, control)?,
+                            (None, None) => Default::default(),
+                        };
+                        found.extend(of_group.into_iter().map(|found| found.peaks));
+                    }
+                    Ok(found)
+                })
+            }
         }
     };
     let of_each: Vec<&Spec> = specs.iter().flat_map(|spec| (0..spec.templates()).map(move |_| spec)).collect();
-    if exclusive {
-        let claims = found.iter_mut().zip(&of_each).map(|(peaks, spec)| Claims::new(spec, &searched, peaks));
-        flcc_runtime::exclusive(&mut claims.collect::<Vec<_>>(), told.top);
-    }
+    let mut list = Shortlist::new(told, views.len());
+    let found = loop {
+        let searched = if exclusive { list.options() } else { told };
+        let mut found: Vec<Vec<Peak>> = search(&searched)?;
+        let enough = !exclusive || {
+            let claims = found.iter_mut().zip(&of_each).map(|(peaks, spec)| Claims::new(spec, &searched, peaks));
+            flcc_runtime::exclusive(&mut claims.collect::<Vec<_>>(), told.top)
+        };
+        if enough {
+            break found;
+        }
+        list = list.longer();
+    };
     let places: Vec<[i64; 3]> = of_each.iter().map(|spec| spec.region().first_place(spec.template())).collect();
     records(py, image.shape.axes(), &found, &places, &told, true)
 }

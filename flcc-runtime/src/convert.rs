@@ -88,4 +88,17 @@ mod tests {
         data[layout.offset([1, 2, 3], 0)] = 7.0;
         assert_eq!(out[[1, 2, 3]], 7.0);
     }
+
+    #[test]
+    fn slices_without_gaps_alone() {
+        let array = Array2::from_shape_fn((4, 5), |(y, x)| (10 * y + x) as u8);
+        let rows = array.slice(s![1..3, ..]);
+        assert_eq!(view_of(&rows).unwrap().at([0, 1, 4]), 24);
+        let error = view_of(&array.slice(s![.., 1..4])).unwrap_err().to_string();
+        assert!(
+            error.starts_with("array: expected elements without gaps in memory; take")
+                && error.ends_with("got strides [5, 1]"),
+            "{error}"
+        );
+    }
 }

@@ -25,8 +25,9 @@
 //! is told in docs/numerics.md.
 //!
 //! Arrays of other crates are taken where they lie: with feature `ndarray` `convert::view_of(&array)?` is a view of an
-//! array or slice in any order of axes, with feature `image` `convert::view_of_image(&buffer)?` one of an image buffer
-//! of any channels. A type of your own implements [`AsImage`].
+//! array, its axes in any order, or of a slice of one that leaves no gaps; with feature `image`
+//! `convert::view_of_image(&buffer)?` is one of an image buffer of any channels. A type of your own implements
+//! [`AsImage`].
 //!
 //! A debug build is 20 times slower unless your Cargo.toml says:
 //!
@@ -55,6 +56,7 @@ pub use call::oneshot::{convolve, correlate, lcc, match_template};
 pub use call::pairs::Pairs;
 pub use call::stream::Stream;
 pub use cpu::window_stats::{Stat, WindowStats, window_stats};
+#[doc(hidden)]
 pub use flcc_core as core;
 pub use flcc_core::boundary::Boundary;
 pub use flcc_core::dtype::{DType, Pixel, Pixels};
@@ -65,7 +67,7 @@ pub use flcc_core::key::KernelKey;
 pub use flcc_core::measure::{Best, Measure};
 pub use flcc_core::op::Op;
 pub use flcc_core::peaks::{
-    Claims, Found, Peak, PeakOptions, count_optimum, exclusive, find_peaks, find_peaks_from, find_peaks_in,
+    Claims, Found, Peak, PeakOptions, Shortlist, count_optimum, exclusive, find_peaks, find_peaks_from, find_peaks_in,
 };
 pub use flcc_core::reference::Oracle;
 pub use flcc_core::score::ScoreMap;

@@ -19,14 +19,14 @@ use flcc_runtime::{
     Regions, Shape, Spec, SpecError, ViewMut,
 };
 
-use super::correlate::{self, Found, Name, Telling, numbered};
+use super::correlate::{self, Found, Name, Opened, Telling, numbered};
 use super::masked;
-use super::templates::{self, Templates};
+use super::templates::{self, Templates, Wanted};
 use crate::args::{Correlate, Match, Planning};
 use crate::data::{self, Image, open_mask};
 use crate::error::Error;
 use crate::io::{Hash, IoError, Loaded, NpySlices, npy_begin, write_samples, write_together};
-use crate::memory::{check, check_data};
+use crate::memory::{check, check_data, results};
 use crate::outputs::{Holds, Inputs, Output};
 use crate::parts::{OfTemplate, Part};
 use crate::session::{Progress, Session, wisdom_file};
@@ -49,15 +49,11 @@ pub fn run(
         // Images that are not all known are read whole.
         None if masked::asked(args).is_some() => None,
         Some(_) => Some(source_of_tile(args, matching, planning)?),
-        None => larger(args, matching, planning),
+        None => divisible(args, matching, planning),
     };
     match file {
         None => correlate::run(name, args, matching, planning, out),
-        Some(file) => {
-            // Only the CPU computes regions, whatever auto would take for a whole result.
-            let planning = Planning { platform: Platform::Cpu, ..planning.clone() };
-            Call { name, args, matching, planning: &planning, file: &file, hidden: Cell::new(false) }.run(out)
-        }
+        Some(file) => Call { name, args, matching, planning, file: &file, hidden: Cell::new(false) }.run(out),
     }
 }
 
@@ -99,10 +95,10 @@ fn source_of_tile(args: &Correlate, matching: Option<&Match>, planning: &Plannin
     file.ok_or_else(wrong)
 }
 
-/// The file of an image that is larger than the memory limit, where it can be computed by parts. What is wrong with it
-/// who reads it whole tells.
-fn larger(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Option<NpySlices> {
-    let limit = planning.memory_limit?.0;
+/// The file of an image that can be computed by parts, where memory is limited. What is wrong with it who reads it whole
+/// tells.
+fn divisible(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Option<NpySlices> {
+    planning.memory_limit?;
     let picture = args.heatmap.is_some() || matching.is_some_and(|matching| matching.annotate.is_some());
     let written = match &args.output {
         Some(path) => extension(path) == "npy",
@@ -118,7 +114,7 @@ fn larger(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Op
     if picture || !written || !here || !headed {
         return None;
     }
-    NpySlices::open(&args.image).ok().flatten().filter(|file| file.bytes() > limit as f64)
+    NpySlices::open(&args.image).ok().flatten()
 }
 
 fn extension(path: &Path) -> String {
@@ -154,20 +150,26 @@ impl Call<'_> {
         let image_name = args.image.display().to_string();
         let wrong = |error| SpecError { argument: "IMAGE".into(), ..error };
         let shape = Shape::new(file.shape()).map_err(wrong)?;
-        file.notes().iter().for_each(|note| data::tell("IMAGE", &image_name, note));
         let templates = correlate::open_templates(args, shape.axes(), &|place| self.part(shape, place))?;
-        let (all, several) = (templates.all(), templates.all().len() > 1);
-        self.check_outputs(&inputs, all.len())?;
-        let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
+        self.check_outputs(&inputs, templates.all().len())?;
         let mask = args.mask.as_deref().map(|path| open_mask("--mask", path, &args.extent.reading)).transpose()?;
         let specs = correlate::specs(&mut problem, args, (file.dtype(), shape, 1), &templates, mask.as_ref())?;
+        if args.tile.is_none() && self.fits(&specs) {
+            return correlate::run_opened(name, args, matching, planning, Some(Opened { templates, mask }), out);
+        }
+        file.notes().iter().for_each(|note| data::tell("IMAGE", &image_name, note));
+        let (all, several) = (templates.all(), templates.all().len() > 1);
+        // Only the CPU computes regions, whatever auto would take for a whole result.
+        let here = Planning { platform: Platform::Cpu, ..planning.clone() };
+        let session = Session::new(&here, Effort::Estimate, args.fall_back)?;
         let values = args.output.as_ref().filter(|path| extension(path) == "npy");
+        let mut wanted = matching.map(|matching| Wanted::new(&matching.search, all.len()));
         let mut found: Vec<(usize, Computed)> = Vec::new();
         for (group, spec) in templates.groups().iter().zip(&specs) {
             let number = |index: usize| several.then_some(index + 1);
             let paths: Vec<PathBuf> =
                 values.iter().flat_map(|path| group.iter().map(move |&index| numbered(path, number(index)))).collect();
-            let of_group = self.group(spec, &session, &templates, group, mask.as_ref(), &paths)?;
+            let of_group = self.group(spec, &session, &templates, group, mask.as_ref(), (&paths, wanted))?;
             found.extend(group.iter().copied().zip(of_group));
         }
         found.sort_by_key(|(index, _)| *index);
@@ -175,9 +177,22 @@ impl Call<'_> {
             self.save_part(&templates, mask.as_ref(), &found)?;
             return session.keep_wisdom();
         }
-        if let Some(matching) = matching {
-            let all = found.iter_mut().map(|(_, of)| (&of.found.spec, &mut of.found.found.peaks));
-            let took = templates::leave(&matching.search, all);
+        if let (Some(matching), Some(wanted)) = (matching, &mut wanted) {
+            let took = loop {
+                let all = found.iter_mut().map(|(_, of)| (&of.found.spec, &mut of.found.found.peaks));
+                if let Some(took) = templates::leave(&matching.search, &wanted.options(), all) {
+                    break took;
+                }
+                wanted.lengthen();
+                for (group, spec) in templates.groups().iter().zip(&specs) {
+                    let more = self.group(spec, &session, &templates, group, mask.as_ref(), (&[], Some(*wanted)))?;
+                    for (&index, more) in group.iter().zip(more) {
+                        let (_, of) = &mut found[index];
+                        of.found.found.peaks = more.found.found.peaks;
+                        of.found.time += more.found.time;
+                    }
+                }
+            };
             found.iter_mut().for_each(|(_, of)| of.found.time += took);
         }
         let telling = Telling {
@@ -190,6 +205,12 @@ impl Call<'_> {
         let kept = session.keep_wisdom();
         correlate::tell(found.iter().map(|(index, of)| (&all[*index].name, &of.found)), &telling, out)?;
         kept
+    }
+
+    /// Whether the image, and the results that are held to be written, take no more than the memory limit.
+    fn fits(&self, specs: &[Spec]) -> bool {
+        let held = self.args.output.as_ref().map_or(0.0, |_| specs.iter().map(results).fold(0.0, f64::max));
+        self.planning.memory_limit.is_none_or(|limit| self.file.bytes() + held <= limit.0 as f64)
     }
 
     /// Refuses files to write that would not be what the call says.
@@ -251,7 +272,7 @@ impl Call<'_> {
         Ok(part)
     }
 
-    /// The results of a group of templates; their values into these files, or into none.
+    /// The results of a group of templates, with what is wanted of their peaks; their values into these files, or none.
     fn group(
         &self,
         spec: &Spec,
@@ -259,7 +280,7 @@ impl Call<'_> {
         templates: &Templates,
         group: &[usize],
         mask: Option<&Image>,
-        paths: &[PathBuf],
+        (paths, wanted): (&[PathBuf], Option<Wanted>),
     ) -> Result<Vec<Computed>, Error> {
         if session.measures() {
             check_data(spec, spec.templates())?;
@@ -283,7 +304,10 @@ impl Call<'_> {
             None => 0..regions.seam(axis, count),
         };
         let search = self.matching.map(|matching| {
-            let options = templates::wanted(&matching.search, templates.all().len());
+            let options = match (self.args.tile, wanted) {
+                (None, Some(wanted)) => wanted.options(),
+                _ => Wanted::at_once(&matching.search, templates.all().len()),
+            };
             Search::of(spec, options).with_optimum(matching.search.count)
         });
         let image = self.args.image.display().to_string();

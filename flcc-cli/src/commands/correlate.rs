@@ -12,7 +12,7 @@ use flcc_runtime::{
 use serde_json::{Map, Value, json};
 
 use super::masked::{self, Known};
-use super::templates::{self, Templates};
+use super::templates::{self, Templates, Wanted};
 use crate::args::{Correlate, Match, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
@@ -21,6 +21,9 @@ use crate::outputs::{self, Format, Holds, Inputs, Output, Written, score_text};
 use crate::picture::{self, Curve, Heat, Mark, Scene};
 use crate::places::Places;
 use crate::session::{Progress, Session, accuracy, wisdom_file};
+
+/// Bytes of maps that are held at a time, if one is not larger: 64 MiB.
+const MAPS: f64 = (64u64 << 20) as f64;
 
 /// The command's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +95,14 @@ pub struct Telling<'a> {
     pub table: Option<&'a Path>,
 }
 
+/// What was read of a call's files besides its image.
+pub struct Opened {
+    /// The templates.
+    pub templates: Templates,
+    /// The templates' mask.
+    pub mask: Option<Image>,
+}
+
 /// Runs conv, corr, lcc or (with `matching`) match.
 ///
 /// # Errors
@@ -101,6 +112,21 @@ pub fn run(
     args: &Correlate,
     matching: Option<&Match>,
     planning: &Planning,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    run_opened(name, args, matching, planning, None, out)
+}
+
+/// As [`run`], with the files that were read already.
+///
+/// # Errors
+/// As there.
+pub fn run_opened(
+    name: Name,
+    args: &Correlate,
+    matching: Option<&Match>,
+    planning: &Planning,
+    opened: Option<Opened>,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let op = name.op(args.measure)?;
@@ -114,11 +140,15 @@ pub fn run(
     let known = Known::open(name != Name::Conv, args, planning)?;
     let image = if matching.is_some() && known.is_none() { image.searched() } else { image };
     image.tell_notes();
-    let templates = open_templates(args, image.shape().axes(), &|part| image.part("--template-at", part))?;
+    let (templates, mask) = match opened {
+        Some(Opened { templates, mask }) => (templates, Some(mask)),
+        None => (open_templates(args, image.shape().axes(), &|part| image.part("--template-at", part))?, None),
+    };
     let all = templates.all();
     check_outputs(&inputs, args, matching, planning, all.len())?;
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
-    let mask = args.mask.as_deref().map(|path| open_mask("--mask", path, &args.extent.reading)).transpose()?;
+    let read = || args.mask.as_deref().map(|path| open_mask("--mask", path, &args.extent.reading)).transpose();
+    let mask = mask.map_or_else(read, Ok)?;
     let (groups, several) = (templates.groups(), all.len() > 1);
     let arrays = (image.dtype(), image.shape(), image.channels());
     let specs = specs(&mut problem, args, arrays, &templates, mask.as_ref())?;
@@ -134,12 +164,18 @@ pub fn run(
     let writes = args.output.is_some() || args.heatmap.is_some();
     // A line is drawn with its scores.
     let plots = image.shape().axes() == 1 && matching.is_some_and(|matching| matching.annotate.is_some());
+    let mut wanted = matching.map(|matching| Wanted::new(&matching.search, all.len()));
     let wish = Wish {
-        peaks: matching.map(|matching| templates::wanted(&matching.search, all.len())),
+        peaks: wanted.map(|wanted| wanted.options()),
         optimum: matching.is_some_and(|matching| matching.search.count),
         map: writes || plots,
     };
-    for (group, spec) in groups.iter().zip(&specs) {
+    let pieces = groups.iter().zip(&specs).flat_map(|(group, spec)| {
+        let count = if wish.map { maps_at_a_time(spec) } else { group.len() };
+        group.chunks(count).map(move |piece| (piece, spec))
+    });
+    for (group, spec) in pieces {
+        let spec = &spec.clone().with_templates(group.len())?;
         let found = compute(spec, &session, &given, group, &wish)?;
         for (&index, mut found) in group.iter().zip(found) {
             let map = found.map.take();
@@ -165,9 +201,22 @@ pub fn run(
         }
     }
     told.sort_by_key(|(index, _)| *index);
-    if let Some(matching) = matching {
-        let all = told.iter_mut().map(|(_, found)| (&found.spec, &mut found.found.peaks));
-        let took = templates::leave(&matching.search, all);
+    if let (Some(matching), Some(wanted)) = (matching, &mut wanted) {
+        let took = loop {
+            let all = told.iter_mut().map(|(_, found)| (&found.spec, &mut found.found.peaks));
+            if let Some(took) = templates::leave(&matching.search, &wanted.options(), all) {
+                break took;
+            }
+            wanted.lengthen();
+            let wish = Wish { peaks: Some(wanted.options()), optimum: false, map: false };
+            for (group, spec) in groups.iter().zip(&specs) {
+                for (&index, more) in group.iter().zip(compute(spec, &session, &given, group, &wish)?) {
+                    let (_, found) = &mut told[index];
+                    found.found.peaks = more.found.peaks;
+                    found.time += more.time;
+                }
+            }
+        };
         told.iter_mut().for_each(|(_, found)| found.time += took);
     }
     // What cannot be kept is told after what was found.
@@ -189,6 +238,12 @@ pub fn run(
     };
     tell(told.iter().map(|(index, found)| (&all[*index].name, found)), &telling, out)?;
     pictures.and(kept)
+}
+
+/// How many templates of a spec to compute together where their maps are held: as many as fit in [`MAPS`].
+fn maps_at_a_time(spec: &Spec) -> usize {
+    let map = results(spec) / spec.templates().max(1) as f64;
+    ((MAPS / map.max(1.0)) as usize).clamp(1, spec.templates().max(1))
 }
 
 /// Writes the table of peaks, and prints a line or more of each template's result.

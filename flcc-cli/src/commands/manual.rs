@@ -30,7 +30,8 @@ pub fn completions(shell: Shell, out: &mut dyn Write) -> Result<(), Error> {
 /// # Errors
 /// No such command; standard output that takes no more.
 pub fn man(command: &[String], out: &mut dyn Write) -> Result<(), Error> {
-    let mut page = Cli::command().disable_help_subcommand(true);
+    // A page has the version of the whole, whichever command it is of.
+    let mut page = Cli::command().disable_help_subcommand(true).propagate_version(true);
     // Options of every command come to each of them by this.
     page.build();
     for name in command {

@@ -10,7 +10,7 @@ use flcc_runtime::core::each_type;
 use flcc_runtime::{AnyView, DType, Shape, SpecError};
 
 use super::correlate::{self, Found, Telling, numbered};
-use super::templates;
+use super::templates::{self, Wanted};
 use crate::args::{Merge, Planning};
 use crate::error::Error;
 use crate::io::{IoError, NpySlices, npy_begin, write_samples, write_together};
@@ -40,7 +40,7 @@ pub fn run(args: &Merge, planning: &Planning, out: &mut dyn Write) -> Result<(),
     for number in 0..count {
         let of = |part: &'_ Part| part.results[number].clone();
         let OfTemplate { template, spec, method, kernel, .. } = of(first);
-        let top = search.as_ref().and_then(|search| templates::wanted(search, count).top);
+        let top = search.as_ref().and_then(|search| Wanted::at_once(search, count).top);
         let output = args.output.as_deref().map(|path| numbered(path, (count > 1).then_some(number + 1)));
         if let Some(path) = &output {
             copy(&parts, number, path)?;
@@ -50,8 +50,9 @@ pub fn run(args: &Merge, planning: &Planning, out: &mut dyn Write) -> Result<(),
         told.push((template.1, Found { spec, kernel, method, time, map: None, output, found, known: Map::new() }));
     }
     if let Some(search) = search {
-        let took = templates::leave(search, told.iter_mut().map(|(_, found)| (&found.spec, &mut found.found.peaks)));
-        told.iter_mut().for_each(|(_, found)| found.time += took);
+        let all = told.iter_mut().map(|(_, found)| (&found.spec, &mut found.found.peaks));
+        let took = templates::leave(search, &Wanted::at_once(search, count), all);
+        told.iter_mut().for_each(|(_, found)| found.time += took.unwrap_or_default());
     }
     let telling = Telling {
         json: planning.json,

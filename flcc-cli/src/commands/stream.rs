@@ -8,7 +8,7 @@ mod ahead;
 mod notes;
 mod source;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ use notes::Notes;
 use source::Source;
 
 use super::correlate::{count_json, describe, marks_of, peaks_json};
-use super::templates::{self, Templates};
+use super::templates::{self, Templates, Wanted};
 use crate::args::{self, Planning};
 use crate::data::{Image, Problem, open_mask};
 use crate::error::Error;
@@ -68,6 +68,7 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
         inputs,
         number: 0,
         notes: Notes::default(),
+        wanted: None,
     };
     if let Some(format) = source.format() {
         // All frames are alike: what does not fit the first never will, and need not be waited for.
@@ -97,7 +98,12 @@ fn inputs(args: &args::Stream, planning: &Planning, source: &Source) -> Result<I
     args.mask.iter().for_each(|path| inputs.add("--mask", path));
     source.files().iter().for_each(|path| inputs.add("FRAMES", path));
     let wisdom = wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom });
-    let pictures = (0..source.files().len().max(1)).filter_map(|number| picture_of(args, number));
+    let mut numbers: BTreeSet<usize> = (0..source.files().len().max(1)).collect();
+    // How many frames come nobody knows: as many as give a picture the name of a file that is read.
+    if let (true, Some(pattern)) = (source.is_standard_input(), &args.annotate) {
+        numbers.extend(inputs.files().filter_map(|file| pattern.number(file)));
+    }
+    let pictures = numbers.into_iter().filter_map(|number| picture_of(args, number));
     inputs.check(&wisdom.iter().cloned().chain(pictures).collect::<Vec<_>>())?;
     // Pictures of frames that come later may not replace it either.
     wisdom.iter().for_each(|wisdom| inputs.add_output(wisdom));
@@ -132,6 +138,8 @@ struct Frames<'a> {
     /// The number of the next frame.
     number: usize,
     notes: Notes,
+    /// What is looked for, once that is more than at first.
+    wanted: Option<Wanted>,
 }
 
 /// What was found in each of some frames, for each template of a group.
@@ -191,17 +199,44 @@ impl Frames<'_> {
             images.iter().for_each(|image| self.notes.take(image));
             let began = Instant::now();
             let templates = self.templates(images[0].shape().axes())?;
+            let wanted = self.wanted(&templates);
             let all = self.compute(&templates, &images)?;
             let share = began.elapsed() / u32::try_from(images.len()).unwrap_or(u32::MAX);
-            for ((name, image), mut told) in names.into_iter().zip(&images).zip(all) {
-                let found = told.iter_mut().flatten().map(|told| (&told.spec, &mut told.found.peaks));
-                let took = share + templates::leave(&self.args.peaks, found);
+            for ((name, image), told) in names.into_iter().zip(&images).zip(all) {
+                let (told, took) = self.leave(&templates, image, (told, wanted), share)?;
                 self.lines(&name, &templates, image, &told, took, out)?;
                 self.picture(&templates, image, &told)?;
                 self.number += 1;
             }
         }
         Ok(())
+    }
+
+    /// What is told of a frame, of what was found for all templates or of more, and how long it took, with the time so
+    /// far.
+    fn leave(
+        &mut self,
+        templates: &Templates,
+        image: &Image,
+        (mut told, mut wanted): (Vec<Result<Told, String>>, Wanted),
+        mut took: Duration,
+    ) -> Result<(Vec<Result<Told, String>>, Duration), Error> {
+        loop {
+            let found = told.iter_mut().flatten().map(|told| (&told.spec, &mut told.found.peaks));
+            if let Some(more) = templates::leave(&self.args.peaks, &wanted.options(), found) {
+                return Ok((told, took + more));
+            }
+            let began = Instant::now();
+            wanted.lengthen();
+            self.wanted = Some(wanted);
+            told = self.compute(templates, std::slice::from_ref(image))?.pop().unwrap_or_default();
+            took += began.elapsed();
+        }
+    }
+
+    /// What is looked for: as many peaks as were needed so far.
+    fn wanted(&self, templates: &Templates) -> Wanted {
+        self.wanted.unwrap_or_else(|| Wanted::new(&self.args.peaks, templates.all().len()))
     }
 
     /// Prints the lines of a frame, one for each template.
@@ -336,7 +371,7 @@ impl Frames<'_> {
         let group = &templates.groups()[number];
         let key = (view.dtype(), view.channels(), view.shape().axes(), number);
         let spec = self.spec(templates, group, (view.dtype(), view.shape(), view.channels()))?;
-        let wanted = templates::wanted(&self.args.peaks, templates.all().len());
+        let wanted = self.wanted(templates).options();
         if !self.streams.contains_key(&key) {
             let mask = self.mask.as_ref().map(Image::view).transpose()?;
             if self.session.measures() {
@@ -431,6 +466,7 @@ mod tests {
             roi: None,
         };
         let mut frames = Frames {
+            wanted: None,
             args: &args,
             problem,
             session: &session,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flcc_runtime::core::shape;
-use flcc_runtime::{AnyView, Claims, Kind, Matcher, Peak, PeakOptions, Plan, Spec, SpecError, exclusive};
+use flcc_runtime::{AnyView, Claims, Kind, Matcher, Peak, PeakOptions, Plan, Shortlist, Spec, SpecError, exclusive};
 
 use crate::args::Peaks;
 use crate::data::{Image, images_in};
@@ -107,22 +107,62 @@ fn told(options: &Peaks) -> PeakOptions {
     }
 }
 
-/// What is looked for in the map of each of so many templates: where some of it may be another's, all of it.
-pub fn wanted(options: &Peaks, templates: usize) -> PeakOptions {
-    let told = told(options);
-    if options.exclusive && templates > 1 { PeakOptions { top: None, ..told } } else { told }
+/// What is looked for in the map of each template: what is told of it, or where some of that may be another template's
+/// as many peaks as it may take.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted {
+    /// What is told.
+    Told(PeakOptions),
+    /// More, of which some stays.
+    List(Shortlist),
 }
 
-/// Leaves of what [`wanted`] found in one image what is told; how long that took, which is time of every template.
+impl Wanted {
+    /// What is looked for at first, with so many templates.
+    pub fn new(options: &Peaks, templates: usize) -> Wanted {
+        let told = told(options);
+        let shared = options.exclusive && templates > 1;
+        if shared { Wanted::List(Shortlist::new(told, templates)) } else { Wanted::Told(told) }
+    }
+
+    /// What is looked for where there is one search alone, of a part of the result, with so many templates.
+    pub fn at_once(options: &Peaks, templates: usize) -> PeakOptions {
+        let told = told(options);
+        if options.exclusive && templates > 1 { PeakOptions { top: None, ..told } } else { told }
+    }
+
+    /// What to search with.
+    pub fn options(&self) -> PeakOptions {
+        match self {
+            Wanted::Told(options) => *options,
+            Wanted::List(list) => list.options(),
+        }
+    }
+
+    /// Looks for more from now on.
+    pub fn lengthen(&mut self) {
+        if let Wanted::List(list) = self {
+            *list = list.longer();
+        }
+    }
+}
+
+/// Leaves of what was found in one image by `searched` what is told, and says how long that took, which is time of every
+/// template; `None` where too little was looked for.
 #[must_use]
-pub fn leave<'a>(options: &Peaks, found: impl Iterator<Item = (&'a Spec, &'a mut Vec<Peak>)>) -> Duration {
+pub fn leave<'a>(
+    options: &Peaks,
+    searched: &PeakOptions,
+    found: impl Iterator<Item = (&'a Spec, &'a mut Vec<Peak>)>,
+) -> Option<Duration> {
     let began = Instant::now();
     if options.exclusive {
-        let told = told(options);
-        let mut claims: Vec<Claims<'_>> = found.map(|(spec, peaks)| Claims::new(spec, &told, peaks)).collect();
-        exclusive(&mut claims, told.top);
+        let mut claims: Vec<Claims<'_>> = found.map(|(spec, peaks)| Claims::new(spec, searched, peaks)).collect();
+        if claims.len() > 1 && !exclusive(&mut claims, told(options).top) {
+            return None;
+        }
     }
-    began.elapsed()
+    Some(began.elapsed())
 }
 
 /// Templates in the order of the call.

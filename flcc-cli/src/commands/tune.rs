@@ -16,6 +16,7 @@ use serde_json::{Map, json};
 use crate::args::{Planning, Tune};
 use crate::error::Error;
 use crate::memory::check_data;
+use crate::outputs::{Holds, Inputs, Output};
 use crate::session::{Progress, Session, check_wisdom, override_spec, wisdom_file};
 
 /// Of how many specs one is kept to judge the costs by.
@@ -57,6 +58,12 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
             args.specs.len()
         )?;
         return Ok(());
+    }
+    if let Some(samples) = &args.samples {
+        let wisdom = wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom });
+        let mut inputs = Inputs::new();
+        inputs.add_output(&Output { argument: "--samples", path: samples.clone(), holds: Holds::Wisdom });
+        inputs.check(wisdom.as_slice())?;
     }
     let mut kept = args.samples.as_deref().map(Samples::open).transpose()?;
     let progress = Progress::new();

@@ -9,6 +9,7 @@ use flcc_runtime::rooms::cpu::score::repair::Panels;
 use flcc_runtime::rooms::isa;
 use flcc_runtime::rooms::problem::template::{check_mask, check_template};
 use flcc_runtime::{AnyView, Pixels, Spec};
+use rayon::prelude::*;
 
 use super::common::Seed;
 use super::compiled;
@@ -200,7 +201,7 @@ fn cases(op: &str, dtype: &str, boundary: &str) -> Vec<Case> {
 
 #[test]
 fn the_kernel_of_repair_scores_as_the_cpu_does() {
-    for (number, (op, dtype, boundary)) in [
+    let problems = [
         ("zncc", "f32", "constant(1e-158)"),
         ("zncc", "f32", "constant(2.5)"),
         ("zncc", "f64", "replicate"),
@@ -208,10 +209,9 @@ fn the_kernel_of_repair_scores_as_the_cpu_does() {
         ("ncc", "f64", "constant(1e-161)"),
         ("nssd", "f32", "constant(2.5)"),
         ("nssd", "f64", "replicate"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    ];
+    // Most of the time a compiler works on one of them.
+    problems.into_par_iter().enumerate().for_each(|(number, (op, dtype, boundary))| {
         let (pixel, rule) = (dtype.to_uppercase(), boundary.split('(').next().unwrap_or_default().to_uppercase());
         let measure = op.to_uppercase();
         let options = [
@@ -247,5 +247,5 @@ fn the_kernel_of_repair_scores_as_the_cpu_does() {
         }
         assert_eq!(found.next(), None);
         println!("{op} of {dtype} by {boundary}: {worst:.1e} from the CPU's scores");
-    }
+    });
 }
