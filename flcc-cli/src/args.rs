@@ -707,6 +707,11 @@ pub struct Bench {
     /// Check so many positions, the corners and tile seams besides, however little a check of all would take
     #[arg(long, value_name = "N", value_parser = at_least_one, allow_hyphen_values = true, conflicts_with = "grid")]
     pub positions: Option<usize>,
+    /// Lay image and results on the GPU, in copies that take turns so that its caches are cold, and time besides a call
+    /// what the device takes for its kernels: columns "kernels ms" and "min ms", fields kernel_median_ns, kernel_min_ns,
+    /// kernel_batches, kernel_runs (of a batch), kernel_gflops, buffers (copies), queued (no batch waited for the host)
+    #[arg(long, conflicts_with_all = ["grid", "pairs", "bind", "direct_copies"])]
+    pub resident: bool,
     /// Leave copies to and from GPUs to the driver, to see what staging them gains
     #[arg(long, hide = true)]
     pub direct_copies: bool,
