@@ -14,9 +14,11 @@ use crate::args::{Bench, Planning};
 use crate::error::Error;
 use crate::memory::{check_data, check_plan, results};
 use crate::session::{Progress, Session, override_spec};
+use times::{Kernels, nanoseconds, repeated};
 
 #[cfg(feature = "cuda")]
 mod resident;
+mod times;
 
 /// Multiply-adds up to which every position is checked.
 const CHECK_ALL: f64 = 1e9;
@@ -24,8 +26,6 @@ const CHECK_ALL: f64 = 1e9;
 const CHECK_SOME: usize = 4096;
 /// Seams of tiles checked on an axis, at most.
 const SEAMS: usize = 64;
-/// Runs timed at most.
-const RUNS: usize = 100_000;
 
 /// Checks and times every spec.
 ///
@@ -65,30 +65,16 @@ fn row(width: usize, [spec, kernel, threads, median, min, gflops, error]: [Strin
 /// The first line of the table.
 fn header(width: usize, resident: bool) -> String {
     let first = row(width, COLUMNS.map(str::to_string));
-    if resident { format!("{first}{}", kernel_cells("kernels ms", "min ms")) } else { first }
+    if resident {
+        format!("{first}{}", kernel_cells(["kernels ms", "min ms", "max ms"].map(str::to_string)))
+    } else {
+        first
+    }
 }
 
 /// The cells behind a line of the table where images lie on a device.
-fn kernel_cells(median: &str, min: &str) -> String {
-    format!("  {median:>10}  {min:>10}")
-}
-
-/// What the device took for the kernels of a call.
-struct Kernels {
-    /// Nanoseconds of a run, batch by batch, in order.
-    times: Vec<u64>,
-    /// Runs of a batch.
-    runs: usize,
-    /// Copies of the image, with results of their own, that took turns.
-    sets: usize,
-    /// Whether the device never waited for the host within a batch.
-    queued: bool,
-}
-
-impl Kernels {
-    fn median_ns(&self) -> u64 {
-        self.times[self.times.len() / 2]
-    }
+fn kernel_cells([median, min, max]: [String; 3]) -> String {
+    format!("  {median:>10}  {min:>10}  {max:>10}")
 }
 
 /// What was found of a spec.
@@ -121,22 +107,19 @@ impl Found {
     fn row(&self, width: usize) -> String {
         let first = row(width, self.columns());
         match &self.kernels {
-            Some(kernels) => {
-                format!("{first}{}", kernel_cells(&milliseconds(kernels.median_ns()), &milliseconds(kernels.times[0])))
-            }
+            Some(kernels) => first + &kernel_cells(kernels.spread_ns().map(milliseconds)),
             None => first,
         }
     }
 
     /// The cells of the table, as [`COLUMNS`].
     fn columns(&self) -> [String; 7] {
-        let ms = milliseconds;
         [
             self.spec.clone(),
             self.kernel.clone(),
             self.threads.to_string(),
-            ms(self.median_ns()),
-            ms(self.times[0]),
+            milliseconds(self.median_ns()),
+            milliseconds(self.times[0]),
             format!("{:.1}", self.gflops()),
             format!("{:.1e}", self.check.max_error),
         ]
@@ -160,10 +143,12 @@ impl Found {
             ("checked", json!(self.check.checked)),
         ];
         if let Some(kernels) = &self.kernels {
-            let gflops = self.operations / kernels.median_ns().max(1) as f64;
+            let [median, min, max] = kernels.spread_ns();
+            let gflops = self.operations / median.max(1) as f64;
             fields.extend([
-                ("kernel_median_ns", json!(kernels.median_ns())),
-                ("kernel_min_ns", json!(kernels.times[0])),
+                ("kernel_median_ns", json!(median)),
+                ("kernel_min_ns", json!(min)),
+                ("kernel_max_ns", json!(max)),
                 ("kernel_batches", json!(kernels.times.len())),
                 ("kernel_runs", json!(kernels.runs)),
                 ("kernel_gflops", json!((gflops * 1e3).round() / 1e3)),
@@ -246,16 +231,12 @@ fn on_host(
     matcher.execute_into(arrays, &mut outs, &mut scratch, control)?;
     let check = checked(&maps)?;
     let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-    let mut execute = || matcher.execute_into(arrays, &mut outs, &mut scratch, control);
+    let mut execute = || matcher.execute_into(arrays, &mut outs, &mut scratch, control).map(|_| ());
     execute()?;
-    let mut times = Vec::new();
-    let began = Instant::now();
-    while times.is_empty() || (began.elapsed() < budget && times.len() < RUNS) {
+    let times = repeated(budget, |_| {
         let start = Instant::now();
-        execute()?;
-        times.push(nanoseconds(start.elapsed()));
-    }
-    times.sort_unstable();
+        execute().map(|()| nanoseconds(start.elapsed()))
+    })?;
     Ok((check, times))
 }
 
@@ -360,10 +341,6 @@ impl Runs {
             Runs::Pairs(_) => images.iter().copied().zip(templates.iter().copied()).collect(),
         }
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A generator of a fixed seed: xorshift64*.

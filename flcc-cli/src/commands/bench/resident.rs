@@ -9,7 +9,7 @@ use flcc_runtime::{
     Control, DType, DeviceImage, DeviceResults, ExecError, Matcher, Pixels, ScoreMap, Scratch, Spec, SpecError,
 };
 
-use super::{Kernels, RUNS, nanoseconds};
+use super::times::{Kernels, nanoseconds, repeated};
 use crate::error::Error;
 
 /// Bytes of all buffers together, at least: more than the caches of a device hold, so that each run finds its image in
@@ -84,27 +84,21 @@ impl<'a> Resident<'a> {
     /// # Errors
     /// The device's.
     pub fn time(&mut self, budget: Duration) -> Result<(Vec<u64>, Kernels), Error> {
-        let mut calls = Vec::new();
-        let began = Instant::now();
-        while calls.is_empty() || (began.elapsed() < budget && calls.len() < RUNS) {
+        let sets = self.sets.len();
+        let calls = repeated(budget, |number| {
             let start = Instant::now();
-            self.call(calls.len() % self.sets.len())?;
-            calls.push(nanoseconds(start.elapsed()));
-        }
-        calls.sort_unstable();
-        let mut runs = self.sets.len();
-        let (first, _) = self.batch(runs)?;
+            self.call(number % sets).map(|()| nanoseconds(start.elapsed()))
+        })?;
+        let (first, _) = self.batch(sets)?;
         let enough = BATCH.div_duration_f64(first.max(Duration::from_nanos(1))).ceil() as usize;
-        runs = enough.clamp(1, BATCH_RUNS).next_multiple_of(runs);
-        let (mut times, mut queued) = (Vec::new(), true);
-        let began = Instant::now();
-        while times.is_empty() || (began.elapsed() < budget && times.len() < RUNS) {
+        let runs = enough.clamp(1, BATCH_RUNS).next_multiple_of(sets);
+        let mut queued = true;
+        let times = repeated(budget, |_| {
             let (each, all) = self.batch(runs)?;
-            times.push(nanoseconds(each));
             queued &= all;
-        }
-        times.sort_unstable();
-        Ok((calls, Kernels { times, runs, sets: self.sets.len(), queued }))
+            Ok::<_, ExecError>(nanoseconds(each))
+        })?;
+        Ok((calls, Kernels { times, runs, sets, queued }))
     }
 
     /// One call, as a user makes it.
