@@ -78,9 +78,10 @@ pub fn run(root: &Path, options: &Options) -> Result<String, String> {
     let version = said(Command::new(&program).arg("--version"))?.trim().to_string();
     let home = home(root, options.folder.as_deref())?;
     let path = home.join("benches/record").join(file_of(&card));
-    let mut record = json!({"card": card, "driver": driver, "flcc": version, "rows": []});
+    let old: Option<Value> = fs::read_to_string(&path).ok().and_then(|old| serde_json::from_str(&old).ok());
+    let mut record = json!({"card": card, "driver": driver, "flcc": version});
     let mut peers = Peers::start(&home.join(PEERS));
-    let mut failed = Vec::new();
+    let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for problem in &wanted {
         let (times, absent) = peers.time(&problem.spec);
         let mut row = ours(&program, problem).unwrap_or_else(|reason| {
@@ -91,18 +92,17 @@ pub fn run(root: &Path, options: &Options) -> Result<String, String> {
         row["peers"] = json!(times);
         row["absent"] = json!(absent);
         println!("{row}");
-        if let Some(rows) = record["rows"].as_array_mut() {
-            rows.push(row);
+        rows.push(row);
+        record["about"] = json!(peers.about);
+        record["missing"] = json!(peers.missing);
+        record["rows"] = json!(rows);
+        // Each time, so that a run that is ended early leaves what it found.
+        if options.record {
+            keep(&path, &joined(old.as_ref(), record.clone()))?;
         }
     }
-    record["about"] = Value::Object(std::mem::take(&mut peers.about));
-    record["missing"] = json!(peers.missing);
     let mut text = format!("\n{}\n\n{}", report::about(&record), report::whole(&record));
     if options.record {
-        let old = fs::read_to_string(&path).ok().and_then(|old| serde_json::from_str(&old).ok());
-        let kept = lines_of(&joined(old.as_ref(), record));
-        let place = |error: std::io::Error| format!("{}: {error}", path.display());
-        fs::create_dir_all(path.parent().unwrap_or(&home)).and_then(|()| fs::write(&path, kept)).map_err(place)?;
         text += &format!("written: {}\n", path.display());
     }
     if failed.is_empty() { Ok(text) } else { Err(format!("{text}gpu-bench: FLCC failed at\n{}", failed.join("\n"))) }
@@ -202,6 +202,13 @@ fn joined(old: Option<&Value>, mut new: Value) -> Value {
         .collect();
     new["rows"] = json!(rows);
     new
+}
+
+/// Writes a record.
+fn keep(path: &Path, record: &Value) -> Result<(), String> {
+    let place = |error: std::io::Error| format!("{}: {error}", path.display());
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(place)?;
+    fs::write(path, lines_of(record)).map_err(place)
 }
 
 /// A record as text, a line for each row.
