@@ -127,9 +127,11 @@ pub fn whole(record: &Value) -> String {
 
 fn verdict(rows: &[Row<'_>]) -> String {
     let met: Vec<_> = rows.iter().filter_map(Row::met).collect();
-    let count = |of: &dyn Fn(&(bool, Option<bool>)) -> bool| met.iter().filter(|met| of(met)).count();
-    let (must, aim, aimed) = (count(&|met| met.0), count(&|met| met.1 == Some(true)), count(&|met| met.1.is_some()));
-    let mut text = format!("What must be is met by {must} of {}, what is aimed at by {aim} of {aimed}", met.len());
+    let must = met.iter().filter(|met| met.0).count();
+    let aims: Vec<bool> = met.iter().filter_map(|met| met.1).collect();
+    let aim = aims.iter().filter(|met| **met).count();
+    let (judged, aimed) = (met.len(), aims.len());
+    let mut text = format!("What must be is met by {must} of {judged}, what is aimed at by {aim} of {aimed}");
     if rows.len() > met.len() {
         let _ = write!(text, "; {} not judged", rows.len() - met.len());
     }
