@@ -78,7 +78,8 @@ fn table(file: &str, record: &str, part: &[&str]) -> Result<String, String> {
         _ => return Err(format!("expected FILE, or FILE threads N or FILE.json brief, got {:?}", part.join(" "))),
     };
     let record = serde_json::from_str(record).map_err(|error| error.to_string())?;
-    Ok(format!("{}\n\n{}", wrapped(&report::about(&record)), shown(&record)))
+    let text = format!("{}\n\n{}", report::about(&record), shown(&record));
+    Ok(text.lines().map(|line| if line.starts_with('|') { line.to_string() } else { wrapped(line) } + "\n").collect())
 }
 
 /// The table of a processor's record: FLCC beside the best of its peers.
@@ -172,12 +173,13 @@ mod tests {
     #[test]
     fn a_record_of_a_gpu_is_told_whole_or_briefly() {
         let record = r#"{"card": "A card", "rows": [{"spec": "corr:f32:2000x2000*3x3:full", "us": 10.0, "peers":
-            [{"peer": "torch conv2d", "us": 35.0}]}]}"#;
+            [{"peer": "torch conv2d", "us": 35.0}], "queued": false}]}"#;
         let render = |part: &str| {
             render(&format!("<!-- record a.json{part} --><!-- end of record -->"), |_| Ok(record.to_string()))
         };
         let whole = render("").unwrap();
         assert!(whole.starts_with("<!-- record a.json -->\nA card.\n\n| f32 correlation | FLCC us"), "{whole}");
+        assert!(whole.lines().all(|line| line.starts_with('|') || line.len() <= WIDTH), "{whole}");
         let brief = render(" brief").unwrap();
         assert!(brief.contains("A card.\n\n| f32 correlation | 2000^2 k3 |\n"), "{brief}");
         assert!(brief.ends_with("| peer / FLCC | 3.5 |\n<!-- end of record -->"), "{brief}");
