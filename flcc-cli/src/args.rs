@@ -243,6 +243,13 @@ pub enum Command {
     /// multiply-add of the direct method, by the median; max_error over the checked positions, absolute for ncc, zncc
     /// and nssd, divided by the largest magnitude otherwise; checked, the number of positions: all of them up to 1e9
     /// multiply-adds, else 4096 of a fixed seed (or as many as --positions says), the corners and tile seams.
+    ///
+    /// With --resident the image and the results of all templates lie on the first GPU, in copies that take turns, so
+    /// that each run finds its caches cold; results of all copies are the same bits, and those are checked. Three more
+    /// columns, and fields kernel_median_ns, kernel_min_ns and kernel_max_ns, are what the GPU takes for the kernels of
+    /// a run, between two events around a batch of runs: of so many batches (kernel_batches) of so many runs
+    /// (kernel_runs). kernel_gflops is by the median of these; buffers is the number of copies; queued says that all
+    /// runs stood in the GPU's queue when a batch began, so that it never waited for the host.
     Bench(Bench),
     /// Fit the costs that plans are estimated by to times on this machine
     ///
@@ -707,6 +714,9 @@ pub struct Bench {
     /// Check so many positions, the corners and tile seams besides, however little a check of all would take
     #[arg(long, value_name = "N", value_parser = at_least_one, allow_hyphen_values = true, conflicts_with = "grid")]
     pub positions: Option<usize>,
+    /// Lay image and results on the GPU, and time its kernels by its own clock besides the call
+    #[arg(long, conflicts_with_all = ["grid", "pairs", "bind", "direct_copies"])]
+    pub resident: bool,
     /// Leave copies to and from GPUs to the driver, to see what staging them gains
     #[arg(long, hide = true)]
     pub direct_copies: bool,

@@ -1600,6 +1600,47 @@ fn bench_checks_and_times() {
     assert!(flcc(&folder, "bench zncc:f32:10000000x10000000*3x3:valid").fails(1).contains("memory"));
 }
 
+/// What `cargo xtask emulated` makes up is device enough.
+#[test]
+fn bench_times_what_lies_on_a_gpu() {
+    let folder = Folder::new();
+    let specs = "corr:f32:60x61*2@8x8:full zncc:u8:40x41*7x7:valid corr:f32:500*30:same,reflect";
+    let call = "--resident --seconds 0 --effort estimate";
+    let refused = flcc(&folder, &format!("bench {specs} {call} --platform cpu")).fails(2);
+    assert!(refused.contains("--resident: expected a plan for a GPU"), "{refused}");
+    for other in ["--pairs", "--bind", "--direct-copies"] {
+        assert!(flcc(&folder, &format!("bench {specs} {call} {other}")).fails(2).contains(other));
+    }
+    let devices = flcc(&folder, "devices --json").fine().json();
+    if devices[0]["devices"].as_array().unwrap().is_empty() {
+        assert!(!std::env::var("FLCC_REQUIRE").unwrap_or_default().contains("cuda"), "absent: {}", devices[0]["cuda"]);
+        println!("absent: a GPU");
+        flcc(&folder, &format!("bench {specs} {call} --platform cuda")).fails(3);
+        return;
+    }
+    let call = format!("{call} --platform cuda");
+    let lines = flcc(&folder, &format!("bench {specs} {call} --json")).fine().json();
+    assert_eq!(lines.len(), 3);
+    for line in &lines {
+        let number = |name: &str| line[name].as_u64().unwrap_or_else(|| panic!("{name} {line}"));
+        assert!(number("kernel_min_ns") <= number("kernel_median_ns"), "{line}");
+        assert!(number("kernel_median_ns") <= number("kernel_max_ns"), "{line}");
+        assert!(number("kernel_batches") >= 1 && number("kernel_runs") >= number("buffers"), "{line}");
+        assert!(number("buffers") > 1 && line["queued"].is_boolean() && line["kernel_gflops"].is_f64(), "{line}");
+        assert!(line["max_error"].as_f64().unwrap() < 1e-5, "{line}");
+    }
+    // Every result of every template.
+    assert_eq!(lines[0]["checked"], 2 * 67 * 68);
+    let table = flcc(&folder, &format!("bench corr:f32:60x61*8x8:full {call}")).fine().out;
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows.len() == 2 && rows[0].ends_with("kernels ms      min ms      max ms"), "{table}");
+    assert_eq!(rows[0].len(), rows[1].len(), "{table}");
+    let several = flcc(&folder, &format!("bench corr:f32:3@60x61*8x8:full {call}")).fails(2);
+    assert!(several.contains("--resident: expected a spec of one image, got 3"), "{several}");
+    let pairs = flcc(&folder, &format!("bench corr:f32:3@60x61*8x8:full,pairs {call}")).fails(2);
+    assert!(pairs.contains("--resident"), "{pairs}");
+}
+
 #[test]
 fn wisdom_is_kept_shown_merged_and_forgotten() {
     let folder = Folder::new();

@@ -7,6 +7,9 @@ use std::process::Command;
 /// Bytes that a folder may take.
 const MOST_BYTES: u64 = 60_000_000;
 
+/// The program that asks the peers of GPUs.
+pub const PEERS: &str = "benches/gpu/peers.py";
+
 /// The test programs of flcc-runtime that come along.
 pub const TESTS: [&str; 3] = ["gpu", "promises", "nvrtc"];
 
@@ -28,6 +31,8 @@ pub fn gather(root: &Path, to: &Path) -> Result<String, String> {
         copy(Path::new(&built.1), &to.join(name))?;
     }
     copy(&root.join("conformance"), &to.join("conformance"))?;
+    fs::create_dir_all(to.join(PEERS).parent().unwrap_or(to)).map_err(place)?;
+    copy(&root.join(PEERS), &to.join(PEERS))?;
     let bytes = size(to)?;
     if bytes > MOST_BYTES {
         return Err(format!("{}: {bytes} bytes, expected at most {MOST_BYTES}", to.display()));

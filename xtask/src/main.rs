@@ -9,6 +9,7 @@ mod figures;
 mod files;
 mod generate;
 mod gpu;
+mod gpu_bench;
 mod install;
 mod profile;
 mod proof;
@@ -32,11 +33,17 @@ gen --prove [--bin-dir DIR | --only NAME]
 with the programs of a
                      folder that dist made, or else building them; with --only the sources whose names begin so,
                      and the lines of the others stay
-dist DIR             gathers programs and data in a folder, for gpu-check on a machine without cargo
+dist DIR             gathers programs and data in a folder, for gpu-check and gpu-bench on a machine without cargo
 gpu-check [--bin-dir DIR]
                      checks this machine's GPU: conformance, tests, plans, sanitizers; \
 prints a line for each and one for all;
                      DIR is a folder that dist made, without it the programs are built
+gpu-bench [--bin-dir DIR] [--only TEXT ...] [--record]
+                     times FLCC on this machine's GPU beside torch, CuPy and cuFFT, as far as python3 has them, for
+                     the problems that speed is judged by, or those whose spec has TEXT in it; prints tables with what
+                     must be, what is aimed at, errors and floors; with --record writes benches/record/CARD.json, which
+                     keeps what it had of other problems; DIR is a folder with the program flcc (the one that dist
+                     made, or any, in the repository's folder), without it that is built
 emulated DIR         builds CUDA's libraries with a device that is emulated on the host into a folder, and prints the
                      line that runs the tests of GPUs on it
 header               makes flcc-capi/include/flcc.h of that crate's sources anew
@@ -77,6 +84,7 @@ fn run(arguments: &[&str]) -> Result<String, String> {
         ["emulated", folder] if !folder.starts_with('-') => emulated::build(&root, &PathBuf::from(folder)),
         ["gpu-check"] => gpu::check(&root, None),
         ["gpu-check", "--bin-dir", folder] => gpu::check(&root, Some(PathBuf::from(folder))),
+        ["gpu-bench", options @ ..] => gpu_bench::run(&root, &gpu_bench::Options::read(options)?),
         ["header"] => install::header(&root),
         ["install-c", prefix] if !prefix.starts_with('-') => install::lay_out(&root, &PathBuf::from(prefix), None),
         ["install-c", prefix, "--lib-dir", libraries] if !prefix.starts_with('-') => {

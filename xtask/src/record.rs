@@ -1,7 +1,8 @@
 //! Tables of documents that are rendered from what was measured, which is kept in `benches/record`.
 //!
 //! A table stands between `<!-- record FILE -->`, or `<!-- record FILE threads N -->` for some of its rows, and
-//! `<!-- end of record -->`. A record is what `benches/peers/peers.py --json` writes.
+//! `<!-- end of record -->`. A record is what `benches/peers/peers.py --json` writes. One whose name ends with `.json`
+//! is a GPU's, by `cargo xtask gpu-bench --record`; `<!-- record FILE brief -->` gives its times and ratios alone.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,8 +10,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Documents that hold such tables.
-const DOCUMENTS: [&str; 1] = ["docs/performance/cpu.md"];
+use crate::gpu_bench::report;
+
+/// Documents that hold such tables, or may.
+const DOCUMENTS: [&str; 3] = ["README.md", "docs/gpu.md", "docs/performance/cpu.md"];
 const BEGIN: &str = "<!-- record ";
 const END: &str = "<!-- end of record -->";
 /// Columns of a line of text.
@@ -54,22 +57,33 @@ fn render(text: &str, record: impl Fn(&str) -> Result<String, String>) -> Result
         let (marker, tail) = tail.split_once("-->").ok_or("a record's marker without its end")?;
         let (_, tail) = tail.split_once(END).ok_or_else(|| format!("{marker}--> without {END}"))?;
         let words: Vec<&str> = marker[BEGIN.len()..].split_whitespace().collect();
-        let (file, threads) = match words[..] {
-            [file] => (file, None),
-            [file, "threads", threads] => {
-                (file, Some(threads.parse().map_err(|_| format!("expected a number of threads, got {threads:?}"))?))
-            }
-            _ => return Err(format!("expected FILE or FILE threads N, got {:?}", words.join(" "))),
-        };
-        let table = table(&record(file)?, threads).map_err(|what| format!("benches/record/{file}: {what}"))?;
+        let [file, ref part @ ..] = words[..] else { return Err("a record's marker without the record's name".into()) };
+        let table = table(file, &record(file)?, part).map_err(|what| format!("benches/record/{file}: {what}"))?;
         let _ = write!(done, "{head}{marker}-->\n{table}{END}");
         rest = tail;
     }
     Ok(done + rest)
 }
 
-/// The table of a record: FLCC beside the best of its peers.
-fn table(record: &str, threads: Option<u64>) -> Result<String, String> {
+/// The table of a record, or of the part of it that words behind its name ask for.
+fn table(file: &str, record: &str, part: &[&str]) -> Result<String, String> {
+    let shown: fn(&Value) -> String = match (file.ends_with(".json"), part) {
+        (false, []) => return of_processor(record, None),
+        (false, ["threads", threads]) => {
+            let count = threads.parse().map_err(|_| format!("expected a number of threads, got {threads:?}"))?;
+            return of_processor(record, Some(count));
+        }
+        (true, []) => report::whole,
+        (true, ["brief"]) => report::brief,
+        _ => return Err(format!("expected FILE, or FILE threads N or FILE.json brief, got {:?}", part.join(" "))),
+    };
+    let record = serde_json::from_str(record).map_err(|error| error.to_string())?;
+    let text = format!("{}\n\n{}", report::about(&record), shown(&record));
+    Ok(text.lines().map(|line| if line.starts_with('|') { line.to_string() } else { wrapped(line) } + "\n").collect())
+}
+
+/// The table of a processor's record: FLCC beside the best of its peers.
+fn of_processor(record: &str, threads: Option<u64>) -> Result<String, String> {
     let mut table = String::new();
     for (number, line) in record.lines().enumerate() {
         let row: Value = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", number + 1))?;
@@ -154,6 +168,22 @@ mod tests {
         assert_eq!(render(&new, |_| Ok(RECORD.into())), Ok(new.clone()));
         let some = render(&text.replace(" -->\nold", " threads 2 -->\nold"), |_| Ok(RECORD.into())).unwrap();
         assert!(!some.contains("| 1 |") && some.contains("| 2 |"), "{some}");
+    }
+
+    #[test]
+    fn a_record_of_a_gpu_is_told_whole_or_briefly() {
+        let record = r#"{"card": "A card", "rows": [{"spec": "corr:f32:2000x2000*3x3:full", "us": 10.0, "peers":
+            [{"peer": "torch conv2d", "us": 35.0}], "queued": false}]}"#;
+        let render = |part: &str| {
+            render(&format!("<!-- record a.json{part} --><!-- end of record -->"), |_| Ok(record.to_string()))
+        };
+        let whole = render("").unwrap();
+        assert!(whole.starts_with("<!-- record a.json -->\nA card.\n\n| f32 correlation | FLCC us"), "{whole}");
+        assert!(whole.lines().all(|line| line.starts_with('|') || line.len() <= WIDTH), "{whole}");
+        let brief = render(" brief").unwrap();
+        assert!(brief.contains("A card.\n\n| f32 correlation | 2000^2 k3 |\n"), "{brief}");
+        assert!(brief.ends_with("| peer / FLCC | 3.5 |\n<!-- end of record -->"), "{brief}");
+        assert!(render(" threads 2").unwrap_err().contains("expected FILE"));
     }
 
     #[test]

@@ -14,6 +14,11 @@ use crate::args::{Bench, Planning};
 use crate::error::Error;
 use crate::memory::{check_data, check_plan, results};
 use crate::session::{Progress, Session, override_spec};
+use times::{Kernels, nanoseconds, repeated};
+
+#[cfg(feature = "cuda")]
+mod resident;
+mod times;
 
 /// Multiply-adds up to which every position is checked.
 const CHECK_ALL: f64 = 1e9;
@@ -21,8 +26,6 @@ const CHECK_ALL: f64 = 1e9;
 const CHECK_SOME: usize = 4096;
 /// Seams of tiles checked on an axis, at most.
 const SEAMS: usize = 64;
-/// Runs timed at most.
-const RUNS: usize = 100_000;
 
 /// Checks and times every spec.
 ///
@@ -36,12 +39,12 @@ pub fn run(args: &Bench, planning: &Planning, out: &mut dyn Write) -> Result<(),
     let specs = args.specs.iter().map(|spec| override_spec(spec, planning)).collect::<Result<Vec<_>, _>>()?;
     let width = specs.iter().map(|spec| spec.to_string().len()).max().unwrap_or(0);
     if !planning.json {
-        writeln!(out, "{}", row(width, COLUMNS.map(str::to_string)))?;
+        writeln!(out, "{}", header(width, args.resident))?;
         out.flush()?;
     }
     for spec in specs {
         let bench = bench(&spec, &session, args)?;
-        let line = if planning.json { bench.json() } else { row(width, bench.columns()) };
+        let line = if planning.json { bench.json() } else { bench.row(width) };
         // What cannot be kept is told after what was found.
         let kept = session.keep_wisdom();
         writeln!(out, "{line}")?;
@@ -59,6 +62,21 @@ fn row(width: usize, [spec, kernel, threads, median, min, gflops, error]: [Strin
     format!("{spec:width$}  {kernel:40}  {threads:>7}  {median:>10}  {min:>10}  {gflops:>8}  {error:>9}")
 }
 
+/// The first line of the table.
+fn header(width: usize, resident: bool) -> String {
+    let first = row(width, COLUMNS.map(str::to_string));
+    if resident {
+        format!("{first}{}", kernel_cells(["kernels ms", "min ms", "max ms"].map(str::to_string)))
+    } else {
+        first
+    }
+}
+
+/// The cells behind a line of the table where images lie on a device.
+fn kernel_cells([median, min, max]: [String; 3]) -> String {
+    format!("  {median:>10}  {min:>10}  {max:>10}")
+}
+
 /// What was found of a spec.
 struct Found {
     spec: String,
@@ -71,6 +89,8 @@ struct Found {
     times: Vec<u64>,
     operations: f64,
     check: Check,
+    /// Where images and results lay on a device.
+    kernels: Option<Kernels>,
 }
 
 impl Found {
@@ -83,18 +103,23 @@ impl Found {
         self.operations / self.median_ns().max(1) as f64
     }
 
+    /// A line of the table.
+    fn row(&self, width: usize) -> String {
+        let first = row(width, self.columns());
+        match &self.kernels {
+            Some(kernels) => first + &kernel_cells(kernels.spread_ns().map(milliseconds)),
+            None => first,
+        }
+    }
+
     /// The cells of the table, as [`COLUMNS`].
     fn columns(&self) -> [String; 7] {
-        let ms = |ns: u64| match ns as f64 / 1e6 {
-            ms if ms < 1.0 => format!("{ms:.5}"),
-            ms => format!("{ms:.3}"),
-        };
         [
             self.spec.clone(),
             self.kernel.clone(),
             self.threads.to_string(),
-            ms(self.median_ns()),
-            ms(self.times[0]),
+            milliseconds(self.median_ns()),
+            milliseconds(self.times[0]),
             format!("{:.1}", self.gflops()),
             format!("{:.1e}", self.check.max_error),
         ]
@@ -103,7 +128,7 @@ impl Found {
     /// The line of `--json`.
     fn json(&self) -> String {
         // In this order, which a JSON map does not keep.
-        let fields = [
+        let mut fields = vec![
             ("spec", json!(self.spec)),
             ("method", json!(self.method.to_string())),
             ("kernel", json!(self.kernel)),
@@ -117,8 +142,30 @@ impl Found {
             ("max_error", json!(self.check.max_error)),
             ("checked", json!(self.check.checked)),
         ];
+        if let Some(kernels) = &self.kernels {
+            let [median, min, max] = kernels.spread_ns();
+            let gflops = self.operations / median.max(1) as f64;
+            fields.extend([
+                ("kernel_median_ns", json!(median)),
+                ("kernel_min_ns", json!(min)),
+                ("kernel_max_ns", json!(max)),
+                ("kernel_batches", json!(kernels.times.len())),
+                ("kernel_runs", json!(kernels.runs)),
+                ("kernel_gflops", json!((gflops * 1e3).round() / 1e3)),
+                ("buffers", json!(kernels.sets)),
+                ("queued", json!(kernels.queued)),
+            ]);
+        }
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
         format!("{{{}}}", fields.join(","))
+    }
+}
+
+/// Milliseconds of the table.
+fn milliseconds(ns: u64) -> String {
+    match ns as f64 / 1e6 {
+        ms if ms < 1.0 => format!("{ms:.5}"),
+        ms => format!("{ms:.3}"),
     }
 }
 
@@ -144,26 +191,17 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<Found, Error> {
     let arrays = data.arrays(spec)?;
     let matcher = Runs::new(&plan, &arrays, args)?;
     let count = matcher.results(&arrays).len();
-    let mut maps: Vec<ScoreMap> = (0..count).map(|_| ScoreMap::of(spec)).collect();
-    let mut scratch = matcher.make_scratch();
-    let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-    let copies = if args.direct_copies { Copies::Direct } else { Copies::Staged };
-    let control = Control { copies, ..Control::default() };
-    matcher.execute_into(&arrays, &mut outs, &mut scratch, &control)?;
-
+    let budget = Duration::from_secs_f64(args.seconds);
     // The first run warmed up; its answer is checked before any is timed.
-    let check = check(&matcher, &arrays, &maps, args.positions, session.planner.machine().cores())?;
-    let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
-    let mut execute = || matcher.execute_into(&arrays, &mut outs, &mut scratch, &control);
-    execute()?;
-    let mut times = Vec::new();
-    let (began, budget) = (Instant::now(), Duration::from_secs_f64(args.seconds));
-    while times.is_empty() || (began.elapsed() < budget && times.len() < RUNS) {
-        let start = Instant::now();
-        execute()?;
-        times.push(nanoseconds(start.elapsed()));
-    }
-    times.sort_unstable();
+    let checked = |maps: &[ScoreMap]| check(&matcher, &arrays, maps, args.positions, session.planner.machine().cores());
+    let (check, times, kernels) = if args.resident {
+        on_device(&matcher, &data, checked, budget)?
+    } else {
+        let copies = if args.direct_copies { Copies::Direct } else { Copies::Staged };
+        let control = Control { copies, ..Control::default() };
+        let (check, times) = on_host(&matcher, &arrays, spec, checked, &control, budget)?;
+        (check, times, None)
+    };
     Ok(Found {
         spec: spec.to_string(),
         method: matcher.method(),
@@ -174,7 +212,60 @@ fn bench(spec: &Spec, session: &Session, args: &Bench) -> Result<Found, Error> {
         times,
         operations: 2.0 * spec.direct_operations() * count as f64,
         check,
+        kernels,
     })
+}
+
+/// Checks a run on arrays of the host, and times others.
+fn on_host(
+    matcher: &Runs,
+    arrays: &Arrays<'_>,
+    spec: &Spec,
+    checked: impl Fn(&[ScoreMap]) -> Result<Check, Error>,
+    control: &Control<'_>,
+    budget: Duration,
+) -> Result<(Check, Vec<u64>), Error> {
+    let mut maps: Vec<ScoreMap> = matcher.results(arrays).iter().map(|_| ScoreMap::of(spec)).collect();
+    let mut scratch = matcher.make_scratch();
+    let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
+    matcher.execute_into(arrays, &mut outs, &mut scratch, control)?;
+    let check = checked(&maps)?;
+    let mut outs: Vec<_> = maps.iter_mut().map(ScoreMap::view_mut).collect();
+    let mut execute = || matcher.execute_into(arrays, &mut outs, &mut scratch, control).map(|_| ());
+    execute()?;
+    let times = repeated(budget, |_| {
+        let start = Instant::now();
+        execute().map(|()| nanoseconds(start.elapsed()))
+    })?;
+    Ok((check, times))
+}
+
+/// The same of an image and results that lie on a device, and of their kernels alone.
+#[cfg(feature = "cuda")]
+fn on_device(
+    matcher: &Runs,
+    data: &Data,
+    checked: impl Fn(&[ScoreMap]) -> Result<Check, Error>,
+    budget: Duration,
+) -> Result<(Check, Vec<u64>, Option<Kernels>), Error> {
+    let Runs::Each(matcher) = matcher else {
+        return Err(SpecError::new("--resident", "templates that are bound before", "one for each image").into());
+    };
+    let mut resident = resident::Resident::new(matcher, &data.images[0])?;
+    let check = checked(&resident.results()?)?;
+    let (times, kernels) = resident.time(budget)?;
+    Ok((check, times, Some(kernels)))
+}
+
+/// A program without platform cuda.
+#[cfg(not(feature = "cuda"))]
+fn on_device(
+    _: &Runs,
+    _: &Data,
+    _: impl Fn(&[ScoreMap]) -> Result<Check, Error>,
+    _: Duration,
+) -> Result<(Check, Vec<u64>, Option<Kernels>), Error> {
+    Err(SpecError::new("--resident", "a program with platform cuda", "one that was built without it").into())
 }
 
 /// What is timed.
@@ -250,10 +341,6 @@ impl Runs {
             Runs::Pairs(_) => images.iter().copied().zip(templates.iter().copied()).collect(),
         }
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A generator of a fixed seed: xorshift64*.

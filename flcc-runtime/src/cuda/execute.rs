@@ -18,7 +18,7 @@ use crate::cuda::slot::Slot;
 use crate::cuda::unit::Unit;
 use crate::problem::template::{Checked, Weights};
 use crate::run::device_image::{DeviceImage, DeviceResults};
-use crate::run::execute::{CancelToken, Control, Copies, Execute, Owner, Scratch, Statistics, Unfinished};
+use crate::run::execute::{CancelToken, Control, Copies, DeviceTime, Execute, Owner, Scratch, Statistics, Unfinished};
 
 /// What the scratch of a run is made of.
 type Seats = Vec<Seat<Slot>>;
@@ -251,6 +251,23 @@ impl Execute for CudaExecute {
                     false => None,
                 })
             })
+        })
+    }
+
+    fn time_on_device(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[DeviceImage<'_>],
+        outs: &mut [DeviceResults<'_>],
+        scratch: &mut Scratch,
+        runs: usize,
+    ) -> Result<DeviceTime, ExecError> {
+        let [first, ..] = images else {
+            return Err(SpecError::new("images", "at least one", "none").into());
+        };
+        self.resident(bound, first, scratch, |unit, bound, slot| {
+            let time = unit.time_resident(slot, bound, images, outs, runs);
+            Ok(time.map_err(|fault| fault.on(first.device()))?)
         })
     }
 

@@ -5,6 +5,7 @@
 //! tile alone, so neither batches nor groups change a bit.
 
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use flcc_core::dtype::DType;
 use flcc_core::error::counted;
@@ -15,7 +16,7 @@ use flcc_core::view::{AnyView, AnyViewMut};
 
 use crate::cuda::bound::DeviceTemplates;
 use crate::cuda::decisions::{Decisions, goes_straight, parts};
-use crate::cuda::driver::buffer::bytes_of_mut;
+use crate::cuda::driver::buffer::{Buffer, bytes_of_mut};
 use crate::cuda::driver::compile::{self, Code};
 use crate::cuda::driver::launch::{Address, Argument, Function, Gpu, ImageView, Layout, MOST_BLOCKS, ResultView, Tile};
 use crate::cuda::driver::libraries;
@@ -27,9 +28,14 @@ use crate::cuda::rooms::{Capacity, Makes, Room, SLOTS};
 use crate::cuda::slot::{Images, Slot};
 use crate::problem::template::{Checked, Weights};
 use crate::run::device_image::{DeviceImage, DeviceResults};
-use crate::run::execute::{Copies, Statistics};
+use crate::run::execute::{Copies, DeviceTime, Statistics};
 use crate::run::tiling::Tiling;
 use crate::run::words;
+
+/// Bytes that a stream clears while runs that are timed are put into its queue: more than any device's caches hold.
+const FILLER_BYTES: usize = 256 << 20;
+/// How long it does so at most.
+const MOST_FILLED: Duration = Duration::from_millis(20);
 
 /// A method on one GPU, for one spec.
 pub struct Unit {
@@ -232,7 +238,7 @@ impl Unit {
 
     /// Puts the kernels from image to result into a slot's queue.
     fn go_straight(&self, slot: &mut Slot, bound: &DeviceTemplates, source: &Images) -> Result<(), Fault> {
-        slot.told[0] = 0;
+        slot.told.write(0, 0);
         let (size, outputs) = (self.spec.out_type().row().size, self.spec.out_shape().padded());
         let (region, template) = (self.spec.region(), self.spec.template().padded());
         let view = self.result_view();
@@ -293,6 +299,59 @@ impl Unit {
         // Its maker answers for the positions of its layout, which are all that is read.
         let at = Address { at: image.begin(), bytes: usize::MAX };
         self.compute(slot, bound, Images { at, view, bytes: 0, count: 1 }, go_on)
+    }
+
+    /// The device's time for `runs` runs of images that lie on it, one after the other, in turn with their results.
+    ///
+    /// The stream clears memory until all runs stand in its queue, so the host's part of a launch is in no time, and
+    /// none of what earlier runs left is in the device's caches.
+    ///
+    /// # Errors
+    /// The device's; an image whose samples the kernel from image to result does not serve, which takes the host's word
+    /// between two runs.
+    pub fn time_resident(
+        &self,
+        slot: &mut Slot,
+        bound: &DeviceTemplates,
+        images: &[DeviceImage<'_>],
+        outs: &[DeviceResults<'_>],
+        runs: usize,
+    ) -> Result<DeviceTime, Fault> {
+        let stream = slot.stream.clone();
+        let mut filler = Buffer::new(&stream, FILLER_BYTES)?;
+        let mut fill = |times: usize| (0..times).try_for_each(|_| filler.clear(&stream, FILLER_BYTES));
+        let pass = |slot: &mut Slot| -> Result<(), Fault> {
+            let pairs = images.iter().zip(outs).cycle();
+            pairs.take(runs).try_for_each(|(image, out)| {
+                self.submit_resident(slot, bound, image, Some(out), &mut |_| true).map(|_| ())
+            })
+        };
+        fill(1)?;
+        let before = stream.mark()?;
+        fill(1)?;
+        let one = before.until(&stream.mark()?)?.max(Duration::from_micros(1));
+        // The second pass finds everything as the third does; how long it takes to put in is how long to fill.
+        pass(slot)?;
+        stream.wait()?;
+        let began = Instant::now();
+        pass(slot)?;
+        let filled = (2 * began.elapsed()).min(MOST_FILLED).div_duration_f64(one).ceil().max(1.0);
+        stream.wait()?;
+        fill(filled as usize)?;
+        let from = stream.mark()?;
+        pass(slot)?;
+        let to = stream.mark()?;
+        let queued = !from.reached()?;
+        let all = from.until(&to)?;
+        if self.look_again(slot, bound)? {
+            return Err(Fault::new(
+                "the time of kernels",
+                "the image has samples that the kernel from image to result does not serve, so the host decides in \
+                 between",
+            ));
+        }
+        self.statistics(slot, self.spec.templates())?;
+        Ok(DeviceTime { each: all.div_f64(runs.max(1) as f64), queued })
     }
 
     /// Puts one batch of tiles into a slot's queue.

@@ -192,6 +192,18 @@ impl Execute for Fallback {
     }
 
     #[cfg(feature = "cuda")]
+    fn time_on_device(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[crate::run::device_image::DeviceImage<'_>],
+        outs: &mut [crate::run::device_image::DeviceResults<'_>],
+        scratch: &mut Scratch,
+        runs: usize,
+    ) -> Result<crate::run::execute::DeviceTime, ExecError> {
+        self.devices.time_on_device(Both::of(bound)?.there()?, images, outs, scratch, runs)
+    }
+
+    #[cfg(feature = "cuda")]
     fn search_resident(
         &self,
         bound: &(dyn Any + Send + Sync),

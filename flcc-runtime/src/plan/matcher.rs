@@ -378,13 +378,41 @@ impl Matcher {
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError> {
         self.check_resident(image)?;
-        let spec = self.0.plan.spec();
-        let describe = |(dtype, shape, count, device)| format!("{count} results of {dtype} {shape} on device {device}");
-        let expected = (spec.out_type(), spec.out_shape(), spec.templates(), image.device());
-        if out.about() != expected {
-            return Err(SpecError::of(Kind::DimsMismatch, "out", describe(expected), describe(out.about())).into());
-        }
+        self.check_results(image, out)?;
         self.0.execute.execute_on_device(self.0.bound.as_ref(), image, out, scratch, control)
+    }
+
+    /// How long the device takes for a run of [`Matcher::execute_on_device`], its part alone: what `runs` runs take on
+    /// the stream that they stand in, by the device's own clock, divided by `runs`. Image and results take turns:
+    /// `images[k]` with `outs[k]`, all on one device, so that caches hold as little as the caller likes.
+    ///
+    /// # Errors
+    /// As there; no image or no run; not as many results as images; an image with samples that are not finite or out of
+    /// f32's range, where a run is not the device's alone.
+    #[cfg(feature = "cuda")]
+    #[doc(hidden)]
+    pub fn time_on_device(
+        &self,
+        images: &[crate::run::device_image::DeviceImage<'_>],
+        outs: &mut [crate::run::device_image::DeviceResults<'_>],
+        scratch: &mut Scratch,
+        runs: usize,
+    ) -> Result<crate::run::execute::DeviceTime, ExecError> {
+        if images.is_empty() || images.len() != outs.len() {
+            let expected = format!("{} results, one for each image, at least one", images.len());
+            return Err(SpecError::of(Kind::DimsMismatch, "outs", expected, outs.len()).into());
+        }
+        if runs == 0 {
+            return Err(SpecError::new("runs", "at least one", runs).into());
+        }
+        for (image, out) in images.iter().zip(outs.iter()) {
+            self.check_resident(image)?;
+            self.check_results(image, out)?;
+            if image.device() != images[0].device() {
+                return Err(SpecError::new("images", "all on one device", image.device()).into());
+            }
+        }
+        self.0.execute.time_on_device(self.0.bound.as_ref(), images, outs, scratch, runs)
     }
 
     /// As [`Matcher::search`], of one image that already lies on a device of the plan: neither it nor its results are
@@ -425,6 +453,21 @@ impl Matcher {
         let expected = describe(spec.image_type(), spec.image(), spec.channels());
         let got = describe(image.dtype(), layout.shape(), layout.channels());
         Err(SpecError::of(Kind::DimsMismatch, "image", expected, got))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn check_results(
+        &self,
+        image: &crate::run::device_image::DeviceImage<'_>,
+        out: &crate::run::device_image::DeviceResults<'_>,
+    ) -> Result<(), SpecError> {
+        let spec = self.0.plan.spec();
+        let describe = |(dtype, shape, count, device)| format!("{count} results of {dtype} {shape} on device {device}");
+        let expected = (spec.out_type(), spec.out_shape(), spec.templates(), image.device());
+        if out.about() == expected {
+            return Ok(());
+        }
+        Err(SpecError::of(Kind::DimsMismatch, "out", describe(expected), describe(out.about())))
     }
 
     fn check_outs(&self, images: usize, outs: &[AnyViewMut<'_>]) -> Result<(), SpecError> {

@@ -45,6 +45,16 @@ pub enum Copies {
     Direct,
 }
 
+/// What a device took for runs of images that lie on it.
+#[cfg(feature = "cuda")]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceTime {
+    /// For each run, by the device's clock.
+    pub each: std::time::Duration,
+    /// Whether all runs stood in its queue before the first began, so that it never waited for the host.
+    pub queued: bool,
+}
+
 /// Counts of what a run did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -203,6 +213,22 @@ pub trait Execute: Send + Sync {
     ) -> Result<Statistics, ExecError> {
         let _ = (out, control);
         self.execute_resident(bound, std::slice::from_ref(image), &mut [], scratch)
+    }
+    /// The device's time for `runs` runs of images that lie on one device, in turn, each with its results.
+    ///
+    /// # Errors
+    /// As [`Execute::execute_on_device`].
+    #[cfg(feature = "cuda")]
+    fn time_on_device(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[crate::run::device_image::DeviceImage<'_>],
+        outs: &mut [crate::run::device_image::DeviceResults<'_>],
+        scratch: &mut Scratch,
+        runs: usize,
+    ) -> Result<DeviceTime, ExecError> {
+        let _ = (outs, runs);
+        self.execute_resident(bound, images, &mut [], scratch).map(|_| DeviceTime::default())
     }
     /// As [`Execute::search`], of one image that lies on a device.
     ///

@@ -265,6 +265,14 @@ impl<T: Plain> Pinned<T> {
         // compiler does not see kernels, so it is not to take for known what was read before.
         unsafe { self.memory.as_ptr().add(index).read_volatile() }
     }
+
+    /// Writes at an index for kernels that are put into a stream from now on; earlier ones may run meanwhile.
+    pub(crate) fn write(&mut self, index: usize, value: T) {
+        assert!(index < self.len, "{index} of {} values", self.len);
+        // SAFETY: it lies in the memory (asserted above), which is exclusively borrowed on the host; the compiler makes
+        // nothing of what else the memory holds.
+        unsafe { self.memory.as_ptr().add(index).write_volatile(value) }
+    }
 }
 
 impl<T: Plain> Deref for Pinned<T> {

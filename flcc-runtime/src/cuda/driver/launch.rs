@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use cudarc::driver::{
-    CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, result, sys,
+    CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, result, sys,
 };
 use cudarc::nvrtc::Ptx;
 
@@ -247,12 +248,42 @@ impl Stream {
         Ok(())
     }
 
+    /// A mark behind all that was put in until now, which keeps the time when the device comes to it.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(crate) fn mark(&self) -> Result<Mark, Fault> {
+        Ok(Mark(self.0.record_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))?))
+    }
+
     pub(crate) fn raw(&self) -> sys::CUstream {
         self.0.cu_stream()
     }
 
     pub(crate) fn bind(&self) -> Result<(), Fault> {
         Ok(self.0.context().bind_to_thread()?)
+    }
+}
+
+/// A mark in a stream.
+pub(crate) struct Mark(CudaEvent);
+
+impl Mark {
+    /// Whether the device has come to it.
+    ///
+    /// # Errors
+    /// What went wrong in the meantime.
+    pub(crate) fn reached(&self) -> Result<bool, Fault> {
+        Ok(self.0.try_is_complete()?)
+    }
+
+    /// Waits for a later mark; the device's time from this one to that.
+    ///
+    /// # Errors
+    /// What went wrong in the meantime.
+    pub(crate) fn until(&self, later: &Mark) -> Result<Duration, Fault> {
+        let milliseconds = f64::from(self.0.elapsed_ms(&later.0)?);
+        Ok(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
     }
 }
 
