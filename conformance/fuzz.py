@@ -1390,7 +1390,7 @@ def judged_bench(case, problem, result):
     words = {"what": f"status {result.status}: {result.said[-200:]}"}
     if result.status == 3 and allowed_refusal(case, problem):
         return None, words
-    if result.status == 2 and due["few"] and re.search("constant|zero", result.said):
+    if result.status == 2 and due["few"] and re.search("constant|not 0", result.said):
         return None, words  # small integers of a low rank may be all the same
     if result.status:
         return math.inf, words
@@ -1398,7 +1398,9 @@ def judged_bench(case, problem, result):
     if texts != due["canonical"]:
         return math.inf, {"what": f"the specs {texts}, expected {due['canonical']}"}
     checked = [line["checked"] for line in result.told]
-    if checked != [due["checked"]] * len(texts):
+    # Of more than 1e9 products bench checks some, and tells how many.
+    some = due.get("products", 0) > 9e8
+    if any(count != due["checked"] and not (some and count > 4000) for count in checked):
         return math.inf, {"what": f"{checked} values were checked, expected {due['checked']}"}
     errors, kernels = ([line[key] for line in result.told] for key in ("max_error", "kernel"))
     if len(texts) > 1 and kernels[0] == kernels[1] and errors[0] != errors[1]:
@@ -2093,6 +2095,7 @@ def bench_of(rng, case):
     due["few"] = bool(spec["rank"] is not None and case["types"][1] in ("u8", "u16"))
     results = max(1, spec["images"]) * spec["templates"]
     due["checked"] = results * math.prod(lengths)
+    due["products"] = due["checked"] * count
     if rng.random() < 0.06:
         due["error"] = str(rng.choice(("pairs", "rank", "templates")))
         wrong = {"pairs": {"pairs": True, "templates": 2}, "rank": {"rank": 0}, "templates": {"templates": 0}}

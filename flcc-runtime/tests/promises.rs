@@ -1,6 +1,8 @@
 //! The first promise, *never wrong*: where OpenCV and scikit-image fail, on every method, with one and two threads, and
 //! on a GPU where there is one.
 
+#[path = "promises/agreeing.rs"]
+mod agreeing;
 #[path = "promises/centring.rs"]
 mod centring;
 mod common;

@@ -1,0 +1,136 @@
+//! Rounding errors that agree instead of averaging out: two-level images, constant images and flat patches, whose
+//! products are all equal, at amplitudes whose squares no type holds. Every method, on each instruction set that the
+//! machine has, keeps what CONVENTIONS grants.
+
+use super::common::{Problem, Seed, check, platforms};
+use flcc_runtime::{Machine, Method, Pixels, PlanError, Planner, Platform};
+use rayon::prelude::*;
+
+/// Amplitudes of all digits: the first is one that was found to be bad.
+fn amplitudes() -> impl Iterator<Item = f64> {
+    let mut seed = Seed(17);
+    std::iter::once(1.973_693_847_656_25).chain(std::iter::repeat_with(move || 1.0 + seed.unit())).take(6)
+}
+
+/// A problem with these samples.
+fn problem(text: &str, image: Vec<f64>, template: Vec<f64>) -> Problem {
+    let empty = Problem::new(text, 1);
+    let [image, template] = [(image, empty.spec.image_type()), (template, empty.spec.template_type())]
+        .map(|(values, dtype)| Pixels::F64(values).cast(dtype));
+    Problem { image, template, ..empty }
+}
+
+/// Holds the results of every method by every instruction set against what is exact.
+fn hold(name: &str, problem: &Problem, expected: &[f64]) {
+    let here = Machine::detect().unwrap();
+    let machines: Vec<Machine> = match platforms().contains(&Platform::Cuda) {
+        true => vec![here.clone()],
+        false => here.isas().iter().filter(|isa| isa.has_floats()).map(|isa| here.clone().with_isa(isa)).collect(),
+    };
+    let mut plans = 0;
+    for (machine, platform) in machines.iter().flat_map(|machine| platforms().into_iter().map(move |p| (machine, p))) {
+        for method in [Method::Auto, Method::Direct, Method::Fourier, Method::Separable] {
+            let planner = Planner::with_machine(machine.clone()).threads(1).platform(platform).method(method);
+            match problem.plan(&planner) {
+                Ok(plan) => {
+                    let name = format!("{name}: {} by {}", problem.spec, plan.kernel());
+                    check(&name, &problem.run(&plan), expected, problem.tolerance());
+                    plans += 1;
+                }
+                Err(PlanError::Refused(_)) => {}
+                Err(error) => panic!("{}: {error}", problem.spec),
+            }
+        }
+    }
+    assert!(plans >= 2 * machines.len(), "{}: {plans} plans", problem.spec);
+}
+
+/// A template of as many ones as minus ones, and an image that is nothing but it, somewhere, and zeros.
+#[test]
+fn two_levels_amid_zeros() {
+    let cases = [
+        ("70x70*32x32", [1, 32, 32]),
+        ("66x84*30x40", [1, 30, 40]),
+        ("40x160*16x75", [1, 16, 75]),
+        ("4000*1200", [1, 1, 1200]),
+        ("24x24x28*10x10x12", [10, 10, 12]),
+    ];
+    let all: Vec<_> = cases.into_iter().flat_map(|case| amplitudes().take(3).map(move |of| (case, of))).collect();
+    all.into_par_iter().for_each(|((shapes, [d, h, w]), amplitude)| {
+        let empty = Problem::new(&format!("zncc:f32:{shapes}:valid"), 1);
+        let mut seed = Seed(41);
+        let mut signs: Vec<f64> = (0..d * h * w).map(|k| if k % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        for k in (1..signs.len()).rev() {
+            signs.swap(k, seed.below(k + 1));
+        }
+        let [depth, height, width] = empty.spec.image().padded();
+        let from = [(depth - d) / 2, (height - h) / 2, (width - w) / 2];
+        let mut image = vec![0.0; depth * height * width];
+        for (k, sign) in signs.iter().enumerate() {
+            let [z, y, x] = [from[0] + k / (h * w), from[1] + k / w % h, from[2] + k % w];
+            image[(z * height + y) * width + x] = f64::from(amplitude as f32) * sign;
+        }
+        let problem = problem(&empty.spec.to_string(), image, signs);
+        hold(&format!("{amplitude}"), &problem, &problem.expected());
+    });
+}
+
+/// Every score of a constant image is 1, every sum one number.
+#[test]
+fn constant_images() {
+    let scores = problem("ncc:f64:1024x1024*32x32:valid", vec![1.1; 1024 * 1024], vec![0.3; 1024]);
+    hold("constant", &scores, &vec![1.0; 993 * 993]);
+    let all: Vec<_> = ["f32", "f64"]
+        .into_iter()
+        .flat_map(|dtype| {
+            [16, 32, 64, 100].into_iter().flat_map(move |side| amplitudes().map(move |of| (dtype, side, of)))
+        })
+        .collect();
+    all.into_par_iter().for_each(|(dtype, side, amplitude)| {
+        let image = side + 30;
+        let text = format!("corr:{dtype}:{image}x{image}*{side}x{side}:valid");
+        let problem = problem(&text, vec![amplitude; image * image], vec![amplitude - 0.7; side * side]);
+        let [sample, tap] = [&problem.image, &problem.template].map(|pixels| pixels.to_f64()[0]);
+        // Of f64 the product is rounded once: half a unit of the last place, where 16 and more are granted.
+        let sum = (side * side) as f64 * (sample * tap);
+        hold(&format!("{amplitude}"), &problem, &vec![sum; 31 * 31]);
+    });
+}
+
+/// Sums over parts of a constant image, at its edges and beyond, and absolute differences.
+#[test]
+fn constant_images_with_edges() {
+    let all: Vec<_> = [
+        "conv:f32:30x36*13x20:full",
+        "conv:f64:30x36*13x20:full",
+        "conv:f32:272*186:full",
+        "conv:f64:272*186:full",
+        "sad:f32:40x44*16x16:full",
+        "sad:f64:40x44*16x16:full",
+        "sad:f64:200*64:same",
+        "ssd:f32:40x44*16x16:full",
+    ]
+    .into_iter()
+    .flat_map(|text| amplitudes().map(move |amplitude| (text, amplitude)))
+    .collect();
+    all.into_par_iter().for_each(|(text, amplitude)| {
+        let empty = Problem::new(text, 1);
+        let (image, template) = (empty.spec.image().len(), empty.spec.template().len());
+        let problem = problem(text, vec![amplitude; image], vec![-0.7 * amplitude; template]);
+        hold(&format!("{amplitude}"), &problem, &problem.expected());
+    });
+}
+
+/// Volumes of patches of one value each.
+#[test]
+fn flat_patches() {
+    for text in ["conv:f32:14x14x14*6x6x6:full", "conv:f64:14x14x14*6x6x6:full", "zncc:f32:14x14x14*6x6x6:valid"] {
+        for amplitude in amplitudes().take(2) {
+            let patch = |k: usize| amplitude * (1.0 + ((k / 5 % 3 + k / 70 % 2) as f64));
+            let problem =
+                problem(text, (0..14 * 14 * 14).map(patch).collect(), (0..216).map(|k| patch(k / 2)).collect());
+            assert_eq!(problem.image.dtype(), problem.spec.image_type());
+            hold(&format!("{amplitude}"), &problem, &problem.expected());
+        }
+    }
+}
