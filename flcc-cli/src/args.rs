@@ -325,8 +325,8 @@ pub struct Planning {
     #[arg(long, global = true, value_name = "EFFORT", value_parser = offering::<Effort>(offered::EFFORTS))]
     pub effort: Option<Effort>,
     /// Bytes that scratch and bound templates may take, as 64M or 1.5G (K, M and G count in powers of 1024); image,
-    /// templates, result and pictures come on top. Of an image in a .npy file (C order) that is larger, alone or with the
-    /// results to write, conv, corr, lcc and match compute as much at a time as fits, if results go to .npy files alone
+    /// templates, result and pictures come on top. Of an image in a .npy file (C order) that is larger, alone or with
+    /// the results to write, conv, corr, lcc and match compute as much at a time as fits, if results go to .npy files
     #[arg(long, global = true, value_name = "BYTES", allow_hyphen_values = true)]
     pub memory_limit: Option<Bytes>,
     /// Wisdom file, read if it is there, added to after measuring; processes may share it [default: FLCC_WISDOM, if it

@@ -95,8 +95,8 @@ fn source_of_tile(args: &Correlate, matching: Option<&Match>, planning: &Plannin
     file.ok_or_else(wrong)
 }
 
-/// The file of an image that can be computed by parts, where memory is limited. What is wrong with it who reads it whole
-/// tells.
+/// The file of an image that can be computed by parts, where memory is limited. What is wrong with it who reads it
+/// whole tells.
 fn divisible(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Option<NpySlices> {
     planning.memory_limit?;
     let picture = args.heatmap.is_some() || matching.is_some_and(|matching| matching.annotate.is_some());

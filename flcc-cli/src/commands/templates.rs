@@ -147,8 +147,8 @@ impl Wanted {
     }
 }
 
-/// Leaves of what was found in one image by `searched` what is told, and says how long that took, which is time of every
-/// template; `None` where too little was looked for.
+/// Leaves of what was found in one image by `searched` what is told, and says how long that took, which is time of
+/// every template; `None` where too little was looked for.
 #[must_use]
 pub fn leave<'a>(
     options: &Peaks,

@@ -2,9 +2,8 @@
 //! products are all equal, at amplitudes whose squares no type holds. Every method, on each instruction set that the
 //! machine has, keeps what CONVENTIONS grants.
 
-use super::common::{Problem, Seed, check, platforms};
+use super::common::{Problem, Seed, check, in_threads, platforms};
 use flcc_runtime::{Machine, Method, Pixels, PlanError, Planner, Platform};
-use rayon::prelude::*;
 
 /// Amplitudes of all digits: the first is one that was found to be bad.
 fn amplitudes() -> impl Iterator<Item = f64> {
@@ -56,7 +55,7 @@ fn two_levels_amid_zeros() {
         ("24x24x28*10x10x12", [10, 10, 12]),
     ];
     let all: Vec<_> = cases.into_iter().flat_map(|case| amplitudes().take(3).map(move |of| (case, of))).collect();
-    all.into_par_iter().for_each(|((shapes, [d, h, w]), amplitude)| {
+    in_threads(&all, |&((shapes, [d, h, w]), amplitude)| {
         let empty = Problem::new(&format!("zncc:f32:{shapes}:valid"), 1);
         let mut seed = Seed(41);
         let mut signs: Vec<f64> = (0..d * h * w).map(|k| if k % 2 == 0 { 1.0 } else { -1.0 }).collect();
@@ -86,7 +85,7 @@ fn constant_images() {
             [16, 32, 64, 100].into_iter().flat_map(move |side| amplitudes().map(move |of| (dtype, side, of)))
         })
         .collect();
-    all.into_par_iter().for_each(|(dtype, side, amplitude)| {
+    in_threads(&all, |&(dtype, side, amplitude)| {
         let image = side + 30;
         let text = format!("corr:{dtype}:{image}x{image}*{side}x{side}:valid");
         let problem = problem(&text, vec![amplitude; image * image], vec![amplitude - 0.7; side * side]);
@@ -113,7 +112,7 @@ fn constant_images_with_edges() {
     .into_iter()
     .flat_map(|text| amplitudes().map(move |amplitude| (text, amplitude)))
     .collect();
-    all.into_par_iter().for_each(|(text, amplitude)| {
+    in_threads(&all, |&(text, amplitude)| {
         let empty = Problem::new(text, 1);
         let (image, template) = (empty.spec.image().len(), empty.spec.template().len());
         let problem = problem(text, vec![amplitude; image], vec![-0.7 * amplitude; template]);

@@ -6,11 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::common::{Seed, planner, platforms};
+use super::common::{Seed, in_threads, planner, platforms};
 use flcc_runtime::rooms::plan::solver::Eligible;
 use flcc_runtime::rooms::plan::solvers::SOLVERS;
 use flcc_runtime::{AnyView, DType, Method, Plan, Platform, Spec, View};
-use rayon::prelude::*;
 
 /// A sum of two numbers, and what rounding took from it.
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
@@ -266,8 +265,8 @@ fn forced_sums_keep_what_is_granted() {
             kinds.into_iter().flat_map(move |kind| shapes.map(|shape| of(kind, shape)))
         })
         .collect();
-    cases.into_par_iter().for_each(|(platform, method, text)| {
-        let problem = Problem::new(&text, platform, method);
+    in_threads(&cases, |(platform, method, text)| {
+        let problem = Problem::new(text, *platform, *method);
         if problem.plans.is_empty() {
             return;
         }

@@ -9,9 +9,8 @@ use flcc_runtime::rooms::cpu::score::repair::Panels;
 use flcc_runtime::rooms::isa;
 use flcc_runtime::rooms::problem::template::{check_mask, check_template};
 use flcc_runtime::{AnyView, Pixels, Spec};
-use rayon::prelude::*;
 
-use super::common::Seed;
+use super::common::{Seed, in_threads};
 use super::compiled;
 
 /// Reads problems, numbers all of them, and prints the bits of every score.
@@ -211,7 +210,8 @@ fn the_kernel_of_repair_scores_as_the_cpu_does() {
         ("nssd", "f64", "replicate"),
     ];
     // Most of the time a compiler works on one of them.
-    problems.into_par_iter().enumerate().for_each(|(number, (op, dtype, boundary))| {
+    let numbered: Vec<_> = problems.into_iter().enumerate().collect();
+    in_threads(&numbered, |&(number, (op, dtype, boundary))| {
         let (pixel, rule) = (dtype.to_uppercase(), boundary.split('(').next().unwrap_or_default().to_uppercase());
         let measure = op.to_uppercase();
         let options = [
