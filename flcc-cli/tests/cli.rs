@@ -1201,7 +1201,7 @@ fn exclusive_looks_for_more_where_another_template_takes_the_best() {
     let folder = Folder::new();
     // Dots, 6400 of them, amid noise. One template is all of them; 63 others find one in each.
     let inside = |k: usize| (20..180).contains(&(k / 200)) && (20..180).contains(&(k % 200));
-    let dot = |k: usize| if k / 200 % 2 == 0 && k % 2 == 0 { 255 } else { 0 };
+    let dot = |k: usize| if (k / 200).is_multiple_of(2) && k.is_multiple_of(2) { 255 } else { 0 };
     let image = |k: usize| f64::from(if inside(k) { dot(k) } else { noise(k) / 2 });
     folder.array("image.npy", &[200, 200], image);
     folder.array("all.npy", &[160, 160], |k| image((20 + k / 160) * 200 + 20 + k % 160));

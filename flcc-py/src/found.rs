@@ -214,7 +214,9 @@ pub fn exclusive_among(
             let options = PeakOptions { min_distance: Some(*distance), ..PeakOptions::default() };
             Claims::new(spec, &options, peaks)
         });
-        exclusive(&mut claims.collect::<Vec<_>>(), k);
+        // Options without `top` ask for every peak, so that no longer list could hold another.
+        let whole = exclusive(&mut claims.collect::<Vec<_>>(), k);
+        debug_assert!(whole);
         // They stay in their order, and no two are at one position.
         let places = |(stay, (positions, _)): (&Vec<Peak>, &Told)| {
             let mut stay = stay.iter().peekable();
