@@ -3,7 +3,7 @@
 //!
 //! `FLCC_SEED=0 FLCC_PANELS=1e9 cargo test --release -p flcc-runtime --lib -- errors_stay --nocapture` goes on with new
 //! noise until each of the tests has seen so many panels, and prints what it found; `agreeing` in its place searches so
-//! many amplitudes for roundings that agree.
+//! many amplitudes for roundings that agree, from amplitudes that `FLCC_SEED` tells.
 
 use std::ops::RangeFrom;
 
@@ -141,8 +141,19 @@ pub fn doubt(template: &[f64], rounding: Rounding) -> Doubt {
 
 /// The same of a template of so many taps with these figures.
 pub fn doubt_of(taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
-    let promise = Some(Promise { error: 1e-5, deviations: Some(8.0) });
-    let roundoff = f64::from(f32::EPSILON) / 2.0;
+    doubt_at(SINGLE, taps, figures, rounding)
+}
+
+/// A type's roundoff, and what scores in it are promised to be off by at most.
+pub type Precision = (f64, f64);
+/// That of f32.
+pub const SINGLE: Precision = (f32::EPSILON as f64 / 2.0, 1e-5);
+/// That of f64.
+pub const DOUBLE: Precision = (f64::EPSILON / 2.0, 1e-11);
+
+/// When the model doubts results of such a precision, as [`doubt_of`].
+pub fn doubt_at((roundoff, error): Precision, taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
+    let promise = Some(Promise { error, deviations: Some(8.0) });
     let (measure, taps) = (Measure::Zncc, taps as f64);
     let model = Model { measure, promise, roundoff, taps, samples: 0.0, rounding, weights: None };
     model.doubt(figures)
@@ -150,7 +161,118 @@ pub fn doubt_of(taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
 
 /// What f32 samples may come to though no result says so, of a template with these figures.
 pub fn unseen(figures: &Figures, rounding: Rounding) -> Unseen {
-    Unseen::of(figures, &rounding, f64::from(f32::EPSILON) / 2.0, 1)
+    Unseen::of(figures, &rounding, SINGLE.0, 1)
+}
+
+/// A panel and a template whose roundings agree instead of averaging out.
+pub struct Agreeing {
+    /// What it is called.
+    pub name: &'static str,
+    /// The panel, to be multiplied by an amplitude.
+    pub values: Vec<f64>,
+    /// The panel at norm 1: two values less their mean.
+    pub taps: Vec<f64>,
+}
+
+/// Panels of so many samples: two values at random, equal samples, and a lone bright one on an even ground.
+pub fn agreeing(n: usize, round: u64, mut random: impl FnMut() -> f32) -> [Agreeing; 3] {
+    let signs: Vec<f64> = (0..n).map(|_| if random() > 0.0 { 1.0 } else { -1.0 }).collect();
+    let mean = signs.iter().sum::<f64>() / n as f64;
+    let lone = (0..n).map(|k| if k == round as usize % n { 4096.0 } else { 1.0 }).collect();
+    [("signs", signs, mean), ("equal", vec![1.0; n], 0.0), ("lone", lone, 0.0)].map(|(name, values, mean)| {
+        let norm = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt();
+        let taps = values.iter().map(|value| (value - mean) / norm).collect();
+        Agreeing { name, values, taps }
+    })
+}
+
+/// Writes the samples of one panel to where rows and planes of a buffer have these pitches.
+pub fn lay<T: Copy>(samples: &[T], [_, height, width]: [usize; 3], plane: usize, row: usize, to: &mut [T]) {
+    for (number, line) in samples.chunks(width).enumerate() {
+        let at = number / height * plane + number % height * row;
+        to[at..at + width].copy_from_slice(line);
+    }
+}
+
+/// A sum of f64 with what rounding took from it: twice as many digits.
+#[derive(Clone, Copy, Default)]
+pub struct Twofold {
+    high: f64,
+    low: f64,
+}
+
+impl Twofold {
+    /// Adds a number.
+    pub fn add(&mut self, value: f64) {
+        let (sum, lost) = two_sum(self.high, value);
+        self.high = sum;
+        self.low += lost;
+    }
+
+    /// Adds a product.
+    pub fn add_product(&mut self, a: f64, b: f64) {
+        let product = a * b;
+        self.add(product);
+        self.low += a.mul_add(b, -product);
+    }
+
+    /// Adds the magnitude of a difference.
+    pub fn add_difference(&mut self, a: f64, b: f64) {
+        let (difference, lost) = two_sum(a.max(b), -a.min(b));
+        self.add(difference);
+        self.low += lost;
+    }
+
+    /// How far a number is from it.
+    pub fn error(&self, of: f64) -> f64 {
+        ((of - self.high) - self.low).abs()
+    }
+}
+
+/// A sum, and what rounding took from it.
+fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let of_b = sum - a;
+    (sum, (a - (sum - of_b)) + (b - of_b))
+}
+
+/// A search over amplitudes for the largest share that an error has of what is granted to it.
+pub struct Search {
+    each: usize,
+    panels: usize,
+    worst: (f64, String),
+}
+
+impl Search {
+    /// One that tries this many amplitudes of each of so many cases, or as many as `FLCC_PANELS` asks for.
+    pub fn new(each: usize, cases: usize) -> Search {
+        Search { each: panels().map_or(each, |all| all.div_ceil(cases)), panels: 0, worst: (0.0, String::new()) }
+    }
+
+    /// Tries a case: `share` is that of an amplitude, which has the digits of an f64.
+    pub fn try_case(
+        &mut self,
+        name: impl Fn() -> String,
+        mut random: impl FnMut() -> f32,
+        mut share: impl FnMut(f64) -> f64,
+    ) {
+        for _ in 0..self.each {
+            let amplitude = 1.5 + f64::from(random()) + f64::from(random()) / f64::from(1 << 24);
+            let share = share(amplitude);
+            assert!(share.is_finite(), "{}, {amplitude}: {share}", name());
+            self.panels += 1;
+            if share > self.worst.0 {
+                self.worst = (share, format!("{}, {amplitude}", name()));
+            }
+        }
+    }
+
+    /// Prints the largest share: no more than all of it, and more than so much if the search is any good.
+    pub fn judge(&self, name: &str, least: f64) {
+        let Search { panels, worst: (share, case), .. } = self;
+        println!("{name} of agreeing roundings: {share:.3} of the worst case, {case} ({panels} panels)");
+        assert!((least..=1.0).contains(share), "{name}: {share}, {case}");
+    }
 }
 
 /// Seeds of noise, without end: from 0, or from `FLCC_SEED`, so that several processes see different noise.

@@ -127,7 +127,7 @@ fn as_real(dtype: DType, values: &[f64]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::testing;
+    use crate::cpu::testing::{self, Agreeing, Search, Twofold};
 
     /// The products of two vectors in the runs of a kernel, as its emulation adds them up bit by bit.
     fn in_runs(runs: &[Products], products: impl Iterator<Item = (f32, f32)>) -> f32 {
@@ -154,44 +154,34 @@ mod tests {
             (any(false), [1, 37, 41]),
             (any(true), [1, 1, 1200]),
         ];
-        let mut worst = (0.0, String::new());
-        let rounds = || cases.into_iter().flat_map(|case| (0..40u64).map(move |round| (case, round)));
-        // Eight of each, or what is asked for.
-        let each = testing::panels().map_or(8, |all| all.div_ceil(rounds().count() * 3));
-        for ((entry, shape), round) in rounds() {
+        let rounds = || testing::seeds().take(40);
+        let mut search = Search::new(8, cases.len() * rounds().count() * 3);
+        for ((entry, shape), round) in cases.into_iter().flat_map(|case| rounds().map(move |round| (case, round))) {
             let (n, mut random) = (shape.iter().product::<usize>(), testing::noise(7 + 31 * round));
-            let signs: Vec<f64> = (0..n).map(|_| if random() > 0.0 { 1.0 } else { -1.0 }).collect();
-            let lone: Vec<f64> = (0..n).map(|k| if k == round as usize % n { 4096.0 } else { 1.0 }).collect();
-            for (name, values) in [("signs", signs), ("equal", vec![1.0; n]), ("lone", lone)] {
-                let mean = if name == "signs" { values.iter().sum::<f64>() / n as f64 } else { 0.0 };
-                let norm = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt();
-                let taps: Vec<f64> = values.iter().map(|value| (value - mean) / norm).collect();
+            for Agreeing { name, values, taps } in testing::agreeing(n, round, &mut random) {
                 let single: Vec<f32> = rounded(&taps, |value| value as f32).collect();
                 let (runs, places) = order(entry, shape);
                 let of_taps = figures(entry, shape, std::slice::from_ref(&taps));
-                for _ in 0..each {
-                    let amplitude = 1.5 + random();
-                    let samples: Vec<f32> = values.iter().map(|value| *value as f32 * amplitude).collect();
-                    let got = in_runs(&runs, places.iter().map(|&at| (samples[at], single[at])));
-                    let exact: f64 = samples.iter().zip(&single).map(|(p, t)| f64::from(*p) * f64::from(*t)).sum();
-                    let (sum, square) = samples
-                        .iter()
-                        .fold((0.0, 0.0), |(sum, square), &p| (sum + f64::from(p), square + f64::from(p).powi(2)));
-                    let constant = sum * sum / n as f64;
-                    let granted =
-                        of_taps.varying * (square - constant).max(0.0).sqrt() + of_taps.constant * constant.sqrt();
-                    let ratio = (f64::from(got) - exact).abs() / (f64::from(f32::EPSILON) / 2.0 * granted);
-                    if ratio > worst.0 {
-                        worst = (ratio, format!("{name} {shape:?}, {amplitude}"));
-                    }
-                }
+                search.try_case(
+                    || format!("{name} {shape:?}"),
+                    &mut random,
+                    |amplitude| {
+                        let samples: Vec<f32> = values.iter().map(|value| (value * amplitude) as f32).collect();
+                        let got = in_runs(&runs, places.iter().map(|&at| (samples[at], single[at])));
+                        let (mut exact, mut sum, mut square) = (Twofold::default(), 0.0, 0.0);
+                        for (sample, &tap) in samples.iter().map(|&sample| f64::from(sample)).zip(&single) {
+                            exact.add_product(sample, tap.into());
+                            sum += sample;
+                            square += sample * sample;
+                        }
+                        let constant = sum * sum / n as f64;
+                        let granted =
+                            of_taps.varying * (square - constant).max(0.0).sqrt() + of_taps.constant * constant.sqrt();
+                        exact.error(got.into()) / (f64::from(f32::EPSILON) / 2.0 * granted)
+                    },
+                );
             }
         }
-        let panels = 3 * each * rounds().count();
-        println!(
-            "direct sums of agreeing roundings on a GPU: {:.3} of the worst case, {} ({panels} panels)",
-            worst.0, worst.1
-        );
-        assert!(worst.0 <= 1.0 && worst.0 > 0.2, "{worst:?}");
+        search.judge("direct sums on a GPU", 0.2);
     }
 }

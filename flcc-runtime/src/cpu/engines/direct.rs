@@ -363,7 +363,7 @@ fn pitch(width: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::testing::{self, Ratios, noise, seeds};
+    use crate::cpu::testing::{self, Agreeing, Ratios, Search, Twofold, noise, seeds};
     use crate::isa::Vectors;
 
     #[test]
@@ -491,9 +491,19 @@ mod tests {
     }
 
     /// Roundings that agree: images that are 0 but for a multiple of a template of two values or of one, lone bright
-    /// samples on an even ground and equal samples, at amplitudes that are searched for the worst.
+    /// samples on an even ground and equal samples, at amplitudes that are searched for the worst; products and
+    /// differences of either type. A convolution is the same sum with its template turned round.
     #[test]
     fn agreeing_errors_stay_within_the_worst_case() {
+        for isas in testing::float_sets() {
+            for op in [KernelOp::Correlate, KernelOp::AbsDiff] {
+                agreeing_errors::<f32>(op, &isas);
+                agreeing_errors::<f64>(op, &isas);
+            }
+        }
+    }
+
+    fn agreeing_errors<T: Real>(op: KernelOp, isas: &IsaSet) {
         let shapes = [
             [1, 8, 8],
             [1, 16, 16],
@@ -505,62 +515,79 @@ mod tests {
             [10, 10, 12],
             [1, 11, 11],
         ];
-        for isas in testing::float_sets() {
-            let (mut worst, mut panels) = ((0.0, String::new()), 0);
-            let cases = || shapes.into_iter().flat_map(|shape| (0..40u64).map(move |round| (shape, round)));
-            for (shape, round) in cases() {
-                let (n, mut random) = (shape.iter().product::<usize>(), noise(7 + 31 * round));
-                let signs: Vec<f64> = (0..n).map(|_| if random() > 0.0 { 1.0 } else { -1.0 }).collect();
-                let lone: Vec<f64> = (0..n).map(|k| if k == round as usize % n { 4096.0 } else { 1.0 }).collect();
-                let templates = [("signs", signs.clone()), ("equal", vec![1.0; n]), ("lone", lone)];
-                for (name, values) in templates {
-                    let mean = if name == "signs" { values.iter().sum::<f64>() / n as f64 } else { 0.0 };
-                    let norm = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt();
-                    let taps: Vec<f64> = values.iter().map(|value| (value - mean) / norm).collect();
-                    // Four of each, or what is asked for.
-                    for _ in 0..testing::panels().map_or(4, |all| all.div_ceil(cases().count() * 3)) {
-                        let amplitude = 1.5 + random();
-                        let ratio = of_one_panel(shape, &taps, &values, amplitude, &isas);
-                        panels += 1;
-                        if ratio > worst.0 {
-                            worst = (ratio, format!("{name} {shape:?}, {amplitude}"));
+        let rounds = || testing::seeds().take(40);
+        let mut search = Search::new(4, shapes.len() * rounds().count() * 3);
+        for (shape, round) in shapes.into_iter().flat_map(|shape| rounds().map(move |round| (shape, round))) {
+            let (n, mut random) = (shape.iter().product::<usize>(), noise(7 + 31 * round));
+            let direct = Direct::<T>::new(choose(op, T::DTYPE, shape, [1; 3], isas), shape, isas).unwrap();
+            for Agreeing { name, values, taps } in testing::agreeing(n, round, &mut random) {
+                // Differences agree where the template has the other sign.
+                let taps = match op {
+                    KernelOp::Correlate => taps,
+                    KernelOp::AbsDiff => values.iter().map(|value| -0.7 * value.signum()).collect(),
+                };
+                let (template, granted) = (direct.prepare(&taps, None), granted(&direct, &taps));
+                search.try_case(
+                    || format!("{name} {shape:?}"),
+                    &mut random,
+                    |amplitude| {
+                        let samples: Vec<T> = values.iter().map(|value| T::of(value * amplitude)).collect();
+                        let got = of_one_panel(&direct, &template, &samples);
+                        let mut exact = Twofold::default();
+                        for (sample, tap) in samples.iter().zip(template.sum().taps) {
+                            match op {
+                                KernelOp::Correlate => exact.add_product(sample.to_f64(), tap.to_f64()),
+                                KernelOp::AbsDiff => exact.add_difference(sample.to_f64(), tap.to_f64()),
+                            }
                         }
-                    }
-                }
+                        exact.error(got.to_f64()) / granted(&samples)
+                    },
+                );
             }
-            println!(
-                "direct sums of agreeing roundings, {isas}: {:.3} of the worst case, {} ({panels} panels)",
-                worst.0, worst.1
-            );
-            assert!(worst.0 <= 1.0, "{isas}: {worst:?}");
+        }
+        let name = if op == KernelOp::Correlate { "direct sums" } else { "sums of differences" };
+        search.judge(&format!("{name}, {}, {isas}", T::DTYPE), 0.2);
+    }
+
+    /// What the sum of one panel's samples is granted: by the worst case and by the conventions.
+    fn granted<'a, T: Real>(direct: &'a Direct<T>, taps: &'a [f64]) -> impl Fn(&[T]) -> f64 + 'a {
+        let n = taps.len() as f64;
+        let figures = direct.figures([Cow::Borrowed(taps)].into_iter());
+        let products = if direct.kernel.kernel().isa == Isa::Portable { 1.0 } else { 0.0 };
+        move |samples| {
+            let samples = samples.iter().map(|sample| sample.to_f64());
+            let (mut sum, mut square, mut differences) = (0.0, 0.0, 0.0);
+            for ((sample, tap), roundings) in samples.zip(taps).zip(&direct.orders[0].roundings) {
+                sum += sample;
+                square += sample * sample;
+                // The difference is rounded too; a product with a weight of 1 is not.
+                differences += f64::from(roundings + 1.0) * (sample - tap).abs();
+            }
+            let norm = taps.iter().map(|tap| tap * tap).sum::<f64>().sqrt();
+            let (worst, size) = match direct.kernel.kernel().op {
+                KernelOp::Correlate => {
+                    let constant = sum * sum / n;
+                    let varying = (figures.varying + products) * (square - constant).max(0.0).sqrt();
+                    (varying + (figures.constant + products) * constant.sqrt(), square.sqrt() * norm)
+                }
+                KernelOp::AbsDiff => (differences, n.sqrt() * (square.sqrt() + norm)),
+            };
+            T::ROUNDOFF * worst.min((16.0 + n.sqrt()) * size)
         }
     }
 
-    /// The error of the cross term of the only panel, `amplitude * values`, over what is granted: by the worst case and
-    /// by the conventions.
-    fn of_one_panel(shape: [usize; 3], taps: &[f64], values: &[f64], amplitude: f32, isas: &IsaSet) -> f64 {
-        let samples: Vec<f32> = values.iter().map(|value| *value as f32 * amplitude).collect();
-        let direct =
-            Direct::<f32>::new(choose(KernelOp::Correlate, DType::F32, shape, [1; 3], isas), shape, isas).unwrap();
+    /// The sum of the only panel.
+    fn of_one_panel<T: Real>(direct: &Direct<T>, template: &Template<T>, samples: &[T]) -> T {
         let (in_pitch, out_pitch) = direct.pitches([1; 3]);
-        let (mut input, mut out) = (vec![0.0f32; in_pitch.elements()], vec![f32::NAN; out_pitch.elements()]);
-        for (k, sample) in samples.iter().enumerate() {
-            let [z, y, x] = [k / (shape[1] * shape[2]), k / shape[2] % shape[1], k % shape[2]];
-            input[z * in_pitch.plane + y * in_pitch.row + x] = *sample;
-        }
-        let template = direct.prepare(taps, None);
-        direct.run(template.sum(), &[], Slab { input: &input, in_pitch, out: &mut out, out_pitch, outputs: [1; 3] });
-        let exact: f64 =
-            samples.iter().zip(template.sum().taps).map(|(sample, tap)| f64::from(*sample) * f64::from(*tap)).sum();
-        let square: f64 = samples.iter().map(|sample| f64::from(*sample).powi(2)).sum();
-        let sum: f64 = samples.iter().map(|sample| f64::from(*sample)).sum();
-        let n = taps.len() as f64;
-        let figures = direct.figures([Cow::Borrowed(taps)].into_iter());
-        let products = if Vectors::isa(isas).is_some() { 0.0 } else { 1.0 };
-        let granted = (figures.varying + products) * (square - sum * sum / n).max(0.0).sqrt()
-            + (figures.constant + products) * (sum * sum / n).sqrt();
-        let conventions = (16.0 + n.sqrt()) * square.sqrt();
-        (f64::from(out[0]) - exact).abs() / (f64::from(f32::EPSILON) / 2.0 * granted.min(conventions))
+        let (mut input, mut out) = (vec![T::of(0.0); in_pitch.elements()], vec![T::of(f64::NAN); out_pitch.elements()]);
+        testing::lay(samples, direct.shape, in_pitch.plane, in_pitch.row, &mut input);
+        let weights = match direct.kernel.kernel().op {
+            KernelOp::Correlate => Vec::new(),
+            KernelOp::AbsDiff => vec![T::of(1.0); samples.len()],
+        };
+        let slab = Slab { input: &input, in_pitch, out: &mut out, out_pitch, outputs: [1; 3] };
+        direct.run(template.sum(), &weights, slab);
+        out[0]
     }
 
     /// Writes values to rows of so many.

@@ -204,19 +204,22 @@ fn energy<T: Real>(values: &[Complex<T>]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use flcc_core::dtype::DType;
+
     use super::*;
+    use crate::cpu::engines::direct::{Direct, Slab, choose};
+    use crate::cpu::kernels::kernel::KernelOp;
     use crate::cpu::testing::{self, Ratios, noise, seeds};
-    use crate::problem::error_model::Strong;
+    use crate::problem::error_model::{Strong, Unseen};
 
     /// The cross term of a whole tile of samples, in one type, the mean square of all results and the largest magnitude
     /// of the template's spectrum.
-    fn correlate<T: Real>(shape: [usize; 3], template: [usize; 3], input: &[f32], taps: &[f64]) -> (Vec<T>, f64, f64) {
+    fn correlate<T: Real>(shape: [usize; 3], template: [usize; 3], input: &[T], taps: &[f64]) -> (Vec<T>, f64, f64) {
         let fourier = Fourier::<T>::new(shape, template);
         let outputs = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
-        let input: Vec<T> = input.iter().map(|&value| T::of(value.into())).collect();
         let (spectrum, mut scratch, mut out) =
             (fourier.prepare(taps), fourier.scratch(1, &mut Memory::making()), vec![T::of(0.0); fourier.samples()]);
-        fourier.load(&input, outputs, 0, &mut scratch);
+        fourier.load(input, outputs, 0, &mut scratch);
         fourier.run(0, &spectrum, &mut scratch, outputs, &mut out);
         (out, scratch.results[0], fourier.wave(&spectrum))
     }
@@ -263,7 +266,7 @@ mod tests {
             }
             for &(shape, template) in &shapes {
                 let (input, taps) = testing::striped(shape, template, 100 * seed + template[2] as u64);
-                judge((shape, template), &input, &taps, 0, &mut ratios, "stripes");
+                Tile { shape, template, input: &input, taps: &taps, kind: 0, name: "stripes" }.judge(&mut ratios);
             }
         }
         println!("a few equal samples under stripes, {} panels: {:.3}", ratios.panels(), ratios.all());
@@ -279,45 +282,163 @@ mod tests {
             let input: Vec<f32> = (0..len).map(|at| amplitude * image(at / row, at % row, tile())).collect();
             for smooth in [false, true] {
                 let taps = testing::template(template.iter().product(), smooth, noise(seed + kind as u64 + 50));
-                judge((shape, template), &input, &taps, kind, ratios, name);
+                Tile { shape, template, input: &input, taps: &taps, kind, name }.judge(ratios);
             }
         }
     }
 
-    /// Adds every panel of a tile.
-    fn judge(
-        (shape, template): ([usize; 3], [usize; 3]),
-        input: &[f32],
-        taps: &[f64],
-        kind: usize,
-        ratios: &mut Ratios,
-        name: &str,
-    ) {
-        let [depth, height, width] = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
-        let (out, all, wave) = correlate::<f32>(shape, template, input, taps);
-        let (expected, ..) = correlate::<f64>(shape, template, input, taps);
-        let figures = Figures { wave, ..Figures::of([taps].into_iter()) };
-        let len = shape.iter().product::<usize>() as f64;
-        let rounding = Rounding::Fourier { len, by: Library::RUSTFFT };
-        let doubt = testing::doubt_of(taps.len(), &figures, rounding);
-        let energy = input.iter().map(|&value| f64::from(value).powi(2)).sum();
-        let places = || {
-            let lines = (0..depth).flat_map(|z| (0..height).map(move |y| (z * shape[1] + y) * shape[2]));
-            lines.flat_map(|line| line..line + width)
+    /// Transforms in f64 against sums of integers that are exact.
+    #[test]
+    fn errors_in_f64_stay_within_their_estimate() {
+        let shapes = [
+            ([1, 64, 64], [1, 9, 9]),
+            ([1, 192, 320], [1, 32, 40]),
+            ([1, 1, 5760], [1, 1, 500]),
+            ([1, 1, 8192], [1, 1, 3000]),
+            ([32, 32, 32], [5, 5, 5]),
+        ];
+        let (mut ratios, mut worst) = (Ratios::default(), 0.0f64);
+        for seed in seeds() {
+            if ratios.enough() {
+                break;
+            }
+            for (shape, template) in shapes {
+                worst = worst.max(errors_in_f64(shape, template, 100 * seed, &mut ratios));
+            }
+        }
+        ratios.judge("transforms of tiles in f64");
+        println!("    {worst:.3} of the worst case");
+        assert!(worst < 1.0);
+    }
+
+    /// Adds every panel, and returns the largest error over the worst case.
+    fn errors_in_f64(shape: [usize; 3], template: [usize; 3], seed: u64, ratios: &mut Ratios) -> f64 {
+        let len: usize = shape.iter().product();
+        let worst = 10.0 * f64::ROUNDOFF * (len as f64).log2();
+        let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
+        let mut largest = 0.0f64;
+        for (kind, (name, image)) in testing::IMAGES.iter().enumerate() {
+            let mut tile = noise(seed + kind as u64 + 3);
+            // As many digits as the integers have.
+            let amplitude = f64::from(testing::amplitude(seed + kind as u64)) + 1e-7 * f64::from(tile());
+            let row = if shape[0] == 1 && shape[1] > 1 { shape[2] } else { 64 };
+            let input = integers((0..len).map(|at| amplitude * f64::from(image(at / row, at % row, tile()))));
+            for smooth in [false, true] {
+                let count = template.iter().product();
+                let taps = integers(testing::template(count, smooth, noise(seed + kind as u64 + 50)).into_iter());
+                let exact = exact(shape, template, &input, &taps);
+                let mut exact = exact.iter();
+                // Far beyond 2^53 a number has no fraction, and below it none that counts.
+                let error = |_, got: f64| (got as i128 - exact.next().unwrap()) as f64;
+                let tile = Tile { shape, template, input: &input, taps: &taps, kind, name };
+                let error = tile.judge_by(testing::DOUBLE, error, ratios);
+                largest = largest.max(error / (worst * norm(&input) * norm(&taps)).max(1.0));
+            }
+        }
+        largest
+    }
+
+    /// Values at a scale of their own, rounded to integers of up to `2^40`.
+    fn integers(values: impl Iterator<Item = f64>) -> Vec<f64> {
+        let mut values: Vec<f64> = values.collect();
+        let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
+        let factor = (39.0 - largest.log2().floor()).exp2();
+        values.iter_mut().for_each(|value| *value = (*value * factor).round());
+        values
+    }
+
+    /// Sums of products of such integers: each is a multiple of `2^20` and a rest, so four sums that f64 holds.
+    fn exact(shape: [usize; 3], template: [usize; 3], input: &[f64], taps: &[f64]) -> Vec<i128> {
+        assert!(taps.len() <= 1 << 13);
+        let outputs = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
+        let isas = isa::detect();
+        let direct =
+            Direct::<f64>::new(choose(KernelOp::Correlate, DType::F64, template, outputs, &isas), template, &isas)
+                .unwrap();
+        let (in_pitch, out_pitch) = direct.pitches(outputs);
+        let digits = |values: &[f64]| -> [Vec<f64>; 2] {
+            let unit = f64::from(1 << 20);
+            let high: Vec<f64> = values.iter().map(|value| (value / unit).floor()).collect();
+            let low = values.iter().zip(&high).map(|(value, high)| value - high * unit).collect();
+            [low, high]
         };
-        let outputs = (depth * height * width) as f64;
-        let result = (places().map(|at| f64::from(out[at]).powi(2)).sum::<f64>() / outputs).max(all).sqrt();
-        let largest =
-            |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        let sample = largest(&mut input.iter().map(|&value| value.into()));
-        let strong = Strong::of([(input, 1.0)].into_iter(), f64::from, energy, sample);
-        let unseen = testing::unseen(&figures, rounding).most(sample, &strong);
-        let peak = largest(&mut places().map(|at| f64::from(out[at]))).max(unseen);
-        let limits = doubt.at_peak(energy, result, peak);
-        for at in places() {
-            // Without the panel's own share, which only grants more.
-            let error = (f64::from(out[at]) - expected[at]).abs();
-            ratios.add(kind, error, limits, 0.0, || format!("{shape:?} {template:?} {name} at {at}"));
+        let mut sums = vec![0; outputs.iter().product()];
+        let taps = digits(taps).map(|taps| direct.prepare(&taps, None));
+        for (number, samples) in digits(input).iter().enumerate() {
+            let mut laid = vec![0.0; in_pitch.elements()];
+            testing::lay(samples, shape, in_pitch.plane, in_pitch.row, &mut laid);
+            for (other, taps) in taps.iter().enumerate() {
+                let mut out = vec![f64::NAN; out_pitch.elements()];
+                direct.run(taps.sum(), &[], Slab { input: &laid, in_pitch, out: &mut out, out_pitch, outputs });
+                for (at, sum) in sums.iter_mut().enumerate() {
+                    let [z, y, x] = [at / (outputs[1] * outputs[2]), at / outputs[2] % outputs[1], at % outputs[2]];
+                    let part = out[z * out_pitch.plane + y * out_pitch.row + x];
+                    *sum += (part as i128) << (20 * (number + other));
+                }
+            }
+        }
+        sums
+    }
+
+    /// A tile of image number `kind`, and a template.
+    struct Tile<'a, T> {
+        shape: [usize; 3],
+        template: [usize; 3],
+        input: &'a [T],
+        taps: &'a [f64],
+        kind: usize,
+        name: &'a str,
+    }
+
+    impl Tile<'_, f32> {
+        /// Adds every panel, against the same transforms in f64.
+        fn judge(&self, ratios: &mut Ratios) {
+            let input: Vec<f64> = self.input.iter().map(|&value| value.into()).collect();
+            let (expected, ..) = correlate::<f64>(self.shape, self.template, &input, self.taps);
+            self.judge_by(testing::SINGLE, |at, got| f64::from(got) - expected[at], ratios);
+        }
+    }
+
+    impl<T: Real> Tile<'_, T> {
+        /// Adds every panel, whose error follows from its place and its result, in order; returns the largest error.
+        fn judge_by(
+            &self,
+            precision: testing::Precision,
+            mut error: impl FnMut(usize, T) -> f64,
+            ratios: &mut Ratios,
+        ) -> f64 {
+            let &Tile { shape, template, input, taps, kind, name } = self;
+            let [depth, height, width] = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
+            let (out, all, wave) = correlate(shape, template, input, taps);
+            let figures = Figures { wave, ..Figures::of([taps].into_iter()) };
+            let len = shape.iter().product::<usize>() as f64;
+            let rounding = Rounding::Fourier { len, by: Library::RUSTFFT };
+            let doubt = testing::doubt_at(precision, taps.len(), &figures, rounding);
+            let energy = input.iter().map(|value| value.to_f64().powi(2)).sum();
+            let places = || {
+                let lines = (0..depth).flat_map(|z| (0..height).map(move |y| (z * shape[1] + y) * shape[2]));
+                lines.flat_map(|line| line..line + width)
+            };
+            let outputs = (depth * height * width) as f64;
+            let result = (places().map(|at| out[at].to_f64().powi(2)).sum::<f64>() / outputs).max(all).sqrt();
+            let largest = |values: &mut dyn Iterator<Item = f64>| {
+                values.fold(0.0, |largest: f64, value| largest.max(value.abs()))
+            };
+            let sample = largest(&mut input.iter().map(|value| value.to_f64()));
+            let strong = Strong::of([(input, 1.0)].into_iter(), |value: T| value.to_f64(), energy, sample);
+            let unseen = Unseen::of(&figures, &rounding, precision.0, 1).most(sample, &strong);
+            let peak = largest(&mut places().map(|at| out[at].to_f64())).max(unseen);
+            let (limit, _) = doubt.at_peak(energy, result, peak);
+            let mut worst = 0.0f64;
+            for at in places() {
+                // Without the panel's own share, which only grants more.
+                let error = error(at, out[at]).abs();
+                worst = worst.max(error);
+                ratios.add_granted(kind, error, 0.8 * precision.1 * limit.sqrt(), || {
+                    format!("{shape:?} {template:?} {name} at {at}")
+                });
+            }
+            worst
         }
     }
 }
