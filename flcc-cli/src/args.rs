@@ -152,6 +152,8 @@ Fields, one line a frame and template:
   shape          the shape of the frame, slowest axis first
   template_shape the shape of the template
   measure        cc, ncc, zncc, ssd, nssd or sad
+  image_mask     with --image-mask or --boundary unknown: the file, null without; outside: unknown
+                 or boundary; and min_overlap
   ns             nanoseconds to plan, compute and search the frame for all templates, --exclusive
                  included; of frames computed together an equal share",
     peak_fields!()
@@ -433,7 +435,7 @@ pub struct Extent {
     #[arg(long, value_name = "MODE", value_parser = offering::<Mode>(offered::MODES))]
     pub mode: Option<Mode>,
     /// zero, constant, replicate, reflect, mirror or wrap, or a name that numpy, scipy or OpenCV has for one; of match,
-    /// lcc and corr also unknown, as --image-mask would have it outside
+    /// stream, lcc and corr also unknown, as --image-mask would have it outside
     #[arg(
         long,
         default_value = "zero",
@@ -497,15 +499,9 @@ pub struct Correlate {
     /// the larger counts as 1
     #[arg(long, value_name = "MASK")]
     pub mask: Option<PathBuf>,
-    /// Weights of the image's samples, read as --mask is (an array in a .npy is taken as it is): what a sample holds
-    /// does not matter where its weight is 0. A panel's weights are both masks' product, and means and norms are taken
-    /// under it, of the template too
-    #[arg(long, value_name = "MASK")]
-    pub image_mask: Option<PathBuf>,
-    /// The share, 0 to 1, of the template's weights that must lie on known samples: zncc and ncc are 0 where it is
-    /// less, nssd is 1. With --image-mask or --boundary unknown [default: 0]
-    #[arg(long, value_name = "X", value_parser = number, allow_hyphen_values = true)]
-    pub min_overlap: Option<f64>,
+    /// What of the image is known.
+    #[command(flatten)]
+    pub known: Known,
     /// Where the template's first sample may lie in the image, as the picture below shows: 160,180:20x20
     #[arg(long, value_name = "ORIGIN:SHAPE", allow_hyphen_values = true)]
     pub roi: Option<Places>,
@@ -526,6 +522,20 @@ pub struct Correlate {
     /// line a plot; numbered as --output is
     #[arg(long, value_name = "OUT.png")]
     pub heatmap: Option<PathBuf>,
+}
+
+/// What is known of an image, or of all frames.
+#[derive(Clone, Debug, Args)]
+pub struct Known {
+    /// Weights of the image's samples, or of every frame's, read as --mask is (an array in a .npy is taken as it is):
+    /// what a sample holds does not matter where its weight is 0. A panel's weights are both masks' product, and means
+    /// and norms are taken under it, of the template too
+    #[arg(long, value_name = "MASK")]
+    pub image_mask: Option<PathBuf>,
+    /// The share, 0 to 1, of the template's weights that must lie on known samples: zncc and ncc are 0 where it is
+    /// less, nssd is 1. With --image-mask or --boundary unknown [default: 0]
+    #[arg(long, value_name = "X", value_parser = number, allow_hyphen_values = true)]
+    pub min_overlap: Option<f64>,
 }
 
 /// match.
@@ -634,6 +644,9 @@ pub struct Stream {
     /// Weights of the template's samples, as for match
     #[arg(long, value_name = "MASK")]
     pub mask: Option<PathBuf>,
+    /// What of the frames is known.
+    #[command(flatten)]
+    pub known: Known,
     /// What is looked for.
     #[command(flatten)]
     pub peaks: Peaks,

@@ -33,7 +33,7 @@ pub fn tell(argument: &str, name: &str, note: &str) {
 }
 
 /// What is told of samples that are no numbers.
-const HIDDEN: &str = "NaN or infinite samples: no peak where the template covers one";
+pub const HIDDEN: &str = "NaN or infinite samples: no peak where the template covers one";
 
 /// What is to be told of samples among which peaks are looked for, where some are no numbers and hide peaks.
 pub fn hidden_note(pixels: &Pixels) -> Option<&'static str> {
@@ -108,11 +108,6 @@ impl Image {
     /// Tells its notes on standard error.
     pub fn tell_notes(&self) {
         self.notes.iter().for_each(|note| self.tell(note));
-    }
-
-    /// Tells that samples which are no numbers hide peaks in it.
-    pub fn tell_hidden(&self) {
-        self.tell(HIDDEN);
     }
 
     /// Tells on standard error what was made of it.

@@ -505,6 +505,24 @@ fn what_is_unknown_of_an_image_does_not_matter() {
     folder.array("zero.npy", &[40, 50], |_| 0.0);
     let said = flcc(&folder, "match image.png template.png --image-mask zero.npy").fine();
     assert!(said.out.ends_with(" 0\n") && said.err.contains("every weight is 0"), "{said:?}");
+    // The same of frames, each by itself; one of another size is told, and the stream goes on.
+    let call = "stream template.png spoilt.png spoilt.npy template.png image.png --image-mask known.png --json --top 2";
+    let said = flcc(&folder, &format!("{call} --min-overlap 0.5 --count"));
+    let lines = said.json();
+    assert_eq!((said.status, lines.len()), (1, 4), "{said:?}");
+    for (line, name) in [(0, "spoilt.png"), (1, "spoilt.npy"), (3, "image.png")] {
+        let alone =
+            format!("match {name} template.png --image-mask known.png --min-overlap 0.5 --count --json --top 2");
+        let alone = flcc(&folder, &alone).fine().json();
+        for field in ["peaks", "optimum", "image_mask", "outside", "min_overlap"] {
+            assert_eq!(lines[line][field], alone[0][field], "{name}: {field}");
+        }
+    }
+    let words = lines[2]["error"].as_str().unwrap();
+    assert!(words.starts_with("--image-mask: expected 7x9 with 1 channel"), "{words}");
+    let said = flcc(&folder, "stream template.png image.png --boundary unknown --mode full --min-overlap 0.5").fine();
+    assert_eq!((&said.json()[0]["outside"], said.err.as_str()), (&json!("unknown"), ""));
+    assert!(flcc(&folder, "stream template.png image.png").fine().json()[0].get("outside").is_none());
     // What does not go with it.
     folder.array("other.npy", &[4, 5], |_| 1.0);
     folder.array("wrong.npy", &[40, 50], |k| 1.0 - k as f64);
@@ -522,6 +540,14 @@ fn what_is_unknown_of_an_image_does_not_matter() {
         (&format!("{with} --method direct"), 3, "--image-mask refuses: no --method but auto"),
         (&format!("{with} --platform cuda"), 3, "--image-mask refuses: no --platform cuda"),
         (&format!("{with} --kernel corr_f64_w9_portable"), 3, "--image-mask refuses: no --kernel"),
+        ("stream template.png image.png --image-mask other.npy", 2, "--image-mask: expected 40x50 with 1 channel"),
+        ("stream template.png image.png --image-mask wrong.npy", 2, "--image-mask: expected finite weights >= 0"),
+        ("stream template.png image.png --min-overlap 0.5", 2, "--min-overlap: expected --image-mask or --boundary"),
+        (
+            "stream template.png image.png --image-mask known.png --method direct",
+            3,
+            "--image-mask refuses: no --method",
+        ),
         ("match image.png template.png --boundary unknown --cval 3", 2, "--cval: expected --boundary constant"),
         ("conv image.png template.png --image-mask known.png -o x.npy", 2, "--image-mask: expected none for conv"),
         ("local mean --window 3x3 image.png --boundary unknown -o x.npy", 2, "--boundary: expected zero, constant"),
@@ -784,8 +810,10 @@ fn what_no_number_hides_is_told() {
         let said = flcc(&folder, "match nan.npy template.png --image-mask known.npy").fine();
         assert_eq!((said.err, said.out.starts_with("1 12,20 ")), (due, !noted));
     }
-    let said = flcc(&folder, "stream template.png nan.npy fine.npy all.npy").fine();
-    assert_eq!(said.err, format!("note: FRAMES \"nan.npy\": {note}\nnote: FRAMES: {note}: 2 of 3 frames\n"));
+    for known in ["", " --image-mask known.npy"] {
+        let said = flcc(&folder, &format!("stream template.png nan.npy fine.npy all.npy{known}")).fine();
+        assert_eq!(said.err, format!("note: FRAMES \"nan.npy\": {note}\nnote: FRAMES: {note}: 2 of 3 frames\n"));
+    }
 }
 
 #[test]

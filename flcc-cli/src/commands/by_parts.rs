@@ -47,7 +47,7 @@ pub fn run(
 ) -> Result<(), Error> {
     let file = match args.tile {
         // Images that are not all known are read whole.
-        None if masked::asked(args).is_some() => None,
+        None if masked::asked(&args.extent, &args.known).is_some() => None,
         Some(_) => Some(source_of_tile(args, matching, planning)?),
         None => divisible(args, matching, planning),
     };
@@ -68,7 +68,7 @@ fn source_of_tile(args: &Correlate, matching: Option<&Match>, planning: &Plannin
         let expected = "none with --tile (what flcc merge makes of all parts may have one)";
         return Err(SpecError::new(argument, expected, path.display()).into());
     }
-    if let Some((argument, got)) = masked::asked(args) {
+    if let Some((argument, got)) = masked::asked(&args.extent, &args.known) {
         return Err(SpecError::new(argument, "none with --tile", got).into());
     }
     if planning.platform == Platform::Cuda {

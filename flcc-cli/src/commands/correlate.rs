@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::masked::{self, Known};
 use super::templates::{self, Templates, Wanted};
 use crate::args::{Correlate, Match, Planning};
-use crate::data::{Image, Problem, open_mask};
+use crate::data::{HIDDEN, Image, Problem, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_peaks, check_plan, results};
 use crate::outputs::{self, Format, Holds, Inputs, Output, Written, score_text};
@@ -137,7 +137,7 @@ pub fn run_opened(
     let inputs = inputs(args)?;
     inputs.check(&[])?;
     let image = Image::read("IMAGE", &args.image, &args.extent.reading)?;
-    let known = Known::open(name != Name::Conv, args, planning)?;
+    let known = Known::open(name != Name::Conv, (&args.extent, &args.known), planning, args.fall_back)?;
     let image = if matching.is_some() && known.is_none() { image.searched() } else { image };
     image.tell_notes();
     let (templates, mask) = match opened {
@@ -279,7 +279,7 @@ pub fn problem(name: Name, args: &Correlate, planning: &Planning) -> Result<Prob
     Ok(Problem {
         op: name.op(args.measure)?,
         mode: args.extent.mode.unwrap_or(name.mode()),
-        boundary: masked::boundary(name != Name::Conv, args)
+        boundary: masked::boundary(name != Name::Conv, &args.extent)
             .map_err(|error| Error::from(error).named("IMAGE", "TEMPLATE"))?,
         precision: planning.precision.map(|precision| precision.0),
         accuracy: accuracy(planning),
@@ -324,7 +324,7 @@ pub fn inputs(args: &Correlate) -> Result<Inputs, Error> {
     inputs.add("IMAGE", &args.image);
     templates::add_inputs(&mut inputs, args.positional.as_ref(), &args.template, &args.extent.reading)?;
     args.mask.iter().for_each(|path| inputs.add("--mask", path));
-    args.image_mask.iter().for_each(|path| inputs.add("--image-mask", path));
+    args.known.image_mask.iter().for_each(|path| inputs.add("--image-mask", path));
     Ok(inputs)
 }
 
@@ -386,17 +386,18 @@ pub fn open_templates(
 }
 
 /// What is wanted of a group of templates.
-struct Wish {
-    peaks: Option<PeakOptions>,
+pub struct Wish {
+    /// Which peaks.
+    pub peaks: Option<PeakOptions>,
     /// How many positions attain the best score.
-    optimum: bool,
+    pub optimum: bool,
     /// The whole result.
-    map: bool,
+    pub map: bool,
 }
 
 impl Wish {
     /// A map, if it is wanted, with what is looked for in it.
-    fn searched(&self, map: ScoreMap) -> (Option<ScoreMap>, PeaksFound) {
+    pub fn searched(&self, map: ScoreMap) -> (Option<ScoreMap>, PeaksFound) {
         let search = |peaks: &PeakOptions| Search::in_map(&map, *peaks).with_optimum(self.optimum);
         let found = self.peaks.as_ref().map(|peaks| search(peaks).in_view(&map.view())).unwrap_or_default();
         (Some(map).filter(|_| self.map), found)
@@ -475,11 +476,12 @@ fn compute_known(
 ) -> Result<Vec<Found>, Error> {
     let &Given { image, templates, mask, .. } = given;
     let began = Instant::now();
-    let maps = known.execute(spec, session, (image, mask), (templates, group))?;
-    // Only samples that are known hide peaks, so the scores tell.
-    let hides = |map: &ScoreMap| (0..map.shape().len()).any(|index| map.get(index).is_nan());
-    if wish.peaks.is_some() && maps.iter().any(hides) {
-        image.tell_hidden();
+    let progress = Progress::new();
+    let tell = |done, total| progress.tell(done, total);
+    let control = Control { progress: Some(&tell), ..Control::default() };
+    let maps = known.execute(spec, session, (image, mask), (templates, group), ("IMAGE", &control))?;
+    if wish.peaks.is_some() && maps.iter().any(masked::hides) {
+        image.tell(HIDDEN);
     }
     let all: Vec<(Option<ScoreMap>, PeaksFound)> = maps.into_iter().map(|map| wish.searched(map)).collect();
     let time = began.elapsed();

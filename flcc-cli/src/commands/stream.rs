@@ -22,10 +22,11 @@ use ahead::{Ahead, Frame};
 use notes::Notes;
 use source::Source;
 
-use super::correlate::{count_json, describe, marks_of, peaks_json};
+use super::correlate::{Wish, count_json, describe, marks_of, peaks_json};
+use super::masked::{self, Known};
 use super::templates::{self, Templates, Wanted};
 use crate::args::{self, Planning};
-use crate::data::{Image, Problem, open_mask};
+use crate::data::{HIDDEN, Image, Problem, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_frame, check_peaks, check_plan, results};
 use crate::outputs::{Holds, Inputs, Output};
@@ -45,11 +46,14 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
     let problem = Problem {
         op: Op::Match(args.measure).canonical(),
         mode: args.extent.mode.unwrap_or(Mode::Valid),
-        boundary: args.extent.boundary().map_err(|error| Error::from(error).named("FRAMES", "TEMPLATE"))?,
+        boundary: masked::boundary(true, &args.extent)
+            .map_err(|error| Error::from(error).named("FRAMES", "TEMPLATE"))?,
         precision: planning.precision.map(|precision| precision.0),
         accuracy: accuracy(planning),
         roi: None,
     };
+    let known = Known::open(true, (&args.extent, &args.known), planning, args.fall_back)?;
+    let all_known = known.is_none();
     let session = Session::new(planning, Effort::Estimate, args.fall_back)?;
     let reading = args.extent.reading.clone();
     let files = templates::open(Some(&args.template), &args.more, &reading)?;
@@ -61,6 +65,7 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
         files,
         templates: HashMap::new(),
         mask,
+        known: known.map(Rc::new),
         streams: HashMap::new(),
         failed: false,
         fitted: false,
@@ -81,7 +86,7 @@ pub fn run(args: &args::Stream, planning: &Planning, out: &mut dyn Write) -> Res
             frames.spec(&templates, group, (format.dtype(), shape, channels))?;
         }
     }
-    let followed = frames.follow(Ahead::new(move || source.frames(reading))?, out);
+    let followed = frames.follow(Ahead::new(move || source.frames(reading, all_known))?, out);
     frames.notes.tell(frames.number);
     followed?;
     session.keep_wisdom()?;
@@ -96,6 +101,7 @@ fn inputs(args: &args::Stream, planning: &Planning, source: &Source) -> Result<I
     }
     templates::add_inputs(&mut inputs, Some(&args.template), &args.more, &args.extent.reading)?;
     args.mask.iter().for_each(|path| inputs.add("--mask", path));
+    args.known.image_mask.iter().for_each(|path| inputs.add("--image-mask", path));
     source.files().iter().for_each(|path| inputs.add("FRAMES", path));
     let wisdom = wisdom_file(planning)?.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom });
     let mut numbers: BTreeSet<usize> = (0..source.files().len().max(1)).collect();
@@ -127,6 +133,8 @@ struct Frames<'a> {
     /// The templates that this is for frames of so many axes.
     templates: HashMap<usize, Rc<Templates>>,
     mask: Option<Image>,
+    /// What of every frame is known, where not all of it is.
+    known: Option<Rc<Known>>,
     streams: HashMap<(DType, usize, usize, usize), Stream>,
     failed: bool,
     /// Whether the templates went with any frame so far.
@@ -262,6 +270,7 @@ impl Frames<'_> {
                     object.insert("shape".into(), json!(image.shape().lengths()));
                     object.insert("ns".into(), json!(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)));
                     describe(&mut object, spec);
+                    object.extend(self.known.iter().flat_map(|known| known.described()));
                 }
                 Err(error) => {
                     self.failed = true;
@@ -328,7 +337,9 @@ impl Frames<'_> {
                     Err(error) => error,
                 };
                 let mismatch = failed.spec().is_some_and(|error| error.kind == Kind::DimsMismatch);
-                // A template of other axes or channels than the first frame: a wrong call, told once.
+                let mismatch = mismatch || is_another_frames(&failed);
+                // A template of other axes or channels than the first frame, a mask of another shape: a wrong call,
+                // told once.
                 if failed.is_refusal() || is_about_the_template(&failed) || mismatch && !self.fitted {
                     return Err(failed);
                 }
@@ -364,8 +375,32 @@ impl Frames<'_> {
         }
     }
 
+    /// The results of frames of which not all is known.
+    fn of_known(
+        &mut self,
+        (known, images): (&Known, &[Image]),
+        (templates, group): (&Templates, &[usize]),
+    ) -> Result<(Spec, Results), Error> {
+        let first = &images[0];
+        let spec = self.spec(templates, group, kind(first))?.with_images(1)?;
+        let (mask, control) = (self.mask.as_ref(), Control::default());
+        let wish = Wish { peaks: Some(self.wanted(templates).options()), optimum: self.args.peaks.count, map: false };
+        let mut results = Results::new();
+        for image in images {
+            let maps = known.execute(&spec, self.session, (image, mask), (templates, group), ("FRAMES", &control))?;
+            if maps.iter().any(masked::hides) {
+                self.notes.note(image, HIDDEN);
+            }
+            results.push(Ok(maps.into_iter().map(|map| wish.searched(map).1).collect()));
+        }
+        Ok((spec, results))
+    }
+
     /// The results of frames of one kind, planned now if the kind is new.
     fn results(&mut self, templates: &Templates, number: usize, images: &[Image]) -> Result<(Spec, Results), Error> {
+        if let Some(known) = self.known.clone() {
+            return self.of_known((&known, images), (templates, &templates.groups()[number]));
+        }
         let views = images.iter().map(Image::view).collect::<Result<Vec<_>, _>>()?;
         let view = &views[0];
         let group = &templates.groups()[number];
@@ -408,8 +443,8 @@ fn print(out: &mut dyn Write, fields: impl IntoIterator<Item = (impl Into<String
 }
 
 /// What frames that are computed together have in common.
-fn kind(image: &Image) -> (DType, usize, Shape) {
-    (image.dtype(), image.channels(), image.shape())
+fn kind(image: &Image) -> (DType, Shape, usize) {
+    (image.dtype(), image.shape(), image.channels())
 }
 
 /// How many frames of a spec to take at a time: as many as keep the devices busy, where those that are computed, those
@@ -420,19 +455,25 @@ fn at_once(appetite: usize, spec: &Spec, free: f64) -> usize {
     (most as usize).clamp(1, appetite.max(1))
 }
 
-/// Whether the template or the mask is wrong, whatever the frame.
+/// Whether the frames' mask has another shape than the frame.
+fn is_another_frames(error: &Error) -> bool {
+    error.spec().is_some_and(|error| error.kind == Kind::MaskShape && error.argument == "--image-mask")
+}
+
+/// Whether the template or a mask is wrong, whatever the frame.
 fn is_about_the_template(error: &Error) -> bool {
-    error.spec().is_some_and(|error| {
-        matches!(
-            error.kind,
-            Kind::ConstantTemplate
-                | Kind::ZeroTemplate
-                | Kind::NonfiniteTemplate
-                | Kind::MaskShape
-                | Kind::MaskInvalid
-                | Kind::NotExact
-        )
-    })
+    !is_another_frames(error)
+        && error.spec().is_some_and(|error| {
+            matches!(
+                error.kind,
+                Kind::ConstantTemplate
+                    | Kind::ZeroTemplate
+                    | Kind::NonfiniteTemplate
+                    | Kind::MaskShape
+                    | Kind::MaskInvalid
+                    | Kind::NotExact
+            )
+        })
 }
 
 #[cfg(test)]
@@ -473,6 +514,7 @@ mod tests {
             files: vec![image("t", [5, 6], 3)],
             templates: HashMap::new(),
             mask: None,
+            known: None,
             streams: HashMap::new(),
             failed: false,
             fitted: false,

@@ -12,13 +12,16 @@ pub struct Notes(BTreeMap<String, u64>);
 impl Notes {
     /// Takes the notes of a frame, and tells on standard error those that are new.
     pub fn take(&mut self, frame: &Image) {
-        for note in frame.notes() {
-            match self.0.get_mut(note) {
-                Some(count) => *count += 1,
-                None => {
-                    frame.tell(note);
-                    self.0.insert(note.clone(), 1);
-                }
+        frame.notes().iter().for_each(|note| self.note(frame, note));
+    }
+
+    /// Takes one note of a frame.
+    pub fn note(&mut self, frame: &Image, note: &str) {
+        match self.0.get_mut(note) {
+            Some(count) => *count += 1,
+            None => {
+                frame.tell(note);
+                self.0.insert(note.into(), 1);
             }
         }
     }

@@ -81,17 +81,17 @@ impl Source {
     }
 
     /// The frames, in the thread that reads them.
-    pub fn frames(self, reading: Reading) -> Box<dyn Iterator<Item = Frame>> {
-        let (input, gray) = (|| std::io::stdin().lock(), reading.gray);
+    pub fn frames(self, reading: Reading, known: bool) -> Box<dyn Iterator<Item = Frame>> {
+        let (input, read) = (|| std::io::stdin().lock(), Read { gray: reading.gray, known });
         match self {
-            Source::Raw(format) => numbered(None, io::raw_frames(STANDARD_INPUT, format, input()), gray),
-            Source::Y4m(format) => numbered(None, Y4mReader::new(STANDARD_INPUT, format, input()), gray),
+            Source::Raw(format) => numbered(None, io::raw_frames(STANDARD_INPUT, format, input()), read),
+            Source::Y4m(format) => numbered(None, Y4mReader::new(STANDARD_INPUT, format, input()), read),
             Source::Files(files) => Box::new(files.into_iter().flat_map(move |path| {
                 let name = path.display().to_string();
                 let load = |raw| io::load_frames(&path, raw).map_err(Error::io("FRAMES"));
                 let one = match reading.raw().map_err(Error::from).and_then(load) {
-                    Ok(Content::Frames(frames)) => return numbered(Some(name), frames, gray),
-                    Ok(Content::Image(loaded)) => of_frame(name.clone(), loaded, gray),
+                    Ok(Content::Frames(frames)) => return numbered(Some(name), frames, read),
+                    Ok(Content::Image(loaded)) => of_frame(name.clone(), loaded, read),
                     Err(error) => Err(error),
                 };
                 Box::new(iter::once((json!(name), one))) as Box<_>
@@ -100,12 +100,21 @@ impl Source {
     }
 }
 
+/// How frames are read.
+#[derive(Clone, Copy)]
+struct Read {
+    /// Colour folded to grey.
+    gray: bool,
+    /// All of them is known, so samples that are no numbers hide peaks.
+    known: bool,
+}
+
 /// Frames that are known by their numbers, and in a file by its name too. Where there is none, that is an error: what
 /// should have written them may have failed.
 fn numbered(
     file: Option<String>,
     mut frames: impl Iterator<Item = Result<Loaded, IoError>> + 'static,
-    gray: bool,
+    read: Read,
 ) -> Box<dyn Iterator<Item = Frame>> {
     let source = file.clone().unwrap_or(STANDARD_INPUT.into());
     let mut none = Some(IoError::Damaged { name: source, expected: "at least one frame".into(), got: "none".into() });
@@ -117,13 +126,14 @@ fn numbered(
         let name = file.as_ref().map_or(json!(index), |file| json!(format!("{file}[{index}]")));
         let text = name.as_str().map_or(index.to_string(), str::to_string);
         let frame = frame.map_err(Error::io("FRAMES"));
-        (name, frame.and_then(|loaded| of_frame(text, loaded, gray)))
+        (name, frame.and_then(|loaded| of_frame(text, loaded, read)))
     }))
 }
 
 /// A frame that was read.
-fn of_frame(name: String, loaded: Loaded, gray: bool) -> Result<Image, Error> {
-    Image::new("FRAMES", name, loaded, gray).map(Image::searched)
+fn of_frame(name: String, loaded: Loaded, read: Read) -> Result<Image, Error> {
+    let image = Image::new("FRAMES", name, loaded, read.gray)?;
+    Ok(if read.known { image.searched() } else { image })
 }
 
 /// The files that the arguments name; of a folder the images and streams in it, by name.
