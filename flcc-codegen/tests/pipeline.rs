@@ -3,26 +3,15 @@
 //! Each row is one set of options; together they name every pixel type, boundary and measure. Without a compiler the
 //! tests say so and pass, unless FLCC_REQUIRE names `cxx`.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod gxx;
+
+use std::process::Output;
 
 use flcc_codegen::{Matrix, render};
+use gxx::{compile_and_run, compiler_present};
 
 /// Options of a compilation, by the names of the source without `FLCC_`.
 type Options<'a> = &'a [(&'a str, &'a str)];
-
-/// Whether there is a compiler. Absence is printed; FLCC_REQUIRE=cxx makes it a failure.
-fn compiler_present() -> bool {
-    let present = cfg!(target_os = "linux")
-        && Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success());
-    let required = std::env::var("FLCC_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word.trim() == "cxx"));
-    assert!(present || !required, "FLCC_REQUIRE names cxx, and g++ on Linux is absent");
-    if !present {
-        println!("absent: g++ on Linux, so no kernel ran");
-    }
-    present
-}
 
 fn source() -> String {
     let files = render(&Matrix::committed()).expect("the templates render");
@@ -30,27 +19,9 @@ fn source() -> String {
 }
 
 fn run(source: &str, options: Options<'_>, case: &str) -> Output {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("pipeline-{case}"));
-    fs::create_dir_all(&folder).unwrap();
     let defines: String = options.iter().map(|(name, value)| format!("#define FLCC_{name} {value}\n")).collect();
     let program = format!("#include \"shim.h\"\n{defines}{source}#include \"pipeline_check.h\"\n");
-    let (text, binary) = (folder.join("run.cpp"), folder.join("run"));
-    fs::write(&text, program).unwrap();
-    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-    let flags = [
-        "-std=c++17",
-        "-O2",
-        "-fno-strict-aliasing",
-        "-Wall",
-        "-Wno-unknown-pragmas",
-        "-Wno-unused-function",
-        "-I",
-        tests,
-        "-o",
-    ];
-    let compiled = Command::new("g++").args(flags).arg(&binary).arg(&text).output().unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    Command::new(&binary).output().unwrap()
+    compile_and_run(&format!("pipeline-{case}"), &program)
 }
 
 #[track_caller]

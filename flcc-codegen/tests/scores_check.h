@@ -102,16 +102,22 @@ static void check(const Picture& p) {
   std::vector<bool> listed(doubtful.size());
   for (unsigned i = 0; i < count; i++) listed[doubtful[i]] = true;
   double off = 0, panels = 0, doubted = 0;
-  for (int number = 0; number < IMAGES; number++)
+  const int columns = p.out[1] + p.width - 1, rows = last + p.height - 1;
+  std::vector<double> samples(rows * columns);
+  for (int number = 0; number < IMAGES; number++) {
+    for (int y = 0; y < rows; y++)
+      for (int x = 0; x < columns; x++) {
+        const int fy = folded(y + p.origin[0], p.lengths[0]), fx = folded(x + p.origin[1], p.lengths[1]);
+        samples[y * columns + x] =
+            fy < 0 || fx < 0 ? (FLCC_BOUNDARY == FLCC_CONSTANT ? im.fill : 0.0) : (double)at(number, fy, fx);
+      }
     for (int y = 0; y < last; y++)
       for (int x = from; x < p.out[1]; x++) {
         Wide sum = 0, squares = 0, cross = 0, first = 0;
         bool constant = true, no_number = false;
         for (int i = 0; i < p.height; i++)
           for (int j = 0; j < p.width; j++) {
-            const int fy = folded(y + i + p.origin[0], p.lengths[0]), fx = folded(x + j + p.origin[1], p.lengths[1]);
-            const Wide value =
-                fy < 0 || fx < 0 ? (FLCC_BOUNDARY == FLCC_CONSTANT ? im.fill : 0.0) : (Wide)at(number, fy, fx);
+            const Wide value = samples[(y + i) * columns + x + j];
             if (i == 0 && j == 0) first = value;
             constant = constant && value == first;
             no_number = no_number || !std::isfinite((double)value);
@@ -133,6 +139,7 @@ static void check(const Picture& p) {
         if (!(error <= off)) off = error;
         if (!(std::fabs(got[place]) <= 1)) FAIL("(%d, %d): %g", y, x, got[place]);
       }
+  }
   for (size_t i = 0; i < got.size(); i++)
     if (!written[i] && got[i] != untouched) FAIL("element %ld was written", (long)i - GUARD);
   largest_error = std::max(largest_error, off);

@@ -3,27 +3,15 @@
 //! Of each template, type and number of axes the smallest, the median and the largest size, and the kernels of any
 //! size. Without a compiler the tests say so and pass, unless FLCC_REQUIRE names `cxx`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+mod gxx;
+
+use std::process::Output;
 
 use flcc_codegen::matrix::{RUN, TYPES};
 use flcc_codegen::{Kernel, Matrix, Op, render};
 use flcc_core::dtype::DType;
 use flcc_core::runs::Together;
-
-/// Whether there is a compiler. Absence is printed; FLCC_REQUIRE=cxx makes it a failure.
-fn compiler_present() -> bool {
-    let present = cfg!(target_os = "linux")
-        && Command::new("g++").arg("--version").output().is_ok_and(|output| output.status.success());
-    let required = std::env::var("FLCC_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word.trim() == "cxx"));
-    assert!(present || !required, "FLCC_REQUIRE names cxx, and g++ on Linux is absent");
-    if !present {
-        println!("absent: g++ on Linux, so no kernel ran");
-    }
-    present
-}
+use gxx::{compile_and_run, compiler_present};
 
 fn kernel(name: &str) -> (Kernel, String) {
     let matrix = Matrix::committed();
@@ -49,8 +37,7 @@ const BYTES: &str = "bytes";
 
 /// Compiles `source` into a program that checks it, and runs that.
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{case}", kernel.name()));
-    fs::create_dir_all(&folder).unwrap();
+    let folder = format!("{}-{case}", kernel.name());
     if kernel.op.transforms() {
         return tile(kernel, source, 3, case);
     }
@@ -78,8 +65,7 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
 
 /// Runs a program that checks a tile transform from the image to the result.
 fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{boundary}-{case}", kernel.name()));
-    fs::create_dir_all(&folder).unwrap();
+    let folder = format!("{}-{boundary}-{case}", kernel.name());
     let pixel = if case == BYTES { "#define FLCC_PIXEL 0\n" } else { "" };
     let program = format!(
         "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n{pixel}#define KERNEL {}\n\
@@ -94,8 +80,6 @@ fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
 /// Runs a program that checks scores on tensor cores, with a template of some sides and a rule for samples outside.
 fn tensor(kernel: &Kernel, source: &str, ([height, width], boundary): ([usize; 2], usize), case: &str) -> Output {
     let folder = format!("{}-{height}x{width}-{boundary}-{case}", kernel.name());
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
-    fs::create_dir_all(&folder).unwrap();
     let program = format!(
         "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n#define FLCC_TH {height}\n#define FLCC_TW {width}\n\
          #define KERNEL {}\n{source}#include \"mma_check.h\"\n",
@@ -127,51 +111,6 @@ fn sums(corr: &Kernel, source: &str, as_kernel: &Kernel) -> String {
         // A listed kernel has one chunk; the others have their own constants of these names.
         if width > 0 { format!("#define CHUNK_H {height}\n#define CHUNK_W {width}\n") } else { String::new() },
     )
-}
-
-/// Where the headers of the checks lie.
-const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-
-/// The compiler with what all programs have in common.
-fn compiler() -> Command {
-    let mut command = Command::new("g++");
-    command.args([
-        "-std=c++17",
-        "-O2",
-        "-fno-strict-aliasing",
-        "-ffp-contract=off",
-        "-Wall",
-        "-Wno-unknown-pragmas",
-        "-Wno-unused-function",
-    ]);
-    command
-}
-
-fn compile(mut command: Command, from: &Path, to: &Path) {
-    let compiled = command.arg("-o").arg(to).arg(from).output().unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-}
-
-/// The folder of shim.h compiled once for all programs, which takes longer than most of them do.
-fn precompiled() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("header-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let mut command = compiler();
-        command.args(["-x", "c++-header"]);
-        compile(command, &Path::new(TESTS).join("shim.h"), &folder.join("shim.h.gch"));
-        folder
-    })
-}
-
-fn compile_and_run(folder: &Path, program: &str) -> Output {
-    let (text, binary) = (folder.join("run.cpp"), folder.join("run"));
-    fs::write(&text, program).unwrap();
-    let mut command = compiler();
-    command.arg("-Winvalid-pch").arg("-I").arg(precompiled()).args(["-I", TESTS]);
-    compile(command, &text, &binary);
-    Command::new(&binary).output().unwrap()
 }
 
 #[track_caller]
@@ -326,8 +265,7 @@ fn straight(name: &str, boundary: usize, change: impl Fn(String) -> String, case
          #include \"straight_check.h\"\n",
         change(text.clone())
     );
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-straight-{boundary}-{case}"));
-    fs::create_dir_all(&folder).unwrap();
+    let folder = format!("{name}-straight-{boundary}-{case}");
     compile_and_run(&folder, &program)
 }
 
@@ -551,8 +489,7 @@ fn scores_in_f64_add_up_as_they_are_said_to() {
                 (kernel(&format!("corr_f64_{size}")), kernel(&format!("zncc_f64_{size}")));
             let own = "#ifndef FLCC_FUSED  // else the kernel";
             assert!(source.contains(own));
-            let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-sums", scores.name()));
-            fs::create_dir_all(&folder).unwrap();
+            let folder = format!("{}-sums", scores.name());
             let source = format!("#define FLCC_FUSED\n{}", source.replace(own, "#if 1  // the kernel"));
             let output = compile_and_run(&folder, &sums(&corr, &source, &scores));
             assert!(output.status.success(), "{size}: {}", String::from_utf8_lossy(&output.stdout));

@@ -72,12 +72,23 @@ struct Scene {
     std::sort(found.begin(), found.end());
     return found.empty() || !REALS ? 0 : found[found.size() / 2];
   }
-  // A sample less an offset, in the type that is computed in.
-  ::Pixel sample(int number, int z, int y, int x, double offset) {
+  // A sample, in the type that is computed in.
+  ::Pixel sample(int number, int z, int y, int x) {
     int to[3];
-    if (!place({z, y, x}, to)) return (::Pixel)(fill() - offset);
-    const Raw pixel = at(number, to[0], to[1], to[2]);
-    return (::Pixel)((::Pixel)pixel - (::Pixel)offset);
+    return place({z, y, x}, to) ? (::Pixel)at(number, to[0], to[1], to[2]) : (::Pixel)fill();
+  }
+  // The samples under a block of outputs less an offset, row by row.
+  std::vector<::Pixel> samples(int number, const int (&begin)[3], const int (&len)[3], double offset) {
+    std::vector<::Pixel> found;
+    for (int z = 0; z < len[0]; z++)
+      for (int y = 0; y < len[1]; y++)
+        for (int x = 0; x < len[2]; x++) {
+          int to[3];
+          found.push_back(!place({begin[0] + z, begin[1] + y, begin[2] + x}, to)
+                              ? (::Pixel)(fill() - offset)
+                              : (::Pixel)((::Pixel)at(number, to[0], to[1], to[2]) - (::Pixel)offset));
+        }
+    return found;
   }
 };
 
@@ -89,7 +100,7 @@ static void check(const Case& c, const Picture& p) {
   // The template is a part of the image, so that one score is 1 but for rounding.
   for (int i = 0; i < n; i++) {
     const int z = i / WIDTH / HEIGHT, y = i / WIDTH % HEIGHT, x = i % WIDTH;
-    taps[i] = scene.sample(0, z + DEPTH - 1, y + HEIGHT - 1, x + WIDTH - 1, 0);
+    taps[i] = scene.sample(0, z + DEPTH - 1, y + HEIGHT - 1, x + WIDTH - 1);
   }
   if (REALS) {
     for (::Pixel& tap : taps) tap /= (::Pixel)p.amplitude, sum += tap;
@@ -148,6 +159,7 @@ static void check(const Case& c, const Picture& p) {
           const int len[3] = {DEPTH, std::min(TILE_H, c.out[1] - top) + HEIGHT - 1,
               std::min(TILE_W, c.out[2] - left) + WIDTH - 1};
           const double offset = scene.offset(tile, {z, top, left}, len);
+          const std::vector<::Pixel> samples = scene.samples(tile, {z, top, left}, len, offset);
           for (int y = top; y < std::min(last, top + TILE_H); y++)
             for (int x = std::max(from, left); x < std::min(c.out[2], left + TILE_W); x++) {
               const long long place = guard + tile * r.image_stride + z * r.stride[0] + y * r.stride[1] + x - from;
@@ -158,11 +170,14 @@ static void check(const Case& c, const Picture& p) {
                 Wide sum, square, cross;
               } p = {};
               bool no_number = false;
-              for (int i = 0; i < n; i++) {
-                const Wide value = scene.sample(
-                    tile, z + i / WIDTH / HEIGHT, y + i / WIDTH % HEIGHT, x + i % WIDTH, offset);
-                no_number = no_number || std::isnan(value);
-                p.sum += value, p.square += value * value, p.cross += value * (Wide)taps[i];
+              for (int r = 0; r < DEPTH * HEIGHT; r++) {
+                const ::Pixel* row =
+                    &samples[(r / HEIGHT * len[1] + y - top + r % HEIGHT) * len[2] + x - left];
+                for (int j = 0; j < WIDTH; j++) {
+                  const Wide value = row[j];
+                  no_number = no_number || std::isnan(value);
+                  p.sum += value, p.square += value * value, p.cross += value * (Wide)taps[r * WIDTH + j];
+                }
               }
 #if FLCC_INTEGERS
               const Wide energy = n * p.square - p.sum * p.sum, cross = n * p.cross - p.sum * sum;

@@ -49,7 +49,7 @@ pub fn hides(map: &ScoreMap) -> bool {
 }
 
 impl Known {
-    /// Reads the image's mask; none where all of the image is known, and what lies outside. With `fall_back` the CPU may
+    /// Reads the image's mask; none where all of it is known, and what lies outside. With `fall_back` the CPU may
     /// do what GPUs are asked for.
     ///
     /// # Errors
