@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use flcc_runtime::{Effort, Plan, Planner, Platform, Spec, Took};
+use flcc_runtime::account::Took;
+use flcc_runtime::{Effort, Plan, Planner, Platform, Spec};
 
 /// What is planned.
 const SPECS: [&str; 8] = [

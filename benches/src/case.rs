@@ -1,6 +1,7 @@
 //! A spec with data, and the check of its answer.
 
-use flcc_runtime::{Accuracy, AnyView, Matcher, Oracle, Pixels, Plan, ScoreMap, Spec};
+use flcc_runtime::core::reference::Oracle;
+use flcc_runtime::{Accuracy, AnyView, Matcher, Pixels, Plan, ScoreMap, Spec};
 
 /// The specs that are timed: the tables of the goals, from small to large.
 pub const CASES: [&str; 14] = [

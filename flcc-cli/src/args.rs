@@ -11,9 +11,9 @@ use crate::tile::Tile;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use flcc_runtime::core::key::KernelKey;
 use flcc_runtime::{
-    Accuracy, Boundary, DType, Effort, KernelKey, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError,
-    Stat, Subpixel,
+    Accuracy, Boundary, DType, Effort, Measure, Method, Mode, Platform, Region, Shape, Spec, SpecError, Stat, Subpixel,
 };
 
 /// The measures, as the help shows them.
@@ -246,12 +246,13 @@ pub enum Command {
     /// and nssd, divided by the largest magnitude otherwise; checked, the number of positions: all of them up to 1e9
     /// multiply-adds, else 4096 of a fixed seed (or as many as --positions says), the corners and tile seams.
     ///
-    /// With --resident the image and the results of all templates lie on the first GPU, in copies that take turns, so
-    /// that each run finds its caches cold; results of all copies are the same bits, and those are checked. Three more
-    /// columns, and fields kernel_median_ns, kernel_min_ns and kernel_max_ns, are what the GPU takes for the kernels of
-    /// a run, between two events around a batch of runs: of so many batches (kernel_batches) of so many runs
-    /// (kernel_runs). kernel_gflops is by the median of these; buffers is the number of copies; queued says that all
-    /// runs stood in the GPU's queue when a batch began, so that it never waited for the host.
+    /// With --resident the image, or the pairs of a kernel that takes them where they lie, and the results of all
+    /// templates lie on the first GPU, in copies that take turns, so that each run finds its caches cold; results of
+    /// all copies are the same bits, and those are checked. Three more columns, and fields kernel_median_ns,
+    /// kernel_min_ns and kernel_max_ns, are what the GPU takes for the kernels of a run, between two events around a
+    /// batch of runs: of so many batches (kernel_batches) of so many runs (kernel_runs). kernel_gflops is by the median
+    /// of these; buffers is the number of copies; queued says that all runs stood in the GPU's queue when a batch
+    /// began, so that it never waited for the host.
     Bench(Bench),
     /// Fit the costs that plans are estimated by to times on this machine
     ///
@@ -346,7 +347,7 @@ pub struct Planning {
     pub json: bool,
 }
 
-/// A number of bytes: `4096`, `64M`, `1.5G`.
+/// A number of bytes: `4096`, `64M`, `64MiB`, `1.5G`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub usize);
 
@@ -355,10 +356,11 @@ impl FromStr for Bytes {
 
     fn from_str(text: &str) -> Result<Bytes, SpecError> {
         let wrong = || SpecError::new("size", "a number of bytes, as 4096, 512K, 64M or 1.5G", text);
-        let (digits, unit) = match text.as_bytes().last() {
-            Some(b'K' | b'k') => (&text[..text.len() - 1], 1usize << 10),
-            Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
-            Some(b'G' | b'g') => (&text[..text.len() - 1], 1 << 30),
+        let letter = text.strip_suffix("iB").unwrap_or(text);
+        let (digits, unit) = match letter.as_bytes().last() {
+            Some(b'K' | b'k') => (&letter[..letter.len() - 1], 1usize << 10),
+            Some(b'M' | b'm') => (&letter[..letter.len() - 1], 1 << 20),
+            Some(b'G' | b'g') => (&letter[..letter.len() - 1], 1 << 30),
             _ => (text, 1),
         };
         // A fraction counts parts of a unit, of which a byte has none.
@@ -507,7 +509,7 @@ pub struct Correlate {
     pub roi: Option<Places>,
     /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
     /// (as --heatmap draws it), .csv (of a signal: position,score). With several templates there is no file OUT.npy,
-    /// but OUT-1.npy, OUT-2.npy and on, in their order. - is standard output, as .npy, where nothing else is printed
+    /// but OUT-1.npy, OUT-2.npy and on, in their order. - is standard output, as .npy; not of match, which prints peaks
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// Part I, from 1, of the N that a result is split into along its slowest axis; of the image, a .npy file in C
@@ -857,6 +859,7 @@ mod tests {
     #[test]
     fn bytes_with_units() {
         assert_eq!("64M".parse::<Bytes>().unwrap(), Bytes(64 << 20));
+        assert_eq!("64MiB".parse::<Bytes>().unwrap(), Bytes(64 << 20));
         assert_eq!("4096".parse::<Bytes>().unwrap(), Bytes(4096));
         assert_eq!("1.5G".parse::<Bytes>().unwrap(), Bytes(3 << 29));
         assert_eq!("0.0009k".parse::<Bytes>().unwrap(), Bytes(0));

@@ -12,10 +12,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use flcc_runtime::account::Outcome;
+use flcc_runtime::core::key::KernelKey;
 use flcc_runtime::rooms::files;
-use flcc_runtime::{
-    Accuracy, DType, KernelKey, Kind, Measure, Method, Mode, Op, Outcome, Planner, Region, ScoreMap, SpecError,
-};
+use flcc_runtime::{Accuracy, DType, Kind, Measure, Method, Mode, Op, Planner, Region, ScoreMap, SpecError};
 use serde_json::Value;
 
 use crate::args::{Bytes, Extent, Precision};

@@ -115,6 +115,11 @@ impl Image {
         tell(&self.argument, &self.name, note);
     }
 
+    /// Bytes of its samples.
+    pub fn bytes(&self) -> f64 {
+        self.shape.len() as f64 * self.channels as f64 * self.dtype().row().size as f64
+    }
+
     /// A part of it as an image of its own. `argument` is what a message calls the part.
     ///
     /// # Errors

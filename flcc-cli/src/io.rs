@@ -57,7 +57,7 @@ pub fn load(path: &Path) -> Result<Loaded, IoError> {
 pub fn load_as(path: &Path, raw: &[RawFormat]) -> Result<(Loaded, bool), IoError> {
     let name = path.display().to_string();
     let (reader, size) = opened(path, &name)?;
-    if headless(path, raw) { load_raw(&name, reader, size, raw) } else { load_from(&name, reader, size) }
+    if headless(path, raw) { load_raw(&name, reader, size, raw) } else { load_at(path, &name, reader, size) }
 }
 
 /// Frames, one behind another.
@@ -84,7 +84,7 @@ pub fn load_frames(path: &Path, raw: &[RawFormat]) -> Result<Content, IoError> {
     }
     let (start, reader) = begun(&name, reader)?;
     if !start.starts_with(y4m::MAGIC) {
-        return load_from(&name, reader, size).map(|(loaded, _)| Content::Image(loaded));
+        return load_at(path, &name, reader, size).map(|(loaded, _)| Content::Image(loaded));
     }
     let mut reader = BufReader::new(reader);
     let Some(format) = Y4mFormat::read(&name, &mut reader)? else {
@@ -170,6 +170,19 @@ fn most_bytes(size: Option<u64>) -> (f64, &'static str) {
     }
 }
 
+/// As [`load_from`], of a file at a path. A `.npy` file in C order goes from the disk to its samples piece by piece, so
+/// that it is not held twice.
+fn load_at(path: &Path, name: &str, reader: impl Read, size: Option<u64>) -> Result<(Loaded, bool), IoError> {
+    // What is wrong with a file the other way tells.
+    let slices = size.and_then(|_| NpySlices::open(path).ok().flatten());
+    let Some(slices) = slices else { return load_from(name, reader, size) };
+    let shape = slices.shape().to_vec();
+    let pixels = slices.read(0, std::slice::from_ref(&(0..shape[0])))?;
+    let mut loaded = Loaded { shape, channels: 1, pixels, notes: slices.notes() };
+    note_name(name, Format::Npy, &mut loaded);
+    Ok((loaded, true))
+}
+
 /// Reads an image of a format that its first bytes tell, of so many bytes if that is known.
 fn load_from(name: &str, reader: impl Read, size: Option<u64>) -> Result<(Loaded, bool), IoError> {
     let failed = |source| IoError::Read { name: name.into(), source };
@@ -250,13 +263,18 @@ pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
         Format::Pnm => guarded(name, "PNM", || pnm::load(name, bytes)),
         Format::Tiff => guarded(name, "TIFF", || raster::tiff(name, bytes)),
     }?;
+    note_name(name, format, &mut loaded);
+    Ok(loaded)
+}
+
+/// Notes where a name says another format than the one that was found.
+fn note_name(name: &str, format: Format, loaded: &mut Loaded) {
     let extension = extension(name);
     let (found, own) = FORMATS.iter().find(|row| row.0 == format).map_or(("", &[][..]), |row| (row.1, row.2));
     let named = names_format(Path::new(name)) || names_frames(Path::new(name));
     if named && !own.contains(&extension.as_str()) {
         loaded.notes.push(misnamed(name, found));
     }
-    Ok(loaded)
 }
 
 /// Whether all pixels of three channels are grey, `R = G = B`.

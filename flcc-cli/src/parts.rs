@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use flcc_runtime::core::shape::join;
+use flcc_runtime::peaks::Found;
 use flcc_runtime::rooms::files;
-use flcc_runtime::{Best, Found, Peak, Spec, SpecError};
+use flcc_runtime::{Best, Peak, Spec, SpecError};
 use serde_json::{Map, Value, json};
 
 use crate::args::Peaks;

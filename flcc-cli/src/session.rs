@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use flcc_runtime::account::Outcome;
+use flcc_runtime::core::key::KernelKey;
 use flcc_runtime::rooms::files;
-use flcc_runtime::{Accuracy, Effort, KernelKey, Outcome, Plan, Planner, Platform, Spec, SpecError, Wisdom};
+use flcc_runtime::{Accuracy, Effort, Plan, Planner, Platform, Spec, SpecError, Wisdom};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::Planning;

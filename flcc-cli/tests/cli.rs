@@ -1665,8 +1665,12 @@ fn bench_times_what_lies_on_a_gpu() {
     assert_eq!(rows[0].len(), rows[1].len(), "{table}");
     let several = flcc(&folder, &format!("bench corr:f32:3@60x61*8x8:full {call}")).fails(2);
     assert!(several.contains("--resident: expected a spec of one image, got 3"), "{several}");
-    let pairs = flcc(&folder, &format!("bench corr:f32:3@60x61*8x8:full,pairs {call}")).fails(2);
-    assert!(pairs.contains("--resident"), "{pairs}");
+    // Pairs whose kernel takes them where they lie, and those whose templates are bound.
+    let pairs = flcc(&folder, &format!("bench corr:f32:3@128x128*32x32:valid,pairs {call} --json")).fine().json();
+    assert!(pairs[0]["kernel"].as_str().unwrap().starts_with("pairs"), "{}", pairs[0]);
+    assert_eq!(pairs[0]["checked"], 3 * 97 * 97);
+    let bound = flcc(&folder, &format!("bench corr:f32:3@60x61*8x8:full,pairs {call}")).fails(2);
+    assert!(bound.contains("expected one whose kernel takes pairs where they lie"), "{bound}");
 }
 
 #[test]

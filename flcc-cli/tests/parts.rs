@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// What is told of an image that is read whole where memory is limited to less.
+const HELD: &str = "held whole, beyond --memory-limit";
+
 /// A folder of one test, removed with everything in it.
 struct Folder(PathBuf);
 
@@ -71,10 +74,12 @@ impl Folder {
         (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
     }
 
-    /// What a command that ends well prints.
+    /// What a command that ends well prints. All it may tell is that an image in Fortran order is held whole.
     fn fine(&self, args: &str) -> String {
         let (status, out, err) = self.said(args);
-        assert_eq!((status, err.as_str()), (0, ""), "flcc {args}");
+        let whole = |line: &str| line.starts_with("note: IMAGE \"i-whole.npy\": ") && line.contains(HELD);
+        let told: Vec<&str> = err.lines().filter(|line| !whole(line)).collect();
+        assert_eq!((status, told), (0, Vec::new()), "flcc {args}");
         out
     }
 
@@ -304,7 +309,8 @@ fn samples_that_hide_peaks_are_told_once() {
     let rest = "t.npy --template u.npy --memory-limit 300K";
     let [parts, whole] = ["i.npy", "i-whole.npy"].map(|image| folder.said(&format!("match {image} {rest}")));
     assert_eq!((parts.0, whole.0), (0, 0));
-    assert_eq!((parts.2, whole.2), (note("i.npy"), note("i-whole.npy")));
+    let held = format!("note: IMAGE \"i-whole.npy\": 432000 bytes {HELD} (flcc help match says what is not)\n");
+    assert_eq!((parts.2, whole.2), (note("i.npy"), note("i-whole.npy") + &held));
     assert_eq!(parts.1, whole.1);
     // A part that does not look at them is not hidden by them; values are not searched.
     assert_eq!(folder.fine(&format!("match i.npy {rest} --tile 1/3 -o 1.json")), "");
@@ -445,8 +451,8 @@ mod memory {
         };
         let (few, many) = (of("few"), of("many"));
         println!("{few} KiB with 50 templates, {many} with 400");
-        // All peaks of a template take 8 MB.
-        assert!(many < few + 100_000, "{few} {many}");
+        // All peaks of a template take 8 MB, 2.8 GB of so many; results of a tile of each take 60 to 120 MB.
+        assert!(many < few + 400_000, "{few} {many}");
     }
 
     #[test]

@@ -69,7 +69,24 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
     context.insert("rows_held", &height);
     context.insert("input_extra", &words.extra(width));
     context.insert("formula", &formula(kernel.op, kernel.sides.len()));
-    if kernel.op.transforms() {
+    if kernel.op.is_line() {
+        let length = kernel.tile()[1];
+        context.insert("length", &length);
+        context.insert("outer", &patch_w);
+        context.insert("middle", &(length / patch_w / patch_w));
+        context.insert("blocks", &if kernel.op == Op::Line4096 { 3 } else { 1 });
+    } else if kernel.op.is_pairs() {
+        let turn = |at: usize| (std::f64::consts::TAU * at as f64 / block_w as f64).sin_cos();
+        // What is 0 but for rounding is 0.
+        let word = |value: f64| format!("{:?}f", if value.abs() < 1e-9 { 0.0 } else { value as f32 });
+        let turns = (0..block_w).map(turn).map(|(sin, cos)| format!("{{{}, {}}}", word(cos), word(-sin)));
+        context.insert("length", &block_w);
+        context.insert("groups", &block_h);
+        context.insert("rows", &patch_h);
+        context.insert("turns", &turns.collect::<Vec<_>>());
+        // Of a multiprocessor, as its shared memory has room for.
+        context.insert("blocks", &if kernel.op == Op::Pairs64 { 4 } else { 2 });
+    } else if kernel.op.transforms() {
         context.insert("length", &kernel.tile()[0]);
         context.insert("outer_x", &patch_w);
         context.insert("outer_y", &patch_h);
@@ -121,7 +138,18 @@ fn formula(op: Op, axes: usize) -> String {
     let (p, t) = (format!("samples({})", shifted.join(", ")), format!("taps({tap})"));
     let w = format!("weights({tap})");
     match op {
-        Op::Corr | Op::Zncc | Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128 | Op::ZnccMma => {
+        Op::Corr
+        | Op::Zncc
+        | Op::Tile64
+        | Op::Tile128
+        | Op::Line4096
+        | Op::Line16384
+        | Op::Pairs64
+        | Op::Pairs128
+        | Op::Zncc64
+        | Op::Zncc128
+        | Op::ZnccMma
+        | Op::Whole => {
             format!("cross({place}) = sum of {p} * {t}")
         }
         Op::Sad => format!("cross({place}) = sum of {w} * |{p} - {t}|"),
@@ -134,10 +162,10 @@ fn formula(op: Op, axes: usize) -> String {
 fn title(op: Op) -> &'static str {
     match op {
         Op::Corr | Op::Zncc => "Direct correlation",
-        Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128 => "Correlation by transforms",
         Op::ZnccMma => "Correlation on tensor cores",
         Op::Sad => "Absolute differences",
         Op::Masked => "Masked correlation and window sums",
+        _ => "Correlation by transforms",
     }
 }
 

@@ -5,7 +5,7 @@ use flcc_core::key::KernelKey;
 use flcc_core::runs::{self, Run, Steps, Together};
 use flcc_core::sizes;
 
-use crate::templates::{MMA, SCORES, TILE};
+use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, TILE};
 
 /// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16
 /// bytes, so this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a
@@ -33,12 +33,22 @@ pub enum Op {
     Tile64,
     /// `P t`, by transforms of 128x128 samples.
     Tile128,
+    /// `P t` of signals, by transforms of 4096 samples.
+    Line4096,
+    /// The same, by transforms of 16384 samples.
+    Line16384,
+    /// `P t` of images that have a template of their own each, by transforms of rows of 64 samples.
+    Pairs64,
+    /// The same, by transforms of rows of 128 samples.
+    Pairs128,
     /// Scores, by transforms of 64x64 samples.
     Zncc64,
     /// Scores, by transforms of 128x128 samples.
     Zncc128,
     /// Scores of bytes on tensor cores.
     ZnccMma,
+    /// `P t`, by a library's transforms of a whole image, which this stands around.
+    Whole,
 }
 
 impl Op {
@@ -51,15 +61,35 @@ impl Op {
             Op::Zncc => "zncc",
             Op::Tile64 => "tile64",
             Op::Tile128 => "tile128",
+            Op::Line4096 => "line4096",
+            Op::Line16384 => "line16384",
+            Op::Pairs64 => "pairs64",
+            Op::Pairs128 => "pairs128",
             Op::Zncc64 => "zncc64",
             Op::Zncc128 => "zncc128",
             Op::ZnccMma => "znccmma",
+            Op::Whole => "whole",
         }
     }
 
     /// Whether it is computed by transforms.
     pub fn transforms(self) -> bool {
-        matches!(self, Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128)
+        matches!(self, Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128) || self.is_pairs() || self.is_line()
+    }
+
+    /// Whether it adds up products one after the other.
+    pub fn adds_products(self) -> bool {
+        !self.transforms() && self != Op::Whole
+    }
+
+    /// Whether signals are transformed.
+    pub fn is_line(self) -> bool {
+        matches!(self, Op::Line4096 | Op::Line16384)
+    }
+
+    /// Whether each image has a template of its own.
+    pub fn is_pairs(self) -> bool {
+        matches!(self, Op::Pairs64 | Op::Pairs128)
     }
 
     /// Whether it is computed on tensor cores, by a kernel that is compiled for the template's sides. Such a kernel
@@ -71,7 +101,7 @@ impl Op {
 
     /// Whether transforms of it take so much shared memory that not every device has it.
     pub fn is_large(self) -> bool {
-        matches!(self, Op::Tile128 | Op::Zncc64 | Op::Zncc128)
+        matches!(self, Op::Tile128 | Op::Line16384 | Op::Zncc64 | Op::Zncc128)
     }
 }
 
@@ -100,8 +130,8 @@ pub struct Matrix {
 impl Matrix {
     /// What the repository holds: direct correlation and zncc in each of [`TYPES`] for the [`lines`], [`squares`] and
     /// [`cubes`]; direct correlation for any size, with tiles of one row too; absolute differences and masked sums for
-    /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles, in f32; zncc
-    /// of bytes on tensor cores.
+    /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles, correlation
+    /// of signals and of pairs, and what a library's transforms need, in f32; zncc of bytes on tensor cores.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
         for dtype in TYPES {
@@ -122,6 +152,10 @@ impl Matrix {
         for (small, large) in [(Op::Tile64, Op::Tile128), (Op::Zncc64, Op::Zncc128)] {
             kernels.extend([tile(small, [16, 16], [4, 4]), tile(large, [32, 16], [4, 8])]);
         }
+        // Two halves of a block's rows, and the columns of a transform; a thread has 13 outputs of a column at a time.
+        kernels.extend([(Op::Pairs64, 64), (Op::Pairs128, 128)].map(|(op, length)| tile(op, [2, length], [13, 1])));
+        kernels.extend([tile(Op::Line4096, [1, 256], [1, 16]), tile(Op::Line16384, [1, 512], [1, 32])]);
+        kernels.push(tile(Op::Whole, [1, 256], [8, 2]));
         // Warps of a row of threads each, whose lanes have 8 outputs of a row.
         kernels.push(Kernel { op: Op::ZnccMma, dtype: DType::U8, sides: Vec::new(), block: [8, 32], patch: [4, 8] });
         Matrix { kernels }
@@ -197,6 +231,9 @@ impl Kernel {
             (Op::Zncc, _) => None,
             (Op::Tile64 | Op::Tile128, _) => Some(TILE),
             (Op::Zncc64 | Op::Zncc128, _) => Some(SCORES),
+            (Op::Whole, _) => Some(LIBRARY),
+            (op, _) if op.is_line() => Some(LINE),
+            (op, _) if op.is_pairs() => Some(PAIRS),
             (op, _) if op.is_tensor() => Some(MMA),
             (_, []) => Some("generic.cu.tera"),
             _ => Some("kernel.cu.tera"),
@@ -359,7 +396,7 @@ mod tests {
         for kernel in Matrix::committed()
             .kernels
             .into_iter()
-            .filter(|kernel| kernel.dtype != DType::U8 && !scores(kernel) && !kernel.op.transforms())
+            .filter(|kernel| kernel.dtype != DType::U8 && !scores(kernel) && kernel.op.adds_products())
         {
             let sizes: Vec<[usize; 3]> = match kernel.size() {
                 Some(size) => vec![size],

@@ -37,7 +37,7 @@ pub(crate) fn text(kernels: &[&Kernel]) -> String {
         writeln!(
             text,
             "        chunk: {:?},",
-            (kernel.sides.is_empty() && !kernel.op.transforms() && !kernel.op.is_tensor()).then(|| kernel.chunk())
+            (kernel.sides.is_empty() && kernel.op.adds_products() && !kernel.op.is_tensor()).then(|| kernel.chunk())
         )
         .unwrap();
         writeln!(text, "    }},").unwrap();

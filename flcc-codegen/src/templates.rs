@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 42] = [
+pub const TEMPLATES: [Template; 46] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -29,6 +29,9 @@ pub const TEMPLATES: [Template; 42] = [
     template!("straight.cu.tera"),
     template!("peaks.cu.tera"),
     template!("tile.cu.tera"),
+    template!("pairs.cu.tera"),
+    template!("line.cu.tera"),
+    template!("whole.cu.tera"),
     template!("scores.cu.tera"),
     template!("mma.cu.tera"),
     template!("pipeline/words.tera"),
@@ -37,6 +40,7 @@ pub const TEMPLATES: [Template; 42] = [
     template!("pipeline/fold.tera"),
     template!("pipeline/magnitude.tera"),
     template!("pipeline/reach.tera"),
+    template!("pipeline/complex.tera"),
     template!("pipeline/transform.tera"),
     template!("pipeline/doubt.tera"),
     template!("pipeline/offset.tera"),
@@ -63,6 +67,15 @@ pub const TEMPLATES: [Template; 42] = [
 
 /// The template of transforms of tiles, which reads images as the pipeline does.
 pub(crate) const TILE: &str = "tile.cu.tera";
+
+/// The template of correlation of images that have a template of their own each.
+pub(crate) const PAIRS: &str = "pairs.cu.tera";
+
+/// The template of what stands around a library's transforms of whole images.
+pub(crate) const LIBRARY: &str = "whole.cu.tera";
+
+/// The template of correlation by transforms of signals.
+pub(crate) const LINE: &str = "line.cu.tera";
 
 /// The template of scores by transforms of tiles.
 pub(crate) const SCORES: &str = "scores.cu.tera";

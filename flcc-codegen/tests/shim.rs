@@ -38,7 +38,7 @@ const BYTES: &str = "bytes";
 /// Compiles `source` into a program that checks it, and runs that.
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     let folder = format!("{}-{case}", kernel.name());
-    if kernel.op.transforms() {
+    if !kernel.op.adds_products() {
         return tile(kernel, source, 3, case);
     }
     if kernel.op.is_tensor() {
@@ -72,7 +72,13 @@ fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
          #define SHARED {}\n{source}#include \"{}\"\n",
         kernel.name(),
         kernel.shared(),
-        if matches!(kernel.op, Op::Tile64 | Op::Tile128) { "tile_check.h" } else { "scores_check.h" },
+        match kernel.op {
+            Op::Tile64 | Op::Tile128 => "tile_check.h",
+            Op::Whole => "whole_check.h",
+            op if op.is_line() => "line_check.h",
+            op if op.is_pairs() => "pairs_check.h",
+            _ => "scores_check.h",
+        },
     );
     compile_and_run(&folder, &program)
 }
@@ -201,12 +207,17 @@ kernels! {
     corr_u8_8x8x8_b32x8
     corr_u8_any_b32x8
     corr_u8_any_b128x1
+    line16384_f32_any_b512x1
+    line4096_f32_any_b256x1
     masked_f64_any_b16x8
     masked_f64_any_b128x1
+    pairs128_f32_any_b128x2
+    pairs64_f32_any_b64x2
     sad_f64_any_b16x8
     sad_f64_any_b128x1
     tile128_f32_any_b16x32
     tile64_f32_any_b16x16
+    whole_f32_any_b256x1
     zncc128_f32_any_b16x32
     zncc64_f32_any_b16x16
     znccmma_u8_any_b32x8
@@ -321,6 +332,11 @@ fn tiles_meet_every_boundary() {
         for (name, boundaries) in [
             ("tile64_f32_any_b16x16", &[0, 1, 2, 4, 5][..]),
             ("tile128_f32_any_b16x32", &[0, 1][..]),
+            ("line4096_f32_any_b256x1", &[0, 1, 2, 4, 5][..]),
+            ("line16384_f32_any_b512x1", &[1][..]),
+            ("pairs64_f32_any_b64x2", &[0, 1, 2, 4, 5][..]),
+            ("whole_f32_any_b256x1", &[0, 1, 2, 4, 5][..]),
+            ("pairs128_f32_any_b128x2", &[0, 1][..]),
             ("zncc64_f32_any_b16x16", &[0, 1, 5][..]),
             ("zncc128_f32_any_b16x32", &[4][..]),
         ] {
@@ -363,6 +379,59 @@ fn a_wrong_transform_is_found() {
     check_broken(small, "inside", "y >= 0 && x >= 0 &&", "x >= 0 &&");
     check_broken(small, "step", " && im.stride[2] == 1", "");
     check_broken(small, "image", "image += blockIdx.z * im.image_stride;", "");
+}
+
+#[test]
+fn wrong_signals_and_pairs_are_found() {
+    let line = "line4096_f32_any_b256x1";
+    for (case, from, to) in [
+        ("first", "__syncthreads();\n#pragma unroll\n  for (int set", "#pragma unroll\n  for (int set"),
+        ("turn", "transform<MIDDLE, 1>(u, turns, last * OUTER);", "transform<MIDDLE, 1>(u, turns, last);"),
+        ("quarter", "turns[at + k * (LENGTH / COUNT)]", "turns[at + k]"),
+        ("swap", "{product.im, product.re}", "product"),
+        ("high", "most > high ||", ""),
+        ("faint", " || (!some && most != 0)", ""),
+        ("finite", "!(fabsf(v[0].re) + fabsf(v[0].im) <= 3e38f)", "false"),
+        ("outputs", "to + i * THREADS < first.outputs", "true"),
+        ("inside", "x >= 0 && x <= im.lengths[2] - LENGTH", "x >= 0"),
+        ("step", " && im.stride[2] == 1", ""),
+        ("signal", "signal += blockIdx.z * im.image_stride;", ""),
+    ] {
+        check_broken(line, case, from, to);
+    }
+    let whole = "whole_f32_any_b256x1";
+    for (case, from, to) in [
+        ("needed", "y < g.needed[1]) value", "true) value"),
+        ("fill", "wanted[i] && y < g.needed[1] ? fill : 0", "NAN"),
+        ("high", "most > high ||", ""),
+        ("faint", " || (!some && most != 0)", ""),
+        ("finite", "if (!finite)", "if (false)"),
+        ("count", "if (i >= count) return;", ""),
+        ("rows", "if (y >= g.out[1]) break;", ""),
+    ] {
+        check_broken(whole, case, from, to);
+    }
+    let pairs = "pairs64_f32_any_b64x2";
+    for (case, from, to) in [
+        (
+            "warp",
+            "  __syncwarp();\n  if (!some) return;\n#pragma unroll\n  for (int set",
+            "#pragma unroll\n  for (int set",
+        ),
+        ("sign", "real ? 0 : k == low ? -1 : 1", "real ? 0 : 1"),
+        ("real", "real && second ? tap.im : tap.re", "tap.re"),
+        ("odd", "high = {(a.im + b.im) * HALF, (b.re - a.re) * HALF};", ""),
+        ("up", "group == 0 ? 0 : kh - 1", "0"),
+        ("flips", "if (of_taps.stride[1] < 0)", "if (false)"),
+        ("own", "taps += blockIdx.z * of_taps.image_stride;", ""),
+        ("faint", "(!some_taps && of_own.most != 0)", "false"),
+        ("high", "fmaxf(of_image.most, of_own.most) > high", "false"),
+        ("finite", "!(fabsf(v[0].re) + fabsf(v[0].im) <= 3e38f)", "false"),
+        ("lower", "row + upper < rows", "true"),
+        ("each", "extraordinary[blockIdx.z * each] = 1;\n  }", "extraordinary[0] = 1;\n  }"),
+    ] {
+        check_broken(pairs, case, from, to);
+    }
 }
 
 #[test]

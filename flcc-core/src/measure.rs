@@ -73,6 +73,8 @@ pub struct Row {
     pub measure: Measure,
     /// Its name.
     pub name: &'static str,
+    /// OpenCV's name of it, which is taken too.
+    pub opencv: Option<&'static str>,
     /// Which scores are better.
     pub best: Best,
     /// Whether scores are unitless and bounded by 1, so that an absolute promise makes sense.
@@ -83,18 +85,24 @@ pub struct Row {
     pub needs: Needs,
 }
 
-const fn row<F: Formula>(measure: Measure, name: &'static str, best: Best, normalised: bool, scaling: Scaling) -> Row {
-    Row { measure, name, best, normalised, scaling, needs: F::NEEDS }
+const fn row<F: Formula>(
+    measure: Measure,
+    (name, opencv): (&'static str, Option<&'static str>),
+    best: Best,
+    normalised: bool,
+    scaling: Scaling,
+) -> Row {
+    Row { measure, name, opencv, best, normalised, scaling, needs: F::NEEDS }
 }
 
 /// The table, in the order of [`Measure`].
 pub const MEASURES: [Row; 6] = [
-    row::<Cc>(Measure::Cc, "cc", Best::Largest, false, Scaling::Own),
-    row::<Ncc>(Measure::Ncc, "ncc", Best::Largest, true, Scaling::Unit),
-    row::<Zncc>(Measure::Zncc, "zncc", Best::Largest, true, Scaling::Unit),
-    row::<Ssd>(Measure::Ssd, "ssd", Best::Smallest, false, Scaling::Common),
-    row::<Nssd>(Measure::Nssd, "nssd", Best::Smallest, true, Scaling::Relative),
-    row::<Sad>(Measure::Sad, "sad", Best::Smallest, false, Scaling::Fixed),
+    row::<Cc>(Measure::Cc, ("cc", Some("TM_CCORR")), Best::Largest, false, Scaling::Own),
+    row::<Ncc>(Measure::Ncc, ("ncc", Some("TM_CCORR_NORMED")), Best::Largest, true, Scaling::Unit),
+    row::<Zncc>(Measure::Zncc, ("zncc", Some("TM_CCOEFF_NORMED")), Best::Largest, true, Scaling::Unit),
+    row::<Ssd>(Measure::Ssd, ("ssd", Some("TM_SQDIFF")), Best::Smallest, false, Scaling::Common),
+    row::<Nssd>(Measure::Nssd, ("nssd", Some("TM_SQDIFF_NORMED")), Best::Smallest, true, Scaling::Relative),
+    row::<Sad>(Measure::Sad, ("sad", None), Best::Smallest, false, Scaling::Fixed),
 ];
 
 /// Runs an expression with `$formula` naming the type of the measure's formula: one `match` outside the pixel loop.
@@ -151,10 +159,11 @@ impl fmt::Display for Measure {
 impl FromStr for Measure {
     type Err = SpecError;
 
+    /// Its name, or OpenCV's.
     fn from_str(text: &str) -> Result<Measure, SpecError> {
         MEASURES
             .iter()
-            .find(|row| row.name == text)
+            .find(|row| row.name == text || row.opencv == Some(text))
             .map(|row| row.measure)
             .ok_or_else(|| SpecError::new("measure", "cc, ncc, zncc, ssd, nssd or sad", text))
     }
@@ -169,6 +178,7 @@ mod tests {
         for (i, row) in MEASURES.iter().enumerate() {
             assert_eq!(row.measure as usize, i);
             assert_eq!(row.name.parse::<Measure>().unwrap(), row.measure);
+            assert!(row.opencv.is_none_or(|name| name.parse::<Measure>().unwrap() == row.measure));
         }
     }
 

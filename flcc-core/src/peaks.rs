@@ -20,7 +20,7 @@ use crate::score::ScoreMap;
 use crate::shape::Shape;
 use crate::spec::Spec;
 use crate::subpixel::{self, Subpixel};
-use crate::view::AnyView;
+use crate::view::{AnyView, AsImage};
 
 #[doc(hidden)]
 pub mod apart;
@@ -79,8 +79,9 @@ pub fn find_peaks(map: &ScoreMap, options: &PeakOptions) -> Vec<Peak> {
 }
 
 /// The peaks of scores in an array of the caller's, which says neither what is best nor of which template they are.
-pub fn find_peaks_in(scores: &AnyView<'_>, best: Best, options: &PeakOptions) -> Vec<Peak> {
-    Search::new(scores.shape(), best, *options).in_view(scores).peaks
+pub fn find_peaks_in(scores: &impl AsImage, best: Best, options: &PeakOptions) -> Vec<Peak> {
+    let scores = scores.as_image();
+    Search::new(scores.shape(), best, *options).in_view(&scores).peaks
 }
 
 /// The same of a part of larger scores, which lies from `origin` on, padded to three axes with zeros in front:

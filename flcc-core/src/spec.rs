@@ -24,7 +24,7 @@ use crate::error::{Kind, SpecError};
 use crate::extent::{Mode, Region};
 use crate::frame::Frame;
 use crate::op::Op;
-use crate::shape::Shape;
+use crate::shape::{self, Shape};
 
 /// How much is promised about the error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -412,6 +412,12 @@ impl FromStr for Spec {
         let mut parts = text.splitn(4, ':');
         let (op, types, sizes, rest) = match (parts.next(), parts.next(), parts.next(), parts.next()) {
             (Some(op), Some(types), Some(sizes), Some(rest)) => (op, types, sizes, rest),
+            (Some(_), Some(_), Some(sizes), None) if !sizes.contains('*') => {
+                // A template of that many axes, no larger than the image.
+                let template = counted(sizes)?.1.lengths().iter().map(|length| (*length).min(16)).collect::<Vec<_>>();
+                let rest = format!("*{}:valid", shape::join(&template, "x"));
+                return Err(missing("the template's size behind a '*', and a mode (full, same or valid)", &rest));
+            }
             (Some(_), Some(_), Some(_), None) => {
                 return Err(missing("a mode (full, same or valid) as the fourth field", ":valid"));
             }
@@ -438,6 +444,10 @@ impl FromStr for Spec {
         let (images, image) = counted(image)?;
         let (templates, template) = counted(template)?;
         let (mode, options) = rest.split_once(',').map_or((rest, None), |(mode, options)| (mode, Some(options)));
+        if let Some((first, option)) = mode.split_once(':').filter(|(first, _)| first.parse::<Mode>().is_ok()) {
+            let expected = format!("full, same or valid, and options behind commas, as in {first},{option}");
+            return Err(SpecError::new("mode", expected, mode));
+        }
         let mut spec = Spec::new(op, image_type, image, template_type, template, mode.parse()?)?
             .with_images(images)?
             .with_templates(templates)?;
@@ -562,7 +572,22 @@ mod tests {
             fails("zncc:f32").starts_with("spec: expected sizes, IMAGE*TEMPLATE, as the third field, as in zncc:f32:")
         );
         assert!(fails("zncc").starts_with("spec: expected a pixel type as the second field, as in zncc:f32:"));
+        assert_eq!(
+            fails("zncc:u8:300x9"),
+            "spec: expected the template's size behind a '*', and a mode (full, same or valid), as in \
+             zncc:u8:300x9*16x9:valid, got none"
+        );
+        assert_eq!(
+            fails("zncc:u8:9*3:valid:acc=fast"),
+            "mode: expected full, same or valid, and options behind commas, as in valid,acc=fast, got valid:acc=fast"
+        );
         assert!(fails("best").starts_with("spec: expected OP:TYPE"));
+        // What a message recommends is taken.
+        for text in ["zncc", "zncc:f32", "zncc:u8:300x9", "conv:f64:4@7x40x50", "ssd:u8:5", "corr:f32:9*3"] {
+            let told = fails(text);
+            let advice = told.split_once("as in ").and_then(|(_, rest)| rest.split_once(',')).unwrap().0;
+            assert!(advice.parse::<Spec>().is_ok(), "{told}");
+        }
         for sizes in ["200x200", "20x20:16x16"] {
             let told = fails(&format!("zncc:f32:{sizes}:valid"));
             assert!(told.starts_with("spec: expected the template's size behind a '*'"), "{told}");

@@ -80,10 +80,10 @@ impl Shared {
             vectors,
         };
         Shared {
-            rows: body(Op::Correlate, "rows", family.rows, family.vectors),
-            line: body(Op::Correlate, "line", 1, family.line_vectors),
-            sad: body(Op::AbsDiff, "rows", family.sad_rows, family.sad_vectors),
-            sad_line: body(Op::AbsDiff, "line", 1, family.line_vectors),
+            rows: body(Op::Correlate, "rows", family.blocks.rows, family.blocks.vectors),
+            line: body(Op::Correlate, "line", 1, family.blocks.line_vectors),
+            sad: body(Op::AbsDiff, "rows", family.blocks.sad_rows, family.blocks.sad_vectors),
+            sad_line: body(Op::AbsDiff, "line", 1, family.blocks.line_vectors),
         }
     }
 }
@@ -101,7 +101,7 @@ fn name(family: &Family, op: Op, label: &str) -> String {
 fn entries(family: &Family, shared: &Shared) -> Vec<Emitted> {
     let entry = |of: &Body, label: String, width: TokenStream, taps: usize| {
         let name = name(family, of.op, &label);
-        let code = if of.op == Op::Correlate && of.rows > 1 && (1..=family.unroll).contains(&taps) {
+        let code = if of.op == Op::Correlate && of.rows > 1 && (1..=family.blocks.unroll).contains(&taps) {
             unroll::kernel(&Body { name: name.clone(), taps: Taps::Unrolled(taps), ..of.clone() }, Some(of))
         } else {
             unroll::instance(&name, of)

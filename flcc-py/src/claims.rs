@@ -3,8 +3,8 @@
 //! A call claims the elements of each array that it was given. What one call writes no other reads or writes. A view of
 //! an array with gaps spans elements that are not its own: no call writes to these either while another looks.
 //!
-//! The register is locked by who holds the interpreter alone, and never while Python is called: no other thread has it
-//! when a process is forked.
+//! The register is locked by threads that are attached to the interpreter alone, and never while Python is called: no
+//! other thread has it when a process is forked.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};

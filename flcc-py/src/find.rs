@@ -1,8 +1,7 @@
 //! Peaks of templates in an image, without maps.
 
-use flcc_runtime::{
-    AnyView, Claims, Masked, Peak, PeakOptions, Plan, Shortlist, Spec, SpecError, find_peaks, mask_kind,
-};
+use flcc_runtime::peaks::{Claims, Shortlist};
+use flcc_runtime::{AnyView, Masked, Peak, PeakOptions, Plan, Spec, SpecError, find_peaks, mask_kind};
 use pyo3::prelude::*;
 
 use crate::arguments;
@@ -187,7 +186,7 @@ pub fn find<'py>(
         let mut found: Vec<Vec<Peak>> = search(&searched)?;
         let enough = !exclusive || {
             let claims = found.iter_mut().zip(&of_each).map(|(peaks, spec)| Claims::new(spec, &searched, peaks));
-            flcc_runtime::exclusive(&mut claims.collect::<Vec<_>>(), told.top)
+            flcc_runtime::peaks::exclusive(&mut claims.collect::<Vec<_>>(), told.top)
         };
         if enough {
             break found;

@@ -2,8 +2,9 @@
 //!
 //! A child has the thread that forked and none of the others. What they held stays locked in it, and what they were
 //! making is never made. So a fork waits until nobody plans; what runs goes on, and a child makes anew what a run of
-//! another thread may have left behind. State that is locked by who holds the interpreter alone needs neither: who
-//! forks holds it.
+//! another thread may have left behind. State that only threads attached to the interpreter lock, and never while
+//! Python is called, needs neither. The thread that forks holds the interpreter's lock. A build of Python without one
+//! stops all other attached threads first, each where it calls Python.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

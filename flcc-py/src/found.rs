@@ -1,8 +1,7 @@
 //! Peaks as structured arrays.
 
-use flcc_runtime::{
-    Best, Claims, Peak, PeakOptions, Spec, SpecError, Subpixel, exclusive, find_peaks_from, find_peaks_in,
-};
+use flcc_runtime::peaks::{Claims, exclusive, find_peaks_from};
+use flcc_runtime::{Best, Peak, PeakOptions, Spec, SpecError, Subpixel, find_peaks_in};
 use numpy::{PyArray1, PyArray2, PyArrayDescr, PyArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -24,9 +24,9 @@ mod types;
 mod watch;
 mod wisdom;
 
-/// What the package imports. Claims, kept plans and forks rely on the interpreter's lock, which builds without one take
-/// up again for it.
-#[pyo3::pymodule(gil_used = true)]
+/// What the package imports. Nothing in it relies on the interpreter's lock, so builds of Python without one keep it
+/// off.
+#[pyo3::pymodule(gil_used = false)]
 mod _flcc {
     use pyo3::prelude::*;
 

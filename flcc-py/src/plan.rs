@@ -50,7 +50,7 @@ pub struct Matcher {
     matcher: flcc_runtime::Matcher,
     /// Whether there is an axis of templates, since a list of them was bound.
     stacked: bool,
-    /// What runs. Locked by who holds the interpreter alone.
+    /// What runs. Locked by threads that are attached to the interpreter alone, and never while Python is called.
     engine: Mutex<Arc<Engine>>,
     /// What runs on GPUs by their numbers, where images lie that `engine` does not take. Locked as that.
     on_gpus: Mutex<Vec<(usize, Arc<Engine>)>>,

@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flcc_runtime::{
-    Effort, Matcher, Method, Outcome, Plan, PlanError, Planner, Platform, Scratch, Spec, SpecError, Wisdom,
-};
+use flcc_runtime::account::Outcome;
+use flcc_runtime::{Effort, Matcher, Method, Plan, PlanError, Planner, Platform, Scratch, Spec, SpecError, Wisdom};
 use pyo3::Python;
 
 use crate::gate;
@@ -143,8 +142,8 @@ impl Planned {
     }
 }
 
-/// Locked by who holds the interpreter alone, and never while Python is called: no other thread has it when a process
-/// is forked.
+/// Locked by threads that are attached to the interpreter alone, and never while Python is called: no other thread has
+/// it when a process is forked.
 static SHARED: Mutex<Option<Shared>> = Mutex::new(None);
 
 fn with_shared<R>(_py: Python<'_>, what: impl FnOnce(&mut Shared) -> R) -> Result<R, SpecError> {

@@ -20,9 +20,15 @@ pub mod fault;
 #[cfg(feature = "cuda")]
 pub mod kernels;
 #[cfg(feature = "cuda")]
+pub(crate) mod line;
+#[cfg(feature = "cuda")]
 pub(crate) mod method;
 #[cfg(feature = "cuda")]
 pub(crate) mod methods;
+#[cfg(feature = "cuda")]
+pub(crate) mod paired;
+#[cfg(feature = "cuda")]
+pub(crate) mod pairs;
 pub mod platform;
 #[cfg(feature = "cuda")]
 pub(crate) mod reduction;

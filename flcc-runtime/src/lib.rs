@@ -63,31 +63,28 @@ pub use flcc_core::dtype::{DType, Pixel, Pixels};
 pub use flcc_core::error::{ExecError, Kind, PlanError, Refusal, SpecError};
 pub use flcc_core::extent::{Mode, Region};
 pub use flcc_core::image::Image;
-pub use flcc_core::key::KernelKey;
 pub use flcc_core::measure::{Best, Measure};
 pub use flcc_core::op::Op;
-pub use flcc_core::peaks::{
-    Claims, Found, Peak, PeakOptions, Shortlist, count_optimum, exclusive, find_peaks, find_peaks_from, find_peaks_in,
-};
-pub use flcc_core::reference::Oracle;
+#[doc(inline)]
+pub use flcc_core::peaks;
+pub use flcc_core::peaks::{Peak, PeakOptions, find_peaks, find_peaks_in};
 pub use flcc_core::score::ScoreMap;
 pub use flcc_core::shape::Shape;
 pub use flcc_core::spec::{Accuracy, MaskKind, Spec};
 pub use flcc_core::subpixel::Subpixel;
 pub use flcc_core::view::{AnyView, AnyViewMut, AsImage, View, ViewMut};
-pub use plan::account::{Account, Floor, Row};
 pub use plan::machine::Machine;
 pub use plan::matcher::Matcher;
-pub use plan::planned::{Candidate, Outcome, Plan, Took};
+pub use plan::planned::Plan;
 pub use plan::regions::Regions;
 pub use plan::settings::{Effort, Planner};
 pub use plan::solver::{Method, Platform};
 pub use plan::wisdom::Wisdom;
 #[doc(inline)]
-pub use plan::{machine, wisdom};
+pub use plan::{account, machine, wisdom};
 pub use problem::template::mask_kind;
 #[cfg(feature = "cuda")]
-pub use run::device_image::{DeviceImage, DeviceResults};
+pub use run::device_image::{DeviceImage, DevicePairs, DeviceResults};
 pub use run::execute::{CancelToken, Control, Copies, Scratch, Statistics};
 
 /// The private rooms, for the command, the tests and the benches of this workspace alone: they change without notice.

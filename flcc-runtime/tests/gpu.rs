@@ -15,6 +15,8 @@ mod failing;
 mod found;
 #[path = "gpu/memory.rs"]
 mod memory;
+#[path = "gpu/pairs.rs"]
+mod pairs;
 #[path = "gpu/peaks.rs"]
 mod peaks;
 #[path = "gpu/straight.rs"]
@@ -30,10 +32,11 @@ use common::{Problem, Seed, absent, check, in_threads, planner};
 use flcc_generated::{Entry, kernels};
 use flcc_runtime::cuda::driver::launch::{Gpu, probe};
 // What the tests of the engines share names these as it does in the library.
+use flcc_runtime::core::key::KernelKey;
+use flcc_runtime::core::reference::Oracle;
 use flcc_runtime::rooms::{isa, problem};
 use flcc_runtime::{
-    AnyView, AnyViewMut, Control, DType, KernelKey, Method, Oracle, Pixels, PlanError, Planner, Platform, ScoreMap,
-    Shape, Spec, ViewMut,
+    AnyView, AnyViewMut, Control, DType, Method, Pixels, PlanError, Planner, Platform, ScoreMap, Shape, Spec, ViewMut,
 };
 
 /// The seed of this run.
@@ -117,9 +120,9 @@ fn plain(problem: &Problem, op: &str) -> Vec<f64> {
     scores
 }
 
-/// Whether a kernel is one of transforms, whose length its operation's name ends with.
+/// Whether a kernel is one of transforms, whose length its operation's name ends with, or stands around such.
 fn transforms(entry: &Entry) -> bool {
-    entry.op.ends_with(|last: char| last.is_ascii_digit())
+    entry.op.ends_with(|last: char| last.is_ascii_digit()) || entry.op == "whole"
 }
 
 /// Templates for a kernel: its own size, or some that no kernel is made for.
@@ -127,6 +130,8 @@ fn templates(entry: &Entry) -> Vec<Vec<usize>> {
     match (entry.sides, entry.tile[0]) {
         // The least, one and two stretches of 16 samples at a time, most rows, most columns.
         _ if tensor::is_one(entry) => [[4, 4], [16, 16], [7, 17], [33, 50], [100, 9], [5, 256]].map(Vec::from).into(),
+        _ if entry.op.starts_with("line") => vec![vec![40], vec![300], vec![1500]],
+        _ if entry.op.starts_with("pairs") => vec![vec![17, 20], vec![31, 20], vec![50, 52]],
         _ if transforms(entry) => vec![vec![8, 13], vec![31, 20], vec![50, 52]],
         ([], 1) => vec![vec![65], vec![300], vec![1]],
         ([], _) => vec![vec![5, 9], vec![17, 1], vec![40, 33], vec![3, 4, 5]],
@@ -186,6 +191,7 @@ fn every_kernel_does_what_a_plain_loop_does() {
                     "masked" => ("zncc", ",mask01"),
                     _ if tensor::is_one(entry) => ("zncc", ""),
                     scores if transforms(entry) && scores.starts_with("zncc") => ("zncc", ""),
+                    pairs if pairs.starts_with("pairs") => ("corr", ",pairs"),
                     _ if transforms(entry) => ("corr", ""),
                     op => (op, ""),
                 };

@@ -4,9 +4,10 @@
 mod common;
 
 use common::Seed;
+use flcc_runtime::core::reference::Oracle;
 use flcc_runtime::{
-    AnyView, Boundary, Control, DType, ExecError, Kind, Masked, MaskedOptions, Measure, Mode, Oracle, Pixels,
-    PlanError, Planner, ScoreMap, Shape, Spec, View, mask_kind, match_masked,
+    AnyView, Boundary, Control, DType, ExecError, Kind, Masked, MaskedOptions, Measure, Mode, Pixels, PlanError,
+    Planner, ScoreMap, Shape, Spec, View, mask_kind, match_masked,
 };
 
 const MEASURES: [Measure; 6] = [Measure::Zncc, Measure::Ncc, Measure::Nssd, Measure::Cc, Measure::Ssd, Measure::Sad];

@@ -32,7 +32,8 @@ const MAIN: u32 = 90;
 const OTHERS: [u32; 6] = [75, 80, 86, 89, 100, 120];
 
 /// Spills that are accepted: source, architecture, bytes, and why.
-const ACCEPTED: &[(&str, u32, usize, &str)] = &[];
+const ACCEPTED: &[(&str, u32, usize, &str)] =
+    &[("zncc_f32_11x11_b32x8", 100, 24, "stored and loaded once: 16 bytes by NVRTC 12.9, 24 by 12.8")];
 
 const PARTS: [(Part, &str); 5] = [
     (Part::Gather, "gather"),
@@ -42,7 +43,7 @@ const PARTS: [(Part, &str); 5] = [
     (Part::Repair, "repair"),
 ];
 
-/// The options with their values, as templates/cuda/pipeline/words has them.
+/// The options with their values, as templates/cuda/pipeline/{words,fold} have them.
 const OPTIONS: [(&str, usize); 8] = [
     ("PIXEL", 4),
     ("REAL", 4),
@@ -417,7 +418,8 @@ fn usual() -> Vec<Unit> {
         units.extend(OTHERS.map(|architecture| straight(entry, 3, architecture)));
     }
     // Transforms of tiles with the rules that are not the one by default.
-    for entry in kernels().iter().filter(|entry| entry.op.ends_with("64") || entry.op.ends_with("128")) {
+    let transforms = |entry: &&Entry| entry.op.ends_with(|last: char| last.is_ascii_digit()) || entry.op == "whole";
+    for entry in kernels().iter().filter(transforms) {
         let options = |boundary: usize, pixel: usize| {
             vec![format!("-DFLCC_BOUNDARY={boundary}"), format!("-DFLCC_PIXEL={pixel}")]
         };
@@ -508,7 +510,7 @@ fn every_source_compiles_and_spills_nothing() {
         println!();
         return compile_share(&units, &share);
     }
-    let mut failures = Vec::new();
+    let (mut failures, mut failed) = (Vec::new(), Vec::new());
     let mut most: BTreeMap<(&str, u32), (u64, Usage)> = BTreeMap::new();
     for (unit, result) in units.iter().zip(compile_all(&units)) {
         match result {
@@ -518,11 +520,15 @@ fn every_source_compiles_and_spills_nothing() {
                     .find(|(name, architecture, ..)| *name == unit.name && *architecture == unit.architecture);
                 if usage.spilled > accepted.map_or(0, |(_, _, bytes, _)| *bytes) {
                     failures.push(format!("{}: {} bytes spilled", unit.title(), usage.spilled));
+                    failed.push(&unit.name);
                 }
                 let (_, all) = most.entry((&unit.name, unit.architecture)).or_insert((hash(&unit.source), usage));
                 *all = all.most(usage);
             }
-            Err(reason) => failures.push(format!("{}: {reason}", unit.title())),
+            Err(reason) => {
+                failures.push(format!("{}: {reason}", unit.title()));
+                failed.push(&unit.name);
+            }
         }
     }
     println!("{} compilations by NVRTC {:?}, {} failures", units.len(), version(), failures.len());
@@ -530,13 +536,15 @@ fn every_source_compiles_and_spills_nothing() {
         println!("it does not tell registers and spills: only that every source compiles was seen");
         assert!(proof.is_none(), "a proof takes an NVRTC that tells them: 12.8 or 12.9");
     }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    // What else was proven need not be compiled again when a failure is mended.
     if let Some(file) = proof {
+        failed.iter().for_each(|name| most.retain(|(other, _), _| other != name));
         let line = |((name, architecture), (hash, usage)): (&(&str, u32), &(u64, Usage))| {
             format!("{name} {hash:016x} sm_{architecture} {} {}\n", usage.registers, usage.spilled)
         };
         fs::write(file, most.iter().map(line).collect::<String>()).expect("the proof is written");
     }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// Code must not depend on the options that specialisations are told apart without.
@@ -563,6 +571,18 @@ fn the_other_options_change_nothing() {
             assert!(*code == codes[0], "{}: other code than {}", unit.title(), units[0].title());
         }
     }
+}
+
+#[test]
+fn a_boundary_that_is_not_known_is_an_error() {
+    if let Err(fault) = version() {
+        return absent("nvrtc", &fault.to_string());
+    }
+    let (_, boundaries) = OPTIONS.into_iter().find(|(name, _)| *name == "BOUNDARY").expect("an option");
+    let of = |boundary: usize| pipeline(Part::Gather, &[format!("-DFLCC_BOUNDARY={boundary}")], MAIN);
+    of(boundaries - 1).compile().expect("the last that is known");
+    let message = of(boundaries).compile().expect_err("one more");
+    assert!(message.contains("none that fold knows"), "{message}");
 }
 
 #[test]

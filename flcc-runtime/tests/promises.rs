@@ -10,8 +10,9 @@ mod common;
 mod sums;
 
 use common::{Seed, check, planner, platforms};
+use flcc_runtime::core::reference::Oracle;
 use flcc_runtime::{
-    AnyView, Control, DType, Effort, Machine, Method, Oracle, PeakOptions, Pixel, Pixels, PlanError, Planner, Platform,
+    AnyView, Control, DType, Effort, Machine, Method, PeakOptions, Pixel, Pixels, PlanError, Planner, Platform,
     ScoreMap, Shape, Spec, View, ViewMut, find_peaks,
 };
 

@@ -6,12 +6,12 @@ mod common;
 use std::cmp::Ordering;
 
 use common::{Seed, in_threads};
+use flcc_runtime::core::key::KernelKey;
+use flcc_runtime::core::reference::Oracle;
 use flcc_runtime::core::shape::join;
 use flcc_runtime::rooms::isa::{ISAS, detected};
 use flcc_runtime::rooms::plan::solvers::SOLVERS;
-use flcc_runtime::{
-    Accuracy, AnyView, Control, DType, KernelKey, Machine, Measure, Oracle, Pixels, Planner, Platform, Spec,
-};
+use flcc_runtime::{Accuracy, AnyView, Control, DType, Machine, Measure, Pixels, Planner, Platform, Spec};
 
 /// The scores of normalised measures, each panel scaled for itself: values by powers of two, channel by channel, before
 /// anything is squared or added, and sums compensated.

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Problem, Seed, check, planner};
 use flcc_runtime::WindowStats;
+use flcc_runtime::account::Outcome;
+use flcc_runtime::core::reference::Oracle;
 use flcc_runtime::{
-    AnyView, AnyViewMut, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, Outcome, Pixels,
-    PlanError, Planner, Platform, ScoreMap, Shape, Spec, Stat, View, ViewMut, window_stats,
+    AnyView, AnyViewMut, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, Pixels, PlanError,
+    Planner, Platform, ScoreMap, Shape, Spec, Stat, View, ViewMut, window_stats,
 };
 
 fn shape(lengths: &[usize]) -> Shape {
@@ -57,7 +59,7 @@ fn several_images_and_templates_are_each_with_each() {
         let maps = planner(2).method(method).plan(&spec).unwrap().execute(&images, &templates, None).unwrap();
         assert_eq!(maps.len(), 12);
         for (index, map) in maps.iter().enumerate() {
-            let oracle = flcc_runtime::Oracle::new(&one, &images[index / 4], &templates[index % 4], None).unwrap();
+            let oracle = Oracle::new(&one, &images[index / 4], &templates[index % 4], None).unwrap();
             check(&format!("{method} {index}"), map, &oracle.all(), 1e-5);
         }
     }
@@ -76,7 +78,7 @@ fn unnormalised_templates_of_very_different_size_share_an_image() {
         templates.iter().map(|pixels| AnyView::dense(pixels, spec.template(), 1).unwrap()).collect();
     let one: Spec = "ssd:f64:30x30*4x4:valid".parse().unwrap();
     for (map, template) in planner(1).plan(&spec).unwrap().execute(&[image], &views, None).unwrap().iter().zip(&views) {
-        let expected = flcc_runtime::Oracle::new(&one, &image, template, None).unwrap().all();
+        let expected = Oracle::new(&one, &image, template, None).unwrap().all();
         let largest = expected.iter().copied().fold(0.0, f64::max);
         check("ssd", map, &expected, 1e-13 * largest);
     }
@@ -98,7 +100,7 @@ fn a_stream_takes_images_of_any_size_in_order() {
     let results: Vec<_> = stream.run(&views).collect();
     for (view, result) in views.iter().zip(results) {
         let spec = template_spec.with_image_shape(view.shape()).unwrap();
-        let expected = flcc_runtime::Oracle::new(&spec, view, &template, None).unwrap().all();
+        let expected = Oracle::new(&spec, view, &template, None).unwrap().all();
         check(&spec.to_string(), &result.unwrap()[0], &expected, 1e-5);
     }
     // A frame that cannot be matched is an error of its own; the next one goes on.
@@ -477,7 +479,7 @@ mod odd {
                 let layout = *out_view.layout();
                 let (mut scratch, control) = (matcher.make_scratch(), Control::default());
                 matcher.execute_into(&[view.into()], &mut [out_view.into()], &mut scratch, &control).unwrap();
-                let expected = flcc_runtime::Oracle::new(&spec, &view.into(), &template, None).unwrap().all();
+                let expected = Oracle::new(&spec, &view.into(), &template, None).unwrap().all();
                 for (index, value) in expected.iter().enumerate() {
                     let got = out[layout.offset(image_shape.position(index), 0)];
                     prop_assert_eq!(f64::from(got), *value as f32 as f64);
@@ -502,7 +504,7 @@ fn a_plan_that_no_device_takes_is_one_for_the_cpu_if_asked_for() {
     let plan = problem.plan(&planner.clone().fall_back(true)).unwrap();
     assert_eq!(plan.platform(), Platform::Cpu);
     assert!(plan.candidates().iter().any(|candidate| {
-        let kernel = candidate.kernel.parse::<flcc_runtime::KernelKey>().is_ok();
+        let kernel = candidate.kernel.parse::<flcc_runtime::core::key::KernelKey>().is_ok();
         kernel && matches!(&candidate.outcome, Outcome::Refused(reason) if !reason.is_empty())
     }));
     check("on the CPU", &problem.run(&plan), &problem.expected(), 1e-5);

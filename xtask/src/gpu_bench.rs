@@ -160,10 +160,7 @@ fn file_of(card: &str) -> String {
 fn ours(program: &Path, problem: &Problem) -> Result<Value, String> {
     let mut command = Command::new(program);
     command.args(["bench", &problem.spec, "--platform", "cuda", "--effort", "estimate", "--json"]);
-    command.args(["--seconds", SECONDS]).env_remove("FLCC_WISDOM");
-    if !problem.pairs {
-        command.arg("--resident");
-    }
+    command.args(["--seconds", SECONDS, "--resident"]).env_remove("FLCC_WISDOM");
     row_of(&said(&mut command)?)
 }
 

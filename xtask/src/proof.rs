@@ -60,8 +60,8 @@ fn is_there(folders: &[PathBuf], cache: &str) -> bool {
     cache.contains(NAME) || folders.iter().any(holds)
 }
 
-/// Compiles every source for every architecture and writes the proof; with a word `only` those whose names begin with
-/// it, and keeps the lines of the others.
+/// Compiles every source for every architecture, with a word `only` those whose names begin with it, and writes what is
+/// proven. The lines of the others stay, also of those that failed.
 pub fn write(
     root: &Path,
     programs: Option<&Path>,
@@ -92,30 +92,33 @@ pub fn write(
         .current_dir(root)
         .status()
         .map_err(|error| format!("{command:?}: {error}"))?;
-    if !status.success() {
-        return Err("some source is not proven: see above".into());
+    let Ok(new) = fs::read_to_string(&file) else { return Err("nothing is proven: see above".into()) };
+    let old = fs::read_to_string(root.join(PROVEN)).unwrap_or_default();
+    let (lines, count) = merged(&new, &old, sources);
+    fs::write(root.join(PROVEN), format!("{BANNER}{}\n", lines.join("\n")))
+        .map_err(|error| format!("{PROVEN}: {error}"))?;
+    match (status.success(), check(root, sources)) {
+        (true, Ok(())) => Ok(format!("{} lines in {PROVEN}, {count} of them new", lines.len())),
+        (_, Err(stale)) => Err(format!("{stale}\n{count} lines are new")),
+        (false, Ok(())) => Err(format!("some source is not proven: see above; {count} lines are new")),
     }
-    let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let mut lines: Vec<&str> = text.lines().collect();
-    let compiled = lines.len();
-    let kept = match only {
-        Some(_) => fs::read_to_string(root.join(PROVEN)).map_err(|error| format!("{PROVEN}: {error}"))?,
-        None => String::new(),
-    };
-    lines.extend(others(&kept, only));
-    lines.sort_unstable();
-    let text = format!("{BANNER}{}\n", lines.join("\n"));
-    let wrong = compare(sources, &text);
-    if !wrong.is_empty() {
-        return Err(wrong.join("\n"));
-    }
-    fs::write(root.join(PROVEN), text).map_err(|error| format!("{PROVEN}: {error}"))?;
-    Ok(format!("{} lines in {PROVEN}, {compiled} of them new", lines.len()))
 }
 
-/// The lines of a proof whose sources' names do not begin with a word.
-fn others<'a>(proof: &'a str, word: Option<&'a str>) -> impl Iterator<Item = &'a str> {
-    proof.lines().filter(move |line| !line.starts_with('#') && !word.is_some_and(|word| line.starts_with(word)))
+/// The lines of a proof with those of an older one for what it does not have, of the sources that there are; and how
+/// many are of the new one.
+fn merged<'a>(new: &'a str, old: &'a str, sources: &BTreeMap<String, u64>) -> (Vec<&'a str>, usize) {
+    let of = |line: &'a str| {
+        let mut words = line.split(' ');
+        Some((words.next()?, words.nth(1)?))
+    };
+    let mut lines: Vec<&str> = new.lines().collect();
+    let known: BTreeSet<_> = lines.iter().filter_map(|line| of(line)).collect();
+    let count = lines.len();
+    lines.extend(old.lines().filter(|line| !line.starts_with('#')).filter(|line| {
+        of(line).is_some_and(|(name, target)| sources.contains_key(name) && !known.contains(&(name, target)))
+    }));
+    lines.sort_unstable();
+    (lines, count)
 }
 
 /// Compares the proof that is there with the sources.
@@ -255,9 +258,11 @@ mod tests {
         let fewer = sources.iter().skip(1).map(|(name, hash)| (name.clone(), *hash)).collect();
         assert_eq!(compare(&fewer, &text)[0], "generated/PROVEN: a is no source");
         assert_eq!(compare(&sources, &text.replacen("sm_75 32", "sm_75 many", 1)).len(), 1);
-        let rest: Vec<&str> = others(&text, Some("a")).collect();
-        assert_eq!(rest.len(), ARCHITECTURES.len());
-        assert!(rest.iter().all(|line| line.starts_with("pipeline/sums ")), "{rest:?}");
+        let new = "a 0000000000000003 sm_75 30 0\n";
+        let (lines, count) = merged(new, &text, &changed);
+        assert_eq!((lines.len(), count), (2 * ARCHITECTURES.len(), 1));
+        assert_eq!(compare(&changed, &lines.join("\n")).len(), ARCHITECTURES.len() - 1);
+        assert_eq!(merged(new, &text, &fewer).0.len(), ARCHITECTURES.len() + 1);
         let twice = format!("{text}{}", text.lines().nth(1).expect("a line"));
         assert_eq!(compare(&sources, &twice), ["generated/PROVEN: a stands twice for sm_100"]);
     }

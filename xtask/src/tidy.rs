@@ -5,7 +5,6 @@ mod circles;
 mod edges;
 mod graph;
 mod lines;
-mod locks;
 #[cfg(test)]
 mod made_up;
 mod modules;
@@ -42,7 +41,6 @@ pub fn run(root: &Path) -> Result<String, String> {
     violations.extend(lines::check(&texts));
     violations.extend(edges::generated_holds_data(&paths));
     violations.extend(rooms::check(&texts));
-    violations.extend(locks::check(&texts));
     violations.extend(additions::check(&texts));
     violations.sort();
     if violations.is_empty() {

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use flcc_runtime::core::key::KernelKey;
+use flcc_runtime::core::reference::Oracle;
 use flcc_runtime::{
-    AnyView, AnyViewMut, Control, Copies, DType, Effort, ExecError, KernelKey, MaskKind, Matcher, Method, Oracle,
-    Pairs, Pixels, Plan, ScoreMap, Scratch, Shape, Spec, SpecError, Statistics,
+    AnyView, AnyViewMut, Control, Copies, DType, Effort, ExecError, MaskKind, Matcher, Method, Pairs, Pixels, Plan,
+    ScoreMap, Scratch, Shape, Spec, SpecError, Statistics,
 };
 use serde_json::json;
 
@@ -248,10 +250,15 @@ fn on_device(
     checked: impl Fn(&[ScoreMap]) -> Result<Check, Error>,
     budget: Duration,
 ) -> Result<(Check, Vec<u64>, Option<Kernels>), Error> {
-    let Runs::Each(matcher) = matcher else {
-        return Err(SpecError::new("--resident", "templates that are bound before", "one for each image").into());
+    let by = match matcher {
+        Runs::Each(matcher) => resident::By::Matcher(matcher),
+        Runs::Pairs(pairs) => resident::By::Pairs(pairs),
+        Runs::Bound(_) => {
+            let wrong = "templates that are bound each time";
+            return Err(SpecError::new("--resident", "templates that are bound before, or pairs", wrong).into());
+        }
     };
-    let mut resident = resident::Resident::new(matcher, &data.images[0])?;
+    let mut resident = resident::Resident::new(by, &data.images, &data.templates)?;
     let check = checked(&resident.results()?)?;
     let (times, kernels) = resident.time(budget)?;
     Ok((check, times, Some(kernels)))

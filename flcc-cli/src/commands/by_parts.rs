@@ -12,11 +12,12 @@ use serde_json::Map;
 
 use flcc_runtime::core::dtype::{Pixel, Pixels};
 use flcc_runtime::core::peaks::{Candidates, Search};
+use flcc_runtime::peaks::Found as PeaksFound;
 use flcc_runtime::rooms::files;
 use flcc_runtime::rooms::plan::settings::SOURCE;
 use flcc_runtime::{
-    AnyView, AnyViewMut, Control, DType, Effort, Found as PeaksFound, Matcher, PlanError, Platform, Refusal, Region,
-    Regions, Shape, Spec, SpecError, ViewMut,
+    AnyView, AnyViewMut, Control, DType, Effort, Matcher, PlanError, Platform, Refusal, Region, Regions, Shape, Spec,
+    SpecError, ViewMut,
 };
 
 use super::correlate::{self, Found, Name, Opened, Telling, numbered};
@@ -199,6 +200,7 @@ impl Call<'_> {
             json: planning.json,
             matching: matching.is_some(),
             count: matching.is_some_and(|matching| matching.search.count),
+            threshold: matching.and_then(|matching| matching.search.threshold),
             refined: matching.is_some_and(|matching| matching.search.subpixel.is_some()),
             table: matching.and_then(|matching| matching.table.as_deref()),
         };
@@ -308,7 +310,9 @@ impl Call<'_> {
                 (None, Some(wanted)) => wanted.options(),
                 _ => Wanted::at_once(&matching.search, templates.all().len()),
             };
-            Search::of(spec, options).with_optimum(matching.search.count)
+            // A part of a result is not told what another may have.
+            let told = self.args.tile.is_none() && matching.search.threshold.is_some();
+            Search::of(spec, options).with_optimum(matching.search.count || told)
         });
         let image = self.args.image.display().to_string();
         let look = |pixels: &Pixels| {

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flcc_runtime::core::peaks::Search;
+use flcc_runtime::peaks::Found as PeaksFound;
 use flcc_runtime::{
-    Control, DType, Effort, Found as PeaksFound, Kind, Measure, Mode, Op, Peak, PeakOptions, Region, ScoreMap, Shape,
-    Spec, SpecError,
+    Best, Control, DType, Effort, Kind, Measure, Mode, Op, Peak, PeakOptions, Region, ScoreMap, Shape, Spec, SpecError,
 };
 use serde_json::{Map, Value, json};
 
 use super::masked::{self, Known};
 use super::templates::{self, Templates, Wanted};
 use crate::args::{Correlate, Match, Planning};
-use crate::data::{HIDDEN, Image, Problem, open_mask};
+use crate::data::{self, HIDDEN, Image, Problem, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_peaks, check_plan, results};
 use crate::outputs::{self, Format, Holds, Inputs, Output, Written, score_text};
@@ -89,6 +89,8 @@ pub struct Telling<'a> {
     pub matching: bool,
     /// With the number of positions that attain the best score.
     pub count: bool,
+    /// What scores had to be as good as: it is told where the best is not.
+    pub threshold: Option<f64>,
     /// With places below a sample.
     pub refined: bool,
     /// The table of peaks.
@@ -140,6 +142,10 @@ pub fn run_opened(
     let known = Known::open(name != Name::Conv, (&args.extent, &args.known), planning, args.fall_back)?;
     let image = if matching.is_some() && known.is_none() { image.searched() } else { image };
     image.tell_notes();
+    if planning.memory_limit.is_some_and(|limit| image.bytes() > limit.0 as f64) {
+        let bytes = image.bytes();
+        image.tell(&format!("{bytes:.0} bytes held whole, beyond --memory-limit (flcc help match says what is not)"));
+    }
     let (templates, mask) = match opened {
         Some(Opened { templates, mask }) => (templates, Some(mask)),
         None => (open_templates(args, image.shape().axes(), &|part| image.part("--template-at", part))?, None),
@@ -167,7 +173,7 @@ pub fn run_opened(
     let mut wanted = matching.map(|matching| Wanted::new(&matching.search, all.len()));
     let wish = Wish {
         peaks: wanted.map(|wanted| wanted.options()),
-        optimum: matching.is_some_and(|matching| matching.search.count),
+        optimum: matching.is_some_and(|matching| matching.search.count || matching.search.threshold.is_some()),
         map: writes || plots,
     };
     let pieces = groups.iter().zip(&specs).flat_map(|(group, spec)| {
@@ -232,7 +238,8 @@ pub fn run_opened(
     let telling = Telling {
         json: planning.json,
         matching: matching.is_some(),
-        count: wish.optimum,
+        count: matching.is_some_and(|matching| matching.search.count),
+        threshold: matching.and_then(|matching| matching.search.threshold),
         refined: matching.is_some_and(|matching| matching.search.subpixel.is_some()),
         table: matching.and_then(|matching| matching.table.as_deref()),
     };
@@ -261,14 +268,32 @@ pub fn tell<'a>(
         crate::io::save_text(path, std::iter::once(header).chain(rows)).map_err(Error::io("--peaks"))?;
     }
     let several = found.len() > 1;
-    for (name, found) in found {
+    for (name, found) in found.clone() {
         let text = match telling.json {
             true => json_line(name, found, telling.count, telling.matching),
             false => text_lines(several.then_some(name), found, telling.count),
         };
         out.write_all(text.as_bytes())?;
     }
+    if let Some(threshold) = telling.threshold {
+        tell_none(threshold, found);
+    }
     Ok(())
+}
+
+/// Tells where no score of any template is as good as a threshold, and which is the best.
+fn tell_none<'a>(threshold: f64, found: impl Iterator<Item = (&'a String, &'a Found)> + Clone) {
+    if found.clone().any(|(_, found)| !found.found.peaks.is_empty()) {
+        return;
+    }
+    let scores = found.filter_map(|(name, found)| Some((name, &found.spec, found.found.optimum?.0)));
+    let sign = |spec: &Spec| if spec.op().best() == Best::Largest { 1.0 } else { -1.0 };
+    let best = scores.max_by(|(_, spec, a), (_, _, b)| (sign(spec) * a).total_cmp(&(sign(spec) * b)));
+    // Some may be as good where others stand: at the border that is left out, or where a better template is.
+    if let Some((name, spec, best)) = best.filter(|(_, spec, best)| sign(spec) * best < sign(spec) * threshold) {
+        let best = score_text(best, spec.out_type());
+        data::tell("TEMPLATE", name, &format!("no score is as good as --threshold {threshold}, the best is {best}"));
+    }
 }
 
 /// What a call computes of its arrays, but for the region.
@@ -555,7 +580,7 @@ fn text_lines(name: Option<&String>, found: &Found, count: bool) -> String {
         };
         text.push_str(&format!("{rank} {position} {}{tail}\n", score_text(peak.score, dtype)));
     }
-    match found.found.optimum {
+    match found.found.optimum.filter(|_| count) {
         Some((score, count)) => text.push_str(&format!("count {count} {}{tail}\n", score_text(score, dtype))),
         None if count => text.push_str(&format!("count 0 nan{tail}\n")),
         None => {}

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
+use flcc_runtime::Effort;
+use flcc_runtime::core::key::KernelKey;
 use flcc_runtime::rooms::tune::draw;
 use flcc_runtime::rooms::tune::grid::{Comparison, judge};
-use flcc_runtime::{Effort, KernelKey};
 use serde_json::json;
 
 use crate::args::{Drawing, Planning};

@@ -58,6 +58,7 @@ pub fn run(args: &Merge, planning: &Planning, out: &mut dyn Write) -> Result<(),
         json: planning.json,
         matching: search.is_some(),
         count: search.as_ref().is_some_and(|search| search.count),
+        threshold: search.as_ref().and_then(|search| search.threshold),
         refined: search.as_ref().is_some_and(|search| search.subpixel.is_some()),
         table: args.table.as_deref(),
     };

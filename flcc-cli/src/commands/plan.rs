@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use flcc_runtime::{Effort, Floor, Outcome, Row, Spec};
+use flcc_runtime::account::{Floor, Outcome, Row};
+use flcc_runtime::{Effort, Spec};
 use serde_json::{Value, json};
 
 use crate::args::{Plan, Planning};

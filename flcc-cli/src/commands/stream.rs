@@ -14,8 +14,9 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use flcc_runtime::peaks::Found;
 use flcc_runtime::rooms::free::available;
-use flcc_runtime::{Control, DType, Effort, ExecError, Found, Kind, Mode, Op, Shape, Spec, SpecError, Stream};
+use flcc_runtime::{Control, DType, Effort, ExecError, Kind, Mode, Op, Shape, Spec, SpecError, Stream};
 use serde_json::{Map, Value, json};
 
 use ahead::{Ahead, Frame};

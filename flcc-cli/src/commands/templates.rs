@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flcc_runtime::core::shape;
-use flcc_runtime::{AnyView, Claims, Kind, Matcher, Peak, PeakOptions, Plan, Shortlist, Spec, SpecError, exclusive};
+use flcc_runtime::peaks::{Claims, Shortlist, exclusive};
+use flcc_runtime::{AnyView, Kind, Matcher, Peak, PeakOptions, Plan, Spec, SpecError};
 
 use crate::args::Peaks;
 use crate::data::{Image, images_in};

@@ -25,10 +25,11 @@ pub fn picture(scene: &Scene<'_>) -> Result<Canvas, Error> {
     };
     let best = scene.marks.iter().min_by_key(|mark| mark.rank);
     let slice = best.map_or(d as i64 / 2, |mark| depth(mark).0 + depth(mark).1 / 2).clamp(0, d as i64 - 1) as usize;
+    let of = if best.is_some() { ", middle of the best peak" } else { "" };
     let tones = Tones::new(image);
     let look = |pixel: usize| tones.look(pixel);
     let mut panels = vec![Panel {
-        caption: if volume { format!("slice {slice} (of 0 to {})", d - 1) } else { String::new() },
+        caption: if volume { format!("slice {slice} (of 0 to {}){of}", d - 1) } else { String::new() },
         first: [0, 0],
         look: Box::new(|rows, columns| mean(panel::each(rows, columns).map(|(y, x)| look((slice * h + y) * w + x)))),
     }];

@@ -71,6 +71,9 @@ pub struct Axis {
 }
 
 impl Axis {
+    /// Ticks of values, however long the axis is.
+    const MOST: usize = 10;
+
     /// Samples, each as wide as the next; ticks at their middles.
     pub fn samples(title: &str, first: i64, count: usize, pixels: i64, size: f64) -> Axis {
         let last = first as f64 + count as f64 - 1.0;
@@ -85,7 +88,7 @@ impl Axis {
     /// Values; of a range without width the one value in its middle.
     pub fn values(title: &str, low: f64, high: f64, pixels: i64, size: f64) -> Axis {
         if low < high {
-            let most = (pixels as f64 / (2.4 * size)) as usize;
+            let most = ((pixels as f64 / (2.4 * size)) as usize).min(Self::MOST);
             let Some(base) = base(low, high) else {
                 return Axis { title: title.into(), from: low, to: high, ticks: round_ticks(low, high, most) };
             };

@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 
 use ab_glyph::{Font, FontRef, GlyphId, PxScale, ScaleFont, point};
 use plotters::backend::DrawingBackend;
+use plotters_backend::rasterizer;
 use plotters_backend::text_anchor::{HPos, VPos};
-use plotters_backend::{BackendColor, BackendCoord, BackendTextStyle, DrawingErrorKind, FontTransform};
+use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingErrorKind, FontTransform};
 
 use crate::error::Error;
 use crate::io;
@@ -253,6 +254,34 @@ impl DrawingBackend for Pen<'_> {
         Ok(())
     }
 
+    /// From the one end to the other, both included: the library's own line ends a pixel early, so that a curve has
+    /// holes where it bends.
+    fn draw_line<S: BackendStyle>(
+        &mut self,
+        from: BackendCoord,
+        to: BackendCoord,
+        style: &S,
+    ) -> Result<(), DrawingErrorKind<Infallible>> {
+        if style.stroke_width() != 1 {
+            return rasterizer::draw_line(self, from, to, style);
+        }
+        let color = style.color();
+        let ([x, y], [across, down]) = ([from.0, from.1].map(f64::from), [to.0 - from.0, to.1 - from.1].map(f64::from));
+        let steps = across.abs().max(down.abs());
+        for step in 0..=steps as i64 {
+            let part = if steps > 0.0 { step as f64 / steps } else { 0.0 };
+            let (x, y) = (x + across * part, y + down * part);
+            // One of the two is whole; the ink is shared by the pixels on both sides of the other.
+            let (left, above) = ((x + 1e-9).floor(), (y + 1e-9).floor());
+            let share = (x - left).max(y - above).max(0.0);
+            let next = if across.abs() >= down.abs() { (left, above + 1.0) } else { (left + 1.0, above) };
+            for ((x, y), part) in [((left, above), 1.0 - share), (next, share)] {
+                self.draw_pixel((x as i32, y as i32), BackendColor { alpha: color.alpha * part, ..color })?;
+            }
+        }
+        Ok(())
+    }
+
     fn draw_text<S: BackendTextStyle>(
         &mut self,
         text: &str,
@@ -294,6 +323,23 @@ impl DrawingBackend for Pen<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every column that a curve passes has ink, and what neighbours have touches.
+    #[test]
+    fn a_curve_has_no_holes() {
+        let mut canvas = Canvas::new(200, 120).unwrap();
+        let points: Vec<BackendCoord> =
+            (0..40).map(|k| (5 * k, 60 + (50.0 * (f64::from(k) * 0.7).sin()).round() as i32)).collect();
+        Pen(&mut canvas).draw_path(points, &BackendColor { alpha: 1.0, rgb: (0, 0, 0) }).unwrap();
+        let inked = |x: i64| -> Vec<i64> {
+            (0..120).filter(|y| canvas.data[((y * canvas.width + x) * 3) as usize] < 160).collect()
+        };
+        for x in 0..195 {
+            let (here, next) = (inked(x), inked(x + 1));
+            assert!(!here.is_empty() && here.is_sorted_by(|a, b| b - a == 1), "{x}: {here:?}");
+            assert!(here.iter().any(|a| next.iter().any(|b| (a - b).abs() <= 1)), "{x}: {here:?} {next:?}");
+        }
+    }
 
     #[test]
     fn nothing_is_drawn_outside() {

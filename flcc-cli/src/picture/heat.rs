@@ -84,7 +84,9 @@ pub fn picture(heat: &Heat<'_>) -> Result<Canvas, Error> {
 fn bar(laid: &mut Laid, title: &str, low: f64, high: f64, paint: impl Fn(f64) -> Look) {
     let size = laid.size;
     let [_, top, _, tall] = laid.areas[0];
-    let area = [laid.right, top, (1.4 * size) as i64, tall.max((9.0 * size) as i64)];
+    // Long enough for its title, and no longer than the eye takes in.
+    let tall = tall.clamp((9.0 * size) as i64, (48.0 * size) as i64);
+    let area = [laid.right, top, (1.4 * size) as i64, tall];
     for y in 0..area[3] {
         let part = y as f64 / (area[3] - 1).max(1) as f64;
         if let Look::Shown(color) = paint(high * (1.0 - part) + low * part) {

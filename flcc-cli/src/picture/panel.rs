@@ -240,20 +240,19 @@ fn layout(
     Layout { scales, size, axes, areas, free, below, rows, width: total, height }
 }
 
-/// The row, the place and the width of each entry of a legend.
+/// The row, the place and the width of each entry of a legend: one behind the other in one row, or in columns.
 pub fn rows(legend: &[Entry], width: i64, size: f64) -> Vec<(i64, i64, i64)> {
-    let (mut row, mut x) = (0, 0);
-    let mut rows = Vec::new();
-    for entry in legend {
-        let wide =
-            (swatch_width(&entry.swatch, size) + text_width(&shortened(&entry.name, 48), size) + 2.5 * size) as i64;
-        if x > 0 && x + wide > width {
-            (row, x) = (row + 1, 0);
-        }
-        rows.push((row, x, wide));
-        x += wide;
+    let wide = |entry: &Entry| {
+        (swatch_width(&entry.swatch, size) + text_width(&shortened(&entry.name, 48), size) + 2.5 * size) as i64
+    };
+    let all: Vec<i64> = legend.iter().map(wide).collect();
+    let (total, widest) = (all.iter().sum::<i64>(), all.iter().copied().max().unwrap_or(0));
+    if total <= width {
+        let begins = all.iter().scan(0, |x, wide| Some(std::mem::replace(x, *x + wide)));
+        return begins.zip(&all).map(|(x, wide)| (0, x, *wide)).collect();
     }
-    rows
+    let columns = (width / widest.max(1)).max(1);
+    (0..).zip(&all).map(|(k, wide)| (k / columns, k % columns * widest, *wide)).collect()
 }
 
 fn swatch_width(swatch: &Swatch, size: f64) -> f64 {

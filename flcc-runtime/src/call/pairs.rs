@@ -8,7 +8,7 @@
 use flcc_core::dtype::{DType, Pixels};
 use flcc_core::error::{ExecError, Kind, SpecError, counted};
 use flcc_core::spec::Spec;
-use flcc_core::view::{AnyView, AnyViewMut, ViewMut};
+use flcc_core::view::{AnyView, AnyViewMut, AsImage, ViewMut};
 
 use crate::plan::planned::Plan;
 use crate::problem::template::{self, Weights};
@@ -33,15 +33,12 @@ use std::sync::Arc;
 /// // Windows of 32x32 of the second, each with the 12x12 in the middle of the same window of the first.
 /// let spec: Spec = "zncc:f32:0@32x32*12x12:valid".parse()?;
 /// let corners = [[0, 0, 0], [0, 16, 40], [0, 60, 60]];
-/// let images = corners
-///     .iter()
-///     .map(|&at| Ok(after.part(at, spec.image())?.into()))
-///     .collect::<Result<Vec<_>, flcc_runtime::SpecError>>()?;
+/// let images = corners.iter().map(|&at| after.part(at, spec.image())).collect::<Result<Vec<_>, _>>()?;
 /// let middle = |[z, y, x]: [usize; 3]| [z, y + 10, x + 10];
 /// let templates = corners
 ///     .iter()
-///     .map(|&at| Ok(before.part(middle(at), spec.template())?.into()))
-///     .collect::<Result<Vec<_>, flcc_runtime::SpecError>>()?;
+///     .map(|&at| before.part(middle(at), spec.template()))
+///     .collect::<Result<Vec<_>, _>>()?;
 ///
 /// let pairs = Planner::new()?.plan(&spec)?.pairs(None)?;
 /// let Pixels::F32(scores) = pairs.execute(&images, &templates)? else {
@@ -115,8 +112,10 @@ impl Pairs {
     /// As many templates as images, and as many as the spec says unless that is 0; arrays that are not the spec's;
     /// `constant_template`, `zero_template`, `nonfinite_template`. The argument says which: `template 17`. Counts start
     /// at 0, and the first that is wrong is named.
-    pub fn execute(&self, images: &[AnyView<'_>], templates: &[AnyView<'_>]) -> Result<Pixels, ExecError> {
-        self.execute_with(images, templates, &Control::default()).map(|(results, _)| results)
+    pub fn execute(&self, images: &[impl AsImage], templates: &[impl AsImage]) -> Result<Pixels, ExecError> {
+        let images: Vec<AnyView<'_>> = images.iter().map(AsImage::as_image).collect();
+        let templates: Vec<AnyView<'_>> = templates.iter().map(AsImage::as_image).collect();
+        self.execute_with(&images, &templates, &Control::default()).map(|(results, _)| results)
     }
 
     /// As [`Pairs::execute`], with progress and counts of what was done. Progress is in pairs, and a run is cancelled
@@ -184,6 +183,95 @@ impl Pairs {
             scratch,
             control,
         )
+    }
+
+    /// As [`Pairs::execute`], of images and templates that already lie on a device of the plan, with results that stay
+    /// there, in order. They are there when this returns. Nothing is copied but what the kernel does not serve: a
+    /// template whose magnitudes are extraordinary, or whose image's are.
+    ///
+    /// # Errors
+    /// As [`Pairs::execute`]; a plan without a kernel that takes pairs where they lie: that of corr and conv of images
+    /// in f32 has one, for templates that it serves ([`Plan::kernel`] begins with `pairs`). Another device, templates
+    /// with gaps, or results that are not the spec's.
+    #[cfg(feature = "cuda")]
+    pub fn execute_on_device(
+        &self,
+        pairs: &crate::run::device_image::DevicePairs<'_>,
+        out: &mut crate::run::device_image::DeviceResults<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Statistics, ExecError> {
+        self.check_resident(pairs, out)?;
+        self.execute.execute_pairs_on_device(pairs, out, &self.weights, scratch)
+    }
+
+    /// The numbers of the devices that the plan computes on.
+    pub fn devices(&self) -> Vec<usize> {
+        self.execute.devices()
+    }
+
+    /// How long the device takes for a run of [`Pairs::execute_on_device`], its part alone: what `runs` runs take that
+    /// stand in its queue, by its own clock, divided by `runs`. Pairs and results take turns.
+    ///
+    /// # Errors
+    /// As there; no pairs or no run; not as many results; samples that the kernel does not serve.
+    #[cfg(feature = "cuda")]
+    #[doc(hidden)]
+    pub fn time_on_device(
+        &self,
+        pairs: &[crate::run::device_image::DevicePairs<'_>],
+        outs: &mut [crate::run::device_image::DeviceResults<'_>],
+        scratch: &mut Scratch,
+        runs: usize,
+    ) -> Result<crate::run::execute::DeviceTime, ExecError> {
+        if pairs.is_empty() || pairs.len() != outs.len() || runs == 0 {
+            let expected = format!("{} results, at least one, and a run", pairs.len());
+            return Err(SpecError::of(Kind::DimsMismatch, "outs", expected, outs.len()).into());
+        }
+        for (of_set, out) in pairs.iter().zip(outs.iter()) {
+            self.check_resident(of_set, out)?;
+            if of_set.images.device() != pairs[0].images.device() {
+                return Err(SpecError::new("images", "all on one device", of_set.images.device()).into());
+            }
+        }
+        self.execute.time_pairs_on_device(pairs, outs, scratch, runs)
+    }
+
+    /// Shapes, types and places of what lies on a device.
+    #[cfg(feature = "cuda")]
+    fn check_resident(
+        &self,
+        pairs: &crate::run::device_image::DevicePairs<'_>,
+        out: &crate::run::device_image::DeviceResults<'_>,
+    ) -> Result<(), SpecError> {
+        let (spec, count) = (self.plan.spec(), pairs.count());
+        if spec.images() != 0 && count != spec.images() {
+            return Err(SpecError::of(Kind::DimsMismatch, "images", counted(spec.images(), "image"), count));
+        }
+        for (name, stack, shape, dtype) in [
+            ("images", &pairs.images, spec.image(), spec.image_type()),
+            ("templates", &pairs.templates, spec.template(), spec.template_type()),
+        ] {
+            let [_, height, width] = shape.padded();
+            let layout = stack.layout();
+            let fits = shape.axes() == 2 && layout.shape().axes() == 3 && layout.channels() == 1;
+            if !(fits && layout.shape().padded() == [count, height, width] && stack.dtype() == dtype) {
+                let expected = format!("{dtype} {count}x{height}x{width}, of a spec of two axes");
+                let got = format!("{} {}", stack.dtype(), layout.shape());
+                return Err(SpecError::of(Kind::DimsMismatch, name, expected, got));
+            }
+            if stack.device() != pairs.images.device() {
+                return Err(SpecError::new(name, "on the device of the images", stack.device()));
+            }
+        }
+        if pairs.templates.layout().dense_at().is_none() {
+            return Err(SpecError::new("templates", "no gaps between samples", "strides"));
+        }
+        let describe = |(dtype, shape, count, device)| format!("{count} results of {dtype} {shape} on device {device}");
+        let expected = (spec.out_type(), spec.out_shape(), count, pairs.images.device());
+        if out.about() != expected {
+            return Err(SpecError::of(Kind::DimsMismatch, "out", describe(expected), describe(out.about())));
+        }
+        Ok(())
     }
 
     /// Counts, shapes and types; values are looked at when their turn comes.

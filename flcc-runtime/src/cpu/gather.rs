@@ -13,6 +13,7 @@ use crate::cpu::real::Real;
 use crate::isa::simd::{Job, Simd};
 use crate::isa::{self, IsaSet, Vectors};
 use crate::problem::powers::{exponent, power_of_two};
+use crate::problem::template::Support;
 use crate::run::geometry::{Pitch, Samples};
 
 /// Where samples are gathered to.
@@ -24,8 +25,40 @@ pub struct Target<'a, T> {
     pub marks: &'a mut [T],
     /// The shape of both.
     pub pitch: Pitch,
+    /// What of the samples to hide, as if it were the offset; `None` for nothing.
+    pub hides: Option<Hides<'a>>,
     /// Instruction sets that the loops may be compiled for.
     pub isas: IsaSet,
+}
+
+/// Samples that no panel of a tile has a weight for: a huge one would leave its traces in every other.
+#[derive(Clone, Copy, Debug)]
+pub struct Hides<'a> {
+    /// Where the weights are positive.
+    pub support: &'a Support,
+    /// How many outputs the tile has.
+    pub outputs: [usize; 3],
+}
+
+impl Hides<'_> {
+    fn hides(&self, sample: [usize; 3]) -> bool {
+        !self.support.sees(sample, self.outputs)
+    }
+
+    /// Makes hidden samples, of so many gathered ones, those of the offset.
+    fn clear<T: Real>(&self, out: &mut [T], pitch: Pitch, [depth, height, width]: [usize; 3]) {
+        // All taps pass over the samples in the middle of each axis.
+        let [planes, rows, columns] = [0, 1, 2].map(|axis| self.support.middle(axis, self.outputs[axis]));
+        for (z, y) in (0..depth).flat_map(|z| (0..height).map(move |y| (z, y))) {
+            let within = if planes.contains(&z) && rows.contains(&y) { columns.clone() } else { width..width };
+            let row = &mut out[z * pitch.plane + y * pitch.row..][..width];
+            for x in (0..within.start.min(width)).chain(within.end.max(within.start)..width) {
+                if self.hides([z, y, x]) {
+                    row[x] = T::of(0.0);
+                }
+            }
+        }
+    }
 }
 
 /// What was done to the samples.
@@ -84,6 +117,9 @@ pub fn gather<T: Real>(
             inside(Source { view, boundary, samples }, offset, &mut *target.out, target.pitch, &target.isas)
         && (ordinary::<f32>(largest) || (scale.is_some() && largest < f32::INFINITY.to_bits()))
     {
+        if let Some(hides) = target.hides {
+            hides.clear(target.out, target.pitch, samples.len);
+        }
         return Gathered { scale: 1.0, marked: false };
     }
     each_type!(AnyView, image, view => typed(Source { view, boundary, samples }, offset, scale, target))
@@ -219,6 +255,9 @@ fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f6
         let told = largest != T::Bits::default()
             || (size_of::<P>() <= size_of::<T>() && boundary.value().unwrap_or(0.0) == 0.0);
         if ordinary::<T>(largest) && told || (scale.is_some() && largest < T::INFINITY) {
+            if let Some(hides) = target.hides {
+                hides.clear(target.out, target.pitch, source.samples.len);
+            }
             return Gathered { scale: 1.0, marked: false };
         }
     }
@@ -233,7 +272,7 @@ fn careful<P: Pixel, T: Real>(
     target: Target<'_, T>,
 ) -> Gathered {
     let fill = source.boundary.value().unwrap_or(0.0);
-    let Target { out, marks, pitch, .. } = target;
+    let Target { out, marks, pitch, hides, .. } = target;
     let mark = |pixel: P| if pixel.to_f64().is_finite() { T::of(0.0) } else { T::of(1.0) };
     let mut marked = false;
     source.rows(Buffer { out: marks, pitch, fill: T::of(0.0) }, mark, |row| {
@@ -246,7 +285,7 @@ fn careful<P: Pixel, T: Real>(
             largest = largest.max((value - offset).abs().min(f64::MAX));
         }
     };
-    source.survey(&mut see);
+    source.survey(&hides, &mut see);
     if !source.is_inside() && source.boundary.value().is_some() {
         see(fill);
     }
@@ -255,7 +294,10 @@ fn careful<P: Pixel, T: Real>(
         if largest == 0.0 || e.abs() <= T::REACH { 1.0 } else { power_of_two(-e) }
     });
     let change = |value: f64| if value.is_finite() { T::of(value * scale - offset * scale) } else { T::of(0.0) };
-    source.rows(Buffer { out, pitch, fill: change(fill) }, |pixel: P| change(pixel.to_f64()), |_| {});
+    source.rows(Buffer { out: &mut *out, pitch, fill: change(fill) }, |pixel: P| change(pixel.to_f64()), |_| {});
+    if let Some(hides) = hides {
+        hides.clear(out, pitch, source.samples.len);
+    }
     Gathered { scale, marked }
 }
 
@@ -266,15 +308,17 @@ impl<P: Pixel> Source<'_, P> {
         (0..3).all(|axis| begin[axis] >= 0 && begin[axis] as usize + len[axis] <= lengths[axis])
     }
 
-    /// Calls `see` with every sample that comes from the image.
-    fn survey(&self, mut see: impl FnMut(f64)) {
+    /// Calls `see` with every sample that comes from the image and is not hidden.
+    fn survey(&self, hides: &Option<Hides<'_>>, mut see: impl FnMut(f64)) {
         let Source { view, boundary, samples } = *self;
         let lengths = view.shape().padded();
-        let fold = |axis: usize, i: usize| boundary.fold(samples.begin[axis] + i as isize, lengths[axis]);
-        for z in (0..samples.len[0]).filter_map(|i| fold(0, i)) {
-            for y in (0..samples.len[1]).filter_map(|i| fold(1, i)) {
-                for x in (0..samples.len[2]).filter_map(|i| fold(2, i)) {
-                    see(view.at([z, y, x]).to_f64());
+        let fold = |axis: usize, i: usize| Some((i, boundary.fold(samples.begin[axis] + i as isize, lengths[axis])?));
+        for (k, z) in (0..samples.len[0]).filter_map(|i| fold(0, i)) {
+            for (j, y) in (0..samples.len[1]).filter_map(|i| fold(1, i)) {
+                for (i, x) in (0..samples.len[2]).filter_map(|i| fold(2, i)) {
+                    if hides.is_none_or(|hides| !hides.hides([k, j, i])) {
+                        see(view.at([z, y, x]).to_f64());
+                    }
                 }
             }
         }
@@ -354,7 +398,7 @@ mod tests {
             let mut out = vec![f32::NAN; pitch.elements()];
             let samples = Samples { begin, len };
             let offset = f64::from(offset);
-            let target = Target { out: &mut out, marks: &mut [], pitch, isas: isa::detect() };
+            let target = Target { out: &mut out, marks: &mut [], pitch, hides: None, isas: isa::detect() };
             let done = gather(&view.into(), RULES[rule], samples, offset, None, target);
             prop_assert_eq!(done, Gathered { scale: 1.0, marked: false });
             for (index, &got) in out.iter().enumerate() {
@@ -388,7 +432,7 @@ mod tests {
             let kept = places.map(|place| data[place]);
             data[places[0]] = bad.unwrap_or(kept[0]);
             data[places[1]] = f32::NAN;
-            let target = Target { out: &mut out, marks: &mut marks, pitch, isas: isa::detect() };
+            let target = Target { out: &mut out, marks: &mut marks, pitch, hides: None, isas: isa::detect() };
             let done = gather(&View::new(&data, frame).unwrap().into(), Boundary::Zero, samples, 7.0, None, target);
             assert_eq!(done, Gathered { scale: 1.0, marked: bad.is_some() }, "{width} {bad:?}");
             for (index, &got) in out.iter().enumerate() {
@@ -435,7 +479,7 @@ mod tests {
             samples,
             0.0,
             None,
-            Target { out: &mut out, marks: &mut marks, pitch, isas: isa::detect() },
+            Target { out: &mut out, marks: &mut marks, pitch, hides: None, isas: isa::detect() },
         );
         assert!(done.marked && done.scale < 1e-250);
         assert_eq!(marks, [0.0, 1.0, 0.0, 0.0]);

@@ -78,6 +78,10 @@ impl Decisions {
             doubts,
             by_tile: doubts && method.rounding(*template).by_tile,
             image: spec.image().len() * spec.channels() * spec.image_type().row().size,
+            own_template: match spec.pairs() && method.takes_pairs() {
+                true => spec.template().len() * spec.template_type().row().size,
+                false => 0,
+            },
             result: spec.templates() * spec.out_shape().len() * spec.out_type().row().size,
             templates: spec.templates(),
             tiles: tiling.count(),
@@ -316,6 +320,9 @@ mod tests {
         let plain = low(Arc::new(Listed(listed("corr"))));
         assert!(plain > 0.0 && plain < 1e-60, "{plain:e}");
         // Of the samples of a tile one at least is near 1, and nothing is lost beside it.
-        assert!(low(Arc::new(Cufft { shape: [1, 256, 256], double: false, masked: false, sums: false })) < 1e-30);
+        assert!(
+            low(Arc::new(Cufft { shape: [1, 256, 256], double: false, masked: false, sums: false, whole: None }))
+                < 1e-30
+        );
     }
 }

@@ -11,14 +11,17 @@ use flcc_core::view::{AnyView, AnyViewMut};
 use crate::cuda::bound::DeviceTemplates;
 use crate::cuda::decisions::Decisions;
 use crate::cuda::fault::Fault;
+use crate::cuda::paired::Paired;
 use crate::cuda::rooms::SLOTS;
 use crate::cuda::schedule::{self, Device, Seat};
 use crate::cuda::searcher::Searcher;
 use crate::cuda::slot::Slot;
 use crate::cuda::unit::Unit;
 use crate::problem::template::{Checked, Weights};
-use crate::run::device_image::{DeviceImage, DeviceResults};
-use crate::run::execute::{CancelToken, Control, Copies, DeviceTime, Execute, Owner, Scratch, Statistics, Unfinished};
+use crate::run::device_image::{DeviceImage, DevicePairs, DeviceResults};
+use crate::run::execute::{
+    CancelToken, Control, Copies, DeviceTime, Execute, Owner, Pairs, Scratch, Statistics, Unfinished, pairs_in_turn,
+};
 
 /// What the scratch of a run is made of.
 type Seats = Vec<Seat<Slot>>;
@@ -90,10 +93,20 @@ impl CudaExecute {
         scratch: &mut Scratch,
         work: impl FnOnce(&Unit, &DeviceTemplates, &mut Slot) -> Result<R, ExecError>,
     ) -> Result<R, ExecError> {
-        let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
         let bound: &Vec<DeviceTemplates> = bound
             .downcast_ref()
             .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        self.there(image, scratch, |number, unit, slot| work(unit, &bound[number], slot))
+    }
+
+    /// Runs `work` on the unit of an image's device, with its number and a slot; no slot is left where it fails.
+    fn there<R>(
+        &self,
+        image: &DeviceImage<'_>,
+        scratch: &mut Scratch,
+        work: impl FnOnce(usize, &Unit, &mut Slot) -> Result<R, ExecError>,
+    ) -> Result<R, ExecError> {
+        let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
         let unit = self.units.iter().position(|unit| unit.device() == image.device());
         let unit = unit.ok_or_else(|| {
             SpecError::new("image", "one on a device of the plan", format!("device {}", image.device()))
@@ -106,12 +119,20 @@ impl CudaExecute {
                 seats.len() - 1
             }
         };
-        let result = work(&self.units[unit], &bound[unit], &mut seats[index].slot);
+        let result = work(unit, &self.units[unit], &mut seats[index].slot);
         if result.is_err() {
             seats.iter().for_each(|seat| seat.slot.settle());
             seats.clear();
         }
         result
+    }
+}
+
+/// That a unit computes pairs where they lie.
+fn taking_pairs(unit: &Unit) -> Result<(), SpecError> {
+    match unit.takes_pairs() {
+        true => Ok(()),
+        false => Err(SpecError::new("plan", "one whose kernel takes pairs where they lie", "one that binds templates")),
     }
 }
 
@@ -153,6 +174,50 @@ impl<'o> Device<AnyViewMut<'o>> for Unit {
         outs: &mut [AnyViewMut<'o>],
     ) -> Result<Statistics, Fault> {
         Unit::collect(self, slot, bound, outs)
+    }
+
+    fn settle(slot: &Slot) {
+        slot.settle();
+    }
+}
+
+/// A unit that computes pairs.
+struct PairedUnit<'u>(&'u Unit);
+
+impl<'a, 'o> Device<Paired<'a, 'o>> for PairedUnit<'_> {
+    type Slot = Slot;
+    type Bound = ();
+
+    fn number(&self) -> usize {
+        self.0.device()
+    }
+
+    /// Progress is in pairs.
+    fn tiles(&self) -> usize {
+        1
+    }
+
+    fn group(&self) -> usize {
+        self.0.group()
+    }
+
+    fn slot(&self) -> Result<Slot, Fault> {
+        self.0.slot()
+    }
+
+    fn submit(
+        &self,
+        slot: &mut Slot,
+        (): &(),
+        group: (&[AnyView<'_>], &mut [Paired<'a, 'o>]),
+        copies: Copies,
+        go_on: impl FnMut(usize) -> bool,
+    ) -> Result<bool, Fault> {
+        self.0.submit_paired(slot, group, copies, go_on)
+    }
+
+    fn collect(&self, slot: &mut Slot, (): &(), pairs: &mut [Paired<'a, 'o>]) -> Result<Statistics, Fault> {
+        self.0.collect_paired(slot, pairs)
     }
 
     fn settle(slot: &Slot) {
@@ -289,6 +354,61 @@ impl Execute for CudaExecute {
                     false => None,
                 })
             })
+        })
+    }
+
+    /// By one kernel for many, where there is such a kernel. What that does not serve is bound and computed by itself.
+    fn execute_pairs(
+        &self,
+        pairs: &Pairs<'_>,
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        if !self.units.iter().all(Unit::takes_pairs) {
+            return pairs_in_turn(self, pairs, 0..outs.len(), outs, scratch, control);
+        }
+        let units: Vec<PairedUnit<'_>> = self.units.iter().map(PairedUnit).collect();
+        let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
+        let all = pairs.templates.iter().zip(outs.iter_mut());
+        let mut paired: Vec<_> = all.map(|(template, out)| Paired { template, out, again: false }).collect();
+        let run = schedule::run(&units, &vec![(); units.len()], pairs.images, &mut paired, seats, control);
+        let statistics = run.map_err(|unfinished| unfinished.error)?;
+        let again = paired.iter().enumerate().filter(|(_, pair)| pair.again).map(|(number, _)| number);
+        let again: Vec<usize> = again.collect();
+        pairs_in_turn(self, pairs, again, outs, scratch, &Control { progress: None, ..*control })?;
+        Ok(statistics)
+    }
+
+    fn execute_pairs_on_device(
+        &self,
+        pairs: &DevicePairs<'_>,
+        out: &mut DeviceResults<'_>,
+        weights: &Weights,
+        scratch: &mut Scratch,
+    ) -> Result<Statistics, ExecError> {
+        let named = |fault: Fault| fault.on(pairs.images.device());
+        self.there(&pairs.images, scratch, |_, unit, slot| {
+            taking_pairs(unit)?;
+            unit.submit_paired_resident(slot, pairs, out).map_err(named)?;
+            unit.collect_paired_resident(slot, pairs, weights)
+        })
+    }
+
+    fn time_pairs_on_device(
+        &self,
+        pairs: &[DevicePairs<'_>],
+        outs: &mut [DeviceResults<'_>],
+        scratch: &mut Scratch,
+        runs: usize,
+    ) -> Result<DeviceTime, ExecError> {
+        let [first, ..] = pairs else {
+            return Err(SpecError::new("images", "at least one", "none").into());
+        };
+        self.there(&first.images, scratch, |_, unit, slot| {
+            taking_pairs(unit)?;
+            let time = unit.time_paired_resident(slot, pairs, outs, runs);
+            Ok(time.map_err(|fault| fault.on(first.images.device()))?)
         })
     }
 

@@ -1,7 +1,7 @@
 //! What a way to compute on GPUs is: the trait that each implements, and what it is passed.
 
 use std::any::Any;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 
 use flcc_generated::Entry;
 
@@ -12,7 +12,7 @@ use crate::cuda::driver::launch::{
 };
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::{Batch, Part, Steps};
-use crate::cuda::rooms::{Makes, Own, Sides};
+use crate::cuda::rooms::{Makes, Own, Places, Room, Sides};
 use crate::cuda::types::Types;
 use crate::problem::error_model::{self, Figures};
 
@@ -81,6 +81,19 @@ pub(crate) trait Method: Debug + Send + Sync {
     /// The device's.
     fn mask(&self, _desk: &Desk<'_>, _weights: &[f64]) -> Result<Option<Buffer>, Fault> {
         Ok(None)
+    }
+
+    /// Whether it takes images that have a template of their own each, as they lie on a device.
+    fn takes_pairs(&self) -> bool {
+        false
+    }
+
+    /// Puts the kernel from such images to results into a stream's queue. It tells of each whether it serves it.
+    ///
+    /// # Errors
+    /// There is no such kernel, or the device's.
+    fn pairs(&self, _desk: &Desk<'_>, _job: &Job<'_>, _own: &OwnTemplates<'_>) -> Result<(), Fault> {
+        Err(Fault::new("cross term", "no kernel for pairs"))
     }
 
     /// Puts into a stream's queue what a batch's samples go through once for all templates.
@@ -202,6 +215,34 @@ pub(crate) struct Run<'a> {
     pub mask: Option<Address>,
 }
 
+impl Run<'_> {
+    /// Its gathered samples as a kernel from images of floats to results sees them, whose results are the cross term.
+    pub fn gathered<R>(&self, work: impl FnOnce(&Job<'_>) -> R) -> R {
+        let (layout, places) = (&self.batch.layout, &self.batch.places);
+        let view = ImageView {
+            image_stride: layout.in_tile,
+            channel_stride: 1,
+            stride: [layout.in_plane, layout.in_row, 1],
+            lengths: layout.in_shape,
+            ..self.batch.image
+        };
+        let result = ResultView { image_stride: layout.cross_tile, stride: [layout.cross_plane, layout.cross_row, 1] };
+        let tiles = layout.tiles as usize;
+        work(&Job {
+            samples: Argument::Room(places[Room::Samples], tiles * layout.in_tile as usize * size_of::<f32>()),
+            view: &view,
+            begin: [0; 3],
+            out: Argument::Room(places[Room::Cross], tiles * layout.cross_tile as usize * size_of::<f32>()),
+            result: &result,
+            outputs: layout.out_shape.map(|side| side as usize),
+            count: tiles,
+            factor: 1.0,
+            extraordinary: Argument::Null,
+            tools: None,
+        })
+    }
+}
+
 /// What a kernel of scores is told of a template.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scoring<'a> {
@@ -213,6 +254,17 @@ pub(crate) struct Scoring<'a> {
     pub view: &'a ResultView,
     /// Panels in doubt are listed.
     pub lists: bool,
+}
+
+/// Templates on a device, one for each image.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnTemplates<'a> {
+    /// Their samples.
+    pub samples: Argument<'a>,
+    /// How they lie.
+    pub view: &'a ImageView,
+    /// The last tap comes first.
+    pub flips: bool,
 }
 
 /// What a kernel from images to results computes.
@@ -236,4 +288,21 @@ pub(crate) struct Job<'a> {
     pub factor: f64,
     /// Told of samples that the kernel does not serve.
     pub extraordinary: Argument<'a>,
+    /// What a slot has for it; none where samples were gathered.
+    pub tools: Option<Tools<'a>>,
+}
+
+/// What a slot has for kernels that go from images to results in several steps.
+#[derive(Clone, Copy)]
+pub(crate) struct Tools<'a> {
+    /// Its buffers.
+    pub places: &'a Places,
+    /// What [`Method::open`] made for its stream.
+    pub open: &'a (dyn Any + Send),
+}
+
+impl Debug for Tools<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tools").field("places", self.places).finish_non_exhaustive()
+    }
 }

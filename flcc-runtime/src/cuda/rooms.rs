@@ -27,6 +27,8 @@ macro_rules! rooms {
 rooms! {
     /// Images of a group.
     Image;
+    /// Templates of a group, where each image has its own.
+    Own;
     /// Tiles of a group.
     Tiles;
     /// Gathered samples.
@@ -174,6 +176,8 @@ pub(crate) struct Capacity {
     pub by_tile: bool,
     /// Bytes of an image.
     pub image: usize,
+    /// Bytes of the template that it has for its own; 0 where all images have the same.
+    pub own_template: usize,
     /// Bytes of its results.
     pub result: usize,
     /// Templates of an image.
@@ -276,6 +280,7 @@ impl Room {
         let volume = layout.template[0] > 1 || layout.out_shape[0] > 1;
         match self {
             Room::Image => capacity.group * capacity.image,
+            Room::Own => capacity.group * capacity.own_template,
             Room::Tiles => capacity.group * capacity.tiles * size_of::<Tile>(),
             Room::Samples => when(gathers, samples * capacity.types.real.row().size),
             Room::Squares => lanes * own.squares,

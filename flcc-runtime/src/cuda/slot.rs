@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use flcc_core::dtype::DType;
+
 use crate::cuda::driver::buffer::{Pinned, bytes_of};
 use crate::cuda::driver::launch::{Address, Gpu, ImageView, Stream, Tile};
 use crate::cuda::driver::staging::Staging;
@@ -20,6 +22,15 @@ pub(crate) struct Images {
     pub count: usize,
 }
 
+impl Images {
+    /// The images from one on.
+    pub fn image(&self, first: usize, dtype: DType) -> Images {
+        let passed = first * self.view.image_stride as usize * dtype.row().size;
+        let bytes = self.bytes.saturating_sub(passed);
+        Images { at: self.at.skip(passed), bytes, count: self.count - first, ..*self }
+    }
+}
+
 /// A stream with the buffers of a group of images.
 pub struct Slot {
     pub(crate) stream: Stream,
@@ -27,6 +38,8 @@ pub struct Slot {
     /// What is told to the host: first whether a kernel from image to result met samples that it does not serve, which
     /// it writes there, then the counts.
     pub(crate) told: Pinned<u32>,
+    /// What a kernel of pairs tells the host of each: whether it met samples that it does not serve.
+    pub(crate) answers: Option<Pinned<u32>>,
     /// Where results go instead, which is the caller's.
     pub(crate) target: Option<Address>,
     /// The images that such a kernel was given last.
@@ -54,7 +67,35 @@ impl Slot {
         stream.wait()?;
         let counts = if capacity.doubts { Room::Counts.bytes(capacity) / size_of::<u32>() } else { 0 };
         let told = Pinned::new(gpu, 1 + counts)?;
-        Ok(Slot { stream, rooms, told, target: None, straight: None, open, staging: Staging::default(), peaks: None })
+        Ok(Slot {
+            stream,
+            rooms,
+            told,
+            answers: None,
+            target: None,
+            straight: None,
+            open,
+            staging: Staging::default(),
+            peaks: None,
+        })
+    }
+
+    /// Room for the answers of so many pairs, all 0; nothing is in the queue that writes there.
+    ///
+    /// # Errors
+    /// Memory that the system does not pin.
+    pub(crate) fn clear_answers(&mut self, gpu: &Arc<Gpu>, count: usize) -> Result<Address, Fault> {
+        if self.answers.as_ref().is_none_or(|answers| answers.len() < count) {
+            self.answers = Some(Pinned::new(gpu, count)?);
+        }
+        let Some(answers) = &mut self.answers else { return Ok(Address::default()) };
+        (0..count).for_each(|index| answers.write(index, 0));
+        Ok(answers.address())
+    }
+
+    /// The answer of a pair, when the stream was waited for.
+    pub(crate) fn answer(&self, index: usize) -> bool {
+        self.answers.as_ref().is_some_and(|answers| answers.read(index) != 0)
     }
 
     /// Waits until nothing is in its queue, whatever became of it.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flcc_core::boundary::Boundary;
 use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
 use flcc_core::key::KernelKey;
@@ -10,20 +11,25 @@ use flcc_core::shape::join;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use flcc_generated::Entry;
 
+use crate::cuda::capability::most_shared;
 use crate::cuda::decisions::{Decisions, goes_straight, parts};
 use crate::cuda::driver::launch::MOST_CHANNELS;
 use crate::cuda::execute::CudaExecute;
 use crate::cuda::kernels::{self, Part};
+use crate::cuda::line::{self, Line};
 use crate::cuda::method::{self, Around};
 use crate::cuda::methods::any::Any;
-use crate::cuda::methods::cufft::Cufft;
+use crate::cuda::methods::cufft::{Cufft, Whole};
 use crate::cuda::methods::differences::Differences;
+use crate::cuda::methods::lines::Lines;
 use crate::cuda::methods::listed::Listed;
 use crate::cuda::methods::listed_scores::ListedScores;
 use crate::cuda::methods::masked::Masked;
 use crate::cuda::methods::mma_scores::MmaScores;
+use crate::cuda::methods::pairs::OwnPairs;
 use crate::cuda::methods::tile_scores::TileScores;
 use crate::cuda::methods::tiles::Tiles;
+use crate::cuda::pairs::{self, Pairs};
 use crate::cuda::rooms::{images_together, tiles_together};
 use crate::cuda::tensor;
 use crate::cuda::tile::{self, Shape};
@@ -33,7 +39,7 @@ use crate::plan::machine::{Device, Machine};
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
 use crate::problem::scheme::{
     Integers, Scheme, accurate_shape, exact_in_f64, integer_problem, not_rounded, refuse_differences, refuse_inexact,
-    rounding_bound, rounds, serves_in_single, transforms_in_double, wants_rounding,
+    rounding_bound, rounds, serves_in_single, transforms_in_double, wants_rounding, weights_drown,
 };
 use crate::run::execute::Execute;
 use crate::run::tiling::{Tiling, covering, tile_name};
@@ -168,8 +174,11 @@ const WAYS: &[(Method, Way)] = &[
     (Method::Direct, masked),
     (Method::Direct, differences),
     (Method::Fourier, cufft),
+    (Method::Fourier, whole),
     (Method::Fourier, tiles),
     (Method::Fourier, tile_scores),
+    (Method::Fourier, lines),
+    (Method::Fourier, own_pairs),
 ];
 
 /// Whether samples may lie beyond the range of f32, which a tile on a device does not notice of those that are too
@@ -570,7 +579,7 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let masked = spec.mask() != MaskKind::None;
         let sums = masked && measure.row().needs.square;
         let recipe = Recipe {
-            method: Arc::new(Cufft { shape, double, masked, sums }),
+            method: Arc::new(Cufft { shape, double, masked, sums, whole: None }),
             tile,
             types: types(spec, real, cross),
             exact: rounds,
@@ -580,7 +589,7 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let by_cost = offer(machine, spec, Method::Fourier, kernel, work, recipe);
         let eligible = match () {
             () if few && !double => Eligible::ByName,
-            () if rounds || !wants_rounding => Eligible::ByCost,
+            () if (rounds || !wants_rounding) && !weights_drown(spec, false) => Eligible::ByCost,
             () => Eligible::OnlyIfForced,
         };
         offers.push(Offer { eligible, ..by_cost });
@@ -589,6 +598,130 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         return Err(not_rounded(name, bound));
     }
     Ok(offers)
+}
+
+/// By cuFFT's transforms of the whole image, from the image to the result: sums of an image in f32 by one template.
+fn whole(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let Asked { name, spec, machine } = *asked;
+    let devices = machine.devices();
+    let types = types(spec, DType::F32, Cross::F32);
+    let single = spec.templates() == 1 && !spec.pairs() && spec.accuracy() != Accuracy::Exact;
+    let Some(entry) = flcc_generated::generic("whole", DType::F32.name(), false).filter(|_| single) else {
+        return Ok(Vec::new());
+    };
+    let wraps = matches!(spec.boundary(), Boundary::Zero | Boundary::Constant(_));
+    let template = spec.template().padded();
+    let shape = whole_shape(spec, wraps);
+    let method = Cufft { shape, double: false, masked: false, sums: false, whole: Some(Whole { entry, wraps }) };
+    let samples = shape.iter().map(|&side| side as f64).product::<f64>();
+    let least = devices.iter().map(|device| device.memory).min().unwrap_or(0) as f64;
+    if !goes_straight(spec, &method, &Scheme::new(spec, false, false), types) || samples * BYTES_OF_WHOLE > 0.3 * least
+    {
+        return Ok(Vec::new());
+    }
+    // What is computed again of extraordinary samples goes by tiles, whose results do not wrap round.
+    let tile = covering(spec.frame(), [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
+    let axes: Vec<f64> = shape.iter().filter(|&&side| side > 1).map(|&side| pace(side)).collect();
+    let bytes = samples * (TRANSFORMED * axes.iter().sum::<f64>() / axes.len().max(1) as f64 + AROUND);
+    let work = copies(Work::default(), spec)
+        .and(Term::DeviceTransform, bytes / multiprocessors(devices))
+        .and(Term::DeviceLibrary, 0.5)
+        .and(Term::DeviceStraight, 1.0);
+    let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
+    let recipe =
+        Recipe { method: Arc::new(method), tile, types, exact: false, rounds: false, devices: devices.to_vec() };
+    let few = spec.template().len() < LEAST_SINGLE;
+    let eligible = if few { Eligible::ByName } else { Eligible::ByCost };
+    Ok(vec![Offer { eligible, ..offer(machine, spec, Method::Fourier, kernel, work, recipe) }])
+}
+
+/// Bytes that a slot takes for a sample of a whole image: samples, sums and both spectra, image and result, marks.
+const BYTES_OF_WHOLE: f64 = 28.0;
+
+/// Bytes that two transforms move for each sample, where a length has the pace of 1, and what stands around them.
+const TRANSFORMED: f64 = 32.0;
+const AROUND: f64 = 20.0;
+
+/// What cuFFT takes for a sample along an axis of such a length, over what it takes along one of 2048: of squares and
+/// cubes, there and back, with 14 us less for launches (H200, cuFFT of CUDA 13.0; 2048x2048 takes 62.5 us).
+const PACES: [(usize, f64); 38] = [
+    (108, 1.3),
+    (112, 1.5),
+    (120, 1.3),
+    (128, 1.0),
+    (256, 1.0),
+    (264, 1.5),
+    (270, 1.25),
+    (280, 1.5),
+    (288, 1.3),
+    (512, 1.0),
+    (520, 1.7),
+    (540, 1.25),
+    (544, 1.7),
+    (560, 1.2),
+    (576, 1.4),
+    (588, 1.3),
+    (640, 1.25),
+    (1024, 1.0),
+    (1440, 2.15),
+    (1458, 1.7),
+    (1470, 1.7),
+    (1500, 2.4),
+    (1512, 2.05),
+    (1536, 2.05),
+    (1568, 1.75),
+    (1600, 1.95),
+    (1620, 1.95),
+    (1792, 1.6),
+    (2048, 1.0),
+    (2160, 2.1),
+    (2187, 1.4),
+    (2240, 2.45),
+    (2250, 1.85),
+    (2268, 2.3),
+    (2304, 1.95),
+    (2401, 1.85),
+    (2560, 1.7),
+    (4096, 1.25),
+];
+
+/// That of any length: of others as those around them take, in one kernel or in two.
+fn pace(length: usize) -> f64 {
+    let known = PACES.iter().find(|(known, _)| *known == length).map(|(_, pace)| *pace);
+    known.unwrap_or(match length {
+        _ if length.is_power_of_two() && length <= 4096 => 1.0,
+        ..=1024 => 1.5,
+        _ => 2.1,
+    })
+}
+
+/// The lengths that a whole image is transformed in: no less than its results and the template need, by what they cost.
+fn whole_shape(spec: &Spec, wraps: bool) -> [usize; 3] {
+    let (region, image, template) = (spec.mode_region(), spec.image().padded(), spec.template().padded());
+    [0, 1, 2].map(|axis| {
+        let outputs = region.shape.padded()[axis];
+        let origin = region.origin[axis] as i64 + 1 - template[axis] as i64;
+        let reach = origin + (outputs + template[axis]) as i64 - 1;
+        // Where what lies outside is one value, samples before the first may come after the last.
+        let least = match wraps {
+            true => (reach - origin.max(0)).max(reach.min(image[axis] as i64) - origin.min(0)),
+            false => reach - origin,
+        };
+        // A template that is longer than the image may be longer than that, too.
+        let least = (least as usize).max(template[axis]);
+        if least == 1 {
+            return 1;
+        }
+        // Samples of a row are gathered four at a time where a tile is.
+        let known = |length: usize| PACES.iter().any(|(known, _)| *known == length);
+        let fits = |length: usize| match axis {
+            2 => length.is_multiple_of(4),
+            _ => length.is_multiple_of(2) || known(length),
+        };
+        let fast = (least..=least + least / 4 + ROW_STEP).filter(|&length| smooth(length) && fits(length));
+        let cost = |length: usize| length as f64 * (TRANSFORMED * pace(length) + AROUND);
+        fast.min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or_else(|| least.next_power_of_two().max(4))
+    })
 }
 
 /// Transforms in f32 of samples of one sign leave windows of ncc in doubt up to this share of which lies in the image,
@@ -659,6 +792,49 @@ fn tile_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         work.and(Term::DeviceTileScore, shape.samples(pairs, multiprocessors(devices) as usize))
     };
     kernels.map(|entry| by_tiles(asked, entry, Arc::new(TileScores(entry)), large_tile(asked.spec), score)).collect()
+}
+
+/// By transforms of stretches of signals, from the signal to the result in one kernel.
+fn lines(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let Asked { name, spec, machine } = *asked;
+    let (devices, outputs) = (machine.devices(), spec.out_shape());
+    let tile = if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
+    let offer = |entry: &'static Entry| {
+        let line = Line::of(entry);
+        let pairs = line.pairs(spec.template().len(), outputs.len()) * spec.templates();
+        let computed = line.work(pairs, multiprocessors(devices) as usize);
+        let work = copies(binding(spec, 1.0).and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
+        let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
+        let (method, types) = (Arc::new(Lines(entry)), types(spec, DType::F32, Cross::F32));
+        let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
+        Ok(offer(machine, spec, Method::Fourier, kernel, work, recipe))
+    };
+    line::kernels(spec, devices).into_iter().map(offer).collect()
+}
+
+/// By transforms of rows of images and templates, which have one of their own each, in one kernel for all.
+fn own_pairs(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let Asked { name, spec, machine } = *asked;
+    let (devices, template, outputs) = (machine.devices(), spec.template().padded(), spec.out_shape().padded());
+    let tile = if spec.out_shape().len() <= MOST_TOGETHER { outputs } else { plain_tiles(spec)[0] };
+    let room = devices.iter().map(|device| most_shared(device.capability)).min().unwrap_or(0);
+    let offer = |entry: &'static Entry| {
+        let part = Pairs::of(entry).part(template, outputs, room)?;
+        let work = Pairs::of(entry).work(template, outputs, &part) / multiprocessors(devices);
+        // Templates are copied as images are; nothing is bound, and a call has many pairs.
+        let bytes = spec.template().len() * spec.template_type().row().size;
+        let work = copies(Work::default().and(Term::DeviceTile, work), spec)
+            .and(Term::DeviceCopy, bytes as f64)
+            .and(Term::DeviceStraight, 1.0 / images_together(tiles_together(spec.out_shape().len()), 1, 0) as f64);
+        Some((entry, work))
+    };
+    let made = |(entry, work): (&'static Entry, Work)| {
+        let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
+        let (method, types) = (Arc::new(OwnPairs(entry)), types(spec, DType::F32, Cross::F32));
+        let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
+        Ok(self::offer(machine, spec, Method::Fourier, kernel, work, recipe))
+    };
+    pairs::kernels(spec, devices).into_iter().filter_map(offer).map(made).collect()
 }
 
 /// The offer of a kernel that transforms tiles; `more` adds what it does besides for so many pairs.
@@ -856,8 +1032,52 @@ mod tests {
         {
             assert!(name(spec).starts_with("tile128_f32_any_b"), "{spec}: {}", name(spec));
         }
-        for spec in ["corr:f32:2000x2000*128x128:full", "ncc:f32:2000x2000*32x32:full", "corr:f64:900x900*32x32:full"] {
+        for spec in ["ncc:f32:2000x2000*32x32:full", "corr:f64:900x900*32x32:full"] {
             assert!(name(spec).starts_with("fourier_"), "{spec}: {}", name(spec));
+        }
+        for spec in ["corr:f32:2000x2000*128x128:full", "corr:f32:512x512x512*32x32x32:full"] {
+            assert!(name(spec).starts_with("whole_"), "{spec}: {}", name(spec));
+        }
+    }
+
+    #[test]
+    fn whole_images_are_transformed_in_lengths_that_are_fast() {
+        let shape = |spec: &str, wraps| {
+            let spec: Spec = spec.parse().unwrap();
+            whole_shape(&spec, wraps)
+        };
+        // No longer than the results where samples may wrap round, than all samples that they meet elsewhere.
+        assert_eq!(shape("corr:f32:2000x2000*128x128:full", true), [1, 2187, 2160]);
+        assert_eq!(shape("corr:f32:2000x2000*128x128:full,reflect", false), [1, 2304, 2304]);
+        assert_eq!(shape("corr:f32:2000x2000*128x128:valid", true), [1, 2048, 2048]);
+        assert_eq!(shape("corr:f32:512x512x512*32x32x32:full", true), [560; 3]);
+        assert_eq!(shape("corr:f32:100x100x100*8x8x8:full", true), [108; 3]);
+        let [depth, height, width] = shape("corr:f32:30000*20000:full", true);
+        assert!([depth, height] == [1, 1] && (49999..62000).contains(&width) && width % 4 == 0, "{width}");
+        let taps = |side: usize| [1, side.div_ceil(2), 37, 3 * side].map(|taps| (side, taps));
+        for (side, taps) in (1usize..400).flat_map(taps) {
+            for mode in ["full", "same"] {
+                let shape = shape(&format!("corr:f32:{side}x{side}*{taps}x{taps}:{mode}"), true);
+                let least = if mode == "full" { side + taps - 1 } else { side.max(taps) };
+                assert!(shape[1..].iter().all(|&length| length >= least), "{side} {taps} {mode}: {shape:?}");
+                assert!(shape[2] % 4 == 0 || shape[2] == 1, "{side} {taps} {mode}: {shape:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn signals_in_f32_are_transformed_by_stretches() {
+        let name = |spec: &str| first(Method::Fourier, spec).unwrap();
+        for (spec, kernel) in [
+            ("corr:f32:10000000*100:full", "line4096_"),
+            ("corr:f32:10000000*500:full", "line4096_"),
+            ("corr:f32:10000000*1500:valid", "line4096_"),
+            ("conv:f32:10000000*5000:same", "line16384_"),
+            ("corr:f32:1000000*100@500:full", "line4096_"),
+            ("corr:f32:10000000*50000:full", "whole_"),
+            ("ncc:f32:10000000*500:full", "fourier_"),
+        ] {
+            assert!(name(spec).starts_with(kernel), "{spec}: {}", name(spec));
         }
     }
 
@@ -873,7 +1093,7 @@ mod tests {
         };
         for (side, kernel) in [(3, "corr_"), (5, "corr_"), (8, "tile64_"), (11, "tile64_"), (16, "tile64_")]
             .into_iter()
-            .chain([(21, "tile64_"), (32, "tile128_"), (64, "tile128_"), (128, "fourier_")])
+            .chain([(21, "tile64_"), (32, "tile128_"), (64, "tile128_"), (128, "whole_")])
         {
             let spec = format!("corr:f32:2000x2000*{side}x{side}:full");
             assert!(cheapest(&spec).starts_with(kernel), "{spec}: {}", cheapest(&spec));

@@ -8,26 +8,30 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use flcc_core::dtype::DType;
-use flcc_core::error::counted;
+use flcc_core::error::{ExecError, SpecError, counted};
 use flcc_core::shape::Shape;
 use flcc_core::spec::Spec;
 use flcc_core::sums::Needs;
-use flcc_core::view::{AnyView, AnyViewMut};
+use flcc_core::view::{AnyView, AnyViewMut, View};
 
 use crate::cuda::bound::DeviceTemplates;
 use crate::cuda::decisions::{Decisions, goes_straight, parts};
-use crate::cuda::driver::buffer::{Buffer, bytes_of_mut};
+use crate::cuda::driver::buffer::{self, Buffer, bytes_of, bytes_of_mut};
 use crate::cuda::driver::compile::{self, Code};
-use crate::cuda::driver::launch::{Address, Argument, Function, Gpu, ImageView, Layout, MOST_BLOCKS, ResultView, Tile};
+use crate::cuda::driver::launch::{
+    Address, Argument, Function, Gpu, ImageView, Layout, MOST_BLOCKS, ResultView, Stream, Tile,
+};
 use crate::cuda::driver::libraries;
+use crate::cuda::driver::staging::Target;
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::{self, Batch, Finishing, Gathering, Part, Repair, Steps, options};
-use crate::cuda::method::{Around, Desk, Job, Run, Scoring};
+use crate::cuda::method::{Around, Desk, Job, OwnTemplates, Run, Scoring, Tools};
+use crate::cuda::paired::Paired;
 use crate::cuda::reduction;
 use crate::cuda::rooms::{Capacity, Makes, Room, SLOTS};
 use crate::cuda::slot::{Images, Slot};
-use crate::problem::template::{Checked, Weights};
-use crate::run::device_image::{DeviceImage, DeviceResults};
+use crate::problem::template::{self, Checked, Weights};
+use crate::run::device_image::{DeviceImage, DevicePairs, DeviceResults};
 use crate::run::execute::{Copies, DeviceTime, Statistics};
 use crate::run::tiling::Tiling;
 use crate::run::words;
@@ -173,22 +177,33 @@ impl Unit {
         copies: Copies,
         mut go_on: impl FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
-        let stream = slot.stream.clone();
-        let Slot { staging, rooms, target, .. } = &mut *slot;
-        *target = None;
-        let bytes = [Room::Image, Room::Result].map(|room| rooms[room].bytes());
-        staging.begin(&self.gpu, &stream, copies, bytes, outs);
-        for (index, image) in images.iter().enumerate() {
-            staging.upload(&stream, &mut rooms[Room::Image], index * self.capacity.image, image)?;
-        }
-        let count = images.len();
-        let source = Images {
-            at: slot.rooms[Room::Image].address(&stream),
-            view: self.image_view(),
-            bytes: count * self.capacity.image,
-            count,
-        };
+        slot.target = None;
+        self.bring(slot, images, copies, outs)?;
+        let source = self.brought(slot, images.len());
         self.compute(slot, bound, source, &mut go_on)
+    }
+
+    /// Copies images into a slot, whose results will go to `outs`.
+    fn bring<'o>(
+        &self,
+        slot: &mut Slot,
+        images: &[AnyView<'_>],
+        copies: Copies,
+        outs: &mut [impl Target<'o>],
+    ) -> Result<(), Fault> {
+        let Slot { stream, staging, rooms, .. } = slot;
+        let bytes = [Room::Image, Room::Result].map(|room| rooms[room].bytes());
+        staging.begin(&self.gpu, stream, copies, bytes, outs);
+        for (index, image) in images.iter().enumerate() {
+            staging.upload(stream, &mut rooms[Room::Image], index * self.capacity.image, image)?;
+        }
+        Ok(())
+    }
+
+    /// So many images that were copied into a slot.
+    fn brought(&self, slot: &Slot, count: usize) -> Images {
+        let at = slot.rooms[Room::Image].address(&slot.stream);
+        Images { at, view: self.image_view(), bytes: count * self.capacity.image, count }
     }
 
     /// Puts the kernels for a group of images into a slot's queue: one from image to result where that serves, whose
@@ -239,35 +254,207 @@ impl Unit {
     /// Puts the kernels from image to result into a slot's queue.
     fn go_straight(&self, slot: &mut Slot, bound: &DeviceTemplates, source: &Images) -> Result<(), Fault> {
         slot.told.write(0, 0);
-        let (size, outputs) = (self.spec.out_type().row().size, self.spec.out_shape().padded());
-        let (region, template) = (self.spec.region(), self.spec.template().padded());
-        let view = self.result_view();
-        let begin = [0, 1, 2].map(|axis| region.origin[axis] as i32 + 1 - template[axis] as i32);
-        // A grid has so many planes at most.
-        let most = (MOST_BLOCKS / outputs[0]).max(1);
-        let result = slot.target();
+        let places = slot.places();
+        let tools = Some(Tools { places: &places, open: &*slot.open });
         for (index, bound) in bound.templates.iter().enumerate() {
             let Some(factor) = bound.straight else { continue };
-            for first in (0..source.count).step_by(most) {
-                let count = most.min(source.count - first);
-                let passed = first * source.view.image_stride as usize * self.spec.image_type().row().size;
-                let out = result.skip(first * self.capacity.result + index * self.spec.out_shape().len() * size);
-                let reach = (count - 1) * self.capacity.result + self.spec.out_shape().len() * size;
-                let job = Job {
-                    samples: Argument::Room(source.at.skip(passed), source.bytes.saturating_sub(passed)),
+            self.in_grids(slot.target(), source, index, |_, job| {
+                let extraordinary = Argument::Room(slot.told.address(), size_of::<u32>());
+                bound.taps.straight(&slot.stream, &Job { factor, extraordinary, tools, ..job })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Does `work` for as many images at a time as a grid has planes for, from the first of them on, with results of a
+    /// template at their places.
+    fn in_grids(
+        &self,
+        result: Address,
+        source: &Images,
+        template: usize,
+        mut work: impl FnMut(usize, Job<'_>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let (size, outputs) = (self.spec.out_type().row().size, self.spec.out_shape().padded());
+        let (region, sides) = (self.spec.region(), self.spec.template().padded());
+        let view = self.result_view();
+        let begin = [0, 1, 2].map(|axis| region.origin[axis] as i32 + 1 - sides[axis] as i32);
+        let most = (MOST_BLOCKS / outputs[0]).max(1);
+        for first in (0..source.count).step_by(most) {
+            let count = most.min(source.count - first);
+            let at = source.image(first, self.spec.image_type());
+            let out = result.skip(first * self.capacity.result + template * self.spec.out_shape().len() * size);
+            let reach = (count - 1) * self.capacity.result + self.spec.out_shape().len() * size;
+            work(
+                first,
+                Job {
+                    samples: Argument::Room(at.at, at.bytes),
                     view: &source.view,
                     begin,
                     out: Argument::Room(out, reach),
                     result: &view,
                     outputs,
                     count,
-                    factor,
-                    extraordinary: Argument::Room(slot.told.address(), size_of::<u32>()),
-                };
-                bound.taps.straight(&slot.stream, &job)?;
-            }
+                    factor: 1.0,
+                    extraordinary: Argument::Null,
+                    tools: None,
+                },
+            )?;
         }
         Ok(())
+    }
+
+    /// Whether one kernel computes images that have a template of their own each.
+    pub fn takes_pairs(&self) -> bool {
+        self.capacity.own_template > 0
+    }
+
+    /// How a template of its own lies beside those of other images, in the device copy.
+    fn own_view(&self) -> ImageView {
+        let [depth, height, width] = self.spec.template().padded();
+        ImageView {
+            image_stride: (depth * height * width) as i64,
+            channel_stride: 1,
+            stride: [(height * width) as i64, width as i64, 1],
+            lengths: [depth as i32, height as i32, width as i32],
+            channels: 1,
+            fill: 0.0,
+        }
+    }
+
+    /// Puts the kernel for images that have a template of their own each into a slot's queue.
+    fn go_paired(&self, slot: &mut Slot, source: &Images, own: &Images) -> Result<(), Fault> {
+        let answers = slot.clear_answers(&self.gpu, source.count)?;
+        let desk = self.desk(&slot.stream);
+        self.in_grids(slot.target(), source, 0, |first, job| {
+            let answers = answers.skip(first * size_of::<u32>());
+            let extraordinary = Argument::Room(answers, job.count * size_of::<u32>());
+            let at = own.image(first, self.spec.template_type());
+            let samples = Argument::Room(at.at, at.bytes);
+            let templates = OwnTemplates { samples, view: &own.view, flips: self.spec.op().flips() };
+            self.decisions.method.pairs(&desk, &Job { extraordinary, ..job }, &templates)
+        })
+    }
+
+    /// As [`Unit::submit`], of images that have a template of their own each.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn submit_paired(
+        &self,
+        slot: &mut Slot,
+        (images, pairs): (&[AnyView<'_>], &mut [Paired<'_, '_>]),
+        copies: Copies,
+        mut go_on: impl FnMut(usize) -> bool,
+    ) -> Result<bool, Fault> {
+        if !go_on(0) {
+            return Ok(false);
+        }
+        let stream = slot.stream.clone();
+        slot.target = None;
+        self.bring(slot, images, copies, pairs)?;
+        let templates: Vec<f32> = pairs.iter().flat_map(Paired::taps).collect();
+        slot.rooms[Room::Own].upload(&stream, 0, bytes_of(&templates))?;
+        let count = images.len();
+        let own = Images {
+            at: slot.rooms[Room::Own].address(&stream),
+            view: self.own_view(),
+            bytes: count * self.capacity.own_template,
+            count,
+        };
+        let source = self.brought(slot, count);
+        self.go_paired(slot, &source, &own)?;
+        slot.staging.fetch(&stream, &slot.rooms[Room::Result], count * self.capacity.result)?;
+        Ok(true)
+    }
+
+    /// Takes the results of such images out of a slot, and notes which are to be computed again.
+    ///
+    /// # Errors
+    /// The device's, also of what was put in before.
+    pub fn collect_paired(&self, slot: &mut Slot, pairs: &mut [Paired<'_, '_>]) -> Result<Statistics, Fault> {
+        let stream = slot.stream.clone();
+        let Slot { rooms, staging, .. } = &mut *slot;
+        staging.download(&stream, &rooms[Room::Result], pairs)?;
+        stream.wait()?;
+        pairs.iter_mut().enumerate().for_each(|(index, pair)| pair.again = slot.answer(index));
+        Ok(self.counted(pairs.len()))
+    }
+
+    /// What is counted of so many results that no panel is in doubt of.
+    pub fn counted(&self, results: usize) -> Statistics {
+        let panels = (results * self.spec.out_shape().len()) as u64;
+        Statistics { repaired: 0, panels, tiles: (results * self.tiles.len()) as u64 }
+    }
+
+    /// Puts images that lie on this device, with a template of their own each, into a slot's queue.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn submit_paired_resident(
+        &self,
+        slot: &mut Slot,
+        pairs: &DevicePairs<'_>,
+        out: &DeviceResults<'_>,
+    ) -> Result<(), Fault> {
+        slot.staging.pass();
+        slot.stream.follow(&pairs.images, Some(out))?;
+        slot.stream.follow(&pairs.templates, None)?;
+        let (at, bytes) = out.room();
+        slot.target = Some(Address { at, bytes });
+        slot.straight = None;
+        let [source, own] = self.stacks(pairs);
+        self.go_paired(slot, &source, &own)
+    }
+
+    /// Images and templates as they lie there, one behind the other.
+    fn stacks(&self, pairs: &DevicePairs<'_>) -> [Images; 2] {
+        let stack = |image: &DeviceImage<'_>, view: ImageView| {
+            let ([next, down, along], _) = image.layout().strides();
+            let view = ImageView { image_stride: next as i64, stride: [0, down as i64, along as i64], ..view };
+            // Its maker answers for the positions of its layout, which are all that is read.
+            let at = Address { at: image.begin(), bytes: usize::MAX };
+            Images { at, view, bytes: 0, count: pairs.count() }
+        };
+        [stack(&pairs.images, self.image_view()), stack(&pairs.templates, self.own_view())]
+    }
+
+    /// Waits for the results of such images, and computes those again that the kernel does not serve.
+    ///
+    /// # Errors
+    /// The device's, also of what was put in before; a template that cannot be matched.
+    pub fn collect_paired_resident(
+        &self,
+        slot: &mut Slot,
+        pairs: &DevicePairs<'_>,
+        weights: &Weights,
+    ) -> Result<Statistics, ExecError> {
+        slot.stream.wait()?;
+        let [source, own] = self.stacks(pairs);
+        let results = slot.target();
+        for number in (0..source.count).filter(|&number| slot.answer(number)).collect::<Vec<_>>() {
+            let mut values = vec![0.0f32; self.spec.template().len()];
+            let stream = slot.stream.clone();
+            let from = own.image(number, self.spec.template_type()).at;
+            let [_, height, width] = self.spec.template().padded();
+            assert_eq!(own.view.stride, [0, width as i64, 1], "templates without gaps: {height}x{width}");
+            buffer::read_resident(&stream, from, bytes_of_mut(&mut values))?;
+            let numbered = |error: SpecError| SpecError { argument: format!("template {number}"), ..error };
+            let view = View::new(&values, self.spec.template())?.into();
+            let checked = template::check_template(&self.spec, &view, weights).map_err(numbered)?;
+            let bound = self.bind(&[checked], weights)?;
+            let image = Images { count: 1, ..source.image(number, self.spec.image_type()) };
+            slot.target = Some(results.skip(number * self.capacity.result));
+            self.compute(slot, &bound, image, &mut |_| true)?;
+            self.look_again(slot, &bound)?;
+            slot.stream.wait()?;
+        }
+        Ok(self.counted(source.count))
+    }
+
+    /// Whether the last run of such images met some that are to be computed again.
+    pub fn any_again(&self, slot: &Slot, count: usize) -> bool {
+        (0..count).any(|number| slot.answer(number))
     }
 
     /// Puts an image that lies on this device into a slot's queue; its results stay in the slot, or go to `out`.
@@ -317,15 +504,50 @@ impl Unit {
         outs: &[DeviceResults<'_>],
         runs: usize,
     ) -> Result<DeviceTime, Fault> {
-        let stream = slot.stream.clone();
-        let mut filler = Buffer::new(&stream, FILLER_BYTES)?;
-        let mut fill = |times: usize| (0..times).try_for_each(|_| filler.clear(&stream, FILLER_BYTES));
-        let pass = |slot: &mut Slot| -> Result<(), Fault> {
+        let time = self.time(slot, runs, |slot| {
             let pairs = images.iter().zip(outs).cycle();
             pairs.take(runs).try_for_each(|(image, out)| {
                 self.submit_resident(slot, bound, image, Some(out), &mut |_| true).map(|_| ())
             })
-        };
+        })?;
+        if self.look_again(slot, bound)? {
+            return Err(decided_between());
+        }
+        self.statistics(slot, self.spec.templates())?;
+        Ok(time)
+    }
+
+    /// The same of images that have a template of their own each.
+    ///
+    /// # Errors
+    /// As [`Unit::time_resident`].
+    pub fn time_paired_resident(
+        &self,
+        slot: &mut Slot,
+        pairs: &[DevicePairs<'_>],
+        outs: &[DeviceResults<'_>],
+        runs: usize,
+    ) -> Result<DeviceTime, Fault> {
+        let time = self.time(slot, runs, |slot| {
+            let all = pairs.iter().zip(outs).cycle();
+            all.take(runs).try_for_each(|(pairs, out)| self.submit_paired_resident(slot, pairs, out))
+        })?;
+        match pairs.first().is_some_and(|pairs| self.any_again(slot, pairs.count())) {
+            true => Err(decided_between()),
+            false => Ok(time),
+        }
+    }
+
+    /// The device's time for what `pass` puts into a slot's queue, which are so many runs.
+    fn time(
+        &self,
+        slot: &mut Slot,
+        runs: usize,
+        mut pass: impl FnMut(&mut Slot) -> Result<(), Fault>,
+    ) -> Result<DeviceTime, Fault> {
+        let stream = slot.stream.clone();
+        let mut filler = Buffer::new(&stream, FILLER_BYTES)?;
+        let mut fill = |times: usize| (0..times).try_for_each(|_| filler.clear(&stream, FILLER_BYTES));
         fill(1)?;
         let before = stream.mark()?;
         fill(1)?;
@@ -343,14 +565,6 @@ impl Unit {
         let to = stream.mark()?;
         let queued = !from.reached()?;
         let all = from.until(&to)?;
-        if self.look_again(slot, bound)? {
-            return Err(Fault::new(
-                "the time of kernels",
-                "the image has samples that the kernel from image to result does not serve, so the host decides in \
-                 between",
-            ));
-        }
-        self.statistics(slot, self.spec.templates())?;
         Ok(DeviceTime { each: all.div_f64(runs.max(1) as f64), queued })
     }
 
@@ -518,16 +732,20 @@ impl Unit {
     /// The device's.
     pub fn bind(&self, checked: &[Checked], weights: &Weights) -> Result<DeviceTemplates, Fault> {
         let stream = self.gpu.stream()?;
-        let desk = Desk {
+        DeviceTemplates::new(&self.desk(&stream), &self.decisions, self.doubts(), checked, weights)
+    }
+
+    /// What the method is told of the device, by a stream.
+    fn desk<'a>(&'a self, stream: &'a Stream) -> Desk<'a> {
+        Desk {
             gpu: &self.gpu,
-            stream: &stream,
+            stream,
             kernel: self.cross.as_ref(),
             template: self.decisions.template,
             channels: self.spec.channels(),
             types: self.decisions.types,
             straight: self.straight,
-        };
-        DeviceTemplates::new(&desk, &self.decisions, self.doubts(), checked, weights)
+        }
     }
 
     /// Bytes of one bound template.
@@ -640,6 +858,13 @@ impl Unit {
         }
         lines
     }
+}
+
+/// That runs were not the device's alone.
+fn decided_between() -> Fault {
+    let reason =
+        "the image has samples that the kernel from image to result does not serve, so the host decides in between";
+    Fault::new("the time of kernels", reason)
 }
 
 fn describe(tiling: &Tiling, index: usize) -> Tile {

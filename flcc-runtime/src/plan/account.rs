@@ -8,7 +8,9 @@ use flcc_core::op::Op;
 use flcc_core::spec::Accuracy;
 
 use crate::plan::cost::Term;
-use crate::plan::planned::{Candidate, Outcome, Plan, Took};
+pub use crate::plan::planned::{Candidate, Outcome, Took};
+
+use crate::plan::planned::Plan;
 use crate::plan::settings::SOURCE;
 use crate::plan::solver::{Method, Platform};
 use crate::run::words::{amount, time};

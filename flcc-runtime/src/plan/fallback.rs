@@ -274,6 +274,28 @@ impl Execute for Fallback {
         }
     }
 
+    #[cfg(feature = "cuda")]
+    fn execute_pairs_on_device(
+        &self,
+        pairs: &crate::run::device_image::DevicePairs<'_>,
+        out: &mut crate::run::device_image::DeviceResults<'_>,
+        weights: &Weights,
+        scratch: &mut Scratch,
+    ) -> Result<Statistics, ExecError> {
+        self.devices.execute_pairs_on_device(pairs, out, weights, scratch)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn time_pairs_on_device(
+        &self,
+        pairs: &[crate::run::device_image::DevicePairs<'_>],
+        outs: &mut [crate::run::device_image::DeviceResults<'_>],
+        scratch: &mut Scratch,
+        runs: usize,
+    ) -> Result<crate::run::execute::DeviceTime, ExecError> {
+        self.devices.time_pairs_on_device(pairs, outs, scratch, runs)
+    }
+
     fn execute(
         &self,
         bound: &(dyn Any + Send + Sync),

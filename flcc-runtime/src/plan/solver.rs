@@ -30,7 +30,8 @@ impl Method {
     /// The method that a kernel's name speaks of.
     pub(crate) fn of(kernel: &KernelKey) -> Method {
         match &*kernel.op {
-            "fourier" => Method::Fourier,
+            // By a library, of tiles and of whole images.
+            "fourier" | "whole" => Method::Fourier,
             "separable" => Method::Separable,
             // Transforms of tiles on GPUs have the side of a tile in their name: tile64, zncc128.
             op if op.ends_with(|last: char| last.is_ascii_digit()) => Method::Fourier,

@@ -356,7 +356,7 @@ impl Wisdom {
         Ok(())
     }
 
-    /// Reads a file.
+    /// Reads a file; one without a byte, as `mktemp` makes it, knows nothing yet.
     ///
     /// # Errors
     /// As [`Wisdom::parse`], a file that cannot be read, has more than 64 MiB or is not UTF-8; each names the file.
@@ -367,6 +367,9 @@ impl Wisdom {
             action: "read",
             error,
         })?;
+        if bytes.is_empty() {
+            return Ok(Wisdom::new());
+        }
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
             let got = format!("byte 0x{:02x}", bytes[error.valid_up_to()]);

@@ -72,6 +72,21 @@ impl Scheme {
     }
 }
 
+/// Whether sums under a mask may drown in what a transform, or a product of lines, rounds: in proportion to the largest
+/// sample, where a panel's norm knows it by its weight alone. Scores have their doubt; sums have nothing closer.
+/// Weights of 0 and 1 are safe where a tile `hides` samples that no panel of it has a weight for.
+pub fn weights_drown(spec: &Spec, hides: bool) -> bool {
+    let sums = !spec.op().measure().row().normalised;
+    // Bytes and 16 bits are far from drowning f32.
+    let wide = !spec.image_type().is_integer() || spec.out_type() == DType::F64;
+    let weighed = match spec.mask() {
+        MaskKind::None => false,
+        MaskKind::Binary => !hides && !integer_problem(spec),
+        MaskKind::Weights => true,
+    };
+    sums && wide && weighed
+}
+
 /// Whether every sample of a problem, padding included, is an integer of the work type, under weights 0 and 1.
 pub fn integer_problem(spec: &Spec) -> bool {
     let boundary = match spec.boundary() {

@@ -1,6 +1,7 @@
 //! Templates made ready: checked, turned the right way round, centred and normalised, and in the form of their engine.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use flcc_core::dtype::Pixel;
 use flcc_core::each_type;
@@ -41,6 +42,54 @@ pub struct Weights {
     pub values: Option<Vec<f64>>,
     /// Their sum.
     pub n: f64,
+    /// Where they are positive, if some are not.
+    pub support: Option<Support>,
+}
+
+/// Where a template has positive weights: how many of them any box has.
+#[derive(Clone, Debug)]
+pub struct Support {
+    template: [usize; 3],
+    /// Of the boxes from the first sample on: one row, column and plane more than the template has.
+    counts: Vec<u32>,
+}
+
+impl Support {
+    fn new(weights: &[f64], template: [usize; 3]) -> Support {
+        let [depth, height, width] = template.map(|length| length + 1);
+        let mut counts = vec![0u32; depth * height * width];
+        let at = |z: usize, y: usize, x: usize| (z * height + y) * width + x;
+        for (z, y) in (1..depth).flat_map(|z| (1..height).map(move |y| (z, y))) {
+            let mut row = 0;
+            for x in 1..width {
+                row += u32::from(weights[((z - 1) * template[1] + y - 1) * template[2] + x - 1] > 0.0);
+                counts[at(z, y, x)] =
+                    row + counts[at(z - 1, y, x)] + counts[at(z, y - 1, x)] - counts[at(z - 1, y - 1, x)];
+            }
+        }
+        Support { template, counts }
+    }
+
+    /// The samples of an axis that every tap passes over, where there are so many outputs along it.
+    pub fn middle(&self, axis: usize, outputs: usize) -> Range<usize> {
+        self.template[axis] - 1..outputs
+    }
+
+    /// Whether a sample of a tile of so many outputs has a positive weight in some panel of it.
+    pub fn sees(&self, sample: [usize; 3], outputs: [usize; 3]) -> bool {
+        // The taps under which it lies.
+        let from = [0, 1, 2].map(|axis| (sample[axis] + 1).saturating_sub(outputs[axis]));
+        let to = [0, 1, 2].map(|axis| (sample[axis] + 1).min(self.template[axis]));
+        if (0..3).any(|axis| from[axis] >= to[axis]) {
+            return false;
+        }
+        let [_, height, width] = self.template.map(|length| length + 1);
+        let count = |z: usize, y: usize, x: usize| i64::from(self.counts[(z * height + y) * width + x]);
+        let plane = |z: usize| {
+            count(z, to[1], to[2]) - count(z, from[1], to[2]) - count(z, to[1], from[2]) + count(z, from[1], from[2])
+        };
+        plane(to[0]) - plane(from[0]) > 0
+    }
 }
 
 /// Checks a mask against the spec.
@@ -50,7 +99,7 @@ pub struct Weights {
 pub fn check_mask(spec: &Spec, mask: Option<&AnyView<'_>>) -> Result<Weights, SpecError> {
     let count = spec.template().len();
     let mask = match (spec.mask(), mask) {
-        (MaskKind::None, None) => return Ok(Weights { values: None, n: count as f64 }),
+        (MaskKind::None, None) => return Ok(Weights { values: None, n: count as f64, support: None }),
         (MaskKind::None, Some(_)) => return Err(SpecError::new("mask", "no mask, as the spec says", "a mask")),
         (_, None) => return Err(SpecError::new("mask", "a mask, as the spec says", "none")),
         (_, Some(mask)) => mask,
@@ -81,7 +130,9 @@ pub fn check_mask(spec: &Spec, mask: Option<&AnyView<'_>>) -> Result<Weights, Sp
         to_ones(&mut values);
     }
     let n = values.iter().sum();
-    Ok(Weights { values: Some(values), n })
+    let holes = values.contains(&0.0);
+    let support = holes.then(|| Support::new(&values, spec.template().padded()));
+    Ok(Weights { values: Some(values), n, support })
 }
 
 /// Weights times the power of two that brings the largest to 1, or just above: nothing normalised depends on it, and

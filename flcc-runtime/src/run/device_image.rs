@@ -65,6 +65,23 @@ impl DeviceImage<'_> {
     }
 }
 
+/// Images that lie on a device, one behind the other along the first axis, and as many templates, image `k` with
+/// template `k`.
+#[derive(Clone, Copy, Debug)]
+pub struct DevicePairs<'a> {
+    /// The images: `[n, height, width]`.
+    pub images: DeviceImage<'a>,
+    /// The templates, without gaps: `[n, height, width]`.
+    pub templates: DeviceImage<'a>,
+}
+
+impl DevicePairs<'_> {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.images.layout().shape().padded()[0]
+    }
+}
+
 /// Where results go in the memory of a device: those of one image with every template, one after the other, row-major
 /// without gaps.
 #[derive(Debug)]

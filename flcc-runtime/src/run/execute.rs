@@ -294,30 +294,39 @@ pub trait Execute: Send + Sync {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError> {
-        let mut statistics = Statistics::default();
-        let total = pairs.images.len();
-        for (number, out) in outs.iter_mut().enumerate() {
-            if control.cancel.is_some_and(CancelToken::is_cancelled) {
-                return Err(ExecError::Cancelled { done: number, total });
-            }
-            let mut checked = Checked::default();
-            pairs.check(number, &mut checked)?;
-            let bound = self.bind(vec![checked], pairs.weights.clone())?;
-            let alone = Control { progress: None, ..*control };
-            let run = self.execute(
-                bound.as_ref(),
-                &pairs.images[number..=number],
-                std::slice::from_mut(out),
-                scratch,
-                &alone,
-            );
-            statistics.add(run.map_err(|unfinished| match unfinished.error {
-                ExecError::Cancelled { .. } => ExecError::Cancelled { done: number, total },
-                error => error,
-            })?);
-            control.progress.iter().for_each(|progress| progress(number + 1, total));
-        }
-        Ok(statistics)
+        pairs_in_turn(self, pairs, 0..outs.len(), outs, scratch, control)
+    }
+    /// As [`Execute::execute_pairs`], of images and templates that lie on a device, with results that stay there; they
+    /// are there when this returns.
+    ///
+    /// # Errors
+    /// A plan whose kernel takes no such pairs, a device that is not the plan's or fails, a template that cannot be
+    /// matched.
+    #[cfg(feature = "cuda")]
+    fn execute_pairs_on_device(
+        &self,
+        pairs: &crate::run::device_image::DevicePairs<'_>,
+        out: &mut crate::run::device_image::DeviceResults<'_>,
+        weights: &Weights,
+        scratch: &mut Scratch,
+    ) -> Result<Statistics, ExecError> {
+        let _ = (pairs, out, weights, scratch);
+        Err(SpecError::new("images", "images in the memory of the host, as the plan's kernel takes", NOT_THERE).into())
+    }
+    /// The device's time for `runs` such runs in turn, each with its results.
+    ///
+    /// # Errors
+    /// As [`Execute::execute_pairs_on_device`].
+    #[cfg(feature = "cuda")]
+    fn time_pairs_on_device(
+        &self,
+        pairs: &[crate::run::device_image::DevicePairs<'_>],
+        outs: &mut [crate::run::device_image::DeviceResults<'_>],
+        scratch: &mut Scratch,
+        runs: usize,
+    ) -> Result<DeviceTime, ExecError> {
+        let _ = (pairs, outs, scratch, runs);
+        Err(SpecError::new("images", "images in the memory of the host, as the plan's kernel takes", NOT_THERE).into())
     }
     /// Computes `outs[image * templates + template]`.
     ///
@@ -331,6 +340,43 @@ pub trait Execute: Send + Sync {
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, Box<Unfinished>>;
+}
+
+/// What images are that a plan does not take.
+#[cfg(feature = "cuda")]
+const NOT_THERE: &str = "images on a device";
+
+/// Computes some of the pairs, one after the other: each template is bound and used once.
+///
+/// # Errors
+/// As [`Execute::execute_pairs`].
+pub(crate) fn pairs_in_turn<E: Execute + ?Sized>(
+    by: &E,
+    pairs: &Pairs<'_>,
+    numbers: impl IntoIterator<Item = usize>,
+    outs: &mut [AnyViewMut<'_>],
+    scratch: &mut Scratch,
+    control: &Control<'_>,
+) -> Result<Statistics, ExecError> {
+    let mut statistics = Statistics::default();
+    let total = pairs.images.len();
+    for number in numbers {
+        if control.cancel.is_some_and(CancelToken::is_cancelled) {
+            return Err(ExecError::Cancelled { done: number, total });
+        }
+        let mut checked = Checked::default();
+        pairs.check(number, &mut checked)?;
+        let bound = by.bind(vec![checked], pairs.weights.clone())?;
+        let alone = Control { progress: None, ..*control };
+        let (images, outs) = (&pairs.images[number..=number], &mut outs[number..=number]);
+        let run = by.execute(bound.as_ref(), images, outs, scratch, &alone);
+        statistics.add(run.map_err(|unfinished| match unfinished.error {
+            ExecError::Cancelled { .. } => ExecError::Cancelled { done: number, total },
+            error => error,
+        })?);
+        control.progress.iter().for_each(|progress| progress(number + 1, total));
+    }
+    Ok(statistics)
 }
 
 /// An image, or as much of it as a region looks at: what the boundary makes of its ends has to be what it makes of the

@@ -5,7 +5,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use flcc_runtime::{AnyView, DType, Machine, Mode, Oracle, Pixels, Plan, PlanError, Planner, Platform, ScoreMap, Spec};
+use flcc_runtime::core::reference::Oracle;
+use flcc_runtime::{AnyView, DType, Machine, Mode, Pixels, Plan, PlanError, Planner, Platform, ScoreMap, Spec};
 
 /// A small generator: the same numbers on every machine.
 pub struct Seed(pub u64);

@@ -2,13 +2,14 @@
 //! each engine stays below its promise. The lines that begin with `measured:` are what `cargo xtask gpu-check` shows of
 //! them.
 
+use flcc_runtime::account::Outcome;
+use flcc_runtime::core::key::KernelKey;
+use flcc_runtime::core::reference::Oracle;
 use flcc_runtime::rooms::cpu::engines::library_fft::Fourier;
 use flcc_runtime::rooms::cpu::memory::Memory;
 use flcc_runtime::rooms::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong};
 use flcc_runtime::rooms::run::tiling::Tiling;
-use flcc_runtime::{
-    AnyView, DType, Effort, KernelKey, Measure, Method, Oracle, Outcome, Pixels, Planner, Platform, Spec,
-};
+use flcc_runtime::{AnyView, DType, Effort, Measure, Method, Pixels, Planner, Platform, Spec};
 
 use super::common::{Problem, Seed, in_threads, planner};
 use super::{device, fast_device, gpu, seed};
@@ -210,6 +211,12 @@ impl Transforms {
         let rounding = Rounding::Pair { len: (length * length) as f64 };
         Transforms { shape: [1, length, length], tile, together: 2, rounding }
     }
+
+    /// Those of a kernel that transforms pairs of stretches of so many samples.
+    fn stretches(length: usize, template: [usize; 3]) -> Transforms {
+        let rounding = Rounding::Pair { len: length as f64 };
+        Transforms { shape: [1, 1, length], tile: [1, 1, length + 1 - template[2]], together: 2, rounding }
+    }
 }
 
 /// Takes down the errors of a correlation against the same transforms in f64.
@@ -376,20 +383,30 @@ const OF_TILES: [&str; 10] = [
     "1500x1700*121x121",
 ];
 
-/// Of each kernel that transforms pairs of tiles; `FLCC_PANELS` asks for so many panels of each.
+/// Correlations that transforms of stretches of signals serve: those of 4096 samples, of 16384, or both.
+const OF_LINES: [&str; 6] = ["400000*40", "400000*100", "400000*500", "400000*1500", "300000*3500", "1000000*7000"];
+
+/// Of each kernel that transforms pairs of tiles, or of stretches; `FLCC_PANELS` asks for so many panels of each.
 #[test]
 fn transforms_of_tiles_err_by_less_than_they_are_granted() {
     let Some(_device) = fast_device() else { return };
+    err_by_less(&OF_TILES, &[("tile64", 64), ("tile128", 128)], Transforms::pairs);
+    err_by_less(&OF_LINES, &[("line4096", 4096), ("line16384", 16384)], Transforms::stretches);
+}
+
+/// Of these correlations, by the kernels of these operations and lengths.
+fn err_by_less(sizes: &[&str], ops: &[(&str, usize)], by: fn(usize, [usize; 3]) -> Transforms) {
     let wanted = testing::panels().unwrap_or(1) as u64;
     let planner = gpu(Method::Fourier);
     let start = seed() % (1 << 30);
-    let plans = OF_TILES.map(|sizes| {
+    let planned = |sizes: &&str| {
         let spec: Spec = format!("corr:f32:{sizes}:valid").parse().unwrap();
         // By measurement, since an estimate names the best few alone.
         let plan = planner.clone().effort(Effort::Measure).plan(&spec).unwrap();
-        (sizes, spec, plan)
-    });
-    for (op, length) in [("tile64", 64), ("tile128", 128)] {
+        (sizes.to_string(), spec, plan)
+    };
+    let plans: Vec<_> = sizes.iter().map(planned).collect();
+    for &(op, length) in ops {
         let mut errors = Errors::default();
         for round in start.. {
             for (sizes, spec, plan) in &plans {
@@ -397,7 +414,7 @@ fn transforms_of_tiles_err_by_less_than_they_are_granted() {
                 // Not every template is served by both.
                 let Some(kernel) = named.find(|name| name.starts_with(op)) else { continue };
                 let kernel: KernelKey = kernel.parse().unwrap();
-                let by = Transforms::pairs(length, spec.template().padded());
+                let by = by(length, spec.template().padded());
                 let found = in_threads(&Kind::all(), |kind| {
                     let seed = round * 1009 + spec.template().len() as u64;
                     let (mut image, template) = kind.make(spec, seed);

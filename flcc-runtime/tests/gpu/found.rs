@@ -1,7 +1,10 @@
 //! Problems that a random search found, on a GPU: each was once off by more than the conventions or the promise grant.
 //! Every kernel that serves one is held against the oracle.
 
-use flcc_runtime::{DType, KernelKey, Method, Oracle, Outcome, Pixels, Platform, Spec};
+use flcc_runtime::account::Outcome;
+use flcc_runtime::core::key::KernelKey;
+use flcc_runtime::core::reference::Oracle;
+use flcc_runtime::{DType, Method, Pixels, Platform, Spec};
 
 use super::common::{Problem, Seed, in_threads, planner};
 use super::{device, fast_device, gpu, part, seed};

@@ -34,6 +34,30 @@ const TILES: [&str; 8] = [
     "corr:f32:500x20*24x19:full",
 ];
 
+/// By transforms of stretches of signals.
+const LINES: [&str; 6] = [
+    "corr:f32:100000*100:full",
+    "conv:f32:50000*1500:same,reflect",
+    "corr:f32:70001*5000:valid",
+    "corr:f32:3000*90:full,constant(2.5)",
+    "conv:f32:20000*700:full,wrap",
+    "corr:f32:500*300:full,mirror",
+];
+
+/// By a library's transforms of the whole image.
+const WHOLE: [&str; 10] = [
+    "corr:f32:200x303*128x130:full",
+    "conv:f32:300x404*140x20:same,reflect",
+    "corr:f32:300x200*130x127:valid",
+    "conv:f32:190x200*21x150:full,constant(2.5)",
+    "corr:f32:140x150*130x129:same",
+    "corr:f32:20x31x40*8x8x9:full",
+    "conv:f32:30x20x25*7x6x5:same,mirror",
+    "corr:f32:30000*20000:full",
+    "conv:f32:32x20*300x140:same",
+    "corr:f32:16x40*147x60:same,constant(2.5)",
+];
+
 /// Scores.
 const SCORES: [&str; 12] = [
     "zncc:f32:301x403*3x3:full",
@@ -72,7 +96,8 @@ fn scores() -> impl Iterator<Item = (&'static str, Method)> {
 
 /// Sums, each with its method.
 fn sums() -> impl Iterator<Item = (&'static str, Method)> {
-    SPECS.map(|text| (text, Method::Direct)).into_iter().chain(TILES.map(|text| (text, Method::Fourier)))
+    let transformed = TILES.into_iter().chain(LINES).chain(WHOLE).map(|text| (text, Method::Fourier));
+    SPECS.map(|text| (text, Method::Direct)).into_iter().chain(transformed)
 }
 
 /// A plan that goes from the image to the result in one kernel: the choice if it is one, whatever others would cost.
@@ -169,6 +194,8 @@ fn a_sample_that_is_no_number_changes_no_other_bit() {
             let taps = problem.spec.template().len();
             // A fold of the boundary brings a sample to several places, and transforms meet it in all of two tiles.
             let most = if method == Method::Fourier { 8 * 128 * 128 } else { 8 * taps };
+            // Of a transform of the whole image, which tiles are computed instead of, in all of it.
+            let most = if WHOLE.contains(&text) { after.len() } else { most };
             assert!(same + most >= after.len() && same < after.len(), "{text}, {special} at {at} of {count}: {same}");
             // By transforms alone a whole tile would be none.
             let lost = after.iter().filter(|value| !value.is_finite()).count();

@@ -3,7 +3,7 @@
 //! machine has, keeps what CONVENTIONS grants.
 
 use super::common::{Problem, Seed, check, in_threads, platforms};
-use flcc_runtime::{Machine, Measure, Method, Pixels, PlanError, Planner, Platform};
+use flcc_runtime::{DType, Machine, Measure, Method, Pixels, PlanError, Planner, Platform};
 
 /// Amplitudes of all digits: the first is one that was found to be bad.
 fn amplitudes() -> impl Iterator<Item = f64> {
@@ -21,6 +21,12 @@ fn problem(text: &str, image: Vec<f64>, template: Vec<f64>) -> Problem {
 
 /// Holds the results of every method by every instruction set against what is exact.
 fn hold(name: &str, problem: &Problem, expected: &[f64]) {
+    let methods = [Method::Auto, Method::Direct, Method::Fourier, Method::Separable];
+    hold_within(name, problem, expected, problem.tolerance(), &methods);
+}
+
+/// Holds the results of some methods by every instruction set against what is exact, within a tolerance.
+fn hold_within(name: &str, problem: &Problem, expected: &[f64], tolerance: f64, methods: &[Method]) {
     let here = Machine::detect().unwrap();
     let machines: Vec<Machine> = match platforms().contains(&Platform::Cuda) {
         true => vec![here.clone()],
@@ -29,12 +35,12 @@ fn hold(name: &str, problem: &Problem, expected: &[f64]) {
     let spec = &problem.spec;
     let differences = spec.op().measure() == Measure::Sad;
     for (machine, platform) in machines.iter().flat_map(|machine| platforms().into_iter().map(move |p| (machine, p))) {
-        for method in [Method::Auto, Method::Direct, Method::Fourier, Method::Separable] {
+        for &method in methods {
             let planner = Planner::with_machine(machine.clone()).threads(1).platform(platform).method(method);
             match problem.plan(&planner) {
                 Ok(plan) => {
                     let name = format!("{name}: {spec} by {}", plan.kernel());
-                    check(&name, &problem.run(&plan), expected, problem.tolerance());
+                    check(&name, &problem.run(&plan), expected, tolerance);
                 }
                 Err(PlanError::Refused(refusal)) => {
                     // The only refusals that there are good reasons for: else nothing would have been held.
@@ -162,4 +168,82 @@ fn saturated_lines() {
         }
         hold(&format!("{amplitude}"), &problem, &expected);
     }
+}
+
+/// What the conventions grant sums of a problem without a boundary: `K u max|P| |t|` of products, `K u (max|P| +
+/// |t|)^2` of squared differences, norms under the weights.
+fn granted(problem: &Problem) -> f64 {
+    let spec = &problem.spec;
+    let ([depth, height, width], [td, th, tw]) = (spec.image().padded(), spec.template().padded());
+    let (image, template) = (problem.image.to_f64(), problem.template.to_f64());
+    let weights = problem.mask.as_ref().map_or(vec![1.0; template.len()], Pixels::to_f64);
+    let energy = |[z, y, x]: [usize; 3]| -> f64 {
+        let tap = |k: usize| {
+            let (k, j, i) = (k / (th * tw), k / tw % th, k % tw);
+            image[((z + k) * height + y + j) * width + x + i]
+        };
+        (0..template.len()).map(|k| weights[k] * tap(k).powi(2)).sum()
+    };
+    let places = (0..=depth - td).flat_map(|z| (0..=height - th).map(move |y| (z, y)));
+    let places = places.flat_map(|(z, y)| (0..=width - tw).map(move |x| [z, y, x]));
+    let panel = places.map(energy).fold(0.0, f64::max).sqrt();
+    let template = template.iter().zip(&weights).map(|(tap, weight)| weight * tap * tap).sum::<f64>().sqrt();
+    let unit = if spec.out_type() == DType::F64 { f64::EPSILON / 2.0 } else { f64::from(f32::EPSILON) / 2.0 };
+    let size = if spec.op().measure() == Measure::Ssd { (panel + template).powi(2) } else { panel * template };
+    (16.0 + (weights.len() as f64).sqrt()) * unit * size
+}
+
+/// Sums of squares over long lines and columns, all samples equal but for a bright one: each goes through few
+/// roundings.
+#[test]
+fn squares_under_long_windows() {
+    let all: Vec<_> = [
+        "ssd:f64:4100*4096:valid",
+        "ssd:f64:1000x1*900x1:valid",
+        "ssd:f64:3x600*1x580:valid",
+        "ssd:f64:520x2*500x2:valid",
+        "ssd:f32>f64:2010*2000:valid",
+    ]
+    .into_iter()
+    .flat_map(|text| amplitudes().chain([1.620_320_555_654_937_2]).map(move |amplitude| (text, amplitude)))
+    .collect();
+    in_threads(&all, |&(text, amplitude)| {
+        let empty = Problem::new(text, 1);
+        let (mut image, mut template) =
+            (vec![amplitude; empty.spec.image().len()], vec![0.0; empty.spec.template().len()]);
+        // Under every window.
+        let middle = image.len() / 2;
+        image[middle] = 4096.0;
+        template[0] = 1.0;
+        let problem = problem(text, image, template);
+        let methods = [Method::Auto, Method::Direct, Method::Fourier];
+        hold_within(&format!("{amplitude}"), &problem, &problem.expected(), granted(&problem), &methods);
+    });
+}
+
+/// A huge sample in a corner that a mask never looks at, or hardly, leaves no trace in sums of the others.
+#[test]
+fn samples_beside_a_mask() {
+    let all: Vec<_> = ["ssd", "corr"]
+        .into_iter()
+        .flat_map(|op| ["f32", "f64"].map(|dtype| (op, dtype)))
+        .flat_map(|of| ["mask01", "maskw"].map(|mask| (of, mask)))
+        .flat_map(|of| [1e9, 1e17].map(|huge| (of, huge)))
+        .collect();
+    in_threads(&all, |&(((op, dtype), mask), huge)| {
+        let text = format!("{op}:{dtype}:100x90*16x16:valid,{mask}");
+        let empty = Problem::new(&text, 3);
+        let mut seed = Seed(5);
+        let mut image: Vec<f64> = (0..empty.spec.image().len()).map(|_| seed.unit()).collect();
+        let template: Vec<f64> = (0..256).map(|_| seed.unit()).collect();
+        (image[0], image[100 * 90 - 1]) = (huge, -huge);
+        let radius = |k: usize| ((k / 16) as f64 - 7.5).hypot((k % 16) as f64 - 7.5);
+        let binary = mask == "mask01";
+        let beside = if binary { 0.0 } else { 1e-20 / huge };
+        let weights = (0..256).map(|k| if radius(k) <= 8.0 { 1.0 } else { beside }).collect();
+        let problem = Problem { mask: Some(Pixels::F64(weights)), ..problem(&text, image, template) };
+        let methods: &[Method] =
+            if binary { &[Method::Auto, Method::Direct, Method::Fourier] } else { &[Method::Auto, Method::Direct] };
+        hold_within(&format!("{huge}"), &problem, &problem.expected(), granted(&problem), methods);
+    });
 }

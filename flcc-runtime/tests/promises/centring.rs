@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use super::common::{Seed, planner, platforms};
+use flcc_runtime::core::reference::Oracle;
 use flcc_runtime::rooms::plan::solvers::SOLVERS;
-use flcc_runtime::{AnyView, DType, Oracle, Pixels, Plan, Spec};
+use flcc_runtime::{AnyView, DType, Pixels, Plan, Spec};
 
 /// An image that is even but for one panel, and the template that is most in favour of its rounding errors.
 struct Pattern {

@@ -81,7 +81,7 @@ fn rows(record: &Value) -> Vec<Row<'_>> {
     let row = |problem: Problem| {
         let told = of(&problem.spec)?;
         let text = |key: &str| told[key].as_str().unwrap_or_default();
-        let floor_us = roofs.as_ref().and_then(|roofs| problem.floor_us(roofs, text("method"), text("kernel")));
+        let floor_us = roofs.as_ref().map(|roofs| problem.floor_us(roofs, text("method"), text("kernel")));
         let correlation = of(&problem.spec.replace("zncc", "corr")).and_then(|row| row["us"].as_f64());
         let times_correlation = told["us"].as_f64().zip(correlation).map(|(own, other)| own / other);
         Some(Row { problem, told, floor_us, times_correlation })

@@ -6,7 +6,8 @@ use flcc_runtime::cuda::driver::buffer::{Buffer, bytes_of_mut};
 use flcc_runtime::cuda::driver::launch::{Gpu, Stream};
 use flcc_runtime::cuda::fault::Fault;
 use flcc_runtime::{
-    Control, DType, DeviceImage, DeviceResults, ExecError, Matcher, Pixels, ScoreMap, Scratch, Spec, SpecError,
+    Control, DType, DeviceImage, DevicePairs, DeviceResults, ExecError, Matcher, Pairs, Pixels, Plan, ScoreMap,
+    Scratch, Shape, Spec, SpecError,
 };
 
 use super::times::{Kernels, nanoseconds, repeated};
@@ -22,44 +23,82 @@ const BATCH: Duration = Duration::from_millis(2);
 /// Runs of a batch, at most, besides those that use every set once.
 const BATCH_RUNS: usize = 256;
 
-/// Sets of an image and its results, all of the same image.
+/// What runs on images that lie on a device.
+#[derive(Clone, Copy)]
+pub enum By<'a> {
+    /// One image with every template, which are bound.
+    Matcher(&'a Matcher),
+    /// Images with a template of their own each.
+    Pairs(&'a Pairs),
+}
+
+impl By<'_> {
+    fn plan(&self) -> &Plan {
+        match self {
+            By::Matcher(matcher) => matcher.plan(),
+            By::Pairs(pairs) => pairs.plan(),
+        }
+    }
+
+    fn devices(&self) -> Vec<usize> {
+        match self {
+            By::Matcher(matcher) => matcher.devices(),
+            By::Pairs(pairs) => pairs.devices(),
+        }
+    }
+
+    fn make_scratch(&self) -> Scratch {
+        match self {
+            By::Matcher(matcher) => matcher.make_scratch(),
+            By::Pairs(pairs) => pairs.make_scratch(),
+        }
+    }
+}
+
+/// An image and its results, or images one behind the other with their templates.
+struct Set {
+    images: Buffer,
+    templates: Option<Buffer>,
+    results: Buffer,
+}
+
+/// Sets of images and their results, all of the same images.
 pub struct Resident<'a> {
-    matcher: &'a Matcher,
+    by: By<'a>,
+    /// Images and results of a set.
+    counts: [usize; 2],
     stream: Stream,
-    sets: Vec<(Buffer, Buffer)>,
+    sets: Vec<Set>,
     scratch: Scratch,
 }
 
 impl<'a> Resident<'a> {
-    /// Copies of an image on the first device of a matcher, with room for results.
+    /// Copies of images on the first device of a plan, with room for results; templates where each has its own.
     ///
     /// # Errors
-    /// A plan for the CPU, a spec of several images, a device without so much memory.
-    pub fn new(matcher: &'a Matcher, image: &Pixels) -> Result<Resident<'a>, Error> {
-        let spec = matcher.plan().spec();
-        let device = matcher.devices().first().copied().ok_or_else(|| {
+    /// A plan for the CPU, several images with the same templates, a device without so much memory.
+    pub fn new(by: By<'a>, images: &[Pixels], templates: &[Pixels]) -> Result<Resident<'a>, Error> {
+        let spec = by.plan().spec();
+        let device = by.devices().first().copied().ok_or_else(|| {
             SpecError::new("--resident", "a plan for a GPU, as --platform cuda asks for", "a plan for the CPU")
         })?;
-        if spec.images() > 1 {
-            return Err(SpecError::new("--resident", "a spec of one image", spec.images()).into());
+        let own = matches!(by, By::Pairs(_));
+        if images.len() > 1 && !own {
+            return Err(SpecError::new("--resident", "a spec of one image", images.len()).into());
         }
         let stream = Gpu::open(device).and_then(|gpu| gpu.stream()).map_err(ExecError::from)?;
-        let results = spec.templates() * spec.out_shape().len() * spec.out_type().row().size;
-        let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size + results;
+        let counts = [images.len(), images.len() * spec.templates()];
+        let results = counts[1] * spec.out_shape().len() * spec.out_type().row().size;
+        let image = spec.image().len() * spec.channels() * spec.image_type().row().size;
+        let sets = ROTATED.div_ceil((counts[0] * image + results).max(1)).clamp(1, SETS);
         let set = || -> Result<_, Fault> {
-            let image = match image {
-                Pixels::U8(samples) => Buffer::of(&stream, samples),
-                Pixels::U16(samples) => Buffer::of(&stream, samples),
-                Pixels::F32(samples) => Buffer::of(&stream, samples),
-                Pixels::F64(samples) => Buffer::of(&stream, samples),
-            }?;
-            Ok((image, Buffer::new(&stream, results)?))
+            let templates = if own { Some(stacked(&stream, templates)?) } else { None };
+            Ok(Set { images: stacked(&stream, images)?, templates, results: Buffer::new(&stream, results)? })
         };
-        let sets = (0..ROTATED.div_ceil(bytes.max(1)).clamp(1, SETS)).map(|_| set()).collect::<Result<Vec<_>, _>>();
-        let sets = sets.map_err(ExecError::from)?;
+        let sets = (0..sets).map(|_| set()).collect::<Result<Vec<_>, _>>().map_err(ExecError::from)?;
         // The runs have streams of their own.
         stream.wait().map_err(ExecError::from)?;
-        Ok(Resident { matcher, stream, sets, scratch: matcher.make_scratch() })
+        Ok(Resident { by, counts, stream, sets, scratch: by.make_scratch() })
     }
 
     /// A run with every set; the results of the first, which those of the others equal.
@@ -75,7 +114,7 @@ impl<'a> Resident<'a> {
                 return Err(Error::Failed(format!("--resident: {told} {}", set + 1)));
             }
         }
-        let region = self.matcher.plan().spec().region();
+        let region = self.by.plan().spec().region();
         Ok(first.into_iter().map(|data| ScoreMap::new(region, data)).collect::<Result<_, _>>()?)
     }
 
@@ -103,32 +142,54 @@ impl<'a> Resident<'a> {
 
     /// One call, as a user makes it.
     fn call(&mut self, set: usize) -> Result<(), ExecError> {
-        let spec = self.matcher.plan().spec();
-        let (image, results) = &mut self.sets[set];
-        let image = image_of(image, &self.stream, spec)?;
-        let mut out = results_of(results, &self.stream, spec)?;
-        self.matcher.execute_on_device(&image, &mut out, &mut self.scratch, &Control::default()).map(|_| ())
+        let spec = self.by.plan().spec();
+        let set = &mut self.sets[set];
+        match self.by {
+            By::Matcher(matcher) => {
+                let (image, mut out) = set.of_image(&self.stream, spec)?;
+                matcher.execute_on_device(&image, &mut out, &mut self.scratch, &Control::default()).map(|_| ())
+            }
+            By::Pairs(by) => {
+                let (pairs, mut out) = set.of_pairs(&self.stream, spec, self.counts)?;
+                by.execute_on_device(&pairs, &mut out, &mut self.scratch).map(|_| ())
+            }
+        }
     }
 
     /// So many runs one behind the other: the device's time for each, and whether it never waited for the host.
     fn batch(&mut self, runs: usize) -> Result<(Duration, bool), ExecError> {
-        let spec = self.matcher.plan().spec();
-        let (mut images, mut outs) = (Vec::new(), Vec::new());
-        for (image, results) in &mut self.sets {
-            images.push(image_of(image, &self.stream, spec)?);
-            outs.push(results_of(results, &self.stream, spec)?);
-        }
-        let time = self.matcher.time_on_device(&images, &mut outs, &mut self.scratch, runs)?;
+        let spec = self.by.plan().spec();
+        let mut outs = Vec::new();
+        let time = match self.by {
+            By::Matcher(matcher) => {
+                let mut images = Vec::new();
+                for set in &mut self.sets {
+                    let (image, out) = set.of_image(&self.stream, spec)?;
+                    images.push(image);
+                    outs.push(out);
+                }
+                matcher.time_on_device(&images, &mut outs, &mut self.scratch, runs)?
+            }
+            By::Pairs(by) => {
+                let mut all = Vec::new();
+                for set in &mut self.sets {
+                    let (pairs, out) = set.of_pairs(&self.stream, spec, self.counts)?;
+                    all.push(pairs);
+                    outs.push(out);
+                }
+                by.time_on_device(&all, &mut outs, &mut self.scratch, runs)?
+            }
+        };
         Ok((time.each, time.queued))
     }
 
     /// The results of a set.
     fn read(&self, set: usize) -> Result<Vec<Pixels>, Error> {
-        let spec = self.matcher.plan().spec();
+        let spec = self.by.plan().spec();
         let (len, size) = (spec.out_shape().len(), spec.out_type().row().size);
         let one = |template: usize| {
             let at = template * len * size;
-            let buffer = &self.sets[set].1;
+            let buffer = &self.sets[set].results;
             macro_rules! read {
                 ($kind:ident, $zero:expr) => {{
                     let mut values = vec![$zero; len];
@@ -142,14 +203,52 @@ impl<'a> Resident<'a> {
                 DType::F64 => read!(F64, 0f64),
             }
         };
-        Ok((0..spec.templates()).map(one).collect::<Result<_, _>>().map_err(ExecError::from)?)
+        Ok((0..self.counts[1]).map(one).collect::<Result<_, _>>().map_err(ExecError::from)?)
     }
 }
 
-fn image_of<'b>(buffer: &'b Buffer, stream: &Stream, spec: &Spec) -> Result<DeviceImage<'b>, ExecError> {
-    Ok(buffer.image(stream, spec.image_type(), spec.image(), spec.channels())?)
+impl Set {
+    fn of_image(&mut self, stream: &Stream, spec: &Spec) -> Result<(DeviceImage<'_>, DeviceResults<'_>), ExecError> {
+        let image = self.images.image(stream, spec.image_type(), spec.image(), spec.channels())?;
+        Ok((image, self.results.results(stream, spec.out_type(), spec.out_shape(), spec.templates())?))
+    }
+
+    fn of_pairs(
+        &mut self,
+        stream: &Stream,
+        spec: &Spec,
+        [count, results]: [usize; 2],
+    ) -> Result<(DevicePairs<'_>, DeviceResults<'_>), ExecError> {
+        let shape = |shape: Shape| {
+            let [_, height, width] = shape.padded();
+            Shape::new(&[count, height, width])
+        };
+        let templates = self.templates.as_ref().unwrap_or(&self.images);
+        let images = self.images.image(stream, spec.image_type(), shape(spec.image())?, 1)?;
+        let templates = templates.image(stream, spec.template_type(), shape(spec.template())?, 1)?;
+        let out = self.results.results(stream, spec.out_type(), spec.out_shape(), results)?;
+        Ok((DevicePairs { images, templates }, out))
+    }
 }
 
-fn results_of<'b>(buffer: &'b mut Buffer, stream: &Stream, spec: &Spec) -> Result<DeviceResults<'b>, ExecError> {
-    Ok(buffer.results(stream, spec.out_type(), spec.out_shape(), spec.templates())?)
+/// Arrays of one type, one behind the other.
+fn stacked(stream: &Stream, arrays: &[Pixels]) -> Result<Buffer, Fault> {
+    macro_rules! stack {
+        ($kind:ident) => {{
+            let of_kind = |pixels: &Pixels| match pixels {
+                Pixels::$kind(samples) => samples.clone(),
+                _ => Vec::new(),
+            };
+            match arrays {
+                [Pixels::$kind(samples)] => Buffer::of(stream, samples),
+                _ => Buffer::of(stream, &arrays.iter().flat_map(of_kind).collect::<Vec<_>>()),
+            }
+        }};
+    }
+    match arrays.first() {
+        Some(Pixels::U8(_)) => stack!(U8),
+        Some(Pixels::U16(_)) => stack!(U16),
+        Some(Pixels::F64(_)) => stack!(F64),
+        Some(Pixels::F32(_)) | None => stack!(F32),
+    }
 }

@@ -289,7 +289,7 @@ mod tests {
 
     /// Transforms in f64 against sums of integers that are exact.
     #[test]
-    fn errors_in_f64_stay_within_their_estimate() {
+    fn errors_stay_within_their_estimate_in_f64() {
         let shapes = [
             ([1, 64, 64], [1, 9, 9]),
             ([1, 192, 320], [1, 32, 40]),

@@ -262,7 +262,7 @@ mod tests {
                 let taps: Vec<f64> = values.iter().map(|value| value / norm).collect();
                 let separable = Separable::<T>::new(shape, isas).unwrap();
                 let lines = separable.prepare(&taps, None).unwrap();
-                let weights = Weights { values: None, n: n as f64 };
+                let weights = Weights { values: None, n: n as f64, support: None };
                 let channels = [taps.clone()];
                 let (rounding, figures) =
                     separable.rounding(Channels::plain(&channels, &weights), &mut [&lines].into_iter(), true);

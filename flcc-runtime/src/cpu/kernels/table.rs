@@ -1,36 +1,7 @@
 //! The table of CPU kernels: every body and its row, emitted by `flcc_macros::direct_kernels`, and the choice among
 //! them.
 //!
-//! The register blocks are sized to stay in registers: AVX-512 and NEON have 32 of them, AVX2 and SSE2 16. A tap of
-//! each row is held beside the sums, and a vector of samples. Of blocks with 24 sums, 4 rows of 6 vectors read less
-//! that neighbours below read again than 6 rows of 4 do, and longer runs of lines. Of blocks with 12 sums, 2 rows of 6
-//! vectors leave one register of 16 free; 4 rows of 3 leave none, and the compiler keeps a sum in memory, where each
-//! addition waits for the one before (AVX2, f32, microseconds for 256x192 results, the least of many runs in turns):
-//!
-//! | | 3x3 | 5x5 | 8x8 | 12x12 | 16x16 | 32x32 |
-//! |---|---|---|---|---|---|---|
-//! | 4 rows of 3 | 23 | 47 | 136 | 228 | 630 | 2480 |
-//! | 6 rows of 2 | 26 | 43 | 84 | 205 | 360 | 1210 |
-//! | 2 rows of 6 | 20 | 37 | 77 | 174 | 293 | 1110 |
-//!
-//! What writing out the rows and taps of squares gains was measured (AVX-512, f32, in cache, 1e9 multiply-adds a
-//! second, the best of five runs in turns): written out, rows in a loop with taps written out, and both in loops, as
-//! one function for all widths:
-//!
-//! | | written out | taps | one for all |
-//! |---|---|---|---|
-//! | 3x3 | 17.8 | 17.6 | |
-//! | 5x5 | 31.3 | 28.7 | |
-//! | 8x8 | 35.5 | 40.4 | 35.2 |
-//! | 3x3x3 | 14.8 | 13.4 | |
-//! | 5x5x5 | 31.6 | 28.4 | |
-//! | 8x8x8 | 37.4 | 34.4 | 26.8 |
-//!
-//! Beyond, the loops lose nothing (12x12: 50.8, 16x16: 56.3, where the processor gives 66 to a block that reads from
-//! the nearest cache). These figures are of blocks of 6 rows of 4 vectors. By AVX2 the 256x192 results of a 5x5 take 37
-//! us written out and 45 by the loops, of an 8x8 77 and 91, of a 9x9 105 and 108. Each width written out costs some
-//! seconds of build time, so widths up to 8 are. NEON was not measured: it has the blocks of AVX-512, which has as many
-//! registers, and nothing written out.
+//! Their register blocks are those of `flcc_core::isa`.
 
 use flcc_core::dtype::DType;
 
@@ -39,19 +10,7 @@ use crate::cpu::kernels::amx::correlate_tiles;
 use crate::cpu::kernels::kernel::{Function, Kernel, KernelOp, Widths};
 use crate::isa::{Isa, IsaSet};
 
-flcc_macros::direct_kernels! {
-    { isa = amx, dtype = u8, body = correlate_tiles, lanes = 16 }
-    { isa = avx512vnni, dtype = u8, rows = 6, line_vectors = 4 }
-    { isa = avx512, dtype = f32, rows = 4, vectors = 6, line_vectors = 16, sad_rows = 4, sad_vectors = 4, unroll = 8 }
-    { isa = avx512, dtype = f64, rows = 4, vectors = 6, line_vectors = 16, sad_rows = 4, sad_vectors = 4, unroll = 8 }
-    { isa = avx2, dtype = f32, rows = 2, vectors = 6, line_vectors = 8, sad_rows = 4, sad_vectors = 2, unroll = 8 }
-    { isa = avx2, dtype = f64, rows = 2, vectors = 6, line_vectors = 8, sad_rows = 4, sad_vectors = 2, unroll = 8 }
-    { isa = neondot, dtype = u8, rows = 6, line_vectors = 4 }
-    { isa = neon, dtype = f32, rows = 4, vectors = 6, line_vectors = 16, sad_rows = 4, sad_vectors = 4, unroll = 0 }
-    { isa = neon, dtype = f64, rows = 4, vectors = 6, line_vectors = 16, sad_rows = 4, sad_vectors = 4, unroll = 0 }
-    { isa = portable, dtype = f32, rows = 4, vectors = 1, line_vectors = 4, sad_rows = 2, sad_vectors = 1, unroll = 0 }
-    { isa = portable, dtype = f64, rows = 4, vectors = 1, line_vectors = 4, sad_rows = 2, sad_vectors = 1, unroll = 0 }
-}
+flcc_macros::direct_kernels! { amx = correlate_tiles }
 
 /// Every kernel of this target, also those that this processor cannot run.
 pub fn kernels() -> &'static [Kernel] {

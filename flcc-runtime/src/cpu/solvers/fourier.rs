@@ -20,7 +20,7 @@ use crate::plan::machine::Machine;
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::problem::scheme::{
     accurate_shape, not_rounded, refuse_differences, refuse_inexact, rounding_bound, rounds, transforms_in_double,
-    wants_rounding,
+    wants_rounding, weights_drown,
 };
 use crate::run::tiling::{Tiling, covering, tile_name};
 
@@ -286,7 +286,8 @@ impl FourierSolver {
         let recipe = Recipe { exact: rounds, rounds, ..Recipe::new(real, tile, machine.isas(), Library(shape)) };
         let by_cost = offer(machine, Method::Fourier, kernel, work, recipe);
         // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
-        Offer { eligible: if rounds || !wants_rounding { Eligible::ByCost } else { Eligible::OnlyIfForced }, ..by_cost }
+        let serves = (rounds || !wants_rounding) && !weights_drown(spec, true);
+        Offer { eligible: if serves { Eligible::ByCost } else { Eligible::OnlyIfForced }, ..by_cost }
     }
 }
 

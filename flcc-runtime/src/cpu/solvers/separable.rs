@@ -15,7 +15,7 @@ use crate::isa::IsaSet;
 use crate::plan::cost::Term;
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
-use crate::problem::scheme::exact_in_f64;
+use crate::problem::scheme::{exact_in_f64, weights_drown};
 use crate::run::tiling::{Tiling, tile_name};
 
 /// The separable method.
@@ -87,7 +87,7 @@ impl Solver for SeparableSolver {
                 let recipe = Recipe::new(real, tile, isas, Lines);
                 let by_cost = offer(machine, Method::Separable, key, work, recipe);
                 let eligible = match spec.rank() {
-                    _ if exact_integers => Eligible::OnlyIfForced,
+                    _ if exact_integers || weights_drown(spec, true) => Eligible::OnlyIfForced,
                     Some(_) => Eligible::ByCost,
                     None => Eligible::ByRank,
                 };

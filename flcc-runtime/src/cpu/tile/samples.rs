@@ -2,7 +2,7 @@
 
 use flcc_core::view::AnyView;
 
-use crate::cpu::gather::{self, Target};
+use crate::cpu::gather::{self, Hides, Target};
 use crate::cpu::real::Real;
 use crate::cpu::score::window_sums;
 use crate::cpu::tile::bound::BoundTemplates;
@@ -57,6 +57,10 @@ impl<T: Real> TileContext<T> {
                 return false;
             }
         }
+        // Scores have their doubt; what sums show has nothing closer.
+        let sums = self.scheme.promise.is_none() && self.scheme.integers.is_none();
+        let support = weights.support.as_ref().filter(|_| sums);
+        let hides = support.map(|support| Hides { support, outputs: tile.shape });
         let mut any = false;
         for channel in 0..self.spec.channels() {
             let view = image.channel(channel);
@@ -66,6 +70,7 @@ impl<T: Real> TileContext<T> {
                 out: &mut scratch.inputs[channel],
                 marks: &mut scratch.marks,
                 pitch: self.pitches.samples,
+                hides,
                 isas: self.isas,
             };
             let done = gather::gather(&view, boundary, reached, offset, forced, target);

@@ -216,6 +216,21 @@ pub fn lies_on(device: usize, address: u64, bytes: usize) -> Result<bool, Fault>
     Ok(bytes > 0 && known(address) && known(address + (bytes - 1) as u64))
 }
 
+/// Copies what lies at an address of a device, when all that is in the stream is done, and waits for it.
+///
+/// # Errors
+/// Fewer bytes there, or the driver's.
+pub(crate) fn read_resident(stream: &Stream, from: Address, data: &mut [u8]) -> Result<(), Fault> {
+    if from.bytes < data.len() {
+        return Err(Fault::new("copy", format!("{} bytes are needed where {} are", data.len(), from.bytes)));
+    }
+    stream.bind()?;
+    // SAFETY: so many bytes lie there (checked above; of memory of the caller's its maker answers for the positions of
+    // its layout, which these are), and the copy is waited for before `data` is given back.
+    unsafe { result::memcpy_dtoh_async(data, from.at, stream.raw()) }?;
+    stream.wait()
+}
+
 /// Host memory that a device copies from and to without a detour: images and results in it are copied while kernels
 /// run.
 pub struct Pinned<T: Plain> {

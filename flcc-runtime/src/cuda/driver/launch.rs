@@ -433,6 +433,8 @@ pub enum Argument<'a> {
     Thresholds(&'a Thresholds),
     /// A structure.
     Sought(&'a SoughtView),
+    /// A structure.
+    Whole(&'a WholeView),
 }
 
 impl Stream {
@@ -474,6 +476,7 @@ impl Stream {
                 Argument::Constants(value) => builder.arg(*value),
                 Argument::Thresholds(value) => builder.arg(*value),
                 Argument::Sought(value) => builder.arg(*value),
+                Argument::Whole(value) => builder.arg(*value),
             };
         }
         let config = LaunchConfig {
@@ -600,6 +603,22 @@ pub struct ResultView {
     pub image_stride: i64,
     /// Elements along each axis.
     pub stride: [i64; 3],
+}
+
+/// `Whole`: how an image and its results lie around transforms of all of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WholeView {
+    /// Samples of a transform.
+    pub side: [i32; 3],
+    /// The image's coordinates of its first sample.
+    pub begin: [i32; 3],
+    /// Samples from there on that results meet.
+    pub needed: [i32; 3],
+    /// The image's coordinates of the sample that the first tap of the first result meets.
+    pub origin: [i32; 3],
+    /// Results.
+    pub out: [i32; 3],
 }
 
 /// Most blocks of a grid's second and third axis.
@@ -736,3 +755,5 @@ unsafe impl DeviceRepr for Constants {}
 unsafe impl DeviceRepr for Thresholds {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for SoughtView {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for WholeView {}

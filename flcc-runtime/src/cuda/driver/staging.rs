@@ -16,6 +16,18 @@ use crate::cuda::fault::Fault;
 use crate::run::execute::Copies;
 use crate::run::workers::copy;
 
+/// What has an array of the caller's, to which a result goes.
+pub(crate) trait Target<'o> {
+    /// The array.
+    fn target(&mut self) -> &mut AnyViewMut<'o>;
+}
+
+impl<'o> Target<'o> for AnyViewMut<'o> {
+    fn target(&mut self) -> &mut AnyViewMut<'o> {
+        self
+    }
+}
+
 /// The memory of a slot on the host.
 #[derive(Default)]
 pub struct Staging {
@@ -35,13 +47,13 @@ pub struct Staging {
 
 impl Staging {
     /// Decides how the next group is copied: so many bytes in and out at most; without `outs` nothing comes out.
-    pub fn begin(
+    pub(crate) fn begin<'o>(
         &mut self,
         gpu: &Arc<Gpu>,
         stream: &Stream,
         copies: Copies,
         bytes: [usize; 2],
-        outs: &mut [AnyViewMut<'_>],
+        outs: &mut [impl Target<'o>],
     ) {
         let staged = copies == Copies::Staged;
         self.uses += usize::from(staged);
@@ -51,8 +63,9 @@ impl Staging {
             pays && room.get_or_insert_with(|| Pinned::new(gpu, bytes).ok()).is_some()
         };
         self.inward = pin(&mut self.images, bytes[0]);
-        self.outward =
-            self.inward && !outs.iter_mut().all(|out| reaches(stream, out)) && pin(&mut self.results, bytes[1]);
+        self.outward = self.inward
+            && !outs.iter_mut().all(|out| reaches(stream, out.target()))
+            && pin(&mut self.results, bytes[1]);
     }
 
     /// Nothing is copied in, and results are left to the driver.
@@ -122,12 +135,17 @@ impl Staging {
     ///
     /// # Errors
     /// The device's.
-    pub fn download(&mut self, stream: &Stream, result: &Buffer, outs: &mut [AnyViewMut<'_>]) -> Result<(), Fault> {
+    pub(crate) fn download<'o>(
+        &mut self,
+        stream: &Stream,
+        result: &Buffer,
+        outs: &mut [impl Target<'o>],
+    ) -> Result<(), Fault> {
         if self.outward {
             stream.wait()?;
         }
         let mut at = 0;
-        for out in outs {
+        for out in outs.iter_mut().map(Target::target) {
             let bytes = out.shape().len() * out.dtype().row().size;
             match out {
                 AnyViewMut::F32(view) => self.download_view(stream, result, at, view)?,

@@ -5,14 +5,17 @@ use std::any::Any;
 use flcc_generated::Entry;
 
 use crate::cuda::driver::buffer::{Buffer, bytes_of_mut};
-use crate::cuda::driver::launch::Stream;
+use crate::cuda::driver::launch::{Argument, Function, MOST_BLOCKS, Stream, WholeView};
 use crate::cuda::driver::transforms::{self, Transforms};
 use crate::cuda::fault::Fault;
-use crate::cuda::kernels::Part;
-use crate::cuda::method::{Around, Desk, Method, Rounding, Run, Scoring, Source, Taps};
+use crate::cuda::kernels::{Part, own_options};
+use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps};
 use crate::cuda::rooms::{Makes, Own, Room, Sides};
 use crate::cuda::types::Cross;
 use crate::problem::error_model::{self, Figures, Library};
+
+/// Threads of a block around transforms.
+const THREADS: u32 = 256;
 
 /// The method, by its transforms.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +28,25 @@ pub(crate) struct Cufft {
     pub masked: bool,
     /// Window sums under it are needed.
     pub sums: bool,
+    /// Whole images go from their samples to the result.
+    pub whole: Option<Whole>,
+}
+
+/// How whole images do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whole {
+    /// What stands around their transforms.
+    pub entry: &'static Entry,
+    /// What lies outside of an image is one value, so a correlation may wrap round over it.
+    pub wraps: bool,
+}
+
+/// The transforms of a slot.
+struct Opened {
+    /// Of a batch's tiles.
+    batch: Transforms,
+    /// Of one image, where a batch has more tiles.
+    one: Option<Transforms>,
 }
 
 /// A template's spectra, channel by channel.
@@ -33,6 +55,9 @@ struct Spectrum {
     spectrum: Buffer,
     /// Their largest magnitude, or no less than it.
     wave: f64,
+    template: [usize; 3],
+    /// What stands around transforms of whole images: before, between and after them.
+    around: Option<[Function; 3]>,
 }
 
 impl Cufft {
@@ -48,12 +73,15 @@ impl Cufft {
         let [depth, height, width] = self.shape;
         let [kd, kh, kw] = desk.template;
         let stream = desk.stream;
+        if kd > depth || kh > height || kw > width {
+            let sides = format!("{kd}x{kh}x{kw} taps in a transform of {depth}x{height}x{width}");
+            return Err(Fault::new("template", sides));
+        }
         let len = depth * height * width;
         let mut padded = vec![0.0f64; len * channels.len()];
         for (channel, values) in channels.iter().enumerate() {
             for (k, &value) in values.iter().enumerate() {
                 let [z, y, x] = [k / (kh * kw), k / kw % kh, k % kw];
-                assert!(z < kd);
                 let at = [(depth - z) % depth, (height - y) % height, (width - x) % width];
                 padded[channel * len + (at[0] * height + at[1]) * width + at[2]] = value / len as f64;
             }
@@ -81,21 +109,34 @@ impl Cufft {
 }
 
 /// The transforms of a slot.
-fn opened<'a>(at: &Run<'a>) -> Result<&'a Transforms, Fault> {
-    at.open.downcast_ref().ok_or_else(|| Fault::new("transform", "a slot that was opened for another method"))
+fn opened(open: &(dyn Any + Send)) -> Result<&Opened, Fault> {
+    open.downcast_ref().ok_or_else(|| Fault::new("transform", "a slot that was opened for another method"))
+}
+
+/// The grid of a kernel whose blocks have so many rows and columns.
+fn grid(entry: &Entry, sides: [usize; 3]) -> [u32; 3] {
+    [sides[2].div_ceil(entry.tile[1]), sides[1].div_ceil(entry.tile[0]), sides[0]].map(|count| count as u32)
+}
+
+/// What lies so many bytes further in a room.
+fn further(room: Argument<'_>, bytes: usize) -> Argument<'_> {
+    match room {
+        Argument::Room(at, reach) => Argument::Room(at.skip(bytes), reach.saturating_sub(bytes)),
+        other => other,
+    }
 }
 
 impl Method for Cufft {
     fn entry(&self) -> Option<&'static Entry> {
-        None
+        self.whole.map(|whole| whole.entry)
     }
 
     fn makes(&self) -> Makes {
         if self.sums { Makes::CrossAndSums } else { Makes::Cross }
     }
 
-    fn source(&self, _template: [usize; 3], _around: &Around<'_>) -> Option<Source> {
-        None
+    fn source(&self, _template: [usize; 3], around: &Around<'_>) -> Option<Source> {
+        self.whole.map(|whole| Source { text: whole.entry.source(), options: own_options(around.options) })
     }
 
     fn rounding(&self, _template: [usize; 3]) -> Rounding {
@@ -114,11 +155,27 @@ impl Method for Cufft {
 
     fn bind(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Box<dyn Taps>, Fault> {
         let (spectrum, wave) = self.spectrum(desk, channels)?;
-        Ok(Box::new(Spectrum { method: *self, spectrum, wave }))
+        let around = match self.whole {
+            None => None,
+            Some(_) => {
+                let (code, last) = desk.kernel()?;
+                let module = desk.gpu.module(&code.cubin, Some(code.key))?;
+                Some([module.function("flcc_pad")?, module.function("flcc_times")?, last.clone()])
+            }
+        };
+        Ok(Box::new(Spectrum { method: *self, spectrum, wave, template: desk.template, around }))
     }
 
     fn taps_bytes(&self, _samples: usize) -> usize {
         transforms::spectrum(self.shape) * 2 * self.cross().size()
+    }
+
+    fn covers(&self, outputs: [usize; 3]) -> bool {
+        self.whole.is_some_and(|whole| {
+            [self.shape, outputs]
+                .iter()
+                .all(|&sides| grid(whole.entry, sides)[1..].iter().all(|&n| n as usize <= MOST_BLOCKS))
+        })
     }
 
     fn parts(&self) -> &'static [Part] {
@@ -140,7 +197,9 @@ impl Method for Cufft {
     }
 
     fn open(&self, stream: &Stream, lanes: usize) -> Result<Box<dyn Any + Send>, Fault> {
-        Ok(Box::new(Transforms::new(stream, self.shape, lanes, self.double)?))
+        let of = |count| Transforms::new(stream, self.shape, count, self.double);
+        let one = if self.whole.is_some() && lanes > 1 { Some(of(1)?) } else { None };
+        Ok(Box::new(Opened { batch: of(lanes)?, one }))
     }
 
     fn mask(&self, desk: &Desk<'_>, weights: &[f64]) -> Result<Option<Buffer>, Fault> {
@@ -152,7 +211,7 @@ impl Method for Cufft {
     }
 
     fn load(&self, at: &Run<'_>) -> Result<(), Fault> {
-        let (transforms, places) = (opened(at)?, &at.batch.places);
+        let (transforms, places) = (&opened(at.open)?.batch, &at.batch.places);
         let (spectra, product) = (places[Room::Spectra], places[Room::Product]);
         let Some(mask) = at.mask else { return transforms.there(places[Room::Samples], spectra) };
         at.steps.square(at.stream, at.batch)?;
@@ -172,7 +231,50 @@ impl Taps for Spectrum {
         let (spectra, product) = (places[Room::Spectra], places[Room::Product]);
         let (count, template) = (transforms::spectrum(self.method.shape), self.spectrum.address(at.stream));
         at.steps.multiply(at.stream, at.batch, count, spectra, template, product)?;
-        opened(at)?.back(product, places[Room::Cross])
+        opened(at.open)?.batch.back(product, places[Room::Cross])
+    }
+
+    fn straight(&self, stream: &Stream, job: &Job<'_>) -> Result<(), Fault> {
+        let missing = || Fault::new("transform", "no kernels from the image to the result");
+        let (Some(whole), Some([pad, times, last]), Some(tools)) = (self.method.whole, &self.around, job.tools) else {
+            return Err(missing());
+        };
+        let (shape, narrow) = (self.method.shape, |sides: [usize; 3]| sides.map(|side| side as i32));
+        let opened = opened(tools.open)?;
+        let transforms = opened.one.as_ref().unwrap_or(&opened.batch);
+        let begin = if whole.wraps { job.begin.map(|at| at.max(0)) } else { job.begin };
+        let reach = [0, 1, 2].map(|axis| job.outputs[axis] as i32 + self.template[axis] as i32 - 1);
+        let needed = if whole.wraps { narrow(shape) } else { reach };
+        let view = WholeView { side: narrow(shape), begin, needed, origin: job.begin, out: narrow(job.outputs) };
+        let (samples, count) = (shape.iter().product::<usize>(), transforms::spectrum(shape));
+        let room = |room, bytes| Argument::Room(tools.places[room], bytes);
+        let number = 2 * size_of::<f32>();
+        for image in 0..job.count {
+            let from = further(job.samples, image * job.view.image_stride as usize * size_of::<f32>());
+            let to = further(job.out, image * job.result.image_stride as usize * size_of::<f32>());
+            let padded = room(Room::Samples, samples * size_of::<f32>());
+            let arguments = [from, Argument::Image(job.view), padded, Argument::Whole(&view), job.extraordinary];
+            stream.launch(pad, grid(whole.entry, shape), [THREADS, 1], &arguments)?;
+            transforms.there(tools.places[Room::Samples], tools.places[Room::Spectra])?;
+            let arguments = [
+                room(Room::Spectra, count * number),
+                Argument::Room(self.spectrum.address(stream), count * number),
+                room(Room::Product, count * number),
+                Argument::Long(count as i64),
+            ];
+            stream.launch(times, [count.div_ceil(THREADS as usize) as u32, 1, 1], [THREADS, 1], &arguments)?;
+            transforms.back(tools.places[Room::Product], tools.places[Room::Cross])?;
+            let arguments = [
+                room(Room::Cross, samples * size_of::<f32>()),
+                Argument::Whole(&view),
+                to,
+                Argument::Result(job.result),
+                Argument::Double(job.factor),
+                job.extraordinary,
+            ];
+            stream.launch(last, grid(whole.entry, job.outputs), [THREADS, 1], &arguments)?;
+        }
+        Ok(())
     }
 
     fn wave(&self) -> f64 {

@@ -3,11 +3,11 @@
 use flcc_generated::Entry;
 
 use crate::cuda::driver::buffer::Buffer;
-use crate::cuda::driver::launch::{Argument, Function, ImageView, ResultView, Stream};
+use crate::cuda::driver::launch::{Function, Stream};
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::own_options;
 use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps};
-use crate::cuda::rooms::{Makes, Room};
+use crate::cuda::rooms::Makes;
 use crate::cuda::tile::Shape;
 use crate::problem::error_model::Figures;
 
@@ -63,28 +63,7 @@ impl Method for Tiles {
 
 impl Taps for Spectrum {
     fn run(&self, at: &Run<'_>, _of: &Scoring<'_>) -> Result<(), Fault> {
-        let (layout, places) = (&at.batch.layout, &at.batch.places);
-        let view = ImageView {
-            image_stride: layout.in_tile,
-            channel_stride: 1,
-            stride: [layout.in_plane, layout.in_row, 1],
-            lengths: layout.in_shape,
-            ..at.batch.image
-        };
-        let result = ResultView { image_stride: layout.cross_tile, stride: [layout.cross_plane, layout.cross_row, 1] };
-        let tiles = layout.tiles as usize;
-        let job = Job {
-            samples: Argument::Room(places[Room::Samples], tiles * layout.in_tile as usize * size_of::<f32>()),
-            view: &view,
-            begin: [0; 3],
-            out: Argument::Room(places[Room::Cross], tiles * layout.cross_tile as usize * size_of::<f32>()),
-            result: &result,
-            outputs: layout.out_shape.map(|side| side as usize),
-            count: tiles,
-            factor: 1.0,
-            extraordinary: Argument::Null,
-        };
-        self.straight(at.stream, &job)
+        at.gathered(|job| self.straight(at.stream, job))
     }
 
     fn straight(&self, stream: &Stream, job: &Job<'_>) -> Result<(), Fault> {

@@ -67,11 +67,13 @@ impl Plot {
     /// About how many cycles an output takes in a tile of so many, beside its result.
     ///
     /// Measured on an Emerald Rapids: a product takes a cycle for each of its windows, but 8 at least, and some for its
-    /// loads, 60 in all where windows straddle lines, of which few are in flight. A piece is copied in 3.
+    /// loads. A piece is copied in 3. Where windows are taken in place a product is priced as any: of twelve lines of
+    /// 20,000 to a million bytes by 200 to 3000 taps (one thread, a Xeon with AMX and the costs of profiles/xeon.toml)
+    /// estimates were 1.6 to 5.3 times what was measured with three times that price, and come to 0.7 to 3.1 with this.
     pub fn cycles(&self, [depth, height, width]: [usize; 3]) -> f64 {
         let [bands, places] = [height.div_ceil(self.rows), width.div_ceil(self.columns())];
         let windows = (places / SIDE * SIDE + (places % SIDE).next_multiple_of(8)) as f64;
-        let [product, piece, other] = if self.in_place() { [60.0, 0.0, 1.5] } else { [20.0, 3.0, 0.0] };
+        let [product, piece, other] = if self.in_place() { [20.0, 0.0, 0.5] } else { [20.0, 3.0, 0.0] };
         let products = (depth * bands * self.products()) as f64 * windows / SIDE as f64;
         let pieces = (depth + self.depth - 1) * (height + self.height - 1) * places * (self.stretch() / self.piece());
         other + (product * products + piece * pieces as f64) / (depth * height * width).max(1) as f64

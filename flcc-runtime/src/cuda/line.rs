@@ -1,0 +1,227 @@
+//! Correlation of signals by Fourier transforms of 4096 or 16384 samples, from the signal to the result in one kernel:
+//! which problems it serves, the order of a spectrum, and its launch. The kernels' text, templates/cuda/line, has the
+//! derivation; docs/numerics.md has the error model.
+
+use std::f64::consts::TAU;
+
+use flcc_core::dtype::DType;
+use flcc_core::measure::Measure;
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
+use flcc_generated::Entry;
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex64;
+
+use crate::cuda::capability::most_shared;
+use crate::cuda::driver::launch::{Address, Argument, Function, MOST_BLOCKS, Stream};
+use crate::cuda::fault::Fault;
+use crate::cuda::method::Job;
+use crate::plan::machine::Device;
+use crate::problem::error_model::{GHOSTS, Rounding, SPREAD};
+
+/// The operations of its kernels.
+pub(crate) const OPS: [&str; 2] = ["line4096", "line16384"];
+
+/// Deviations of rounding that sums are granted.
+const DEVIATIONS: f64 = 8.0;
+
+/// Outputs of a stretch, at least: with fewer, whole signals are transformed faster.
+const LEAST_OUTPUTS: usize = 512;
+
+/// What a sample of the longer transform costs, over one of the shorter and times the logarithms of both: its turns
+/// stay in no first-level cache. An H200 takes 72.5 us for 10000000*1500, and 53.6 by the shorter.
+const LONGER: f64 = 1.7;
+
+/// The numbers of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    /// Samples of a transform.
+    pub length: usize,
+    /// Threads of a block.
+    threads: usize,
+    /// Bytes of shared memory of a block.
+    shared: usize,
+}
+
+impl Line {
+    pub fn of(entry: &Entry) -> Line {
+        Line { length: entry.tile[1], threads: entry.block[1], shared: entry.shared }
+    }
+
+    /// Outputs of a stretch.
+    pub fn step(self, taps: usize) -> usize {
+        (self.length + 1).saturating_sub(taps)
+    }
+
+    /// Pairs of stretches that outputs take.
+    pub fn pairs(self, taps: usize, outputs: usize) -> usize {
+        outputs.div_ceil(self.step(taps)).div_ceil(2)
+    }
+
+    /// Samples of transforms times their logarithm, of the blocks that one of so many multiprocessors computes.
+    pub fn work(self, pairs: usize, multiprocessors: usize) -> f64 {
+        let samples = self.length as f64;
+        let each = samples * samples.log2() * if self.length > 4096 { LONGER } else { 1.0 };
+        pairs.div_ceil(multiprocessors) as f64 * each
+    }
+
+    /// How its transforms round.
+    pub fn rounding(self) -> Rounding {
+        Rounding::Pair { len: self.length as f64 }
+    }
+
+    /// What rounding makes of a sum at most, over `u |P| |t|` with the largest norm of a panel: 8 deviations and
+    /// copies, as of pairs of tiles, where panels cover the samples of a stretch and results that wrap round meet parts
+    /// of two.
+    pub fn error(self, taps: usize) -> f64 {
+        let samples = self.length as f64;
+        let covers = 2.0 * self.length.div_ceil(taps) as f64;
+        let shown = self.step(taps) as f64 / samples;
+        let results = 2.0 * (shown + 2.0 * (1.0 - shown));
+        let noise = DEVIATIONS * SPREAD * (samples.log2() / 2.0).sqrt() * (covers / samples + results).sqrt();
+        let copies = GHOSTS * (taps as f64 * 2.0 / samples * covers).sqrt();
+        noise.hypot(copies) + GHOSTS
+    }
+
+    /// Whether it serves sums by so many taps: outputs enough, and errors that are granted.
+    fn fits(self, taps: usize) -> bool {
+        self.step(taps) >= LEAST_OUTPUTS && self.error(taps) <= 16.0 + (taps as f64).sqrt()
+    }
+
+    /// The spectrum of values over the number of samples, turned so that a product with it correlates, two values of a
+    /// thread together; after it the turns of a circle. Computed in f64 and rounded once.
+    pub fn spectrum(self, values: &[f64]) -> Vec<f32> {
+        let (length, threads) = (self.length, self.threads);
+        let mut all = vec![Complex64::default(); length];
+        for (to, &value) in all.iter_mut().zip(values) {
+            to.re = value / length as f64;
+        }
+        FftPlanner::new().plan_fft_forward(length).process(&mut all);
+        let ordered = (0..length).map(|at| {
+            let (thread, index) = (at / 2 % threads, at / (2 * threads) * 2 + at % 2);
+            all[thread + threads * index].conj()
+        });
+        let turns = (0..length).map(|at| Complex64::from_polar(1.0, -TAU * at as f64 / length as f64));
+        ordered.chain(turns).flat_map(|value| [value.re as f32, value.im as f32]).collect()
+    }
+
+    /// Bytes of a template's spectrum in that form.
+    pub fn spectrum_bytes(self) -> usize {
+        4 * self.length * size_of::<f32>()
+    }
+
+    /// Puts the kernel into a stream's queue, with the spectrum of a template of so many taps.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn launch(
+        self,
+        stream: &Stream,
+        function: &Function,
+        taps: usize,
+        job: &Job<'_>,
+        spectrum: Address,
+    ) -> Result<(), Fault> {
+        if job.count > MOST_BLOCKS {
+            return Err(Fault::new("line transform", format!("{} signals are more than {MOST_BLOCKS}", job.count)));
+        }
+        let number = |value: usize| Argument::Int(value as i32);
+        let arguments = [
+            job.samples,
+            Argument::Image(job.view),
+            job.out,
+            Argument::Result(job.result),
+            number(job.outputs[2]),
+            Argument::Int(job.begin[2]),
+            number(self.step(taps)),
+            Argument::Room(spectrum, self.spectrum_bytes()),
+            Argument::Double(job.factor),
+            job.extraordinary,
+        ];
+        let pairs = self.pairs(taps, job.outputs[2]);
+        stream.launch(function, [pairs as u32, 1, job.count as u32], [self.threads as u32, 1], &arguments)
+    }
+}
+
+/// The kernels that serve a spec on these devices: sums of a signal in f32 without a mask, over all of a mode.
+pub(crate) fn kernels(spec: &Spec, devices: &[Device]) -> Vec<&'static Entry> {
+    let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && spec.image().axes() == 1;
+    let single = spec.image_type() == DType::F32 && spec.out_type() == DType::F32;
+    let sums = spec.op().measure() == Measure::Cc && spec.region() == spec.mode_region();
+    if !(plain && single && sums && spec.accuracy() != Accuracy::Exact) {
+        return Vec::new();
+    }
+    let entries = OPS.into_iter().filter_map(|op| flcc_generated::generic(op, DType::F32.name(), true));
+    entries
+        .filter(|entry| {
+            let line = Line::of(entry);
+            let room = devices.iter().all(|device| line.shared <= most_shared(device.capability));
+            line.fits(spec.template().len()) && room
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> [Line; 2] {
+        OPS.map(|op| Line::of(flcc_generated::generic(op, "f32", true).unwrap()))
+    }
+
+    /// Against the sum that defines it.
+    #[test]
+    fn a_spectrum_is_that_of_the_template() {
+        for line in lines() {
+            let values = [1.0, -2.0, 0.5, 4.0, 3.0, -1.5];
+            let spectrum = line.spectrum(&values);
+            assert_eq!(spectrum.len() * 4, line.spectrum_bytes());
+            for (thread, index) in [(0, 0), (1, 0), (0, 1), (17, 3), (200, 7), (255, 15), (100, 10)] {
+                let frequency = thread + line.threads * index;
+                let exact: Complex64 = values
+                    .iter()
+                    .enumerate()
+                    .map(|(k, value)| {
+                        let turn = (frequency * k) as f64 / line.length as f64;
+                        Complex64::from_polar(value / line.length as f64, TAU * turn)
+                    })
+                    .sum();
+                let at = ((index / 2 * line.threads + thread) * 2 + index % 2) * 2;
+                let off = (Complex64::new(spectrum[at].into(), spectrum[at + 1].into()) - exact).norm();
+                assert!(off < 1e-6 / line.length as f64, "{}, {thread}, {index}: {off}", line.length);
+            }
+        }
+    }
+
+    #[test]
+    fn templates_are_served_whose_errors_are_granted() {
+        let [short, long] = lines();
+        for taps in [40, 100, 500, 1500, 3500] {
+            assert!(short.fits(taps), "{taps}: {}", short.error(taps));
+        }
+        for taps in [64, 500, 5000, 15000] {
+            assert!(long.fits(taps), "{taps}: {}", long.error(taps));
+        }
+        // Too few taps, or too few outputs.
+        assert!(!short.fits(9) && !long.fits(9) && !short.fits(3586) && !long.fits(16000));
+    }
+
+    #[test]
+    fn signals_of_floats_are_served() {
+        let device =
+            |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
+        let count = |spec: &str, capability| kernels(&spec.parse().unwrap(), &[device(capability)]).len();
+        let all = [(7, 5), (8, 0), (8, 6), (9, 0), (12, 0)];
+        assert_eq!(all.map(|capability| count("corr:f32:1000000*500:full", capability)), [1, 2, 1, 2, 1]);
+        for other in [
+            "corr:f32:1000000*500:full,channels=2",
+            "corr:f32:1000000*500:full,roi=9:500",
+            "corr:f32:1000000*500:full,mask01",
+            "corr:f32:1000000*500:full,acc=exact",
+            "corr:f64:1000000*500:full",
+            "zncc:f32:1000000*500:full",
+            "corr:f32:2000x2000*32x32:full",
+        ] {
+            assert_eq!(count(other, (9, 0)), 0, "{other}");
+        }
+    }
+}
