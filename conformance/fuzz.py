@@ -2158,7 +2158,10 @@ def beside(case):
 def same_bits(case, base, result):
     """What differs from the base of a variant, where nothing may."""
     problem, first = base
-    if result.status or result.kernel != first.kernel or case.get("memory") or case.get("bench"):
+    if result.status or result.kernel != first.kernel or case.get("bench"):
+        return None
+    # A plan that is short of memory has fewer ways for what is in doubt; several images are never given a limit.
+    if case.get("memory") or problem.case.get("memory"):
         return None
     # Other ways may be taken for several templates than for one.
     if case.get("templates"):
