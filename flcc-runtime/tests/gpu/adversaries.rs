@@ -9,7 +9,7 @@ use flcc_runtime::rooms::cpu::engines::library_fft::Fourier;
 use flcc_runtime::rooms::cpu::memory::Memory;
 use flcc_runtime::rooms::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong};
 use flcc_runtime::rooms::run::tiling::Tiling;
-use flcc_runtime::{AnyView, DType, Effort, Measure, Method, Pixels, Planner, Platform, Spec};
+use flcc_runtime::{AnyView, DType, Effort, Measure, Method, Pixels, Plan, Planner, Platform, Spec};
 
 use super::common::{Problem, Seed, in_threads, planner};
 use super::{device, fast_device, gpu, seed};
@@ -436,6 +436,109 @@ fn err_by_less(sizes: &[&str], ops: &[(&str, usize)], by: fn(usize, [usize; 3]) 
         println!("measured: {op}: {:.3} of what is granted over {panels} panels ({})", granted.value, granted.of);
         assert!(granted.value < 1.0, "{}: {} of what {op} is granted", granted.of, granted.value);
     }
+}
+
+/// Images with a template of their own each, which one kernel correlates.
+const OF_PAIRS: [&str; 4] = ["64x64*16x16", "64x64*24x20", "128x128*32x32", "150x170*31x20"];
+
+/// Images and volumes that cuFFT transforms as a whole.
+const OF_WHOLE: [&str; 4] = ["700x900*32x32", "1300x2711*30x40", "1111x999*128x128", "100x100x100*8x8x8"];
+
+/// Sums of such, over what the conventions grant them: `(16 + sqrt(N)) u max|P| |t|`; `FLCC_PANELS` asks for so many
+/// panels of each kernel.
+#[test]
+fn sums_by_transforms_stay_within_the_conventions() {
+    let Some(_device) = fast_device() else { return };
+    for (op, sizes, options, results) in [
+        ("pairs64", &OF_PAIRS, ",pairs", in_pairs as fn(&Planned, &[Samples]) -> Vec<Vec<f64>>),
+        ("pairs128", &OF_PAIRS, ",pairs", in_pairs),
+        ("whole", &OF_WHOLE, "", one_by_one),
+    ] {
+        let images = if options.is_empty() { "" } else { "0@" };
+        let plans: Vec<Planned> = sizes
+            .iter()
+            .filter_map(|sizes| {
+                let spec: Spec = format!("corr:f32:{images}{sizes}:valid{options}").parse().unwrap();
+                let plan = gpu(Method::Fourier).effort(Effort::Measure).plan(&spec).unwrap();
+                let mut named = plan.candidates().iter().map(|candidate| candidate.kernel.as_str());
+                let kernel: KernelKey = named.find(|name| name.starts_with(op))?.parse().unwrap();
+                let plan = gpu(Method::Fourier).plan_with_kernel(&spec, &kernel).unwrap();
+                Some((spec, plan))
+            })
+            .collect();
+        assert!(!plans.is_empty(), "nothing is served by {op}");
+        let (mut worst, mut panels) = (Worst::default(), 0);
+        for round in seed() % (1 << 30).. {
+            for planned in &plans {
+                let spec = &planned.0;
+                let seed = round * 1009 + spec.template().len() as u64;
+                let problems: Vec<Samples> = in_threads(&Kind::all(), |kind| {
+                    let (mut image, template) = kind.make(spec, seed);
+                    let factor = testing::amplitude(seed);
+                    image.iter_mut().for_each(|sample| *sample *= factor);
+                    (image, template.iter().map(|&tap| tap as f32).collect())
+                });
+                let results = results(planned, &problems);
+                let all: Vec<_> = Kind::all().into_iter().zip(problems.iter().zip(&results)).collect();
+                let found = in_threads(&all, |(kind, ((image, template), got))| {
+                    let (granted, expected) = granted_and_expected(spec, image, template);
+                    let mut worst = Worst::default();
+                    for (index, (got, wanted)) in got.iter().zip(&expected).enumerate() {
+                        let position = || format!("{spec}, {} at {:?}", kind.name(), spec.out_shape().position(index));
+                        worst.see((got - wanted).abs() / granted, position);
+                    }
+                    worst
+                });
+                found.iter().for_each(|of| worst.join(of));
+                panels += all.len() as u64 * spec.out_shape().len() as u64;
+            }
+            if panels >= testing::panels().unwrap_or(1) as u64 {
+                break;
+            }
+        }
+        println!("measured: {op}: {:.3} of the conventions over {panels} panels ({})", worst.value, worst.of);
+        assert!(worst.value < 1.0, "{}: {} of what the conventions grant {op}", worst.of, worst.value);
+    }
+}
+
+/// A spec and a plan of it.
+type Planned = (Spec, Plan);
+/// An image's samples and a template's.
+type Samples = (Vec<f32>, Vec<f32>);
+
+/// Sums of images with a template of their own each, all in one call.
+fn in_pairs((spec, plan): &Planned, problems: &[Samples]) -> Vec<Vec<f64>> {
+    let [mut images, mut templates] = [Vec::new(), Vec::new()];
+    for (image, template) in problems {
+        images.push(Pixels::F32(image.clone()));
+        templates.push(Pixels::F32(template.clone()));
+    }
+    let images: Vec<_> = images.iter().map(|image| AnyView::dense(image, spec.image(), 1).unwrap()).collect();
+    let templates: Vec<_> = templates.iter().map(|taps| AnyView::dense(taps, spec.template(), 1).unwrap()).collect();
+    let results = plan.pairs(None).unwrap().execute(&images, &templates).unwrap();
+    results.to_f64().chunks(spec.out_shape().len()).map(<[f64]>::to_vec).collect()
+}
+
+/// Sums of images and templates, a call for each.
+fn one_by_one((spec, plan): &Planned, problems: &[Samples]) -> Vec<Vec<f64>> {
+    let result = |(image, template): &Samples| {
+        let (image, template) = (Pixels::F32(image.clone()), Pixels::F32(template.clone()));
+        run(spec, &gpu(Method::Fourier), Some(plan.kernel()), &image, &template).0
+    };
+    problems.iter().map(result).collect()
+}
+
+/// What the conventions grant to a sum of an image and a template, and the sums, by the CPU in f64.
+fn granted_and_expected(spec: &Spec, image: &[f32], template: &[f32]) -> (f64, Vec<f64>) {
+    let cpu = planner(1).platform(Platform::Cpu);
+    let double: Spec = format!("corr:f64:{}*{}:valid", spec.image(), spec.template()).parse().unwrap();
+    let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<f64>>();
+    let sums = |image, template| run(&double, &cpu, None, &Pixels::F64(image), &Pixels::F64(template)).0;
+    let energies = sums(wide(image).iter().map(|value| value * value).collect(), vec![1.0; template.len()]);
+    let panel = energies.into_iter().fold(0.0, f64::max).sqrt();
+    let norm = wide(template).iter().map(|tap| tap * tap).sum::<f64>().sqrt();
+    let grant = (16.0 + (template.len() as f64).sqrt()) * f64::from(f32::EPSILON) / 2.0 * panel * norm;
+    (grant, sums(wide(image), wide(template)))
 }
 
 /// Scores of hard images: sizes where each engine is the one that is taken, and others.
