@@ -3,7 +3,8 @@
 //! Every line of a block of `sh` that begins with `flcc`, or a variable for it, or pipes to it, is run, a page in a
 //! folder of its own with the files of conformance/real in it. Comments right below it, `# 1 167,186 0.99999994`, are
 //! what it prints first, numbers of a fraction to 1e-5. A comment right above a block, `<!-- not run: WHY -->`, leaves
-//! that block out: what needs a GPU, or minutes.
+//! that block out: what needs a GPU, or minutes. What stands below `#SBATCH --array=1-N`, or behind `mpirun -n N`, is
+//! run once for each task, with the variables that Slurm and Open MPI set for it.
 #![cfg(unix)]
 
 use std::fs;
@@ -13,11 +14,37 @@ use std::process::Command;
 /// How the comment above a block that is not run begins.
 const NOT_RUN: &str = "<!-- not run: ";
 
-/// A line that runs `flcc`, by that name, and what it prints first.
+/// A line that runs `flcc`, by that name, what it prints first, and variables of each of its tasks.
 #[derive(Debug, PartialEq)]
 struct Told {
     line: String,
     prints: Vec<String>,
+    tasks: Vec<Variables>,
+}
+
+type Variables = Vec<(&'static str, String)>;
+
+/// What Slurm sets for each task of a script of which these lines stand above a command: none where there is no array.
+fn tasks_of_slurm(lines: &[String]) -> Vec<Variables> {
+    let option = |name: &str| {
+        lines.iter().find_map(|line| line.strip_prefix("#SBATCH ")?.strip_prefix(name)?.parse::<usize>().ok())
+    };
+    let task = |id: usize, count: usize| {
+        let mut variables =
+            vec![("SLURM_ARRAY_TASK_ID", id.to_string()), ("SLURM_ARRAY_TASK_COUNT", count.to_string())];
+        variables.extend(option("--cpus-per-task=").map(|threads| ("SLURM_CPUS_PER_TASK", threads.to_string())));
+        variables
+    };
+    let count = option("--array=1-").unwrap_or(0);
+    (1..=count).map(|id| task(id, count)).collect()
+}
+
+/// What follows `mpirun -n N`, and what Open MPI sets for each of its ranks.
+fn tasks_of_mpi(line: &str) -> Option<(&str, Vec<Variables>)> {
+    let (count, line) = line.strip_prefix("mpirun -n ")?.split_once(' ')?;
+    let size = || ("OMPI_COMM_WORLD_SIZE", count.to_string());
+    let ranks = 0..count.parse::<usize>().ok()?;
+    Some((line, ranks.map(|rank| vec![("OMPI_COMM_WORLD_RANK", rank.to_string()), size()]).collect()))
 }
 
 /// The commands of a page.
@@ -28,22 +55,31 @@ fn commands(page: &str) -> Vec<Told> {
     let mut found: Vec<Told> = Vec::new();
     let mut below = false;
     let (mut block, mut left_out, mut above) = (None, false, "");
+    let mut script = Vec::new();
     let joined = page.replace("\\\n", " ");
     for line in joined.lines() {
         if let Some(kind) = line.strip_prefix("```") {
             left_out = above.starts_with(NOT_RUN);
             assert!(!left_out || above.len() > NOT_RUN.len() + " -->".len(), "no reason: {above}");
             block = if block.is_some() { None } else { Some(kind) };
+            script.clear();
         }
         above = line;
+        let (line, mut tasks) = tasks_of_mpi(line).unwrap_or((line, tasks_of_slurm(&script)));
+        if tasks.is_empty() {
+            tasks.push(Variables::new());
+        }
         let line = line.replace("cargo run --release --bin flcc -- ", "flcc ");
-        // Of a pipe any part.
+        script.push(line.clone());
+        // Of a pipe any part, and what a shell of its own runs.
         let is_command = line.split(" | ").any(|part| {
-            part.trim_start_matches([' ', '$']).split(' ').find(|word| !word.contains('=')) == Some("flcc")
+            let part = part.trim_start_matches([' ', '$']);
+            let part = part.strip_prefix("sh -c '").unwrap_or(part);
+            part.split(' ').find(|word| !word.contains('=')) == Some("flcc")
         });
         match block {
             Some("sh") if is_command && !left_out => {
-                found.push(Told { line, prints: Vec::new() });
+                found.push(Told { line, prints: Vec::new(), tasks });
                 below = true;
                 continue;
             }
@@ -90,9 +126,9 @@ fn pages(root: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// Runs a command of a page: it ends well, writes the files that it names, and prints what the page shows, or something
-/// if it writes no file.
-fn run(folder: &Path, Told { line: command, prints }: &Told) {
+/// Runs a command of a page as one task: it ends well, writes the files that it names, and prints what the page shows,
+/// or something if it writes no file.
+fn run(folder: &Path, Told { line: command, prints, .. }: &Told, task: &Variables) {
     let program = Path::new(env!("CARGO_BIN_EXE_flcc")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let output = Command::new("sh")
@@ -100,6 +136,7 @@ fn run(folder: &Path, Told { line: command, prints }: &Told) {
         .current_dir(folder)
         .env("PATH", &path)
         .env_remove("FLCC_WISDOM")
+        .envs(task.iter().map(|(name, value)| (name, value)))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -142,7 +179,7 @@ fn every_command_of_a_page_does_what_it_says() {
         }
         for command in &commands {
             let began = std::time::Instant::now();
-            run(&folder, command);
+            command.tasks.iter().for_each(|task| run(&folder, command, task));
             println!("{:6.2} s  {}", began.elapsed().as_secs_f64(), command.line);
         }
         fs::remove_dir_all(&folder).unwrap();
@@ -163,6 +200,19 @@ fn lines_of_blocks_of_sh_are_commands() {
     );
     assert_eq!(told[0].prints, ["1 2,3 0.5", "2"]);
     assert!(told[1..].iter().all(|told| told.prints.is_empty()));
+    assert!(told.iter().all(|told| told.tasks == [Variables::new()]));
+    let told = commands(
+        "```sh\n#SBATCH --array=1-2\n#SBATCH --cpus-per-task=8\nflcc a\n```\n\
+         ```sh\nflcc b\nmpirun -n 3 sh -c 'flcc c'\nmpirun -n 3 flcc d\n```\n",
+    );
+    let words = |task: &Variables| task.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    assert_eq!(told.iter().map(|told| told.tasks.len()).collect::<Vec<_>>(), [2, 1, 3, 3]);
+    assert_eq!(told[2].line, "sh -c 'flcc c'");
+    assert_eq!(
+        words(&told[0].tasks[1]),
+        ["SLURM_ARRAY_TASK_ID=2", "SLURM_ARRAY_TASK_COUNT=2", "SLURM_CPUS_PER_TASK=8"]
+    );
+    assert_eq!(words(&told[3].tasks[2]), ["OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_SIZE=3"]);
     for (shown, printed, alike) in [
         ("1 2,3 0.5", "1 2,3 0.500001", true),
         ("1 2,3 0.5", "1 2,3 0.5001", false),
