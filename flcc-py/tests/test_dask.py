@@ -264,7 +264,7 @@ def test_without_dask_it_is_named():
         "try:\n    import flcc.dask\nexcept ImportError as error:\n    print(error)"
     )
     said = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
-    assert said.stdout == "flcc.dask: expected the packages of pip install 'flcc[dask]', got no dask.array\n"
+    assert said.stdout == "flcc.dask: expected the packages of pip install './flcc-py[dask]', got no dask.array\n"
 
 
 def test_importing_flcc_does_not_import_dask():

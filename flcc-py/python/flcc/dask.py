@@ -8,7 +8,9 @@ are arrays of dask, and :func:`find` and :func:`peaks` give a ``Delayed`` of wha
 
 ``threads`` is how many threads a task takes, by default 1, since dask runs a task in each thread of its own.
 ``chunks`` are those of the result: by default about as large as the image's, and whole tiles, so that no tile is
-computed twice. The package is installed by ``pip install 'flcc[dask]'``.
+computed twice. Masks are those of templates: ``image_mask``, ``min_overlap`` and ``boundary="unknown"``, which
+:func:`flcc.match_template` and :func:`flcc.find` take, are not taken here. What this module needs beside flcc comes by
+``pip install './flcc-py[dask]'`` from a checkout.
 
 Examples
 --------
@@ -43,7 +45,8 @@ try:
     from dask.delayed import delayed as _delayed
     from dask.highlevelgraph import HighLevelGraph
 except ImportError as _missing:
-    raise ImportError("flcc.dask: expected the packages of pip install 'flcc[dask]', got no dask.array") from _missing
+    _words = "flcc.dask: expected the packages of pip install './flcc-py[dask]', got no dask.array"
+    raise ImportError(_words) from _missing
 
 __all__ = ["convolve", "correlate", "find", "match_template", "peaks"]
 
