@@ -46,6 +46,16 @@ def wrong_links():
     return wrong
 
 
+def wrong_rows():
+    """Rows of tables below `<!-- rows of PAGE -->` that are not that page's: measured numbers have one place."""
+    wrong = []
+    for page in sorted(BOOK.glob("*.md")):
+        for source, rows in re.findall(r"^<!-- rows of (\S+) -->\n((?:\|.*\n)+)", page.read_text(), re.MULTILINE):
+            there = (BOOK / source).read_text().splitlines()
+            wrong += [f"{page.name}: {row}" for row in rows.splitlines() if row not in there]
+    return wrong
+
+
 def run(page, keep_pictures=False):
     """Runs a page; what it shows it has to make."""
     import matplotlib

@@ -32,3 +32,12 @@ def test_there_are_pages_and_their_blocks_can_fail(tmp_path):
 
 def test_links_lead_somewhere():
     assert book.wrong_links() == []
+
+
+def test_rows_are_those_of_the_pages_that_they_were_taken_from(tmp_path, monkeypatch):
+    assert book.wrong_rows() == []
+    assert (BOOK.parent / "libraries.md").read_text().count("<!-- rows of ") == 3
+    monkeypatch.setattr(book, "BOOK", tmp_path)
+    (tmp_path / "source.md").write_text("| a | b |\n|---|---|\n| 1 | 2 |\n")
+    (tmp_path / "page.md").write_text("<!-- rows of source.md -->\n| a | b |\n|---|---|\n| 1 | 3 |\n\n| other |\n")
+    assert book.wrong_rows() == ["page.md: | 1 | 3 |"]
