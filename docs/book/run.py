@@ -3,7 +3,8 @@
     python docs/book/run.py                 # all pages
     python docs/book/run.py --pictures      # and keeps their pictures in docs/book/pictures
 
-A comment right above a block, `<!-- not run: WHY -->`, leaves that block out.
+A comment right above a block, `<!-- not run: WHY -->`, leaves that block out. One that needs a GPU is run where
+FLCC_REQUIRE names cuda, and then has to have what it imports, CuPy or torch.
 """
 
 import os
@@ -17,12 +18,18 @@ from pathlib import Path
 BOOK = Path(__file__).resolve().parent
 DATA = BOOK.parent.parent / "conformance" / "real"
 BLOCK = re.compile(r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+GPU = "needs a GPU"
 PICTURE = re.compile(r"!\[[^\]]+\]\((pictures/[^)]+)\)")
 
 
 def pages():
     """Those with blocks of Python."""
     return [page for page in sorted(BOOK.glob("*.md")) if "```python" in page.read_text()]
+
+
+def left_out(why):
+    """Whether a block is left out, given what the comment above it says, if there is one."""
+    return why is not None and not (why == GPU and "cuda" in os.environ.get("FLCC_REQUIRE", "").split(","))
 
 
 def wrong_links():
@@ -61,6 +68,8 @@ def run(page, keep_pictures=False):
     import matplotlib
 
     matplotlib.use("Agg")
+    from matplotlib import pyplot
+
     text = page.read_text()
     blocks = list(BLOCK.finditer(text))
     assert len(blocks) == text.count("```python"), f"{page.name}: a block is not closed"
@@ -73,11 +82,11 @@ def run(page, keep_pictures=False):
         try:
             names = {"__name__": "__main__"}
             for block in blocks:
-                if block["why"] is None:
+                if not left_out(block["why"]):
                     # A line of a traceback is one of the page.
                     lines = "\n" * text.count("\n", 0, block.start("code"))
                     exec(compile(lines + block["code"], str(page), "exec"), names)
-            matplotlib.pyplot.close("all") if "matplotlib" in text else None
+            pyplot.close("all")
             for picture in PICTURE.findall(text):
                 made = Path(folder) / picture
                 assert made.stat().st_size > 0, f"{page.name}: no {picture}"

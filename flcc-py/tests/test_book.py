@@ -17,14 +17,24 @@ def test_pages(page):
     book.run(page)
 
 
-def test_there_are_pages_and_their_blocks_can_fail(tmp_path):
+def test_there_are_pages_and_their_blocks_can_fail(tmp_path, monkeypatch):
     assert len(book.pages()) >= 8
     page = tmp_path / "page.md"
     page.write_text("```python\nn = 1\n```\n\n```python\nassert n == 2\n```\n")
     with pytest.raises(AssertionError):
         book.run(page)
-    page.write_text("<!-- not run: needs a GPU -->\n```python\nassert False\n```\n")
-    book.run(page)
+    for why, required, runs in [
+        ("needs a GPU", "", False),
+        ("needs a GPU", "cxx,cuda", True),
+        ("takes minutes", "cxx,cuda", False),
+    ]:
+        monkeypatch.setenv("FLCC_REQUIRE", required)
+        page.write_text(f"<!-- not run: {why} -->\n```python\nassert False\n```\n")
+        if runs:
+            with pytest.raises(AssertionError):
+                book.run(page)
+        else:
+            book.run(page)
     page.write_text("```python\nimport matplotlib\n```\n![A picture](pictures/none.png)\n")
     with pytest.raises(FileNotFoundError):
         book.run(page)
