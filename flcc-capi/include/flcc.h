@@ -1,9 +1,9 @@
 /*
  * FLCC: convolution, cross-correlation and local correlation coefficients of images in 1D, 2D and 3D.
  *
- * Two interfaces. What begins with flcc_ makes plans by the text of a spec, for every type, measure, mask and option;
- * it answers with a flcc_status. conv_ and lcorr_ are those of FLCC 1.3, for float in 2D and 3D; they answer with a
- * flccResult. docs/c.md has examples of both.
+ * Two interfaces. What begins with flcc_ makes plans by the text of a spec, for all that a spec can say; it answers
+ * with a flcc_status. conv_ and lcorr_ are those of FLCC 1.3, for float in 2D and 3D; they answer with a flccResult.
+ * docs/c.md has examples of both.
  *
  * Axes stand slowest first everywhere, strides count samples, positions count from 0. Every function may be called from
  * any thread. A plan or matcher that is null, was destroyed or is none at all is an error and not a crash; addresses

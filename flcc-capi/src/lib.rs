@@ -1,6 +1,6 @@
 //! The C interface of FLCC: `include/flcc.h` in Rust's words, and what stands behind it.
 //!
-//! Two interfaces share one header. `plans` has plans by the text of a spec, for every type, measure, mask and option;
+//! Two interfaces share one header. `plans` has plans by the text of a spec, for all that a spec can say;
 //! `classic` has the eight functions of FLCC 1.3. What a caller holds are numbers that a `registry` knows, never
 //! addresses of ours, so that garbage and what was destroyed are an answer and no crash. Memory of the caller is looked
 //! at in `pointers` alone. No panic leaves the crate: `status::guard` stands around every call.
