@@ -1,19 +1,26 @@
 //! Names the code that results are computed with, so that wisdom of other code is other wisdom: `FLCC_CODE`, a hash of
-//! the sources that decide what kernels, transforms and tiles do.
+//! the sources that decide what kernels, transforms, tiles and measures do.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Where that code stands. What lies outside of the package is there in a checkout; elsewhere its version stands for
-/// it.
-const CODE: [&str; 9] = [
+/// it. Of flcc-core it is what kernels are made of (instruction sets, sizes), the order of sums (blocks, runs) and the
+/// measures.
+const CODE: [&str; 15] = [
     "src/isa.rs",
     "src/isa",
     "src/cpu",
     "src/cuda",
     "src/problem",
     "src/run",
+    "../flcc-core/src/blocks.rs",
     "../flcc-core/src/isa.rs",
+    "../flcc-core/src/measure.rs",
+    "../flcc-core/src/measure",
+    "../flcc-core/src/runs.rs",
+    "../flcc-core/src/sizes.rs",
+    "../flcc-core/src/sizes",
     "../flcc-macros/src",
     "../generated/cuda",
 ];
