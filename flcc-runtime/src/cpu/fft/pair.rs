@@ -21,16 +21,13 @@ use rustfft::num_complex::Complex64;
 use rustfft::{Fft, FftPlanner};
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::fft::stages::{self, Complex, LAST, dft, forward, inverse, last, twist};
+use crate::cpu::fft::stages::{self, Complex, LAST, LENGTHS, dft, forward_stage, inverse_stage, last, twist};
 use crate::cpu::memory::Memory;
 use crate::isa::prefetch::{Coming, LINE};
 use crate::isa::simd::{Job, Simd};
 use crate::isa::{self, IsaSet, Vectors};
 use crate::problem::error_model::Figure;
 use crate::run::geometry::Pitch;
-
-/// The lengths of transforms.
-pub const LENGTHS: [usize; 5] = [64, 128, 256, 512, 1024];
 
 /// Lengths of transforms whose squares are lengths of lines.
 pub const LINES: [usize; 3] = [64, 128, 256];
@@ -558,26 +555,17 @@ pub(crate) fn rows_back<S: Simd, const N: usize>(
 
 /// The radix of a transform's first stage.
 const fn first_radix(length: usize) -> usize {
-    match length {
-        64 | 512 => 8,
-        _ => 4,
-    }
+    stages::radices(length)[0]
 }
 
 /// The stages of a forward transform before the last.
 #[inline(always)]
 pub(crate) fn to_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
-    match N {
-        64 => forward::<S, 8, 8>(s, re, im, &twiddles[0]),
-        128 => forward::<S, 4, 32>(s, re, im, &twiddles[0]),
-        256 => forward::<S, 4, 64>(s, re, im, &twiddles[0]),
-        512 => forward::<S, 8, 64>(s, re, im, &twiddles[0]),
-        _ => forward::<S, 4, 256>(s, re, im, &twiddles[0]),
-    }
+    forward_stage::<S, N, 0>(s, re, im, twiddles);
     after_first::<S, N>(s, re, im, twiddles);
 }
 
-/// Their counterparts on the way back.
+/// The stages of an inverse transform after the first.
 #[inline(always)]
 pub(crate) fn from_last<S: Simd, const N: usize>(
     s: S,
@@ -586,13 +574,7 @@ pub(crate) fn from_last<S: Simd, const N: usize>(
     twiddles: &[Vec<[f32; 2]>],
 ) {
     before_last::<S, N>(s, re, im, twiddles);
-    match N {
-        64 => inverse::<S, 8, 8>(s, re, im, &twiddles[0]),
-        128 => inverse::<S, 4, 32>(s, re, im, &twiddles[0]),
-        256 => inverse::<S, 4, 64>(s, re, im, &twiddles[0]),
-        512 => inverse::<S, 8, 64>(s, re, im, &twiddles[0]),
-        _ => inverse::<S, 4, 256>(s, re, im, &twiddles[0]),
-    }
+    inverse_stage::<S, N, 0>(s, re, im, twiddles);
 }
 
 /// The samples of two tiles.
@@ -753,18 +735,12 @@ pub(crate) fn after_first<S: Simd, const N: usize>(
     im: &mut [S::Row],
     twiddles: &[Vec<[f32; 2]>],
 ) {
-    match N {
-        64 => {}
-        128 => forward::<S, 4, 8>(s, re, im, &twiddles[1]),
-        256 | 512 => forward::<S, 8, 8>(s, re, im, &twiddles[1]),
-        _ => {
-            forward::<S, 4, 64>(s, re, im, &twiddles[1]);
-            forward::<S, 8, 8>(s, re, im, &twiddles[2]);
-        }
-    }
+    const { assert!(stages::stage(N, 3).is_none()) };
+    forward_stage::<S, N, 1>(s, re, im, twiddles);
+    forward_stage::<S, N, 2>(s, re, im, twiddles);
 }
 
-/// Their counterparts on the way back.
+/// The stages of an inverse transform between the first and the last.
 #[inline(always)]
 pub(crate) fn before_last<S: Simd, const N: usize>(
     s: S,
@@ -772,15 +748,8 @@ pub(crate) fn before_last<S: Simd, const N: usize>(
     im: &mut [S::Row],
     twiddles: &[Vec<[f32; 2]>],
 ) {
-    match N {
-        64 => {}
-        128 => inverse::<S, 4, 8>(s, re, im, &twiddles[1]),
-        256 | 512 => inverse::<S, 8, 8>(s, re, im, &twiddles[1]),
-        _ => {
-            inverse::<S, 8, 8>(s, re, im, &twiddles[2]);
-            inverse::<S, 4, 64>(s, re, im, &twiddles[1]);
-        }
-    }
+    inverse_stage::<S, N, 2>(s, re, im, twiddles);
+    inverse_stage::<S, N, 1>(s, re, im, twiddles);
 }
 
 /// The last stage forward, the product and the first stage back of a group of rows; returns the product's sum of

@@ -26,7 +26,7 @@ use crate::run::geometry::Pitch;
 /// The shape of a tile: all of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Samples of a transform, on both axes: one of [`LENGTHS`](crate::cpu::fft::pair::LENGTHS).
+    /// Samples of a transform, on both axes: one of [`LENGTHS`](stages::LENGTHS).
     pub length: usize,
     /// Outputs: height and width.
     pub outputs: [usize; 2],

@@ -12,16 +12,46 @@ use crate::isa::simd::Simd;
 /// The last radix of every transform.
 pub const LAST: usize = 8;
 
-/// The radices of a transform before the last, the first stage first; none for a length that has no stages here.
-pub fn radices(length: usize) -> &'static [usize] {
-    match length {
-        64 => &[8],
-        128 => &[4, 4],
-        256 => &[4, 8],
-        512 => &[8, 8],
-        1024 => &[4, 4, 8],
-        _ => &[],
+/// The lengths of transforms, and the radices of their stages before the last, the first stage first.
+const RADICES: [(usize, &[usize]); 5] =
+    [(64, &[8]), (128, &[4, 4]), (256, &[4, 8]), (512, &[8, 8]), (1024, &[4, 4, 8])];
+
+/// The lengths that have stages here.
+pub const LENGTHS: [usize; RADICES.len()] = {
+    let mut lengths = [0; RADICES.len()];
+    let mut at = 0;
+    while at < lengths.len() {
+        lengths[at] = RADICES[at].0;
+        at += 1;
     }
+    lengths
+};
+
+/// The radices of a transform before the last, the first stage first; none for a length that has no stages here.
+pub const fn radices(length: usize) -> &'static [usize] {
+    let mut at = 0;
+    while at < RADICES.len() {
+        if RADICES[at].0 == length {
+            return RADICES[at].1;
+        }
+        at += 1;
+    }
+    &[]
+}
+
+/// The radix of stage `number` of a transform, and how far apart the rows of its butterflies lie; `None` where the
+/// transform has only the last stage left.
+pub const fn stage(length: usize, number: usize) -> Option<(usize, usize)> {
+    let radices = radices(length);
+    if number >= radices.len() {
+        return None;
+    }
+    let (mut rest, mut at) = (length, 0);
+    while at <= number {
+        rest /= radices[at];
+        at += 1;
+    }
+    Some((radices[number], rest))
 }
 
 /// The frequency that a forward transform leaves at `place`.
@@ -45,12 +75,8 @@ pub fn twiddles(radix: usize, m: usize) -> Vec<[f32; 2]> {
 
 /// The twiddles of each stage of a transform before the last.
 pub fn stages(length: usize) -> Vec<Vec<[f32; 2]>> {
-    let mut rest = length;
-    let stage = |&radix: &usize| {
-        rest /= radix;
-        twiddles(radix, rest)
-    };
-    radices(length).iter().map(stage).collect()
+    let stages = (0..).map_while(|number| stage(length, number));
+    stages.map(|(radix, apart)| twiddles(radix, apart)).collect()
 }
 
 /// A vector of complex numbers.
@@ -156,28 +182,38 @@ pub fn twist<S: Simd, const R: usize>(s: S, x: &mut [Complex<S>; R], twiddles: &
     }
 }
 
-/// A stage of a forward transform, in place: butterflies of `R` rows that lie `M` apart.
+/// A stage of a forward transform, in place: butterflies of `R` rows that lie `m` apart.
 #[inline(always)]
-pub fn forward<S: Simd, const R: usize, const M: usize>(
-    s: S,
-    re: &mut [S::Row],
-    im: &mut [S::Row],
-    twiddles: &[[f32; 2]],
-) {
-    assert_eq!(twiddles.len(), M * (R - 1));
-    for (re, im) in re.chunks_exact_mut(R * M).zip(im.chunks_exact_mut(R * M)) {
-        for k in 0..M {
+fn forward<S: Simd, const R: usize>(s: S, m: usize, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[[f32; 2]]) {
+    assert_eq!(twiddles.len(), m * (R - 1));
+    for (re, im) in re.chunks_exact_mut(R * m).zip(im.chunks_exact_mut(R * m)) {
+        for k in 0..m {
             let mut x = [Complex::zero(s); R];
             for (q, x) in x.iter_mut().enumerate() {
-                *x = Complex { re: s.load(&re[k + q * M]), im: s.load(&im[k + q * M]) };
+                *x = Complex { re: s.load(&re[k + q * m]), im: s.load(&im[k + q * m]) };
             }
             dft(s, &mut x);
             twist(s, &mut x, twiddles, k);
             for (q, x) in x.iter().enumerate() {
-                s.store(&mut re[k + q * M], x.re);
-                s.store(&mut im[k + q * M], x.im);
+                s.store(&mut re[k + q * m], x.re);
+                s.store(&mut im[k + q * m], x.im);
             }
         }
+    }
+}
+
+/// Stage `NUMBER` of a forward transform of length `N`, in place, if it has one before the last.
+#[inline(always)]
+pub fn forward_stage<S: Simd, const N: usize, const NUMBER: usize>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[Vec<[f32; 2]>],
+) {
+    match const { stage(N, NUMBER) } {
+        None => {}
+        Some((8, m)) => forward::<S, 8>(s, m, re, im, &twiddles[NUMBER]),
+        Some((_, m)) => forward::<S, 4>(s, m, re, im, &twiddles[NUMBER]),
     }
 }
 
@@ -197,27 +233,37 @@ pub fn last<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
     }
 }
 
-/// A stage of an inverse transform, in place: what [`forward`] with these numbers undoes, times `R`.
+/// A stage of an inverse transform, in place: butterflies of `R` rows that lie `m` apart.
 #[inline(always)]
-pub fn inverse<S: Simd, const R: usize, const M: usize>(
-    s: S,
-    re: &mut [S::Row],
-    im: &mut [S::Row],
-    twiddles: &[[f32; 2]],
-) {
-    assert_eq!(twiddles.len(), M * (R - 1));
-    for (re, im) in re.chunks_exact_mut(R * M).zip(im.chunks_exact_mut(R * M)) {
-        for k in 0..M {
+fn inverse<S: Simd, const R: usize>(s: S, m: usize, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[[f32; 2]]) {
+    assert_eq!(twiddles.len(), m * (R - 1));
+    for (re, im) in re.chunks_exact_mut(R * m).zip(im.chunks_exact_mut(R * m)) {
+        for k in 0..m {
             let mut x = [Complex::zero(s); R];
             for (q, x) in x.iter_mut().enumerate() {
-                *x = Complex { re: s.load(&im[k + q * M]), im: s.load(&re[k + q * M]) };
+                *x = Complex { re: s.load(&im[k + q * m]), im: s.load(&re[k + q * m]) };
             }
             twist(s, &mut x, twiddles, k);
             dft(s, &mut x);
             for (q, x) in x.iter().enumerate() {
-                s.store(&mut im[k + q * M], x.re);
-                s.store(&mut re[k + q * M], x.im);
+                s.store(&mut im[k + q * m], x.re);
+                s.store(&mut re[k + q * m], x.im);
             }
         }
+    }
+}
+
+/// What [`forward_stage`] with these numbers undoes, times the stage's radix.
+#[inline(always)]
+pub fn inverse_stage<S: Simd, const N: usize, const NUMBER: usize>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[Vec<[f32; 2]>],
+) {
+    match const { stage(N, NUMBER) } {
+        None => {}
+        Some((8, m)) => inverse::<S, 8>(s, m, re, im, &twiddles[NUMBER]),
+        Some((_, m)) => inverse::<S, 4>(s, m, re, im, &twiddles[NUMBER]),
     }
 }

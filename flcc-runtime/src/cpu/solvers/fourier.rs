@@ -11,7 +11,7 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
 use crate::cpu::engine::AnyEngine;
 use crate::cpu::engines::library_fft::Fourier;
-use crate::cpu::fft::{columns, library, pair, single, volume};
+use crate::cpu::fft::{columns, library, pair, single, stages, volume};
 use crate::cpu::solvers::recipe::{Make, Recipe, offer};
 use crate::cpu::solvers::tiles::{around, begun, in_place, tile_in_place};
 use crate::isa::{Isa, IsaSet, Vectors};
@@ -109,7 +109,7 @@ impl FourierSolver {
         let [_, rows, columns] = spec.mode_region().shape.padded();
         let whole = |length: usize| length + 1 >= (height + rows).max(width + columns);
         let layouts =
-            pair::LENGTHS.into_iter().filter(|&length| whole(length) || length >= height.max(width) + length / 8);
+            stages::LENGTHS.into_iter().filter(|&length| whole(length) || length >= height.max(width) + length / 8);
         let offers = |length| match whole(length) {
             true => vec![self.single_offer(
                 spec,
