@@ -13,6 +13,7 @@ use crate::cpu::kernels::amx::plot::Plot;
 use crate::cpu::kernels::kernel::{Kernel, KernelOp};
 use crate::cpu::solvers::recipe::{Make, Recipe, offer};
 use crate::cpu::solvers::tiles::{around, begun, in_place, plain_tiles, tile_in_place};
+use crate::cpu::tile::context::WHOLE_VECTORS;
 use crate::isa::{Isa, IsaSet};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
@@ -67,7 +68,7 @@ impl Solver for DirectSolver {
             let around = if tile_in_place(spec, DType::F32, tile) {
                 begun(spec, &tiling).and(Term::InPlace, tiling.gathered())
             } else {
-                around(spec, &tiling, real, exact)
+                around(spec, &tiling, real, exact, WHOLE_VECTORS)
             };
             let taps = computed * spec.template().len() as f64;
             let deep = real == DType::F32 && template[0] > 8;
@@ -136,7 +137,7 @@ fn byte_offers(spec: &Spec, machine: &Machine) -> Vec<Offer> {
         let around = match measure {
             Measure::Cc if tile_in_place(spec, DType::U8, tile) => begun(spec, &tiling),
             Measure::Cc => begun(spec, &tiling).and(Term::Write, spec.out_shape().len() as f64 * count),
-            _ => around(spec, &tiling, DType::F32, true),
+            _ => around(spec, &tiling, DType::F32, true, WHOLE_VECTORS),
         };
         let work = byte_sums(around, kernel, template, &tiling, count).and(Term::CopyByte, tiling.gathered());
         offer(

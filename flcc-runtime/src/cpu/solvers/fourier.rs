@@ -14,6 +14,7 @@ use crate::cpu::engines::library_fft::Fourier;
 use crate::cpu::fft::{columns, library, pair, single, stages, volume};
 use crate::cpu::solvers::recipe::{Make, Recipe, offer};
 use crate::cpu::solvers::tiles::{around, begun, in_place, tile_in_place};
+use crate::cpu::tile::context::WHOLE_VECTORS;
 use crate::isa::{Isa, IsaSet, Vectors};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
@@ -228,7 +229,7 @@ impl FourierSolver {
         if inside {
             begun(spec, tiling).and(Term::Look, tiling.gathered())
         } else {
-            around(spec, tiling, DType::F32, false)
+            around(spec, tiling, DType::F32, false, WHOLE_VECTORS)
         }
     }
 
@@ -266,7 +267,7 @@ impl FourierSolver {
         // Past the second-level cache, the further the larger a transform is.
         let bytes = each * if double { 8.0 } else { 4.0 };
         let far = (bytes / NEAR).log2().max(0.0);
-        let work = around(spec, &tiling, real, rounds)
+        let work = around(spec, &tiling, real, rounds, shape[2])
             .and(
                 if double { Term::LibraryDouble } else { Term::LibrarySingle },
                 samples * transforms * each.max(2.0).log2(),

@@ -11,6 +11,7 @@ use crate::cpu::engine::AnyEngine;
 use crate::cpu::engines::separable::{self, Separable};
 use crate::cpu::solvers::recipe::{Make, Recipe, offer};
 use crate::cpu::solvers::tiles::{around, in_place, plain_tiles};
+use crate::cpu::tile::context::WHOLE_VECTORS;
 use crate::isa::IsaSet;
 use crate::plan::cost::Term;
 use crate::plan::machine::Machine;
@@ -75,7 +76,8 @@ impl Solver for SeparableSolver {
                 let lines = template[2] as f64 * rows * planes + template[1] as f64 * planes + template[0] as f64;
                 let products = spec.out_shape().len() as f64 * terms * lines * count;
                 let passes = tiling.gathered() * terms * count * spec.template().axes() as f64;
-                let work = around(spec, &tiling, real, false).and(line, products).and(Term::LinePass, passes);
+                let work =
+                    around(spec, &tiling, real, false, WHOLE_VECTORS).and(line, products).and(Term::LinePass, passes);
                 let size = join(&spec.template().unpad(&template), "x");
                 let key = KernelKey {
                     op: "separable".into(),

@@ -3,10 +3,11 @@
 use flcc_core::dtype::DType;
 use flcc_core::extent::Mode;
 use flcc_core::measure::Measure;
-use flcc_core::spec::{Accuracy, MaskKind, Spec};
+use flcc_core::spec::{MaskKind, Spec};
 
+use crate::cpu::tile::context::in_vectors;
 use crate::plan::cost::{Term, Work};
-use crate::problem::scheme::largest_pixel;
+use crate::problem::scheme::Scheme;
 use crate::run::tiling::Tiling;
 
 /// Tile shapes for the methods that work on plain tiles, best first: whole where the result is small, and with
@@ -68,16 +69,15 @@ pub(super) fn tile_in_place(spec: &Spec, image: DType, tile: [usize; 3]) -> bool
 }
 
 /// The work around the cross terms of a spec's tiles: calls, gathered samples, window sums, scores. `exact` sums are
-/// scored in integers.
-pub(super) fn around(spec: &Spec, tiling: &Tiling, real: DType, exact: bool) -> Work {
+/// scored in integers; rows of cross terms lie `row` apart.
+pub(super) fn around(spec: &Spec, tiling: &Tiling, real: DType, exact: bool, row: usize) -> Work {
     let (measure, count) = (spec.op().measure(), spec.templates() as f64);
     let needs = measure.row().needs;
     let gathered = tiling.gathered() * spec.channels() as f64;
     let outputs = spec.out_shape().len() as f64;
-    let plain = spec.channels() == 1 && spec.mask() == MaskKind::None;
     let score = if !needs.square {
         Term::Write
-    } else if plain && in_vectors(spec, real, exact) {
+    } else if in_vectors(spec, &Scheme::new(spec, exact, false), real, row) {
         Term::ScoreVector
     } else if exact {
         Term::ScoreInteger
@@ -121,13 +121,3 @@ const BINDING: f64 = 6.0;
 
 /// Bytes that stay in the second-level cache from one call to the next.
 const NEAR: f64 = (1 << 20) as f64;
-
-/// Whether scores are made in vectors (`tile/context.rs`).
-fn in_vectors(spec: &Spec, real: DType, exact: bool) -> bool {
-    let largest = spec.template().len() as f64 * largest_pixel(spec.work_type());
-    matches!(spec.op().measure(), Measure::Zncc | Measure::Ncc)
-        && real == DType::F32
-        && spec.out_type() == DType::F32
-        && spec.accuracy() != Accuracy::Exact
-        && (!exact || largest.powi(2) < 2f64.powi(52))
-}

@@ -3,14 +3,14 @@
 use flcc_core::boundary::Boundary;
 use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
-use flcc_core::spec::{Accuracy, Spec};
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use flcc_core::sums::Needs;
 
 use crate::cpu::engine::{AnyEngine, Pitches};
 use crate::cpu::real::Real;
 use crate::cpu::score::split::Splitter;
 use crate::isa::{IsaSet, Vectors};
-use crate::problem::scheme::Scheme;
+use crate::problem::scheme::{Scheme, largest_pixel};
 use crate::run::tiling::Tiling;
 
 /// How the cross term of a tile becomes scores.
@@ -23,6 +23,27 @@ pub(super) enum Scoring {
     /// Row by row in f64 or integers, by `score/rows.rs`.
     Rows,
 }
+
+/// Whether a cross term in this type is all of a product with the template: in f32, of one channel, without a mask.
+fn plain(spec: &Spec, real: DType) -> bool {
+    real == DType::F32 && spec.channels() == 1 && spec.mask() == MaskKind::None
+}
+
+/// Whether cross terms in this type, whose rows lie `row` apart, become scores in vectors (`score/vector.rs`), on
+/// processors that have them.
+pub fn in_vectors(spec: &Spec, scheme: &Scheme, real: DType, row: usize) -> bool {
+    let measured = plain(spec, real) && matches!(scheme.measure, Measure::Zncc | Measure::Ncc);
+    // Rows of a transform lie side by side: only where they are whole vectors may one be written to its end.
+    let roomy = row.is_multiple_of(WHOLE_VECTORS);
+    let probable = scheme.promise.is_some_and(|promise| promise.deviations.is_some());
+    let largest = spec.template().len() as f64 * largest_pixel(spec.work_type());
+    let exact = scheme.integers.is_none() || largest.powi(2) < 2f64.powi(52);
+    // Exact integers fit in tiles of f32, but their scores not in results of f64.
+    measured && roomy && probable && exact && spec.out_type() == DType::F32
+}
+
+/// Values of whole vectors, of whatever instruction set.
+pub const WHOLE_VECTORS: usize = 16;
 
 /// Everything that is the same for every tile.
 pub struct TileContext<T: Real> {
@@ -44,9 +65,9 @@ pub struct TileContext<T: Real> {
     pub parts: [usize; 3],
     pub(super) pitches: Pitches,
     pub(super) scoring: Scoring,
-    /// What takes templates in two parts, where they may be.
+    /// Takes templates in two parts, where that helps.
     pub(super) splitter: Option<Splitter>,
-    /// They are, whatever the tile.
+    /// Templates are taken in two parts whatever the tile.
     pub(super) always_in_parts: bool,
 }
 
@@ -81,25 +102,11 @@ impl<T: Real> TileContext<T> {
 
     /// How tiles are scored, by what is known before any pixel.
     fn scored(&self) -> Scoring {
-        let single = T::singles(&[]).is_some() && self.spec.channels() == 1 && !self.scheme.masked;
-        let vectors = match self.scheme.measure {
-            _ if !single => None,
-            Measure::Cc => return Scoring::Plain,
-            Measure::Zncc | Measure::Ncc => {
-                // Rows of a transform lie side by side: only where they are whole vectors may one be written to its
-                // end.
-                let roomy = self.pitches.cross.row.is_multiple_of(16);
-                let probable = self.scheme.promise.is_some_and(|promise| promise.deviations.is_some());
-                let n = self.spec.template().len() as f64;
-                let largest = f64::from(self.spec.work_type().row().max.unwrap_or(0));
-                let exact = self.scheme.integers.is_none() || (n * largest).powi(2) < 2f64.powi(52);
-                // Exact integers fit in tiles of f32, but their scores not in results of f64.
-                let single = self.spec.out_type() == DType::F32;
-                if roomy && probable && exact && single { Vectors::new(&self.isas) } else { None }
-            }
-            _ => None,
-        };
-        vectors.map_or(Scoring::Rows, Scoring::Vectors)
+        if self.scheme.measure == Measure::Cc && plain(&self.spec, T::DTYPE) {
+            return Scoring::Plain;
+        }
+        let vectors = in_vectors(&self.spec, &self.scheme, T::DTYPE, self.pitches.cross.row);
+        vectors.then(|| Vectors::new(&self.isas)).flatten().map_or(Scoring::Rows, Scoring::Vectors)
     }
 
     /// Takes templates in two parts (`score/split.rs`), `always` or in tiles that leave much in doubt otherwise, where
