@@ -38,8 +38,8 @@ use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
 use crate::problem::scheme::{
-    Integers, Scheme, accurate_shape, exact_in_f64, integer_problem, not_rounded, refuse_differences, refuse_inexact,
-    rounding_bound, rounds, serves_in_single, transforms_in_double, wants_rounding, weights_drown,
+    Integers, Scheme, accurate_shape, exact_in_f64, not_rounded, refuse_differences, refuse_inexact, rounding_bound,
+    rounds, sums_in_double, transforms_in_double, transforms_serve,
 };
 use crate::run::execute::Execute;
 use crate::run::tiling::{Tiling, covering, tile_name};
@@ -217,15 +217,9 @@ impl Direct<'_> {
             && spec.image_type() == DType::U8
             && spec.template_type() == DType::U8
             && measure != Measure::Sad;
-        let wide = masked
-            || spec.out_type() == DType::F64
-            || spec.accuracy() == Accuracy::Exact
-            || integer_problem(spec)
-            || beyond_single(spec);
-        let long = spec.accuracy() == Accuracy::Promised && measure.row().normalised && !serves_in_single(spec);
         let real = if bytes {
             DType::U8
-        } else if wide || long || measure == Measure::Sad {
+        } else if sums_in_double(spec) || beyond_single(spec) || measure == Measure::Sad {
             DType::F64
         } else {
             DType::F32
@@ -531,7 +525,6 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let devices = machine.devices();
     let measure = spec.op().measure();
     refuse_differences(name, spec)?;
-    let wants_rounding = wants_rounding(spec);
     let double = transforms_in_double(spec) || beyond_single(spec);
     let few = !measure.row().normalised && spec.template().len() < LEAST_SINGLE;
     let drowned = if double { 0.0 } else { drowned(spec) };
@@ -589,7 +582,7 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let by_cost = offer(machine, spec, Method::Fourier, kernel, work, recipe);
         let eligible = match () {
             () if few && !double => Eligible::ByName,
-            () if (rounds || !wants_rounding) && !weights_drown(spec, false) => Eligible::ByCost,
+            () if transforms_serve(spec, rounds, false) => Eligible::ByCost,
             () => Eligible::OnlyIfForced,
         };
         offers.push(Offer { eligible, ..by_cost });

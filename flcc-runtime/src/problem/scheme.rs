@@ -107,6 +107,15 @@ pub fn serves_in_single(spec: &Spec) -> bool {
     counted * f64::from(f32::EPSILON) / 2.0 * blocks::granted(spec.template().len()) as f64 <= 0.4e-5
 }
 
+/// Whether direct sums of products that are not exact are taken in f64, on CPUs and GPUs: where f64 or exact results
+/// are asked for, under a mask, of integers whose sums f64 does not hold, which are not to be rounded to f32, and where
+/// sums in f32 would leave too many promised scores in doubt.
+pub fn sums_in_double(spec: &Spec) -> bool {
+    let asked = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact;
+    let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && !serves_in_single(spec);
+    asked || spec.mask() != MaskKind::None || integer_problem(spec) || long
+}
+
 /// The largest magnitude of a pixel of an integer type.
 pub fn largest_pixel(dtype: DType) -> f64 {
     dtype.row().max.map_or(f64::INFINITY, f64::from)
@@ -163,6 +172,13 @@ pub fn wants_rounding(spec: &Spec) -> bool {
 pub fn rounds(spec: &Spec, shape: [usize; 3]) -> Option<bool> {
     let rounds = wants_rounding(spec) && rounding_bound(spec, shape) < 0.25;
     (rounds || spec.accuracy() != Accuracy::Exact || !spec.is_integer()).then_some(rounds)
+}
+
+/// Whether a library's transforms may be chosen by their cost. Integers that they do not round (`rounds`) would be off
+/// by a unit in f32 results where other methods give them exactly, and weights may drown unless tiles hide samples
+/// ([`weights_drown`]).
+pub fn transforms_serve(spec: &Spec, rounds: bool, hides: bool) -> bool {
+    (rounds || !wants_rounding(spec)) && !weights_drown(spec, hides)
 }
 
 /// Whether a library's transforms are in f64, whatever the samples are.

@@ -141,9 +141,7 @@ impl<T: Real> Direct<T> {
     /// taps where these serve.
     fn order(&self, ordered: &[f64]) -> &Order {
         let [even, strict] = &self.orders;
-        let granted = blocks::granted(ordered.len()) as f64;
-        let squares: f64 = ordered.iter().map(|tap| tap * tap).sum();
-        if even.rounded(ordered) <= granted * granted * squares { even } else { strict }
+        if blocks::serves(even.rounded(ordered), ordered) { even } else { strict }
     }
 
     /// What the rounding of a cross term with these channels of a template depends on.

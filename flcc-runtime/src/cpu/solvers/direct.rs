@@ -18,9 +18,7 @@ use crate::isa::{Isa, IsaSet};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
-use crate::problem::scheme::{
-    exact_in_f64, integer_bounds, integer_problem, largest_pixel, refuse_inexact, serves_in_single,
-};
+use crate::problem::scheme::{exact_in_f64, integer_bounds, largest_pixel, refuse_inexact, sums_in_double};
 use crate::run::tiling::{Tiling, tile_name};
 
 /// The direct method.
@@ -180,13 +178,7 @@ fn direct_type(spec: &Spec, exact: bool) -> DType {
         let largest = if spec.op().measure() == Measure::Sad { differences } else { cross };
         return if largest < 2f64.powi(24) && spec.mask() == MaskKind::None { DType::F32 } else { DType::F64 };
     }
-    let wants_double =
-        spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact || spec.mask() != MaskKind::None;
-    // A sum of more terms in f32 would leave too much in doubt.
-    let long = spec.accuracy() == Accuracy::Promised && spec.op().measure().row().normalised && !serves_in_single(spec);
-    // Integers whose sums f64 does not hold are rounded, but not to f32.
-    let huge = integer_problem(spec);
     // Differences are of samples as they are, which may lie beyond f32.
     let wide = spec.op().measure() == Measure::Sad && spec.work_type() == DType::F64;
-    if wants_double || long || huge || wide { DType::F64 } else { DType::F32 }
+    if sums_in_double(spec) || wide { DType::F64 } else { DType::F32 }
 }

@@ -21,7 +21,7 @@ use crate::plan::machine::Machine;
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::problem::scheme::{
     accurate_shape, not_rounded, refuse_differences, refuse_inexact, rounding_bound, rounds, transforms_in_double,
-    wants_rounding, weights_drown,
+    transforms_serve, wants_rounding,
 };
 use crate::run::tiling::{Tiling, covering, tile_name};
 
@@ -72,7 +72,7 @@ impl FourierSolver {
             }
             bound = bound.min(rounding_bound(spec, shape));
             if let Some(rounds) = rounds(spec, shape) {
-                offers.push(self.by_library(spec, shape, rounds, wants_rounding, machine));
+                offers.push(self.by_library(spec, shape, rounds, machine));
             }
         }
         let ours = !wants_rounding && accurate.is_none();
@@ -233,14 +233,7 @@ impl FourierSolver {
         }
     }
 
-    fn by_library(
-        &self,
-        spec: &Spec,
-        shape: [usize; 3],
-        rounds: bool,
-        wants_rounding: bool,
-        machine: &Machine,
-    ) -> Offer {
+    fn by_library(&self, spec: &Spec, shape: [usize; 3], rounds: bool, machine: &Machine) -> Offer {
         let double = by_double(spec);
         let real = if double { DType::F64 } else { DType::F32 };
         let template = spec.template().padded();
@@ -286,8 +279,7 @@ impl FourierSolver {
         };
         let recipe = Recipe { exact: rounds, rounds, ..Recipe::new(real, tile, machine.isas(), Library(shape)) };
         let by_cost = offer(machine, Method::Fourier, kernel, work, recipe);
-        // Unrounded, integers of f32 results would be off by a unit: other methods give them exactly.
-        let serves = (rounds || !wants_rounding) && !weights_drown(spec, true);
+        let serves = transforms_serve(spec, rounds, true);
         Offer { eligible: if serves { Eligible::ByCost } else { Eligible::OnlyIfForced }, ..by_cost }
     }
 }
