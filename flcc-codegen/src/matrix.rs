@@ -98,11 +98,6 @@ impl Op {
     pub fn is_tensor(self) -> bool {
         self == Op::ZnccMma
     }
-
-    /// Whether transforms of it take so much shared memory that not every device has it.
-    pub fn is_large(self) -> bool {
-        matches!(self, Op::Tile128 | Op::Line16384 | Op::Zncc64 | Op::Zncc128)
-    }
 }
 
 /// One kernel to render.
@@ -362,7 +357,8 @@ mod tests {
             let shared = kernel.shared();
             assert_eq!(shared > 0, kernel.op == Op::Zncc || kernel.op.transforms());
             // The larger transform, and scores by transforms, are for devices that have more.
-            assert!(shared <= 64 << 10 || kernel.op.is_large(), "{}: {shared}", kernel.name());
+            let large = matches!(kernel.op, Op::Tile128 | Op::Line16384 | Op::Zncc64 | Op::Zncc128);
+            assert!(shared <= 64 << 10 || large, "{}: {shared}", kernel.name());
         }
     }
 

@@ -160,25 +160,6 @@ impl Factors {
     pub fn rank(&self) -> usize {
         self.terms.len()
     }
-
-    /// The terms group by group: each slice shares its depth vector.
-    pub fn groups(&self) -> impl Iterator<Item = &[Term]> {
-        self.terms.chunk_by(|a, b| a.group == b.group)
-    }
-
-    /// Multiply-adds for one output sample: each distinct pass once, none along an axis of length 1.
-    pub fn operations_per_output(&self) -> f64 {
-        let [depth, height, width] = self.shape.map(|n| if n > 1 { n as f64 } else { 0.0 });
-        let single = if self.shape == [1; 3] { 1.0 } else { 0.0 };
-        self.groups().map(|group| depth + group.len() as f64 * (height + width) + single).sum()
-    }
-
-    /// The sum of the terms, dense: slow, for tests.
-    pub fn reconstruct(&self) -> Vec<f64> {
-        let mut sum = vec![0.0; self.shape.iter().product()];
-        add_terms(&self.terms, self.shape, 1.0, &mut sum);
-        sum
-    }
 }
 
 /// What rounding may add to a residual: the arithmetic of some hundred terms in f64, with room.
@@ -512,6 +493,25 @@ mod tests {
         assert!(values[1..].iter().all(|value| *value < 1e-14), "{values:?}");
     }
 
+    /// The terms group by group: each slice shares its depth vector.
+    fn groups(factors: &Factors) -> impl Iterator<Item = &[Term]> {
+        factors.terms.chunk_by(|a, b| a.group == b.group)
+    }
+
+    /// Multiply-adds for one output sample: each distinct pass once, none along an axis of length 1.
+    fn operations_per_output(factors: &Factors) -> f64 {
+        let [depth, height, width] = factors.shape.map(|n| if n > 1 { n as f64 } else { 0.0 });
+        let single = if factors.shape == [1; 3] { 1.0 } else { 0.0 };
+        groups(factors).map(|group| depth + group.len() as f64 * (height + width) + single).sum()
+    }
+
+    /// The sum of the terms, dense.
+    fn reconstruct(factors: &Factors) -> Vec<f64> {
+        let mut sum = vec![0.0; factors.shape.iter().product()];
+        add_terms(&factors.terms, factors.shape, 1.0, &mut sum);
+        sum
+    }
+
     /// Factors the template, checks what is promised of every result, and returns it.
     fn check(template: &[f64], shape: [usize; 3], tolerance: f64) -> Factors {
         let factors = factor(template, shape, tolerance, None).unwrap();
@@ -519,7 +519,7 @@ mod tests {
         let norm = template.iter().map(|t| (t / scale).powi(2)).sum::<f64>().sqrt();
         let error = template
             .iter()
-            .zip(factors.reconstruct())
+            .zip(reconstruct(&factors))
             .map(|(t, s)| (t / scale - s / scale).powi(2))
             .sum::<f64>()
             .sqrt();
@@ -533,7 +533,7 @@ mod tests {
                 assert!(n > 1 || shape == [1; 3] || vector[0] == 1.0);
             }
         }
-        for group in factors.groups() {
+        for group in groups(&factors) {
             assert!(group.iter().all(|term| term.vectors[0] == group[0].vectors[0]));
         }
         factors
@@ -547,7 +547,7 @@ mod tests {
             let count = shape.iter().product();
             let mut template = noise(5, count);
             let factors = by_line(&template, shape);
-            assert_eq!(factors.reconstruct(), template, "{shape:?}");
+            assert_eq!(reconstruct(&factors), template, "{shape:?}");
             assert_eq!(factors.rank(), shape[0] * shape[1].min(shape[2]));
             assert!(factors.terms.is_sorted_by_key(|term| term.group));
             template.fill(0.0);
@@ -562,7 +562,7 @@ mod tests {
                 for (h, w) in [(3, 3), (7, 5), (5, 31), (64, 17), (50, 50)] {
                     let factors = check(&products(seed, [1, h, w], rank), [1, h, w], tolerance);
                     assert_eq!(factors.rank(), rank, "{h}x{w} at {tolerance:e}");
-                    assert_eq!(factors.operations_per_output(), (rank * (h + w)) as f64);
+                    assert_eq!(operations_per_output(&factors), (rank * (h + w)) as f64);
                 }
             }
         }
@@ -574,10 +574,10 @@ mod tests {
             for shape in [[3, 3, 3], [5, 7, 4], [9, 16, 11]] {
                 let factors = check(&products(rank as u64, shape, rank), shape, 1e-12);
                 // Generic sums of r products unfold to r depth vectors, and each rest is a mixture of all r.
-                assert_eq!(factors.groups().count(), rank);
+                assert_eq!(groups(&factors).count(), rank);
                 assert_eq!(factors.rank(), rank * rank);
                 let [d, h, w] = shape;
-                assert_eq!(factors.operations_per_output(), (rank * d + rank * rank * (h + w)) as f64);
+                assert_eq!(operations_per_output(&factors), (rank * d + rank * rank * (h + w)) as f64);
             }
         }
     }
@@ -619,18 +619,18 @@ mod tests {
         for shape in [[1, 1, 9], [1, 9, 1], [9, 1, 1], [1, 1, 1]] {
             let template = noise(5, shape.iter().product());
             let factors = check(&template, shape, 0.0);
-            assert_eq!(factors.reconstruct(), template);
+            assert_eq!(reconstruct(&factors), template);
             assert_eq!((factors.rank(), factors.residual), (1, 0.0));
-            assert_eq!(factors.operations_per_output(), template.len() as f64);
+            assert_eq!(operations_per_output(&factors), template.len() as f64);
         }
     }
 
     #[test]
     fn constants_and_zeros() {
         let factors = check(&[7.0; 60], [3, 4, 5], LEAST_TOLERANCE);
-        assert_eq!((factors.rank(), factors.operations_per_output()), (1, 12.0));
+        assert_eq!((factors.rank(), operations_per_output(&factors)), (1, 12.0));
         let factors = check(&[0.0; 60], [3, 4, 5], LEAST_TOLERANCE);
-        assert_eq!((factors.rank(), factors.operations_per_output(), factors.residual), (0, 0.0, 0.0));
+        assert_eq!((factors.rank(), operations_per_output(&factors), factors.residual), (0, 0.0, 0.0));
         assert_eq!(check(&[], [1, 0, 5], 1e-9).rank(), 0);
         let mut impulse = [0.0; 60];
         impulse[17] = -2.0;

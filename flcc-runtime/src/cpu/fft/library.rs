@@ -482,12 +482,6 @@ pub fn fast_lengths(range: Range<usize>) -> impl Iterator<Item = usize> {
     lengths.into_iter()
 }
 
-/// Floating-point operations of one forward or inverse, by the usual count: `2.5 n log2 n`.
-pub fn transform_flops(shape: [usize; 3]) -> f64 {
-    let n: f64 = shape.iter().map(|&n| n as f64).product();
-    2.5 * n * n.log2()
-}
-
 /// The axes longer than 1, with ones in front.
 fn squeezed(shape: [usize; 3]) -> [usize; 3] {
     let mut squeezed = [1; 3];
@@ -848,8 +842,6 @@ mod tests {
                 |n: usize| [2, 3, 5].iter().fold(n, |n, p| (0..12).fold(n, |n, _| if n % p == 0 { n / p } else { n }));
             assert_eq!(Some(fast_length(least)), (least..).find(|n| n % 2 == 0 && smooth(*n) == 1));
         }
-        assert_eq!(transform_flops([1, 4, 8]), 2.5 * 32.0 * 5.0);
-        assert_eq!(transform_flops([1, 1, 1]), 0.0);
     }
 
     #[test]

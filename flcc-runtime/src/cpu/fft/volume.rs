@@ -65,11 +65,6 @@ impl Layout {
         let input = pitch(reach, self.length, depth + self.template[0] - 1);
         (input, pitch(width.next_multiple_of(16) + 16, height, depth))
     }
-
-    /// The plane of the pair's results that a plane of the tile belongs to.
-    pub fn plane_of(&self, z: usize) -> usize {
-        z % self.outputs[0]
-    }
 }
 
 /// A template bound to transforms of planes.
@@ -562,7 +557,7 @@ mod tests {
         let (doubt, unseen) =
             (testing::doubt_of(template.len(), &figures, rounding), testing::unseen(&figures, rounding));
         for z in 0..depth {
-            let figure = scratch.figures[layout.plane_of(z)];
+            let figure = scratch.figures[z % layout.outputs[0]];
             let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(&unseen));
             for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
                 // Of nothing it is nothing, which the transforms of all planes in f64 only come near.

@@ -15,7 +15,7 @@ use crate::isa::{Isa, IsaSet, detected};
 ///
 /// A kernel computes whole blocks, so it reads and writes past `out_shape`: heights are rounded up to
 /// [`Kernel::block_rows`], widths to [`Kernel::lanes`]. What lies there is read as input and overwritten in `out`;
-/// [`Kernel::in_len`] and [`Kernel::out_len`] say how long the slices are. Within a shape of a block at least
+/// [`Tile::check`] says how long the slices have to be. Within a shape of a block at least
 /// ([`Tile::within`]) the last blocks end with it instead: some outputs are computed twice, the same bits.
 #[derive(Debug)]
 pub struct Tile<'a, T> {
@@ -179,20 +179,10 @@ impl Kernel {
         let up = |n: usize, to: usize| n.checked_next_multiple_of(to).unwrap_or(usize::MAX);
         [depth, up(height, self.block_rows), up(width, self.lanes)]
     }
-
-    /// The least length of the input slice for a tile of these shapes and pitches.
-    pub fn in_len(&self, out_shape: [usize; 3], kernel_shape: [usize; 3], in_row: usize, in_plane: usize) -> usize {
-        reached(self.rounded(out_shape), kernel_shape, in_row, in_plane)
-    }
-
-    /// The least length of the output slice for a tile of this shape and these pitches.
-    pub fn out_len(&self, out_shape: [usize; 3], out_row: usize, out_plane: usize) -> usize {
-        extent(self.rounded(out_shape), out_row, out_plane)
-    }
 }
 
 /// From the first to the last sample under a box of outputs.
-fn reached(out: [usize; 3], kernel_shape: [usize; 3], in_row: usize, in_plane: usize) -> usize {
+pub(crate) fn reached(out: [usize; 3], kernel_shape: [usize; 3], in_row: usize, in_plane: usize) -> usize {
     if out.contains(&0) {
         return 0;
     }

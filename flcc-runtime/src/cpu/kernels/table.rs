@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
     use crate::cpu::engines::bytes;
-    use crate::cpu::kernels::kernel::{Bound, BoundBytes, Float, Tile};
+    use crate::cpu::kernels::kernel::{Bound, BoundBytes, Float, Tile, extent, reached};
     use crate::isa::{ISAS, detect, detected};
 
     /// SplitMix64.
@@ -123,7 +123,7 @@ mod tests {
         let out_row = rounded_width + random.below(5);
         let out_plane = rounded_height * out_row + random.below(5);
 
-        let mut input = vec![f64::NAN; kernel.in_len(case.out_shape, case.kernel_shape, in_row, in_plane)];
+        let mut input = vec![f64::NAN; reached(kernel.rounded(case.out_shape), case.kernel_shape, in_row, in_plane)];
         for z in 0..depth + kd - 1 {
             for y in 0..height + kh - 1 {
                 for x in 0..width + kw - 1 {
@@ -139,7 +139,7 @@ mod tests {
         let typed = |values: &[f64]| -> Vec<T> { values.iter().map(|&value| T::from_f64(value)).collect() };
         let exact = |values: Vec<T>| -> Vec<f64> { values.into_iter().map(T::to_f64).collect() };
         let (input, template, weights) = (typed(&input), typed(&template), typed(&weights));
-        let mut before = vec![f64::NAN; kernel.out_len(case.out_shape, out_row, out_plane)];
+        let mut before = vec![f64::NAN; extent(kernel.rounded(case.out_shape), out_row, out_plane)];
         if accumulate {
             before.iter_mut().for_each(|value| *value = random.value(integer));
         }
@@ -284,10 +284,10 @@ mod tests {
             let [_, _, out_row] = kernel.rounded(out_shape);
             let in_row = out_row + kernel_shape[2] - 1;
             let in_plane = in_row * PERIOD[0] * 16;
-            let input: Vec<T> = (0..kernel.in_len(out_shape, kernel_shape, in_row, in_plane))
+            let input: Vec<T> = (0..reached(kernel.rounded(out_shape), kernel_shape, in_row, in_plane))
                 .map(|at| cell[at / in_row % PERIOD[0] * PERIOD[1] + at % in_row % PERIOD[1]])
                 .collect();
-            let mut out = vec![T::default(); kernel.out_len(out_shape, out_row, 0)];
+            let mut out = vec![T::default(); extent(kernel.rounded(out_shape), out_row, 0)];
             let weights = if kernel.op == KernelOp::AbsDiff { &template[..] } else { &[] };
             bound.run(&mut Tile {
                 input: &input,
