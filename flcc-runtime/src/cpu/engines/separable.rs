@@ -104,6 +104,9 @@ impl<T: Real> Engine<T> for Separable<T> {
         Ok(Lines::new(if many { &by_line } else { &factors }))
     }
 
+    /// The factors are not kept for [`Engine::prepare`]. A template that is taken by them has few, so they are found
+    /// again in a few passes over it; the long decompositions are those that end here, above the limit. What would
+    /// carry them is checked templates, which know no engine, or the engine, which all templates share.
     fn rank(&self, values: &[f64], limit: usize) -> Option<usize> {
         self.factors(values, Some(limit)).ok().map(|factors| factors.terms.len())
     }
