@@ -12,6 +12,7 @@ pub mod ladder;
 pub mod memory;
 pub mod real;
 pub mod score;
+pub mod slab;
 pub mod solvers;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -41,6 +41,18 @@ const SAFE_CRATES: &[&str] = &["flcc-core", "flcc-codegen", "generated", "xtask"
 /// The one file that names the thread pool.
 const THREADS: &str = "flcc-runtime/src/run/workers.rs";
 
+/// Where the architecture that is compiled for may be named: the room of instruction sets, a kernel's own unit, the
+/// table's row of it, the macros that emit what is compiled for some, and options of g++ in tests.
+const ARCHITECTURES: &[&str] = &[
+    "flcc-runtime/src/isa.rs",
+    "flcc-runtime/src/isa/",
+    "flcc-runtime/src/cpu/kernels/amx.rs",
+    "flcc-runtime/src/cpu/kernels/table.rs",
+    "flcc-macros/src/detect.rs",
+    "flcc-macros/src/table.rs",
+    "flcc-codegen/tests/gxx/mod.rs",
+];
+
 /// What flcc-codegen's sources must not name: it is pure.
 const IMPURE: &[&str] = &["std::fs", "std::process", "std::env", "std::net", "std::thread", "cudarc", "flcc_runtime"];
 
@@ -109,6 +121,9 @@ fn rust_rules(source: &Source, violations: &mut Vec<Violation>) {
         }
         if source.path != THREADS && has_word(text, "rayon") {
             violations.push(Violation::new(source, line, format!("only {THREADS} names rayon")));
+        }
+        if has_word(text, "target_arch") && !ARCHITECTURES.iter().any(|place| source.path.starts_with(place)) {
+            violations.push(Violation::new(source, line, "only instruction sets name target_arch"));
         }
         if let Some(name) = IMPURE.iter().find(|name| pure && text.contains(**name)) {
             violations.push(Violation::new(source, line, format!("flcc-codegen is pure, it never uses {name}")));
@@ -215,6 +230,14 @@ mod tests {
         let text = "//! Not rayon.\nuse rayon::join;\n";
         assert_eq!(found("flcc-runtime/src/plan/planned.rs", text), [format!("2: only {THREADS} names rayon")]);
         assert!(found(THREADS, text).is_empty());
+    }
+
+    #[test]
+    fn instruction_sets_name_the_architecture() {
+        let text = "//! Not target_arch.\n#[cfg(target_arch = \"x86_64\")]\nuse x;\n";
+        let path = "flcc-runtime/src/cpu/gather.rs";
+        assert_eq!(found(path, text), ["2: only instruction sets name target_arch"]);
+        assert!(found("flcc-runtime/src/isa/tiles.rs", text).is_empty());
     }
 
     #[test]

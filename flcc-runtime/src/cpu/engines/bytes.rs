@@ -11,13 +11,13 @@
 
 use crate::cpu::aligned::Aligned;
 use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
-use crate::cpu::engines::direct;
 use crate::cpu::in_place::InPlace;
 use crate::cpu::kernels::form::Form;
 use crate::cpu::kernels::kernel::{BoundBytes, Kernel};
 use crate::cpu::kernels::operands::{ByteTile, GROUP};
 use crate::cpu::kernels::table;
 use crate::cpu::memory::Memory;
+use crate::cpu::slab;
 use crate::isa::{IsaSet, Vectors};
 use crate::problem::error_model::{Figures, Rounding};
 use crate::run::geometry::{Pitch, Samples};
@@ -147,7 +147,7 @@ impl Engine<f32> for Bytes {
 
     fn pitches(&self, outputs: [usize; 3]) -> Pitches {
         // Who scores the sums takes the samples as floats, too.
-        let (samples, cross) = direct::pitches(&[self.kernel()], self.shape, outputs);
+        let (samples, cross) = slab::pitches(&[self.kernel()], self.shape, outputs);
         Pitches { samples, cross, bytes: Some(self.pitch(outputs)) }
     }
 

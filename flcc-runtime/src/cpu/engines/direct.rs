@@ -19,6 +19,7 @@ use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp, Tile, Widths};
 use crate::cpu::kernels::table;
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
+use crate::cpu::slab::{self, Slab, Sum};
 use crate::isa::{Isa, IsaSet};
 use crate::problem::error_model::{Figures, Rounding};
 use crate::problem::template::rounded;
@@ -57,15 +58,6 @@ impl Order {
 pub struct Template<T> {
     taps: Vec<T>,
     blocks: Blocks,
-}
-
-/// The same where they lie elsewhere.
-#[derive(Clone, Copy, Debug)]
-pub struct Sum<'a, T> {
-    /// Dense, as many as the template has samples.
-    pub taps: &'a [T],
-    /// Their blocks.
-    pub blocks: Blocks,
 }
 
 impl<T: Real> Template<T> {
@@ -179,7 +171,7 @@ impl<T: Real> Direct<T> {
 
     /// The shape of the buffers for outputs of up to `out`: input and output pitches, with the kernel's slack.
     pub fn pitches(&self, out: [usize; 3]) -> (Pitch, Pitch) {
-        pitches(&[self.kernel.kernel()], self.shape, out)
+        slab::pitches(&[self.kernel.kernel()], self.shape, out)
     }
 
     /// The cross term of a tile: `out = sum P t`, or `sum w |P - t|` for a kernel of absolute differences.
@@ -294,68 +286,6 @@ impl<T: Real> Engine<T> for Direct<T> {
 fn weighted_difference(sample: f64, tap: f64, weight: f64) -> f64 {
     let difference = (sample - tap).abs();
     if difference.is_finite() { weight * difference } else { 2.0 * (weight * (0.5 * sample - 0.5 * tap).abs()) }
-}
-
-/// The samples of a tile and where its cross term goes.
-pub struct Slab<'a, T> {
-    /// Samples, as gathered.
-    pub input: &'a [T],
-    /// Their pitches.
-    pub in_pitch: Pitch,
-    /// Cross terms.
-    pub out: &'a mut [T],
-    /// Their pitches.
-    pub out_pitch: Pitch,
-    /// Outputs.
-    pub outputs: [usize; 3],
-}
-
-impl<'a, T: Default> Slab<'a, T> {
-    /// As a kernel takes it, with a template of such a shape.
-    pub fn tile(
-        self,
-        template: Sum<'a, T>,
-        weights: &'a [T],
-        kernel_shape: [usize; 3],
-        accumulate: bool,
-    ) -> Tile<'a, T> {
-        Tile {
-            input: self.input,
-            in_row: self.in_pitch.row,
-            in_plane: self.in_pitch.plane,
-            template: template.taps,
-            weights,
-            kernel_shape,
-            blocks: template.blocks,
-            out: self.out,
-            out_row: self.out_pitch.row,
-            out_plane: self.out_pitch.plane,
-            out_shape: self.outputs,
-            accumulate,
-            within: false,
-            largest: T::default(),
-        }
-    }
-}
-
-/// Pitches that serve several kernels on one tile of up to `out` outputs.
-pub fn pitches(kernels: &[&Kernel], template: [usize; 3], out: [usize; 3]) -> (Pitch, Pitch) {
-    let rounded = kernels
-        .iter()
-        .map(|kernel| kernel.rounded(out))
-        .fold(out, |a, b| [a[0].max(b[0]), a[1].max(b[1]), a[2].max(b[2])]);
-    let in_row = pitch(rounded[2] + template[2] - 1);
-    let in_rows = rounded[1] + template[1] - 1;
-    let input = Pitch { row: in_row, plane: in_row * in_rows, rows: in_rows, planes: rounded[0] + template[0] - 1 };
-    let out_row = pitch(rounded[2]);
-    let output = Pitch { row: out_row, plane: out_row * rounded[1], rows: rounded[1], planes: rounded[0] };
-    (input, output)
-}
-
-/// A row pitch of whole cache lines that is no multiple of a page: rows a page apart evict each other.
-fn pitch(width: usize) -> usize {
-    let row = width.next_multiple_of(16);
-    if row.is_multiple_of(512) { row + 16 } else { row }
 }
 
 #[cfg(test)]

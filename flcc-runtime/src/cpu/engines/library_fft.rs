@@ -207,8 +207,9 @@ mod tests {
     use flcc_core::dtype::DType;
 
     use super::*;
-    use crate::cpu::engines::direct::{Direct, Slab, choose};
+    use crate::cpu::engines::direct::{Direct, choose};
     use crate::cpu::kernels::kernel::KernelOp;
+    use crate::cpu::slab::Slab;
     use crate::cpu::testing::{self, Ratios, noise, seeds};
     use crate::problem::error_model::{Strong, Unseen};
 

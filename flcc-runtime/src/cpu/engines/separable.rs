@@ -7,12 +7,12 @@ use flcc_core::blocks::Blocks;
 use flcc_core::dtype::DType;
 
 use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
-use crate::cpu::engines::direct::{Slab, Sum};
 use crate::cpu::engines::factor::{self, Factors};
 use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp};
 use crate::cpu::kernels::table;
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
+use crate::cpu::slab::{self, Slab, Sum};
 use crate::isa::{Isa, IsaSet};
 use crate::problem::error_model::{Figures, Rounding};
 use crate::run::geometry::Pitch;
@@ -166,8 +166,8 @@ impl<T: Real> Separable<T> {
         // The intermediate results are as high and deep as the input, and rounded up like every output.
         let [d, h, w] = out;
         let [kd, kh, kw] = self.shape;
-        let (between, _) = super::direct::pitches(&kernels, [1, 1, kw], [d + kd - 1, h + kh - 1, w]);
-        let (input, output) = super::direct::pitches(&kernels, self.shape, out);
+        let (between, _) = slab::pitches(&kernels, [1, 1, kw], [d + kd - 1, h + kh - 1, w]);
+        let (input, output) = slab::pitches(&kernels, self.shape, out);
         let (rows, planes) = (input.rows.max(between.rows), input.planes.max(between.planes));
         (Pitch { row: input.row, plane: input.row * rows, rows, planes }, output)
     }

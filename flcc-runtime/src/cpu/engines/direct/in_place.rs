@@ -4,8 +4,9 @@
 //! is left at the right and below is computed by blocks that end there: an output does not depend on where in a block
 //! it lies, so what is computed twice is the same twice, and the same as the usual way's.
 
-use crate::cpu::engines::direct::{Direct, Slab, Sum};
+use crate::cpu::engines::direct::Direct;
 use crate::cpu::in_place::{InImage, InPlace, Room, Seen, Source};
+use crate::cpu::slab::{Slab, Sum};
 use crate::isa::Vectors;
 use crate::run::geometry::{Pitch, Samples};
 use crate::run::results::Rows;
