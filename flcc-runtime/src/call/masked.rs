@@ -142,7 +142,7 @@ pub fn match_masked(
 pub struct Masked<'a> {
     /// The image.
     pub image: AnyView<'a>,
-    /// Its weights; all are 1 without them.
+    /// The weights of the image's samples; all are 1 without them.
     pub image_mask: Option<AnyView<'a>>,
     /// The templates.
     pub templates: &'a [AnyView<'a>],
@@ -174,7 +174,7 @@ impl Masked<'_> {
         Ok((maps, statistics))
     }
 
-    /// The same into the caller's results, one for each template.
+    /// Executes into the caller's results, one for each template.
     ///
     /// # Errors
     /// As [`Masked::execute`], and results of another shape or type than the spec's.

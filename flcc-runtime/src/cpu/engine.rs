@@ -16,11 +16,11 @@ use crate::run::geometry::Pitch;
 /// The shapes of a tile's buffers.
 #[derive(Clone, Copy, Debug)]
 pub struct Pitches {
-    /// Of its samples, with what the engine reads past them.
+    /// The buffer of the tile's samples, with what the engine reads past them.
     pub samples: Pitch,
-    /// Of its cross term, with what the engine writes past it.
+    /// The buffer of the tile's cross term, with what the engine writes past it.
     pub cross: Pitch,
-    /// Of its samples as bytes, where the engine takes those: then it takes no others.
+    /// The buffer of the samples as bytes, where the engine takes those: then it takes no others.
     pub bytes: Option<Pitch>,
 }
 
@@ -68,9 +68,9 @@ impl<'a> Channels<'a> {
 pub struct Cross<'a, T> {
     /// Which channel.
     pub channel: usize,
-    /// Its samples as gathered, or their squares.
+    /// The channel's samples as gathered, or their squares.
     pub samples: &'a [T],
-    /// Its samples as bytes, for engines that take those.
+    /// The channel's samples as bytes, for engines that take those.
     pub bytes: &'a [i8],
     /// [`Engine::load`] has had these samples.
     pub loaded: bool,
@@ -175,7 +175,7 @@ pub trait Engine<T: Real>: Send + Sync + 'static {
     /// A decomposition that does not converge.
     fn prepare(&self, values: &[f64], mask: Option<&[f64]>) -> Result<Self::Template, FactorError>;
 
-    /// The same in the place of another.
+    /// Prepares one channel of a template in the place of another.
     ///
     /// # Errors
     /// A decomposition that does not converge.
@@ -274,12 +274,12 @@ impl Prepared {
 pub struct Work(Box<dyn Any + Send>);
 
 impl Work {
-    /// As the engine that it was made by needs it.
+    /// The work as the engine that made it reads it.
     fn of<W: 'static>(&self) -> &W {
         self.0.downcast_ref().expect("an engine works with what it made")
     }
 
-    /// The same, to be written.
+    /// The work as the engine that made it writes it.
     fn of_mut<W: 'static>(&mut self) -> &mut W {
         self.0.downcast_mut().expect("an engine works with what it made")
     }

@@ -44,7 +44,7 @@ struct CpuBound<T: Real> {
 struct CpuWorker<T: Real> {
     plain: TileScratch<T>,
     ladder: LadderScratch,
-    /// Of pairs: the template of the last one.
+    /// The template of the pair computed last, where images have a template each.
     pair: Option<CpuBound<T>>,
 }
 

@@ -27,7 +27,7 @@ pub struct InPlace<'a, 'r> {
     pub tile: &'a TileBox,
     /// The samples under it.
     pub samples: Samples,
-    /// Those, and what transforms reach past them where the image has it.
+    /// The samples under the tile, and what transforms reach past them where the image has it.
     pub reached: Samples,
     /// Samples an axis of the templates.
     pub template: [usize; 3],

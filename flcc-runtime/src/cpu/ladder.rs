@@ -56,7 +56,7 @@ pub struct Part<'a> {
 /// A [`Rung`] in one type.
 struct Way<T: Real> {
     context: TileContext<T>,
-    /// Its parts are done as a whole or not at all.
+    /// Whether a part is done as a whole or not at all.
     whole: bool,
 }
 

@@ -29,7 +29,7 @@ pub struct Slab<'a, T> {
 }
 
 impl<'a, T: Default> Slab<'a, T> {
-    /// As a kernel takes it, with a template of such a shape.
+    /// The slab as a kernel takes it, with a template of this shape.
     pub fn tile(
         self,
         template: Sum<'a, T>,

@@ -18,7 +18,7 @@ pub fn float_sets() -> Vec<IsaSet> {
     floats.map(|isa| isa::detect().restrict(isa)).collect()
 }
 
-/// Those of them that transforms of our own are compiled for.
+/// This processor's instruction sets, restricted to each of those that transforms of our own are compiled for.
 pub fn sets() -> Vec<IsaSet> {
     float_sets().into_iter().filter(|isas| Vectors::isa(isas).is_some()).collect()
 }
@@ -139,16 +139,17 @@ pub fn doubt(template: &[f64], rounding: Rounding) -> Doubt {
     doubt_of(template.len(), &Figures::of([template].into_iter()), rounding)
 }
 
-/// The same of a template of so many taps with these figures.
+/// When the model doubts f32 results of a template of so many taps with these figures, at 8 standard deviations, of
+/// samples that are not rounded.
 pub fn doubt_of(taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
     doubt_at(SINGLE, taps, figures, rounding)
 }
 
 /// A type's roundoff, and what scores in it are promised to be off by at most.
 pub type Precision = (f64, f64);
-/// That of f32.
+/// The precision of f32.
 pub const SINGLE: Precision = (f32::EPSILON as f64 / 2.0, 1e-5);
-/// That of f64.
+/// The precision of f64.
 pub const DOUBLE: Precision = (f64::EPSILON / 2.0, 1e-11);
 
 /// When the model doubts results of such a precision, as [`doubt_of`].
@@ -367,7 +368,7 @@ pub fn window_squares(input: &[f32], row: usize, window: [usize; 2]) -> impl Fn(
     move |y, x| sums(y, x).max(0.0)
 }
 
-/// The same of what varies in the window.
+/// `f(y, x)`: the sum of squared deviations from their mean of the window of samples at `(y, x)`.
 pub fn window_energies(input: &[f32], row: usize, window: [usize; 2]) -> impl Fn(usize, usize) -> f64 {
     let (squares, count) = (window_squares(input, row, window), (window[0] * window[1]) as f64);
     let sums = window_sums(input.iter().map(|&value| f64::from(value)), row, window);

@@ -28,7 +28,7 @@ pub struct DeviceTemplates {
 pub(crate) struct BoundTemplate {
     pub taps: Box<dyn Taps>,
     pub constants: Constants,
-    /// Of tiles, where they are not the same for all.
+    /// The thresholds of doubt, where they are not the same for all tiles.
     pub thresholds: Option<Thresholds>,
     pub values: Buffer,
     /// The values before centring and scaling, where panels in doubt are computed of them.

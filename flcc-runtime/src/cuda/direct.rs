@@ -93,7 +93,7 @@ impl Values {
         Ok(Values { function: function.clone(), values: Buffer::of(desk.stream, &taps)? })
     }
 
-    /// Those of a channel.
+    /// The values of a channel, as a kernel's argument.
     pub fn of(&self, at: &Run<'_>, channel: usize) -> Argument<'static> {
         let bytes = samples(at.batch) * at.batch.types.real.row().size;
         Argument::Room(self.values.address(at.stream).skip(channel * bytes), bytes)

@@ -128,7 +128,7 @@ impl CudaExecute {
     }
 }
 
-/// That a unit computes pairs where they lie.
+/// Refuses a unit that does not compute pairs where they lie.
 fn taking_pairs(unit: &Unit) -> Result<(), SpecError> {
     match unit.takes_pairs() {
         true => Ok(()),

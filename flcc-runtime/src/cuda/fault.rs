@@ -18,7 +18,7 @@ impl Fault {
         Fault { what: what.into(), reason: reason.to_string() }
     }
 
-    /// The same, with the number of the device that it happened on.
+    /// The fault with the number of the device that it happened on.
     pub fn on(self, device: usize) -> Fault {
         Fault { what: format!("device {device}: {}", self.what), ..self }
     }

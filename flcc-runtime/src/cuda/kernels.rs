@@ -41,7 +41,7 @@ pub(crate) fn options(spec: &Spec, scheme: &Scheme, types: Types) -> Vec<String>
     options
 }
 
-/// Those of a kernel that reads images and writes results itself, of those of the pipeline.
+/// The options of a kernel that reads images and writes results itself: those of the pipeline that it depends on.
 pub(crate) fn own_options(pipeline: &[String]) -> Vec<String> {
     let own = |option: &&String| {
         ["PIXEL", "REAL", "OUT", "BOUNDARY"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
@@ -49,8 +49,8 @@ pub(crate) fn own_options(pipeline: &[String]) -> Vec<String> {
     pipeline.iter().filter(own).cloned().collect()
 }
 
-/// Those of a kernel that makes scores of images by the formula of the pipeline. What its source does not depend on is
-/// left out, so that one compilation serves more plans.
+/// The options of a kernel that makes scores of images by the formula of the pipeline. What its source does not depend
+/// on is left out, so that one compilation serves more plans.
 pub(crate) fn score_options(pipeline: &[String]) -> Vec<String> {
     let foreign = |option: &&String| {
         ["CROSS", "MEASURE", "ROUNDS"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
@@ -256,8 +256,8 @@ impl Batch {
         (grid, [entry.block[1] as u32, entry.block[0] as u32])
     }
 
-    /// The same of one that reads images in pieces of four samples: its blocks begin up to three columns before the
-    /// first output.
+    /// Grid and threads of a generated kernel that reads images in pieces of four samples: its blocks begin up to three
+    /// columns before the first output.
     pub fn aligned_blocks_of(&self, entry: &Entry) -> ([u32; 3], [u32; 2]) {
         let ([_, rows, planes], threads) = self.blocks_of(entry);
         ([blocks(self.layout.out_shape[2] as usize + 3, entry.tile[1]), rows, planes], threads)

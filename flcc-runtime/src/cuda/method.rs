@@ -18,7 +18,7 @@ use crate::problem::error_model::{self, Figures};
 
 /// A way to compute cross terms or scores on a GPU. It knows no spec but by what its solver made it of.
 pub(crate) trait Method: Debug + Send + Sync {
-    /// Its generated kernel; none where a library computes.
+    /// The method's generated kernel; none where a library computes.
     fn entry(&self) -> Option<&'static Entry>;
 
     /// What it makes of images.
@@ -140,7 +140,7 @@ pub(crate) struct Around<'a> {
 /// A kernel's source.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// Its text.
+    /// The source's text.
     pub text: String,
     /// The options that it is compiled with.
     pub options: Vec<String>,
@@ -160,7 +160,7 @@ pub(crate) struct Rounding {
 }
 
 impl Rounding {
-    /// That of direct sums.
+    /// The rounding of direct sums.
     pub const DIRECT: Rounding = Rounding {
         cross: error_model::Rounding::Direct { fused: true },
         subnormal: true,
@@ -216,7 +216,8 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Its gathered samples as a kernel from images of floats to results sees them, whose results are the cross term.
+    /// The run's gathered samples as a kernel from images of floats to results sees them; the results are the cross
+    /// term.
     pub fn gathered<R>(&self, work: impl FnOnce(&Job<'_>) -> R) -> R {
         let (layout, places) = (&self.batch.layout, &self.batch.places);
         let view = ImageView {
@@ -295,7 +296,7 @@ pub(crate) struct Job<'a> {
 /// What a slot has for kernels that go from images to results in several steps.
 #[derive(Clone, Copy)]
 pub(crate) struct Tools<'a> {
-    /// Its buffers.
+    /// The slot's buffers.
     pub places: &'a Places,
     /// What [`Method::open`] made for its stream.
     pub open: &'a (dyn Any + Send),

@@ -37,7 +37,7 @@ rooms! {
     Squares;
     /// Marks of samples that are not finite.
     Marks;
-    /// The same size, for in between.
+    /// Marks of samples on their way to marks of panels, as large as `Marks`.
     MarksBetween;
     /// Marks of panels.
     Hits;
@@ -82,7 +82,7 @@ rooms! {
 pub(crate) enum Makes {
     /// The cross term of gathered samples.
     Cross,
-    /// The same, and the window sums that a measure needs.
+    /// The cross term of gathered samples, and the window sums that a measure needs.
     CrossAndSums,
     /// Scores of images, and the list of panels in doubt.
     Scores,
@@ -244,7 +244,7 @@ impl Capacity {
         self
     }
 
-    /// As many images to a group as a batch has tiles of, and no batch longer than a group.
+    /// Sizes groups and batches: as many images to a group as a batch has tiles of, and no batch longer than a group.
     fn form_groups(&mut self, images: usize) {
         self.group = images_together(self.batch, self.tiles, images);
         self.batch = self.batch.min(self.group * self.tiles);
@@ -354,7 +354,7 @@ impl Places {
         self.third(Room::Found, 0)
     }
 
-    /// The same, as the careful way sees it.
+    /// Largest magnitude of each tile and channel, as the careful way sees it.
     pub fn span(&self) -> Address {
         self.third(Room::Found, 1)
     }

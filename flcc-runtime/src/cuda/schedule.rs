@@ -26,7 +26,7 @@ pub(crate) trait Device<O> {
     /// Templates in the form of the device.
     type Bound;
 
-    /// Its number among the machine's devices.
+    /// The device's number among the machine's devices.
     fn number(&self) -> usize;
 
     /// Tiles of one image.

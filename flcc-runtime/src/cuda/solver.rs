@@ -678,7 +678,7 @@ const PACES: [(usize, f64); 38] = [
     (4096, 1.25),
 ];
 
-/// That of any length: of others as those around them take, in one kernel or in two.
+/// The pace of a length, relative to the fastest: as measured, or as lengths around it take, in one kernel or in two.
 fn pace(length: usize) -> f64 {
     let known = PACES.iter().find(|(known, _)| *known == length).map(|(_, pace)| *pace);
     known.unwrap_or(match length {

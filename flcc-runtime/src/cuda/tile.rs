@@ -23,10 +23,10 @@ use crate::cuda::rooms::Room;
 use crate::plan::machine::Device;
 use crate::problem::error_model::{GHOSTS, Rounding, SPREAD, Steps};
 
-/// The operations of its kernels: sums.
+/// The operations of kernels that make sums.
 pub(crate) const OPS: [&str; 2] = ["tile64", "tile128"];
 
-/// Those of scores.
+/// The operations of kernels that make scores.
 pub(crate) const SCORES: [&str; 2] = ["zncc64", "zncc128"];
 
 /// Whether a kernel of tiles makes scores.

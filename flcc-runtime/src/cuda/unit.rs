@@ -517,7 +517,7 @@ impl Unit {
         Ok(time)
     }
 
-    /// The same of images that have a template of their own each.
+    /// The device's time for `runs` runs of images that lie on it with a template of their own each.
     ///
     /// # Errors
     /// As [`Unit::time_resident`].
@@ -860,7 +860,7 @@ impl Unit {
     }
 }
 
-/// That runs were not the device's alone.
+/// The fault of runs that cannot be timed, since they are not the device's alone.
 fn decided_between() -> Fault {
     let reason =
         "the image has samples that the kernel from image to result does not serve, so the host decides in between";

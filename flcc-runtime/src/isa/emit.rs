@@ -13,7 +13,7 @@ macro_rules! floats {
 
             /// The vector.
             pub type Vector = $vector;
-            /// Its values.
+            /// Values of a vector.
             pub const LANES: usize = $lanes;
 
             /// `0` in every lane.

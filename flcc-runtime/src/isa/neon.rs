@@ -48,7 +48,7 @@ pub(crate) mod neondot_u8 {
         vreinterpretq_u32_s32(vdupq_n_s32(value))
     }
 
-    /// The same four taps in every lane.
+    /// Four taps, the same in every lane.
     #[inline]
     #[target_feature(enable = "neon,dotprod")]
     pub fn splat_group(taps: [u8; 4]) -> Vector {

@@ -7,7 +7,7 @@ macro_rules! portable {
         pub(crate) mod $module {
             /// The vector.
             pub type Vector = [$float; LANES];
-            /// Its values.
+            /// Values of a vector.
             pub const LANES: usize = $lanes;
             /// Whether the target multiplies and adds in one instruction; elsewhere `mul_add` would be a library call.
             const FUSED: bool =

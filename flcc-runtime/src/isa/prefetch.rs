@@ -6,7 +6,7 @@ pub(crate) const LINE: usize = 16;
 /// Rows of memory that will be used.
 #[derive(Clone, Copy)]
 pub struct Coming {
-    /// Of the first row; only asked for, never read.
+    /// The first row's address; only asked for, never read.
     pub(crate) from: *const f32,
     pub(crate) pitch: usize,
     pub(crate) rows: usize,

@@ -20,11 +20,11 @@ pub trait Simd: Copy {
     const HALF: usize;
     /// Vectors that stay in registers at a time.
     const REGISTERS: usize;
-    /// As many `f32` in memory as a vector has.
+    /// A row in memory: as many `f32` as a vector has values.
     type Row: Copy;
-    /// As many `f32` in memory as a vector of `f64` has values.
+    /// Half a row in memory: as many `f32` as a vector of `f64` has values.
     type HalfRow: Copy;
-    /// As many `f64` in memory as a vector has.
+    /// A row of `f64` in memory: as many as a vector has values.
     type DoubleRow: Copy;
     /// A vector of `f32`.
     type Single: Copy;
@@ -101,7 +101,7 @@ pub trait Simd: Copy {
     fn widen(self, row: &Self::HalfRow) -> Self::Double;
     /// The lower and the upper half of a vector, as `f64`.
     fn split(self, a: Self::Single) -> [Self::Double; 2];
-    /// The same of the integers whose bits these are.
+    /// The lower and the upper half of a vector that holds the bits of integers, as `f64`.
     fn split_integers(self, a: Self::Single) -> [Self::Double; 2];
     /// Two vectors rounded to `f32`: `low` in the first lanes.
     fn narrow(self, low: Self::Double, high: Self::Double) -> Self::Single;

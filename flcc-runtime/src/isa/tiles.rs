@@ -22,7 +22,7 @@ fn ask_for_tiles() -> bool {
 
     /// AMX-TILE and AMX-INT8 in `edx` of leaf 7.
     const TILES_OF_BYTES: u32 = 1 << 24 | 1 << 25;
-    /// Of the states that the system keeps: the shape of tiles and their data.
+    /// The states that the system keeps for tiles: their shape and their data.
     const TILE_STATES: u64 = 1 << 17 | 1 << 18;
 
     #[target_feature(enable = "xsave")]

@@ -45,7 +45,7 @@ pub(crate) mod avx512vnni_u8 {
         _mm512_set1_epi32(value)
     }
 
-    /// The same four taps in every lane.
+    /// Four taps, the same in every lane.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vnni")]
     pub fn splat_group(taps: [u8; 4]) -> Vector {
@@ -102,7 +102,7 @@ pub(crate) mod avx512_sums {
 
     /// The vector.
     pub type Vector = __m512i;
-    /// Its sums.
+    /// Sums of a vector.
     pub const LANES: usize = 16;
 
     /// Vector `number` of row `part`, where each window has `COLUMNS` neighbours of as many rows as fill it.

@@ -20,7 +20,7 @@ use crate::run::words::{amount, time};
 pub struct Account {
     /// The plan's spec.
     pub spec: String,
-    /// Its kernel's name, tile included.
+    /// The name of the plan's kernel, tile included.
     pub kernel: String,
     /// The kernel's method.
     pub method: Method,
@@ -79,7 +79,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// That of a plan's method where the plan computes.
+    /// The floor of a plan's method where the plan computes.
     fn of(plan: &Plan) -> Floor {
         let (spec, machine) = (plan.spec(), plan.planner().machine());
         let templates = spec.templates() as f64;

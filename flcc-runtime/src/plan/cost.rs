@@ -21,7 +21,7 @@ macro_rules! terms {
         pub const TERMS: [Term; [$($name),+].len()] = [$(Term::$term),+];
 
         impl Term {
-            /// Its name in tables of costs.
+            /// The term's name in tables of costs.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Term::$term => $name,)+
@@ -52,17 +52,17 @@ terms! {
     Tile "tile" [335.0 300.0 400.0]
     /// A multiply-add of a direct kernel in f32, those of rounded-up blocks counted.
     TapSingle "tap_f32" [0.00981 0.024 0.055]
-    /// What it costs more where templates have more than eight planes.
+    /// What a multiply-add of a direct kernel in f32 costs more where templates have more than eight planes.
     TapDeep "tap_deep" [0.00891 0.01 0.0]
     /// A multiply-add of a direct kernel in f64.
     TapDouble "tap_f64" [0.0209 0.05 0.16]
     /// A row of taps over a block of a direct kernel in f64.
     TapRow "tap_row" [0.564 0.8 1.6]
-    /// The same in f32.
+    /// A row of taps over a block of a direct kernel in f32.
     TapRowSingle "tap_row_f32" [0.15 0.8 1.6]
     /// An absolute difference in f32.
     DifferenceSingle "difference_f32" [0.0188 0.05 0.105]
-    /// The same in f64.
+    /// An absolute difference in f64.
     DifferenceDouble "difference_f64" [0.0371 0.09 0.25]
     /// A product of bytes, those with the zeros that fill groups and blocks counted.
     TapByte "tap_u8" [0.0023 0.0025 0.0025]
@@ -74,13 +74,13 @@ terms! {
     UnitStore "unit_store" [0.75 0.75 0.75]
     /// A product of a tap along one axis, of a separable template, in f32.
     LineSingle "line_f32" [0.0111 0.05 0.2]
-    /// The same in f64.
+    /// A product of a tap along one axis, of a separable template, in f64.
     LineDouble "line_f64" [0.0476 0.06 0.3]
     /// A sample that a pass along an axis of a separable template reads or writes.
     LinePass "line_pass" [0.289 0.25 0.2]
     /// A sample of a library's transform in f32, times the logarithm of the transform's length to base 2.
     LibrarySingle "library_f32" [0.0524 0.06 0.06]
-    /// The same in f64.
+    /// A sample of a library's transform in f64, times the logarithm of the transform's length to base 2.
     LibraryDouble "library_f64" [0.126 0.14 0.14]
     /// A sample of a library's transform beyond the second-level cache, there or back, times the logarithm of how many
     /// times larger it is than what stays near, to base 2.
@@ -93,18 +93,21 @@ terms! {
     Product "product" [0.606 0.6 0.6]
     /// A sample of two tiles by transforms of our own, times the logarithm of the transform's samples to base 2.
     Pair "pair" [0.0586 0.11 0.11]
-    /// The same of one tile that a whole result fits in.
+    /// A sample of one tile that a whole result fits in, by a transform of our own, times the logarithm of the
+    /// transform's samples to base 2.
     Single "single" [0.0131 0.047 0.047]
-    /// The same of lines.
+    /// A sample of two lines by transforms of our own, times the logarithm of the transform's samples to base 2.
     Lines "lines" [0.0686 0.14 0.14]
-    /// The same of planes of a volume.
+    /// A sample of two planes of a volume by transforms of our own, times the logarithm of the transform's samples to
+    /// base 2.
     Planes "planes" [0.0809 0.16 0.16]
-    /// The same of columns.
+    /// A sample of columns by transforms of our own, times the logarithm of a transform's samples to base 2.
     Columns "columns" [0.0334 0.083 0.083]
     /// A sample of a transform of our own of more than 128 samples a side, times the logarithms of its samples and of
     /// how many times longer than that it is.
     OwnFar "own_far" [0.012 0.02 0.02]
-    /// The same for what is computed again of promised scores: the larger a tile, the more of it is faint.
+    /// What is computed again of promised scores by transforms of our own of more than 128 samples a side, in units of
+    /// `OwnFar`: the larger a tile, the more of it is faint.
     OwnDoubt "own_doubt" [0.0033 0.01 0.01]
     /// A multiply-add of a tap along rows of frequencies of columns.
     TapColumn "tap_column" [0.0108 0.018 0.018]
@@ -136,7 +139,7 @@ terms! {
     Memory "memory" [0.00635 0.03 0.05]
     /// A multiply-add of a GPU in f32, times its multiprocessors.
     DeviceTapSingle "device_tap_f32" [0.0085 0.0085 0.0085]
-    /// The same in f64.
+    /// A multiply-add of a direct kernel in f64 on a GPU, times its multiprocessors.
     DeviceTapDouble "device_tap_f64" [0.0259 0.0259 0.0259]
     /// A product of bytes on a GPU, times its multiprocessors.
     DeviceTapByte "device_tap_u8" [0.00485 0.00485 0.00485]
@@ -197,14 +200,14 @@ impl Default for Work {
 }
 
 impl Work {
-    /// The same with some more of a term.
+    /// The work with some more of a term.
     #[must_use]
     pub fn and(mut self, term: Term, amount: f64) -> Work {
         self.amounts[term as usize] += amount as f32;
         self
     }
 
-    /// The same in so many pieces, each of which one thread does alone. `largest` is what the largest is of the whole;
+    /// The work in so many pieces, each of which one thread does alone. `largest` is what the largest is of the whole;
     /// most are of its size.
     #[must_use]
     pub fn in_pieces(self, pieces: usize, largest: f64) -> Work {
@@ -212,14 +215,14 @@ impl Work {
         Work { pieces, largest: largest.clamp(1.0 / pieces as f64, 1.0), ..self }
     }
 
-    /// The same in a call of so many images, of one of which this is the work.
+    /// The work in a call of so many images, of one of which this is the work.
     #[must_use]
     pub fn of_images(self, images: usize) -> Work {
         Work { images: images.max(1) as f64, ..self }
     }
 
-    /// The same where copies to and from a GPU go on while other images are computed: the slower of both counts, and
-    /// of the other a tenth, since both take memory and the first image and the last overlap with nothing.
+    /// The work where copies to and from a GPU go on while other images are computed: the slower of both counts, and of
+    /// the other a tenth, since both take memory and the first image and the last overlap with nothing.
     #[must_use]
     pub fn overlapped(self) -> Work {
         Work { overlaps: true, ..self }
@@ -302,14 +305,14 @@ impl Costs {
         self.0[term as usize]
     }
 
-    /// The same with another cost of a term.
+    /// The costs with another cost of a term.
     #[must_use]
     pub fn with(mut self, term: Term, ns: f64) -> Costs {
         self.0[term as usize] = ns;
         self
     }
 
-    /// The same with what a text says: `NAME = NANOSECONDS`, a term a line; `#` begins a comment.
+    /// The costs with what a text says: `NAME = NANOSECONDS`, a term a line; `#` begins a comment.
     ///
     /// # Errors
     /// A name that no term has, or a cost that is no number of nanoseconds.

@@ -111,12 +111,12 @@ impl Both {
         bound.downcast_ref().ok_or_else(foreign)
     }
 
-    /// As the devices have them.
+    /// The templates as the devices have them, or why the devices have none.
     fn there(&self) -> Result<&(dyn Any + Send + Sync), ExecError> {
         self.there.as_deref().map_err(ExecError::clone)
     }
 
-    /// The same for a run of so many images: all are undone where the devices have none.
+    /// The templates as the devices have them, for a run of so many images: all are undone where the devices have none.
     fn for_run(&self, images: usize) -> Result<&(dyn Any + Send + Sync), Box<Unfinished>> {
         let undone = (0..images).collect();
         self.there().map_err(|error| Box::new(Unfinished { error, undone, statistics: Statistics::default() }))
@@ -130,7 +130,7 @@ fn takes_over(error: &ExecError, control: &Control<'_>) -> bool {
     true
 }
 
-/// Of several devices the others go on first when one fails, whoever listens.
+/// A control in which a device that fails leaves its images to the other devices first, whoever listens.
 fn watched<'a>(control: &Control<'a>) -> Control<'a> {
     Control { failed: control.failed.or(Some(&|_| ())), ..*control }
 }

@@ -57,9 +57,9 @@ impl Default for Caches {
 /// A GPU that plans may be made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Its number, as CUDA counts.
+    /// The device's number, as CUDA counts.
     pub index: usize,
-    /// Its name.
+    /// The device's name.
     pub name: String,
     /// Compute capability, major and minor: `(9, 0)` is sm_90.
     pub capability: (u32, u32),
@@ -114,27 +114,27 @@ impl Machine {
         machine.looked_up()
     }
 
-    /// The same with other caches.
+    /// The machine with other caches.
     pub fn with_caches(self, caches: Caches) -> Machine {
         Machine { caches, ..self }
     }
 
-    /// The same with another processor model.
+    /// The machine with another processor model.
     pub fn with_model(self, model: impl Into<String>) -> Machine {
         Machine { model: model.into(), ..self }.looked_up()
     }
 
-    /// The same without the instruction sets preferred to `isa`.
+    /// The machine without the instruction sets preferred to `isa`.
     pub fn with_isa(self, isa: Isa) -> Machine {
         Machine { isas: self.isas.restrict(isa), ..self }.looked_up()
     }
 
-    /// The same with these devices; `cuda` says in a few words what CUDA is here (versions), or why there is none.
+    /// The machine with these devices; `cuda` says in a few words what CUDA is here (versions), or why there is none.
     pub fn with_devices(self, devices: Vec<Device>, cuda: impl Into<String>) -> Machine {
         Machine { devices, cuda: cuda.into(), ..self }.looked_up()
     }
 
-    /// The same with costs that were measured on it.
+    /// The machine with costs that were measured on it.
     pub fn with_costs(self, costs: Costs) -> Machine {
         Machine { costs: Some(costs), ..self }
     }
@@ -150,8 +150,8 @@ impl Machine {
         self.profiled
     }
 
-    /// The same with the costs of its processor and its first GPU: looked up once, for a plan asks for them with every
-    /// offer.
+    /// The machine with the costs of its processor and its first GPU: looked up once, for a plan asks for them with
+    /// every offer.
     fn looked_up(self) -> Machine {
         let device = self.devices.first();
         let alike = |[name, kind, _]: &[&str; 3]| {

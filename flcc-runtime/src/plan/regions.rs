@@ -54,8 +54,8 @@ pub struct Regions<'a> {
 }
 
 impl Matcher {
-    /// The same results region by region; `None` on GPUs, which compute whole results: there [`Matcher::on_cpu`] has
-    /// some.
+    /// The matcher's results region by region; `None` on GPUs, which compute whole results: there [`Matcher::on_cpu`]
+    /// has some.
     pub fn regions(&self) -> Option<Regions<'_>> {
         let (regional, bound) = self.regional()?;
         Some(Regions { matcher: self, regional, bound })

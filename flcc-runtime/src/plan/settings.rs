@@ -160,7 +160,8 @@ impl Planner {
         Planner { fall_back, ..self }
     }
 
-    /// The same with the first GPU that this machine has, where it may look for one and `ns` on the CPU are worth that.
+    /// The planner with the first GPU that this machine has, where it may look for one and `ns` on the CPU are worth
+    /// that.
     pub(crate) fn with_gpu(&self, ns: f64) -> Option<Planner> {
         let may = self.seeks && self.platform == Platform::Auto && self.machine.devices().is_empty();
         if !may || ns < WORTH_A_GPU && !solvers::devices_found() {

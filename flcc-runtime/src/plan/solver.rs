@@ -96,13 +96,13 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
 
 /// A method on a platform. Pure: it looks at the spec and the machine, never at pixels or clocks.
 pub trait Solver: Send + Sync {
-    /// Its name in `explain()` and in refusals.
+    /// The solver's name in `explain()` and in refusals.
     fn name(&self) -> &'static str;
     /// The method that forces it.
     fn method(&self) -> Method;
     /// The platform that it runs on.
     fn platform(&self) -> Platform;
-    /// Its offers, the most promising first; tiles of several sizes, so that a memory limit can be met.
+    /// The solver's offers, the most promising first; tiles of several sizes, so that a memory limit can be met.
     ///
     /// # Errors
     /// Why it does not serve the spec on this machine.

@@ -21,7 +21,7 @@ pub enum At {
     Binding,
     /// The run, of which every third image is computed.
     Running,
-    /// The same, where results are searched on the device.
+    /// The run, of which every third image is computed, where results are searched on the device.
     Searching,
 }
 

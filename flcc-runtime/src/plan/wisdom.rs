@@ -101,9 +101,9 @@ pub struct Entry {
 pub enum Forget<'a> {
     /// All of them.
     All,
-    /// Those of the machine with this fingerprint.
+    /// The entries of the machine with this fingerprint.
     Machine(&'a str),
-    /// Those whose spec begins with this text: `zncc:`, `zncc:f32:2000x2000`.
+    /// The entries whose spec begins with this text: `zncc:`, `zncc:f32:2000x2000`.
     Spec(&'a str),
 }
 
@@ -164,7 +164,7 @@ impl Entry {
         Ok(Entry { kernel, least_ns, workers: None, others })
     }
 
-    /// The same with how many threads the winner took the least time with.
+    /// The entry with how many threads the winner took the least time with.
     #[must_use]
     pub fn with_workers(self, workers: usize) -> Entry {
         Entry { workers: Some(workers), ..self }

@@ -45,14 +45,14 @@ pub struct Figures {
     pub norm: f64,
     /// Largest magnitude of the values.
     pub largest: f64,
-    /// Of a direct sum: the norm of the values, each times the roundings that its product goes through.
+    /// For a direct sum: the norm of the values, each times the roundings that its product goes through.
     pub varying: f64,
-    /// Of a direct sum: the sum of the magnitudes of the values' partial sums, over the root of their number.
+    /// For a direct sum: the sum of the magnitudes of the values' partial sums, over the root of their number.
     pub constant: f64,
-    /// Of transforms by a library, of pairs and of planes: the largest magnitude of the values' spectrum, which is what
-    /// a wave of amplitude 1 comes to at most; of several channels by a library the sum of theirs.
+    /// For transforms by a library, of pairs and of planes: the largest magnitude of the values' spectrum, which is
+    /// what a wave of amplitude 1 comes to at most. Of several channels by a library it is the sum of theirs.
     pub wave: f64,
-    /// Of transforms of one tile: what that of the values is off by at frequency 0 (`single::Transform::off`).
+    /// For transforms of one tile: what the transform of the values is off by at frequency 0 (`single::Transform::off`).
     pub off: f64,
 }
 
@@ -81,7 +81,8 @@ pub struct Unseen {
 }
 
 impl Unseen {
-    /// Of a template of so many channels, whose samples may all be the largest, with these figures.
+    /// What samples may come to unseen under a template of so many channels with these figures, where all of them may
+    /// be the largest.
     pub fn of(figures: &Figures, rounding: &Rounding, roundoff: f64, channels: usize) -> Unseen {
         let Figures { largest, wave, off, .. } = *figures;
         let largest = channels as f64 * largest;
@@ -128,7 +129,8 @@ impl Strong {
     /// among zeros all of them. What copies come to is bounded whatever this is.
     pub const ABOVE: f64 = 4.0;
 
-    /// Those of samples of this energy, of which this is the largest magnitude: of channels, each with its factor.
+    /// The strong samples of a tile of this energy, of which `largest` is the largest magnitude: of channels, each with
+    /// its factor.
     pub fn of<'a, V: Copy + 'a>(
         channels: impl Iterator<Item = (&'a [V], f64)> + Clone,
         number: impl Fn(V) -> f64 + Copy,
@@ -250,18 +252,18 @@ impl Rounding {
 /// rest. The variances of independent operations add up; what is no noise is added to their root.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Doubt {
-    /// Of the norm of the tile's samples, before squaring.
+    /// Factor of the norm of the tile's samples, before squaring.
     pub of_tile: f64,
-    /// Of the root mean square of the tile's cross term, before squaring.
+    /// Factor of the root mean square of the tile's cross term, before squaring.
     pub of_result: f64,
-    /// Of the largest magnitude of the tile's cross term, or of what its samples may come to unseen: added to the root
-    /// of the sum of the squares of those.
+    /// Factor of the largest magnitude of the tile's cross term, or of what its samples may come to unseen: added to
+    /// the root of the sum of the squares of the terms by `of_tile` and `of_result`.
     pub of_peak: f64,
-    /// Of the energy of the tile's samples.
+    /// Factor of the energy of the tile's samples.
     pub of_energy: f64,
-    /// Whatever the tile.
+    /// Energy that a panel has to exceed whatever the tile.
     pub least: f64,
-    /// Of the panel's own sum of squares.
+    /// Share of the panel's own sum of squares.
     pub share: f64,
 }
 
@@ -476,7 +478,7 @@ pub fn of_running_sums(promise: &Promise, steps: &Steps) -> f64 {
 }
 
 impl Doubt {
-    /// The same, and about every panel of less energy than this.
+    /// Doubt about every panel of less energy than `floor` as well.
     pub fn above(self, floor: f64) -> Doubt {
         Doubt { least: self.least + floor, ..self }
     }

@@ -50,7 +50,7 @@ pub struct Weights {
 #[derive(Clone, Debug)]
 pub struct Support {
     template: [usize; 3],
-    /// Of the boxes from the first sample on: one row, column and plane more than the template has.
+    /// Positive weights in each box from the first sample on: one row, column and plane more than the template has.
     counts: Vec<u32>,
 }
 
@@ -164,7 +164,7 @@ pub fn check_template(spec: &Spec, template: &AnyView<'_>, weights: &Weights) ->
     Ok(checked)
 }
 
-/// The same in the place of another template of the spec, in its buffers.
+/// Checks one template against the spec and makes its values ready in the place of another template's, in its buffers.
 ///
 /// # Errors
 /// As [`check_template`]; what is in `checked` is of no use then.
@@ -179,7 +179,7 @@ pub fn check_template_into(
     isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || check_values_into(spec, template, weights, checked))
 }
 
-/// That of a template of the right shape and type.
+/// Makes the values of a template of the right shape and type ready.
 #[inline(always)]
 fn check_values_into(
     spec: &Spec,

@@ -28,9 +28,9 @@ impl DeviceImage<'_> {
         DeviceImage { address, dtype, layout, device, stream: None, memory: PhantomData }
     }
 
-    /// The same, of samples that are there when the work that a stream holds is done: a run looks at them after all
-    /// that was put into the stream before the run. The stream is named by its handle, `CUstream` or `cudaStream_t` as
-    /// a number; 0 and 1 are the default stream.
+    /// The image whose samples are there when the work that a stream holds is done: a run looks at them after all that
+    /// was put into the stream before the run. The stream is named by its handle, `CUstream` or `cudaStream_t` as a
+    /// number; 0 and 1 are the default stream.
     ///
     /// # Safety
     /// The handle is one of those two or of a stream of the image's device, which is not destroyed while the value
@@ -105,7 +105,7 @@ impl DeviceResults<'_> {
         DeviceResults { address, dtype, shape, count, device, stream: None, memory: PhantomData }
     }
 
-    /// The same, of memory that other work looks at until what a stream holds is done: as [`DeviceImage::behind`].
+    /// The room in memory that other work looks at until what a stream holds is done: as [`DeviceImage::behind`].
     ///
     /// # Safety
     /// As of [`DeviceImage::behind`].

@@ -142,7 +142,7 @@ pub struct Pairs<'a> {
     pub spec: &'a Spec,
     /// The images.
     pub images: &'a [AnyView<'a>],
-    /// As many templates.
+    /// The templates, as many as images.
     pub templates: &'a [AnyView<'a>],
     /// The mask that all of them have.
     pub weights: &'a Weights,

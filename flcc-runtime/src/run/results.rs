@@ -7,9 +7,9 @@ use crate::isa::prefetch::Coming;
 /// A row of scores.
 #[derive(Clone, Copy, Debug)]
 pub enum Scores<'a> {
-    /// As a result of f32 holds them.
+    /// Scores as a result of f32 holds them.
     Single(&'a [f32]),
-    /// To be rounded to the result's type.
+    /// Scores to be rounded to the result's type.
     Double(&'a [f64]),
 }
 

@@ -27,9 +27,9 @@ pub struct Tiling {
 /// One tile, in coordinates of the full result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileBox {
-    /// Its first output.
+    /// The tile's first output.
     pub origin: [usize; 3],
-    /// Its outputs: all that the mode computes of it, also those not asked for.
+    /// The tile's outputs: all that the mode computes of it, also those not asked for.
     pub shape: [usize; 3],
     /// Begin and end of what is asked for, relative to `origin`.
     pub keep: [(usize, usize); 3],
@@ -38,7 +38,7 @@ pub struct TileBox {
 }
 
 impl TileBox {
-    /// The same tile, of which only some positions of what is asked for are kept.
+    /// The tile, of which only some positions of what is asked for are kept.
     pub fn within(mut self, region: &[Range<usize>; 3]) -> TileBox {
         for (axis, positions) in region.iter().enumerate() {
             let (keep, place) = (self.keep[axis], self.place[axis]);
@@ -49,7 +49,7 @@ impl TileBox {
         self
     }
 
-    /// The same tile in parts of up to `capacity` outputs an axis; those that nothing is asked of are left out.
+    /// The tile in parts of up to `capacity` outputs an axis; those that nothing is asked of are left out.
     pub fn parts(&self, capacity: [usize; 3]) -> impl Iterator<Item = TileBox> + '_ {
         let counts = [0, 1, 2].map(|axis| self.shape[axis].div_ceil(capacity[axis].max(1)));
         (0..counts.iter().product()).filter_map(move |index: usize| {

@@ -22,7 +22,7 @@ pub(crate) fn run<S: Send>(
     run_in(pool, workers, total, control, work)
 }
 
-/// The same with the threads of `pool`, which says what there is for a number of them.
+/// [`run`] with the threads of `pool`, which says what there is for a number of them.
 fn run_in<S: Send>(
     pool: impl FnOnce(usize) -> Option<Arc<ThreadPool>>,
     workers: &mut [S],
@@ -107,7 +107,7 @@ type Pools = BTreeMap<usize, Arc<ThreadPool>>;
 
 /// The pools of one process.
 struct Own {
-    /// Its number; 0 of nobody.
+    /// The process's number; 0 of nobody.
     process: AtomicU32,
     pools: Mutex<Pools>,
 }

@@ -28,9 +28,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub struct Judged {
     /// The kernel that was chosen.
     pub kernel: KernelKey,
-    /// Its median time in nanoseconds.
+    /// The median time of the chosen kernel in nanoseconds.
     pub ns: f64,
-    /// That over the best median of all; below 1 + `spread` it is as good as the best.
+    /// The median time over the best of all; below 1 + `spread` it is as good as the best.
     pub ratio: f64,
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
 pub struct Sample {
     /// The kernel, tile included.
     pub kernel: KernelKey,
-    /// Its work.
+    /// The work of the offer.
     pub work: Work,
     /// What that was estimated to take.
     pub estimate_ns: f64,

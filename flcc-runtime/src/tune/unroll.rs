@@ -16,7 +16,7 @@ pub struct Gain {
     pub spec: Spec,
     /// The kernel that is made for the template's size.
     pub own: KernelKey,
-    /// Its median time in nanoseconds.
+    /// The median time of that kernel in nanoseconds.
     pub own_ns: f64,
     /// The median time of the kernel for any size, with the same tiles where it has them.
     pub any_ns: f64,

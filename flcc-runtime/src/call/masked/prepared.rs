@@ -54,7 +54,8 @@ pub(super) struct Problem<'a> {
 pub(super) struct Template {
     /// Channel by channel; 0 where no weight looks.
     pub raw: Vec<Vec<f64>>,
-    /// The same, less a common value where the measure takes means, is divided by two to this; none where all are 0.
+    /// The power of two that `raw` is divided by, less a common value where the measure takes means; none where all
+    /// are 0.
     pub exponent: Option<i32>,
     /// The sum of weights of all samples.
     pub total: f64,

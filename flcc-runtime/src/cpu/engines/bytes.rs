@@ -33,7 +33,7 @@ pub struct ByteTaps {
 }
 
 impl ByteTaps {
-    /// Of values that are integers from 0 to 255.
+    /// A template of values that are integers from 0 to 255.
     fn new(values: &[f64], form: &Form) -> ByteTaps {
         let mut groups = Aligned::new([0; GROUP], form.groups());
         match form {
@@ -81,7 +81,7 @@ pub struct ByteRun<'a> {
     pub out_plane: usize,
     /// Outputs: these and no others are written.
     pub outputs: [usize; 3],
-    /// As their bits.
+    /// Whether sums are written as the bits of `i32`.
     pub bits: bool,
 }
 

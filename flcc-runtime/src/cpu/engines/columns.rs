@@ -61,7 +61,7 @@ impl Engine<f32> for Transform {
         Some(Expected { samples: 2 * self.layout().length, results: 2.0, strongest: true })
     }
 
-    /// Of a whole tile whose samples lie in the image.
+    /// Correlates a tile that is whole and whose samples lie in the image.
     fn in_place<'a>(
         &self,
         job: InPlace<'_, '_>,

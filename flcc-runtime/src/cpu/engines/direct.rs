@@ -61,12 +61,12 @@ pub struct Template<T> {
 }
 
 impl<T: Real> Template<T> {
-    /// As kernels take it.
+    /// The taps and their blocks as kernels take them.
     pub fn sum(&self) -> Sum<'_, T> {
         Sum { taps: &self.taps, blocks: self.blocks }
     }
 
-    /// The same, if its taps are `f32`.
+    /// The taps and their blocks as kernels take them, if the taps are `f32`.
     pub fn single(&self) -> Option<Sum<'_, f32>> {
         Some(Sum { taps: T::singles(&self.taps)?, blocks: self.blocks })
     }
@@ -77,7 +77,7 @@ pub fn choose(op: KernelOp, dtype: DType, template: [usize; 3], out: [usize; 3],
     table::best(op, dtype, template, out[1] == 1 && template[1] == 1, isas)
 }
 
-/// The same, and behind it the kernel for templates of any size, where that is another.
+/// The kernel that [`choose`] names, and behind it the one for templates of any size, where that is another.
 pub fn choices(
     op: KernelOp,
     dtype: DType,
@@ -116,7 +116,7 @@ impl<T: Real> Direct<T> {
         template
     }
 
-    /// The same in the place of another template; allocates nothing but along lines.
+    /// Prepares a template of these values in the place of another; allocates nothing but along lines.
     pub fn prepare_into(&self, values: &[f64], weights: Option<&[f64]>, template: &mut Template<T>) {
         template.taps.iter_mut().zip(rounded(values, T::of)).for_each(|(tap, value)| *tap = value);
         template.blocks = match (self.kernel.kernel().op, weights) {

@@ -19,7 +19,7 @@ use crate::run::geometry::Pitch;
 /// The transform of one tile shape.
 pub struct Fourier<T: Real> {
     transform: TileTransform<T>,
-    /// That of templates.
+    /// The transform of templates, in f64.
     exact: TileTransform<f64>,
     /// Shape of the transformed tile.
     shape: [usize; 3],

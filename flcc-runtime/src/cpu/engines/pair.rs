@@ -169,7 +169,7 @@ impl Tile<'_> {
         Samples { begin, len: [1, rows.min(len[1] - y), columns.min(len[2] - x)] }
     }
 
-    /// Those, if all that the transforms read are the tile's and lie in the image.
+    /// The samples that a pair's transforms read, where they lie in the image, if all of them are the tile's.
     fn reach(&self, place: [usize; 2]) -> Option<InImage<'_>> {
         let part = self.part(place);
         let [rows, columns] = self.both();

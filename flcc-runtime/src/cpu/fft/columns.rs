@@ -94,7 +94,7 @@ pub struct Scratch {
     strip: Planes,
     /// The columns of a chunk, by frequency.
     columns: Planes,
-    /// Its outputs' columns, by frequency.
+    /// The columns of the chunk's outputs, by frequency.
     results: Planes,
     /// Samples of a strip of a band that has fewer rows than a transform.
     short: Aligned<f32>,
@@ -452,7 +452,8 @@ impl Correlate<'_> {
         f64::from(f32::from_bits(s.largest(largest)))
     }
 
-    /// That for `X` vectors from a column on; returns each column's sum of squares.
+    /// Products and sums along rows of `X` vectors of every frequency, from column `x` on; returns each column's sum of
+    /// squares.
     #[inline(always)]
     fn along_block<S: Simd, const N: usize, const X: usize>(
         &mut self,

@@ -42,7 +42,7 @@ pub struct TileTransform<T: Sample> {
     /// From one frequency of width to the next.
     plane_stride: usize,
     axes: Axes<T>,
-    /// Of the scratch: what the one-dimensional transforms take; the rest holds a block of rows, or a plane.
+    /// What the one-dimensional transforms take of the scratch; the rest holds a block of rows, or a plane.
     axis_scratch: usize,
     scratch_len: usize,
 }

@@ -129,7 +129,7 @@ pub struct Transform {
     layout: Layout,
     vectors: Vectors,
     twiddles: Vec<Vec<[f32; 2]>>,
-    /// Of a line: the turns between columns and rows, as a tile lies there.
+    /// The turns between the columns and the rows of a line, as a tile lies there; none where tiles are no lines.
     turns: Option<Planes>,
     /// The library's transform in f64, of a line or of a row, which templates take; made for the first of them.
     exact: OnceLock<Arc<dyn Fft<f64>>>,
@@ -604,7 +604,7 @@ impl Samples<'_> {
         }
     }
 
-    /// The same by butterflies of `R` rows.
+    /// The first stage down the columns by butterflies of `R` rows, as [`Samples::first`] returns it.
     #[inline(always)]
     fn first_of<S: Simd, const R: usize, const N: usize, const JUDGED: bool>(
         &self,
@@ -672,7 +672,7 @@ impl Wanted {
         }
     }
 
-    /// The same by butterflies of `R` rows.
+    /// The last stage up a strip of columns by butterflies of `R` rows, as [`Wanted::last_back`] returns it.
     #[inline(always)]
     fn last_back_of<S: Simd, const R: usize, const N: usize, const JUDGED: bool>(
         &self,

@@ -194,7 +194,7 @@ trait AnyLength {
     fn run<S: Simd, const N: usize>(self, s: S) -> Self::Output;
 }
 
-/// That under transforms of `N` samples.
+/// A job under transforms of `N` samples.
 struct OfLength<J, const N: usize>(J);
 
 impl<J: AnyLength, const N: usize> Job for OfLength<J, N> {

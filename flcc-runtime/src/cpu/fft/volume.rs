@@ -220,7 +220,7 @@ struct Volume<'a> {
     outputs: [usize; 3],
 }
 
-/// That under transforms of `N` by `N` samples.
+/// A tile of a volume, to be correlated by transforms of `N` by `N` samples.
 struct OfLength<'a, const N: usize>(Volume<'a>);
 
 impl<const N: usize> Job for OfLength<'_, N> {
@@ -296,7 +296,7 @@ struct Frequencies<'a, S: Simd> {
     tile: usize,
 }
 
-/// The frequencies of the planes of a template there.
+/// The frequencies of the planes of a template, from those of a group on.
 struct Layers<'a, S: Simd> {
     re: &'a [S::Row],
     im: &'a [S::Row],
@@ -305,7 +305,7 @@ struct Layers<'a, S: Simd> {
 }
 
 impl<'a, S: Simd> Layers<'a, S> {
-    /// Those from a row of a tile.
+    /// The frequencies of a template's planes from a row of a tile on.
     #[inline(always)]
     fn new(template: &'a Spectra, row: usize, layers: usize) -> Layers<'a, S> {
         let Spectra { planes, most } = template;

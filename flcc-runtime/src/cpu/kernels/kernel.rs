@@ -148,7 +148,7 @@ pub(crate) enum Function {
 
 /// A row of the table of kernels. Only `table.rs` makes them, and `isa` there is what its function was compiled for.
 pub struct Kernel {
-    /// Its one name: `corr_f32_w7_avx512`.
+    /// The kernel's one name: `corr_f32_w7_avx512`.
     pub name: &'static str,
     /// What it computes.
     pub op: KernelOp,
@@ -265,7 +265,7 @@ impl<T: Float> Bound<T> {
     }
 }
 
-/// The same for a kernel of bytes.
+/// A kernel of bytes that this processor can run: holding one is the proof.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundBytes {
     kernel: &'static Kernel,

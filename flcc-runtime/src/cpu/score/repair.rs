@@ -141,8 +141,8 @@ impl Panels<'_> {
         }
     }
 
-    /// The same, row by row, of a panel that lies in an image of one channel of f32, side by side along rows; else
-    /// nothing.
+    /// Collects a panel row by row where it lies in an image of one channel of f32, whose samples lie side by side
+    /// along rows; else does nothing.
     fn collect_inside(&self, begin: [isize; 3], panel: &mut [f64]) -> Option<()> {
         let AnyView::F32(view) = self.image else { return None };
         let (lengths, [_, height, width]) = (self.image.shape().padded(), self.template);

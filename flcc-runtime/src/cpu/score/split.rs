@@ -309,7 +309,7 @@ pub struct Scratch {
     boxes: Aligned<f64>,
     /// Sums of a box's rows, column by column, for as many rows of boxes as are taken together.
     columns: Aligned<f64>,
-    /// Of these, sums of four columns each.
+    /// Sums of four neighbours of `columns` each.
     fours: Aligned<f64>,
     /// Values of such a row.
     row: usize,

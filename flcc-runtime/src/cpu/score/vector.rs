@@ -58,11 +58,11 @@ pub struct Buffers<'a> {
 
 /// Sums of one plane and of one row, each for samples and for squares.
 pub struct Scratch {
-    /// Of the planes under the template, row by row and a row of zeros; empty where there is one.
+    /// Sums of the planes under the template, row by row and a row of zeros; empty where there is one plane.
     stack: [Aligned<f64>; 2],
-    /// Of the columns under the template.
+    /// Sums of the columns under the template.
     columns: [Aligned<f64>; 2],
-    /// Of these from the row's begin up to before each: one further than columns, and 0 first.
+    /// Totals of `columns` from the row's begin up to before each: one further than columns, and 0 first.
     totals: [Aligned<f64>; 2],
     /// What leaves the first window.
     zeros: Aligned<f32>,
@@ -363,7 +363,7 @@ struct Energies<'a, S: Simd, const CENTRED: bool, const EXACT: bool, const BITS:
 }
 
 impl<S: Simd, const CENTRED: bool, const EXACT: bool, const BITS: bool> Energies<'_, S, CENTRED, EXACT, BITS> {
-    /// Those of a vector of panels, NaN where they are in doubt, and the cross term that belongs to them.
+    /// The energies of a vector of panels, NaN where they are in doubt, and the cross term that goes with them.
     #[inline(always)]
     fn of(&self, s: S, number: usize, cross: S::Single) -> (S::Single, S::Single) {
         let Factors { count, per_sample, share, template_sum, .. } = *self.factors;
@@ -402,7 +402,8 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Of what lines of these rows hold; what leaves the first window is `nothing`.
+    /// Brings the column sums to row `y` and takes their totals. `line` reads a row of samples, or of sums over planes;
+    /// `nothing` is what leaves the first window.
     #[inline(always)]
     fn sums<S: Simd, L: Line<S>>(self, s: S, line: impl Fn(usize) -> L, nothing: L) {
         let Running { y, height, vectors, columns: [sums, squares], totals: [sum_totals, square_totals] } = self;

@@ -51,7 +51,7 @@ impl Solver for FourierSolver {
 }
 
 impl FourierSolver {
-    /// Its offers; those that are likely to be of one kernel, if one is named.
+    /// The solver's offers; those that are likely to be of one kernel, if one is named.
     fn made(&self, spec: &Spec, machine: &Machine, kernel: Option<&KernelKey>) -> Result<Vec<Offer>, Refusal> {
         refuse_inexact(self.name(), spec)?;
         refuse_differences(self.name(), spec)?;
@@ -328,8 +328,8 @@ const LIBRARY: &str = "rustfft";
 /// Bytes of a library's transform that stay near a core.
 const NEAR: f64 = 1.5e6;
 
-/// Of masked scores in f64 whose windows hang over the image, those that are computed again, times what a tap of them
-/// costs over what a score does that drowns: measured, 0.3 to 2 % of them at some 8 ns a tap.
+/// What masked scores in f64 cost more where windows hang over the image: the share that is computed again, times what
+/// a tap of them costs over what a score does that drowns. Measured: 0.3 to 2 % of them at some 8 ns a tap.
 const EDGES: f64 = 0.016;
 
 /// Whether windows hang over the image and meet one value beside it: of those at corners little is left.
@@ -449,7 +449,8 @@ fn columns_layouts(spec: &Spec) -> Vec<columns::Layout> {
     layouts
 }
 
-/// The same for lines of `length * length` samples.
+/// How lines of `length * length` samples share a tile: as many as keep it in the second-level cache, but no more than
+/// the problem has outputs for.
 fn line_layout(spec: &Spec, length: usize) -> pair::Layout {
     let [_, _, width] = spec.template().padded();
     let [_, _, columns] = spec.mode_region().shape.padded();
@@ -468,8 +469,8 @@ fn by_double(spec: &Spec) -> bool {
 /// most for 300 made-up specs, and there are few of them to choose from.
 const MOST_ODD: usize = 45;
 
-/// Of the transform shapes to choose from those that are worth an estimate: the best few of each octave by samples to
-/// transform times their logarithm, and the smallest, for little memory.
+/// The transform shapes that are worth an estimate: the best few of each octave by samples to transform times their
+/// logarithm, and the smallest, for little memory.
 fn best_shapes(spec: &Spec) -> Vec<[usize; 3]> {
     let (template, whole) = (spec.template().padded(), spec.mode_region().shape.padded());
     let samples = |shape: &[usize; 3]| shape.iter().product::<usize>();

@@ -12,12 +12,12 @@ use crate::problem::template::{Checked, Weights};
 
 /// A template bound to a plan.
 pub struct BoundTemplate {
-    /// Its checked values.
+    /// The template's checked values.
     pub checked: Checked,
     /// One for each channel, weights included.
     pub(super) prepared: Vec<Prepared>,
     pub(super) judged: Judged,
-    /// It in two parts, for tiles that leave much in doubt otherwise.
+    /// The template in two parts, for tiles that leave much in doubt otherwise.
     pub(super) parts: Option<Parts>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Parts {
     /// The rectangles of the coarse one.
     pub(super) heights: Vec<f64>,
     pub(super) fine: Prepared,
-    /// Of the cross term with the fine one.
+    /// What the cross term with the fine part leaves in doubt.
     pub(super) judged: Judged,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct Parts {
 pub struct BoundTemplates<T: Real> {
     /// The mask.
     pub weights: Weights,
-    /// Its weights in the form of the engine, for window sums.
+    /// The mask's weights in the form of the engine, for window sums.
     pub(super) mask: Option<Prepared>,
-    /// Its weights as the kernels of absolute differences take them.
+    /// The mask's weights as the kernels of absolute differences take them.
     pub(super) taps: Vec<T>,
     /// The templates.
     pub templates: Vec<BoundTemplate>,
@@ -139,8 +139,8 @@ impl<T: Real> TileContext<T> {
         self.bind(checked, weights.clone()).expect("only separable contexts decompose templates")
     }
 
-    /// Brings what is bound to the only template's new values, those in `checked`, in one part; direct kernels of one
-    /// channel and halved transforms allocate nothing.
+    /// Binds the new values of templates, those in their `checked`, in the place of the old ones and in one part. Direct
+    /// kernels of one channel and transforms of one tile allocate nothing.
     ///
     /// # Errors
     /// A decomposition that does not converge.

@@ -8,7 +8,7 @@ use crate::cpu::tile::context::{Scoring, TileContext};
 use crate::cpu::tile::scratch::TileScratch;
 use crate::run::tiling::TileBox;
 
-/// Of panels sampled, the share in doubt from which on the two parts of a template take less time than what would be
+/// The share of sampled panels in doubt from which on the two parts of a template take less time than what would be
 /// repaired.
 const MUCH_IN_DOUBT: f64 = 0.02;
 

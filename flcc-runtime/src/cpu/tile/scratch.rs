@@ -35,7 +35,7 @@ pub struct TileScratch<T: Real> {
     pub(super) again: Vec<TileBox>,
     /// What brings each channel to the common scale.
     pub(super) factors: Vec<f64>,
-    /// That scale: the image's samples were multiplied by it.
+    /// The common scale of all channels, by which the image's samples were multiplied.
     pub(super) scale: f64,
 }
 

@@ -85,7 +85,7 @@ impl Buffer {
         self.slice.len()
     }
 
-    /// Its address.
+    /// The buffer's address.
     pub fn address(&self, stream: &Stream) -> Address {
         Address { at: self.slice.device_ptr(&stream.0).0, bytes: self.bytes() }
     }
@@ -141,7 +141,7 @@ impl Buffer {
         stream.wait()
     }
 
-    /// Its last bytes as room for so many results.
+    /// The buffer's last bytes as room for so many results.
     ///
     /// # Errors
     /// It is too short.
@@ -268,7 +268,7 @@ impl<T: Plain> Pinned<T> {
 }
 
 impl<T: Plain> Pinned<T> {
-    /// Its address for kernels: that of the host, since memory that is pinned lies at one address for both.
+    /// The memory's address for kernels: that of the host, since memory that is pinned lies at one address for both.
     pub(crate) fn address(&self) -> Address {
         Address { at: self.memory.as_ptr() as u64, bytes: self.len * size_of::<T>() }
     }

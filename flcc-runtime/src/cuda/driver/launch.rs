@@ -515,7 +515,7 @@ pub struct ImageView {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tile {
-    /// Its first sample in image coordinates.
+    /// The tile's first sample in image coordinates.
     pub begin: [i32; 3],
     /// Samples along each axis.
     pub len: [i32; 3],
@@ -723,9 +723,9 @@ pub struct SoughtView {
 pub struct BestView {
     /// A number that is larger for better scores; 0 where there is no number.
     pub key: u64,
-    /// Its first position.
+    /// The first position that attains the best score.
     pub first: u64,
-    /// How many positions attain it.
+    /// How many positions attain the best score.
     pub count: u64,
     /// The score.
     pub score: f64,
@@ -735,7 +735,7 @@ pub struct BestView {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PlaceView {
-    /// Its index, from the first result on.
+    /// The place's index, from the first result on.
     pub index: u64,
     /// The score there.
     pub score: f64,

@@ -43,9 +43,9 @@ pub(crate) struct Whole {
 
 /// The transforms of a slot.
 struct Opened {
-    /// Of a batch's tiles.
+    /// Transforms of a batch's tiles.
     batch: Transforms,
-    /// Of one image, where a batch has more tiles.
+    /// Transforms of one image, where a batch has more tiles.
     one: Option<Transforms>,
 }
 

@@ -91,18 +91,18 @@ pub struct Fake<'a> {
     fate: Fate,
     group: usize,
     account: &'a Account,
-    /// Of each kind.
+    /// Calls so far, of each kind.
     calls: [Cell<usize>; 3],
     lost: Cell<bool>,
 }
 
-/// Its templates: whose they are, and how many.
+/// Templates of a made-up device: whose they are, and how many.
 pub struct Templates {
     pub unit: usize,
     pub count: usize,
 }
 
-/// Its slot.
+/// A slot of a made-up device.
 pub struct Slot<'a> {
     unit: usize,
     account: &'a Account,

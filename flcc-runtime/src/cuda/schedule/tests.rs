@@ -19,7 +19,7 @@ use Fate::{Lost, Small, Sound};
 /// A run to make.
 #[derive(Clone, Debug)]
 struct Case {
-    /// Of each device.
+    /// The fate of each device.
     fates: Vec<Fate>,
     /// Images of a group.
     group: usize,
