@@ -36,7 +36,8 @@
 //! opt-level = 3
 //! ```
 //!
-//! What users need stands here and in [`machine`], [`wisdom`] and [`cuda`].
+//! What users need stands here and in the modules [`account`], [`cuda`], [`machine`], [`peaks`] and [`wisdom`]; with
+//! feature `ndarray` or `image` also in `convert`.
 
 mod call;
 #[cfg(any(feature = "image", feature = "ndarray"))]
