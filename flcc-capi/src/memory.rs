@@ -17,7 +17,7 @@ const ALIGN: usize = 64;
 enum Block {
     Plain(Layout),
     #[cfg(feature = "cuda")]
-    Pinned(flcc_runtime::cuda::driver::buffer::Pinned<u8>),
+    Pinned(flcc_runtime::rooms::cuda::driver::buffer::Pinned<u8>),
 }
 
 /// What was given out, by its address.
@@ -26,7 +26,7 @@ static BLOCKS: Mutex<BTreeMap<usize, Block>> = Mutex::new(BTreeMap::new());
 /// Pinned memory, where there is a GPU and the system pins as much.
 #[cfg(feature = "cuda")]
 fn pinned(bytes: usize) -> Option<(*mut u8, Block)> {
-    use flcc_runtime::cuda::driver::{buffer::Pinned, launch};
+    use flcc_runtime::rooms::cuda::driver::{buffer::Pinned, launch};
     let device = launch::probe().devices.first()?;
     let mut memory = Pinned::new(&launch::Gpu::open(device.index).ok()?, bytes).ok()?;
     Some((memory.as_mut_ptr(), Block::Pinned(memory)))

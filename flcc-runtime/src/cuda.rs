@@ -3,6 +3,7 @@
 //! Everything needs the feature `cuda`, and nothing links to CUDA: libraries are looked for when a GPU is asked for,
 //! and what is missing is a refusal that says so.
 
+// Hidden modules are public for the crate's `rooms`, as private rooms are.
 #[cfg(feature = "cuda")]
 pub(crate) mod bound;
 #[cfg(feature = "cuda")]
@@ -12,12 +13,15 @@ pub(crate) mod decisions;
 #[cfg(feature = "cuda")]
 pub(crate) mod direct;
 #[cfg(feature = "cuda")]
+#[doc(hidden)]
 pub mod driver;
 #[cfg(feature = "cuda")]
 pub(crate) mod execute;
 #[cfg(feature = "cuda")]
+#[doc(hidden)]
 pub mod fault;
 #[cfg(feature = "cuda")]
+#[doc(hidden)]
 pub mod kernels;
 #[cfg(feature = "cuda")]
 pub(crate) mod line;
@@ -29,7 +33,7 @@ pub(crate) mod methods;
 pub(crate) mod paired;
 #[cfg(feature = "cuda")]
 pub(crate) mod pairs;
-pub mod platform;
+pub(crate) mod platform;
 #[cfg(feature = "cuda")]
 pub(crate) mod reduction;
 #[cfg(feature = "cuda")]
@@ -41,6 +45,7 @@ pub(crate) mod searcher;
 #[cfg(feature = "cuda")]
 pub(crate) mod slot;
 #[cfg(feature = "cuda")]
+#[doc(hidden)]
 pub mod solver;
 #[cfg(feature = "cuda")]
 pub(crate) mod tensor;

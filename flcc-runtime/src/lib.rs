@@ -97,6 +97,9 @@ pub mod rooms {
     pub mod cpu {
         pub use crate::cpu::*;
     }
+    pub mod cuda {
+        pub use crate::cuda::*;
+    }
     pub mod files {
         pub use crate::files::*;
     }

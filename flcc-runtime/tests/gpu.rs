@@ -30,7 +30,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use common::{Problem, Seed, absent, check, in_threads, planner};
 use flcc_generated::{Entry, kernels};
-use flcc_runtime::cuda::driver::launch::{Gpu, probe};
+use flcc_runtime::rooms::cuda::driver::launch::{Gpu, probe};
 // What the tests of the engines share names these as it does in the library.
 use flcc_runtime::core::key::KernelKey;
 use flcc_runtime::core::reference::Oracle;

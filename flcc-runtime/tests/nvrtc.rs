@@ -18,10 +18,10 @@ use std::{env, fs, thread};
 
 use common::absent;
 use flcc_generated::{Entry, PEAKS, PIPELINE, STRAIGHT, kernels};
-use flcc_runtime::cuda::driver::compile::{architectures, compile_with_log, version};
-use flcc_runtime::cuda::kernels::Part;
-use flcc_runtime::cuda::solver::{Recipe, holds_integers};
 use flcc_runtime::machine::Device;
+use flcc_runtime::rooms::cuda::driver::compile::{architectures, compile_with_log, version};
+use flcc_runtime::rooms::cuda::kernels::Part;
+use flcc_runtime::rooms::cuda::solver::{Recipe, holds_integers};
 use flcc_runtime::rooms::plan::solvers::SOLVERS;
 use flcc_runtime::{Machine, Platform, Spec};
 

@@ -15,8 +15,8 @@ use std::process::Command;
 
 use common::{Seed, absent};
 use flcc_runtime::Measure;
-use flcc_runtime::cuda::driver::buffer::bytes_of;
-use flcc_runtime::cuda::driver::launch::{Thresholds, TileFigures};
+use flcc_runtime::rooms::cuda::driver::buffer::bytes_of;
+use flcc_runtime::rooms::cuda::driver::launch::{Thresholds, TileFigures};
 use flcc_runtime::rooms::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong, Unseen};
 
 /// Tiles of each template.

@@ -350,7 +350,7 @@ impl Memory {
     /// Whether a GPU copies from it without a detour.
     #[cfg(feature = "cuda")]
     pub fn is_pinned(&self) -> bool {
-        use flcc_runtime::cuda::driver::{buffer, launch};
+        use flcc_runtime::rooms::cuda::driver::{buffer, launch};
         let stream = launch::Gpu::open(0).ok().and_then(|gpu| gpu.stream().ok());
         stream.is_some_and(|stream| buffer::is_pinned(&stream, buffer::bytes_of(self.samples())))
     }

@@ -436,8 +436,8 @@ fn images_on_a_device_are_refused_where_they_are_none() {
 #[cfg(feature = "cuda")]
 #[test]
 fn a_gpu_computes_where_the_image_lies() {
-    use flcc_runtime::cuda::driver::buffer::{Buffer, bytes_of_mut};
-    use flcc_runtime::cuda::driver::launch::{Gpu, probe};
+    use flcc_runtime::rooms::cuda::driver::buffer::{Buffer, bytes_of_mut};
+    use flcc_runtime::rooms::cuda::driver::launch::{Gpu, probe};
 
     let required = std::env::var("FLCC_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word.trim() == "cuda"));
     let Some(device) = probe().devices.first() else {

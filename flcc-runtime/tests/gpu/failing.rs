@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use flcc_runtime::cuda::driver::buffer::Buffer;
-use flcc_runtime::cuda::driver::launch::{Gpu, Stream, probe};
+use flcc_runtime::rooms::cuda::driver::buffer::Buffer;
+use flcc_runtime::rooms::cuda::driver::launch::{Gpu, Stream, probe};
 use flcc_runtime::{AnyView, Control, ExecError, Matcher, Method, Pixels, Planner, Platform, ScoreMap, Shape, Spec};
 
 use super::common::{Seed, planner};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use flcc_core::view::Layout;
 use flcc_runtime::DeviceImage;
-use flcc_runtime::cuda::driver::buffer::{Buffer, Pinned, Plain, bytes_of_mut};
-use flcc_runtime::cuda::driver::launch::{Gpu, Stream, probe};
+use flcc_runtime::rooms::cuda::driver::buffer::{Buffer, Pinned, Plain, bytes_of_mut};
+use flcc_runtime::rooms::cuda::driver::launch::{Gpu, Stream, probe};
 use flcc_runtime::{
     AnyView, AnyViewMut, AsImage, Control, Copies, DType, Matcher, Method, Pixels, ScoreMap, Shape, Spec, View, ViewMut,
 };

@@ -1,8 +1,8 @@
 //! Images with a template of their own each, all in one kernel.
 
 use flcc_runtime::core::key::KernelKey;
-use flcc_runtime::cuda::driver::buffer::{Buffer, bytes_of, bytes_of_mut};
-use flcc_runtime::cuda::driver::launch::Gpu;
+use flcc_runtime::rooms::cuda::driver::buffer::{Buffer, bytes_of, bytes_of_mut};
+use flcc_runtime::rooms::cuda::driver::launch::Gpu;
 use flcc_runtime::{AnyView, DType, DevicePairs, Method, Pairs, Pixels, Plan, ScoreMap, Shape, Spec};
 
 use super::common::{Problem, check};

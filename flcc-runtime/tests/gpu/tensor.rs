@@ -1,7 +1,7 @@
 //! zncc of bytes on tensor cores: the bits of the CPU's exact scores, of every image, template and region.
 
 use flcc_generated::{Entry, kernels};
-use flcc_runtime::cuda::driver::launch::probe;
+use flcc_runtime::rooms::cuda::driver::launch::probe;
 use flcc_runtime::{AnyView, Method, Pixels, Plan, Platform, Region, ScoreMap, Shape, Spec};
 
 use super::common::{Seed, in_threads, planner};

@@ -4,8 +4,8 @@
 use std::fs;
 use std::process::Command;
 
-use flcc_runtime::cuda::driver::buffer::bytes_of;
 use flcc_runtime::rooms::cpu::score::repair::Panels;
+use flcc_runtime::rooms::cuda::driver::buffer::bytes_of;
 use flcc_runtime::rooms::isa;
 use flcc_runtime::rooms::problem::template::{check_mask, check_template};
 use flcc_runtime::{AnyView, Pixels, Spec};

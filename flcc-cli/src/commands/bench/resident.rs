@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use flcc_runtime::cuda::driver::buffer::{Buffer, bytes_of_mut};
-use flcc_runtime::cuda::driver::launch::{Gpu, Stream};
-use flcc_runtime::cuda::fault::Fault;
+use flcc_runtime::rooms::cuda::driver::buffer::{Buffer, bytes_of_mut};
+use flcc_runtime::rooms::cuda::driver::launch::{Gpu, Stream};
+use flcc_runtime::rooms::cuda::fault::Fault;
 use flcc_runtime::{
     Control, DType, DeviceImage, DevicePairs, DeviceResults, ExecError, Matcher, Pairs, Pixels, Plan, ScoreMap,
     Scratch, Shape, Spec, SpecError,
