@@ -58,6 +58,8 @@ const EXTENSIONS: [(Format, &[&str]); 5] = [
 
 /// The name of standard output, which takes a result as `.npy`.
 const STANDARD_OUTPUT: &str = "-";
+/// The names that the system has for it, the usual one first.
+const STANDARD_OUTPUTS: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 /// Whether a result goes to standard output.
 pub fn is_standard_output(path: &Path) -> bool {
@@ -139,10 +141,11 @@ pub fn check_standard_output(
     results: usize,
     other: Option<&str>,
 ) -> Result<(), SpecError> {
+    let name = path.display();
     let got = match other {
-        _ if !is_standard_output(path) => return Ok(()),
-        Some(other) => format!("-, where {other} go"),
-        None if results > 1 => format!("- for {results} results"),
+        _ if !is_standard_output(path) && !STANDARD_OUTPUTS.iter().any(|name| path == Path::new(name)) => return Ok(()),
+        Some(other) => format!("{name}, where {other} go"),
+        None if results > 1 => format!("{name} for {results} results"),
         None => return Ok(()),
     };
     Err(SpecError::new(argument, "a file (standard output, -, takes one result and nothing else)", got))
@@ -201,6 +204,11 @@ pub struct Output<'a> {
 impl Output<'_> {
     fn is_standard_output(&self) -> bool {
         self.holds == Holds::Result && is_standard_output(&self.path)
+    }
+
+    /// Where it lies, standard output where that leads to.
+    fn place(&self) -> Place {
+        Place::of(if self.is_standard_output() { Path::new(STANDARD_OUTPUTS[0]) } else { &self.path })
     }
 }
 
@@ -289,18 +297,17 @@ impl Inputs {
                 holds.format(argument, path)?;
             }
         }
-        let outputs: Vec<&Output<'_>> = outputs.iter().filter(|output| !output.is_standard_output()).collect();
         let mut before = Inputs::new();
-        for Output { argument, path, .. } in &outputs {
-            let place = Place::of(path);
+        for output @ Output { argument, path, .. } in outputs {
+            let place = output.place();
             if let Some(other) = self.named(&place).or_else(|| before.named(&place)) {
                 let expected = format!("another file than {other} names");
                 return Err(SpecError::new(*argument, expected, path.display()).into());
             }
             before.keep(argument, place);
         }
-        for Output { argument, path, holds } in &outputs {
-            if *holds != Holds::Wisdom {
+        for output @ Output { argument, path, holds } in outputs {
+            if *holds != Holds::Wisdom && !output.is_standard_output() {
                 io::check_writable(path).map_err(Error::io(argument))?;
             }
         }

@@ -22,6 +22,8 @@ pub const WISDOM_VARIABLE: &str = "FLCC_WISDOM";
 pub struct Session {
     /// The planner that the options describe.
     pub planner: Planner,
+    /// The threads that were asked for; 0 for as many as there are cores.
+    pub threads: usize,
     effort: Effort,
     file: Option<(&'static str, PathBuf)>,
     known: Wisdom,
@@ -107,7 +109,8 @@ impl Session {
             .kernel(planning.kernel.clone())
             .wisdom(known.clone());
         let cuda = planning.platform == Platform::Cuda;
-        let session = Session { planner, effort, file, known, cuda, told: Mutex::default() };
+        let threads = planning.threads;
+        let session = Session { planner, threads, effort, file, known, cuda, told: Mutex::default() };
         if let Some(about) = absent {
             session.note(&format!("{about}; the CPU goes on"));
         }

@@ -2322,7 +2322,8 @@ fn no_output_takes_the_place_of_what_the_call_names() {
         (format!("{call} -o r.png --heatmap r.png"), "--heatmap", "-o"),
         (format!("{call} --peaks r.csv -o r.csv"), "--peaks", "-o"),
         ("match image.png --template-at 0,0:3x3 --mask image.png -o image.png".into(), "-o", "IMAGE"),
-        (format!("{call} -o /dev/stdout --heatmap /dev/stdout"), "--heatmap", "-o"),
+        ("conv image.png template.png -o /dev/stdout --heatmap /dev/stdout".into(), "--heatmap", "-o"),
+        ("conv image.png template.png -o - --heatmap /dev/stdout".into(), "--heatmap", "-o"),
         (format!("{call} -o w.npy --wisdom w.npy --effort measure"), "--wisdom", "-o"),
         (format!("{call} --wisdom image.png"), "--wisdom", "IMAGE"),
     ] {

@@ -6,8 +6,8 @@
 //! **Sub-pixel.** Where a curve through the scores around the peak is best, at most one position away on each axis; an
 //! axis without two finite neighbours is not refined. [`Subpixel`] names the curves.
 //!
-//! [`find_peaks`] searches a map. A [`Search`] looks at a map part by part, so that none has to be held whole.
-//! [`exclusive`] leaves no place to two templates; a [`Shortlist`] says how many peaks of each that takes.
+//! A [`Search`] looks at a map whole or part by part, so that none has to be held whole; flcc-runtime has `find_peaks`,
+//! which does so by all cores. [`exclusive`] leaves no place to two templates; a [`Shortlist`] says how many peaks of each that takes.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -20,7 +20,7 @@ use crate::score::ScoreMap;
 use crate::shape::Shape;
 use crate::spec::Spec;
 use crate::subpixel::{self, Subpixel};
-use crate::view::{AnyView, AsImage};
+use crate::view::AnyView;
 
 #[doc(hidden)]
 pub mod apart;
@@ -73,21 +73,10 @@ pub struct Found {
     pub optimum: Option<(f64, usize)>,
 }
 
-/// The peaks of a map, best first: the largest scores or the smallest, as [`ScoreMap::best`] says.
-pub fn find_peaks(map: &ScoreMap, options: &PeakOptions) -> Vec<Peak> {
+/// The peaks of a map, as tests ask for them.
+#[cfg(test)]
+pub(crate) fn find_peaks(map: &ScoreMap, options: &PeakOptions) -> Vec<Peak> {
     Search::in_map(map, *options).in_view(&map.view()).peaks
-}
-
-/// The peaks of scores in an array of the caller's, which says neither what is best nor of which template they are.
-pub fn find_peaks_in(scores: &impl AsImage, best: Best, options: &PeakOptions) -> Vec<Peak> {
-    let scores = scores.as_image();
-    Search::new(scores.shape(), best, *options).in_view(&scores).peaks
-}
-
-/// The same of a part of larger scores, which lies from `origin` on, padded to three axes with zeros in front:
-/// positions are those of the whole. What is no peak there may be one here, near the ends of the part.
-pub fn find_peaks_from(scores: &AnyView<'_>, origin: [usize; 3], best: Best, options: &PeakOptions) -> Vec<Peak> {
-    Search { origin, ..Search::new(scores.shape(), best, *options) }.in_view(scores).peaks
 }
 
 /// How many positions attain the best score exactly, and that score; `None` for a map with no number in it.
@@ -345,6 +334,12 @@ impl Search {
     fn with(shape: Shape, best: Best, template: Option<Shape>, options: PeakOptions) -> Search {
         let distance = options.distance(template);
         Search { shape, lengths: shape.padded(), best, options, distance, optimum: false, origin: [0; 3] }
+    }
+
+    /// The same in a part of larger scores, which lies from `origin` on, padded to three axes with zeros in front:
+    /// peaks are told by their positions in the whole. What is no peak there may be one in the part, near its ends.
+    pub fn with_origin(self, origin: [usize; 3]) -> Search {
+        Search { origin, ..self }
     }
 
     /// Whether positions that attain the best score are counted.

@@ -3,4 +3,5 @@
 pub mod masked;
 pub mod oneshot;
 pub mod pairs;
+pub mod peaks;
 pub mod stream;

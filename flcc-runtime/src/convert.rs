@@ -69,6 +69,22 @@ where
     View::interleaved(&image.as_raw()[..shape.len() * channels], shape, channels)
 }
 
+#[cfg(all(test, feature = "image"))]
+mod image_tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_channels() {
+        let image = image::RgbImage::from_fn(5, 4, |x, y| image::Rgb([x as u8, y as u8, 7]));
+        let view = view_of_image(&image).unwrap();
+        assert_eq!((view.shape(), view.channels()), (Shape::new(&[4, 5]).unwrap(), 3));
+        assert_eq!([0, 1, 2].map(|channel| view.channel(channel).at([0, 3, 2])), [2, 3, 7]);
+        let grey =
+            image::ImageBuffer::<image::Luma<u16>, _>::from_fn(5, 4, |x, y| image::Luma([(1000 * y + x) as u16]));
+        assert_eq!(view_of_image(&grey).unwrap().at([0, 3, 2]), 3002);
+    }
+}
+
 #[cfg(all(test, feature = "ndarray"))]
 mod tests {
     use super::*;

@@ -55,6 +55,9 @@ mod tune;
 pub use call::masked::{Masked, MaskedOptions, match_masked};
 pub use call::oneshot::{convolve, correlate, lcc, match_template};
 pub use call::pairs::Pairs;
+#[doc(inline)]
+pub use call::peaks;
+pub use call::peaks::{Peak, PeakOptions, find_peaks, find_peaks_in};
 pub use call::stream::Stream;
 pub use cpu::window_stats::{Stat, WindowStats, window_stats};
 #[doc(hidden)]
@@ -66,9 +69,6 @@ pub use flcc_core::extent::{Mode, Region};
 pub use flcc_core::image::Image;
 pub use flcc_core::measure::{Best, Measure};
 pub use flcc_core::op::Op;
-#[doc(inline)]
-pub use flcc_core::peaks;
-pub use flcc_core::peaks::{Peak, PeakOptions, find_peaks, find_peaks_in};
 pub use flcc_core::score::ScoreMap;
 pub use flcc_core::shape::Shape;
 pub use flcc_core::spec::{Accuracy, MaskKind, Spec};

@@ -9,9 +9,11 @@ use common::{Problem, Seed, check, planner};
 use flcc_runtime::WindowStats;
 use flcc_runtime::account::Outcome;
 use flcc_runtime::core::reference::Oracle;
+use flcc_runtime::peaks::{Search, find_peaks_from};
 use flcc_runtime::{
-    AnyView, AnyViewMut, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, Pixels, PlanError,
-    Planner, Platform, ScoreMap, Shape, Spec, Stat, View, ViewMut, window_stats,
+    AnyView, AnyViewMut, Best, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, PeakOptions,
+    Pixels, PlanError, Planner, Platform, ScoreMap, Shape, Spec, Stat, View, ViewMut, find_peaks, find_peaks_in,
+    window_stats,
 };
 
 fn shape(lengths: &[usize]) -> Shape {
@@ -518,4 +520,30 @@ fn a_plan_that_no_device_takes_is_one_for_the_cpu_if_asked_for() {
     // What no device serves is a refusal still.
     let separable = planner.method(Method::Separable).fall_back(true);
     assert!(matches!(problem.plan(&separable), Err(PlanError::Refused(_))));
+}
+
+/// A map of more positions than one thread is given at a time.
+#[test]
+fn peaks_are_the_best_of_their_measure_by_any_number_of_threads() {
+    let mut problem = Problem::new("ssd:f32:500x600*8x9:valid", 31);
+    let image = problem.image.to_f64();
+    let cut = (0..8).flat_map(|y| image[(120 + y) * 600 + 77..][..9].iter().copied()).collect();
+    problem.template = Pixels::F64(cut).cast(DType::F32);
+    let map = problem.run(&planner(2).plan(&problem.spec).unwrap());
+    let top = PeakOptions { top: Some(1), ..PeakOptions::default() };
+    let best = find_peaks(&map, &top);
+    assert_eq!(best[0].position, [120, 77]);
+    assert!(best[0].score.abs() < 1e-3, "{}", best[0].score);
+    assert_eq!(find_peaks_in(&map.view(), Best::Smallest, &top), best);
+    assert_ne!(find_peaks_in(&map.view(), Best::Largest, &top), best);
+    assert_eq!(find_peaks_from(&map.view(), [0, 5, 7], Best::Smallest, &top)[0].position, [125, 84]);
+    for options in [
+        PeakOptions::default(),
+        PeakOptions { top: Some(16), min_distance: Some(1), ..PeakOptions::default() },
+        PeakOptions { threshold: Some(60.0), exclude_border: 3, subpixel: Some(Default::default()), ..top },
+    ] {
+        let whole = Search::in_map(&map, options).in_view(&map.view()).peaks;
+        assert!(!whole.is_empty());
+        assert_eq!(find_peaks(&map, &options), whole, "{options:?}");
+    }
 }

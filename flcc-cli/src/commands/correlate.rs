@@ -4,8 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flcc_runtime::core::peaks::Search;
-use flcc_runtime::peaks::Found as PeaksFound;
+use flcc_runtime::peaks::{Found as PeaksFound, Search, found_by};
 use flcc_runtime::{
     Best, Control, DType, Effort, Kind, Measure, Mode, Op, Peak, PeakOptions, Region, ScoreMap, Shape, Spec, SpecError,
 };
@@ -421,10 +420,11 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// A map, if it is wanted, with what is looked for in it.
-    pub fn searched(&self, map: ScoreMap) -> (Option<ScoreMap>, PeaksFound) {
+    /// A map, if it is wanted, with what the session's threads find in it of what is looked for.
+    pub fn searched(&self, session: &Session, map: ScoreMap) -> (Option<ScoreMap>, PeaksFound) {
         let search = |peaks: &PeakOptions| Search::in_map(&map, *peaks).with_optimum(self.optimum);
-        let found = self.peaks.as_ref().map(|peaks| search(peaks).in_view(&map.view())).unwrap_or_default();
+        let found = |peaks| found_by(&search(peaks), session.threads, &map.view());
+        let found = self.peaks.as_ref().map(found).unwrap_or_default();
         (Some(map).filter(|_| self.map), found)
     }
 }
@@ -474,7 +474,7 @@ fn compute(
         }
         _ => {
             let (maps, _) = matcher.execute_with(&images, &control)?;
-            maps.into_iter().map(|map| wish.searched(map)).collect()
+            maps.into_iter().map(|map| wish.searched(session, map)).collect()
         }
     };
     let time = began.elapsed();
@@ -508,7 +508,7 @@ fn compute_known(
     if wish.peaks.is_some() && maps.iter().any(masked::hides) {
         image.tell(HIDDEN);
     }
-    let all: Vec<(Option<ScoreMap>, PeaksFound)> = maps.into_iter().map(|map| wish.searched(map)).collect();
+    let all: Vec<(Option<ScoreMap>, PeaksFound)> = maps.into_iter().map(|map| wish.searched(session, map)).collect();
     let time = began.elapsed();
     let found = |(map, found)| Found {
         spec: spec.clone(),

@@ -392,7 +392,7 @@ impl Frames<'_> {
             if maps.iter().any(masked::hides) {
                 self.notes.note(image, HIDDEN);
             }
-            results.push(Ok(maps.into_iter().map(|map| wish.searched(map).1).collect()));
+            results.push(Ok(maps.into_iter().map(|map| wish.searched(self.session, map).1).collect()));
         }
         Ok((spec, results))
     }

@@ -25,6 +25,7 @@ pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let Some((_, _, rest)) = png_chunks(bytes).find(|(kind, ..)| *kind == b"IEND") else {
         return Err(truncated(name, "a PNG that ends with its IEND chunk", bytes));
     };
+    check_palette(name, bytes)?;
     let mut decoder = png_decoder(bytes);
     // Palettes become colours, and grey of few bits becomes bytes.
     decoder.set_transformations(png::Transformations::EXPAND);
@@ -45,7 +46,6 @@ pub(super) fn png(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let shape = vec![reader.info().height as usize, reader.info().width as usize];
     let mut data = vec![0; check_size(name, &shape, stored * size, 0, bytes.len())?];
     reader.next_frame(&mut data).map_err(|error| png_error(name, error))?;
-    check_palette(name, bytes)?;
     let pixels = match size {
         1 => Pixels::U8(if kept == stored { data } else { keep(&data, kept, stored, |value| value) }),
         _ => Pixels::U16(keep(data.as_chunks::<2>().0, kept, stored, u16::from_be_bytes)),
@@ -73,10 +73,18 @@ fn png_decoder(bytes: &[u8]) -> png::Decoder<Cursor<&[u8]>> {
     decoder
 }
 
-/// Refuses pixels that their palette has no colour for. The decoder above takes them for black, so the indices are
-/// decoded again, unless every index has a colour.
+/// Refuses a palette that is not whole, and pixels that it has no colour for. The decoder above fails at the one without
+/// an error and takes the others for black, so the indices are decoded before, unless every index has a colour.
 fn check_palette(name: &str, bytes: &[u8]) -> Result<(), IoError> {
     let failed = |error| png_error(name, error);
+    let palettes = || png_chunks(bytes).filter(|(kind, ..)| *kind == b"PLTE");
+    if let Some((_, palette, _)) = palettes().find(|(_, palette, _)| !palette.len().is_multiple_of(3)) {
+        return Err(damaged(
+            name,
+            "three bytes for each colour of the palette".into(),
+            format!("{} bytes", palette.len()),
+        ));
+    }
     let mut reader = png_decoder(bytes).read_info().map_err(failed)?;
     let info = reader.info();
     let (width, bits) = (info.width as usize, info.bit_depth as usize);
@@ -590,6 +598,10 @@ pub(super) mod tests {
         let pixels = Pixels::U8(vec![0, 1, 2, 0, 1, 2]);
         check(&literal_png(2, 2, 3, &colours(3), &[0b0000_1111]), &[1, 2], 3, pixels, &[]);
         fails(&literal_png(2, 8, 3, &[], &[0, 0]), &[]);
+        for count in [1, 2, 4, 5, 8, 767] {
+            let words = format!("three bytes for each colour of the palette, got {count} bytes");
+            fails(&literal_png(2, 8, 3, &vec![0; count], &[0, 0]), &[&words]);
+        }
     }
 
     #[test]

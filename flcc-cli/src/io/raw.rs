@@ -133,19 +133,30 @@ impl<R: Read> RawReader<R> {
         IoError::Read { name: self.name.clone(), source }
     }
 
+    /// Reads so many bytes to the end of `bytes`, or as many as there are.
+    fn read(&mut self, most: usize) -> Result<usize, IoError> {
+        let got = self.reader.by_ref().take(most as u64).read_to_end(&mut self.bytes);
+        got.map_err(|source| self.unread(source))
+    }
+
     /// Fills `bytes` with one frame; `false` at a clean end.
     fn fill(&mut self) -> Result<bool, IoError> {
         let expected = self.format.frame_bytes();
         self.bytes.clear();
         let most = if expected <= SMALL { expected } else { expected.min(free::available() as usize / 2) };
-        let got = self.reader.by_ref().take(most as u64).read_to_end(&mut self.bytes);
-        let got = got.map_err(|source| self.unread(source))?;
-        match got {
-            _ if got == most && most < expected => Err(IoError::TooLarge {
+        let mut got = self.read(most.min(SMALL))?;
+        // What does not come is told as that; what comes and has no place is not read on.
+        if got == most.min(SMALL) && most < expected {
+            return Err(IoError::TooLarge {
                 name: self.name.clone(),
                 limit: format!("{most} bytes (half of the free memory) in frame {}", self.frame),
                 got: format!("{expected} ({})", self.format),
-            }),
+            });
+        }
+        if got == SMALL {
+            got += self.read(most - SMALL)?;
+        }
+        match got {
             0 => Ok(false),
             // Wider samples are copied out of the bytes.
             _ if got == expected && self.format.dtype == DType::U8 => Ok(true),

@@ -15,7 +15,7 @@ use crate::plan::planned::Plan;
 use crate::plan::solver::Method;
 use crate::problem::template;
 use crate::run::execute::{Control, Execute, Regional, Scratch, Statistics, Unfinished};
-use crate::run::search::{Buffers, Searching};
+use crate::run::search::{Buffers, Searching, found_in_map};
 
 /// Templates bound to a plan. Cheap to clone; executed from many threads at once.
 #[derive(Clone)]
@@ -213,7 +213,7 @@ impl Matcher {
     }
 
     /// The peaks of every image with every template, image by image: those that
-    /// [`find_peaks`](flcc_core::peaks::find_peaks) finds in the maps of [`Matcher::execute`].
+    /// [`find_peaks`](crate::find_peaks) finds in the maps of [`Matcher::execute`].
     ///
     /// No map is made. On a CPU results are computed a few megabytes at a time and searched there, so that
     /// memory does not grow with the image; it grows with the number of templates, by some rows of results for
@@ -290,7 +290,9 @@ impl Matcher {
             return Ok(each_or_error(found, run));
         }
         let maps = self.execute_each(images, control)?;
-        let found = |map: &ScoreMap| Search::in_map(map, *options).with_optimum(optimum).in_view(&map.view());
+        let found = |map: &ScoreMap| {
+            found_in_map(&Search::in_map(map, *options).with_optimum(optimum), self.0.workers, &map.view())
+        };
         Ok(maps.into_iter().map(|maps| Ok(maps?.iter().map(found).collect())).collect())
     }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use flcc_core::dtype::{DType, Pixel};
+use flcc_core::each_type;
 use flcc_core::error::ExecError;
 use flcc_core::peaks::{Candidates, Found, Search};
 use flcc_core::shape::Shape;
@@ -307,18 +308,38 @@ impl Searching<'_> {
     }
 }
 
+/// What so many threads find in a map, 0 for as many as there are cores; one where it has few positions.
+pub(crate) fn found_in_map(search: &Search, threads: usize, scores: &AnyView<'_>) -> Found {
+    let workers = match threads {
+        _ if scores.shape().len() <= PIECE => 1,
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        given => given,
+    };
+    each_type!(AnyView, scores, view => {
+        let gathered;
+        let dense = match view.as_dense().filter(|_| view.channels() == 1) {
+            Some(dense) => dense,
+            None => {
+                gathered = view.channel(0).to_vec();
+                &gathered
+            }
+        };
+        found_in(search, workers, &[dense]).swap_remove(0)
+    })
+}
+
 /// What several workers find in whole results.
-pub(crate) fn found_in<T: Pixel>(search: &Search, workers: usize, results: &[Vec<T>]) -> Vec<Found> {
+pub(crate) fn found_in<T: Pixel>(search: &Search, workers: usize, results: &[impl AsRef<[T]> + Sync]) -> Vec<Found> {
     let candidates = Mutex::new(vec![vec![search.candidates(); results.len()]; workers.max(1)]);
-    let positions = 0..results.first().map_or(0, Vec::len);
+    let positions = 0..results.first().map_or(0, |first| first.as_ref().len());
     Pieces::new(search, results, positions, 0, &candidates).finish(workers);
     found(search, candidates.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Positions of results that are to be searched, piece by piece, by whoever has time.
-struct Pieces<'a, T: Pixel> {
+struct Pieces<'a, T: Pixel, R> {
     search: &'a Search,
-    results: &'a [Vec<T>],
+    results: &'a [R],
     positions: Range<usize>,
     /// The index of the first result that is at hand.
     first: usize,
@@ -328,14 +349,14 @@ struct Pieces<'a, T: Pixel> {
     candidates: &'a Mutex<Vec<Vec<Candidates<T>>>>,
 }
 
-impl<'a, T: Pixel> Pieces<'a, T> {
+impl<'a, T: Pixel, R: AsRef<[T]> + Sync> Pieces<'a, T, R> {
     fn new(
         search: &'a Search,
-        results: &'a [Vec<T>],
+        results: &'a [R],
         positions: Range<usize>,
         first: usize,
         candidates: &'a Mutex<Vec<Vec<Candidates<T>>>>,
-    ) -> Pieces<'a, T> {
+    ) -> Pieces<'a, T, R> {
         Pieces { search, results, positions, first, next: AtomicUsize::new(0), candidates }
     }
 
@@ -350,7 +371,7 @@ impl<'a, T: Pixel> Pieces<'a, T> {
         if there {
             let begin = self.positions.start + index % of_one * PIECE;
             let piece = begin..(begin + PIECE).min(self.positions.end);
-            self.search.look(&self.results[index / of_one], self.first, piece, &mut mine[index / of_one]);
+            self.search.look(self.results[index / of_one].as_ref(), self.first, piece, &mut mine[index / of_one]);
         }
         all().push(mine);
         there
