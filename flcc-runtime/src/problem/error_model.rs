@@ -52,7 +52,8 @@ pub struct Figures {
     /// For transforms by a library, of pairs and of planes: the largest magnitude of the values' spectrum, which is
     /// what a wave of amplitude 1 comes to at most. Of several channels by a library it is the sum of theirs.
     pub wave: f64,
-    /// For transforms of one tile: what the transform of the values is off by at frequency 0 (`single::Transform::off`).
+    /// For transforms of one tile: what the transform of the values is off by at frequency 0
+    /// (`single::Transform::off`).
     pub off: f64,
 }
 

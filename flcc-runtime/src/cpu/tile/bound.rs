@@ -139,8 +139,8 @@ impl<T: Real> TileContext<T> {
         self.bind(checked, weights.clone()).expect("only separable contexts decompose templates")
     }
 
-    /// Binds the new values of templates, those in their `checked`, in the place of the old ones and in one part. Direct
-    /// kernels of one channel and transforms of one tile allocate nothing.
+    /// Binds the new values of templates, those in their `checked`, in the place of the old ones and in one part.
+    /// Direct kernels of one channel and transforms of one tile allocate nothing.
     ///
     /// # Errors
     /// A decomposition that does not converge.
