@@ -2,7 +2,7 @@
 //!
 //! A file is written beside its name, as `.NAME.PID-N.tmp`, and renamed. Who writes holds a lock on that file, so the
 //! next writer of the same name tells what a killed one left behind, and removes it. The system lets go of a lock when
-//! its process ends, however that ends.
+//! its process ends, however that ends. A folder that is written as one thing is treated alike.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -106,11 +106,101 @@ pub fn replace(target: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -
     })
 }
 
+/// Puts a new folder in the place of `target`, whole or not at all. `mine` refuses a folder that is not to be replaced:
+/// it is asked of what lies at `target`, before `write` and after it, and of what killed writers left behind.
+///
+/// # Errors
+/// What `mine`, `write` or the operating system refuses. Then what was there is as it was.
+pub fn replace_folder(
+    target: &Path,
+    mine: impl Fn(&Path) -> io::Result<()>,
+    write: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let there = || match fs::symlink_metadata(target) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        found => found.and_then(|_| mine(target)).map(|()| true),
+    };
+    there()?;
+    sweep_folders(target, &mine)?;
+    let (path, handle) = unfinished_folder(target)?;
+    let put = || {
+        if !there()? {
+            return fs::rename(&path, target);
+        }
+        // A folder with something in it is not renamed over: the old one steps aside first.
+        let aside = unused(target)?;
+        fs::rename(target, &aside)?;
+        if let Err(error) = fs::rename(&path, target) {
+            return fs::rename(&aside, target).and(Err(error));
+        }
+        // What is not removed here the next writer removes.
+        let _ = fs::remove_dir_all(&aside);
+        Ok(())
+    };
+    let done = write(&path).and_then(|()| put()).inspect_err(|_| {
+        // As of a file.
+        let _ = fs::remove_dir_all(&path);
+    });
+    drop(handle);
+    done
+}
+
+/// A name beside `target` that no other writer uses.
+fn unused(target: &Path) -> io::Result<PathBuf> {
+    static SERIAL: AtomicUsize = AtomicUsize::new(0);
+    beside(target, &format!("{}-{}.tmp", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// A folder of a name that no other writer uses, locked where folders can be.
+fn unfinished_folder(target: &Path) -> io::Result<(PathBuf, Option<File>)> {
+    loop {
+        let path = unused(target)?;
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            made => made?,
+        }
+        let handle = File::open(&path).ok();
+        if let Some(handle) = &handle {
+            // Where there are no locks nobody sweeps by them.
+            let _ = handle.lock();
+            // Another writer may have swept the folder away before it was locked.
+            if !is_at(handle, &path) {
+                continue;
+            }
+        }
+        return Ok((path, handle));
+    }
+}
+
+/// As [`sweep`], of folders: those that are `mine`, and empty ones.
+fn sweep_folders(target: &Path, mine: &impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    let name = name_of(target)?.as_encoded_bytes();
+    let Ok(entries) = fs::read_dir(folder_of(target)) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let found = entry.file_name();
+        let left = writer_of(found.as_encoded_bytes(), name).is_some_and(|process| !is_another(process));
+        if !left || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if let Ok(folder) = File::open(entry.path())
+            && folder.try_lock().is_ok()
+        {
+            let path = entry.path();
+            let _ = if mine(&path).is_ok() { fs::remove_dir_all(path) } else { fs::remove_dir(path) };
+        }
+    }
+    Ok(())
+}
+
+/// Whether a process of this number lives that is not this one, as far as the system says.
+fn is_another(process: u32) -> bool {
+    process != std::process::id() && Path::new("/proc").join(process.to_string()).exists()
+}
+
 /// A file of a name that no other writer uses, locked.
 fn unfinished(target: &Path) -> io::Result<(PathBuf, File)> {
-    static SERIAL: AtomicUsize = AtomicUsize::new(0);
     loop {
-        let path = beside(target, &format!("{}-{}.tmp", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed)))?;
+        let path = unused(target)?;
         let file = match File::create_new(&path) {
             // A process that had the same number was killed, and its file could not be removed.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
@@ -133,8 +223,7 @@ fn sweep(target: &Path) -> io::Result<()> {
     for entry in entries.flatten() {
         let found = entry.file_name();
         let Some(process) = writer_of(found.as_encoded_bytes(), name) else { continue };
-        let other = process != std::process::id() && Path::new("/proc").join(process.to_string()).exists();
-        if other || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+        if is_another(process) || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;
         }
         if let Ok(file) = OpenOptions::new().write(true).open(entry.path())
@@ -329,6 +418,60 @@ mod tests {
         fs::set_permissions(folder.at("x"), permissions).unwrap();
         assert_eq!(replace(&folder.at("x"), |_| Ok(())).unwrap_err().to_string(), "the file is read-only");
         assert_eq!(fs::read(folder.at("x")).unwrap(), b"old");
+    }
+
+    /// A folder with a file `x` that says what it is.
+    fn folder_of_x(path: &Path, text: &str) -> io::Result<()> {
+        fs::create_dir(path.join("c")).and_then(|()| fs::write(path.join("c/x"), text))
+    }
+
+    #[test]
+    fn a_folder_is_replaced_whole_or_not_at_all() {
+        let folder = Folder::new("folder");
+        let (target, ours) =
+            (
+                folder.at("a"),
+                |path: &Path| {
+                    if path.join("c/x").exists() { Ok(()) } else { Err(io::Error::other("not mine")) }
+                },
+            );
+        let read = || fs::read_to_string(target.join("c/x")).unwrap();
+        for text in ["first", "second"] {
+            replace_folder(&target, ours, |path| folder_of_x(path, text)).unwrap();
+            assert_eq!((read().as_str(), folder.names()), (text, vec!["a".to_string()]));
+        }
+        let failed = replace_folder(&target, ours, |path| folder_of_x(path, "half").and(Err(io::Error::other("full"))));
+        assert_eq!((failed.unwrap_err().to_string(), read()), ("full".into(), "second".into()));
+        // What is not ours, or becomes so meanwhile, stays.
+        let changed = replace_folder(&target, ours, |path| {
+            fs::rename(target.join("c/x"), target.join("c/y")).and_then(|()| folder_of_x(path, "third"))
+        });
+        assert_eq!(changed.unwrap_err().to_string(), "not mine");
+        assert!(target.join("c/y").exists());
+        let refused = replace_folder(&target, ours, |_| panic!("written"));
+        assert_eq!((refused.unwrap_err().to_string(), folder.names()), ("not mine".into(), vec!["a".to_string()]));
+        fs::write(folder.at("file"), b"").unwrap();
+        assert!(replace_folder(&folder.at("file"), ours, |_| Ok(())).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn folders_that_a_killed_writer_left_are_removed_by_the_next() {
+        let folder = Folder::new("killed-folder");
+        let [gone, foreign, living] = [(dead(), 0), (dead(), 1), (1, 0)].map(|(id, at)| format!(".a.{id}-{at}.tmp"));
+        for (name, file) in [(&gone, "c/x"), (&foreign, "c/other"), (&living, "c/x")] {
+            fs::create_dir_all(folder.at(name).join("c")).unwrap();
+            fs::write(folder.at(name).join(file), b"half").unwrap();
+        }
+        let ours = |path: &Path| if path.join("c/x").exists() { Ok(()) } else { Err(io::Error::other("not mine")) };
+        let (busy, handle) = unfinished_folder(&folder.at("a")).unwrap();
+        replace_folder(&folder.at("a"), ours, |path| folder_of_x(path, "whole")).unwrap();
+        let mut expected = vec!["a".into(), foreign, living, busy.file_name().unwrap().to_str().unwrap().to_string()];
+        expected.sort();
+        assert_eq!(folder.names(), expected);
+        drop(handle);
+        replace_folder(&folder.at("a"), ours, |path| folder_of_x(path, "again")).unwrap();
+        assert!(!busy.exists());
     }
 
     #[test]
