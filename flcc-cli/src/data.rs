@@ -217,9 +217,10 @@ pub fn images_in(argument: &str, folder: &Path, frames: bool, reading: &Reading)
         let path = entry.map_err(failed)?.path();
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         // A link to nothing is told when it is read.
-        let file = path.is_file() || !path.exists();
+        let file = path.is_file() || !path.exists() || io::names_array(&path) && io::is_array(&path);
         match (io::names_format(&path), io::names_frames(&path)) {
             _ if hidden || !file => {}
+            _ if path.is_dir() => inside.push(path),
             (false, false) => headless.push(path),
             (image, stream) if image || stream && frames => inside.push(path),
             _ => {}
@@ -239,8 +240,8 @@ pub fn images_in(argument: &str, folder: &Path, frames: bool, reading: &Reading)
 }
 
 /// Reads a mask that an argument names. Of an image of 8 or 16 bits that holds only 0 and the largest value, that
-/// counts as 1, and what other weights it has is noted; grey that is stored as colour is grey. An array (`.npy`) is
-/// taken literally.
+/// counts as 1, and what other weights it has is noted; grey that is stored as colour is grey. An array (`.npy`,
+/// zarr) is taken literally.
 ///
 /// # Errors
 /// A file that is not read.

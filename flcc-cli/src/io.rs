@@ -1,4 +1,5 @@
-//! Image files in and out: PNG, JPEG, TIFF, PGM, PPM, `.npy`, raw frames and those of YUV4MPEG2.
+//! Image files in and out: PNG, JPEG, TIFF, PGM, PPM, `.npy`, raw frames and those of YUV4MPEG2; zarr arrays, which are
+//! folders.
 //!
 //! A file is told by its first bytes; its extension only adds a note where it disagrees. Samples come out as they are
 //! stored, or as the smallest float type that holds them exactly; every other change is written in [`Loaded::notes`].
@@ -15,6 +16,7 @@ use flcc_core::dtype::Pixels;
 use flcc_runtime::rooms::free;
 
 mod error;
+mod guard;
 mod loaded;
 mod npy;
 mod pnm;
@@ -22,18 +24,22 @@ mod raster;
 mod raw;
 mod save;
 mod slices;
+mod source;
+mod values;
 mod y4m;
+mod zarr;
 
 pub use error::IoError;
+use guard::guarded;
 pub use loaded::{Loaded, MAX_DECODED_BYTES};
 pub use raw::RawFormat;
 use raw::RawReader;
-pub use save::{
-    check_writable, npy_begin, save_npy, save_png_gray8, save_png_rgb8, save_text, save_tiff, write_npy, write_samples,
-    write_together,
-};
-pub use slices::{Hash, NpySlices};
+pub use save::{check_writable, save_npy, save_png_gray8, save_png_rgb8, save_text, save_tiff, write_npy};
+pub use slices::Hash;
+pub use source::Source;
+pub use values::{HELD, Values, check_array, save_zarr, write_together};
 pub use y4m::{Y4mFormat, Y4mReader};
+pub use zarr::folder::{FEATURE, is_array, kind as zarr_kind, named as names_array};
 
 /// As many bytes as tell the format.
 const START: usize = 16;
@@ -56,6 +62,9 @@ pub fn load(path: &Path) -> Result<Loaded, IoError> {
 /// As [`load`].
 pub fn load_as(path: &Path, raw: &[RawFormat]) -> Result<(Loaded, bool), IoError> {
     let name = path.display().to_string();
+    if let Some(array) = load_array(path)? {
+        return Ok((array, true));
+    }
     let (reader, size) = opened(path, &name)?;
     if headless(path, raw) { load_raw(&name, reader, size, raw) } else { load_at(path, &name, reader, size) }
 }
@@ -78,6 +87,9 @@ pub enum Content {
 /// As [`load`].
 pub fn load_frames(path: &Path, raw: &[RawFormat]) -> Result<Content, IoError> {
     let name = path.display().to_string();
+    if let Some(array) = load_array(path)? {
+        return Ok(Content::Image(array));
+    }
     let (reader, size) = opened(path, &name)?;
     if headless(path, raw) {
         return load_raw(&name, reader, size, raw).map(|(loaded, _)| Content::Image(loaded));
@@ -170,15 +182,28 @@ fn most_bytes(size: Option<u64>) -> (f64, &'static str) {
     }
 }
 
+/// Reads a zarr array whole, if a path leads to a folder of one.
+fn load_array(path: &Path) -> Result<Option<Loaded>, IoError> {
+    match zarr_kind(path) {
+        Some(_) => Source::open(path)?.map(|source| load_source(&source)).transpose(),
+        None => Ok(None),
+    }
+}
+
+/// All samples of an array of which parts could be read.
+fn load_source(source: &Source) -> Result<Loaded, IoError> {
+    let shape = source.shape().to_vec();
+    let pixels = source.read(0, std::slice::from_ref(&(0..shape[0])))?;
+    Ok(Loaded { shape, channels: 1, pixels, notes: source.notes() })
+}
+
 /// As [`load_from`], of a file at a path. A `.npy` file in C order goes from the disk to its samples piece by piece, so
 /// that it is not held twice.
 fn load_at(path: &Path, name: &str, reader: impl Read, size: Option<u64>) -> Result<(Loaded, bool), IoError> {
     // What is wrong with a file the other way tells.
-    let slices = size.and_then(|_| NpySlices::open(path).ok().flatten());
-    let Some(slices) = slices else { return load_from(name, reader, size) };
-    let shape = slices.shape().to_vec();
-    let pixels = slices.read(0, std::slice::from_ref(&(0..shape[0])))?;
-    let mut loaded = Loaded { shape, channels: 1, pixels, notes: slices.notes() };
+    let source = size.and_then(|_| Source::open(path).ok().flatten());
+    let Some(source) = source else { return load_from(name, reader, size) };
+    let mut loaded = load_source(&source)?;
     note_name(name, Format::Npy, &mut loaded);
     Ok((loaded, true))
 }
@@ -379,18 +404,6 @@ fn describe(bytes: &[u8], size: Option<u64>) -> String {
     }
 }
 
-/// Runs a decoder that others wrote. A panic in it is a damaged file, whose line says so; the panic's own line still
-/// goes to standard error, so that it can be reported to those who wrote it.
-fn guarded(name: &str, format: &str, decode: impl FnOnce() -> Result<Loaded, IoError>) -> Result<Loaded, IoError> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).unwrap_or_else(|_| {
-        Err(IoError::Damaged {
-            name: name.into(),
-            expected: format!("sound {format} data"),
-            got: "data that its decoder panics on".into(),
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -477,7 +490,7 @@ mod tests {
 
     #[test]
     fn a_panicking_decoder_is_a_damaged_file() {
-        let error = guarded("x.png", "PNG", || panic!("on purpose")).unwrap_err();
+        let error = guarded::<Loaded>("x.png", "PNG", || panic!("on purpose")).unwrap_err();
         assert!(matches!(error, IoError::Damaged { .. }), "{error}");
     }
 

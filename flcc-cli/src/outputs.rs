@@ -45,16 +45,22 @@ pub enum Format {
     Csv,
     /// What a part of a result is.
     Json,
+    /// An array, any number of axes, in a folder.
+    Zarr,
 }
 
 /// The formats with their extensions.
-const EXTENSIONS: [(Format, &[&str]); 5] = [
+const EXTENSIONS: [(Format, &[&str]); 6] = [
     (Format::Npy, &[".npy"]),
     (Format::Tiff, &[".tif", ".tiff"]),
     (Format::Png, &[".png"]),
     (Format::Csv, &[".csv"]),
     (Format::Json, &[".json"]),
+    (Format::Zarr, &[".zarr"]),
 ];
+
+/// Whether this build writes zarr arrays.
+const ZARR: bool = cfg!(feature = "zarr");
 
 /// The name of standard output, which takes a result as `.npy`.
 const STANDARD_OUTPUT: &str = "-";
@@ -70,6 +76,7 @@ impl Holds {
     /// The formats that hold it. A pipe or a device whose name says nothing gets the first.
     fn formats(self) -> &'static [Format] {
         match self {
+            Holds::Result if ZARR => &[Format::Npy, Format::Tiff, Format::Png, Format::Csv, Format::Zarr],
             Holds::Result => &[Format::Npy, Format::Tiff, Format::Png, Format::Csv],
             Holds::Picture => &[Format::Png],
             Holds::Peaks => &[Format::Csv],
@@ -95,6 +102,9 @@ impl Holds {
             _ if device() => formats.first().copied(),
             _ => None,
         };
+        if self == Holds::Result && io::names_array(path) && !ZARR {
+            return Err(SpecError::new(argument, format!("for a zarr array {}", io::FEATURE), path.display()));
+        }
         found.or_else(first).ok_or_else(|| {
             let standard = if self == Holds::Result { " (or - for standard output)" } else { "" };
             SpecError::new(argument, format!("a name that ends in {}{standard}", endings(formats)), path.display())
@@ -111,6 +121,17 @@ fn endings(formats: &[Format]) -> String {
         [most @ .., last] => format!("{} or {last}", most.join(", ")),
         [] => String::new(),
     }
+}
+
+/// Whether a name stands for a format that a result is written to as it is computed, part behind part; where this build
+/// does not write it, [`Inputs::check`] says so.
+pub fn holds_values(path: &Path) -> bool {
+    path.extension().is_some_and(|text| text.eq_ignore_ascii_case("npy")) || io::names_array(path)
+}
+
+/// The extensions of what [`holds_values`] takes.
+pub fn values_endings() -> String {
+    endings(if ZARR { &[Format::Npy, Format::Zarr] } else { &[Format::Npy] })
 }
 
 /// The format of a result of so many axes.
@@ -171,6 +192,7 @@ pub fn write(argument: &str, path: &Path, result: Written<'_>, out: &mut dyn Wri
     match result_format(argument, path, shape.axes())? {
         Format::Npy if is_standard_output(path) => io::write_npy(out, shape.lengths(), map.data())?,
         Format::Npy => io::save_npy(path, shape.lengths(), map.data()).map_err(wrong)?,
+        Format::Zarr => io::save_zarr(path, shape.lengths(), map.data()).map_err(wrong)?,
         Format::Tiff => io::save_tiff(path, shape.lengths(), map.data()).map_err(wrong)?,
         Format::Png => picture::save_heatmap(path, &heat).map_err(|error| error.of_argument(argument))?,
         Format::Csv => {
@@ -212,7 +234,7 @@ impl Output<'_> {
     }
 }
 
-/// A file by all of its names: links are followed, and two names of one file are one.
+/// A file, or a folder that is an array, by all of its names: links are followed, and two names of one are one.
 struct Place {
     path: PathBuf,
     identity: Option<(u64, u64)>,
@@ -225,7 +247,7 @@ impl Place {
         Place {
             path: files::target(path).unwrap_or_else(|_| path.to_path_buf()),
             identity: meta.as_ref().and_then(files::identity),
-            is_file: meta.is_some_and(|meta| meta.is_file()),
+            is_file: meta.is_some_and(|meta| meta.is_file()) || io::is_array(path),
         }
     }
 }
@@ -307,9 +329,13 @@ impl Inputs {
             before.keep(argument, place);
         }
         for output @ Output { argument, path, holds } in outputs {
-            if *holds != Holds::Wisdom && !output.is_standard_output() {
-                io::check_writable(path).map_err(Error::io(argument))?;
-            }
+            let checked = match holds {
+                Holds::Wisdom => Ok(()),
+                Holds::Result if output.is_standard_output() => Ok(()),
+                Holds::Result if io::names_array(path) => io::check_array(path),
+                _ => io::check_writable(path),
+            };
+            checked.map_err(Error::io(argument))?;
         }
         Ok(())
     }
@@ -406,9 +432,9 @@ mod tests {
         assert_eq!(told("w.x", Holds::Wisdom), Ok(()));
         for name in ["x", "x.txt", "x.npy.gz", "x.", "x.npz", "x.jpg", "npy"] {
             let line = told(name, Holds::Result).unwrap_err();
-            let expected =
-                "-o: expected a name that ends in .npy, .tif, .tiff, .png or .csv (or - for standard output), got ";
-            assert!(line.starts_with(expected) && line.ends_with(name), "{line}");
+            let all = if ZARR { ".npy, .tif, .tiff, .png, .csv or .zarr" } else { ".npy, .tif, .tiff, .png or .csv" };
+            let expected = format!("-o: expected a name that ends in {all} (or - for standard output), got ");
+            assert!(line.starts_with(&expected) && line.ends_with(name), "{line}");
         }
         for name in ["x", "x.jpg", "x.npy"] {
             let line = told(name, Holds::Picture).unwrap_err();
@@ -417,10 +443,10 @@ mod tests {
         assert!(told("x.png", Holds::Peaks).unwrap_err().starts_with("-o: expected a name that ends in .csv, got "));
         let axes = |axes| result_format("-o", Path::new("x.csv"), axes).map_err(|error| error.to_string());
         assert_eq!(axes(1), Ok(Format::Csv));
+        let others = if ZARR { ".npy, .tif, .tiff, .png or .zarr" } else { ".npy, .tif, .tiff or .png" };
         assert_eq!(
             axes(3).unwrap_err(),
-            "-o: expected a name that ends in .npy, .tif, .tiff or .png for a result of 3 axes (.csv holds 1 axis), \
-             got x.csv"
+            format!("-o: expected a name that ends in {others} for a result of 3 axes (.csv holds 1 axis), got x.csv")
         );
     }
 

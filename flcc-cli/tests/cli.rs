@@ -2357,7 +2357,16 @@ fn an_output_is_what_its_name_says() {
     let folder = Folder::new();
     photo(&folder);
     let call = "match image.png template.png";
-    let results = ".npy, .tif, .tiff, .png or .csv (or - for standard output)";
+    let (results, planes) = match cfg!(feature = "zarr") {
+        true => (
+            ".npy, .tif, .tiff, .png, .csv or .zarr (or - for standard output)",
+            ".npy, .tif, .tiff, .png or .zarr for a result of 2 axes (.csv holds 1 axis)",
+        ),
+        false => (
+            ".npy, .tif, .tiff, .png or .csv (or - for standard output)",
+            ".npy, .tif, .tiff or .png for a result of 2 axes (.csv holds 1 axis)",
+        ),
+    };
     for (args, argument, endings) in [
         (format!("{call} -o o"), "-o", results),
         (format!("{call} -o o.txt"), "-o", results),
@@ -2366,12 +2375,8 @@ fn an_output_is_what_its_name_says() {
         (format!("{call} -o o.npy.gz"), "-o", results),
         ("conv image.png template.png -o o.bmp".into(), "-o", results),
         ("local mean --window 3x3 image.png -o o.txt".into(), "-o", results),
-        (format!("{call} -o o.csv"), "-o", ".npy, .tif, .tiff or .png for a result of 2 axes (.csv holds 1 axis)"),
-        (
-            "local mean --window 3x3 image.png -o o.csv".into(),
-            "-o",
-            ".npy, .tif, .tiff or .png for a result of 2 axes (.csv holds 1 axis)",
-        ),
+        (format!("{call} -o o.csv"), "-o", planes),
+        ("local mean --window 3x3 image.png -o o.csv".into(), "-o", planes),
         (format!("{call} --heatmap h"), "--heatmap", ".png"),
         (format!("{call} --heatmap h.jpg"), "--heatmap", ".png"),
         (format!("{call} --heatmap -"), "--heatmap", ".png"),

@@ -255,7 +255,11 @@ fn what_is_no_part_is_told() {
         folder.wrong(&format!("{three} -o x.npy"), 2),
         "-o: expected parts with values, which --tile writes with -o PART.npy, got parts with peaks alone"
     );
-    assert_eq!(folder.wrong(&format!("{three} -o x.tif"), 2), "-o: expected a name that ends in .npy, got x.tif");
+    let endings = if cfg!(feature = "zarr") { ".npy or .zarr" } else { ".npy" };
+    assert_eq!(
+        folder.wrong(&format!("{three} -o x.tif"), 2),
+        format!("-o: expected a name that ends in {endings}, got x.tif")
+    );
     assert!(!folder.fine(three).is_empty());
     // Values that are not those of the part.
     for tile in 1..3 {
@@ -281,7 +285,7 @@ fn what_is_no_part_is_told() {
     assert!(tile("1/2 -o p.json --platform cuda", 3).contains("parts are computed on platform cpu"));
     assert_eq!(
         folder.wrong("match i-whole.npy t.npy --tile 1/2 -o p.json", 2),
-        "IMAGE: expected a .npy file in C order with --tile, of which parts are read, got i-whole.npy"
+        "IMAGE: expected a .npy file in C order or a zarr array with --tile, of which parts are read, got i-whole.npy"
     );
     assert!(
         tile("1/2 -o p.json --template-at 899,0:2x2", 2).starts_with("--template-at: expected a part of the image")

@@ -1,9 +1,9 @@
-//! conv, corr, lcc and match by parts: of an image in a `.npy` file that is larger than what may be held of it, and of
-//! one of several parts of a result (`--tile`). Slices of the image are read where they lie, band by band.
+//! conv, corr, lcc and match by parts: of an image in a `.npy` file or a zarr array that is larger than what may be held
+//! of it, and of one of several parts of a result (`--tile`). Slices of the image are read where they lie, band by band.
 
 use std::cell::Cell;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::fs;
+use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -26,9 +26,9 @@ use super::templates::{self, Templates, Wanted};
 use crate::args::{Correlate, Match, Planning};
 use crate::data::{self, Image, open_mask};
 use crate::error::Error;
-use crate::io::{Hash, IoError, Loaded, NpySlices, npy_begin, write_samples, write_together};
+use crate::io::{self, HELD, Hash, IoError, Loaded, Source, Values, write_together};
 use crate::memory::{check, check_data, results};
-use crate::outputs::{Holds, Inputs, Output};
+use crate::outputs::{Holds, Inputs, Output, holds_values};
 use crate::parts::{OfTemplate, Part};
 use crate::session::{Progress, Session, wisdom_file};
 
@@ -59,7 +59,7 @@ pub fn run(
 }
 
 /// The file of an image of which one part of the result is asked for.
-fn source_of_tile(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Result<NpySlices, Error> {
+fn source_of_tile(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Result<Source, Error> {
     let others = [
         ("--heatmap", &args.heatmap),
         ("--annotate", matching.map_or(&None, |matching| &matching.annotate)),
@@ -78,9 +78,8 @@ fn source_of_tile(args: &Correlate, matching: Option<&Match>, planning: &Plannin
     let expected =
         if matching.is_some() { "-o PART.npy or -o PART.json with --tile" } else { "-o PART.npy with --tile" };
     let holds = |path: &PathBuf| match extension(path).as_str() {
-        "npy" => true,
         "json" => matching.is_some(),
-        _ => false,
+        _ => holds_values(path),
     };
     match &args.output {
         Some(path) if holds(path) => {}
@@ -88,9 +87,9 @@ fn source_of_tile(args: &Correlate, matching: Option<&Match>, planning: &Plannin
         None => return Err(SpecError::new("-o", expected, "none").into()),
     }
     let file =
-        if args.image == Path::new("-") { None } else { NpySlices::open(&args.image).map_err(Error::io("IMAGE"))? };
+        if args.image == Path::new("-") { None } else { Source::open(&args.image).map_err(Error::io("IMAGE"))? };
     let wrong = || {
-        let expected = "a .npy file in C order with --tile, of which parts are read";
+        let expected = "a .npy file in C order or a zarr array with --tile, of which parts are read";
         SpecError::new("IMAGE", expected, args.image.display()).into()
     };
     file.ok_or_else(wrong)
@@ -98,11 +97,11 @@ fn source_of_tile(args: &Correlate, matching: Option<&Match>, planning: &Plannin
 
 /// The file of an image that can be computed by parts, where memory is limited. What is wrong with it who reads it
 /// whole tells.
-fn divisible(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Option<NpySlices> {
+fn divisible(args: &Correlate, matching: Option<&Match>, planning: &Planning) -> Option<Source> {
     planning.memory_limit?;
     let picture = args.heatmap.is_some() || matching.is_some_and(|matching| matching.annotate.is_some());
     let written = match &args.output {
-        Some(path) => extension(path) == "npy",
+        Some(path) => holds_values(path),
         None => matching.is_some(),
     };
     // Who measures where anything may compute may find that a GPU does.
@@ -111,11 +110,12 @@ fn divisible(args: &Correlate, matching: Option<&Match>, planning: &Planning) ->
         Platform::Auto => planning.effort.unwrap_or_default() == Effort::Estimate && planning.devices.is_empty(),
         Platform::Cuda => false,
     };
-    let headed = args.extent.reading.raw.is_empty() || extension(&args.image) == "npy";
+    let headed =
+        args.extent.reading.raw.is_empty() || extension(&args.image) == "npy" || io::zarr_kind(&args.image).is_some();
     if picture || !written || !here || !headed {
         return None;
     }
-    NpySlices::open(&args.image).ok().flatten()
+    Source::open(&args.image).ok().flatten()
 }
 
 fn extension(path: &Path) -> String {
@@ -128,7 +128,7 @@ struct Call<'a> {
     args: &'a Correlate,
     matching: Option<&'a Match>,
     planning: &'a Planning,
-    file: &'a NpySlices,
+    file: &'a Source,
     /// Whether it was told that samples hide peaks.
     hidden: Cell<bool>,
 }
@@ -163,7 +163,7 @@ impl Call<'_> {
         // Only the CPU computes regions, whatever auto would take for a whole result.
         let here = Planning { platform: Platform::Cpu, ..planning.clone() };
         let session = Session::new(&here, Effort::Estimate, args.fall_back)?;
-        let values = args.output.as_ref().filter(|path| extension(path) == "npy");
+        let values = args.output.as_ref().filter(|path| holds_values(path));
         let mut wanted = matching.map(|matching| Wanted::new(&matching.search, all.len()));
         let mut found: Vec<(usize, Computed)> = Vec::new();
         for (group, spec) in templates.groups().iter().zip(&specs) {
@@ -223,7 +223,7 @@ impl Call<'_> {
         };
         let part = Output { argument: "-o", path: path.with_extension("json"), holds: Holds::Part };
         let mut outputs = vec![part];
-        if extension(path) == "npy" {
+        if holds_values(path) {
             let number = |index: usize| (templates > 1).then_some(index + 1);
             outputs.extend((0..templates).map(|index| Output {
                 argument: "-o",
@@ -234,7 +234,7 @@ impl Call<'_> {
         let wisdom = wisdom_file(planning)?;
         outputs.extend(wisdom.map(|(argument, path)| Output { argument, path, holds: Holds::Wisdom }));
         inputs.check(&outputs)?;
-        match extension(path) == "npy" {
+        match holds_values(path) {
             true => Part::is_there(&path.with_extension("json")).map(|_| ()),
             false => Ok(()),
         }
@@ -324,6 +324,10 @@ impl Call<'_> {
                 self.hidden.set(true);
             }
         };
+        // What is held of results until there are enough for a format is a quarter at most.
+        let most = limit.unwrap_or(AT_A_TIME).min(AT_A_TIME);
+        let arrays = paths.iter().filter(|path| io::names_array(path)).count();
+        let held = (most / 4 / arrays.max(1)).min(HELD);
         let job = Job {
             file: self.file,
             look: &look,
@@ -332,7 +336,8 @@ impl Call<'_> {
             axis,
             search,
             range: range.clone(),
-            most: limit.unwrap_or(AT_A_TIME).min(AT_A_TIME),
+            most: most.saturating_sub(held * arrays),
+            held,
             taken,
         };
         let mut found = Vec::new();
@@ -401,7 +406,7 @@ fn samples(image: &Image) -> String {
 
 /// A run over the bands of a result.
 struct Job<'a> {
-    file: &'a NpySlices,
+    file: &'a Source,
     /// Looks at slices that were read.
     look: &'a dyn Fn(&Pixels),
     matcher: &'a Matcher,
@@ -413,6 +418,8 @@ struct Job<'a> {
     range: Range<usize>,
     /// Bytes of slices and results at a time, if rows of tiles are not larger.
     most: usize,
+    /// Bytes that are held of each file of values, where its format wants many at once.
+    held: usize,
     /// Bytes that the plan takes beside.
     taken: usize,
 }
@@ -474,7 +481,7 @@ impl Job<'_> {
     }
 
     /// Computes band by band: values to the files, if there are any, peaks from what is held.
-    fn run<T: Pixel>(&self, files: &mut [BufWriter<File>]) -> Result<Vec<PeaksFound>, Error>
+    fn run<T: Pixel>(&self, files: &mut [Values]) -> Result<Vec<PeaksFound>, Error>
     where
         for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
     {
@@ -488,8 +495,8 @@ impl Job<'_> {
         let unwritten = |source| Error::io("-o")(IoError::Write { name: "values".into(), source });
         let mut lengths = spec.out_shape().lengths().to_vec();
         lengths[axis] = self.range.len();
-        let begin = npy_begin(spec.out_type(), &lengths);
-        files.iter_mut().try_for_each(|file| file.write_all(&begin)).map_err(unwritten)?;
+        let begun = files.iter_mut().try_for_each(|file| file.begin(spec.out_type(), &lengths, self.held));
+        begun.map_err(unwritten)?;
         let progress = Progress::new();
         let mut scratch = self.matcher.make_scratch();
         let mut rooms: Vec<Vec<T>> = vec![Vec::new(); spec.templates()];
@@ -518,7 +525,7 @@ impl Job<'_> {
             let wanted = now.start.max(self.range.start)..now.end.min(self.range.end);
             for (file, room) in files.iter_mut().zip(&rooms).filter(|_| !wanted.is_empty()) {
                 let values = &room[(wanted.start - keep) * slice..(wanted.end - keep) * slice];
-                write_samples(file, values).map_err(unwritten)?;
+                file.write(values).map_err(unwritten)?;
             }
             if let Some(search) = &self.search {
                 let near = if next == last { end } else { end.saturating_sub(reach) };

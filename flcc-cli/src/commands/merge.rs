@@ -13,8 +13,8 @@ use super::correlate::{self, Found, Telling, numbered};
 use super::templates::{self, Wanted};
 use crate::args::{Merge, Planning};
 use crate::error::Error;
-use crate::io::{IoError, NpySlices, npy_begin, write_samples, write_together};
-use crate::outputs::{Holds, Inputs, Output};
+use crate::io::{HELD, IoError, Source, write_together};
+use crate::outputs::{self, Holds, Inputs, Output};
 use crate::parts::{OfTemplate, Part, axis, complete, found};
 
 /// Bytes of values that are copied at a time.
@@ -34,8 +34,7 @@ pub fn run(args: &Merge, planning: &Planning, out: &mut dyn Write) -> Result<(),
     for (path, part) in &parts {
         part.results.iter().flat_map(|of| values(path, of)).for_each(|path| inputs.add("PART", &path));
     }
-    let outputs = outputs(args, first)?;
-    inputs.check(&outputs)?;
+    inputs.check(&written(args, first)?)?;
     let mut told: Vec<(String, Found)> = Vec::new();
     for number in 0..count {
         let of = |part: &'_ Part| part.results[number].clone();
@@ -71,13 +70,13 @@ fn values(path: &Path, of: &OfTemplate) -> Option<PathBuf> {
 }
 
 /// What is to be written.
-fn outputs<'a>(args: &'a Merge, first: &Part) -> Result<Vec<Output<'a>>, Error> {
+fn written<'a>(args: &'a Merge, first: &Part) -> Result<Vec<Output<'a>>, Error> {
     let mut all = Vec::new();
     let count = first.results.len();
     if let Some(path) = &args.output {
-        let npy = path.extension().is_some_and(|text| text.eq_ignore_ascii_case("npy"));
-        if !npy {
-            return Err(SpecError::new("-o", "a name that ends in .npy", path.display()).into());
+        if !outputs::holds_values(path) {
+            let expected = format!("a name that ends in {}", outputs::values_endings());
+            return Err(SpecError::new("-o", expected, path.display()).into());
         }
         if first.results.iter().any(|of| of.values.is_none()) {
             let expected = "parts with values, which --tile writes with -o PART.npy";
@@ -104,7 +103,7 @@ fn copy(parts: &[(PathBuf, Part)], number: usize, to: &PathBuf) -> Result<(), Er
         let Some(file) = files.first_mut() else { return Ok(()) };
         let unwritten = |source| Error::io("-o")(IoError::Write { name: to.display().to_string(), source });
         let spec = &parts[0].1.results[number].spec;
-        file.write_all(&npy_begin(spec.out_type(), spec.out_shape().lengths())).map_err(unwritten)?;
+        file.begin(spec.out_type(), spec.out_shape().lengths(), HELD).map_err(unwritten)?;
         for (path, part) in parts {
             let of = &part.results[number];
             let Some(path) = values(path, of) else { continue };
@@ -112,7 +111,7 @@ fn copy(parts: &[(PathBuf, Part)], number: usize, to: &PathBuf) -> Result<(), Er
             let axis = axis(&of.spec);
             let mut lengths = of.spec.out_shape().lengths().to_vec();
             lengths[axis] = of.range.len();
-            let there = NpySlices::open(&path).map_err(&wrong)?;
+            let there = Source::open(&path).map_err(&wrong)?;
             let described = |dtype: DType, shape: &[usize]| format!("{dtype} {}", join(shape));
             let expected = described(of.spec.out_type(), &lengths);
             let got = there.as_ref().map(|there| described(there.dtype(), there.shape()));
@@ -126,8 +125,7 @@ fn copy(parts: &[(PathBuf, Part)], number: usize, to: &PathBuf) -> Result<(), Er
                 let run = begin..(begin + step).min(of.range.len());
                 let pixels = there.read(axis, std::slice::from_ref(&run)).map_err(&wrong)?;
                 let view = AnyView::dense(&pixels, Shape::new(&[pixels.len()])?, 1)?;
-                each_type!(AnyView, &view, view => write_samples(file, view.as_dense().unwrap_or(&[])))
-                    .map_err(unwritten)?;
+                each_type!(AnyView, &view, view => file.write(view.as_dense().unwrap_or(&[]))).map_err(unwritten)?;
             }
         }
         Ok(())

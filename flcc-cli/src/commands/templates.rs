@@ -10,6 +10,7 @@ use flcc_runtime::{AnyView, Kind, Matcher, Peak, PeakOptions, Plan, Spec, SpecEr
 use crate::args::Peaks;
 use crate::data::{Image, images_in};
 use crate::error::Error;
+use crate::io;
 use crate::outputs::Inputs;
 use crate::reading::Reading;
 use crate::session::Session;
@@ -27,7 +28,8 @@ fn named<'a>(
 /// # Errors
 /// A folder that is not read, or that has none.
 fn files(argument: &str, path: &Path, reading: &Reading) -> Result<Vec<PathBuf>, Error> {
-    if path.is_dir() { images_in(argument, path, false, reading) } else { Ok(vec![path.to_path_buf()]) }
+    let folder = path.is_dir() && io::zarr_kind(path).is_none();
+    if folder { images_in(argument, path, false, reading) } else { Ok(vec![path.to_path_buf()]) }
 }
 
 /// Tells what is read that these arguments name.

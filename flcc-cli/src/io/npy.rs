@@ -143,25 +143,21 @@ impl Array {
             _ => (cfg!(target_endian = "big"), descr.as_str()),
         };
         let Some(row) = TYPES.iter().find(|row| row.0 == code) else {
-            return Err(IoError::Unsupported {
-                name: name.into(),
-                expected: format!("an array of dtype {ACCEPTED}"),
-                got: format!("dtype {}", one_line(&descr)),
-            });
+            return Err(refused_type(name, &descr));
         };
-        if !(1..=3).contains(&shape.len()) {
-            let got = if shape.is_empty() {
-                "a single value (0 axes)".into()
-            } else {
-                format!("{} ({})", flcc_core::shape::axes(shape.len()), shape_text(&shape))
-            };
-            return Err(IoError::Unsupported {
-                name: name.into(),
-                expected: "an array of 1 to 3 axes".into(),
-                got: one_line(got),
-            });
-        }
+        check_axes(name, &shape)?;
         Ok((Array { shape, descr, row, big, fortran_order }, data))
+    }
+
+    /// An array of another format, in C order, of a type's code in the order of bytes of this machine.
+    #[cfg(feature = "zarr")]
+    pub(super) fn native(name: &str, code: &str, shape: Vec<usize>) -> Result<Array, IoError> {
+        let Some(row) = TYPES.iter().find(|row| row.0 == code) else {
+            return Err(refused_type(name, code));
+        };
+        check_axes(name, &shape)?;
+        let big = cfg!(target_endian = "big");
+        Ok(Array { shape, descr: code.into(), row, big, fortran_order: false })
     }
 
     /// How many samples there are, and in how many bytes, of which the file has so many behind its header.
@@ -222,6 +218,28 @@ impl Array {
         }
         notes
     }
+}
+
+/// The error of an array of a type that is not read.
+pub(super) fn refused_type(name: &str, dtype: &str) -> IoError {
+    IoError::Unsupported {
+        name: name.into(),
+        expected: format!("an array of dtype {ACCEPTED}"),
+        got: format!("dtype {}", one_line(dtype)),
+    }
+}
+
+/// Refuses arrays of no axis, or of more than an image has.
+fn check_axes(name: &str, shape: &[usize]) -> Result<(), IoError> {
+    if (1..=3).contains(&shape.len()) {
+        return Ok(());
+    }
+    let got = if shape.is_empty() {
+        "a single value (0 axes)".into()
+    } else {
+        format!("{} ({})", flcc_core::shape::axes(shape.len()), shape_text(shape))
+    };
+    Err(IoError::Unsupported { name: name.into(), expected: "an array of 1 to 3 axes".into(), got: one_line(got) })
 }
 
 /// Fortran order, first axis fastest, to C order, last axis fastest.

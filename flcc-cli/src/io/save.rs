@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Cursor, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flcc_core::dtype::{DType, Pixel, Pixels, Slice};
 use flcc_runtime::rooms::files;
@@ -71,47 +71,6 @@ fn descr_of(dtype: DType) -> &'static str {
         DType::F32 => "<f4",
         DType::F64 => "<f8",
     }
-}
-
-/// Writes several files together, each whole or not at all: none of them appears before all are written.
-///
-/// # Errors
-///
-/// What `run` says; what `wrong` makes of an [`IoError::Write`] of a file that is not opened, ended or put in its
-/// place.
-pub fn write_together<E>(
-    paths: &[PathBuf],
-    wrong: impl Fn(IoError) -> E,
-    run: impl FnOnce(&mut [BufWriter<File>]) -> Result<(), E>,
-) -> Result<(), E> {
-    /// Opens one file after the other, each within the writing of the one before.
-    fn open(
-        paths: &[PathBuf],
-        files: &mut Vec<BufWriter<File>>,
-        run: &mut dyn FnMut(&mut [BufWriter<File>]) -> io::Result<()>,
-        failed: &mut Option<IoError>,
-    ) -> Result<(), IoError> {
-        let Some((path, rest)) = paths.split_first() else {
-            let ended = run(files).and_then(|()| files.iter_mut().try_for_each(Write::flush));
-            return ended.map_err(|source| IoError::Write { name: "output".into(), source });
-        };
-        atomically(path, |out| {
-            files.push(BufWriter::new(out.get_ref().try_clone()?));
-            open(rest, files, run, failed).map_err(|error| {
-                // The innermost is the one to tell.
-                failed.get_or_insert(error);
-                io::Error::other("another file")
-            })
-        })
-    }
-    let (mut run, mut said, mut failed) = (Some(run), Ok(()), None);
-    let mut once = |files: &mut [BufWriter<File>]| {
-        said = run.take().map_or(Ok(()), |run| run(files));
-        if said.is_ok() { Ok(()) } else { Err(io::Error::other("what is written")) }
-    };
-    let opened = open(paths, &mut Vec::new(), &mut once, &mut failed);
-    said?;
-    opened.map_err(|error| wrong(failed.unwrap_or(error)))
 }
 
 fn check_count(path: &Path, shape: &[usize], pixels: &Pixels) -> Result<(), IoError> {
@@ -309,7 +268,10 @@ fn npy_header(descr: &str, shape: &[usize]) -> Vec<u8> {
 
 /// Puts a new file in the place of the one at `path`, or of the one that the link there leads to; writes to anything
 /// else.
-fn atomically(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>) -> Result<(), IoError> {
+pub(super) fn atomically(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+) -> Result<(), IoError> {
     let into = |file: &mut File| {
         let mut out = BufWriter::new(file);
         write(&mut out)?;
@@ -340,6 +302,7 @@ pub fn check_writable(path: &Path) -> Result<(), IoError> {
 pub(super) mod tests {
     use super::super::{load, load_bytes};
     use super::*;
+    use std::path::PathBuf;
 
     /// A folder of one test, removed with everything in it.
     struct Folder(PathBuf);
@@ -474,31 +437,6 @@ pub(super) mod tests {
         let nowhere = save_npy(&folder.0.join("none/x.npy"), &[1], &Pixels::U8(vec![1])).unwrap_err();
         assert!(matches!(nowhere, IoError::Write { .. }), "{nowhere}");
         assert!(matches!(save_npy(&folder.0, &[1], &Pixels::U8(vec![1])), Err(IoError::Write { .. })));
-    }
-
-    #[test]
-    fn files_that_are_written_together_appear_together() {
-        let folder = Folder::new("together");
-        let paths = ["a.npy", "b.npy", "c.npy"].map(|name| folder.0.join(name));
-        fs::write(&paths[1], b"old").unwrap();
-        let write = |fails: bool| {
-            write_together(&paths, std::convert::identity, |files| {
-                for (number, file) in files.iter_mut().enumerate() {
-                    file.write_all(&npy_begin(DType::U8, &[2])).unwrap();
-                    file.write_all(&[number as u8, 7]).unwrap();
-                }
-                if fails { Err(unsupported(Path::new("x"), "a".into(), "b".into())) } else { Ok(()) }
-            })
-        };
-        assert_eq!(write(true).unwrap_err().to_string(), "\"x\": expected a, got b");
-        assert_eq!((folder.names(), fs::read(&paths[1]).unwrap()), (vec!["b.npy".to_string()], b"old".to_vec()));
-        write(false).unwrap();
-        for (number, path) in paths.iter().enumerate() {
-            assert_eq!(load(path).unwrap().pixels, Pixels::U8(vec![number as u8, 7]));
-        }
-        let nowhere = [folder.0.join("d.npy"), folder.0.join("none/e.npy")];
-        let told = write_together(&nowhere, std::convert::identity, |_| Ok(())).unwrap_err().to_string();
-        assert!(told.contains("none/e.npy") && folder.names().len() == 3, "{told}");
     }
 
     #[cfg(unix)]

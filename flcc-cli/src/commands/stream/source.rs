@@ -143,7 +143,7 @@ fn files(arguments: &[PathBuf], reading: &Reading) -> Result<Vec<PathBuf>, Error
         if argument == Path::new("-") {
             return Err(SpecError::new("FRAMES", "- alone", "- among files").into());
         }
-        match argument.is_dir() {
+        match argument.is_dir() && io::zarr_kind(argument).is_none() {
             true => files.extend(images_in("FRAMES", argument, true, reading)?),
             false => files.push(argument.clone()),
         }
