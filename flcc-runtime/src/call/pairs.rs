@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// A plan for pairs: image `k` with template `k`. Made by [`Plan::pairs`].
 ///
 /// ```
-/// use flcc_runtime::{Pixels, Planner, Shape, Spec, View};
+/// use flcc_runtime::{Best, PeakOptions, Pixels, Planner, Shape, Spec, View, find_peaks_in};
 ///
 /// // Two frames, the second moved by 2 down and 3 to the right.
 /// let sample = |y: usize, x: usize| ((y * 131 + x * 57) * (y + 3 * x) % 251) as f32;
@@ -30,7 +30,8 @@ use std::sync::Arc;
 /// let shape = Shape::new(&[100, 100])?;
 /// let (before, after) = (View::new(&before, shape)?, View::new(&after, shape)?);
 ///
-/// // Windows of 32x32 of the second, each with the 12x12 in the middle of the same window of the first.
+/// // Windows of 32x32 of the second, each with the 12x12 in the middle of the same window of the first; `0@` is any
+/// // number of them.
 /// let spec: Spec = "zncc:f32:0@32x32*12x12:valid".parse()?;
 /// let corners = [[0, 0, 0], [0, 16, 40], [0, 60, 60]];
 /// let images = corners.iter().map(|&at| after.part(at, spec.image())).collect::<Result<Vec<_>, _>>()?;
@@ -44,10 +45,11 @@ use std::sync::Arc;
 /// let Pixels::F32(scores) = pairs.execute(&images, &templates)? else {
 ///     unreachable!("results of f32 arrays are f32")
 /// };
-/// for map in scores.chunks_exact(21 * 21) {
-///     let best = (0..map.len()).max_by(|&a, &b| map[a].total_cmp(&map[b])).unwrap();
-///     assert_eq!([best / 21, best % 21], [12, 13]);
-///     assert!((map[best] - 1.0).abs() < 1e-5);
+/// let top = PeakOptions { top: Some(1), ..PeakOptions::default() };
+/// for scores in scores.chunks_exact(spec.out_shape().len()) {
+///     let best = &find_peaks_in(&View::new(scores, spec.out_shape())?, Best::Largest, &top)[0];
+///     assert_eq!(best.position, [12, 13]);
+///     assert!((best.score - 1.0).abs() < 1e-5);
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
