@@ -161,8 +161,9 @@ Fields, one line a frame and template:
 
 /// Template matching, convolution and correlation of 1D, 2D and 3D images.
 ///
-/// Images are PNG, JPEG, TIFF (8 and 16 bit, float; pages are the slowest axis), PGM, PPM or .npy. Sizes, origins and
-/// positions stand slowest axis first. Exit status: 0 done, 1 a failure, 2 a wrong call, 3 a forced method or platform
+/// Images are PNG, JPEG, TIFF (8 and 16 bit, float; pages are the slowest axis), PGM, PPM or .npy, and zarr arrays
+/// (folders, versions 2 and 3) where flcc is built with the feature zarr. Sizes, origins and positions stand slowest
+/// axis first. Exit status: 0 done, 1 a failure, 2 a wrong call, 3 a forced method or platform
 /// refuses.
 #[derive(Debug, Parser)]
 // What an argument takes is told in words.
@@ -328,8 +329,9 @@ pub struct Planning {
     #[arg(long, global = true, value_name = "EFFORT", value_parser = offering::<Effort>(offered::EFFORTS))]
     pub effort: Option<Effort>,
     /// Bytes that scratch and bound templates may take, as 64M or 1.5G (K, M and G count in powers of 1024); image,
-    /// templates, result and pictures come on top. Of an image in a .npy file (C order) that is larger, alone or with
-    /// the results to write, conv, corr, lcc and match compute as much at a time as fits, if results go to .npy files
+    /// templates, result and pictures come on top. Of an image in a .npy file (C order) or a zarr array that is larger,
+    /// alone or with the results to write, conv, corr, lcc and match compute as much at a time as fits, if results go
+    /// to .npy files or zarr arrays
     #[arg(long, global = true, value_name = "BYTES", allow_hyphen_values = true)]
     pub memory_limit: Option<Bytes>,
     /// Wisdom file, read if it is there, added to after measuring; processes may share it [default: FLCC_WISDOM, if it
@@ -508,13 +510,13 @@ pub struct Correlate {
     #[arg(long, value_name = "ORIGIN:SHAPE", allow_hyphen_values = true)]
     pub roi: Option<Places>,
     /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
-    /// (as --heatmap draws it), .csv (of a signal: position,score). With several templates there is no file OUT.npy,
-    /// but OUT-1.npy, OUT-2.npy and on, in their order. - is standard output, as .npy; not of match, which prints peaks
+    /// (as --heatmap draws it), .csv (of a signal: position,score), .zarr (a folder; where flcc is built with the
+    /// feature zarr). With several templates there is no file OUT.npy, but OUT-1.npy, OUT-2.npy and on, in their order. - is standard output, as .npy; not of match, which prints peaks
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// Part I, from 1, of the N that a result is split into along its slowest axis; of the image, a .npy file in C
-    /// order, only what it needs is read. -o PART.npy writes this part of the result and PART.json, with which flcc
-    /// merge puts parts together; with match, -o PART.json has the peaks alone
+    /// order or a zarr array, only what it needs is read. -o PART.npy (or PART.zarr) writes this part of the result and
+    /// PART.json, with which flcc merge puts parts together; with match, -o PART.json has the peaks alone
     #[arg(long, value_name = "I/N")]
     pub tile: Option<Tile>,
     /// Compute on the CPU what GPUs fail at, or everything where there is none, and tell it on standard error
@@ -566,8 +568,8 @@ pub struct Merge {
     /// The .json files of all parts
     #[arg(value_name = "PART", required = true)]
     pub parts: Vec<PathBuf>,
-    /// The result, a .npy file; of several templates numbered as match does it. The parts' .npy files lie where they
-    /// were written, beside the .json files
+    /// The result, a .npy file or a zarr array; of several templates numbered as match does it. The parts' .npy files
+    /// lie where they were written, beside the .json files
     #[arg(short, long, value_name = "OUT.npy")]
     pub output: Option<PathBuf>,
     /// The peaks as a table, as match writes it
@@ -672,7 +674,8 @@ pub struct Local {
     #[command(flatten)]
     pub extent: Extent,
     /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
-    /// (in colours), .csv (of a signal: a row for each position). - is standard output, as .npy
+    /// (in colours), .csv (of a signal: a row for each position), .zarr (a folder; where flcc is built with the feature
+    /// zarr). - is standard output, as .npy
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
 }
