@@ -511,7 +511,8 @@ pub struct Correlate {
     pub roi: Option<Places>,
     /// The result, in the format of the name: .npy, .tif (f32 or f64 samples; a page for each plane of a volume), .png
     /// (as --heatmap draws it), .csv (of a signal: position,score), .zarr (a folder; where flcc is built with the
-    /// feature zarr). With several templates there is no file OUT.npy, but OUT-1.npy, OUT-2.npy and on, in their order. - is standard output, as .npy; not of match, which prints peaks
+    /// feature zarr). With several templates there is no file OUT.npy, but OUT-1.npy, OUT-2.npy and on, in their order.
+    /// - is standard output, as .npy; not of match, which prints peaks
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// Part I, from 1, of the N that a result is split into along its slowest axis; of the image, a .npy file in C

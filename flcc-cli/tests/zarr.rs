@@ -16,10 +16,6 @@ impl Folder {
         Folder(path)
     }
 
-    fn bytes(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
     fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let path = self.0.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -119,6 +115,10 @@ mod arrays {
     const NATIVE: &str = if cfg!(target_endian = "big") { ">" } else { "<" };
 
     impl Folder {
+        fn bytes(&self, name: &str) -> Vec<u8> {
+            std::fs::read(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+        }
+
         /// What a command that ends well prints; it tells nothing.
         fn fine(&self, args: &str) -> String {
             let (status, out, err) = self.said(args);

@@ -1,5 +1,6 @@
-//! conv, corr, lcc and match by parts: of an image in a `.npy` file or a zarr array that is larger than what may be held
-//! of it, and of one of several parts of a result (`--tile`). Slices of the image are read where they lie, band by band.
+//! conv, corr, lcc and match by parts: of an image in a `.npy` file or a zarr array that is larger than what may be
+//! held of it, and of one of several parts of a result (`--tile`). Slices of the image are read where they lie, band by
+//! band.
 
 use std::cell::Cell;
 use std::fs;

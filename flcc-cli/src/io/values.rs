@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use flcc_core::dtype::{DType, Pixel, Pixels};
+#[cfg(feature = "zarr")]
 use flcc_runtime::rooms::files;
 
 use super::error::IoError;
@@ -104,17 +105,25 @@ pub fn save_zarr(path: &Path, shape: &[usize], pixels: &Pixels) -> Result<(), Io
 /// # Errors
 /// [`IoError::Write`]: something else than an array in its place, a name in a folder that is not there.
 pub fn check_array(path: &Path) -> Result<(), IoError> {
+    #[cfg(feature = "zarr")]
     let run = || files::target(path).and_then(|path| folder::check_replaceable(&path));
+    #[cfg(not(feature = "zarr"))]
+    let run = || Values::zarr(path).map(|_| ());
     run().map_err(|source| IoError::Write { name: path.display().to_string(), source })
 }
 
 /// Puts a new array in the place of the one at `path`, or of the one that the link there leads to.
 fn array(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), IoError> {
+    #[cfg(feature = "zarr")]
     let run = || files::replace_folder(&files::target(path)?, folder::check_replaceable, write);
+    // There is nothing to write, which says so.
+    #[cfg(not(feature = "zarr"))]
+    let run = || write(path);
     run().map_err(|source| IoError::Write { name: path.display().to_string(), source })
 }
 
-/// Writes several files or folders of arrays together, each whole or not at all: none of them appears before all are written.
+/// Writes several files or folders of arrays together, each whole or not at all: none of them appears before all are
+/// written.
 ///
 /// # Errors
 ///

@@ -1,6 +1,8 @@
 //! What a folder is: a zarr array, a group of such, or something else; and which folders an array may replace.
 
+#[cfg(feature = "zarr")]
 use std::fs;
+#[cfg(feature = "zarr")]
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -90,6 +92,7 @@ pub fn unsupported(path: &Path) -> IoError {
 ///
 /// # Errors
 /// What is there.
+#[cfg(feature = "zarr")]
 pub fn check_replaceable(path: &Path) -> io::Result<()> {
     let refused = |got: String| {
         let words = format!("{got} is there, and only a zarr array is replaced by one");
@@ -116,6 +119,7 @@ pub fn check_replaceable(path: &Path) -> io::Result<()> {
 
 /// Whether an entry of an array's folder is the array's own: the texts of both versions, and chunks by any of their
 /// encodings.
+#[cfg(feature = "zarr")]
 fn is_of_array(name: &str) -> bool {
     let chunk = name.strip_prefix("c.").unwrap_or(name);
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -125,6 +129,7 @@ fn is_of_array(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// A folder of one test, removed with everything in it.
     struct Folder(std::path::PathBuf);
@@ -165,6 +170,7 @@ mod tests {
         assert_eq!(kind(&folder.0.join("none.zarr")), None);
     }
 
+    #[cfg(feature = "zarr")]
     #[test]
     fn nothing_but_an_array_is_replaced() {
         let folder = Folder::new("replaced");

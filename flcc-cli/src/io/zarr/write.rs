@@ -86,7 +86,7 @@ impl ZarrWriter {
         while !samples.is_empty() {
             let (z, at) = (self.came / slice % self.depth, self.came % slice);
             let (y, x) = (at / self.slice[1], at % self.slice[1]);
-            // As many as lie behind each other in the layer, too: those of a row, or all where chunks end where rows do.
+            // As many as lie behind each other in the layer, too: a row, or all where chunks end where rows do.
             let run = match self.slice == self.room {
                 true => (self.depth - z) * slice - at,
                 false => self.slice[1] - x,
