@@ -7,7 +7,8 @@
 //! axis without two finite neighbours is not refined. [`Subpixel`] names the curves.
 //!
 //! A [`Search`] looks at a map whole or part by part, so that none has to be held whole; flcc-runtime has `find_peaks`,
-//! which does so by all cores. [`exclusive`] leaves no place to two templates; a [`Shortlist`] says how many peaks of each that takes.
+//! which does so by all cores. [`exclusive`] leaves no place to two templates; a [`Shortlist`] says how many peaks of
+//! each that takes.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};

@@ -73,8 +73,8 @@ fn png_decoder(bytes: &[u8]) -> png::Decoder<Cursor<&[u8]>> {
     decoder
 }
 
-/// Refuses a palette that is not whole, and pixels that it has no colour for. The decoder above fails at the one without
-/// an error and takes the others for black, so the indices are decoded before, unless every index has a colour.
+/// Refuses a palette that is not whole, and pixels that it has no colour for. The decoder above fails at the one
+/// without an error and takes the others for black, so the indices are decoded before, unless every index has a colour.
 fn check_palette(name: &str, bytes: &[u8]) -> Result<(), IoError> {
     let failed = |error| png_error(name, error);
     let palettes = || png_chunks(bytes).filter(|(kind, ..)| *kind == b"PLTE");

@@ -1,5 +1,5 @@
-//! From scores to the places that matter: threshold, suppression, sub-pixel refinement, count; maps of many positions by
-//! all cores.
+//! From scores to the places that matter: threshold, suppression, sub-pixel refinement, count; maps of many positions
+//! by all cores.
 //!
 //! ```
 //! use flcc_runtime::{Best, PeakOptions, Shape, View, find_peaks_in};
