@@ -46,7 +46,7 @@ pub struct PeakOptions {
 
 impl PeakOptions {
     /// How far from a peak no other may lie: `min_distance`, or half the template's smallest side, rounded down, at
-    /// least 1. It is 1 where no template is known, as in [`find_peaks_in`].
+    /// least 1. It is 1 where no template is known, as of scores in an array of the caller's.
     pub fn distance(&self, template: Option<Shape>) -> usize {
         let smallest = || template.and_then(|template| template.lengths().iter().copied().min());
         self.min_distance.unwrap_or_else(|| (smallest().unwrap_or(1) / 2).max(1))
