@@ -1,5 +1,5 @@
 //! What peaks cost beside the map that they are found in: `Matcher::peaks`, which keeps no map, over
-//! `Matcher::execute_into`, and `find_peaks` of the finished map, by one thread, over that; all in turns.
+//! `Matcher::execute_into`, and `find_peaks` of the finished map, by all cores, over that; all in turns.
 
 use std::cell::RefCell;
 
