@@ -42,7 +42,7 @@ pub fn build(root: &Path, to: &Path) -> Result<String, String> {
     transforms.arg("-L").arg(&to).args(["-lcuda", "-Wl,-rpath,$ORIGIN"]);
     finish(start(transforms)?)?;
     let folder = to.display();
-    let test = "cargo test --workspace --all-features --test gpu";
+    let test = "cargo test --test gpu";
     Ok(format!("LD_LIBRARY_PATH={folder} FLCC_CACHE={folder}/cache FLCC_REQUIRE=cuda {test}"))
 }
 
