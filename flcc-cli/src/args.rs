@@ -814,6 +814,21 @@ pub fn with_fits(mut args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     joined
 }
 
+/// The arguments with `help` where clap's own takes it: in front of the command's words, as in `help wisdom show` for
+/// `wisdom help show`, and without the option that asks for the same.
+pub fn with_help(mut args: Vec<OsString>) -> Vec<OsString> {
+    if args.len() > 2 && args[1] == "wisdom" && args[2] == "help" {
+        args.swap(1, 2);
+    }
+    if args.len() > 2 && args[1] == "help" {
+        args.retain(|arg| arg != "--help" && arg != "-h");
+        if args.len() == 2 {
+            args.push("help".into());
+        }
+    }
+    args
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,11 +6,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use flcc_cli::args::{Cli, with_fits};
+use flcc_cli::args::{Cli, with_fits, with_help};
 use flcc_cli::error::one_line_of;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(with_fits(std::env::args_os())) {
+    let cli = match Cli::try_parse_from(with_help(with_fits(std::env::args_os()))) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
             // Help and version are what was asked for. A pipe that is closed takes no more of them.

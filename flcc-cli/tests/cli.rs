@@ -2486,6 +2486,16 @@ fn peaks_are_written_as_a_table() {
 fn help_is_a_command_too() {
     let folder = Folder::new();
     assert_eq!(flcc(&folder, "help").fine().out, flcc(&folder, "--help").fine().out);
+    for (asked, as_if) in [
+        ("wisdom help", "wisdom --help"),
+        ("wisdom help show", "wisdom show --help"),
+        ("help wisdom show", "wisdom show --help"),
+        ("help match --help", "match --help"),
+        ("help --help", "help help"),
+        ("help -h", "help help"),
+    ] {
+        assert_eq!(flcc(&folder, asked).fine().out, flcc(&folder, as_if).fine().out, "{asked}");
+    }
     for command in [
         "conv",
         "corr",

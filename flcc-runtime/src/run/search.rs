@@ -25,6 +25,8 @@ const BAND: usize = 4 << 20;
 const BANDS: usize = 8;
 /// Positions that a worker searches at a time; few in tests, whose results are small.
 const PIECE: usize = if cfg!(test) { 1 << 8 } else { 1 << 16 };
+/// Positions of a finished map that one thread searches before others have woken up; few in tests.
+const ALONE: usize = if cfg!(test) { 1 << 8 } else { 1 << 19 };
 
 /// Bytes of results that so many workers hold. After each band they wait for each other, so more of them have larger
 /// ones, as processors of more cores have larger caches.
@@ -311,7 +313,7 @@ impl Searching<'_> {
 /// What so many threads find in a map, 0 for as many as there are cores; one where it has few positions.
 pub(crate) fn found_in_map(search: &Search, threads: usize, scores: &AnyView<'_>) -> Found {
     let workers = match threads {
-        _ if scores.shape().len() <= PIECE => 1,
+        _ if scores.shape().len() <= ALONE => 1,
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         given => given,
     };
