@@ -4,8 +4,9 @@
 use flcc_core::error::counted;
 use flcc_core::peaks::PeakOptions;
 use flcc_core::spec::Spec;
-use flcc_runtime::rooms::free::available;
-use flcc_runtime::{Plan, Platform};
+use flcc_runtime::Plan;
+use flcc_runtime::rooms::free::short_of;
+use flcc_runtime::rooms::plan::needed;
 
 use crate::status::Failure;
 use crate::status::flcc_status::FLCC_ERROR_NO_MEMORY;
@@ -15,11 +16,11 @@ const LITTLE: f64 = 16.0 * 1024.0 * 1024.0;
 
 /// Whether there are so many bytes.
 pub(crate) fn has_memory(bytes: f64) -> Result<(), Failure> {
-    if bytes <= LITTLE || bytes <= available() {
+    if bytes <= LITTLE {
         return Ok(());
     }
-    let available = available();
-    let expected = format!("at most {available:.0} bytes, which are free");
+    let Some(free) = short_of(bytes) else { return Ok(()) };
+    let expected = format!("at most {free:.0} bytes, which are free");
     Err(Failure::new(FLCC_ERROR_NO_MEMORY, "memory", expected, format!("{bytes:.0}")))
 }
 
@@ -32,53 +33,41 @@ pub(crate) fn room<T>(count: usize) -> Result<Vec<T>, Failure> {
     Ok(vector)
 }
 
-fn template_samples(spec: &Spec) -> f64 {
-    spec.template().len() as f64 * spec.channels() as f64
-}
-
 /// The most samples of an image. The planner looks at tiles of every size, in a second for so many, and in minutes for
 /// what is larger than any memory.
 const MOST_SAMPLES: f64 = 68_719_476_736.0;
 
-/// Whether a spec can be planned: a plan may hold the tables of transforms as long as the template.
+/// Whether a spec can be planned.
 pub(crate) fn to_plan(spec: &Spec) -> Result<(), Failure> {
     if spec.image().len() as f64 * spec.channels() as f64 > MOST_SAMPLES {
         let got = format!("{} with {}", spec.image(), counted(spec.channels(), "channel"));
         return Err(Failure::invalid("image", format!("at most {MOST_SAMPLES:.0} samples"), got));
     }
-    has_memory(64.0 * template_samples(spec))
+    has_memory(needed::planning(spec))
 }
 
-/// Whether templates can be bound: what they become, and on the way there their values in f64 and as integers.
+/// Whether templates can be bound.
 pub(crate) fn to_bind(plan: &Plan) -> Result<(), Failure> {
-    let each = plan.template_bytes() as f64 + 32.0 * template_samples(plan.spec());
-    has_memory(each * plan.spec().templates() as f64)
-}
-
-/// Bytes of scratch on this side of a device.
-fn scratch(plan: &Plan) -> f64 {
-    if plan.platform() == Platform::Cuda { 0.0 } else { plan.scratch_bytes() as f64 }
+    has_memory(needed::binding(plan))
 }
 
 /// Whether there is scratch for one call more.
 pub(crate) fn to_execute(plan: &Plan) -> Result<(), Failure> {
-    has_memory(scratch(plan))
+    has_memory(needed::scratch(plan))
 }
 
 /// Bytes that lists of peaks of several images may take together.
 const LISTS: f64 = 256.0 * 1024.0 * 1024.0;
 
-/// How many of `count` images peaks can be looked for in at a time: scratch, some rows of results, and lists as long as
-/// was asked for, or as there is room for, since each peak keeps a box of its distance for itself.
+/// How many of `count` images peaks can be looked for in at a time: scratch, some rows of results, and lists of
+/// peaks.
 pub(crate) fn to_find(plan: &Plan, options: &PeakOptions, count: usize) -> Result<usize, Failure> {
     /// As found and as told.
     const EACH: f64 = 256.0;
-    let (spec, shape) = (plan.spec(), plan.spec().out_shape());
-    let side = options.distance(Some(spec.template())).saturating_add(1);
-    let boxes: f64 = shape.lengths().iter().map(|length| length.div_ceil(side) as f64).product();
-    let each = EACH * options.top.map_or(boxes, |top| boxes.min(top as f64)) * spec.templates() as f64;
+    let spec = plan.spec();
+    let each = EACH * needed::peaks(spec, options);
     // As many images as the spec says go together.
     let images = if spec.images() > 0 { count } else { ((LISTS / each.max(1.0)) as usize).clamp(1, count.max(1)) };
-    has_memory(scratch(plan) + plan.peaks_bytes(options) as f64 + each * images as f64)?;
+    has_memory(needed::scratch(plan) + plan.peaks_bytes(options) as f64 + each * images as f64)?;
     Ok(images)
 }

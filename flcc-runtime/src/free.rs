@@ -16,6 +16,12 @@ pub fn available() -> f64 {
     }
 }
 
+/// What is free, where so many bytes are more.
+pub fn short_of(bytes: f64) -> Option<f64> {
+    let free = available();
+    (bytes > free).then_some(free)
+}
+
 /// A line `NAME 123 kB`, in bytes.
 fn kilobytes(text: &str, name: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -39,5 +45,6 @@ mod tests {
         assert_eq!(address_space(limits), Some(6_144_000_000.0));
         assert_eq!(address_space("Max address space         unlimited            unlimited            bytes\n"), None);
         assert!(available() > 0.0);
+        assert!(short_of(1.0).is_none() && short_of(1e18).is_some_and(|free| free > 0.0));
     }
 }

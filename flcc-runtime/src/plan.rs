@@ -5,6 +5,7 @@ pub mod cost;
 mod fallback;
 pub mod machine;
 pub mod matcher;
+pub mod needed;
 pub mod planned;
 pub mod planner;
 mod profiles;

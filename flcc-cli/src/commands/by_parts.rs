@@ -289,7 +289,7 @@ impl Call<'_> {
             check_data(spec, spec.templates())?;
         }
         let plan = session.plan(spec)?;
-        let taken = plan.scratch_bytes().saturating_add(plan.template_bytes().saturating_mul(spec.templates()));
+        let taken = plan.held_bytes();
         let limit = self.planning.memory_limit.map(|limit| limit.0.saturating_sub(taken));
         let began = Instant::now();
         let mask = mask.map(Image::view).transpose()?;

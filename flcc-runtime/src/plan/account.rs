@@ -183,10 +183,9 @@ fn rows(plan: &Plan, all: Vec<Candidate>) -> Vec<Row> {
     let (spec, planner) = (plan.spec(), plan.planner());
     let (refused, offered): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|one| matches!(one.outcome, Outcome::Refused(_)));
-    let templates = |bytes: usize| bytes.saturating_mul(spec.templates());
     let bytes_of = |one: &Candidate| {
         if one.is(plan) {
-            return Some(plan.scratch_bytes().saturating_add(templates(plan.template_bytes())));
+            return Some(plan.held_bytes());
         }
         let offer = planner.offer(spec, &one.kernel.parse().ok()?)?;
         if offer.recipe.platform() != Platform::Cpu {
@@ -194,7 +193,7 @@ fn rows(plan: &Plan, all: Vec<Candidate>) -> Vec<Row> {
         }
         let execute = offer.recipe.build(spec, planner.memory_limit).ok()?;
         let workers = offer.work.threads(&planner.machine().costs(), planner.threads);
-        Some(execute.scratch_bytes(workers).saturating_add(templates(execute.template_bytes())))
+        Some(execute.held_bytes(workers, spec.templates()))
     };
     let offered = offered.into_iter().map(|candidate| Row { bytes: bytes_of(&candidate), candidate });
     offered.chain(refused.into_iter().map(|candidate| Row { candidate, bytes: None })).collect()

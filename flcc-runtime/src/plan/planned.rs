@@ -185,6 +185,12 @@ impl Plan {
         self.0.chosen.execute.template_bytes()
     }
 
+    /// Bytes that one execution takes with all its templates bound, above images and results.
+    #[doc(hidden)]
+    pub fn held_bytes(&self) -> usize {
+        self.0.chosen.execute.held_bytes(self.workers(), self.spec().templates())
+    }
+
     /// Tiles of one image.
     pub fn tiles(&self) -> usize {
         self.0.chosen.execute.tiles()

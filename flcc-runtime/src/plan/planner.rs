@@ -237,13 +237,13 @@ impl Planner {
             _ => offer.work.threads(&self.machine.costs(), self.threads),
         };
         let fitting = (1..=most).rev().find(|&workers| self.fits(spec, execute.as_ref(), workers));
-        let workers = fitting.ok_or_else(|| Misfit::Memory(bytes_of(spec, execute.as_ref(), 1)))?;
+        let workers = fitting.ok_or_else(|| Misfit::Memory(execute.held_bytes(1, spec.templates())))?;
         Ok((execute, workers))
     }
 
     /// Whether an execution by so many threads, with the templates, takes no more memory than it may.
     fn fits(&self, spec: &Spec, execute: &dyn Execute, workers: usize) -> bool {
-        self.memory_limit.is_none_or(|limit| bytes_of(spec, execute, workers) <= limit)
+        self.memory_limit.is_none_or(|limit| execute.held_bytes(workers, spec.templates()) <= limit)
     }
 
     /// What became of the offers, sorted by estimate, in a race: each is run once, a GPU's after runs that warm up, and
@@ -268,7 +268,8 @@ impl Planner {
         let of_device = self.machine.devices().iter().map(|device| device.memory / (2 * NEAR.1)).min().unwrap_or(0);
         let holds = |(offer, execute, workers): &Fitting| {
             self.memory_limit.is_none()
-                && (offer.recipe.platform() == Platform::Cpu || bytes_of(spec, execute.as_ref(), *workers) <= of_device)
+                && (offer.recipe.platform() == Platform::Cpu
+                    || execute.held_bytes(*workers, spec.templates()) <= of_device)
         };
         let ready = |trial: &mut Trial, fitting: &'a Fitting, warm: bool| -> Result<Ready<'a>, String> {
             let (offer, execute, workers) = fitting;
@@ -504,12 +505,6 @@ impl Watch {
     fn took(&self) -> Took {
         Took { choosing: self.begun.elapsed().saturating_sub(self.building), building: self.building }
     }
-}
-
-/// Bytes of an execution by so many threads, above the image and the results: its scratch and the bound templates.
-fn bytes_of(spec: &Spec, execute: &dyn Execute, workers: usize) -> usize {
-    let templates = execute.template_bytes().saturating_mul(spec.templates());
-    execute.scratch_bytes(workers).saturating_add(templates)
 }
 
 /// An offer with what executes it and its workers.

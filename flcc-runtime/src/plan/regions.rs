@@ -88,7 +88,7 @@ impl Plan {
     /// `memory_limit` too small for one tile.
     pub fn grid(&self, memory_limit: usize) -> Result<Vec<Vec<Range<usize>>>, SpecError> {
         let spec = self.spec();
-        let taken = self.scratch_bytes().saturating_add(self.template_bytes().saturating_mul(spec.templates()));
+        let taken = self.held_bytes();
         let axes = spec.image().axes();
         let seams: Vec<Vec<usize>> = (0..axes).map(|axis| self.seams(axis)).collect::<Result<_, _>>()?;
         // Tiles of a part along each axis.

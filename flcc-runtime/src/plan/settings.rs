@@ -300,12 +300,9 @@ impl Planner {
     /// Threads that share pairs of images and templates, as many as the memory limit allows: each has a template bound.
     pub(crate) fn pair_workers(&self, spec: &Spec, execute: &dyn Execute) -> usize {
         let most = if spec.images() == 0 { self.threads } else { self.threads.min(spec.images()) };
-        let bytes = |workers: usize| {
-            execute.scratch_bytes(workers).saturating_add(execute.template_bytes().saturating_mul(workers))
-        };
         (1..=most.max(1))
             .rev()
-            .find(|&workers| self.memory_limit.is_none_or(|limit| bytes(workers) <= limit))
+            .find(|&workers| self.memory_limit.is_none_or(|limit| execute.held_bytes(workers, workers) <= limit))
             .unwrap_or(1)
     }
 }

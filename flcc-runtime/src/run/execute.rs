@@ -169,6 +169,10 @@ pub trait Execute: Send + Sync {
     fn scratch_bytes(&self, workers: usize) -> usize;
     /// Bytes of one bound template.
     fn template_bytes(&self) -> usize;
+    /// Bytes of an execution by so many workers with so many bound templates, above images and results.
+    fn held_bytes(&self, workers: usize, templates: usize) -> usize {
+        self.scratch_bytes(workers).saturating_add(self.template_bytes().saturating_mul(templates))
+    }
     /// Tiles of one image.
     fn tiles(&self) -> usize;
     /// Whether it was built to take as little memory as possible, by ways that may round otherwise.
