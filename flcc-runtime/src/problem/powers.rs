@@ -43,6 +43,11 @@ pub fn to_one(channels: &mut [Vec<f64>]) -> Option<i32> {
     Some(scale)
 }
 
+/// The power of two that brings a magnitude above 0 below 1, to 1/2 at least.
+pub fn near_one(largest: f64) -> f64 {
+    power_of_two(-exponent(largest) - 1)
+}
+
 /// The exponent of a positive finite number: it lies in `[2^e, 2^(e+1))`.
 pub fn exponent(value: f64) -> i32 {
     if value < f64::MIN_POSITIVE {
@@ -62,6 +67,14 @@ mod tests {
             [(1.0, 0), (1.9, 0), (2.0, 1), (0.75, -1), (f64::MAX, 1023), (5e-324, -1074), (1e-310, -1030)]
         {
             assert_eq!(exponent(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn near_one_is_below_it() {
+        for value in [1.0, 1.9, 2.0, 0.75, 1e300, 3e-300] {
+            let near = value * near_one(value);
+            assert!((0.5..1.0).contains(&near), "{value}: {near}");
         }
     }
 }

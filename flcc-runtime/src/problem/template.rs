@@ -13,7 +13,7 @@ use flcc_core::view::AnyView;
 
 use crate::isa::{self, Isa, IsaSet};
 use crate::problem::lanes;
-use crate::problem::powers::{exponent, power_of_two};
+use crate::problem::powers::{exponent, near_one, power_of_two};
 
 /// A template's values, checked and turned, before any engine saw them.
 #[derive(Clone, Debug, Default)]
@@ -235,8 +235,7 @@ fn check_values_into(
         exact_statistics(checked, measure, weights.n as i128, &used);
     }
     if measure == Measure::Zncc && spec.channels() > 1 {
-        // A constant channel has nothing that a faint one could drown in.
-        checked.values.iter_mut().filter(|channel| constant(channel, mask)).for_each(|channel| channel.fill(0.0));
+        checked.values.iter_mut().for_each(|channel| clear_if_constant(channel, mask));
         let scale = natural_scale(&checked.values, 0);
         multiply(&mut checked.values, scale);
         checked.values.iter_mut().for_each(|channel| less_heaviest(channel, mask));
@@ -252,7 +251,11 @@ fn check_values_into(
     match scaling {
         Scaling::Unit => {
             if measure.row().needs.centred {
-                centre(&mut checked.values, weights);
+                let mean = |channel: &[f64]| match mask {
+                    None => lanes::sum(channel, |value| value) / weights.n,
+                    Some(mask) => lanes::sum_of(channel.len(), |k| mask[k] * channel[k]) / weights.n,
+                };
+                checked.values.iter_mut().for_each(|channel| centre(channel, mask, mean));
             }
             normalise(&mut checked.values, mask);
             checked.energy = 1.0;
@@ -343,12 +346,12 @@ fn exact_statistics(checked: &mut Checked, measure: Measure, n: i128, used: &imp
 /// The power of two that brings the largest magnitude near 1, if its exponent is over `reach`.
 #[inline(always)]
 fn natural_scale(values: &[Vec<f64>], reach: i32) -> f64 {
-    near_one(values.iter().fold(0.0f64, |most, channel| most.max(lanes::largest(channel))), reach)
+    scale_beyond(values.iter().fold(0.0f64, |most, channel| most.max(lanes::largest(channel))), reach)
 }
 
 /// The power of two that brings a magnitude near 1, if its exponent is over `reach`.
-fn near_one(largest: f64, reach: i32) -> f64 {
-    if largest == 0.0 || exponent(largest).abs() <= reach { 1.0 } else { power_of_two(-exponent(largest) - 1) }
+fn scale_beyond(largest: f64, reach: i32) -> f64 {
+    if largest == 0.0 || exponent(largest).abs() <= reach { 1.0 } else { near_one(largest) }
 }
 
 /// Whether all samples of a channel that a weight looks at are equal.
@@ -361,6 +364,14 @@ pub fn constant(channel: &[f64], mask: Option<&[f64]>) -> bool {
             let first = seen.next();
             seen.all(|value| Some(value) == first)
         }
+    }
+}
+
+/// Makes a channel 0 if it is constant: there is nothing in it that a faint one could drown in.
+#[inline(always)]
+pub fn clear_if_constant(channel: &mut [f64], mask: Option<&[f64]>) {
+    if constant(channel, mask) {
+        channel.fill(0.0);
     }
 }
 
@@ -401,24 +412,16 @@ fn multiply(values: &mut [Vec<f64>], factor: f64) {
     }
 }
 
-/// Subtracts the weighted mean of each channel, twice: the second pass removes what rounding left of the first.
+/// Subtracts the mean of a channel from all that a weight looks at, twice: the second pass removes what rounding left
+/// of the first. Each caller adds up in an order of its own.
 #[inline(always)]
-fn centre(values: &mut [Vec<f64>], weights: &Weights) {
-    for channel in values.iter_mut() {
-        for _ in 0..2 {
-            match &weights.values {
-                None => {
-                    let mean = lanes::sum(channel, |value| value) / weights.n;
-                    channel.iter_mut().for_each(|value| *value -= mean);
-                }
-                Some(mask) => {
-                    let mean = lanes::sum_of(channel.len(), |k| mask[k] * channel[k]) / weights.n;
-                    channel
-                        .iter_mut()
-                        .zip(mask)
-                        .filter(|(_, weight)| **weight > 0.0)
-                        .for_each(|(value, _)| *value -= mean);
-                }
+pub fn centre(channel: &mut [f64], mask: Option<&[f64]>, mean: impl Fn(&[f64]) -> f64) {
+    for _ in 0..2 {
+        let mean = mean(channel);
+        match mask {
+            None => channel.iter_mut().for_each(|value| *value -= mean),
+            Some(mask) => {
+                channel.iter_mut().zip(mask).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= mean);
             }
         }
     }
@@ -437,7 +440,7 @@ fn energy(values: &[Vec<f64>], mask: Option<&[f64]>) -> f64 {
 #[inline(always)]
 fn normalise(values: &mut [Vec<f64>], mask: Option<&[f64]>) {
     let most = values.iter().fold(0.0f64, |most, channel| most.max(largest(channel, mask)));
-    multiply(values, near_one(most, 0));
+    multiply(values, scale_beyond(most, 0));
     let norm = energy(values, mask).sqrt();
     multiply(values, 1.0 / norm);
 }

@@ -5,7 +5,7 @@ use flcc_core::measure::Measure;
 use crate::call::masked::judge;
 use crate::problem::lanes;
 use crate::problem::powers::{shifted, to_one};
-use crate::problem::template::constant;
+use crate::problem::template::{centre, clear_if_constant, constant, less_heaviest};
 
 /// The samples of a panel that a weight looks at, channel by channel. Filled again for every panel.
 #[derive(Default)]
@@ -52,22 +52,16 @@ impl Panel {
 /// the power of two, the same for all channels, that brings the largest near 1; the exponent of what they are divided
 /// by.
 fn ready(channels: &mut [Vec<f64>], weights: &[f64], means: bool) -> i32 {
-    let heaviest = (1..weights.len()).fold(0, |most, k| if weights[k] > weights[most] { k } else { most });
     let n = lanes::sum(weights, |weight| weight);
     if means {
-        // A constant channel has nothing that a faint one could drown in.
-        channels.iter_mut().filter(|values| constant(values, None)).for_each(|values| values.fill(0.0));
+        channels.iter_mut().for_each(|values| clear_if_constant(values, None));
     }
     let scale = to_one(channels).unwrap_or(0);
     for values in channels.iter_mut() {
         if means {
             // First what all have in common, so that means are of differences.
-            let common = values[heaviest];
-            values.iter_mut().for_each(|value| *value -= common);
-            for _ in 0..2 {
-                let mean = lanes::dot(values, weights) / n;
-                values.iter_mut().for_each(|value| *value -= mean);
-            }
+            less_heaviest(values, Some(weights));
+            centre(values, None, |values| lanes::dot(values, weights) / n);
         }
         values.iter_mut().zip(weights).for_each(|(value, weight)| *value *= weight.sqrt());
     }

@@ -8,7 +8,7 @@ use flcc_core::measure::Measure;
 use flcc_core::view::AnyView;
 
 use crate::isa::{self, IsaSet};
-use crate::problem::powers::{exponent, power_of_two};
+use crate::problem::powers::near_one;
 use crate::problem::template::{self, Checked, Weights};
 
 /// What collecting a panel needs.
@@ -54,32 +54,16 @@ impl Panels<'_> {
                 if panel.chunks(samples).all(|channel| template::constant(channel, mask)) {
                     return 0.0;
                 }
-                panel
-                    .chunks_mut(samples)
-                    .filter(|channel| template::constant(channel, mask))
-                    .for_each(|channel| channel.fill(0.0));
+                panel.chunks_mut(samples).for_each(|channel| template::clear_if_constant(channel, mask));
                 // Differences in one scale before their mean: those of a faint channel may be all that there is.
                 rescale(panel, mask);
                 panel.chunks_mut(samples).for_each(|channel| template::less_heaviest(channel, mask));
                 rescale(panel, mask);
-                for channel in panel.chunks_mut(samples) {
-                    for _ in 0..2 {
-                        let mean = match mask {
-                            None => sum(channel, |_, value| value),
-                            Some(weights) => sum(channel, |k, value| weights[k] * value),
-                        } / self.weights.n;
-                        match mask {
-                            None => channel.iter_mut().for_each(|value| *value -= mean),
-                            Some(weights) => {
-                                channel
-                                    .iter_mut()
-                                    .zip(weights)
-                                    .filter(|(_, weight)| **weight > 0.0)
-                                    .for_each(|(value, _)| *value -= mean);
-                            }
-                        }
-                    }
-                }
+                let mean = |channel: &[f64]| match mask {
+                    None => sum(channel, |_, value| value) / self.weights.n,
+                    Some(weights) => sum(channel, |k, value| weights[k] * value) / self.weights.n,
+                };
+                panel.chunks_mut(samples).for_each(|channel| template::centre(channel, mask, mean));
                 rescale(panel, mask);
                 cosine(panel, template, mask)
             }
@@ -249,11 +233,6 @@ fn rescale(panel: &mut [f64], mask: Option<&[f64]>) -> bool {
         panel.iter_mut().for_each(|value| *value *= scale);
     }
     largest > 0.0
-}
-
-/// The power of two that brings a magnitude above 0 near 1.
-fn near_one(largest: f64) -> f64 {
-    power_of_two(-exponent(largest) - 1)
 }
 
 /// `sum w p t / sqrt(sum w p^2)` for a template of norm 1.
