@@ -38,8 +38,8 @@ use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
 use crate::problem::scheme::{
-    Integers, Scheme, accurate_shape, exact_in_f64, not_rounded, refuse_differences, refuse_inexact, rounding_bound,
-    rounds, sums_in_double, transforms_in_double, transforms_serve,
+    Integers, Scheme, accurate_shape, differences_drown, exact_in_f64, not_rounded, refuse_differences, refuse_inexact,
+    rounding_bound, rounds, sums_in_double, transforms_in_double, transforms_serve,
 };
 use crate::run::execute::Execute;
 use crate::run::tiling::{Tiling, covering, tile_name};
@@ -722,18 +722,16 @@ fn whole_shape(spec: &Spec, wraps: bool) -> [usize; 3] {
 /// 33x33 and 65x65.
 const DROWNS: f64 = 0.1;
 
-/// How many scores of a template a transform in f32 leaves in doubt of images whose samples have one sign. Of nssd,
-/// whose cross term counts twice and is as large as the norms, it is nearly all of them: what the library's transforms
-/// are granted comes to more than half of the promise (H200, 20 specs: 4 to 47 times as long as without). Of ncc it is
-/// those of which little lies in the image.
+/// How many scores of a template a transform in f32 leaves in doubt of images whose samples have one sign. Of squared
+/// differences they are nearly all: what the library's transforms are granted comes to more than half of the promise
+/// (H200, 20 specs: 4 to 47 times as long as without). Of ncc they are those of which little lies in the image.
 fn drowned(spec: &Spec) -> f64 {
-    if spec.accuracy() != Accuracy::Promised {
-        return 0.0;
+    if differences_drown(spec) {
+        return spec.out_shape().len() as f64;
     }
-    match spec.op().measure() {
-        Measure::Nssd => return spec.out_shape().len() as f64,
-        Measure::Ncc if spec.boundary().value() == Some(0.0) => {}
-        _ => return 0.0,
+    let beside = spec.boundary().value() == Some(0.0);
+    if !(spec.accuracy() == Accuracy::Promised && spec.op().measure() == Measure::Ncc && beside) {
+        return 0.0;
     }
     let (region, image, template) = (spec.mode_region(), spec.image().padded(), spec.template().padded());
     // How many windows have so many samples in the image, along an axis.

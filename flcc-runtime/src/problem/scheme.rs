@@ -87,6 +87,12 @@ pub fn weights_drown(spec: &Spec, hides: bool) -> bool {
     sums && wide && weighed
 }
 
+/// Whether nearly all scores drown in what transforms in f32 leave: promised squared differences over both norms, whose
+/// cross term counts twice and is as large as the norms.
+pub fn differences_drown(spec: &Spec) -> bool {
+    spec.accuracy() == Accuracy::Promised && spec.op().measure() == Measure::Nssd
+}
+
 /// Whether every sample of a problem, padding included, is an integer of the work type, under weights 0 and 1.
 pub fn integer_problem(spec: &Spec) -> bool {
     let boundary = match spec.boundary() {

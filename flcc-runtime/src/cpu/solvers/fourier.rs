@@ -20,8 +20,8 @@ use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::problem::scheme::{
-    accurate_shape, not_rounded, refuse_differences, refuse_inexact, rounding_bound, rounds, transforms_in_double,
-    transforms_serve, wants_rounding,
+    accurate_shape, differences_drown, not_rounded, refuse_differences, refuse_inexact, rounding_bound, rounds,
+    transforms_in_double, transforms_serve, wants_rounding,
 };
 use crate::run::tiling::{Tiling, covering, tile_name};
 
@@ -248,9 +248,7 @@ impl FourierSolver {
         let lines: f64 =
             shape.iter().filter(|&&length| length > 1).map(|&length| samples * transforms / length as f64).sum();
         let outputs = spec.out_shape().len() as f64 * templates;
-        // Squared differences of much alike panels drown in what a transform in f32 leaves.
-        let promised = spec.accuracy() == Accuracy::Promised && spec.op().measure() == Measure::Nssd;
-        let again = if promised && !double {
+        let again = if differences_drown(spec) && !double {
             outputs
         } else if masked && spec.out_type() == DType::F64 && hangs_over(spec) {
             outputs * spec.template().len() as f64 * EDGES
@@ -340,7 +338,7 @@ fn hangs_over(spec: &Spec) -> bool {
 /// Whether a transform in f32 leaves so much of so many scores open that it is computed again in f64 anyway: squared
 /// differences over the energies of windows that have few samples of the image.
 fn drowns(spec: &Spec) -> bool {
-    spec.accuracy() == Accuracy::Promised && spec.op().measure() == Measure::Nssd && hangs_over(spec)
+    differences_drown(spec) && hangs_over(spec)
 }
 
 /// What the shortest columns take over longer ones, which fall out of the first-level cache: measured, 0.77 to 0.95 for
