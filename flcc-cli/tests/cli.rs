@@ -1,31 +1,18 @@
 //! The built command on small files: every command, exit status, error line and option.
 
+mod common;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::Folder;
 use flcc_cli::io::{load, save_npy, save_png_gray8, save_png_rgb8};
 use flcc_runtime::Pixels;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// A folder of one test, removed with everything in it.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new() -> Folder {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("flcc-cli-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
     /// The names of what is in it, in order.
     fn names(&self) -> Vec<String> {
         let names = std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -48,12 +35,6 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// What a run said.
 #[derive(Debug)]
 struct Said {
@@ -68,8 +49,8 @@ fn flcc(folder: &Folder, args: &str) -> Said {
 
 /// Runs the command in the folder; arguments are separated by spaces.
 fn flcc_with(folder: &Folder, args: &str, input: &[u8], wisdom: Option<&Path>) -> Said {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flcc"));
-    command.args(args.split_whitespace()).current_dir(&folder.0).env_remove("FLCC_ISA").env_remove("FLCC_WISDOM");
+    let mut command = folder.command(args);
+    command.env_remove("FLCC_ISA");
     if let Some(wisdom) = wisdom {
         command.env("FLCC_WISDOM", wisdom);
     }

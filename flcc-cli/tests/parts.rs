@@ -2,39 +2,17 @@
 //!
 //! An array in Fortran order is read whole, so the same image in both orders is computed both ways by the same kernel.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod common;
+
+use common::{Folder, draw, npy};
 
 /// What is told of an image that is read whole where memory is limited to less.
 const HELD: &str = "held whole, beyond --memory-limit";
 
-/// A folder of one test, removed with everything in it.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new() -> Folder {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("flcc-parts-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn bytes(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
     /// Writes samples of few levels as `name.npy` in C order and `name-whole.npy` in Fortran order.
     fn image(&self, name: &str, kind: &str, shape: &[usize], levels: u64, seed: u64) {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut draw = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 40) % levels
-        };
-        let values: Vec<u64> = (0..shape.iter().product()).map(|_| draw()).collect();
+        let values = draw(shape.iter().product(), levels, seed);
         let encode = |value: u64| match kind {
             "|u1" => vec![value as u8],
             "<u2" => (value as u16).to_le_bytes().to_vec(),
@@ -42,36 +20,14 @@ impl Folder {
             ">f4" => (value as f32 - 2.5).to_be_bytes().to_vec(),
             _ => (value as f32 - 2.5).to_le_bytes().to_vec(),
         };
-        let lengths: String = shape.iter().map(|length| format!("{length},")).collect();
-        for (end, order) in [("", "False"), ("-whole", "True")] {
-            let text = format!("{{'descr': '{kind}', 'fortran_order': {order}, 'shape': ({lengths}), }}\n");
-            let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-            bytes.extend((text.len() as u16).to_le_bytes());
-            bytes.extend(text.as_bytes());
-            let padded: Vec<usize> = std::iter::repeat_n(1, 3 - shape.len()).chain(shape.iter().copied()).collect();
-            let [d, h, w] = [padded[0], padded[1], padded[2]];
-            for index in 0..values.len() {
-                let at = match order {
-                    "True" => (index % d * h + index / d % h) * w + index / (d * h),
-                    _ => index,
-                };
-                bytes.extend(encode(values[at]));
-            }
-            std::fs::write(self.0.join(format!("{name}{end}.npy")), bytes).unwrap();
+        let padded: Vec<usize> = std::iter::repeat_n(1, 3 - shape.len()).chain(shape.iter().copied()).collect();
+        let [d, h, w] = [padded[0], padded[1], padded[2]];
+        let turned = |index: usize| (index % d * h + index / d % h) * w + index / (d * h);
+        for (end, fortran) in [("", false), ("-whole", true)] {
+            let at = |index: usize| if fortran { turned(index) } else { index };
+            let data: Vec<u8> = (0..values.len()).flat_map(|index| encode(values[at(index)])).collect();
+            self.write(&format!("{name}{end}.npy"), npy(kind, fortran, shape, &data));
         }
-    }
-
-    /// Runs the command; its status, and what it said on both outputs.
-    fn said(&self, args: &str) -> (i32, String, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_flcc"))
-            .args(args.split_whitespace())
-            .current_dir(&self.0)
-            .env_remove("FLCC_WISDOM")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
     }
 
     /// What a command that ends well prints. All it may tell is that an image in Fortran order is held whole.
@@ -81,19 +37,6 @@ impl Folder {
         let told: Vec<&str> = err.lines().filter(|line| !whole(line)).collect();
         assert_eq!((status, told), (0, Vec::new()), "flcc {args}");
         out
-    }
-
-    /// The one line of a command that does not.
-    fn wrong(&self, args: &str, status: i32) -> String {
-        let (got, out, err) = self.said(args);
-        assert_eq!((got, out.as_str(), err.lines().count()), (status, "", 1), "flcc {args}: {err}");
-        err.trim_end().strip_prefix("error: ").unwrap().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -131,7 +74,10 @@ fn a_larger_image_is_computed_as_it_is_whole() {
                 folder.fine(&format!("{command} {image} t.npy {extent} --memory-limit {limit} -o {out}.npy"))
             };
             assert_eq!(run("i.npy", "parts"), run("i-whole.npy", "whole"));
-            assert!(folder.bytes("parts.npy") == folder.bytes("whole.npy"), "{command} {kind} {shape:?} {extent}");
+            assert!(
+                folder.contents("parts.npy") == folder.contents("whole.npy"),
+                "{command} {kind} {shape:?} {extent}"
+            );
         }
     }
 }
@@ -166,10 +112,10 @@ fn peaks_of_a_larger_image_are_those_of_the_whole() {
                 ))
             };
             assert_eq!(run("i.npy", "parts"), run("i-whole.npy", "whole"), "{kind} {shape:?} {extent} {search}");
-            assert_eq!(folder.bytes("parts.csv"), folder.bytes("whole.csv"));
+            assert_eq!(folder.contents("parts.csv"), folder.contents("whole.csv"));
             if !output.is_empty() {
                 for of in 1..4 {
-                    let [parts, whole] = ["parts", "whole"].map(|name| folder.bytes(&format!("{name}-{of}.npy")));
+                    let [parts, whole] = ["parts", "whole"].map(|name| folder.contents(&format!("{name}-{of}.npy")));
                     assert!(parts == whole, "{kind} {shape:?} {extent} {of}");
                 }
             }
@@ -202,7 +148,7 @@ fn parts_of_calls_make_the_whole() {
             assert_eq!(folder.fine(&format!("{call} --tile {tile}/{of} -o part-{tile}.npy")), "");
         }
         assert_eq!(folder.fine(&format!("merge {} -o merged.npy", parts.join(" "))), "");
-        assert!(folder.bytes("merged.npy") == folder.bytes("whole.npy"), "{kind} {shape:?} {extent}");
+        assert!(folder.contents("merged.npy") == folder.contents("whole.npy"), "{kind} {shape:?} {extent}");
         for (turn, search) in SEARCHES.iter().enumerate() {
             let place = shape.iter().map(|length| (length / 3).to_string()).collect::<Vec<_>>().join(",");
             let sides = template.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
@@ -216,7 +162,7 @@ fn parts_of_calls_make_the_whole() {
                 assert_eq!(folder.fine(&format!("{call} --tile {tile}/{of} -o peaks-{tile}.{end}")), "");
             }
             assert_eq!(folder.fine(&format!("merge {} --peaks merged.csv", parts.join(" "))), whole, "{call}");
-            assert_eq!(folder.bytes("merged.csv"), folder.bytes("whole.csv"), "{call}");
+            assert_eq!(folder.contents("merged.csv"), folder.contents("whole.csv"), "{call}");
         }
     }
     assert!(all > 3 * IMAGES.len() * SEARCHES.len(), "{all} parts");
@@ -241,7 +187,7 @@ fn what_is_no_part_is_told() {
         folder.wrong("merge 1.json 2.json c.json", 2),
         "PART \"c.json\": expected a part of the same result as \"1.json\", got one of another command"
     );
-    std::fs::copy(folder.0.join("2.json"), folder.0.join("again.json")).unwrap();
+    std::fs::copy(folder.at("2.json"), folder.at("again.json")).unwrap();
     assert_eq!(
         folder.wrong("merge 1.json 2.json again.json", 2),
         "PART \"again.json\": expected each part once, got 2/3 again, which is \"2.json\""
@@ -269,10 +215,10 @@ fn what_is_no_part_is_told() {
     folder.fine(all);
     assert_eq!(folder.wrong("merge c1.json c2.json c.json", 2), "-o: expected -o OUT.npy for parts of corr, got none");
     assert!(folder.wrong("merge c1.json c2.json c.json -o c1.npy", 2).contains("another file than PART names"));
-    std::fs::copy(folder.0.join("t.npy"), folder.0.join("c2.npy")).unwrap();
+    std::fs::copy(folder.at("t.npy"), folder.at("c2.npy")).unwrap();
     let line = folder.wrong(all, 1);
     assert!(line.starts_with("PART \"c2.npy\": expected an array of f32 ") && line.contains(", got f32 "), "{line}");
-    std::fs::remove_file(folder.0.join("c2.npy")).unwrap();
+    std::fs::remove_file(folder.at("c2.npy")).unwrap();
     assert!(folder.wrong(all, 1).starts_with("PART \"c2.npy\": expected a readable file, got: "));
 
     // Calls that make no part.
@@ -294,10 +240,10 @@ fn what_is_no_part_is_told() {
 
 /// Ends a file of floats with one that is no number.
 fn end_with_nan(folder: &Folder, name: &str) {
-    let mut bytes = folder.bytes(name);
+    let mut bytes = folder.contents(name);
     let last = bytes.len() - 4;
     bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
-    std::fs::write(folder.0.join(name), bytes).unwrap();
+    std::fs::write(folder.at(name), bytes).unwrap();
 }
 
 #[test]
@@ -328,14 +274,14 @@ fn an_older_part_is_replaced_and_no_other_file() {
     folder.image("i", "<f4", &[3000, 300], 300, 1);
     folder.image("t", "<f4", &[5, 5], 300, 2);
     folder.image("u", "<f4", &[61, 63], 300, 3);
-    let (own, part) = (folder.0.join("c.json"), || folder.bytes("c.json"));
+    let (own, part) = (folder.at("c.json"), || folder.contents("c.json"));
     std::fs::write(&own, "{\"mine\": 1}").unwrap();
     assert_eq!(
         folder.wrong("corr i.npy t.npy --tile 1/2 -o c.npy", 1),
         "-o \"c.json\": expected none or the .json file that a call with --tile wrote, since what the part is of is \
          written there, got 11 other bytes"
     );
-    assert!(part() == b"{\"mine\": 1}" && !folder.0.join("c.npy").exists());
+    assert!(part() == b"{\"mine\": 1}" && !folder.at("c.npy").exists());
     std::fs::remove_file(&own).unwrap();
     folder.fine("corr i.npy t.npy --tile 1/2 -o c.npy");
     let first = part();
@@ -343,15 +289,11 @@ fn an_older_part_is_replaced_and_no_other_file() {
     assert!(part() != first);
     // What is refused leaves the part as it was.
     folder.wrong("corr i.npy none.npy --tile 1/2 -o c.npy", 1);
-    assert!(part() != first && folder.0.join("c.npy").exists());
+    assert!(part() != first && folder.at("c.npy").exists());
 
     // Killed between the values of one template and those of the next, it leaves no part.
-    let mut child = Command::new(env!("CARGO_BIN_EXE_flcc"))
-        .args("corr i.npy t.npy --template u.npy --method direct --tile 1/2 -o c.npy".split_whitespace())
-        .current_dir(&folder.0)
-        .env_remove("FLCC_WISDOM")
-        .spawn()
-        .unwrap();
+    let call = "corr i.npy t.npy --template u.npy --method direct --tile 1/2 -o c.npy";
+    let mut child = folder.command(call).spawn().unwrap();
     while own.exists() {
         assert!(child.try_wait().unwrap().is_none(), "the old part was there until all was written");
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -364,7 +306,7 @@ fn an_older_part_is_replaced_and_no_other_file() {
 #[test]
 fn a_part_is_read_within_a_bound() {
     let folder = Folder::new();
-    std::fs::File::create(folder.0.join("large.json")).unwrap().set_len(1 << 40).unwrap();
+    std::fs::File::create(folder.at("large.json")).unwrap().set_len(1 << 40).unwrap();
     assert_eq!(
         folder.wrong("merge large.json", 1),
         "PART \"large.json\": expected the .json file that a call with --tile wrote, got a file of more than 256 MiB"
@@ -393,8 +335,8 @@ fn parts_of_one_kernel_that_were_not_computed_alike_are_told() {
     // And parts of another build.
     folder.fine(&format!("{call} --tile 2/2 -o 2.json"));
     folder.fine("merge 1.json 2.json");
-    let text = String::from_utf8(folder.bytes("2.json")).unwrap();
-    std::fs::write(folder.0.join("2.json"), text.replacen("\"source\":\"flcc-", "\"source\":\"other-", 1)).unwrap();
+    let text = String::from_utf8(folder.contents("2.json")).unwrap();
+    std::fs::write(folder.at("2.json"), text.replacen("\"source\":\"flcc-", "\"source\":\"other-", 1)).unwrap();
     assert!(folder.wrong("merge 1.json 2.json", 2).ends_with("got one of another build of flcc"));
 }
 
@@ -407,13 +349,13 @@ fn parts_are_planned_for_the_cpu() {
     let text = "{'descr': '|u1', 'fortran_order': False, 'shape': (40000, 40000), }\n";
     bytes.extend((text.len() as u16).to_le_bytes());
     bytes.extend(text.as_bytes());
-    std::fs::write(folder.0.join("i.npy"), &bytes).unwrap();
+    std::fs::write(folder.at("i.npy"), &bytes).unwrap();
     // All zeros, and no room on the disk.
-    let file = std::fs::OpenOptions::new().write(true).open(folder.0.join("i.npy")).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(folder.at("i.npy")).unwrap();
     file.set_len(bytes.len() as u64 + 40_000 * 40_000).unwrap();
     let kernel = |platform: &str| {
         folder.fine(&format!("match i.npy t.npy --platform {platform} --tile 7/120 -o {platform}.json"));
-        let text = String::from_utf8(folder.bytes(&format!("{platform}.json"))).unwrap();
+        let text = String::from_utf8(folder.contents(&format!("{platform}.json"))).unwrap();
         text.split_once("\"kernel\":\"").unwrap().1.split('"').next().unwrap().to_string()
     };
     assert_eq!(kernel("auto"), kernel("cpu"));
@@ -422,27 +364,6 @@ fn parts_are_planned_for_the_cpu() {
 #[cfg(target_os = "linux")]
 mod memory {
     use super::*;
-    use std::io::Read;
-
-    /// The most memory that a command took that prints more than a pipe takes, in KiB, before anyone reads that.
-    fn peak(folder: &Folder, args: &str) -> u64 {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_flcc"))
-            .args(args.split_whitespace())
-            .current_dir(&folder.0)
-            .env_remove("FLCC_WISDOM")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut out = child.stdout.take().unwrap();
-        let mut first = [0];
-        out.read_exact(&mut first).unwrap();
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let mut rest = Vec::new();
-        out.read_to_end(&mut rest).unwrap();
-        assert!(child.wait().unwrap().success() && rest.len() > 1 << 17, "{} bytes", rest.len());
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.split_whitespace().next().unwrap().parse().unwrap()
-    }
 
     #[test]
     fn memory_does_not_grow_with_templates_that_share_places() {
@@ -451,7 +372,7 @@ mod memory {
         folder.image("few", "|u1", &[50, 5, 5], 256, 2);
         folder.image("many", "|u1", &[400, 5, 5], 256, 2);
         let of = |stack: &str| {
-            peak(&folder, &format!("match i.npy {stack}.npy --stack --exclusive --top 100 --min-distance 0"))
+            folder.peak(&format!("match i.npy {stack}.npy --stack --exclusive --top 100 --min-distance 0"))
         };
         let (few, many) = (of("few"), of("many"));
         println!("{few} KiB with 50 templates, {many} with 400");
@@ -465,9 +386,8 @@ mod memory {
         folder.image("i", "|u1", &[1_000_000], 256, 1);
         folder.image("few", "|u1", &[12, 9], 256, 2);
         folder.image("many", "|u1", &[60, 9], 256, 2);
-        let of = |stack: &str| {
-            peak(&folder, &format!("match i.npy {stack}.npy --stack --top 2000 --min-distance 0 -o m.npy"))
-        };
+        let of =
+            |stack: &str| folder.peak(&format!("match i.npy {stack}.npy --stack --top 2000 --min-distance 0 -o m.npy"));
         let (few, many) = (of("few"), of("many"));
         println!("{few} KiB with 12 templates, {many} with 60");
         // The maps of 60 take 240 MB.
@@ -481,9 +401,9 @@ mod memory {
         folder.image("small", "<u2", &[40, 50, 50], 60_000, 1);
         folder.image("t", "<u2", &[7, 7, 7], 60_000, 2);
         let call = "t.npy --top 20000 --min-distance 0 --memory-limit 8M";
-        let base = peak(&folder, &format!("match small.npy {call}"));
-        let parts = peak(&folder, &format!("match i.npy {call} -o map.npy"));
-        let whole = peak(&folder, &format!("match i-whole.npy {call}"));
+        let base = folder.peak(&format!("match small.npy {call}"));
+        let parts = folder.peak(&format!("match i.npy {call} -o map.npy"));
+        let whole = folder.peak(&format!("match i-whole.npy {call}"));
         println!("{base} KiB for a small image, {parts} for a large one by parts, {whole} whole");
         // The image has 16 MB, its map 29.
         assert!(parts < base + 10_000 && parts + 12_000 < whole, "{base} {parts} {whole}");

@@ -1,76 +1,8 @@
 //! Zarr arrays in and out, beside `.npy` files of the same samples.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod common;
 
-/// A folder of one test, removed with everything in it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("flcc-zarr-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        let path = self.0.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
-    }
-
-    /// Writes a `.npy` file of a type's code, with these bytes of samples.
-    fn npy(&self, name: &str, code: &str, shape: &[usize], data: &[u8]) {
-        let lengths: String = shape.iter().map(|length| format!("{length},")).collect();
-        let text = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': ({lengths}), }}\n");
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((text.len() as u16).to_le_bytes());
-        bytes.extend(text.as_bytes());
-        bytes.extend(data);
-        self.write(name, bytes);
-    }
-
-    /// Runs the command; its status, and what it said on both outputs.
-    fn said(&self, args: &str) -> (i32, String, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_flcc"))
-            .args(args.split_whitespace())
-            .current_dir(&self.0)
-            .env_remove("FLCC_WISDOM")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
-    }
-
-    /// The one line of a command that does not end well.
-    fn wrong(&self, args: &str, status: i32) -> String {
-        let (got, out, err) = self.said(args);
-        assert_eq!((got, out.as_str(), err.lines().count()), (status, "", 1), "flcc {args}: {err}");
-        err.trim_end().strip_prefix("error: ").unwrap().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Numbers below `levels`.
-fn draw(count: usize, levels: u64, seed: u64) -> Vec<u64> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) % levels
-    };
-    (0..count).map(|_| next()).collect()
-}
+use common::{Folder, draw};
 
 #[cfg(not(feature = "zarr"))]
 #[test]
@@ -98,7 +30,7 @@ fn without_the_feature_its_name_is_told() {
     folder.said("corr i.npy t.npy --tile 1/1 -o p.npy");
     let line = folder.wrong("merge p.json -o o.zarr", 2);
     assert_eq!(line, format!("-o: expected for a zarr array {feature}, got o.zarr"));
-    assert!(!folder.0.join("o.zarr").exists());
+    assert!(!folder.at("o.zarr").exists());
 }
 
 #[cfg(feature = "zarr")]
@@ -115,10 +47,6 @@ mod arrays {
     const NATIVE: &str = if cfg!(target_endian = "big") { ">" } else { "<" };
 
     impl Folder {
-        fn bytes(&self, name: &str) -> Vec<u8> {
-            std::fs::read(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-        }
-
         /// What a command that ends well prints; it tells nothing.
         fn fine(&self, args: &str) -> String {
             let (status, out, err) = self.said(args);
@@ -127,7 +55,7 @@ mod arrays {
         }
 
         fn array(&self, name: &str) -> Array<FilesystemStore> {
-            let store = FilesystemStore::new(self.0.join(name)).unwrap();
+            let store = FilesystemStore::new(self.at(name)).unwrap();
             Array::open(Arc::new(store), "/").unwrap_or_else(|error| panic!("{name}: {error}"))
         }
 
@@ -152,7 +80,7 @@ mod arrays {
         /// Whether an array holds what a `.npy` file that the command wrote holds.
         fn same(&self, zarr: &str, npy: &str) -> bool {
             let (shape, data) = self.read(zarr);
-            let bytes = self.bytes(npy);
+            let bytes = self.contents(npy);
             let (head, rest) = bytes.split_at(10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]])));
             let lengths: Vec<String> = shape.iter().map(u64::to_string).collect();
             let due = format!("'shape': ({}{})", lengths.join(", "), if shape.len() == 1 { "," } else { "" });
@@ -263,14 +191,15 @@ mod arrays {
                     "{name}"
                 );
                 folder.fine(&format!("corr {name} t.zarr {extent} -o {name}.npy"));
-                assert!(folder.bytes(&format!("{name}.npy")) == folder.bytes("whole.npy"), "{name} {shape:?}");
+                assert!(folder.contents(&format!("{name}.npy")) == folder.contents("whole.npy"), "{name} {shape:?}");
                 // By regions, of which most begin and end within chunks.
                 let run = |image: &str, out: &str| {
                     folder.fine(&format!("match {image} t.npy {extent} {search} --memory-limit {limit} -o {out}.npy"))
                 };
                 assert_eq!(run(name, "regions"), run("i.npy", "whole-regions"), "{name} {shape:?}");
                 for of in 1..3 {
-                    let [one, other] = ["regions", "whole-regions"].map(|out| folder.bytes(&format!("{out}-{of}.npy")));
+                    let [one, other] =
+                        ["regions", "whole-regions"].map(|out| folder.contents(&format!("{out}-{of}.npy")));
                     assert!(one == other, "{name} {shape:?} {of}");
                 }
                 for tile in 1..=2 {
@@ -278,7 +207,7 @@ mod arrays {
                     folder.fine(&format!("match {name} t.npy {search} --tile {tile}/2 -o p-{tile}.json"));
                 }
                 folder.fine(&format!("merge {} -o merged.npy", parts("c")));
-                assert!(folder.bytes("merged.npy") == folder.bytes("whole.npy"), "{name} {shape:?}");
+                assert!(folder.contents("merged.npy") == folder.contents("whole.npy"), "{name} {shape:?}");
                 assert_eq!(folder.fine(&format!("merge {}", parts("p"))), found, "{name} {shape:?}");
             }
         }
@@ -304,12 +233,15 @@ mod arrays {
             for (tile, end) in [(1, "npy"), (2, "zarr"), (3, "zarr")] {
                 folder.fine(&format!("corr i.npy t.npy {extent} --tile {tile}/3 -o part-{tile}.{end}"));
             }
-            assert!(folder.0.join("part-2.zarr/zarr.json").exists());
+            assert!(folder.at("part-2.zarr/zarr.json").exists());
             let parts = "part-1.json part-2.json part-3.json";
             for out in ["m.npy", "m.zarr"] {
                 folder.fine(&format!("merge {parts} -o {out}"));
             }
-            assert!(folder.bytes("m.npy") == folder.bytes("o.npy") && folder.same("m.zarr", "o.npy"), "{shape:?}");
+            assert!(
+                folder.contents("m.npy") == folder.contents("o.npy") && folder.same("m.zarr", "o.npy"),
+                "{shape:?}"
+            );
             // Several results, and one of another command.
             folder.fine(&format!("match i.npy t.npy --template t.npy --memory-limit {limit} -o two.zarr"));
             assert_eq!(folder.read("two-1.zarr"), folder.read("two-2.zarr"));
@@ -322,7 +254,7 @@ mod arrays {
             for (image, out) in [("l.npy", "a.npy"), ("l.zarr", "b.npy")] {
                 folder.fine(&format!("corr {image} t.npy -o {out}"));
             }
-            assert!(folder.bytes("a.npy") == folder.bytes("b.npy"), "{shape:?}");
+            assert!(folder.contents("a.npy") == folder.contents("b.npy"), "{shape:?}");
             let left = std::fs::read_dir(&folder.0)
                 .unwrap()
                 .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(".tmp"));
@@ -365,8 +297,8 @@ mod arrays {
             let (npy, zarr) = (of("x.npy", "a.npy"), of("x.zarr", "b.npy"));
             assert_eq!((npy.0, zarr.0), (0, 0), "{dtype}: {} {}", npy.2, zarr.2);
             assert_eq!(npy.2.replace("x.npy", "x.zarr"), zarr.2);
-            assert!(folder.bytes("a.npy") == folder.bytes("b.npy"), "{dtype}");
-            std::fs::remove_dir_all(folder.0.join("x.zarr")).unwrap();
+            assert!(folder.contents("a.npy") == folder.contents("b.npy"), "{dtype}");
+            std::fs::remove_dir_all(folder.at("x.zarr")).unwrap();
         }
         // 2^53 + 1 is no f64.
         folder.zarr(
@@ -390,18 +322,18 @@ mod arrays {
         (20..30).for_each(|y| values[y * 30 + 10..y * 30 + 12].fill(7.0));
         let data: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         folder.npy("x.npy", &format!("{NATIVE}f4"), &[40, 30], &data);
-        assert!(!folder.0.join("x.zarr/c/0/0").exists() && folder.0.join("x.zarr/c/1/1").exists());
+        assert!(!folder.at("x.zarr/c/0/0").exists() && folder.at("x.zarr/c/1/1").exists());
         for (image, out) in [("x.npy", "a.npy"), ("x.zarr", "b.npy")] {
             folder.fine(&format!("local sum --window 3x3 {image} -o {out}"));
         }
-        assert!(folder.bytes("a.npy") == folder.bytes("b.npy"));
+        assert!(folder.contents("a.npy") == folder.contents("b.npy"));
         folder.npy("t.npy", &format!("{NATIVE}f4"), &[5, 5], &data[20 * 30 * 4..][..100]);
         let (status, out, err) = folder.said("match nan.zarr t.npy");
         assert!(status == 0 && out.is_empty() && err.contains("NaN or infinite samples"), "{out} {err}");
         // A result that is zero where the array is needs no chunks.
         folder.npy("zero.npy", &format!("{NATIVE}f4"), &[40, 30], &[0; 4800]);
         folder.fine("local sum --window 3x3 zero.npy -o zero.zarr");
-        assert!(!folder.0.join("zero.zarr/c").exists() && folder.read("zero.zarr").1 == [0; 4800]);
+        assert!(!folder.at("zero.zarr/c").exists() && folder.read("zero.zarr").1 == [0; 4800]);
     }
 
     #[test]
@@ -452,7 +384,7 @@ mod arrays {
                     "{name} {more}: {err}"
                 );
             }
-            assert!(!folder.0.join("o.npy").exists() && !folder.0.join("p.json").exists());
+            assert!(!folder.at("o.npy").exists() && !folder.at("p.json").exists());
             let start = format!("IMAGE {name:?}: expected ");
             line.strip_prefix(&start).unwrap_or_else(|| panic!("{line}")).to_string()
         };
@@ -461,7 +393,7 @@ mod arrays {
         };
         let meta = zstd_of(&shape, &[16, 16], "uint16");
 
-        std::fs::create_dir(folder.0.join("bare.zarr")).unwrap();
+        std::fs::create_dir(folder.at("bare.zarr")).unwrap();
         assert_eq!(told("bare.zarr"), "a zarr array, with a file zarr.json or .zarray, got a folder without either");
         folder.write("group.zarr/zarr.json", "{\"zarr_format\":3,\"node_type\":\"group\"}");
         folder.zarr("group.zarr/0", &meta, Some(&data));
@@ -517,7 +449,7 @@ mod arrays {
             let chunk = if name.starts_with("v2") { "1.1" } else { "c/1/0" };
             let path = format!("{name}/{chunk}");
             folder.zarr(name, &meta, Some(&data));
-            let whole = folder.bytes(&path);
+            let whole = folder.contents(&path);
             let other: Vec<u8> = whole.iter().map(|byte| !byte).collect();
             for bytes in [&whole[..whole.len() / 2], &whole[..1], &[], &other[..]] {
                 folder.write(&path, bytes);
@@ -550,13 +482,13 @@ mod arrays {
         for _ in 0..2 {
             folder.fine("corr i.npy t.npy --mode valid -o o.zarr");
             assert!(folder.same("o.zarr", "o.npy"));
-            std::fs::remove_dir_all(folder.0.join("o.zarr")).unwrap();
+            std::fs::remove_dir_all(folder.at("o.zarr")).unwrap();
             folder.zarr("o.zarr", &second(&code, &[40, 30], &[16, 16], "C", &Value::Null), Some(&data));
         }
         // What is read is not.
         let line = folder.wrong("corr i.zarr t.npy -o i.zarr", 2);
         assert_eq!(line, "-o: expected another file than IMAGE names, got i.zarr");
-        std::fs::create_dir(folder.0.join("there")).unwrap();
+        std::fs::create_dir(folder.at("there")).unwrap();
         let line = folder.wrong("corr i.zarr t.npy -o there/../i.zarr", 2);
         assert_eq!(line, "-o: expected another file than IMAGE names, got there/../i.zarr");
         // What is no array stays.
@@ -565,7 +497,7 @@ mod arrays {
         folder.write("file.zarr", "mine");
         folder.fine("corr i.npy t.npy -o with.zarr");
         folder.write("with.zarr/notes.txt", "mine");
-        std::fs::create_dir(folder.0.join("empty.zarr")).unwrap();
+        std::fs::create_dir(folder.at("empty.zarr")).unwrap();
         for (name, got) in [
             ("mine", "a folder that is no array"),
             ("empty", "a folder that is no array"),
@@ -583,7 +515,7 @@ mod arrays {
                 );
             }
         }
-        assert!(folder.bytes("mine.zarr/notes.txt") == b"mine" && folder.bytes("file.zarr") == b"mine");
+        assert!(folder.contents("mine.zarr/notes.txt") == b"mine" && folder.contents("file.zarr") == b"mine");
         assert!(folder.wrong("corr i.npy t.npy -o none/o.zarr", 1).contains("none/o.zarr\": expected a writable file"));
     }
 
@@ -607,7 +539,6 @@ mod arrays {
     #[cfg(target_os = "linux")]
     #[test]
     fn memory_does_not_grow_with_the_array() {
-        use std::io::Read;
         let folder = Folder::new();
         let shape = [200, 200, 200];
         let data = bytes_of(&draw(8_000_000, 60_000, 1));
@@ -616,28 +547,9 @@ mod arrays {
         folder.zarr("i.zarr", &kind(&[32, 32, 32]), Some(&data));
         folder.npy("i.npy", &code, &shape, &data);
         folder.npy("t.npy", &code, &[7, 7, 7], &bytes_of(&draw(343, 60_000, 2)));
-        // The most memory that a command took that prints more than a pipe takes, in KiB, before anyone reads that.
-        let peak = |args: &str| -> u64 {
-            let mut child = Command::new(env!("CARGO_BIN_EXE_flcc"))
-                .args(args.split_whitespace())
-                .current_dir(&folder.0)
-                .env_remove("FLCC_WISDOM")
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let mut out = child.stdout.take().unwrap();
-            let mut first = [0];
-            out.read_exact(&mut first).unwrap();
-            let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-            let mut rest = Vec::new();
-            out.read_to_end(&mut rest).unwrap();
-            assert!(child.wait().unwrap().success() && rest.len() > 1 << 17, "{} bytes", rest.len());
-            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-            line.split_whitespace().next().unwrap().parse().unwrap()
-        };
         let call = "t.npy --top 20000 --min-distance 0 --memory-limit 8M";
-        let npy = peak(&format!("match i.npy {call} -o map.npy"));
-        let zarr = peak(&format!("match i.zarr {call} -o map.zarr"));
+        let npy = folder.peak(&format!("match i.npy {call} -o map.npy"));
+        let zarr = folder.peak(&format!("match i.zarr {call} -o map.zarr"));
         println!("{npy} KiB from .npy to .npy, {zarr} from .zarr to .zarr");
         // The array has 16 MB, its map 29; pieces that are read take 4 MiB and chunks that are decoded beside.
         assert!(zarr < npy + 25_000, "{npy} {zarr}");
