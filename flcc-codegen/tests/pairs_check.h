@@ -29,7 +29,7 @@ static double sample(int kind, int y, int x) {
 }
 constexpr int KINDS = 11;
 
-// What `Shape::error` of cuda/pairs.rs lets results err by, over u |P| |t| with the largest norm of a panel.
+// What `Pairs::error` of cuda/pairs.rs lets results err by, over u |P| |t| with the largest norm of a panel.
 static double model(int height, int width) {
   const double length = LENGTH, steps = (height + TOGETHER - 1) / TOGETHER * 2, run = TOGETHER / 2 + 1;
   const double covers = 2 * std::ceil(length / width), shown = (length + 1 - width) / length;

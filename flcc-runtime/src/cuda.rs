@@ -52,6 +52,8 @@ pub(crate) mod tensor;
 #[cfg(feature = "cuda")]
 pub(crate) mod tile;
 #[cfg(feature = "cuda")]
+pub(crate) mod transform;
+#[cfg(feature = "cuda")]
 pub(crate) mod types;
 #[cfg(feature = "cuda")]
 pub(crate) mod unit;

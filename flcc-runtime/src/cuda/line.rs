@@ -2,8 +2,6 @@
 //! which problems it serves, the order of a spectrum, and its launch. The kernels' text, templates/cuda/line, has the
 //! derivation; docs/numerics.md has the error model.
 
-use std::f64::consts::TAU;
-
 use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
@@ -15,14 +13,11 @@ use crate::cuda::capability::most_shared;
 use crate::cuda::driver::launch::{Address, Argument, Function, MOST_BLOCKS, Stream};
 use crate::cuda::fault::Fault;
 use crate::cuda::method::Job;
+use crate::cuda::transform::{Coverage, Transform, laid_out};
 use crate::plan::machine::Device;
-use crate::problem::error_model::{GHOSTS, Rounding, SPREAD};
 
 /// The operations of its kernels.
 pub(crate) const OPS: [&str; 2] = ["line4096", "line16384"];
-
-/// Deviations of rounding that sums are granted.
-const DEVIATIONS: f64 = 8.0;
 
 /// Outputs of a stretch, at least: with fewer, whole signals are transformed faster.
 const LEAST_OUTPUTS: usize = 512;
@@ -43,10 +38,6 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub fn of(entry: &Entry) -> Line {
-        Line { length: entry.tile[1], threads: entry.block[1], shared: entry.shared }
-    }
-
     /// Outputs of a stretch.
     pub fn step(self, taps: usize) -> usize {
         (self.length + 1).saturating_sub(taps)
@@ -64,60 +55,52 @@ impl Line {
         pairs.div_ceil(multiprocessors) as f64 * each
     }
 
-    /// How its transforms round.
-    pub fn rounding(self) -> Rounding {
-        Rounding::Pair { len: self.length as f64 }
-    }
-
-    /// What rounding makes of a sum at most, over `u |P| |t|` with the largest norm of a panel: 8 deviations and
-    /// copies, as of pairs of tiles, where panels cover the samples of a stretch and results that wrap round meet parts
-    /// of two.
-    pub fn error(self, taps: usize) -> f64 {
+    /// How a template of so many taps lies in it: a result that wraps round meets parts of two panels.
+    fn coverage(self, taps: usize) -> Coverage {
         let samples = self.length as f64;
         let covers = 2.0 * self.length.div_ceil(taps) as f64;
-        let shown = self.step(taps) as f64 / samples;
-        let results = 2.0 * (shown + 2.0 * (1.0 - shown));
-        let noise = DEVIATIONS * SPREAD * (samples.log2() / 2.0).sqrt() * (covers / samples + results).sqrt();
-        let copies = GHOSTS * (taps as f64 * 2.0 / samples * covers).sqrt();
-        noise.hypot(copies) + GHOSTS
+        Coverage { samples, taps: taps as f64, covers, shown: self.step(taps) as f64 / samples, wrapped: 2.0 }
     }
 
     /// Whether it serves sums by so many taps: outputs enough, and errors that are granted.
     fn fits(self, taps: usize) -> bool {
-        self.step(taps) >= LEAST_OUTPUTS && self.error(taps) <= 16.0 + (taps as f64).sqrt()
+        self.step(taps) >= LEAST_OUTPUTS && self.coverage(taps).is_granted()
+    }
+}
+
+impl Transform for Line {
+    fn of(entry: &Entry) -> Line {
+        Line { length: entry.tile[1], threads: entry.block[1], shared: entry.shared }
     }
 
-    /// The spectrum of values over the number of samples, turned so that a product with it correlates, two values of a
-    /// thread together; after it the turns of a circle. Computed in f64 and rounded once.
-    pub fn spectrum(self, values: &[f64]) -> Vec<f32> {
+    fn samples(self) -> usize {
+        self.length
+    }
+
+    /// Over the number of samples, turned so that a product with it correlates. Computed in f64.
+    fn spectrum(self, _template: [usize; 3], values: &[f64]) -> Vec<f32> {
         let (length, threads) = (self.length, self.threads);
         let mut all = vec![Complex64::default(); length];
         for (to, &value) in all.iter_mut().zip(values) {
             to.re = value / length as f64;
         }
         FftPlanner::new().plan_fft_forward(length).process(&mut all);
-        let ordered = (0..length).map(|at| {
-            let (thread, index) = (at / 2 % threads, at / (2 * threads) * 2 + at % 2);
-            all[thread + threads * index].conj()
-        });
-        let turns = (0..length).map(|at| Complex64::from_polar(1.0, -TAU * at as f64 / length as f64));
-        ordered.chain(turns).flat_map(|value| [value.re as f32, value.im as f32]).collect()
+        laid_out((length, threads), |thread, index| all[thread + threads * index].conj(), length)
     }
 
-    /// Bytes of a template's spectrum in that form.
-    pub fn spectrum_bytes(self) -> usize {
+    fn spectrum_bytes(self) -> usize {
         4 * self.length * size_of::<f32>()
     }
 
-    /// Puts the kernel into a stream's queue, with the spectrum of a template of so many taps.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn launch(
+    fn covers([depth, height, _]: [usize; 3]) -> bool {
+        depth == 1 && height == 1
+    }
+
+    fn launch(
         self,
         stream: &Stream,
         function: &Function,
-        taps: usize,
+        [_, _, taps]: [usize; 3],
         job: &Job<'_>,
         spectrum: Address,
     ) -> Result<(), Fault> {
@@ -163,32 +146,19 @@ pub(crate) fn kernels(spec: &Spec, devices: &[Device]) -> Vec<&'static Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuda::transform::assert_spectrum;
 
     fn lines() -> [Line; 2] {
         OPS.map(|op| Line::of(flcc_generated::generic(op, "f32", true).unwrap()))
     }
 
-    /// Against the sum that defines it.
     #[test]
     fn a_spectrum_is_that_of_the_template() {
         for line in lines() {
-            let values = [1.0, -2.0, 0.5, 4.0, 3.0, -1.5];
-            let spectrum = line.spectrum(&values);
-            assert_eq!(spectrum.len() * 4, line.spectrum_bytes());
-            for (thread, index) in [(0, 0), (1, 0), (0, 1), (17, 3), (200, 7), (255, 15), (100, 10)] {
-                let frequency = thread + line.threads * index;
-                let exact: Complex64 = values
-                    .iter()
-                    .enumerate()
-                    .map(|(k, value)| {
-                        let turn = (frequency * k) as f64 / line.length as f64;
-                        Complex64::from_polar(value / line.length as f64, TAU * turn)
-                    })
-                    .sum();
-                let at = ((index / 2 * line.threads + thread) * 2 + index % 2) * 2;
-                let off = (Complex64::new(spectrum[at].into(), spectrum[at + 1].into()) - exact).norm();
-                assert!(off < 1e-6 / line.length as f64, "{}, {thread}, {index}: {off}", line.length);
-            }
+            let turn = |(thread, index): (usize, usize), k: usize| {
+                ((thread + line.threads * index) * k) as f64 / line.length as f64
+            };
+            assert_spectrum(line, line.threads, [1, 1, 6], turn);
         }
     }
 
@@ -196,10 +166,10 @@ mod tests {
     fn templates_are_served_whose_errors_are_granted() {
         let [short, long] = lines();
         for taps in [40, 100, 500, 1500, 3500] {
-            assert!(short.fits(taps), "{taps}: {}", short.error(taps));
+            assert!(short.fits(taps), "{taps}: {}", short.coverage(taps).error());
         }
         for taps in [64, 500, 5000, 15000] {
-            assert!(long.fits(taps), "{taps}: {}", long.error(taps));
+            assert!(long.fits(taps), "{taps}: {}", long.coverage(taps).error());
         }
         // Too few taps, or too few outputs.
         assert!(!short.fits(9) && !long.fits(9) && !short.fits(3586) && !long.fits(16000));

@@ -3,11 +3,10 @@
 pub(crate) mod any;
 pub(crate) mod cufft;
 pub(crate) mod differences;
-pub(crate) mod lines;
 pub(crate) mod listed;
 pub(crate) mod listed_scores;
 pub(crate) mod masked;
 pub(crate) mod mma_scores;
 pub(crate) mod pairs;
 pub(crate) mod tile_scores;
-pub(crate) mod tiles;
+pub(crate) mod transforms;

@@ -11,14 +11,12 @@ use crate::cuda::capability::most_shared;
 use crate::cuda::driver::launch::{Argument, Function, ImageView, MOST_BLOCKS, Stream};
 use crate::cuda::fault::Fault;
 use crate::cuda::method::{Job, OwnTemplates};
+use crate::cuda::transform::{DEVIATIONS, granted};
 use crate::plan::machine::Device;
 use crate::problem::error_model::{GHOSTS, SPREAD};
 
 /// The operations of its kernels.
 pub(crate) const OPS: [&str; 2] = ["pairs64", "pairs128"];
-
-/// Deviations of rounding that sums are granted.
-const DEVIATIONS: f64 = 8.0;
 
 /// Outputs of a row of a block, at least.
 const LEAST_OUTPUTS: usize = 8;
@@ -105,8 +103,8 @@ impl Pairs {
 
     /// Whether it serves templates of such sides: outputs enough, and errors that are granted.
     fn fits(self, template: [usize; 3]) -> bool {
-        let granted = 16.0 + (template.iter().product::<usize>() as f64).sqrt();
-        self.across(template[2]) >= LEAST_OUTPUTS && self.error(template) <= granted
+        let taps = template.iter().product::<usize>() as f64;
+        self.across(template[2]) >= LEAST_OUTPUTS && self.error(template) <= granted(taps)
     }
 
     /// What a pair takes, as [`crate::cuda::tile::Shape::work`] counts it.

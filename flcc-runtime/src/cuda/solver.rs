@@ -21,18 +21,18 @@ use crate::cuda::method::{self, Around};
 use crate::cuda::methods::any::Any;
 use crate::cuda::methods::cufft::{Cufft, Whole};
 use crate::cuda::methods::differences::Differences;
-use crate::cuda::methods::lines::Lines;
 use crate::cuda::methods::listed::Listed;
 use crate::cuda::methods::listed_scores::ListedScores;
 use crate::cuda::methods::masked::Masked;
 use crate::cuda::methods::mma_scores::MmaScores;
 use crate::cuda::methods::pairs::OwnPairs;
 use crate::cuda::methods::tile_scores::TileScores;
-use crate::cuda::methods::tiles::Tiles;
+use crate::cuda::methods::transforms::{Lines, Tiles};
 use crate::cuda::pairs::{self, Pairs};
 use crate::cuda::rooms::{images_together, tiles_together};
 use crate::cuda::tensor;
 use crate::cuda::tile::{self, Shape};
+use crate::cuda::transform::Transform;
 use crate::cuda::types::{Cross, Types};
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};
@@ -772,7 +772,7 @@ fn tiles(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     // The pipeline's tile, where samples are extraordinary: with all of an image the transforms are the same.
     let outputs = spec.out_shape();
     let tile = || if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
-    kernels.map(|entry| by_tiles(asked, entry, Arc::new(Tiles(entry)), tile(), |work, _| work)).collect()
+    kernels.map(|entry| by_tiles(asked, entry, Arc::new(Tiles::new(entry)), tile(), |work, _| work)).collect()
 }
 
 /// By transforms of tiles, from the image to the scores in one kernel.
@@ -780,7 +780,7 @@ fn tile_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let devices = asked.machine.devices();
     let kernels = tile::kernels(asked.spec, devices).into_iter().filter(|entry| tile::makes_scores(entry));
     let score = |work: Work, (shape, pairs): (Shape, usize)| {
-        work.and(Term::DeviceTileScore, shape.samples(pairs, multiprocessors(devices) as usize))
+        work.and(Term::DeviceTileScore, shape.samples_of(pairs, multiprocessors(devices) as usize))
     };
     kernels.map(|entry| by_tiles(asked, entry, Arc::new(TileScores(entry)), large_tile(asked.spec), score)).collect()
 }
@@ -796,7 +796,7 @@ fn lines(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let computed = line.work(pairs, multiprocessors(devices) as usize);
         let work = copies(binding(spec, 1.0).and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
         let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
-        let (method, types) = (Arc::new(Lines(entry)), types(spec, DType::F32, Cross::F32));
+        let (method, types) = (Arc::new(Lines::new(entry)), types(spec, DType::F32, Cross::F32));
         let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
         Ok(offer(machine, spec, Method::Fourier, kernel, work, recipe))
     };

@@ -3,8 +3,6 @@
 //! templates/cuda/scores and templates/cuda/pipeline/transform, have the derivation; docs/numerics.md has the error
 //! model.
 
-use std::f64::consts::TAU;
-
 use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
@@ -20,8 +18,9 @@ use crate::cuda::fault::Fault;
 use crate::cuda::kernels::Batch;
 use crate::cuda::method::Job;
 use crate::cuda::rooms::Room;
+use crate::cuda::transform::{Coverage, Transform, laid_out};
 use crate::plan::machine::Device;
-use crate::problem::error_model::{GHOSTS, Rounding, SPREAD, Steps};
+use crate::problem::error_model::Steps;
 
 /// The operations of kernels that make sums.
 pub(crate) const OPS: [&str; 2] = ["tile64", "tile128"];
@@ -33,9 +32,6 @@ pub(crate) const SCORES: [&str; 2] = ["zncc64", "zncc128"];
 pub(crate) fn makes_scores(entry: &Entry) -> bool {
     SCORES.contains(&entry.op)
 }
-
-/// Deviations of rounding that sums are granted.
-const DEVIATIONS: f64 = 8.0;
 
 /// Outputs of a tile along either axis, at least: with fewer, whole images are transformed faster.
 const LEAST_OUTPUTS: usize = 8;
@@ -52,10 +48,6 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub fn of(entry: &Entry) -> Shape {
-        Shape { length: entry.tile[0], threads: entry.block, shared: entry.shared }
-    }
-
     /// Outputs of a tile: rows and columns.
     pub fn step(self, [_, height, width]: [usize; 3]) -> [usize; 2] {
         [height, width].map(|side| (self.length + 1).saturating_sub(side))
@@ -76,13 +68,8 @@ impl Shape {
     }
 
     /// Samples of the blocks that one of so many multiprocessors computes.
-    pub fn samples(self, pairs: usize, multiprocessors: usize) -> f64 {
+    pub fn samples_of(self, pairs: usize, multiprocessors: usize) -> f64 {
         (pairs.div_ceil(multiprocessors) * self.length * self.length) as f64
-    }
-
-    /// How its transforms round.
-    pub fn rounding(self) -> Rounding {
-        Rounding::Pair { len: (self.length * self.length) as f64 }
     }
 
     /// Roundings of window sums, which run down a team's rows from the first of its windows on; that one may be made of
@@ -96,18 +83,13 @@ impl Shape {
         Steps { down: (height + 4 * self.length.div_ceil(teams)) as f64, along: 24.0, stretch }
     }
 
-    /// What rounding makes of a sum at most, over `u |P| |t|` with the largest norm of a panel: 8 deviations and
-    /// copies, as of the CPU's pairs of tiles, where panels cover the samples of a tile.
-    pub fn error(self, template: [usize; 3]) -> f64 {
+    /// How a template lies in it: a result that wraps round meets parts of four panels.
+    fn coverage(self, template: [usize; 3]) -> Coverage {
         let [height, width] = [template[1], template[2]];
         let samples = (self.length * self.length) as f64;
         let covers = 2.0 * (self.length.div_ceil(height) * self.length.div_ceil(width)) as f64;
         let shown = self.step(template).iter().product::<usize>() as f64 / samples;
-        // A result that wraps round meets parts of four panels.
-        let results = 2.0 * (shown + 4.0 * (1.0 - shown));
-        let noise = DEVIATIONS * SPREAD * (samples.log2() / 2.0).sqrt() * (covers / samples + results).sqrt();
-        let copies = GHOSTS * ((height * width) as f64 * 2.0 / samples * covers).sqrt();
-        noise.hypot(copies) + GHOSTS
+        Coverage { samples, taps: (height * width) as f64, covers, shown, wrapped: 4.0 }
     }
 
     /// Whether a tile has outputs enough.
@@ -117,8 +99,7 @@ impl Shape {
 
     /// Whether it serves sums by templates of such sides: outputs enough, and errors that are granted.
     fn fits(self, template: [usize; 3]) -> bool {
-        let granted = 16.0 + (template.iter().product::<usize>() as f64).sqrt();
-        self.holds(template) && self.error(template) <= granted
+        self.holds(template) && self.coverage(template).is_granted()
     }
 
     /// Whether blocks of these devices have the shared memory.
@@ -135,41 +116,11 @@ impl Shape {
         [down + rows * (index / outer_x), thread % lanes + lanes * (index % outer_x)]
     }
 
-    /// The spectrum of values over the number of samples, turned so that a product with it correlates, in the order
-    /// that the kernel has frequencies in; after it the turns of a circle. Computed in f64 and rounded once.
-    pub fn spectrum(self, [_, height, width]: [usize; 3], values: &[f64]) -> Vec<f32> {
-        let length = self.length;
-        let samples = length * length;
-        let mut all = vec![Complex64::default(); samples];
-        for (row, values) in values.chunks(width).take(height).enumerate() {
-            for (to, &value) in all[row * length..].iter_mut().zip(values) {
-                to.re = value / samples as f64;
-            }
-        }
-        let transform = FftPlanner::new().plan_fft_forward(length);
-        transform.process(&mut all);
-        let mut turned = transposed(&all, length);
-        transform.process(&mut turned);
-        let threads = self.threads[0] * self.threads[1];
-        // Two values of a thread lie together.
-        let ordered = (0..samples).map(|at| {
-            let [down, across] = self.frequency(at / 2 % threads, at / (2 * threads) * 2 + at % 2);
-            turned[across * length + down].conj()
-        });
-        let turns = (0..length).map(|at| Complex64::from_polar(1.0, -TAU * at as f64 / length as f64));
-        ordered.chain(turns).flat_map(|value| [value.re as f32, value.im as f32]).collect()
-    }
-
     /// The largest magnitude of a template's spectrum in that form: what a wave of amplitude 1 comes to at most.
     pub fn wave(self, spectrum: &[f32]) -> f64 {
         let samples = self.length * self.length;
         let squares = spectrum[..2 * samples].chunks(2).map(|part| f64::from(part[0]).hypot(f64::from(part[1])));
         squares.fold(0.0, f64::max) * samples as f64
-    }
-
-    /// Bytes of a template's spectrum in that form.
-    pub fn spectrum_bytes(self) -> usize {
-        (self.length * self.length + self.length) * 2 * size_of::<f32>()
     }
 }
 
@@ -202,12 +153,45 @@ pub(crate) fn kernels(spec: &Spec, devices: &[Device]) -> Vec<&'static Entry> {
         .collect()
 }
 
-impl Shape {
-    /// Puts the kernel of sums into a stream's queue, with the template's spectrum.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn launch(
+impl Transform for Shape {
+    fn of(entry: &Entry) -> Shape {
+        Shape { length: entry.tile[0], threads: entry.block, shared: entry.shared }
+    }
+
+    fn samples(self) -> usize {
+        self.length * self.length
+    }
+
+    /// Over the number of samples, turned so that a product with it correlates. Computed in f64.
+    fn spectrum(self, [_, height, width]: [usize; 3], values: &[f64]) -> Vec<f32> {
+        let length = self.length;
+        let samples = length * length;
+        let mut all = vec![Complex64::default(); samples];
+        for (row, values) in values.chunks(width).take(height).enumerate() {
+            for (to, &value) in all[row * length..].iter_mut().zip(values) {
+                to.re = value / samples as f64;
+            }
+        }
+        let transform = FftPlanner::new().plan_fft_forward(length);
+        transform.process(&mut all);
+        let mut turned = transposed(&all, length);
+        transform.process(&mut turned);
+        let value = |thread, index| {
+            let [down, across] = self.frequency(thread, index);
+            turned[across * length + down].conj()
+        };
+        laid_out((samples, self.threads[0] * self.threads[1]), value, length)
+    }
+
+    fn spectrum_bytes(self) -> usize {
+        (self.length * self.length + self.length) * 2 * size_of::<f32>()
+    }
+
+    fn covers([depth, _, _]: [usize; 3]) -> bool {
+        depth == 1
+    }
+
+    fn launch(
         self,
         stream: &Stream,
         function: &Function,
@@ -241,7 +225,9 @@ impl Shape {
         let threads = (self.threads[0] * self.threads[1]) as u32;
         stream.launch(function, [pairs as u32, 1, job.count as u32], [threads, 1], &arguments)
     }
+}
 
+impl Shape {
     /// Puts the kernel of scores into a stream's queue, with the list of panels in doubt. The template comes as its
     /// spectrum, its numbers and its thresholds.
     ///
@@ -280,6 +266,7 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuda::transform::assert_spectrum;
 
     fn shapes() -> [Shape; 2] {
         OPS.map(|op| Shape::of(flcc_generated::generic(op, "f32", false).unwrap()))
@@ -298,30 +285,14 @@ mod tests {
         }
     }
 
-    /// Against the sum that defines it.
     #[test]
     fn a_spectrum_is_that_of_the_template() {
         for shape in shapes() {
-            let (template, length) = ([1, 3, 2], shape.length);
-            let values = [1.0, -2.0, 0.5, 4.0, 3.0, -1.5];
-            let spectrum = shape.spectrum(template, &values);
-            assert_eq!(spectrum.len() * 4, shape.spectrum_bytes());
-            for (thread, index) in [(0, 0), (1, 0), (0, 1), (17, 3), (200, 7), (255, 15), (100, 10)] {
+            let turn = |(thread, index): (usize, usize), k: usize| {
                 let [down, across] = shape.frequency(thread, index);
-                let exact: Complex64 = values
-                    .iter()
-                    .enumerate()
-                    .map(|(k, value)| {
-                        let turn = (down * (k / 2) + across * (k % 2)) as f64 / length as f64;
-                        Complex64::from_polar(value / (length * length) as f64, TAU * turn)
-                    })
-                    .sum();
-                let threads = shape.threads[0] * shape.threads[1];
-                let at = ((index / 2 * threads + thread) * 2 + index % 2) * 2;
-                let got = Complex64::new(spectrum[at].into(), spectrum[at + 1].into());
-                let off = (got - exact).norm();
-                assert!(off < 1e-6 / (length * length) as f64, "{length}, {thread}, {index}: {got}, {exact}");
-            }
+                (down * (k / 2) + across * (k % 2)) as f64 / shape.length as f64
+            };
+            assert_spectrum(shape, shape.threads[0] * shape.threads[1], [1, 3, 2], turn);
         }
     }
 
@@ -329,10 +300,10 @@ mod tests {
     fn templates_are_served_whose_errors_are_granted() {
         let [small, large] = shapes();
         for side in [8, 9, 16, 21, 32, 57] {
-            assert!(small.fits([1, side, side]), "{side}: {}", small.error([1, side, side]));
+            assert!(small.fits([1, side, side]), "{side}: {}", small.coverage([1, side, side]).error());
         }
         for side in [12, 16, 64, 76, 121] {
-            assert!(large.fits([1, side, side]), "{side}: {}", large.error([1, side, side]));
+            assert!(large.fits([1, side, side]), "{side}: {}", large.coverage([1, side, side]).error());
         }
         // Too few taps, or too few outputs.
         assert!(!small.fits([1, 3, 3]) && !large.fits([1, 3, 3]) && !small.fits([1, 1, 9]));

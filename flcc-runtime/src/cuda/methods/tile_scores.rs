@@ -9,6 +9,7 @@ use crate::cuda::kernels::own_options;
 use crate::cuda::method::{Around, Desk, Method, Rounding, Run, Scoring, Source, Taps};
 use crate::cuda::rooms::Makes;
 use crate::cuda::tile::Shape;
+use crate::cuda::transform::Transform;
 use crate::problem::error_model::Figures;
 
 /// The method, by its kernel.

@@ -1,4 +1,6 @@
-//! Sums of signals by a kernel that transforms stretches, from the signal to the result or of gathered samples.
+//! Sums by a kernel that transforms tiles, or stretches of signals, from the image to the result or of gathered samples.
+
+use std::marker::PhantomData;
 
 use flcc_generated::Entry;
 
@@ -9,21 +11,35 @@ use crate::cuda::kernels::own_options;
 use crate::cuda::line::Line;
 use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps};
 use crate::cuda::rooms::Makes;
+use crate::cuda::tile::Shape;
+use crate::cuda::transform::Transform;
 use crate::problem::error_model::Figures;
 
-/// The method, by its kernel.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lines(pub &'static Entry);
+/// The method of images, by its kernel.
+pub(crate) type Tiles = Transforms<Shape>;
 
-/// A template's spectrum.
-struct Spectrum {
-    line: Line,
-    taps: usize,
+/// The method of signals, by its kernel.
+pub(crate) type Lines = Transforms<Line>;
+
+/// A method by a kernel of some kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transforms<T>(&'static Entry, PhantomData<T>);
+
+impl<T: Transform> Transforms<T> {
+    pub fn new(entry: &'static Entry) -> Transforms<T> {
+        Transforms(entry, PhantomData)
+    }
+}
+
+/// A template's spectra, channel by channel.
+struct Spectrum<T> {
+    transform: T,
+    template: [usize; 3],
     function: Function,
     spectrum: Buffer,
 }
 
-impl Method for Lines {
+impl<T: Transform> Method for Transforms<T> {
     fn entry(&self) -> Option<&'static Entry> {
         Some(self.0)
     }
@@ -37,7 +53,7 @@ impl Method for Lines {
     }
 
     fn rounding(&self, _template: [usize; 3]) -> Rounding {
-        Rounding { cross: Line::of(self.0).rounding(), subnormal: true, by_tile: false, running: None }
+        Rounding { cross: T::of(self.0).rounding(), subnormal: true, by_tile: false, running: None }
     }
 
     fn figures(&self, _template: [usize; 3], channels: &[Vec<f64>]) -> Figures {
@@ -45,28 +61,28 @@ impl Method for Lines {
     }
 
     fn bind(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Box<dyn Taps>, Fault> {
-        let line = Line::of(self.0);
-        let spectra: Vec<_> = channels.iter().flat_map(|values| line.spectrum(values)).collect();
+        let (transform, template) = (T::of(self.0), desk.template);
+        let spectra: Vec<_> = channels.iter().flat_map(|values| transform.spectrum(template, values)).collect();
         let (_, function) = desk.kernel()?;
         let spectrum = Buffer::of(desk.stream, &spectra)?;
-        Ok(Box::new(Spectrum { line, taps: desk.template[2], function: function.clone(), spectrum }))
+        Ok(Box::new(Spectrum { transform, template, function: function.clone(), spectrum }))
     }
 
     fn taps_bytes(&self, _samples: usize) -> usize {
-        Line::of(self.0).spectrum_bytes()
+        T::of(self.0).spectrum_bytes()
     }
 
-    fn covers(&self, [depth, height, _]: [usize; 3]) -> bool {
-        depth == 1 && height == 1
+    fn covers(&self, outputs: [usize; 3]) -> bool {
+        T::covers(outputs)
     }
 }
 
-impl Taps for Spectrum {
+impl<T: Transform> Taps for Spectrum<T> {
     fn run(&self, at: &Run<'_>, _of: &Scoring<'_>) -> Result<(), Fault> {
         at.gathered(|job| self.straight(at.stream, job))
     }
 
     fn straight(&self, stream: &Stream, job: &Job<'_>) -> Result<(), Fault> {
-        self.line.launch(stream, &self.function, self.taps, job, self.spectrum.address(stream))
+        self.transform.launch(stream, &self.function, self.template, job, self.spectrum.address(stream))
     }
 }

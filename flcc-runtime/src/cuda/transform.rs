@@ -1,0 +1,122 @@
+//! What kernels share that transform a part of an image, a tile or a stretch of a signal, from the image to the result:
+//! their rounding, how a template's spectrum lies, and what a method asks of them.
+
+use std::f64::consts::TAU;
+use std::fmt::Debug;
+
+use flcc_generated::Entry;
+use rustfft::num_complex::Complex64;
+
+use crate::cuda::driver::launch::{Address, Function, Stream};
+use crate::cuda::fault::Fault;
+use crate::cuda::method::Job;
+use crate::problem::error_model::{GHOSTS, Rounding, SPREAD};
+
+/// Deviations of rounding that sums are granted.
+pub(crate) const DEVIATIONS: f64 = 8.0;
+
+/// What sums of so many products may err by, over `u |P| |t|` with the largest norm of a panel.
+pub(crate) fn granted(taps: f64) -> f64 {
+    16.0 + taps.sqrt()
+}
+
+/// A kernel of sums, by its numbers.
+pub(crate) trait Transform: Copy + Debug + Send + Sync + 'static {
+    /// The numbers of a kernel.
+    fn of(entry: &Entry) -> Self;
+
+    /// Samples of a transform.
+    fn samples(self) -> usize;
+
+    /// A template's spectrum, as [`laid_out`].
+    fn spectrum(self, template: [usize; 3], values: &[f64]) -> Vec<f32>;
+
+    /// Bytes of a template's spectrum.
+    fn spectrum_bytes(self) -> usize;
+
+    /// Whether one grid covers such a result.
+    fn covers(outputs: [usize; 3]) -> bool;
+
+    /// Puts the kernel into a stream's queue, with the spectrum of a template of these sides.
+    ///
+    /// # Errors
+    /// The driver's.
+    fn launch(
+        self,
+        stream: &Stream,
+        function: &Function,
+        template: [usize; 3],
+        job: &Job<'_>,
+        spectrum: Address,
+    ) -> Result<(), Fault>;
+
+    /// How it rounds.
+    fn rounding(self) -> Rounding {
+        Rounding::Pair { len: self.samples() as f64 }
+    }
+}
+
+/// How a template lies in a transform, where rounding depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Coverage {
+    /// Samples of the transform.
+    pub samples: f64,
+    /// Samples of the template.
+    pub taps: f64,
+    /// Panels that cover the samples of a pair.
+    pub covers: f64,
+    /// The part of the transform's results that are results of the part.
+    pub shown: f64,
+    /// Panels that a result meets which wraps round.
+    pub wrapped: f64,
+}
+
+impl Coverage {
+    /// What rounding makes of a sum at most, over `u |P| |t|` with the largest norm of a panel: 8 deviations and
+    /// copies, as of the CPU's pairs of tiles, where panels cover the samples of a part.
+    pub fn error(self) -> f64 {
+        let results = 2.0 * (self.shown + self.wrapped * (1.0 - self.shown));
+        let noise =
+            DEVIATIONS * SPREAD * (self.samples.log2() / 2.0).sqrt() * (self.covers / self.samples + results).sqrt();
+        let copies = GHOSTS * (self.taps * 2.0 / self.samples * self.covers).sqrt();
+        noise.hypot(copies) + GHOSTS
+    }
+
+    /// Whether sums may err by so much.
+    pub fn is_granted(self) -> bool {
+        self.error() <= granted(self.taps)
+    }
+}
+
+/// A spectrum in the order that a kernel of so many threads has its values in, two of a thread together; `value` tells
+/// what value `index` of thread `thread` is. After them come the turns of a circle. All are rounded once.
+pub(crate) fn laid_out(
+    (values, threads): (usize, usize),
+    value: impl Fn(usize, usize) -> Complex64,
+    turns: usize,
+) -> Vec<f32> {
+    let ordered = (0..values).map(|at| value(at / 2 % threads, at / (2 * threads) * 2 + at % 2));
+    let turns = (0..turns).map(|at| Complex64::from_polar(1.0, -TAU * at as f64 / turns as f64));
+    ordered.chain(turns).flat_map(|value| [value.re as f32, value.im as f32]).collect()
+}
+
+/// Holds a spectrum, at some of its values, against the sum that defines it: `turn` tells, in turns of a circle, how far
+/// the wave of a thread's value has gone at a value of the template.
+#[cfg(test)]
+pub(crate) fn assert_spectrum<T: Transform>(
+    transform: T,
+    threads: usize,
+    template: [usize; 3],
+    turn: impl Fn((usize, usize), usize) -> f64,
+) {
+    let values = [1.0, -2.0, 0.5, 4.0, 3.0, -1.5];
+    let (spectrum, samples) = (transform.spectrum(template, &values), transform.samples() as f64);
+    assert_eq!(spectrum.len() * size_of::<f32>(), transform.spectrum_bytes());
+    for (thread, index) in [(0, 0), (1, 0), (0, 1), (17, 3), (200, 7), (255, 15), (100, 10)] {
+        let of = |(k, value): (usize, &f64)| Complex64::from_polar(value / samples, TAU * turn((thread, index), k));
+        let exact: Complex64 = values.iter().enumerate().map(of).sum();
+        let at = ((index / 2 * threads + thread) * 2 + index % 2) * 2;
+        let off = (Complex64::new(spectrum[at].into(), spectrum[at + 1].into()) - exact).norm();
+        assert!(off < 1e-6 / samples, "{transform:?}, {thread}, {index}: {off}");
+    }
+}
