@@ -1,15 +1,6 @@
 // Compares a correlation of pairs, from images and templates to results, with sums in f64. Included after the kernel's
 // source; the test defines KERNEL and FLCC_BOUNDARY.
-#include "folded.h"
-
-static int wrong = 0;
-#define FAIL(...) (std::printf(__VA_ARGS__), std::printf("\n"), ++wrong < 20 ? (void)0 : std::exit(1))
-
-static unsigned state = 12345;
-static double random_unit() {
-  state = state * 1664525u + 1013904223u;
-  return (state >> 8) / 8388608.0 - 1;
-}
+#include "images.h"
 
 // What images, and templates, are made of that the error model is held against.
 static double sample(int kind, int y, int x) {
@@ -55,19 +46,10 @@ struct Picture {
 };
 
 static void check(const Picture& p) {
-  constexpr int IMAGES = 2, GUARD = 32;
-  FlccImage im = {}, of = {};
-  im.lengths[0] = 1, im.lengths[1] = p.lengths[0], im.lengths[2] = p.lengths[1];
-  im.stride[2] = p.step, im.stride[1] = p.lengths[1] * p.step + 3, im.image_stride = im.stride[1] * p.lengths[0] + 5;
-  im.channels = 1, im.fill = 2.5;
-  std::vector<float> image(IMAGES * im.image_stride, NAN);
-  const auto at = [&](int number, int y, int x) -> float& {
-    return image[number * im.image_stride + y * im.stride[1] + x * p.step];
-  };
-  for (int number = 0; number < IMAGES; number++)
-    for (int y = 0; y < p.lengths[0]; y++)
-      for (int x = 0; x < p.lengths[1]; x++) at(number, y, x) = (float)(sample(p.kind, y, x) * p.amplitude);
-  if (p.special != 0) at(IMAGES - 1, p.lengths[0] / 4, p.lengths[1] / 4) = (float)p.special;
+  Images<float> images(p.lengths[0], p.lengths[1], p.step, 2.5);
+  images.set([&](int y, int x) { return sample(p.kind, y, x) * p.amplitude; });
+  if (p.special != 0) images.at(IMAGES - 1, p.lengths[0] / 4, p.lengths[1] / 4) = (float)p.special;
+  FlccImage of = {};
   of.lengths[1] = p.height, of.lengths[2] = p.width;
   of.image_stride = p.height * (p.width + 1) + 2, of.stride[1] = p.width + 1, of.stride[2] = 1;
   std::vector<float> templates(IMAGES * of.image_stride, NAN);
@@ -81,10 +63,7 @@ static void check(const Picture& p) {
       for (int j = 0; j < p.width; j++)
         tap(number, i, j) = (float)(sample(p.of_template, i, j) * p.template_amplitude);
 
-  FlccResult r = {};
-  r.stride[2] = 1, r.stride[1] = p.out[1] + 3, r.image_stride = r.stride[1] * p.out[0] + 7;
-  std::vector<float> got(IMAGES * r.image_stride + 2 * GUARD, NAN);
-  std::vector<bool> expected(got.size(), false);
+  Results results(p.out[0], p.out[1]);
   if (p.flips) of.stride[1] *= -1, of.stride[2] *= -1;
   const int step[2] = {p.rows, LENGTH - p.width + 1};
   const int across = (p.out[1] + step[1] - 1) / step[1], blocks = (p.out[0] + step[0] - 1) / step[0] * across;
@@ -93,8 +72,8 @@ static void check(const Picture& p) {
   flcc_dynamic_bytes =
       sizeof(Complex) * PITCH * (2 * p.passes * TOGETHER + p.height - 1 + (p.height + 1) / 2);
   launch({(unsigned)blocks, 1, IMAGES}, {THREADS, 1, 1}, [&] {
-    KERNEL(image.data(), im, templates.data(), of, got.data() + GUARD, r, p.out[0], p.out[1], p.origin[0],
-        p.origin[1], step[0], step[1], across, p.passes, factor, extraordinary.data(), 1);
+    KERNEL(images.samples.data(), images.im, templates.data(), of, results.first(), results.r, p.out[0], p.out[1],
+        p.origin[0], p.origin[1], step[0], step[1], across, p.passes, factor, extraordinary.data(), 1);
   });
   // The second image alone has the sample that is special.
   const bool first = p.extraordinary && p.special == 0;
@@ -102,10 +81,6 @@ static void check(const Picture& p) {
     FAIL("amplitude %g, special %g: extraordinary %u %u", p.amplitude, p.special, extraordinary[0], extraordinary[1]);
   if (p.extraordinary) return;
   double largest = 0, off = 0;
-  const auto padded = [&](int number, int y, int x) -> double {
-    const int fy = folded(y + p.origin[0], p.lengths[0]), fx = folded(x + p.origin[1], p.lengths[1]);
-    return fy < 0 || fx < 0 ? (FLCC_BOUNDARY == FLCC_CONSTANT ? im.fill : 0.0) : (double)at(number, fy, fx);
-  };
   for (int number = 0; number < IMAGES; number++) {
     double energy = 0;
     for (int i = 0; i < p.height; i++)
@@ -115,18 +90,15 @@ static void check(const Picture& p) {
         double sum = 0, squares = 0;
         for (int i = 0; i < p.height; i++)
           for (int j = 0; j < p.width; j++) {
-            const double value = padded(number, y + i, x + j);
+            const double value = images.padded(number, y + i + p.origin[0], x + j + p.origin[1]);
             sum += value * tap(number, i, j), squares += value * value;
           }
-        const long long place = GUARD + number * r.image_stride + y * r.stride[1] + x;
-        expected[place] = true;
-        const double error = std::fabs(got[place] / factor - sum);
+        const double error = std::fabs(results.at(number, y, x) / factor - sum);
         largest = std::max(largest, squares * energy);
         if (!(error <= off)) off = error;
       }
   }
-  for (size_t i = 0; i < got.size(); i++)
-    if (!expected[i] && !std::isnan(got[i])) FAIL("element %ld was written", (long)i - GUARD);
+  results.end();
   const double share = off / (model(p.height, p.width) * std::ldexp(1.0, -24) * std::sqrt(largest));
   if (largest > 0) largest_share = std::max(largest_share, share);
   if (!(off <= 0 || share < 1))

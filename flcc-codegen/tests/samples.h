@@ -1,12 +1,9 @@
 // Random samples of a batch of tiles, between what must not be read. Included after the kernel's source.
 #pragma once
+#include "verdict.h"
+
 constexpr bool FLOATS = std::is_floating_point<Pixel>::value;
 
-static unsigned state = 12345;
-static unsigned random_below(unsigned n) {
-  state = state * 1664525u + 1013904223u;
-  return (state >> 8) % n;
-}
 // Floats, bytes, or integers of 16 bits that come as floats.
 #if defined(FLCC_FUSED) && FLCC_INTEGERS
 static Pixel random_pixel() { return (Pixel)random_below(FLOATS ? 65536 : 256); }

@@ -8,13 +8,9 @@ typedef long double Wide;
 static FlccDoubt doubt_for(const std::vector<double>& taps, int height, int width) {
   const double u = std::ldexp(1.0, -24), half = std::ldexp(1.0, -53), budget = 0.8e-5, rest = 0.2e-5;
   const double n = LENGTH * LENGTH;
-  std::vector<Number> values(LENGTH * LENGTH);
   double wave = 0, largest = 0;
-  for (size_t k = 0; k < taps.size(); k++) {
-    values[k / width * LENGTH + k % width] = taps[k];
-    largest = std::max(largest, std::fabs(taps[k]));
-  }
-  for (const Number& value : transformed(values)) wave = std::max(wave, std::abs(value));
+  for (double tap : taps) largest = std::max(largest, std::fabs(tap));
+  for (const Number& value : transformed(in_tile(taps, width))) wave = std::max(wave, std::abs(value));
   const double sigma = 8 * 0.424661, epsilon = sigma * u * std::sqrt(std::log2(n) / 2);
   const auto roundings = [&](double steps) { return sigma * std::sqrt(steps); };
   FlccDoubt d = {};
@@ -43,31 +39,19 @@ struct Picture {
 static double largest_error = 0;
 
 static void check(const Picture& p) {
-  constexpr int IMAGES = 2, GUARD = 32;
-  FlccImage im = {};
-  im.lengths[0] = 1, im.lengths[1] = p.lengths[0], im.lengths[2] = p.lengths[1];
-  im.stride[2] = p.step, im.stride[1] = p.lengths[1] * p.step + 3, im.image_stride = im.stride[1] * p.lengths[0] + 5;
-  im.channels = 1, im.fill = p.level + 0.3 * p.amplitude;
   constexpr bool FLOATS = std::is_floating_point<Pixel>::value;
-  std::vector<Pixel> image(IMAGES * im.image_stride, FLOATS ? (Pixel)NAN : (Pixel)99);
-  const auto at = [&](int number, int y, int x) -> Pixel& {
-    return image[number * im.image_stride + y * im.stride[1] + x * p.step];
-  };
-  for (int number = 0; number < IMAGES; number++)
-    for (int y = 0; y < p.lengths[0]; y++)
-      for (int x = 0; x < p.lengths[1]; x++) {
-        const double value = sample(p.kind, y, x) * p.amplitude + p.level;
-        at(number, y, x) = FLOATS ? (Pixel)value : (Pixel)(long long)std::min(255.0, std::max(0.0, value));
-      }
-  if (p.special != 0) at(IMAGES - 1, p.lengths[0] / 2, p.lengths[1] / 2) = (Pixel)p.special;
+  Images<Pixel> images(p.lengths[0], p.lengths[1], p.step, p.level + 0.3 * p.amplitude);
+  images.set([&](int y, int x) {
+    const double value = sample(p.kind, y, x) * p.amplitude + p.level;
+    return FLOATS ? (Pixel)value : (Pixel)(long long)std::min(255.0, std::max(0.0, value));
+  });
+  if (p.special != 0) images.at(IMAGES - 1, p.lengths[0] / 2, p.lengths[1] / 2) = (Pixel)p.special;
   std::vector<double> taps(p.height * p.width);
   double mean = 0, energy = 0;
   for (double& tap : taps) tap = random_unit(), mean += tap / taps.size();
   for (double& tap : taps) tap -= mean, energy += tap * tap;
   for (double& tap : taps) tap /= std::sqrt(energy);
-  const std::vector<Complex> spectrum = spectrum_of(taps, p.height, p.width);
-  std::vector<Two> aligned(spectrum.size() / 2);
-  std::memcpy((void*)aligned.data(), spectrum.data(), spectrum.size() * sizeof(Complex));
+  const std::vector<Two> spectrum = spectrum_of(taps, p.height, p.width);
   const FlccDoubt d = doubt_for(taps, p.height, p.width);
 
   // Of every whole tile all but its first column and last row are asked for.
@@ -75,8 +59,7 @@ static void check(const Picture& p) {
   l.template_[0] = 1, l.template_[1] = p.height, l.template_[2] = p.width;
   l.out_row = p.out[1] + 1, l.out_channel = l.out_plane = p.out[0] * l.out_row + 3;
   const int from = p.out[1] > 1, last = p.out[0] - (p.out[0] > 1);
-  FlccResult r = {};
-  r.stride[2] = 1, r.stride[1] = p.out[1] + 3, r.image_stride = r.stride[1] * p.out[0] + 7;
+  Results results(p.out[0], p.out[1], -7);
   std::vector<FlccTile> wholes(IMAGES);
   for (int number = 0; number < IMAGES; number++) {
     FlccTile& whole = wholes[number];
@@ -85,16 +68,13 @@ static void check(const Picture& p) {
       whole.begin[axis] = p.origin[axis - 1], whole.shape[axis] = whole.keep_to[axis] = p.out[axis - 1];
     whole.shape[0] = whole.keep_to[0] = 1, whole.keep_from[2] = from, whole.keep_to[1] = last;
   }
-  const float untouched = -7;
-  std::vector<float> got(IMAGES * r.image_stride + 2 * GUARD, untouched);
-  std::vector<bool> written(got.size());
   std::vector<unsigned> doubtful(IMAGES * l.out_channel, 0xdeadbeef);
   unsigned count = 0;
   const int step[2] = {LENGTH - p.height + 1, LENGTH - p.width + 1};
   const int across = (p.out[1] + step[1] - 1) / step[1], tiles = (p.out[0] + step[0] - 1) / step[0] * across;
   launch({(unsigned)(tiles + 1) / 2, 1, IMAGES}, {THREADS, 1, 1}, [&] {
-    KERNEL(image.data(), im, l, wholes.data(), d, 1.0 / taps.size(), 1.0, aligned.data(), got.data() + GUARD, r,
-        doubtful.data(), &count);
+    KERNEL(images.samples.data(), images.im, l, wholes.data(), d, 1.0 / taps.size(), 1.0, spectrum.data(),
+        results.first(), results.r, doubtful.data(), &count);
   });
 
   for (size_t i = SHARED; i < sizeof(flcc_dynamic); i++)
@@ -106,11 +86,8 @@ static void check(const Picture& p) {
   std::vector<double> samples(rows * columns);
   for (int number = 0; number < IMAGES; number++) {
     for (int y = 0; y < rows; y++)
-      for (int x = 0; x < columns; x++) {
-        const int fy = folded(y + p.origin[0], p.lengths[0]), fx = folded(x + p.origin[1], p.lengths[1]);
-        samples[y * columns + x] =
-            fy < 0 || fx < 0 ? (FLCC_BOUNDARY == FLCC_CONSTANT ? im.fill : 0.0) : (double)at(number, fy, fx);
-      }
+      for (int x = 0; x < columns; x++)
+        samples[y * columns + x] = images.padded(number, y + p.origin[0], x + p.origin[1]);
     for (int y = 0; y < last; y++)
       for (int x = from; x < p.out[1]; x++) {
         Wide sum = 0, squares = 0, cross = 0, first = 0;
@@ -126,22 +103,20 @@ static void check(const Picture& p) {
           }
         const Wide of_panel = squares - sum * sum / taps.size();
         const double exact = constant ? 0 : (double)(cross / std::sqrt(of_panel));
-        const long long place = GUARD + number * r.image_stride + y * r.stride[1] + x - from;
+        const float got = results.at(number, y, x - from);
         const bool in_doubt = listed[number * l.out_channel + y * l.out_row + x];
-        written[place] = true;
         panels++, doubted += in_doubt;
         if (no_number) {
-          if (in_doubt || !std::isnan(got[place])) FAIL("(%d, %d): a panel with a NaN is %g", y, x, got[place]);
+          if (in_doubt || !std::isnan(got)) FAIL("(%d, %d): a panel with a NaN is %g", y, x, got);
           continue;
         }
         if (in_doubt) continue;
-        const double error = std::fabs(got[place] - exact);
+        const double error = std::fabs(got - exact);
         if (!(error <= off)) off = error;
-        if (!(std::fabs(got[place]) <= 1)) FAIL("(%d, %d): %g", y, x, got[place]);
+        if (!(std::fabs(got) <= 1)) FAIL("(%d, %d): %g", y, x, got);
       }
   }
-  for (size_t i = 0; i < got.size(); i++)
-    if (!written[i] && got[i] != untouched) FAIL("element %ld was written", (long)i - GUARD);
+  results.end();
   largest_error = std::max(largest_error, off);
   std::printf("%dx%d kind %d of %g at %g, special %g: off by %.3g, %.4f in doubt\n", p.height, p.width, p.kind,
       p.amplitude, p.level, p.special, off, doubted / panels);

@@ -4,9 +4,6 @@
 #include "folded.h"
 #include "samples.h"
 
-static int wrong = 0;
-#define FAIL(...) (std::printf(__VA_ARGS__), std::printf("\n"), ++wrong < 20 ? (void)0 : std::exit(1))
-
 // An image, how its samples lie, and what is done to one of them.
 struct Picture {
   int lengths[3], origin[3];

@@ -2,23 +2,14 @@
 #pragma once
 #include <complex>
 
-#include "folded.h"
-
-static int wrong = 0;
-#define FAIL(...) (std::printf(__VA_ARGS__), std::printf("\n"), ++wrong < 20 ? (void)0 : std::exit(1))
-
-static unsigned state = 12345;
-static double random_unit() {
-  state = state * 1664525u + 1013904223u;
-  return (state >> 8) / 8388608.0 - 1;
-}
+#include "images.h"
 
 typedef std::complex<double> Number;
 static Number turn(long long of) { return std::polar(1.0, -2 * M_PI * (double)(of % LENGTH) / LENGTH); }
 
 // A template's spectrum over the number of samples, turned to correlate, in the order of the last stage; then the
 // turns.
-static std::vector<Complex> spectrum_of(const std::vector<double>& taps, int height, int width) {
+static std::vector<Two> spectrum_of(const std::vector<double>& taps, int height, int width) {
   std::vector<Number> rows(height * LENGTH), all(LENGTH * LENGTH);
   for (int i = 0; i < height; i++)
     for (int f = 0; f < LENGTH; f++)
@@ -26,17 +17,25 @@ static std::vector<Complex> spectrum_of(const std::vector<double>& taps, int hei
   for (int d = 0; d < LENGTH; d++)
     for (int f = 0; f < LENGTH; f++)
       for (int i = 0; i < height; i++) all[d * LENGTH + f] += rows[i * LENGTH + f] * turn((long long)d * i);
-  std::vector<Complex> found(LENGTH * LENGTH + LENGTH);
+  std::vector<Two> found((LENGTH * LENGTH + LENGTH) / 2);
+  const auto set = [&](int at, Number value) { found[at / 2].at[at % 2] = {(float)value.real(), (float)value.imag()}; };
   for (int t = 0; t < THREADS; t++) {
     const Thread at(t);
     for (int i = 0; i < VALUES; i++) {
       const int across = at.x + LANES * (i % OUTER_X), down = at.y + ROWS * (i / OUTER_X);
       const Number value = std::conj(all[down * LENGTH + across]) / (double)(LENGTH * LENGTH);
-      found[(i / 2 * THREADS + t) * 2 + i % 2] = {(float)value.real(), (float)value.imag()};
+      set((i / 2 * THREADS + t) * 2 + i % 2, value);
     }
   }
-  for (int i = 0; i < LENGTH; i++) found[LENGTH * LENGTH + i] = {(float)turn(i).real(), (float)turn(i).imag()};
+  for (int i = 0; i < LENGTH; i++) set(LENGTH * LENGTH + i, turn(i));
   return found;
+}
+
+// A template's values in a tile of zeros.
+static std::vector<Number> in_tile(const std::vector<double>& taps, int width) {
+  std::vector<Number> values(LENGTH * LENGTH);
+  for (size_t k = 0; k < taps.size(); k++) values[k / width * LENGTH + k % width] = taps[k];
+  return values;
 }
 
 // The transform of LENGTH x LENGTH numbers by the sums that define it, along one axis after the other.

@@ -1,9 +1,7 @@
 // Checks what stands around transforms of a whole image: which samples are transformed, products of spectra, and where
 // results come from. Included after the kernel's source; the test defines KERNEL and FLCC_BOUNDARY.
 #include "folded.h"
-
-static int wrong = 0;
-#define FAIL(...) (std::printf(__VA_ARGS__), std::printf("\n"), ++wrong < 20 ? (void)0 : std::exit(1))
+#include "verdict.h"
 
 struct Case {
   int lengths[3], taps[3], origin[3], out[3];

@@ -7,10 +7,6 @@ typedef long double Wide;
 typedef pipeline::Out Result;
 typedef pipeline::Pixel Raw;
 constexpr bool REALS = !FLCC_INTEGERS;
-static int wrong = 0;
-
-// Twenty are enough to see what is wrong.
-#define FAIL(...) (std::printf(__VA_ARGS__), std::printf("\n"), ++wrong < 20 ? (void)0 : std::exit(1))
 
 // An image, how its samples lie, what is done to them, and what makes a panel doubtful.
 struct Picture {
