@@ -24,10 +24,7 @@ use rustfft::num_complex::Complex;
 use rustfft::num_traits::Zero;
 use rustfft::{Fft, FftNum};
 
-/// A type that tiles are transformed in: `f32` or `f64`.
-pub trait Sample: planned::Planned {}
-impl Sample for f32 {}
-impl Sample for f64 {}
+pub use planned::Sample;
 
 /// The transform of one tile shape. Cheap to make again, for its parts live as long as the process.
 #[derive(Clone)]
@@ -527,9 +524,11 @@ mod planned {
     use rustfft::num_complex::Complex;
     use rustfft::{Fft, FftNum, FftPlanner};
 
-    /// What a type has planners for. Its name stays in here, so that no other type can have any.
-    pub trait Planned: FftNum {
+    /// A type that tiles are transformed in: `f32` or `f64`.
+    pub trait Sample: FftNum {
+        /// The transforms of real lines.
         fn row(length: usize) -> Row<Self>;
+        /// The transforms of complex ones.
         fn axis(length: usize) -> Axis<Self>;
     }
 
@@ -588,7 +587,7 @@ mod planned {
             static $rows: Plans<Row<$type>> = LazyLock::new(Mutex::default);
             static $axes: Plans<Axis<$type>> = LazyLock::new(Mutex::default);
 
-            impl Planned for $type {
+            impl Sample for $type {
                 fn row(length: usize) -> Row<$type> {
                     found(&$rows, length, || {
                         let mut planner = RealFftPlanner::new();
