@@ -29,8 +29,8 @@ static double granted(size_t taps, double squares, double energy) {
   return (16 + std::sqrt((double)taps)) * std::ldexp(1.0, -24) * std::sqrt(squares * energy);
 }
 
-// Calls `check` with magnitudes at both ends of what is ordinary, beyond them, and with nothing at all: the amplitude of
-// all samples, a special one, and whether they are extraordinary.
+// Calls `check` with magnitudes at both ends of what is ordinary, beyond them, and with nothing at all: the amplitude
+// of all samples, a special one, and whether they are extraordinary.
 template <typename Check>
 static void at_the_ends(Check check) {
   const double reach = std::ldexp(1.0, REACH);

@@ -100,8 +100,8 @@ pub(crate) fn laid_out(
     ordered.chain(turns).flat_map(|value| [value.re as f32, value.im as f32]).collect()
 }
 
-/// Holds a spectrum, at some of its values, against the sum that defines it: `turn` tells, in turns of a circle, how far
-/// the wave of a thread's value has gone at a value of the template.
+/// Holds a spectrum, at some of its values, against the sum that defines it: `turn` tells, in turns of a circle, how
+/// far the wave of a thread's value has gone at a value of the template.
 #[cfg(test)]
 pub(crate) fn assert_spectrum<T: Transform>(
     transform: T,

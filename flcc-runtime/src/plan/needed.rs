@@ -1,5 +1,5 @@
-//! What memory plans, bound templates, executions and lists of peaks take on the host, for those who refuse more than is
-//! free before any of it is asked for.
+//! What memory plans, bound templates, executions and lists of peaks take on the host, for those who refuse more than
+//! is free before any of it is asked for.
 
 use flcc_core::peaks::PeakOptions;
 use flcc_core::spec::Spec;

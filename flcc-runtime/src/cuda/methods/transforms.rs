@@ -1,4 +1,5 @@
-//! Sums by a kernel that transforms tiles, or stretches of signals, from the image to the result or of gathered samples.
+//! Sums by a kernel that transforms tiles, or stretches of signals, from the image to the result or of gathered
+//! samples.
 
 use std::marker::PhantomData;
 
