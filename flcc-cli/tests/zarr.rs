@@ -469,6 +469,47 @@ mod arrays {
     }
 
     #[test]
+    fn chunks_that_ask_for_more_than_they_have_are_refused() {
+        let folder = Folder::new();
+        folder.npy("t.npy", "|u1", &[3, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 0]);
+        let of = |side: usize, codec: &Value| {
+            third("uint8", &[side, side], &[side, side], &json!([{"name": "bytes"}, codec]), &json!(0))
+        };
+        let told = |codec: &Value, chunk: &[u8]| {
+            folder.zarr("bomb.zarr", &of(64, codec), None);
+            folder.write("bomb.zarr/c/0/0", chunk);
+            let line = folder.wrong("match bomb.zarr t.npy", 1);
+            let start = "IMAGE \"bomb.zarr\": expected a zarr array that can be read, got ";
+            line.strip_prefix(start).unwrap_or_else(|| panic!("{line}")).to_string()
+        };
+        // A frame of zstd, of a window of 8 MiB, which may tell how many bytes it has; its blocks repeat a byte 131072
+        // times each.
+        let frame = |told: Option<u64>, blocks: usize| {
+            let mut bytes = vec![0x28, 0xb5, 0x2f, 0xfd, if told.is_some() { 0xc0 } else { 0 }, 0x68];
+            bytes.extend(told.into_iter().flat_map(u64::to_le_bytes));
+            for block in 1..=blocks {
+                bytes.extend(&((131_072u32 << 3 | 1 << 1 | u32::from(block == blocks)).to_le_bytes()[..3]));
+                bytes.push(7);
+            }
+            bytes
+        };
+        // Two gigabytes in 64 kilobytes, and more than there is in 18 bytes.
+        for chunk in [frame(Some(2 << 30), 16_384), frame(None, 16_384), frame(Some(1 << 52), 1)] {
+            let line = told(&zstd(), &chunk);
+            assert!(line.contains("Destination buffer is too small"), "{line}");
+        }
+        // A larger chunk in the place of one.
+        let named = |name: &str| json!({"name": name, "configuration": {"level": 6}});
+        let blosc = json!({"name": "blosc", "configuration":
+            {"cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0}});
+        for codec in [named("gzip"), named("numcodecs.zlib"), blosc] {
+            folder.zarr("large.zarr", &of(4096, &codec), Some(&vec![7; 4096 * 4096]));
+            let chunk = folder.bytes("large.zarr/c/0/0");
+            assert_eq!(told(&codec, &chunk), "a chunk of more than the 4096 bytes that belong to it", "{codec}");
+        }
+    }
+
+    #[test]
     fn only_arrays_are_replaced() {
         let folder = Folder::new();
         let code = format!("{NATIVE}u2");

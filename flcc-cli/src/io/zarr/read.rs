@@ -14,7 +14,7 @@ use super::super::guard::guarded;
 use super::super::loaded::check_memory;
 use super::super::npy;
 use super::super::slices::Hash;
-use super::folder;
+use super::{bounded, folder};
 
 /// Bytes that are read at a time, if a chunk is not larger.
 const PIECE: usize = 4 << 20;
@@ -64,6 +64,7 @@ impl ZarrSlices {
     }
 
     fn opened(path: &Path, name: String, text: Vec<u8>) -> Result<ZarrSlices, IoError> {
+        bounded::register();
         let store = FilesystemStore::new(path).map_err(|error| damaged(&name, error))?;
         let array = Array::open(Arc::new(store), "/").map_err(|error| damaged(&name, error))?;
         let dtype = array.data_type().name_v3().map_or_else(|| array.data_type().to_string(), |name| name.into_owned());
