@@ -269,6 +269,23 @@ impl Plan {
     }
 
     /// Binds a template, or a list of as many as the plan is for, and a mask if it has one.
+    ///
+    /// Parameters
+    /// ----------
+    /// template : array_like, or list or tuple of arrays
+    ///     Of the plan's shape and type. Results of a list lie along a first axis.
+    /// mask : array_like, optional
+    ///     Weights of the template's samples, where the plan was made with ``mask``, of its kind.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import flcc, numpy as np
+    /// >>> image = np.array([1, 5, 2, 1, 6, 2, 1], np.float32)
+    /// >>> plan = flcc.plan((7,), (3,), measure="ssd", templates=2)
+    /// >>> matcher = plan.bind([image[:3], image[3:6]])
+    /// >>> matcher(image)
+    /// array([[ 0., 26., 33.,  1., 35.],
+    ///        [ 1., 33., 42.,  0., 42.]], dtype=float32)
     #[pyo3(signature = (template, mask = None))]
     fn bind<'py>(
         &self,
@@ -482,6 +499,15 @@ impl Matcher {
     }
 
     /// The best places in an image, without a map: keywords and result are those of :func:`find`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import flcc, numpy as np
+    /// >>> image = np.array([1, 5, 2, 1, 6, 2, 1], np.float32)
+    /// >>> matcher = flcc.plan((7,), (3,), measure="ssd").bind(image[:3])
+    /// >>> found = matcher.peaks(image, k=2)
+    /// >>> found["position"][:, 0], found["score"]
+    /// (array([0, 3]), array([0., 1.]))
     #[pyo3(signature = (image, *, k = None, threshold = None, min_distance = None, exclude_border = 0, subpixel = None,
         progress = None))]
     #[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python method as one of Rust")]
@@ -532,6 +558,17 @@ impl Matcher {
     ///
     /// Only CPUs compute regions. Where ``device="auto"`` chose a GPU, regions are parts of what the CPU would compute;
     /// a plan of ``device="cuda"`` refuses.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import flcc, numpy as np
+    /// >>> image = np.arange(8.0) ** 2
+    /// >>> matcher = flcc.plan((8,), (3,), "f8", measure="corr", mode="valid").bind(np.array([1.0, 0.0, -1.0]))
+    /// >>> matcher(image)
+    /// array([ -4.,  -8., -12., -16., -20., -24.])
+    /// >>> region = slice(2, 5)
+    /// >>> matcher.region(matcher.cut(image, region), region)
+    /// array([-12., -16., -20.])
     #[pyo3(signature = (cutout, region, *, out = None, progress = None))]
     fn region<'py>(
         &self,
@@ -562,6 +599,15 @@ impl Matcher {
 
     /// Cuts what a part of the result looks at out of the image: of anything of its shape that takes slices, such as an
     /// array of zarr or h5py or a memory map, of which nothing else is read.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import flcc, numpy as np
+    /// >>> image = np.arange(1e6)
+    /// >>> matcher = flcc.plan("corr:f64:1000000*5:same,wrap").bind(np.arange(5.0))
+    /// >>> cutout = matcher.cut(image, slice(0, 100))
+    /// >>> len(cutout) < 200_000, cutout[:2], cutout[-2:]
+    /// (True, array([0., 1.]), array([999998., 999999.]))
     fn cut<'py>(
         &self,
         py: Python<'py>,

@@ -44,7 +44,19 @@ _MEASURES = {
 
 
 def matchTemplate(image: Any, templ: Any, method: int, result: Array | None = None, mask: Any = None) -> Array:
-    """``cv2.matchTemplate``."""
+    """``cv2.matchTemplate``.
+
+    Examples
+    --------
+    >>> import flcc, numpy as np
+    >>> image = np.array([[0, 9, 1, 0], [2, 4, 7, 3], [1, 0, 5, 8]], np.uint8)
+    >>> flcc.compat.cv2.matchTemplate(image, image[1:, 1:3], flcc.compat.cv2.TM_SQDIFF)
+    array([[ 25.,  81., 111.],
+           [ 39.,   0.,  59.]], dtype=float32)
+    >>> flcc.compat.cv2.matchTemplate(image, image[1:, 1:3], flcc.compat.cv2.TM_CCOEFF_NORMED).round(2)
+    array([[ 0.67, -0.19, -0.91],
+           [ 0.53,  1.  , -0.15]], dtype=float32)
+    """
     image, templ = numbers("image", image), numbers("templ", templ)
     for name, array in (("image", image), ("templ", templ)):
         if array.dtype not in (np.uint8, np.float32) or array.ndim not in (2, 3):

@@ -33,7 +33,18 @@ _MODES = {
 def match_template(
     image: Any, template: Any, pad_input: bool = False, mode: str = "constant", constant_values: float = 0
 ) -> Array:
-    """``skimage.feature.match_template``."""
+    """``skimage.feature.match_template``.
+
+    Examples
+    --------
+    >>> import flcc, numpy as np
+    >>> image = np.array([[0, 9, 1, 0], [2, 4, 7, 3], [1, 0, 5, 8]], np.uint8)
+    >>> flcc.compat.skimage.match_template(image, image[1:, 1:3]).round(2)
+    array([[ 0.67, -0.19, -0.91],
+           [ 0.53,  1.  , -0.15]])
+    >>> flcc.compat.skimage.match_template(image, image[1:, 1:3], pad_input=True).shape
+    (3, 4)
+    """
     image, template = numbers("image", image), numbers("template", template)
     for name, array in (("image", image), ("template", template)):
         if array.dtype.kind == "c":

@@ -181,7 +181,17 @@ def correlate(
     *,
     axes: Any = None,
 ) -> Array:
-    """``scipy.ndimage.correlate``."""
+    """``scipy.ndimage.correlate``.
+
+    Examples
+    --------
+    >>> from flcc.compat.scipy import ndimage
+    >>> ndimage.correlate([1, 2, 3, 4], [1, 0, -1])
+    array([-1, -2, -2, -1])
+    >>> ndimage.correlate([[1, 0], [0, 1]], [1, 2], axes=0)
+    array([[3, 0],
+           [1, 2]])
+    """
     return _filter(input, weights, output, mode, cval, origin, False, axes)
 
 
@@ -195,5 +205,12 @@ def convolve(
     *,
     axes: Any = None,
 ) -> Array:
-    """``scipy.ndimage.convolve``."""
+    """``scipy.ndimage.convolve``.
+
+    Examples
+    --------
+    >>> from flcc.compat.scipy import ndimage
+    >>> ndimage.convolve([1, 2, 3, 4], [1, 0, -1], mode="constant", cval=9)
+    array([-7,  2,  2,  6])
+    """
     return _filter(input, weights, output, mode, cval, origin, True, axes)

@@ -80,7 +80,14 @@ def _compute(
 
 
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
-    """``scipy.signal.convolve``."""
+    """``scipy.signal.convolve``.
+
+    Examples
+    --------
+    >>> from flcc.compat.scipy import signal
+    >>> signal.convolve([1, 2, 3, 4], [1, 0, 2], mode="same")
+    array([2, 5, 8, 6])
+    """
     in1, in2 = _check(in1, in2, mode)
     if method not in _METHODS:
         raise ValueError(f"method: Acceptable method flags are 'auto', 'direct', or 'fft', got {method!r}")
@@ -94,7 +101,14 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
 
 
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
-    """``scipy.signal.correlate``."""
+    """``scipy.signal.correlate``.
+
+    Examples
+    --------
+    >>> from flcc.compat.scipy import signal
+    >>> signal.correlate([1, 2, 3], [0, 1, 0.5])
+    array([0.5, 2. , 3.5, 3. , 0. ])
+    """
     in1, in2 = _check(in1, in2, mode)
     if method not in _METHODS:
         raise ValueError(f"method: Acceptable method flags are 'auto', 'direct', or 'fft', got {method!r}")
@@ -132,7 +146,15 @@ def _value(fillvalue: Any, in1: Array, in2: Array) -> Any:
 
 
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """``scipy.signal.convolve2d``."""
+    """``scipy.signal.convolve2d``.
+
+    Examples
+    --------
+    >>> from flcc.compat.scipy import signal
+    >>> signal.convolve2d([[0, 1, 2], [3, 4, 5], [6, 7, 8]], [[1, 1], [1, 1]], mode="valid")
+    array([[ 8, 12],
+           [20, 24]])
+    """
     in1, in2 = _two_axes(in1, in2, mode, boundary)
     if _swaps(in1, in2, mode):
         in1, in2 = in2, in1
@@ -140,7 +162,16 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 
 
 def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """``scipy.signal.correlate2d``: its mode same begins at half of in2, rounded down, of the full result."""
+    """``scipy.signal.correlate2d``: its mode same begins at half of in2, rounded down, of the full result.
+
+    Examples
+    --------
+    >>> from flcc.compat.scipy import signal
+    >>> signal.correlate2d([[0, 1, 2], [3, 4, 5], [6, 7, 8]], [[0, 1], [1, 0]], mode="same", boundary="symm")
+    array([[ 4,  6,  7],
+           [10, 12, 13],
+           [13, 15, 16]])
+    """
     in1, in2 = _two_axes(in1, in2, mode, boundary)
     if _swaps(in1, in2, mode):
         # Of the arrays in the other order; as in SciPy the conjugate is that of in1, other than in correlate.
@@ -212,10 +243,25 @@ def _whole(in1: Array, in2: Array, others: list[int], axes: list[int]) -> Array:
 
 
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """``scipy.signal.fftconvolve``."""
+    """``scipy.signal.fftconvolve``.
+
+    Examples
+    --------
+    >>> from flcc.compat.scipy import signal
+    >>> signal.fftconvolve([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[1.0, -1.0]], axes=1)
+    array([[ 1.,  1.,  1., -3.],
+           [ 4.,  1.,  1., -6.]])
+    """
     return _along(in1, in2, mode, axes)
 
 
 def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """``scipy.signal.oaconvolve``."""
+    """``scipy.signal.oaconvolve``.
+
+    Examples
+    --------
+    >>> from flcc.compat.scipy import signal
+    >>> signal.oaconvolve([1.0, 2.0, 4.0, 8.0], [1.0, 1.0], mode="valid")
+    array([ 3.,  6., 12.])
+    """
     return _along(in1, in2, mode, axes)
