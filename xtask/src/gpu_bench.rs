@@ -3,6 +3,7 @@
 //! Image and results lie on the device, kernels are timed by its own clock, and answers are checked before. The peers
 //! are asked by benches/gpu/peers.py; those that are not installed are named as missing.
 
+mod bars;
 mod peers;
 mod problems;
 pub mod report;

@@ -59,7 +59,8 @@ figures [--quick | --estimate] [--minutes N] [--seconds S] [--bin-dir DIR] [--ou
                      are those of a folder that dist made, or else built
 figures --from DIR [--out DIR] [--cpu | --cuda]
                      draws them from the data of a folder
-record               renders the tables of docs/performance anew from what was measured (benches/record)
+record               renders the tables of README.md and docs, and the pictures of a GPU's record, anew from what was
+                     measured (benches/record)
 tune NAME [--quick] [--cuda] [--from DIR]
                      measures this machine, CPU or GPU: costs of work, and which template sizes are worth kernels of
                      their own; writes profiles/NAME.toml, renders it, builds, holds results against the conformance
@@ -67,8 +68,8 @@ tune NAME [--quick] [--cuda] [--from DIR]
                      with --from it measures nothing and makes the profile of a machine without a checkout, of what
                      `flcc tune --json` and `flcc tune --unroll --json` printed there (DIR/costs.json, DIR/sizes.jsonl)
 tidy                 checks the rules of ARCHITECTURE.md that the compiler cannot: crate edges, circles of imports,
-                     rooms, unsafe code, names, how long lines are, what may not be committed; and that tables are those
-                     of their records";
+                     rooms, unsafe code, names, how long lines are, what may not be committed; and that tables and
+                     pictures are those of their records";
 
 /// Does what the arguments ask for; what there is to say about it.
 fn run(arguments: &[&str]) -> Result<String, String> {

@@ -3,6 +3,7 @@
 //! A table stands between `<!-- record FILE -->`, or `<!-- record FILE threads N -->` for some of its rows, and
 //! `<!-- end of record -->`. A record is what `benches/peers/peers.py --json` writes. One whose name ends with `.json`
 //! is a GPU's, by `cargo xtask gpu-bench --record`; `<!-- record FILE brief -->` gives its times and ratios alone.
+//! Pictures of a GPU's record are drawn anew with the tables.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,12 +15,14 @@ use crate::gpu_bench::report;
 
 /// Documents that hold such tables, or may.
 const DOCUMENTS: [&str; 3] = ["README.md", "docs/gpu.md", "docs/performance/cpu.md"];
+/// Pictures, and the records that they are of.
+const PICTURES: [(&str, &str); 1] = [("docs/pictures/gpu-h100.svg", "nvidia-h100-80gb-hbm3.json")];
 const BEGIN: &str = "<!-- record ";
 const END: &str = "<!-- end of record -->";
 /// Columns of a line of text.
 const WIDTH: usize = 100;
 
-/// Renders every table anew.
+/// Renders every table and picture anew.
 pub fn write(root: &Path) -> Result<String, String> {
     let mut changed = 0;
     for (document, old, new) in rendered(root)? {
@@ -28,15 +31,15 @@ pub fn write(root: &Path) -> Result<String, String> {
             changed += 1;
         }
     }
-    Ok(format!("{} documents, {changed} changed", DOCUMENTS.len()))
+    Ok(format!("{} documents and {} pictures, {changed} changed", DOCUMENTS.len(), PICTURES.len()))
 }
 
-/// The documents whose tables are not those of the records.
+/// The documents whose tables, and the pictures that, are not those of the records.
 pub fn stale(root: &Path) -> Result<Vec<&'static str>, String> {
     Ok(rendered(root)?.into_iter().filter(|(_, old, new)| old != new).map(|(document, ..)| document).collect())
 }
 
-/// Each document as it is and as it should be.
+/// Each document and each picture as it is and as it should be.
 fn rendered(root: &Path) -> Result<Vec<(&'static str, String, String)>, String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
     let render = |document: &'static str| {
@@ -45,7 +48,13 @@ fn rendered(root: &Path) -> Result<Vec<(&'static str, String, String)>, String> 
             .map_err(|what| format!("{document}: {what}"))?;
         Ok((document, old, new))
     };
-    DOCUMENTS.into_iter().map(render).collect()
+    let draw = |(picture, file): (&'static str, &str)| {
+        let record = read(&format!("benches/record/{file}"))?;
+        let record = serde_json::from_str(&record).map_err(|error| format!("benches/record/{file}: {error}"))?;
+        // One that is not there yet is drawn.
+        Ok((picture, read(picture).unwrap_or_default(), report::picture(&record)))
+    };
+    DOCUMENTS.into_iter().map(render).chain(PICTURES.into_iter().map(draw)).collect()
 }
 
 /// A text with each of its tables rendered from the record that it names.

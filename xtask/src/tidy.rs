@@ -32,7 +32,7 @@ pub fn run(root: &Path) -> Result<String, String> {
     let stale = record::stale(root)?;
     if !stale.is_empty() {
         return Err(format!(
-            "{}: tables are not those of benches/record; cargo xtask record renders them",
+            "{}: not what benches/record has; cargo xtask record renders tables and pictures",
             stale.join(", ")
         ));
     }

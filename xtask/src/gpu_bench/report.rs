@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use super::bars::{self, Bar};
 use super::problems::{self, Goal, Problem, Roofs};
 
 /// What a record says of a problem.
@@ -162,6 +163,19 @@ pub fn brief(record: &Value) -> String {
         line("peer / FLCC", &|row| row.ratio().map(|ratio| format!("{ratio:.1}")));
     }
     text
+}
+
+/// How many times longer the best peer takes, as a picture.
+pub fn picture(record: &Value) -> String {
+    let rows = rows(record);
+    let bar = |row: &Row<'_>| {
+        let (best, own) = (row.best()?, row.us()?);
+        let words = format!("{} ({} / {} us)", best["peer"].as_str()?, digits(best["us"].as_f64()?), digits(own));
+        Some(Bar { name: row.problem.name.clone(), ratio: row.ratio()?, words })
+    };
+    let tables: Vec<(&str, Vec<Bar>)> =
+        by_table(&rows).map(|table| (table[0].problem.table, table.iter().filter_map(bar).collect())).collect();
+    bars::drawn("How many times longer the fastest of FLCC's peers takes, on a GPU", &about(record), &tables)
 }
 
 /// Microseconds to three digits.
