@@ -1,10 +1,10 @@
 //! One call for one result.
 
-use flcc_runtime::{AnyView, DType, MaskKind, Measure, Mode, Op, Shape, mask_kind};
+use flcc_runtime::{AnyView, DType, MaskKind, Masked, Measure, Mode, Op, Shape, Spec, mask_kind};
 use numpy::PyUntypedArrayMethods;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 
 use crate::arguments;
 use crate::arrays::Array;
@@ -60,7 +60,7 @@ fn compute<'py>(
         let mut outs = out.views().map_err(wrong)?;
         let estimate = masked::estimate(spec.out_shape().len());
         watch::run(py, names, estimate, progress.as_ref(), |control| {
-            masked.execute_into(&spec, &mut outs, &planner, control)
+            masked.execute_part(&spec, known.largest, &mut outs, &planner, control)
         })?;
         drop(outs);
         return out.finish(&kind);
@@ -207,12 +207,48 @@ pub fn match_template<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let dtype = result_type(dtype, out)?;
-    let said = Said { image_mask, boundary, min_overlap };
+    let said = Said { image_mask, boundary, min_overlap, largest: 0.0 };
     let words = Words { op: matching(measure)?, mode, boundary: said.outside(), cval, accuracy, dtype };
     let settings = Settings::new(method, device, threads).map_err(|error| MATCHING.spec(error))?;
     let asked = [method, device];
     let arrays = Arrays { image, template, mask, channel_axis, out, progress, said, asked };
     compute(py, MATCHING, &arrays, &words, &settings)
+}
+
+/// The scores of a block of an image of which not all is known, mode valid: of `flcc.dask`, which takes what lies
+/// outside of the image into the block, as [`Masked::execute_part`] has it.
+#[pyfunction]
+#[pyo3(name = "_match_block", signature = (image, template, image_mask, largest, *, measure, mask, min_overlap,
+    channel_axis, accuracy, dtype))]
+#[expect(clippy::too_many_arguments, reason = "PyO3 takes each argument of a Python function as one of Rust")]
+pub fn match_block<'py>(
+    py: Python<'py>,
+    image: &Bound<'py, PyAny>,
+    template: &Bound<'py, PyAny>,
+    image_mask: &Bound<'py, PyAny>,
+    largest: f64,
+    measure: &str,
+    mask: Option<&Bound<'py, PyAny>>,
+    min_overlap: f64,
+    channel_axis: Option<isize>,
+    accuracy: &str,
+    dtype: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = result_type(dtype, None)?;
+    let said = Said { image_mask: Some(image_mask), boundary: "zero", min_overlap, largest };
+    let words = Words { op: matching(measure)?, mode: "valid", boundary: "zero", cval: 0.0, accuracy, dtype };
+    let asked = ["auto", "cpu"];
+    let settings = Settings::new(asked[0], asked[1], Some(1)).map_err(|error| MATCHING.spec(error))?;
+    let arrays = Arrays { image, template, mask, channel_axis, out: None, progress: None, said, asked };
+    compute(py, MATCHING, &arrays, &words, &settings)
+}
+
+/// How many results such a block has along each axis, by the text of the whole's spec.
+#[pyfunction]
+#[pyo3(name = "_block_lengths")]
+pub fn block_lengths<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyTuple>> {
+    let block = spec.parse::<Spec>().and_then(|spec| Masked::block(&spec)).map_err(|error| MATCHING.spec(error))?;
+    PyTuple::new(py, block.lengths())
 }
 
 /// A measure by its name.

@@ -89,7 +89,7 @@ pub fn find<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let told = options(k, threshold, min_distance, exclude_border, subpixel)?;
     let dtype = problem::result_type("dtype", dtype)?;
-    let said = Said { image_mask, boundary, min_overlap };
+    let said = Said { image_mask, boundary, min_overlap, largest: 0.0 };
     let words = Words { op: matching(measure)?, mode, boundary: said.outside(), cval, accuracy, dtype };
     let settings = Settings::new(method, device, threads).map_err(|error| MATCHING.spec(error))?;
     let progress = Progress::new(progress)?;

@@ -31,7 +31,7 @@ mod _flcc {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::calls::{convolve, correlate, correlation_lags, match_template};
+    use crate::calls::{block_lengths, convolve, correlate, correlation_lags, match_block, match_template};
     #[pymodule_export]
     use crate::find::find;
     #[pymodule_export]

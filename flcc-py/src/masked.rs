@@ -19,6 +19,8 @@ pub struct Said<'a, 'py> {
     pub boundary: &'a str,
     /// The share of a template that must be known.
     pub min_overlap: f64,
+    /// The largest weight of an image of which this is a part.
+    pub largest: f64,
 }
 
 /// What of an image is known, where not all of it is.
@@ -26,12 +28,14 @@ pub struct Known<'py> {
     mask: Option<Array<'py>>,
     outside_unknown: bool,
     min_overlap: f64,
+    /// The largest weight of an image of which this is a part.
+    pub largest: f64,
 }
 
 impl<'a, 'py> Said<'a, 'py> {
     /// That all of the image is known, and what lies outside.
     pub fn nothing() -> Said<'a, 'py> {
-        Said { image_mask: None, boundary: "zero", min_overlap: 0.0 }
+        Said { image_mask: None, boundary: "zero", min_overlap: 0.0, largest: 0.0 }
     }
 
     /// What lies outside, for the spec.
@@ -55,7 +59,7 @@ impl<'a, 'py> Said<'a, 'py> {
             return Err(value("device", &format!("auto or cpu with {with}"), device));
         }
         let mask = self.image_mask.map(|mask| Array::read_small("image_mask", mask, None, call)).transpose()?;
-        Ok(Some(Known { mask, outside_unknown, min_overlap: self.min_overlap }))
+        Ok(Some(Known { mask, outside_unknown, min_overlap: self.min_overlap, largest: self.largest }))
     }
 
     /// Refuses an image on a GPU.

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -209,6 +210,177 @@ def test_peaks_of_scores_with_nan(smallest):
         same_peaks(found.compute(), flcc.peaks(scores, smallest=smallest, **asked))
 
 
+KNOWN_SIDES = {1: ((90_000,), (70,)), 2: ((430, 390), (9, 12)), 3: ((50, 43, 50), (5, 4, 7))}
+
+
+def known_of(kind, shape, seed=4):
+    """A mask of an image: all of a corner is known, and of the rest some."""
+    generator = np.random.default_rng(seed)
+    known = generator.random(shape) > 0.3
+    known[tuple(slice(2 * n // 3) for n in shape)] = True
+    if kind == "bool":
+        return known
+    return np.asarray(known * (generator.integers(1, 4, shape) if kind == "u1" else generator.random(shape) * 7), kind)
+
+
+def blocks_of(array, parts):
+    """An array of dask, in chunks that no other number of parts has."""
+    return da.from_array(array, chunks=tuple(n // parts + parts for n in array.shape))
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["bool", "u1", "f4"])
+def test_images_of_which_not_all_is_known(axes, kind):
+    shape, sides = KNOWN_SIDES[axes]
+    known = known_of(kind, shape)
+    spots = [("valid", "zero"), ("full", "unknown"), ("full", "wrap"), ("same", "mirror"), ("same", "symmetric")]
+    spots += [("full", "constant"), ("same", "edge"), ("valid", "constant"), ("same", "zero")]
+    measures = itertools.cycle(["zncc", "ssd", "nssd", "ncc", "cc", "sad"])
+    for (mode, boundary), dtype in zip(spots, itertools.cycle(["u1", "f8", "u2", "f4"])):
+        image, template = noise(shape, dtype, axes), noise(sides, "u1" if dtype == "u2" else dtype, 2)
+        words = dict(mode=mode, boundary=boundary, cval=2.5 if boundary == "constant" else 0.0, min_overlap=0.3)
+        words["measure"] = next(measures)
+        expected = flcc.match_template(image, template, image_mask=known, **words)
+        for given, of_mask in [(blocks_of(image, 3), blocks_of(known, 4)), (blocks_of(image, 2), known)]:
+            scores = flcc.dask.match_template(given, template, image_mask=of_mask, **words)
+            assert scores.shape == expected.shape and scores.dtype == expected.dtype
+            assert np.array_equal(scores.compute(), expected), words
+        chunks = tuple(n // 2 + 7 for n in expected.shape)
+        forced = flcc.dask.match_template(given, template, image_mask=known, **words, chunks=chunks, threads=2)
+        assert np.array_equal(forced.compute(), expected), words
+
+
+def test_what_is_unknown_may_be_anything_and_outside_alone_may_be():
+    image, template = noise((430, 390)), noise((9, 12), "f4", 2)
+    known = known_of("bool", image.shape)
+    spoilt = np.where(known, image, np.nan).astype("f4")
+    words = dict(mode="full", boundary="unknown", min_overlap=0.4, mask=noise((9, 12), "f4", 3) / 200)
+    expected = flcc.match_template(image, template, image_mask=known, **words)
+    found = flcc.dask.match_template(blocks_of(spoilt, 3), template, image_mask=blocks_of(known, 2), **words)
+    assert np.array_equal(found.compute(), expected)
+    alone = flcc.dask.match_template(blocks_of(image, 3), template, **words)
+    assert np.array_equal(alone.compute(), flcc.match_template(image, template, **words))
+    image[200, 100] = np.inf
+    expected = flcc.match_template(image, template, image_mask=np.ones(image.shape, bool))
+    found = flcc.dask.match_template(blocks_of(image, 3), template, image_mask=np.ones(image.shape, bool))
+    assert np.isnan(expected).any() and np.array_equal(found.compute(), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f8"])
+@pytest.mark.parametrize("outside", [1e-3, 3.0])
+def test_the_largest_weight_counts_for_all_blocks(dtype, outside):
+    # It lies in the last block alone, and roots of sums round differently where it counts.
+    image, template = noise((430, 390), dtype), noise((9, 12), dtype, 2)
+    known = np.ones(image.shape, "f8")
+    known[::3] = 0.5
+    known[-1, -1] = 3 * outside
+    for words in ({}, {"mode": "same", "boundary": "constant", "cval": 7.0}):
+        expected = flcc.match_template(image, template, image_mask=known, **words)
+        found = flcc.dask.match_template(blocks_of(image, 3), template, image_mask=blocks_of(known, 2), **words)
+        assert np.array_equal(found.compute(), expected)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_channels_of_which_not_all_is_known(axis, tmp_path):
+    image = np.moveaxis(noise((330, 320, 3), "u1"), -1, axis)
+    template = np.moveaxis(noise((9, 12, 3), "u1", 2), -1, axis)
+    known = known_of("u1", (330, 320))
+    stored = {}
+    for name, array in (("image", image), ("known", known)):
+        chunks = tuple(n // 3 + 1 for n in array.shape)
+        stored[name] = zarr.create_array(tmp_path / f"{name}.zarr", shape=array.shape, chunks=chunks, dtype="u1")
+        stored[name][...] = array
+    for words in (dict(mode="full", boundary="wrap"), dict(measure="ssd", mask=noise((9, 12), "u1") > 60)):
+        expected = flcc.match_template(image, template, channel_axis=axis, image_mask=known, **words)
+        for given, of_mask in [(blocks_of(image, 3), blocks_of(known, 2)), (stored["image"], stored["known"])]:
+            found = flcc.dask.match_template(given, template, channel_axis=axis, image_mask=of_mask, **words)
+            assert np.array_equal(found.compute(), expected)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"k": 7}, {"threshold": 0.4}, {"k": 5, "subpixel": True}, {"k": 4, "exclusive": True}], ids=str
+)
+@pytest.mark.parametrize("axes", [2, 3])
+def test_peaks_of_what_is_known(axes, asked):
+    shape, sides = KNOWN_SIDES[axes]
+    image, known = noise(shape, "u1"), known_of("f4", shape)
+    templates = [image[tuple(slice(n // 3, n // 3 + side) for n, side in zip(shape, sides))]]
+    templates += [image[tuple(slice(side) for side in sides)], image[tuple(slice(n // 2, n // 2 + 3) for n in shape)]]
+    for words in ({"min_overlap": 0.5}, {"mode": "full", "boundary": "unknown", "min_overlap": 0.6}):
+        expected = flcc.find(image, templates, image_mask=known, **words, **asked)
+        found = flcc.dask.find(blocks_of(image, 3), templates, image_mask=blocks_of(known, 2), **words, **asked)
+        same_peaks(found.compute(), expected)
+    alone = flcc.dask.find(blocks_of(image, 3), templates[0], **words, **asked)
+    same_peaks(alone.compute(), flcc.find(image, templates[0], **words, **asked))
+
+
+def test_a_mask_is_read_when_it_is_asked_for():
+    reads = []
+
+    def read(block, block_info=None):
+        reads.append(block_info[0]["chunk-location"])
+        return block
+
+    image, template = noise((3000, 2000)), noise((6, 7))
+    known = da.from_array(image > 20, chunks=(500, 500)).map_blocks(read, dtype=bool)
+    scores = flcc.dask.match_template(blocks_of(image, 4), template, image_mask=known, chunks=(500, 500))
+    assert not reads
+    scores[:100, :100].compute()
+    assert 0 < len(reads) < 8
+    reads.clear()
+    # All weights are looked at once where they may differ.
+    weights = known.astype("f4")
+    flcc.dask.match_template(image, template, image_mask=weights, chunks=(500, 500))[:100, :100].compute()
+    assert len(set(reads)) == 24
+
+
+def test_what_is_wrong_with_an_image_mask_is_told():
+    image, template = blocks_of(noise((50, 60), "f8"), 3), noise((5, 6), "f8", 2)
+    ones = np.ones(image.shape)
+    for call in (flcc.dask.match_template, flcc.dask.find):
+        for words, text in [
+            ({"image_mask": ones[1:]}, "image_mask: expected 50x60 with 1 channel, as the image, got 49x60"),
+            ({"image_mask": ones, "min_overlap": 2}, "min_overlap: expected a share from 0 to 1, got 2"),
+            ({"min_overlap": 0.5}, "min_overlap: expected 0 without image_mask or boundary unknown, got 0.5"),
+            ({"image_mask": ones, "method": "direct"}, "method: expected auto with image_mask"),
+            ({"image_mask": ones, "accuracy": "exact"}, "accuracy: expected promised or fast"),
+            ({"image_mask": ones, "boundary": "no", "mode": "same"}, "boundary: expected"),
+            ({"image_mask": ones, "mask": ones}, "mask: expected"),
+        ]:
+            with pytest.raises(ValueError, match=text):
+                call(image, template, **words)
+        with pytest.raises(TypeError, match="image_mask: expected real numbers that float64 holds, got dtype complex"):
+            call(image, template, image_mask=ones.astype("c8"))
+        with pytest.raises(ValueError, match="not all equal"):
+            call(image, np.ones((5, 6)), image_mask=ones)
+        # Values of a mask are known when it is read.
+        for wrong, text in [(-1, "finite weights >= 0, got -1"), (np.nan, "finite weights >= 0, got nan"),
+                            (1e-200, "positive weights of at least 2\\^-300 of the largest, 1")]:
+            spoilt = ones.copy()
+            spoilt[40, 50] = wrong
+            lazy = call(image, template, image_mask=blocks_of(spoilt, 2))
+            with pytest.raises(ValueError, match=f"image_mask: expected {text}"):
+                lazy.compute()
+            with pytest.raises(ValueError, match=f"(?i)image_mask: expected {text}"):
+                getattr(flcc, call.__name__)(image.compute(), template, image_mask=spoilt)
+    with pytest.raises(TypeError, match="image_mask"):
+        flcc.dask.correlate(image, template, image_mask=ones)
+
+
+def test_another_kernel_is_refused_under_a_mask():
+    problem = flcc.dask._MaskedProblem(
+        blocks_of(noise((50, 60)), 3), [noise((5, 6))], None, flcc.dask._Known(None, 0.0), "zncc",
+        dict(mode="full", boundary="unknown", cval=0.0, method="auto", accuracy="promised", dtype=None,
+             channel_axis=None), 1,
+    )
+    payload = pickle.dumps(problem.blocks)
+    assert flcc.dask._bind_masked(payload, problem.blocks.kernels, flcc._flcc._source)[0].shape == (54, 65)
+    with pytest.raises(RuntimeError, match="kernel: expected another, which all blocks"):
+        flcc.dask._bind_masked(payload, ["another"], flcc._flcc._source)
+    with pytest.raises(RuntimeError, match="flcc: expected another-1, which built the graph, got flcc-"):
+        flcc.dask._bind_masked(payload, [], "another-1")
+
+
 def test_peaks_that_are_none_crowd_no_others_out():
     # A slope: at the end of each block's surroundings there are many that are none in the whole, all better.
     scores = np.tile(np.arange(90.0), (200, 1)) + noise((200, 90), "f8") / 1000
@@ -239,8 +411,6 @@ def test_what_is_wrong_is_told_at_once():
 
 def test_another_kernel_is_refused():
     matcher = flcc.plan("corr:f32:60x60*3x3:valid").bind(np.ones((3, 3), "f4"))
-    import pickle
-
     with pytest.raises(RuntimeError, match="kernel: expected another, which all blocks"):
         flcc.dask._bind(pickle.dumps(matcher), "another", flcc._flcc._source)
     with pytest.raises(RuntimeError, match="flcc: expected another-1, which built the graph, got flcc-"):

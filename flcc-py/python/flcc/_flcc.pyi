@@ -9,7 +9,9 @@ __all__ = [
     "Matcher",
     "Plan",
     "Stream",
+    "_block_lengths",
     "_exclusive",
+    "_match_block",
     "_matcher",
     "_peaks_from",
     "_plan",
@@ -261,6 +263,20 @@ def _plan(
     settings: tuple[str, str, int, str, int | None],
     channel_axis: int | None,
 ) -> Plan: ...
+def _block_lengths(spec: str) -> tuple[int, ...]: ...
+def _match_block(
+    image: _Array,
+    template: _Array,
+    image_mask: _Array,
+    largest: float,
+    *,
+    measure: _Measure,
+    mask: _Array | None,
+    min_overlap: float,
+    channel_axis: int | None,
+    accuracy: _Accuracy,
+    dtype: DTypeLike | None,
+) -> _Result: ...
 def _exclusive(
     specs: Sequence[tuple[str, int]],
     found: Sequence[tuple[Sequence[Sequence[int]], Sequence[float]]],

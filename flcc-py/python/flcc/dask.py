@@ -8,9 +8,15 @@ are arrays of dask, and :func:`find` and :func:`peaks` give a ``Delayed`` of wha
 
 ``threads`` is how many threads a task takes, by default 1, since dask runs a task in each thread of its own.
 ``chunks`` are those of the result: by default about as large as the image's, and whole tiles, so that no tile is
-computed twice. Masks are those of templates: ``image_mask``, ``min_overlap`` and ``boundary="unknown"``, which
-:func:`flcc.match_template` and :func:`flcc.find` take, are not taken here. What this module needs beside flcc comes by
-``pip install './flcc-py[dask]'`` from a checkout.
+computed twice.
+
+``image_mask`` is an array of dask of any chunks, which need not be the image's, an array in memory, or an array of
+zarr. ``mask``, the weights of a template, is an array in memory. A task reads the part of the ``image_mask`` that
+belongs to the samples that it looks at. An ``image_mask`` of another type than bool is read once more, before the first
+score: what its largest weight is, and whether all weights are 0 or 1, counts for all scores. Weights that are negative
+or not finite are found then, so it is ``compute`` that raises ``ValueError``.
+
+What this module needs beside flcc comes by ``pip install './flcc-py[dask]'`` from a checkout.
 
 Examples
 --------
@@ -22,6 +28,10 @@ Examples
 True
 >>> flcc.dask.find(blocks, image[40:52, 60:75]).compute()["position"]
 array([[40, 60]])
+>>> known = image < 0.9
+>>> scores = flcc.dask.match_template(blocks, image[40:52, 60:75], image_mask=known)
+>>> np.array_equal(scores.compute(), flcc.match_template(image, image[40:52, 60:75], image_mask=known))
+True
 """
 
 from __future__ import annotations
@@ -31,12 +41,12 @@ import math
 import pickle
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _flcc
+from . import _flcc, _masked
 
 try:
     import dask.array
@@ -58,6 +68,8 @@ _token: Any = _tokenize
 _TYPES = {"u1": "u1", "u2": "u2", "f4": "f4", "f8": "f8", "b1": "f4", "i1": "f4", "i2": "f4", "f2": "f4"}
 _TYPES |= {"i4": "f8", "u4": "f8", "i8": "f8", "u8": "f8"}
 
+_RULES = ("constant", "replicate", "reflect", "mirror", "wrap")
+
 # How many scores on either side of a peak a fit looks at, at most.
 _REACH = {"quadratic": 1, "gauss": 1, "cubic": 4, "septic": 6}
 
@@ -73,6 +85,8 @@ def match_template(
     boundary: str = "zero",
     cval: float = 0.0,
     mask: Any = None,
+    image_mask: Any = None,
+    min_overlap: float = 0.0,
     channel_axis: int | None = None,
     method: Any = "auto",
     accuracy: Any = "promised",
@@ -83,7 +97,8 @@ def match_template(
     """:func:`flcc.match_template`, as an array of dask."""
     words = dict(mode=mode, boundary=boundary, cval=cval, method=method, accuracy=accuracy, dtype=dtype)
     words["channel_axis"] = channel_axis
-    return _Problem(_source(image), [np.asarray(template)], mask, measure, words, threads).scores(chunks)
+    known = _known(image_mask, min_overlap, boundary)
+    return _problem(_source(image), [np.asarray(template)], mask, known, measure, words, threads).scores(chunks)
 
 
 def convolve(
@@ -141,6 +156,8 @@ def find(
     boundary: str = "zero",
     cval: float = 0.0,
     mask: Any = None,
+    image_mask: Any = None,
+    min_overlap: float = 0.0,
     channel_axis: int | None = None,
     method: Any = "auto",
     accuracy: Any = "promised",
@@ -159,12 +176,13 @@ def find(
     arrays = [np.asarray(template) for template in templates] if listed else [np.asarray(templates)]
     if not arrays:
         raise ValueError("templates: expected at least one template, got none")
+    known = _known(image_mask, min_overlap, boundary)
     wanted = _Wanted(k, threshold, exclude_border, subpixel, measure in ("ssd", "nssd", "sad"), exclusive)
     source, parts, number = _source(image), [], 0
     specs: list[tuple[str, int]] = []
     # Templates of one shape and type that follow each other take one plan, as in memory.
     for _, group in itertools.groupby(arrays, key=lambda template: (template.shape, template.dtype)):
-        problem = _Problem(source, list(group), mask, measure, words, threads)
+        problem = _problem(source, list(group), mask, known, measure, words, threads)
         sides = problem.sides
         distance = max(1, min(sides) // 2) if min_distance is None else min_distance
         numbers = list(range(number, number + len(problem.templates)))
@@ -214,7 +232,7 @@ class _Problem:
     def __init__(
         self, source: Any, templates: list[NDArray[Any]], mask: Any, measure: Any, words: dict[str, Any], threads: int
     ) -> None:
-        self.source = source
+        self.source, self.templates = source, templates
         # None, or counted from the front.
         axis: int | None = words["channel_axis"]
         axes = len(source.shape)
@@ -238,20 +256,24 @@ class _Problem:
             device="cpu",
             **words,
         )
-        # By the kernel that takes the whole image in memory, with all threads.
-        kernel = plan().bind(templates, mask).kernel
-        if axis is not None:
-            # As pickled templates lie.
-            templates = [np.moveaxis(template, axis, -1) for template in templates]
-        self.matcher = _flcc._matcher(plan(threads=threads), templates, mask, True, kernel)
-        self.plan, self.templates = self.matcher.plan, templates
-        self.sides = templates[0].shape if axis is None else templates[0].shape[:-1]
+        self.plan: _flcc.Plan = plan(threads=threads)
+        self.seams = self.plan.seams
+        self.sides = tuple(side for at, side in enumerate(templates[0].shape) if at != self.channel_axis)
         self.first = tuple(_FIRST[words["mode"]](side) for side in self.sides)
+        self._bind(plan, mask)
+
+    def _bind(self, plan: Any, mask: Any) -> None:
+        # By the kernel that takes the whole image in memory, with all threads.
+        kernel = plan().bind(self.templates, mask).kernel
+        # As pickled templates lie.
+        axis = self.channel_axis
+        templates = self.templates if axis is None else [np.moveaxis(one, axis, -1) for one in self.templates]
+        self.matcher = _flcc._matcher(self.plan, templates, mask, True, kernel)
 
     def scores(self, chunks: Any) -> Any:
         """The result of the one template."""
         own, token, graph = self._begun(chunks, 0)
-        (bound,) = graph
+        bound = next(iter(graph))
         name = f"flcc-scores-{token}"
         for number, region in _regions(own):
             score, keys = self._task(number, region, token, graph)
@@ -263,7 +285,7 @@ class _Problem:
         """What each block of the results has, a list by templates."""
         halo = wanted.halo(distance)
         own, token, graph = self._begun(chunks, halo)
-        (bound,) = graph
+        bound = next(iter(graph))
         token = _token(token, distance, vars(wanted))
         searches = []
         for number, region in _regions(own):
@@ -276,13 +298,17 @@ class _Problem:
 
     def _begun(self, chunks: Any, halo: int) -> tuple[tuple[tuple[int, ...], ...], str, dict[Any, Any]]:
         """Chunks, what tells the graph from others, and a graph that has the matcher."""
-        shape = self.plan.shape
-        own = self._own_chunks(halo)
-        own = own if chunks is None else _da.core.normalize_chunks(chunks, shape, dtype=self.plan.dtype)
+        own = self._chunked(chunks, halo)
         payload = pickle.dumps(self.matcher)
         token = _token(self.source, payload, own)
         bind = partial(_bind, payload, self.matcher.kernel, _flcc._source)
         return own, token, {f"flcc-matcher-{token}": (bind,)}
+
+    def _with_channels(self, reads: Sequence[tuple[slice, ...]]) -> list[tuple[slice, ...]]:
+        reads = list(reads)
+        if self.channel_axis is not None:
+            reads.insert(self.channel_axis, (slice(0, self.source.shape[self.channel_axis]),))
+        return reads
 
     def _layers(self) -> list[Any]:
         return [self.source] if isinstance(self.source, _da.Array) else []
@@ -293,12 +319,15 @@ class _Problem:
         """What computes a region, and the keys of what it takes beside the matcher."""
         if not isinstance(self.source, _da.Array):
             return partial(_score_from, source=self.source, region=region), []
-        reads = list(self.matcher.needs(region))
-        if self.channel_axis is not None:
-            reads.insert(self.channel_axis, (slice(0, self.source.shape[self.channel_axis]),))
+        reads = self._with_channels(self.matcher.needs(region))
         places, keys = _pieces(self.source, reads, (f"flcc-part-{token}", *number), graph)
-        lengths = tuple(sum(run.stop - run.start for run in runs) for runs in reads)
-        return partial(_score, region=region, lengths=lengths, places=places), keys
+        return partial(_score, region=region, lengths=_lengths(reads), places=places), keys
+
+    def _chunked(self, chunks: Any, halo: int) -> tuple[tuple[int, ...], ...]:
+        if chunks is None:
+            return self._own_chunks(halo)
+        given: tuple[tuple[int, ...], ...] = _da.core.normalize_chunks(chunks, self.plan.shape, dtype=self.plan.dtype)
+        return given
 
     def _own_chunks(self, halo: int) -> tuple[tuple[int, ...], ...]:
         """Chunks of whole tiles, about as large as the image's.
@@ -306,7 +335,7 @@ class _Problem:
         Chunks that are computed with so much around them lie that far behind the tiles: then what is around a chunk
         takes one more tile an axis, and not two.
         """
-        shape, seams = self.plan.shape, self.plan.seams
+        shape, seams = self.plan.shape, self.seams
         given = getattr(self.source, "chunks", None)
         if given is None:
             given = _da.core.normalize_chunks("auto", tuple(self.source.shape), dtype=self.source.dtype)
@@ -328,6 +357,124 @@ class _Problem:
             behind = [seam + halo for seam in of_axis[count:-1:count] if seam + halo < length]
             bounds.append([0, *behind, length])
         return tuple(tuple(end - begin for begin, end in itertools.pairwise(of_axis)) for of_axis in bounds)
+
+
+class _Known(NamedTuple):
+    """What a call says of which samples of an image are known."""
+
+    #: An array of dask.
+    image_mask: Any
+    min_overlap: float
+
+
+def _known(image_mask: Any, min_overlap: float, boundary: Any) -> _Known | None:
+    if image_mask is None and boundary != "unknown" and min_overlap == 0:
+        return None
+    return _Known(None if image_mask is None else _da.asarray(image_mask), min_overlap)
+
+
+def _problem(
+    source: Any,
+    templates: list[NDArray[Any]],
+    mask: Any,
+    known: _Known | None,
+    measure: Any,
+    words: dict[str, Any],
+    threads: int,
+) -> _Problem:
+    if known is None:
+        return _Problem(source, templates, mask, measure, words, threads)
+    return _MaskedProblem(source, templates, mask, known, measure, words, threads)
+
+
+class _MaskedProblem(_Problem):
+    """The same where not all of the image is known: blocks of :mod:`flcc._masked` take the place of a matcher."""
+
+    def __init__(
+        self,
+        source: Any,
+        templates: list[NDArray[Any]],
+        mask: Any,
+        known: _Known,
+        measure: Any,
+        words: dict[str, Any],
+        threads: int,
+    ) -> None:
+        self.known, self.words = known, {**words, "measure": measure, "min_overlap": known.min_overlap}
+        outside = "zero" if words["boundary"] == "unknown" else words["boundary"]
+        super().__init__(source, templates, mask, measure, {**words, "boundary": outside}, threads)
+
+    def _bind(self, plan: Any, mask: Any) -> None:
+        axis, image_mask = self.channel_axis, self.known.image_mask
+        image = tuple(length for at, length in enumerate(self.source.shape) if at != axis)
+        if image_mask is not None:
+            _type("image_mask", image_mask.dtype)
+            if image_mask.shape != image:
+                expected, got = ("x".join(map(str, shape)) for shape in (image, image_mask.shape))
+                raise ValueError(f"image_mask: expected {expected} with 1 channel, as the image, got {got}")
+        types = [_type(*of) for of in [("image", self.source.dtype), ("template", self.templates[0].dtype)]]
+        # Of an image as large as the template, of which nothing is known: what is wrong is told now, as in memory.
+        nothing = None if image_mask is None else np.zeros(self.sides, bool)
+        for template in self.templates:
+            of_size = np.zeros(template.shape, types[0])
+            _flcc.match_template(of_size, template, mask=mask, image_mask=nothing, **self.words)
+        unknown = self.words["boundary"] == "unknown"
+        rule = next((rule for rule in _RULES if f",{rule}" in self.plan.spec), "zero")
+        value = float(self.words["cval"]) if rule == "constant" else 0.0
+        integer = max(types) if set(types) <= {"u1", "u2"} else None
+        if integer is not None and not (value.is_integer() and 0 <= value <= np.iinfo(integer).max):
+            integer = None
+        named = ("measure", "min_overlap", "accuracy")
+        self.blocks = _masked.Blocks(
+            templates=self.templates,
+            mask=mask,
+            image=image,
+            window=self.sides,
+            shape=self.plan.shape,
+            lengths=_flcc._block_lengths(self.plan.spec),
+            first=self.first,
+            boundary=rule,
+            value=value,
+            outside=0.0 if unknown or self.words["mode"] == "valid" else 1.0,
+            sample_type=integer or "f8",
+            channel_axis=axis,
+            words={name: self.words[name] for name in named} | {"dtype": self.plan.dtype},
+            threads=self.plan.threads,
+        )
+        self.seams = self.blocks.seams
+
+    def _begun(self, chunks: Any, halo: int) -> tuple[tuple[tuple[int, ...], ...], str, dict[Any, Any]]:
+        own = self._chunked(chunks, halo)
+        payload, image_mask = pickle.dumps(self.blocks), self.known.image_mask
+        token = _token(self.source, image_mask, payload, own)
+        bind = partial(_bind_masked, payload, self.blocks.kernels, _flcc._source)
+        graph: dict[Any, Any] = {}
+        if image_mask is not None and image_mask.dtype != bool:
+            for number in itertools.product(*map(range, image_mask.numblocks)):
+                graph[(f"flcc-weights-{token}", *number)] = (_masked.weights, (image_mask.name, *number))
+        return own, token, {f"flcc-matcher-{token}": (bind, *graph), **graph}
+
+    def _layers(self) -> list[Any]:
+        image_mask = self.known.image_mask
+        return super()._layers() + ([] if image_mask is None else [image_mask])
+
+    def _task(
+        self, number: tuple[int, ...], region: _Slices, token: str, graph: dict[Any, Any]
+    ) -> tuple[Any, list[Any]]:
+        needs = self.blocks.needs(region)
+        reads = self._with_channels(needs)
+        of_mask: tuple[Any, list[Any]] | None = None
+        image_mask = self.known.image_mask
+        keys_of_mask: list[Any] = []
+        if image_mask is not None:
+            places, keys_of_mask = _pieces(image_mask, needs, (f"flcc-known-{token}", *number), graph)
+            of_mask = _lengths(needs), places
+        if not isinstance(self.source, _da.Array):
+            read = partial(_read, self.source, reads)
+            return partial(_score_masked, region=region, image=read, image_mask=of_mask), keys_of_mask
+        places, keys = _pieces(self.source, reads, (f"flcc-part-{token}", *number), graph)
+        whole = partial(_assembled, _lengths(reads), places)
+        return partial(_score_masked, region=region, image=whole, image_mask=of_mask), [*keys_of_mask, *keys]
 
 
 # Where a template's first sample lies in the image at the first position of each mode, along an axis.
@@ -393,16 +540,41 @@ def _stacked(lengths: tuple[int, ...], places: list[_Slices], *pieces: Any) -> l
     return [_assembled(lengths, places, pieces)]
 
 
+def _lengths(reads: Sequence[_Slices]) -> tuple[int, ...]:
+    return tuple(sum(run.stop - run.start for run in runs) for runs in reads)
+
+
 def _bind(payload: bytes, kernel: str, source: str) -> _flcc.Matcher:
+    _check_source(source)
+    matcher: _flcc.Matcher = pickle.loads(payload)
+    _check_kernel(kernel, matcher.kernel, "FLCC_ISA=avx2 on all machines, or method='direct'")
+    return matcher
+
+
+def _bind_masked(
+    payload: bytes, kernels: list[str], source: str, *parts: _masked.Weights
+) -> tuple[_masked.Blocks, _masked.Weights]:
+    _check_source(source)
+    blocks: _masked.Blocks = pickle.loads(payload)
+    for expected, got in zip(kernels, blocks.kernels):
+        _check_kernel(expected, got, "FLCC_ISA=avx2 on all machines")
+    if not parts:
+        return blocks, _masked.BOOLEAN
+    outside = [_masked.BOOLEAN] if blocks.outside else []
+    return blocks, _masked.weights_of_all([*parts, *outside])
+
+
+def _check_source(source: str) -> None:
     if _flcc._source != source:
         raise RuntimeError(f"flcc: expected {source}, which built the graph, got {_flcc._source} on a worker")
-    matcher: _flcc.Matcher = pickle.loads(payload)
-    if matcher.kernel != kernel:
+
+
+def _check_kernel(expected: str, got: str, remedy: str) -> None:
+    if got != expected:
         raise RuntimeError(
-            f"kernel: expected {kernel}, which all blocks are to be computed by, got {matcher.kernel}, since this "
-            "worker's processor or wisdom is another (FLCC_ISA=avx2 on all machines, or method='direct')"
+            f"kernel: expected {expected}, which all blocks are to be computed by, got {got}, since this worker's "
+            f"processor or wisdom is another ({remedy})"
         )
-    return matcher
 
 
 def _score(
@@ -413,6 +585,34 @@ def _score(
 
 def _score_from(matcher: _flcc.Matcher, *, source: Any, region: _Slices) -> NDArray[Any]:
     return matcher.region(np.asarray(matcher.cut(source, region)), region)
+
+
+def _read(source: Any, reads: Sequence[_Slices]) -> NDArray[Any]:
+    """What slices along each axis cut out of what is sliced."""
+    begins = [list(itertools.accumulate((run.stop - run.start for run in runs), initial=0)) for runs in reads]
+    places, pieces = [], []
+    for number in itertools.product(*(range(len(runs)) for runs in reads)):
+        places.append(tuple(slice(begin[at], begin[at + 1]) for begin, at in zip(begins, number)))
+        pieces.append(np.asarray(source[tuple(runs[at] for runs, at in zip(reads, number))]))
+    return _assembled(_lengths(reads), places, pieces)
+
+
+def _score_masked(
+    bound: tuple[_masked.Blocks, _masked.Weights],
+    *pieces: Any,
+    region: _Slices,
+    image: Any,
+    image_mask: tuple[tuple[int, ...], list[_Slices]] | None,
+) -> list[NDArray[Any]]:
+    """``pieces`` are those of the mask, then those of the image, which ``image`` makes an array."""
+    blocks, all_weights = bound
+    count, known = 0, None
+    if image_mask is not None:
+        lengths, places = image_mask
+        count = len(places)
+        known = _assembled(lengths, places, pieces[:count])
+    samples = image(pieces[count:]) if len(pieces) > count else image()
+    return blocks.scores(region, samples, known, all_weights)
 
 
 def _searched(score: Any, search: Any, *given: Any) -> list[NDArray[np.void]]:

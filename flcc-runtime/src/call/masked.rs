@@ -21,6 +21,7 @@ use flcc_core::extent::Mode;
 use flcc_core::measure::Measure;
 use flcc_core::op::Op;
 use flcc_core::score::ScoreMap;
+use flcc_core::shape::Shape;
 use flcc_core::spec::{Accuracy, Spec};
 use flcc_core::view::{AnyView, AnyViewMut, AsImage};
 
@@ -185,13 +186,31 @@ impl Masked<'_> {
         planner: &Planner,
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError> {
+        self.execute_part(spec, 0.0, outs, planner, control)
+    }
+
+    /// Executes as [`Masked::execute_into`] into a part of the result of a larger image, whose weights are at most
+    /// `largest`: weights are scaled by that. A block that [`Masked::block`] tells of, with samples outside of the
+    /// image as the boundary rule has them, has the bits that it has in the whole.
+    ///
+    /// # Errors
+    /// As [`Masked::execute_into`].
+    #[doc(hidden)]
+    pub fn execute_part(
+        &self,
+        spec: &Spec,
+        largest: f64,
+        outs: &mut [AnyViewMut<'_>],
+        planner: &Planner,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
         self.check(spec, outs)?;
         let (checked, _) = template::check(spec, self.templates, self.mask)?;
         if checked.iter().any(|template| template.nonfinite) {
             return Err(SpecError::of(Kind::NonfiniteTemplate, "template", "finite values", "others").into());
         }
         let masks = (self.min_overlap, self.outside_unknown);
-        let problem = Problem::new(spec, (self.image, self.image_mask), self.mask, masks)?;
+        let problem = Problem::new(spec, (self.image, self.image_mask), self.mask, masks, largest)?;
         let of_workers = planner.of_a_worker();
         let blocks = problem.blocks().iter().product::<usize>();
         let threads = threads(spec, planner, blocks)?;
@@ -225,6 +244,17 @@ impl Masked<'_> {
             }
         }
         Ok(statistics)
+    }
+
+    /// How many results a block has along each axis, from the first result on, that is computed from its own samples:
+    /// as many more of them as the template has, less one. What a last block has beyond the result repeats the last
+    /// sample that is looked at.
+    ///
+    /// # Errors
+    /// Shapes that are too large for any.
+    #[doc(hidden)]
+    pub fn block(spec: &Spec) -> Result<Shape, SpecError> {
+        prepared::block(spec.out_shape(), spec.template())
     }
 
     /// About how many bytes an execution takes above image, masks and results: of as many threads as the planner has,

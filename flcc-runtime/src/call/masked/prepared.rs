@@ -84,12 +84,14 @@ pub(super) struct Tool {
 }
 
 impl<'a> Problem<'a> {
-    /// Shapes and weights of a run: `mask` is the template's.
+    /// Shapes and weights of a run: `mask` is the template's, `elsewhere` the largest weight of an image of which this
+    /// is a part.
     pub(super) fn new(
         spec: &Spec,
         (image, image_mask): (AnyView<'a>, Option<AnyView<'a>>),
         mask: Option<&AnyView<'_>>,
         (min_overlap, outside_unknown): (f64, bool),
+        elsewhere: f64,
     ) -> Result<Problem<'a>, SpecError> {
         let outside = if spec.mode() == Mode::Valid || outside_unknown { 0.0 } else { 1.0f64 };
         let (mut range, mut binary) = (Range::default(), true);
@@ -101,6 +103,7 @@ impl<'a> Problem<'a> {
             None => range.see(1.0),
         }
         range.see(outside);
+        range.see(elsewhere);
         let largest = range.checked("image_mask")?;
         let mask_exponent = if largest > 0.0 { exponent(largest) } else { 0 };
         let mut weights = mask.map(AnyView::to_f64);
@@ -267,7 +270,7 @@ pub(super) fn bytes(spec: &Spec) -> Result<usize, SpecError> {
 
 /// How many results a block has along each axis: the longest is halved until there are few, or no more than the
 /// template has samples there, of which neighbours compute some twice.
-fn block(out: Shape, template: Shape) -> Result<Shape, SpecError> {
+pub(super) fn block(out: Shape, template: Shape) -> Result<Shape, SpecError> {
     let (mut lengths, window) = (out.padded(), template.padded());
     while lengths.iter().product::<usize>() > BLOCK {
         let Some(longest) = (0..3).filter(|&axis| lengths[axis] > window[axis]).max_by_key(|&axis| lengths[axis])
