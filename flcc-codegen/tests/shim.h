@@ -217,16 +217,10 @@ static inline void wait_for_group(int, int) { fibres::back_to_scheduler(); }
 static inline int anew(int value) { return value; }
 static inline float normal_rsqrt(float value) { return 1 / std::sqrt(value); }
 // Off by nearly as much as the instruction may be, to either side.
-static inline double near_rsqrt(double value) {
-  const auto upper = [](double number, uint64_t more) {
-    uint64_t bits;
-    std::memcpy(&bits, &number, sizeof(bits));
-    bits = (bits + more) & 0xffffffff00000000;
-    std::memcpy(&number, &bits, sizeof(bits));
-    return number;
-  };
-  const double known = upper(value, 0), off = std::fmod(known, 2) < 1 ? 0x1.cp-21 : -0x1.cp-21;
-  return upper((1 + off) / std::sqrt(known), 0x80000000);
+static inline float near_rsqrt(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return (float)((1 + (bits & 1 ? 0x1.1p-23 : -0x1.1p-23)) / std::sqrt((double)value));
 }
 static inline unsigned window_at(unsigned low, unsigned high, int bytes) {
   return (unsigned)((((uint64_t)high << 32) | low) >> (8 * bytes));
