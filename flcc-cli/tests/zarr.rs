@@ -504,7 +504,7 @@ mod arrays {
             {"cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0}});
         for codec in [named("gzip"), named("numcodecs.zlib"), blosc] {
             folder.zarr("large.zarr", &of(4096, &codec), Some(&vec![7; 4096 * 4096]));
-            let chunk = folder.bytes("large.zarr/c/0/0");
+            let chunk = folder.contents("large.zarr/c/0/0");
             assert_eq!(told(&codec, &chunk), "a chunk of more than the 4096 bytes that belong to it", "{codec}");
         }
     }
