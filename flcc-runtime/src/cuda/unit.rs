@@ -2,7 +2,8 @@
 //!
 //! Images come in groups, and are computed in batches of tiles. A group goes into the queue of a slot, which has a
 //! stream and buffers of its own, and its results are taken out of the slot later. What a tile computes depends on the
-//! tile alone, so neither batches nor groups change a bit.
+//! tile alone, so neither batches nor groups change a bit, but by cuFFT, whose last bits depend on the number of
+//! transforms that it makes together.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
