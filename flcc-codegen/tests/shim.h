@@ -6,7 +6,6 @@
 #pragma once
 #define FLCC_HOST 1
 #include <algorithm>
-#include <csetjmp>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -59,18 +58,24 @@ static inline T rsqrt(T value) {
 
 // ---- fibres
 namespace fibres {
-constexpr size_t STACK = 64 * 1024;
+constexpr size_t STACK = 72 * 1024;
 // A fibre is made once, by ucontext; from then on jumps change stacks, which unlike swapcontext ask nothing of the
-// system.
+// system. They are the compiler's own, a few instructions each: what the C library's do beside is most of the time of
+// a kernel with many barriers.
+struct Place {
+  void* words[5];
+};
+[[noreturn]] static __attribute__((noipa)) void jump(Place& to) { __builtin_longjmp(to.words, 1); }
+
 struct Fibre {
   ucontext_t context;
-  jmp_buf place;
+  Place place;
   std::unique_ptr<char[]> stack;
   Index3 thread;
   bool started, done;
   unsigned votes, exchanges, barriers;  // that it took part in
 };
-static jmp_buf scheduler;
+static Place scheduler;
 static std::vector<Fibre> all;
 static size_t current;
 static std::function<void()> body;
@@ -79,8 +84,8 @@ static size_t ended_in_warp[32];
 static unsigned arrived, in_warp[32];  // at barriers of the block, and of each warp, all of them
 static bool voted[3];  // what the votes at hand came to; the one after the next is cleared meanwhile
 
-static void back_to_scheduler() {
-  if (_setjmp(all[current].place) == 0) _longjmp(scheduler, 1);
+static __attribute__((noipa)) void back_to_scheduler() {
+  if (__builtin_setjmp(all[current].place.words) == 0) jump(scheduler);
 }
 
 // Comes back when `count` threads have been at a barrier as often as this one, of which `seen` counts all arrivals.
@@ -107,19 +112,20 @@ static void enter() {
   }
 }
 
-static void resume(Fibre& fibre) {
-  if (_setjmp(scheduler) != 0) return;
-  if (fibre.started) _longjmp(fibre.place, 1);
+static __attribute__((noipa)) void resume(Fibre& fibre) {
+  if (__builtin_setjmp(scheduler.words) != 0) return;
+  if (fibre.started) jump(fibre.place);
   fibre.started = true;
   setcontext(&fibre.context);
 }
 
-static void make(Fibre& fibre) {
+// Stacks end at different lines of the cache: at one offset of a page those of a block would drive each other out.
+static void make(Fibre& fibre, size_t number) {
   fibre.stack.reset(new char[STACK]);
   fibre.started = false;
   getcontext(&fibre.context);
   fibre.context.uc_stack.ss_sp = fibre.stack.get();
-  fibre.context.uc_stack.ss_size = STACK;
+  fibre.context.uc_stack.ss_size = STACK - number % 32 * 256;
   fibre.context.uc_link = nullptr;
   makecontext(&fibre.context, enter, 0);
 }
@@ -131,7 +137,7 @@ static void run_block(Index3 block, bool reversed) {
   const size_t count = (size_t)block.x * block.y * block.z;
   if (all.size() < count) {
     all = std::vector<Fibre>(count);
-    for (Fibre& fibre : all) make(fibre);
+    for (size_t i = 0; i < count; i++) make(all[i], i);
   }
   for (size_t i = 0; i < count; i++) {
     all[i].thread = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)};

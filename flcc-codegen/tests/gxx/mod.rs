@@ -26,7 +26,7 @@ fn compiler() -> Command {
     let mut command = Command::new("g++");
     command.args([
         "-std=c++17",
-        "-O2",
+        "-O1", // most programs take longer to compile than to run
         "-fno-strict-aliasing",
         "-ffp-contract=off",
         "-Wall",

@@ -386,11 +386,17 @@ const OF_TILES: [&str; 10] = [
 /// Correlations that transforms of stretches of signals serve: those of 4096 samples, of 16384, or both.
 const OF_LINES: [&str; 6] = ["400000*40", "400000*100", "400000*500", "400000*1500", "300000*3500", "1000000*7000"];
 
-/// Of each kernel that transforms pairs of tiles, or of stretches; `FLCC_PANELS` asks for so many panels of each.
+/// Of each kernel that transforms pairs of tiles; `FLCC_PANELS` asks for so many panels of each.
 #[test]
 fn transforms_of_tiles_err_by_less_than_they_are_granted() {
     let Some(_device) = fast_device() else { return };
     err_by_less(&OF_TILES, &[("tile64", 64), ("tile128", 128)], Transforms::pairs);
+}
+
+/// Of each kernel that transforms stretches of a signal; `FLCC_PANELS` asks for so many panels of each.
+#[test]
+fn transforms_of_lines_err_by_less_than_they_are_granted() {
+    let Some(_device) = fast_device() else { return };
     err_by_less(&OF_LINES, &[("line4096", 4096), ("line16384", 16384)], Transforms::stretches);
 }
 
