@@ -193,8 +193,9 @@ def test_plans_and_matchers(package):
         same(package, next(matcher.stream([image])), expected)
         larger = package.put(np.pad(IMAGE, 9))
         # Plans of images on the host and on the device may take different kernels.
-        got = package.get(next(matcher.stream([larger])))
-        assert np.allclose(got, flcc.match_template(np.pad(IMAGE, 9), TEMPLATE, device="cuda"), rtol=0, atol=2e-6)
+        got, wanted = next(matcher.stream([larger])), flcc.match_template(np.pad(IMAGE, 9), TEMPLATE, device="cuda")
+        assert isinstance(got, package.type) and package.get(got).dtype == wanted.dtype
+        assert np.allclose(package.get(got), wanted, rtol=0, atol=2e-6)
         found = matcher.peaks(image, k=3, subpixel=True)
         assert (found == flcc.find(IMAGE, TEMPLATE, k=3, subpixel=True, device="cuda")).all()
         assert (found == flcc.find(image, template, k=3, subpixel=True)).all()
