@@ -63,6 +63,7 @@ rows! {
     nssd_f64: PIXEL = F64, REAL = F64, CROSS = CROSS_F64, BOUNDARY = REFLECT, MEASURE = NSSD, OUT = F64;
     cc_f64: PIXEL = F64, REAL = F64, CROSS = CROSS_F64, BOUNDARY = WRAP, MEASURE = CC, OUT = F64;
     ssd_f64: PIXEL = F64, REAL = F64, CROSS = CROSS_F64, BOUNDARY = REPLICATE, MEASURE = SSD, OUT = F64;
+    ssd_f32: PIXEL = F32, REAL = F32, CROSS = CROSS_F32, BOUNDARY = ZERO, MEASURE = SSD, OUT = F32;
     sad_f32_in_f64: PIXEL = F32, REAL = F64, CROSS = CROSS_F64, BOUNDARY = CONSTANT, MEASURE = SAD, OUT = F64;
 
     integers_zncc_u8: PIXEL = U8, REAL = U8, CROSS = CROSS_U32, BOUNDARY = CONSTANT, MEASURE = ZNCC, OUT = F32,
@@ -102,6 +103,7 @@ fn a_wrong_decision_is_found() {
     check_broken("doubt", ZNCC_F32, "energy > low + share * all_squares", "energy > 0");
     check_broken("faint", ZNCC_F32, "energy > low + share * all_squares", "energy > share * all_squares");
     check_broken("peak", ZNCC_F32, "added ? all.largest + largest", "false ? all.largest + largest");
+    check_broken("overflow", &[("MEASURE", "FLCC_SSD")], "return !fits &&", "return false &&");
     check_broken("strong", ZNCC_F32, "> usual ? value * factor : 0.0", "> usual ? value * factor : value");
     check_broken(
         "channels",

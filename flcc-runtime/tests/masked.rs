@@ -330,6 +330,29 @@ fn what_is_unknown_does_not_matter() {
 }
 
 /// Contents that are made to hurt, of images that a tile of ordinary rounding would spoil.
+/// A panel that equals the template differs from it by nothing, though its squares are more than the result holds.
+#[test]
+fn squared_differences_are_seen_beside_squares_that_overflow() {
+    let mut seed = Seed(76);
+    let noise: Vec<f64> = (0..90 * 80).map(|_| seed.unit() - 0.4).collect();
+    let some = known(&mut seed, 90 * 80, 2, false);
+    let weights = known(&mut seed, 90 * 80, 1, true);
+    for (types, scale) in [("f32", 3e19), ("f32", 1e38), ("f64", 1e160), ("f64", 1e300)] {
+        let image: Vec<f64> = noise.iter().map(|value| scale * value).collect();
+        let template: Vec<f64> = (0..11 * 9).map(|k| image[(31 + k / 9) * 80 + 38 + k % 9]).collect();
+        for known in [&some, &weights] {
+            for mask in [false, true] {
+                let text = format!("ssd:{types}:90x80*11x9:valid{}", if mask { ",mask01" } else { "" });
+                let mut problem = Problem::new(&text, &image, known, &template);
+                problem.mask = mask.then(|| Pixels::F64((0..99).map(|k| f64::from(k % 3 > 0)).collect()));
+                let map = problem.run();
+                assert_eq!(map.get(31 * 72 + 38), 0.0, "{text}, {scale:e}");
+                assert!((0..map.shape().len()).all(|at| at == 31 * 72 + 38 || map.get(at) > 0.0), "{text}, {scale:e}");
+            }
+        }
+    }
+}
+
 #[test]
 fn hard_images_keep_the_promise() {
     let mut seed = Seed(75);

@@ -117,6 +117,9 @@ impl Judge<'_> {
     }
 
     fn score(&self, panel: &[f64]) -> f64 {
+        if self.spec.op().measure() == Measure::Ssd {
+            return self.squared_differences(panel);
+        }
         let centred = self.spec.op().measure() == Measure::Zncc;
         let (p, t) = (self.vector(panel, centred), self.vector(&self.template, centred));
         if self.spec.op().measure() == Measure::Nssd {
@@ -137,6 +140,18 @@ impl Judge<'_> {
         }
         let cross = sum(p.mantissas.iter().zip(&t.mantissas).map(|(p, t)| p * t));
         (cross / (p.norm() * t.norm())).clamp(-1.0, 1.0)
+    }
+
+    /// In the scale of the largest sample; weights are of ordinary size.
+    fn squared_differences(&self, panel: &[f64]) -> f64 {
+        let largest = panel.iter().chain(&self.template).fold(0.0f64, |most, value| most.max(value.abs()));
+        if largest == 0.0 {
+            return 0.0;
+        }
+        let up = -(largest.log2().floor() as i32);
+        let differences = panel.iter().zip(&self.template).map(|(p, t)| times(*p, up) - times(*t, up));
+        let weight = |k: usize| self.weights[k / self.spec.channels()];
+        times(sum(differences.enumerate().map(|(k, difference)| weight(k) * difference * difference)), -2 * up)
     }
 
     /// The used samples, channel by channel, times the roots of their weights.
@@ -384,6 +399,96 @@ fn masked_texture_keeps_the_promise() {
             }
         }
     });
+}
+
+/// A panel that equals the template differs from it by nothing, though the squares of its samples are more than the
+/// result holds; where the differences are, too, an infinity says so.
+#[test]
+fn squared_differences_are_seen_beside_squares_that_overflow() {
+    let cases: Vec<(&str, f64)> = [1e18, 3e19, 1e25, 1e37, 6e37]
+        .map(|amplitude| ("f32", amplitude))
+        .into_iter()
+        .chain([1e152, 1e160, 1e300, 3e307].map(|amplitude| ("f64", amplitude)))
+        .chain([1e25, 1e160].map(|amplitude| ("f64>f32", amplitude)))
+        .collect();
+    in_threads(&cases, |&(types, amplitude)| {
+        let mut seed = Seed(14);
+        for (shapes, mask) in [
+            ("20x20*4x5:valid", None),
+            ("20x20*4x5:full,reflect,channels=3", None),
+            ("20x20*4x5:same,mask01", Some(false)),
+            ("20x20*4x5:valid,maskw", Some(true)),
+            ("130x150*9x8:valid", None),
+            ("130x150*9x8:valid,acc=exact", None),
+            ("130x150*26x26:valid,acc=fast", None),
+            ("3000*40:full", None),
+            ("13x34x50*4x6x5:valid", None),
+        ] {
+            let spec: Spec = format!("ssd:{}:{shapes}", types).parse().unwrap();
+            let values: Vec<f64> =
+                (0..spec.image().len() * spec.channels()).map(|_| amplitude * (seed.unit() - 0.4)).collect();
+            let (lengths, padded) = (spec.image().padded(), spec.template().padded());
+            let from = [0, 1, 2].map(|axis| (lengths[axis] - padded[axis]) / 3);
+            let template: Vec<f64> = (0..spec.template().len() * spec.channels())
+                .map(|k| (k / spec.channels(), k % spec.channels()))
+                .map(|(k, channel)| {
+                    let at = [k / (padded[1] * padded[2]), k / padded[2] % padded[1], k % padded[2]];
+                    let [z, y, x] = [0, 1, 2].map(|axis| from[axis] + at[axis]);
+                    values[((z * lengths[1] + y) * lengths[2] + x) * spec.channels() + channel]
+                })
+                .collect();
+            let weights: Option<Vec<f64>> = mask.map(|weighted| {
+                let weight = |seed: &mut Seed| if weighted { 0.1 + seed.unit() } else { 1.0 };
+                (0..spec.template().len()).map(|_| if seed.below(4) == 0 { 0.0 } else { weight(&mut seed) }).collect()
+            });
+            squared_differences_are_right(&spec, &values, (&template, from), weights);
+        }
+    });
+}
+
+/// `place`: where the template was cut from the image.
+fn squared_differences_are_right(
+    spec: &Spec,
+    image: &[f64],
+    (template, place): (&[f64], [usize; 3]),
+    mask: Option<Vec<f64>>,
+) {
+    let image = Pixels::F64(image.to_vec()).cast(spec.image_type());
+    let template = Pixels::F64(template.to_vec()).cast(spec.template_type());
+    let mask = mask.map(Pixels::F64);
+    let judge = Judge::new(spec, &image, &template, mask.as_ref());
+    let (origin, padded) = (spec.region().origin, spec.template().padded());
+    let cut_at = |index: &usize| {
+        let position = spec.out_shape().position(*index);
+        (0..3).all(|axis| origin[axis] + position[axis] == place[axis] + padded[axis] - 1)
+    };
+    let equal = (0..spec.out_shape().len()).find(cut_at).expect("the template lies in the image");
+    assert_eq!(judge.at(equal), 0.0);
+    let expected: Vec<(usize, f64)> = judge.scores().into_iter().chain([(equal, 0.0)]).collect();
+    let most = if spec.out_type() == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
+    let view = |pixels, shape| AnyView::dense(pixels, shape, spec.channels()).unwrap();
+    let energy = |pixels: &Pixels| pixels.to_f64().iter().map(|value| value * value).sum::<f64>();
+    // Of a panel like the template.
+    let both = 2.0 * energy(&template);
+    for machine in machines() {
+        for (planner, kernel) in engines(spec, &machine) {
+            let plan = planner.plan_with_kernel(spec, &kernel).unwrap();
+            let mask = mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
+            let map = plan
+                .execute(&[view(&image, spec.image())], &[view(&template, spec.template())], mask.as_ref())
+                .unwrap()
+                .remove(0);
+            for &(index, want) in &expected {
+                let got = map.get(index);
+                let tolerance = 1e-3 * want + if both > most { 0.0 } else { 1e-5 * both };
+                assert!(
+                    if want > 0.999 * most { got >= 0.99 * most } else { (got - want).abs() <= tolerance },
+                    "{spec} by {kernel} at {:?}: {got} for {want}",
+                    spec.out_shape().position(index)
+                );
+            }
+        }
+    }
 }
 
 /// What one weight hides, another shows: the sample under the least weight may be the largest of its panel.

@@ -1,6 +1,6 @@
 //! Templates and mask on a device.
 
-use flcc_core::measure::Measure;
+use flcc_core::measure::Scaling;
 
 use crate::cuda::decisions::Decisions;
 use crate::cuda::driver::buffer::Buffer;
@@ -95,7 +95,7 @@ impl BoundTemplate {
             nonfinite: i32::from(checked.nonfinite),
             masked: i32::from(scheme.masked),
         };
-        let raw = if doubts && scheme.measure == Measure::Nssd {
+        let raw = if doubts && matches!(scheme.measure.row().scaling, Scaling::Common | Scaling::Relative) {
             Some(Buffer::of(desk.stream, &checked.raw.concat())?)
         } else {
             None

@@ -67,7 +67,7 @@ impl Decisions {
         let (row, makes, outputs) = (scheme.measure.row(), method.makes(), tiling.largest());
         let constant = matches!(spec.boundary(), Boundary::Constant(_));
         let extraordinary = scheme.integers.is_none() && (!spec.image_type().is_integer() || constant);
-        let doubts = scheme.integers.is_none() && row.normalised;
+        let doubts = scheme.repairs();
         Capacity {
             layout: method.sides(outputs, *template).layout(outputs, *template, spec.channels()),
             types: *types,
@@ -76,7 +76,7 @@ impl Decisions {
             needs: row.needs,
             careful: makes != Makes::Scores && extraordinary,
             doubts,
-            by_tile: doubts && method.rounding(*template).by_tile,
+            by_tile: doubts && row.normalised && method.rounding(*template).by_tile,
             image: spec.image().len() * spec.channels() * spec.image_type().row().size,
             own_template: match spec.pairs() && method.takes_pairs() {
                 true => spec.template().len() * spec.template_type().row().size,
@@ -102,7 +102,7 @@ pub(crate) fn parts(method: &dyn Method, scheme: &Scheme) -> Vec<Part> {
         parts.push(Part::Sums);
     }
     parts.extend(method.parts());
-    if row.normalised && scheme.integers.is_none() {
+    if scheme.repairs() {
         parts.push(Part::Repair);
     }
     parts

@@ -623,7 +623,7 @@ impl Unit {
             let (constants, thresholds) = (&template.constants, template.thresholds.as_ref());
             template.taps.run(&Run { batch: &batch, ..run }, &Scoring { constants, thresholds, view: &view, lists })?;
             if !self.scores() {
-                let by_tile = thresholds.filter(|_| self.doubts());
+                let by_tile = thresholds.filter(|_| self.capacity.by_tile);
                 if let Some(thresholds) = by_tile {
                     self.steps.cross_figures(&stream, &batch, careful)?;
                     self.steps.doubt(&stream, &batch, thresholds, template.taps.wave())?;

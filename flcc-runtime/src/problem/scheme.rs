@@ -66,6 +66,17 @@ impl Scheme {
 }
 
 impl Scheme {
+    /// Whether differences are squared and shown as they are, from sums of squares that may overflow.
+    pub fn squares_differences(&self) -> bool {
+        self.measure.row().scaling == Scaling::Common
+    }
+
+    /// Whether single panels may be taken again from the image: scores of normalised measures that are in doubt, and
+    /// squared differences beside squares that overflow.
+    pub fn repairs(&self) -> bool {
+        self.integers.is_none() && (self.measure.row().normalised || self.squares_differences())
+    }
+
     /// What the rounding of samples is multiplied by at most, for a template of this energy: `Model::samples`.
     pub fn samples(&self, energy: f64) -> f64 {
         if self.rounds_samples { energy.sqrt() } else { 0.0 }

@@ -19,6 +19,8 @@ use crate::run::execute::{CancelToken, Control, Scratch, Statistics};
 const MANY: usize = 512;
 /// Panels in doubt that are decided between two questions whether the caller still wants the result.
 const ASKED: usize = 256;
+/// Squared differences that are so many times their bound are right to three digits at least.
+const DROWNED: f64 = 2048.0;
 /// What is added to a bound for products that are too small for all of their digits.
 const FLOOR: f64 = 1e-290;
 
@@ -363,20 +365,23 @@ impl<'a> Worker<'a> {
                 let [a, b] = factors(unit);
                 for (at, score) in scores.iter_mut().enumerate() {
                     let n = of_weights(at);
-                    let (mut total, mut error) = (0.0, 0.0);
+                    let (mut total, mut error, mut energy) = (0.0, 0.0, 0.0);
                     for Sums { pp, pt, tt, .. } in channels(at, n.value) {
                         if squares {
                             total += x * x * pp.value - 2.0 * (x * y * pt.value) + y * y * tt.value;
                             error += x * x * pp.error + 2.0 * (x * y * pt.error) + y * y * tt.error;
+                            energy += x * x * pp.value + y * y * tt.value;
                         } else {
                             total += pt.value;
                             error += pt.error;
                         }
                     }
                     let total = if squares { total.max(0.0) } else { total };
+                    // What rounding leaves of a difference of 0 may be an infinity beside squares that are one.
+                    let drowns = total <= DROWNED * error && energy * a * b > problem.most;
                     let (total, error) = (total * a * b, error * a * b);
                     *score = if problem.integers && error < 0.25 { total.round() } else { total };
-                    if n.value <= n.error {
+                    if n.value <= n.error || drowns {
                         doubtful.push(at);
                     }
                 }
@@ -448,7 +453,8 @@ impl<'a> Worker<'a> {
                     self.panel.score(problem.measure, empty)
                 }
                 Measure::Zncc | Measure::Ncc | Measure::Nssd => empty,
-                _ => self.scores[at],
+                Measure::Ssd => self.panel.squared_differences(problem.mask_exponent + problem.weights_exponent),
+                Measure::Cc | Measure::Sad => self.scores[at],
             };
         }
         let settled = doubtful.len() as u64;

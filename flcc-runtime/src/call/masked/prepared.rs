@@ -46,6 +46,8 @@ pub(super) struct Problem<'a> {
     pub least: f64,
     /// How far from the exact score one may be.
     pub limit: f64,
+    /// The largest number of the result's type.
+    pub most: f64,
     /// Whether sums are integers: of such samples, under weights of 0 and 1.
     pub integers: bool,
 }
@@ -136,6 +138,7 @@ impl<'a> Problem<'a> {
             weights_exponent,
             // Shares that differ by less are one: 0.07 of 100 samples are 7.
             least: min_overlap * (1.0 - 1e-9) * total * a * b,
+            most: if spec.out_type() == DType::F64 { f64::MAX } else { f64::from(f32::MAX) },
             limit: if spec.out_type() == DType::F64 { 0.5e-11 } else { 0.5e-5 },
             integers: integer_problem(spec) && binary,
         })

@@ -8,6 +8,7 @@ use flcc_core::measure::Measure;
 use flcc_core::view::AnyView;
 
 use crate::isa::{self, IsaSet};
+use crate::problem::lanes;
 use crate::problem::powers::near_one;
 use crate::problem::template::{self, Checked, Weights};
 
@@ -26,8 +27,8 @@ pub struct Panels<'a> {
 }
 
 impl Panels<'_> {
-    /// The score of the panel that begins at an image position, for a normalised measure; `panel` is room for its
-    /// samples.
+    /// The score of the panel that begins at an image position, for a normalised measure or squared differences;
+    /// `panel` is room for its samples.
     pub fn score(&self, measure: Measure, begin: [isize; 3], template: &Checked, panel: &mut [f64]) -> f64 {
         self.collect(begin, panel);
         let ordinary = self.boundary.value().is_none_or(|value| value == 0.0 || (1e-100..1e100).contains(&value.abs()));
@@ -96,7 +97,28 @@ impl Panels<'_> {
                 let ratio = ssd / norms[0] / norms[1];
                 if ratio.is_nan() { 1.0 } else { ratio.min(1.0) }
             }
-            Measure::Cc | Measure::Ssd | Measure::Sad => f64::NAN,
+            Measure::Ssd => {
+                let of_panels = |channels: &mut dyn Iterator<Item = &[f64]>| {
+                    channels.fold(0.0f64, |most, channel| most.max(lanes::largest(channel)))
+                };
+                let of_panel = of_panels(&mut panel.chunks(samples));
+                let of_template = of_panels(&mut template.raw.iter().map(Vec::as_slice));
+                let heaviest = mask.map_or(1.0, lanes::largest);
+                if of_panel.max(of_template) == 0.0 {
+                    return 0.0;
+                }
+                let [common, light] = [of_panel.max(of_template), heaviest].map(near_one);
+                let mut ssd = 0.0;
+                for (p, t) in panel.chunks(samples).zip(&template.raw) {
+                    ssd += sum(p, |k, p| {
+                        let difference = p * common - t[k] * common;
+                        mask.map_or(1.0, |weights| weights[k]) * light * difference * difference
+                    });
+                }
+                // One after the other, so that none is lost on the way that the result keeps.
+                ssd / common / light / common
+            }
+            Measure::Cc | Measure::Sad => f64::NAN,
         }
     }
 

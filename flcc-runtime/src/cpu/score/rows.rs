@@ -9,6 +9,7 @@ use flcc_core::with_formula;
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
 use crate::isa::{self, IsaSet};
+use crate::problem::overflow::Overflow;
 use crate::problem::scheme::Integers;
 
 /// The sums of one channel along a row of outputs, but for the cross term, which [`RowBuffers::take`] brought.
@@ -60,6 +61,15 @@ impl RowBuffers {
     /// The energy and the sum of squares of a panel of the row that was finished last.
     pub fn panel(&self, x: usize) -> (f64, f64) {
         (self.energy[x], self.square[x])
+    }
+
+    /// Whether the squared difference of panel `x` of the row that was finished last is to be taken again.
+    pub fn overflows(&self, measure: Measure, x: usize, rule: &Overflow, constants: &Constants) -> bool {
+        let Common { image, template } = constants.common;
+        let (panel, of_template) = (self.energy[x] * (image * image), constants.template * template * template);
+        let cross = self.cross[x] * (image * template);
+        let score = with_formula!(measure, F => F::finish(cross, panel, of_template));
+        rule.doubts(score, panel, of_template)
     }
 }
 

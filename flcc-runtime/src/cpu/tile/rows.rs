@@ -11,7 +11,8 @@ use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::finishing::{Finishing, Store, largest, squares};
 use crate::cpu::tile::scratch::TileScratch;
 use crate::isa;
-use crate::problem::powers::joined;
+use crate::problem::overflow::{Overflow, Squares};
+use crate::problem::powers::{joined, power_of_two};
 use crate::run::results::Scores;
 use crate::run::tiling::TileBox;
 
@@ -45,6 +46,7 @@ impl<T: Real> TileContext<T> {
             unscale: joined(unscale),
             doubt,
         };
+        let overflow = self.overflow(&constants, image_scale, larger);
         let sum_pitch = if bound.mask.is_some() { self.pitches.cross } else { self.pitches.samples };
         let mut flat_known = false;
         let parts: usize = (0..3).map(|axis| tile.shape[axis].div_ceil(self.parts[axis].max(1))).product();
@@ -88,6 +90,14 @@ impl<T: Real> TileContext<T> {
                             return None;
                         }
                     }
+                    if let Some(rule) = &overflow {
+                        for x in (0..width).filter(|&x| !(last.marked && scratch.hit[cross_at + x])) {
+                            if scratch.rows.overflows(self.scheme.measure, x, rule, &constants) {
+                                scratch.rows.out[x] = last.repair(self, [z, y, x0 + x], &mut scratch.panel);
+                                repaired += 1;
+                            }
+                        }
+                    }
                 }
                 if last.marked {
                     let hits = &scratch.hit[cross_at..cross_at + width];
@@ -97,6 +107,22 @@ impl<T: Real> TileContext<T> {
             }
         }
         Some(repaired)
+    }
+
+    /// Which squared differences of a tile are taken again; `None` where all are what they seem.
+    fn overflow(&self, constants: &Constants, image_scale: f64, common_scale: f64) -> Option<Overflow> {
+        if !self.scheme.squares_differences() || !self.scheme.repairs() {
+            return None;
+        }
+        let squares = Squares {
+            weights: constants.n * self.spec.channels() as f64,
+            ordinary: power_of_two(T::REACH + 1),
+            image_scale,
+            common: constants.common.image,
+            template: constants.template * constants.common.template * constants.common.template,
+            scale: common_scale,
+        };
+        Overflow::of(&squares, self.spec.out_type())
     }
 
     fn finish_row(

@@ -79,7 +79,7 @@ impl<T: Real> TileContext<T> {
             } else {
                 RowBuffers::default()
             },
-            panel: memory.values(0.0, if self.degenerates() { channels * self.spec.template().len() } else { 0 }),
+            panel: memory.values(0.0, if self.scheme.repairs() { channels * self.spec.template().len() } else { 0 }),
             work: self.engine.work(Most { outputs: self.capacity, channels }, memory),
             sums_in_vectors: match self.scoring {
                 Scoring::Vectors(_) => Some(vector::Scratch::new(self.capacity, self.spec.template().padded(), memory)),
