@@ -290,11 +290,18 @@ fn number(variable: &str) -> Option<f64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// The root of a sum of squares.
+pub fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|value| value * value).sum::<f64>().sqrt()
+}
+
 /// Errors over what is granted to them.
 #[derive(Default)]
 pub struct Ratios {
     /// The largest of each image.
     largest: [f64; IMAGES.len()],
+    /// The largest error over the worst case.
+    of_worst: f64,
     panels: u64,
     /// Panels when the largest was told last.
     told: u64,
@@ -323,6 +330,16 @@ impl Ratios {
         let ratio = if granted > 0.0 { error / granted } else { 0.0 };
         self.largest[kind] = self.largest[kind].max(ratio);
         self.panels += 1;
+    }
+
+    /// Holds an error against the worst case of transforms of so many samples, `per_level` roundings for each level of
+    /// them and `terms` more, where samples and template have these norms (docs/numerics.md, by stages).
+    pub fn add_worst(&mut self, error: f64, (samples, per_level, terms): (f64, f64, f64), [x, t]: [f64; 2]) {
+        let granted = f64::from(f32::EPSILON) / 2.0 * (per_level * samples.log2() + terms) * x * t;
+        assert!(error <= granted, "error {error:.2e}, {granted:.2e} in the worst case");
+        if granted > 0.0 {
+            self.of_worst = self.of_worst.max(error / granted);
+        }
     }
 
     /// Whether as many panels were seen as `FLCC_PANELS` asks for; tells the largest so far now and then.
@@ -356,6 +373,9 @@ impl Ratios {
         println!("{name}: largest error over its estimate, of {} panels:", self.panels);
         for ((image, _), largest) in IMAGES.iter().zip(self.largest) {
             println!("    {image}: {largest:.3}");
+        }
+        if self.of_worst > 0.0 {
+            println!("    {:.4} of the worst case", self.of_worst);
         }
         let of_noise = self.largest[0];
         assert!(of_noise > 0.05, "{name}: the estimate is {} times the error of plain noise", 1.0 / of_noise);

@@ -829,7 +829,9 @@ mod tests {
         let doubt = testing::doubt(template, rounding);
         let unseen = testing::unseen(&Figures::of([template].into_iter()), rounding);
         let chunks = Layout::half(width) / CHUNK;
+        let columns = layout.template[1] as f64;
         let mut limits = vec![(0.0f64, 0.0); height * width];
+        let mut energies = vec![0.0f64; height * width];
         for (band, chunk) in
             (0..height.div_ceil(layout.band())).flat_map(|band| (0..chunks).map(move |chunk| (band, chunk)))
         {
@@ -839,6 +841,7 @@ mod tests {
                 for x in Layout::places(width, chunk).into_iter().flat_map(|at| at..at + CHUNK) {
                     let most = &mut limits[y * width + x];
                     *most = (most.0.max(limit), share);
+                    energies[y * width + x] = energies[y * width + x].max(figure.energy);
                 }
             }
         }
@@ -846,6 +849,8 @@ mod tests {
         let squares = testing::window_squares(&finite, in_pitch.row, layout.template);
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             let error = (f64::from(out[y * pitch.row + x]) - expected[y * width + x]).abs();
+            let norms = [(columns * energies[y * width + x]).sqrt(), testing::norm(template)];
+            ratios.add_worst(error, (layout.length as f64, 10.0, columns + 2.0), norms);
             ratios.add(kind, error, limits[y * width + x], squares(y, x), || {
                 format!("{isas} {layout:?} {name} at {y},{x}")
             });

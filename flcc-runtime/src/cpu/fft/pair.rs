@@ -1050,6 +1050,8 @@ mod tests {
             let figure = scratch.figures[pair];
             let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(&unseen));
             let error = (f64::from(out[y * pitch.row + x]) - expected[y * in_pitch.row + x]).abs();
+            let len = (layout.length * layout.length) as f64;
+            ratios.add_worst(error, (len, 10.0, 0.0), [figure.energy.sqrt(), testing::norm(template)]);
             ratios.add(kind, error, limits, squares(y, x), || format!("{isas} {layout:?} {name} at {y},{x}"));
         }
     }

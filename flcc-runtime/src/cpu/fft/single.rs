@@ -707,6 +707,8 @@ mod tests {
             // Taps are rounded: that is in proportion to what varies in the panel.
             let of_taps = 5.0 * f64::from(f32::EPSILON) / 2.0 * energies(y, x).sqrt();
             let granted = 0.8e-5 * limits.0.sqrt() + of_taps;
+            let len = (layout.length * layout.length) as f64;
+            ratios.add_worst(error, (len, 15.0, 5.0), [figure.energy.sqrt(), testing::norm(template)]);
             ratios.add_granted(kind, error, granted, || format!("{isas} {layout:?} {name}, at {y},{x}"));
         }
     }
