@@ -1,8 +1,8 @@
-// Compares scores by transforms of tiles, from the image on, with sums in long double. Included after the kernel's
+// Compares scores by transforms of tiles, from the image on, with sums in double. Included after the kernel's
 // source; the test defines KERNEL, FLCC_BOUNDARY and SHARED, the bytes of dynamic shared memory.
 #include "tiles.h"
 
-typedef long double Wide;
+typedef double Wide;
 
 // Thresholds of a template of mean 0 and norm 1, as docs/numerics.md derives them for pairs of tiles and f32.
 static FlccDoubt doubt_for(const std::vector<double>& taps, int height, int width) {
