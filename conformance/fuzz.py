@@ -856,7 +856,8 @@ class Problem:
         if self.measure == "ssd" and self.weights is None and not self.case.get("known"):
             # Differences beside squares that the result does not hold are known by themselves.
             with np.errstate(over="ignore"):
-                beyond = norms.astype(LD) ** 2 + self.template_norm() ** 2 > LD(LARGEST[self.out])
+                both = norms.astype(LD) + self.template_norm()
+                beyond = (both**2 > 2 * LD(LARGEST[self.out])) & (both > 1e-15 * both.max())
             limit = np.where(beyond, np.minimum(limit, 1e-3 * np.abs(value)), limit)
         with np.errstate(invalid="ignore", over="ignore"):
             off = np.abs(values.astype(LD) - value)

@@ -446,6 +446,25 @@ fn squared_differences_are_seen_beside_squares_that_overflow() {
     });
 }
 
+#[test]
+fn a_small_difference_of_huge_samples_is_not_lost() {
+    for (types, huge) in [("f32", 3e38), ("f64", 1.7e308), ("f64", 1e200)] {
+        let spec: Spec = format!("ssd:{types}:6*5:valid").parse().unwrap();
+        let pixels = |values: &[f64]| Pixels::F64(values.to_vec()).cast(spec.image_type());
+        let image = pixels(&[huge, -huge, 1.0, huge, -huge, huge]);
+        let template = pixels(&[huge, -huge, 67.0, huge, -huge]);
+        for machine in machines() {
+            for (planner, kernel) in engines(&spec, &machine) {
+                let plan = planner.plan_with_kernel(&spec, &kernel).unwrap();
+                let [image, template] = [(&image, spec.image()), (&template, spec.template())]
+                    .map(|(pixels, shape)| AnyView::dense(pixels, shape, 1).unwrap());
+                let map = plan.execute(&[image], &[template], None).unwrap().remove(0);
+                assert_eq!([map.get(0), map.get(1)], [4356.0, f64::INFINITY], "{spec} by {kernel}");
+            }
+        }
+    }
+}
+
 /// `place`: where the template was cut from the image.
 fn squared_differences_are_right(
     spec: &Spec,

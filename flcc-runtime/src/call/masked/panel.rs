@@ -4,7 +4,7 @@ use flcc_core::measure::Measure;
 
 use crate::call::masked::judge;
 use crate::problem::lanes;
-use crate::problem::powers::{exponent, shifted, to_one};
+use crate::problem::powers::{shifted, to_one};
 use crate::problem::template::{centre, clear_if_constant, constant, less_heaviest};
 
 /// The samples of a panel that a weight looks at, channel by channel. Filled again for every panel.
@@ -50,20 +50,14 @@ impl Panel {
 
 impl Panel {
     /// The sum of squared differences, of weights that are divided by two to an exponent.
-    pub(super) fn squared_differences(&self, of_weights: i32) -> f64 {
-        let largest = |channels: &[Vec<f64>]| channels.iter().map(|values| lanes::largest(values)).fold(0.0, f64::max);
-        let most = largest(&self.image).max(largest(&self.template));
-        if most == 0.0 {
-            return 0.0;
+    pub(super) fn squared_differences(&mut self, of_weights: i32) -> f64 {
+        // Halves, whose difference is a number; then in its own scale, however far below the samples it is.
+        for (image, template) in self.image.iter_mut().zip(&self.template) {
+            image.iter_mut().zip(template).for_each(|(p, t)| *p = 0.5 * *p - 0.5 * t);
         }
-        let scale = exponent(most);
-        let of_channel = |(image, template): (&Vec<f64>, &Vec<f64>)| {
-            lanes::sum_of(self.weights.len(), |k| {
-                let difference = shifted(image[k], -scale) - shifted(template[k], -scale);
-                self.weights[k] * difference * difference
-            })
-        };
-        shifted(self.image.iter().zip(&self.template).map(of_channel).sum(), 2 * scale + of_weights)
+        let Some(scale) = to_one(&mut self.image) else { return 0.0 };
+        let of_channel = |halves: &Vec<f64>| lanes::sum_of(halves.len(), |k| self.weights[k] * halves[k] * halves[k]);
+        shifted(self.image.iter().map(of_channel).sum(), 2 * (scale + 1) + of_weights)
     }
 }
 

@@ -98,25 +98,20 @@ impl Panels<'_> {
                 if ratio.is_nan() { 1.0 } else { ratio.min(1.0) }
             }
             Measure::Ssd => {
-                let of_panels = |channels: &mut dyn Iterator<Item = &[f64]>| {
-                    channels.fold(0.0f64, |most, channel| most.max(lanes::largest(channel)))
-                };
-                let of_panel = of_panels(&mut panel.chunks(samples));
-                let of_template = of_panels(&mut template.raw.iter().map(Vec::as_slice));
-                let heaviest = mask.map_or(1.0, lanes::largest);
-                if of_panel.max(of_template) == 0.0 {
+                // Halves, whose difference is a number; then in its own scale, however far below the samples it is.
+                for (p, t) in panel.chunks_mut(samples).zip(&template.raw) {
+                    p.iter_mut().zip(t).for_each(|(p, t)| *p = 0.5 * *p - 0.5 * t);
+                }
+                let largest = lanes::largest(panel);
+                if largest == 0.0 {
                     return 0.0;
                 }
-                let [common, light] = [of_panel.max(of_template), heaviest].map(near_one);
-                let mut ssd = 0.0;
-                for (p, t) in panel.chunks(samples).zip(&template.raw) {
-                    ssd += sum(p, |k, p| {
-                        let difference = p * common - t[k] * common;
-                        mask.map_or(1.0, |weights| weights[k]) * light * difference * difference
-                    });
-                }
+                let [scale, light] = [largest, mask.map_or(1.0, lanes::largest)].map(near_one);
+                let weight = |k: usize| mask.map_or(1.0, |weights| weights[k]) * light;
+                let square = |k: usize, half: f64| weight(k) * (half * scale) * (half * scale);
+                let ssd: f64 = panel.chunks(samples).map(|channel| sum(channel, square)).sum();
                 // One after the other, so that none is lost on the way that the result keeps.
-                ssd / common / light / common
+                4.0 * ssd / scale / light / scale
             }
             Measure::Cc | Measure::Sad => f64::NAN,
         }
