@@ -840,7 +840,7 @@ class Problem:
         if self.out == "f64" or ratio[order[0]] > 0.5:  # what could matter, again in long double
             few = max(3, min(24, 40_000 // max(1, self.count)))
             again = flat[np.sort(order[:few])]
-            r2, e2, l2 = self.ratios(again, values[again], LD, method, (ratio, expected, limit, flat))
+            r2, e2, l2 = self.ratios(again, values[again], LD, method, flat)
             k = int(np.argmax(r2))
             return float(r2[k]), found(again[k], "", expected=float(e2[k]), tolerance=float(l2[k]))
         k = int(order[0])
@@ -852,7 +852,7 @@ class Problem:
             limit = self.tolerance(flat, norms, middles, inners, method)
             self.limit = limit
         else:
-            limit = before[2][np.searchsorted(before[3], flat)]
+            limit = self.limit[np.searchsorted(before, flat)]
         if self.measure == "ssd" and self.weights is None and not self.case.get("known"):
             # Differences beside squares that the result does not hold are known by themselves.
             with np.errstate(over="ignore"):
