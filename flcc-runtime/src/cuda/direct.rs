@@ -9,7 +9,7 @@ use crate::cuda::driver::buffer::{Buffer, bytes_of};
 use crate::cuda::driver::launch::{Argument, Function, Module};
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::Batch;
-use crate::cuda::method::{Desk, Run, Source};
+use crate::cuda::method::{Desk, Run};
 use crate::problem::error_model::Figures;
 use crate::problem::template::rounded;
 
@@ -39,19 +39,6 @@ pub(crate) fn figures(entry: &Entry, template: [usize; 3], channels: &[Vec<f64>]
     }
     (figures.varying, figures.constant) = (varying.sqrt(), constant.sqrt());
     figures
-}
-
-/// The source of a kernel for any size, with the sides of a template as constants where that pays: in one chunk the
-/// loops over taps are unrolled (2000x2000*7x9 in f32: 22 us instead of 41), in several nothing is gained (40x33: 587
-/// and 588) or lost (4000000*300: 119 and 85).
-pub(crate) fn source(entry: &Entry, [depth, height, width]: [usize; 3]) -> Source {
-    let options = match entry.chunk {
-        Some([rows, columns]) if height <= rows && width <= columns && (depth == 1 || rows > 1) => {
-            [("TD", depth), ("TH", height), ("TW", width)].map(|(name, side)| format!("-DFLCC_{name}={side}")).into()
-        }
-        _ => Vec::new(),
-    };
-    Source { text: entry.source(), options }
 }
 
 /// A copy of a kernel for a listed size with the template in its constant memory.

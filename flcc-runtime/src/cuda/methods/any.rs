@@ -5,8 +5,8 @@ use flcc_generated::Entry;
 use crate::cuda::direct::{self, Values, sides};
 use crate::cuda::driver::launch::Argument;
 use crate::cuda::fault::Fault;
-use crate::cuda::method::{Around, Desk, Method, Rounding, Run, Scoring, Source, Taps};
-use crate::cuda::rooms::{Makes, Room};
+use crate::cuda::method::{Desk, Method, Run, Scoring, Taps};
+use crate::cuda::rooms::Room;
 use crate::problem::error_model::Figures;
 
 /// The method, by its kernel.
@@ -22,18 +22,6 @@ struct Template {
 impl Method for Any {
     fn entry(&self) -> Option<&'static Entry> {
         Some(self.0)
-    }
-
-    fn makes(&self) -> Makes {
-        Makes::Cross
-    }
-
-    fn source(&self, template: [usize; 3], _around: &Around<'_>) -> Option<Source> {
-        Some(direct::source(self.0, template))
-    }
-
-    fn rounding(&self, _template: [usize; 3]) -> Rounding {
-        Rounding::DIRECT
     }
 
     fn figures(&self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures {

@@ -6,8 +6,8 @@ use crate::cuda::direct;
 use crate::cuda::driver::launch::{Argument, CrossLayout, Function, MOST_BLOCKS, Stream};
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::own_options;
-use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps};
-use crate::cuda::rooms::{Makes, Room};
+use crate::cuda::method::{Around, Desk, Job, Method, Run, Scoring, Source, Taps};
+use crate::cuda::rooms::Room;
 use crate::problem::error_model::Figures;
 
 /// The method, by its kernel.
@@ -26,20 +26,12 @@ impl Method for Listed {
         Some(self.0)
     }
 
-    fn makes(&self) -> Makes {
-        Makes::Cross
-    }
-
     fn source(&self, _template: [usize; 3], around: &Around<'_>) -> Option<Source> {
         let text = self.0.source();
         Some(match around.straight {
             true => Source { text: text + flcc_generated::STRAIGHT, options: own_options(around.options) },
             false => Source { text, options: Vec::new() },
         })
-    }
-
-    fn rounding(&self, _template: [usize; 3]) -> Rounding {
-        Rounding::DIRECT
     }
 
     fn figures(&self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures {

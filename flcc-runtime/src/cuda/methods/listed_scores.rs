@@ -6,7 +6,7 @@ use crate::cuda::direct;
 use crate::cuda::driver::launch::Function;
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::{Steps, score_options};
-use crate::cuda::method::{Around, Desk, Method, Rounding, Run, Scoring, Source, Taps};
+use crate::cuda::method::{Around, Desk, Method, Run, Scoring, Source, Taps};
 use crate::cuda::rooms::Makes;
 use crate::problem::error_model::Figures;
 
@@ -33,10 +33,6 @@ impl Method for ListedScores {
         let mut options = vec!["-DFLCC_FUSED".to_string()];
         options.extend(score_options(around.options));
         Some(Source { text: self.0.source(), options })
-    }
-
-    fn rounding(&self, _template: [usize; 3]) -> Rounding {
-        Rounding::DIRECT
     }
 
     fn figures(&self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures {

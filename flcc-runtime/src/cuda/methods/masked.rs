@@ -5,7 +5,7 @@ use flcc_generated::Entry;
 use crate::cuda::direct::{self, Values, sides, weights};
 use crate::cuda::driver::launch::Argument;
 use crate::cuda::fault::Fault;
-use crate::cuda::method::{Around, Desk, Method, Rounding, Run, Scoring, Source, Taps};
+use crate::cuda::method::{Desk, Method, Run, Scoring, Taps};
 use crate::cuda::rooms::{Makes, Room};
 use crate::problem::error_model::Figures;
 
@@ -29,14 +29,6 @@ impl Method for Masked {
 
     fn makes(&self) -> Makes {
         Makes::CrossAndSums
-    }
-
-    fn source(&self, template: [usize; 3], _around: &Around<'_>) -> Option<Source> {
-        Some(direct::source(self.0, template))
-    }
-
-    fn rounding(&self, _template: [usize; 3]) -> Rounding {
-        Rounding::DIRECT
     }
 
     fn figures(&self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures {

@@ -6,7 +6,7 @@ use crate::cuda::driver::buffer::Buffer;
 use crate::cuda::driver::launch::{Argument, Function};
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::{integer_norm, score_options};
-use crate::cuda::method::{Around, Desk, Method, Rounding, Run, Scoring, Source, Taps};
+use crate::cuda::method::{Around, Desk, Method, Run, Scoring, Source, Taps};
 use crate::cuda::rooms::{Makes, Room};
 use crate::cuda::tensor::Shape;
 use crate::problem::error_model::Figures;
@@ -36,10 +36,6 @@ impl Method for MmaScores {
         let mut options = score_options(around.options);
         options.extend([("TH", height), ("TW", width)].map(|(name, side)| format!("-DFLCC_{name}={side}")));
         Some(Source { text: self.0.source(), options })
-    }
-
-    fn rounding(&self, _template: [usize; 3]) -> Rounding {
-        Rounding::DIRECT
     }
 
     fn figures(&self, _template: [usize; 3], channels: &[Vec<f64>]) -> Figures {

@@ -10,7 +10,6 @@ use crate::cuda::fault::Fault;
 use crate::cuda::kernels::own_options;
 use crate::cuda::method::{Around, Desk, Job, Method, OwnTemplates, Rounding, Run, Scoring, Source, Taps};
 use crate::cuda::pairs::{Pairs, Part};
-use crate::cuda::rooms::Makes;
 use crate::problem::error_model::{self, Figures};
 
 /// The method, by its kernel.
@@ -35,10 +34,6 @@ fn part(pairs: Pairs, template: [usize; 3], job: &Job<'_>, room: usize) -> Resul
 impl Method for OwnPairs {
     fn entry(&self) -> Option<&'static Entry> {
         Some(self.0)
-    }
-
-    fn makes(&self) -> Makes {
-        Makes::Cross
     }
 
     fn source(&self, _template: [usize; 3], around: &Around<'_>) -> Option<Source> {

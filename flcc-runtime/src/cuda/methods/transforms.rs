@@ -11,7 +11,6 @@ use crate::cuda::fault::Fault;
 use crate::cuda::kernels::own_options;
 use crate::cuda::line::Line;
 use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps};
-use crate::cuda::rooms::Makes;
 use crate::cuda::tile::Shape;
 use crate::cuda::transform::Transform;
 use crate::problem::error_model::Figures;
@@ -43,10 +42,6 @@ struct Spectrum<T> {
 impl<T: Transform> Method for Transforms<T> {
     fn entry(&self) -> Option<&'static Entry> {
         Some(self.0)
-    }
-
-    fn makes(&self) -> Makes {
-        Makes::Cross
     }
 
     fn source(&self, _template: [usize; 3], around: &Around<'_>) -> Option<Source> {
