@@ -712,6 +712,33 @@ class Problem:
         t = t * t if self.weights is None else t * t * self.weights.astype(LD)
         return np.sqrt(t.sum())
 
+    def tiny(self):
+        """What sums of numbers below the normal ones may be off by."""
+        # A transform on a GPU may take what is below the normal numbers for 0.
+        lost = -126 if self.case.get("platform") == "cuda" else -149
+        return LD(2.0) ** (lost if self.out == "f32" else -1074) * self.count
+
+    def common(self):
+        """What the samples of each of the template's channels have in common, 0 where that is next to nothing."""
+        used = slice(None) if self.weights is None else self.weights > 0
+        low, high = (of(self.taps[:, used].astype(LD), axis=1) for of in (np.min, np.max))
+        middle = (low + high) / 2
+        return np.where((high - low) / 2 <= abs(middle) / 150, middle, 0)
+
+    def apart(self):
+        """The largest ||P|| + ||t|| of samples less what those of the template have in common, channel by channel."""
+        used = slice(None) if self.weights is None else self.weights > 0
+        weights = np.ones(self.taps.shape[1]) if self.weights is None else self.weights
+        image = template = LD(0)
+        for c, (taps, middle) in enumerate(zip(self.taps, self.common())):
+            low, high = LD(taps[used].min()), LD(taps[used].max())
+            here = self.ext[..., c] if self.spoilt is None else self.ext[..., c][~self.spoilt]
+            reach = max(abs(LD(here.max()) - middle), abs(LD(here.min()) - middle)) if here.size else LD(0)
+            image += weights.sum() * reach * reach
+            # Templates of a plan may share an offset, which is as far from this middle as its own samples are.
+            template += weights.sum() * max(abs(low - middle), abs(high - middle)) ** 2
+        return np.sqrt(image) + np.sqrt(template)
+
     def tolerance(self, flat, norms, middles, inners, method):
         """The tolerance of each place."""
         u = LD(U[self.out])
@@ -731,10 +758,7 @@ class Problem:
             wide = 1 if self.weights is None else None
             sw = LD(self.count) if wide else self.weights.astype(LD).sum() * len(self.taps)
             scale = {"cc": top * tn, "ssd": (top + tn) ** 2, "sad": np.sqrt(sw) * (top + tn)}[self.measure]
-            # A transform on a GPU may take what is below the normal numbers for 0.
-            lost = -126 if self.case.get("platform") == "cuda" else -149
-            tiny = LD(2.0) ** (lost if self.out == "f32" else -1074) * self.count
-            return np.full(len(flat), k * u * scale + tiny)
+            return np.full(len(flat), k * u * scale + self.tiny())
         lossy = self.work == "f64" and self.out == "f32"
         if self.measure == "zncc":
             wide = LD(inners.max())
@@ -853,7 +877,12 @@ class Problem:
             self.limit = limit
         else:
             limit = self.limit[np.searchsorted(before, flat)]
-        if self.measure == "ssd" and self.weights is None and not self.case.get("known"):
+        if self.measure == "ssd" and not self.case.get("known"):
+            # What image and template have in common costs differences nothing.
+            k = 16 + math.sqrt(self.count)
+            shifted = LD(U[self.out]) * (4 * k * self.apart() ** 2 + np.abs(value)) + self.tiny()
+            limit = np.minimum(limit, shifted)
+        if self.measure == "ssd" and self.weights is None and not self.case.get("known") and not self.common().any():
             # Differences beside squares that the result does not hold are known by themselves.
             with np.errstate(over="ignore"):
                 both = norms.astype(LD) + self.template_norm()
@@ -1691,6 +1720,8 @@ def profile_offset(rng, case):
     mean = float(rng.choice((6e4, 1e6, 3e4, 1e3, 1e8, 1e12, 12345.678)))
     spread = float(rng.choice((1.0, 0.1, 30.0, 1e-3)))
     case["x"]["layers"] = [["normal", spread], ["plus", mean]]
+    if rng.random() < 0.3:
+        case["op"] = "ssd"
     r = rng.random()
     case["t"]["layers"] = (
         [["crop", 0.0]] if r < 0.3 else [["normal", spread], ["plus", mean]] if r < 0.6 else [["normal", spread]]

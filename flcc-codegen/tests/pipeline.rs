@@ -94,6 +94,7 @@ fn a_wrong_sum_is_found() {
 #[test]
 fn a_wrong_sample_is_found() {
     check_broken("offset", ZNCC_F32, "below == count / 2", "below == 0");
+    check_broken("given", ZNCC_F32, "given[channel]", "given[0]");
     check_broken("scale", ZNCC_F32, "power_of_two(-e);", "power_of_two(1 - e);");
     check_broken("hit", ZNCC_F32, "d < j + window) hit", "d < j + window - 1) hit");
 }
@@ -103,7 +104,12 @@ fn a_wrong_decision_is_found() {
     check_broken("doubt", ZNCC_F32, "energy > low + share * all_squares", "energy > 0");
     check_broken("faint", ZNCC_F32, "energy > low + share * all_squares", "energy > share * all_squares");
     check_broken("peak", ZNCC_F32, "added ? all.largest + largest", "false ? all.largest + largest");
-    check_broken("overflow", &[("MEASURE", "FLCC_SSD")], "return !fits &&", "return false &&");
+    check_broken(
+        "overflow",
+        &[("MEASURE", "FLCC_SSD")],
+        "return !(panel + of_template <= limit) &&",
+        "return false &&",
+    );
     check_broken("strong", ZNCC_F32, "> usual ? value * factor : 0.0", "> usual ? value * factor : value");
     check_broken(
         "channels",

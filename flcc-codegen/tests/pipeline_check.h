@@ -440,7 +440,13 @@ static void check(const Case& c) {
 
   // Offsets.
   Buffer<double> offset(batch);
-  launch({(unsigned)batch, 1, 1}, {32, 1, 1}, [&] { flcc_offset(image, p.im, tiles, offset.data()); });
+  const Index3 of_channels = {(unsigned)batch, 1, 1};
+  std::vector<double> own(l.channels);
+  for (int c = 0; c < l.channels; c++) own[c] = 1.5 + c;
+  launch(of_channels, {32, 1, 1}, [&] { flcc_offset(image, p.im, tiles, own.data(), offset.data()); });
+  for (int i = 0; i < batch; i++)
+    if (offset[i] != own[i % l.channels]) FAIL("given offset %d: %g, expected %g", i, offset[i], own[i % l.channels]);
+  launch(of_channels, {32, 1, 1}, [&] { flcc_offset(image, p.im, tiles, nullptr, offset.data()); });
   offset.check("offset");
   for (int i = 0; i < batch; i++) {
     const FlccTile& tile = tiles[i / l.channels];

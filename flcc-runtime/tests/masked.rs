@@ -329,15 +329,42 @@ fn what_is_unknown_does_not_matter() {
     }
 }
 
-/// Contents that are made to hurt, of images that a tile of ordinary rounding would spoil.
+/// What image and template have in common costs squared differences nothing.
+#[test]
+fn squared_differences_follow_the_spread_under_a_large_mean() {
+    let mut seed = Seed(77);
+    let image: Vec<f64> = (0..90 * 80).map(|_| 1e9 + seed.normal()).collect();
+    let some = known(&mut seed, 90 * 80, 2, false);
+    let weights = known(&mut seed, 90 * 80, 1, true);
+    let template: Vec<f64> = (0..11 * 9).map(|k| image[(31 + k / 9) * 80 + 38 + k % 9]).collect();
+    for (known, mask, mode) in [(&some, false, "valid"), (&weights, true, "valid"), (&weights, false, "full,reflect")] {
+        let text = format!("ssd:f64:90x80*11x9:{mode}{}", if mask { ",mask01" } else { "" });
+        let mut problem = Problem::new(&text, &image, known, &template);
+        problem.mask = mask.then(|| Pixels::F64((0..99).map(|k| f64::from(k % 3 > 0)).collect()));
+        let map = problem.run();
+        let place = if mode == "valid" { 31 * 72 + 38 } else { 41 * 88 + 46 };
+        assert!(map.get(place) < 1e-9, "{text}: {}", map.get(place));
+        assert!((0..map.shape().len()).all(|at| at == place || map.get(at) > 1e-3), "{text}");
+    }
+}
+
 /// A panel that equals the template differs from it by nothing, though its squares are more than the result holds.
 #[test]
 fn squared_differences_are_seen_beside_squares_that_overflow() {
     let mut seed = Seed(76);
-    let noise: Vec<f64> = (0..90 * 80).map(|_| seed.unit() - 0.4).collect();
+    let mut noise: Vec<f64> = (0..90 * 80).map(|_| seed.unit() - 0.4).collect();
     let some = known(&mut seed, 90 * 80, 2, false);
     let weights = known(&mut seed, 90 * 80, 1, true);
-    for (types, scale) in [("f32", 3e19), ("f32", 1e38), ("f64", 1e160), ("f64", 1e300)] {
+    for (types, scale, bright) in [
+        ("f32", 3e19, 1.0),
+        ("f32", 1e38, 1.0),
+        ("f64", 1e160, 1.0),
+        ("f64", 1e300, 1.0),
+        // Sums of the others drown in those of these samples.
+        ("f32", 1e20, 3e18),
+        ("f64", 1e160, 1e100),
+    ] {
+        (0..9).for_each(|k| noise[(75 + k / 3) * 80 + 5 + k % 3] = bright);
         let image: Vec<f64> = noise.iter().map(|value| scale * value).collect();
         let template: Vec<f64> = (0..11 * 9).map(|k| image[(31 + k / 9) * 80 + 38 + k % 9]).collect();
         for known in [&some, &weights] {
@@ -353,6 +380,7 @@ fn squared_differences_are_seen_beside_squares_that_overflow() {
     }
 }
 
+/// Contents that are made to hurt, of images that a tile of ordinary rounding would spoil.
 #[test]
 fn hard_images_keep_the_promise() {
     let mut seed = Seed(75);

@@ -11,7 +11,7 @@ use flcc_runtime::core::reference::Oracle;
 use flcc_runtime::core::shape::join;
 use flcc_runtime::rooms::isa::{ISAS, detected};
 use flcc_runtime::rooms::plan::solvers::SOLVERS;
-use flcc_runtime::{Accuracy, AnyView, Control, DType, Machine, Measure, Pixels, Planner, Platform, Spec};
+use flcc_runtime::{Accuracy, AnyView, Control, DType, Machine, MaskKind, Measure, Pixels, Planner, Platform, Spec};
 
 /// The scores of normalised measures, each panel scaled for itself: values by powers of two, channel by channel, before
 /// anything is squared or added, and sums compensated.
@@ -144,14 +144,16 @@ impl Judge<'_> {
 
     /// In the scale of the largest sample; weights are of ordinary size.
     fn squared_differences(&self, panel: &[f64]) -> f64 {
-        let largest = panel.iter().chain(&self.template).fold(0.0f64, |most, value| most.max(value.abs()));
+        let weight = |k: usize| self.weights[k / self.spec.channels()];
+        let used = |(k, _): &(usize, (&f64, &f64))| weight(*k) > 0.0;
+        let pairs = || panel.iter().zip(&self.template).enumerate().filter(used);
+        let largest = pairs().fold(0.0f64, |most, (_, (p, t))| most.max(p.abs()).max(t.abs()));
         if largest == 0.0 {
             return 0.0;
         }
         let up = -(largest.log2().floor() as i32);
-        let differences = panel.iter().zip(&self.template).map(|(p, t)| times(*p, up) - times(*t, up));
-        let weight = |k: usize| self.weights[k / self.spec.channels()];
-        times(sum(differences.enumerate().map(|(k, difference)| weight(k) * difference * difference)), -2 * up)
+        let square = |(k, (p, t)): (usize, (&f64, &f64))| weight(k) * (times(*p, up) - times(*t, up)).powi(2);
+        times(sum(pairs().map(square)), -2 * up)
     }
 
     /// The used samples, channel by channel, times the roots of their weights.
@@ -427,21 +429,100 @@ fn squared_differences_are_seen_beside_squares_that_overflow() {
             let spec: Spec = format!("ssd:{}:{shapes}", types).parse().unwrap();
             let values: Vec<f64> =
                 (0..spec.image().len() * spec.channels()).map(|_| amplitude * (seed.unit() - 0.4)).collect();
-            let (lengths, padded) = (spec.image().padded(), spec.template().padded());
-            let from = [0, 1, 2].map(|axis| (lengths[axis] - padded[axis]) / 3);
-            let template: Vec<f64> = (0..spec.template().len() * spec.channels())
-                .map(|k| (k / spec.channels(), k % spec.channels()))
-                .map(|(k, channel)| {
-                    let at = [k / (padded[1] * padded[2]), k / padded[2] % padded[1], k % padded[2]];
-                    let [z, y, x] = [0, 1, 2].map(|axis| from[axis] + at[axis]);
-                    values[((z * lengths[1] + y) * lengths[2] + x) * spec.channels() + channel]
-                })
-                .collect();
-            let weights: Option<Vec<f64>> = mask.map(|weighted| {
-                let weight = |seed: &mut Seed| if weighted { 0.1 + seed.unit() } else { 1.0 };
-                (0..spec.template().len()).map(|_| if seed.below(4) == 0 { 0.0 } else { weight(&mut seed) }).collect()
+            let (template, from) = third_of(&spec, &values);
+            let weights = weights_of(&spec, mask, &mut seed);
+            squared_differences_are_right(&spec, &values, (&template, from), weights, |template| {
+                let both = 2.0 * energy(template);
+                if both > largest_result(&spec) { 0.0 } else { 1e-5 * both }
             });
-            squared_differences_are_right(&spec, &values, (&template, from), weights);
+        }
+    });
+}
+
+/// What image and template have in common costs squared differences nothing: they are right to a part of what samples
+/// vary by.
+#[test]
+fn squared_differences_follow_the_spread_under_a_large_mean() {
+    let cases = [("f32", 6e4, 1.0), ("f32", -3e7, 900.0), ("f64", 1e9, 1.0), ("f64>f32", -1e9, 1.0)];
+    in_threads(&cases, |&(types, mean, spread)| {
+        let mut seed = Seed(15);
+        for (shapes, mask) in [
+            ("40x50*8x9:valid", None),
+            ("40x50*8x9:full,reflect,channels=3", None),
+            ("40x50*8x9:same,nearest,mask01", Some(false)),
+            ("40x50*8x9:valid,maskw", Some(true)),
+            ("130x150*26x26:valid,acc=exact", None),
+            ("3000*40:valid", None),
+            ("13x34x50*4x6x5:valid", None),
+        ] {
+            let spec: Spec = format!("ssd:{types}:{shapes}").parse().unwrap();
+            // Channels with means of their own.
+            let values: Vec<f64> = (0..spec.image().len() * spec.channels())
+                .map(|k| mean * (1 + k % spec.channels()) as f64 + spread * seed.normal())
+                .collect();
+            let (template, from) = third_of(&spec, &values);
+            let weights = weights_of(&spec, mask, &mut seed);
+            let taps = spec.template().len() * spec.channels();
+            let typical = 2.0 * spread * spread * taps as f64;
+            squared_differences_are_right(&spec, &values, (&template, from), weights, |_| 1e-4 * typical);
+        }
+    });
+}
+
+/// Templates of one plan may be as bright as different parts of an image: each is taken less what it has in common with
+/// its own, and scores as it does alone.
+#[test]
+fn templates_of_a_plan_have_their_own_offsets() {
+    let mut seed = Seed(16);
+    let bands = [6e4, 1e3, 6.03e4];
+    let image: Vec<f32> = (0..60 * 50).map(|k| bands[k / (20 * 50)] + seed.normal() as f32).collect();
+    let cut = |top: usize, left: usize| -> Vec<f32> {
+        (0..8 * 9).map(|k| image[(top + k / 9) * 50 + left + k % 9]).collect()
+    };
+    let places = [[3, 5], [25, 31], [10, 40], [47, 2], [26, 12]];
+    let templates = places.map(|[top, left]| Pixels::F32(cut(top, left)));
+    let image = Pixels::F32(image);
+    for text in ["ssd:f32:60x50*8x9:valid", "ssd:f32:60x50*8x9:valid,mask01"] {
+        let spec: Spec = text.parse().unwrap();
+        let mask = (spec.mask() != MaskKind::None)
+            .then(|| Pixels::F64((0..72).map(|k| f64::from(u8::from(k % 5 > 0))).collect()));
+        let spec = spec.with_templates(places.len()).unwrap();
+        for machine in machines() {
+            for (planner, kernel) in engines(&spec, &machine) {
+                let plan = planner.plan_with_kernel(&spec, &kernel).unwrap();
+                let view = |values, shape| AnyView::dense(values, shape, 1).unwrap();
+                let views = templates.each_ref().map(|values| view(values, spec.template()));
+                let mask = mask.as_ref().map(|mask| view(mask, spec.template()));
+                let maps = plan.execute(&[view(&image, spec.image())], &views, mask.as_ref()).unwrap();
+                for (map, [top, left]) in maps.iter().zip(places) {
+                    let place = top * 42 + left;
+                    assert!(map.get(place) < 3.0, "{kernel}, {top},{left}: {}", map.get(place));
+                    let others = (0..map.shape().len()).filter(|&at| at != place);
+                    let least = others.map(|at| map.get(at)).fold(f64::INFINITY, f64::min);
+                    assert!(least > 30.0, "{kernel}, {top},{left}: {least}");
+                }
+            }
+        }
+    }
+}
+
+/// Sums of squares that a transform lost beside larger ones, or that vanish at the scale of a tile, do not pass for
+/// sums that fit: panels that are too far apart for the result are no exact matches.
+#[test]
+fn sums_of_squares_that_drowned_do_not_fit() {
+    let cases = [("f32", 1e20, 3e38, "valid"), ("f64>f32", 1e20, 1e200, "valid"), ("f32", 1e20, 1e200, "full")];
+    in_threads(&cases, |&(types, amplitude, huge, mode)| {
+        let mut seed = Seed(17);
+        for mask in ["", ",mask01", ",maskw"] {
+            let boundary = if mode == "full" { format!(",constant({huge:e})") } else { String::new() };
+            let spec: Spec = format!("ssd:{types}:60x64*11x12:{mode}{boundary}{mask}").parse().unwrap();
+            let mut values: Vec<f64> = (0..spec.image().len()).map(|_| amplitude * (0.1 + seed.unit())).collect();
+            let (template, from) = third_of(&spec, &values);
+            if mode == "valid" {
+                (0..9).for_each(|k| values[(50 + k / 3) * 64 + 50 + k % 3] = huge);
+            }
+            let weights = weights_of(&spec, (!mask.is_empty()).then_some(mask == ",maskw"), &mut seed);
+            squared_differences_are_right(&spec, &values, (&template, from), weights, |_| 0.0);
         }
     });
 }
@@ -465,12 +546,43 @@ fn a_small_difference_of_huge_samples_is_not_lost() {
     }
 }
 
-/// `place`: where the template was cut from the image.
+/// A template cut from an image at a third of the way, and where.
+fn third_of(spec: &Spec, image: &[f64]) -> (Vec<f64>, [usize; 3]) {
+    let (lengths, padded) = (spec.image().padded(), spec.template().padded());
+    let from = [0, 1, 2].map(|axis| (lengths[axis] - padded[axis]) / 3);
+    let sample = |k: usize| {
+        let (k, channel) = (k / spec.channels(), k % spec.channels());
+        let at = [k / (padded[1] * padded[2]), k / padded[2] % padded[1], k % padded[2]];
+        let [z, y, x] = [0, 1, 2].map(|axis| from[axis] + at[axis]);
+        image[((z * lengths[1] + y) * lengths[2] + x) * spec.channels() + channel]
+    };
+    ((0..spec.template().len() * spec.channels()).map(sample).collect(), from)
+}
+
+/// Weights, of 0 and 1 or of others, if a mask is wanted.
+fn weights_of(spec: &Spec, mask: Option<bool>, seed: &mut Seed) -> Option<Vec<f64>> {
+    mask.map(|weighted| {
+        let weight = |seed: &mut Seed| if weighted { 0.1 + seed.unit() } else { 1.0 };
+        (0..spec.template().len()).map(|_| if seed.below(4) == 0 { 0.0 } else { weight(seed) }).collect()
+    })
+}
+
+fn energy(pixels: &Pixels) -> f64 {
+    pixels.to_f64().iter().map(|value| value * value).sum()
+}
+
+fn largest_result(spec: &Spec) -> f64 {
+    if spec.out_type() == DType::F64 { f64::MAX } else { f64::from(f32::MAX) }
+}
+
+/// `place`: where the template was cut from the image; `tolerance` of its values: what scores may be off by, above a
+/// thousandth.
 fn squared_differences_are_right(
     spec: &Spec,
     image: &[f64],
     (template, place): (&[f64], [usize; 3]),
     mask: Option<Vec<f64>>,
+    tolerance: impl Fn(&Pixels) -> f64,
 ) {
     let image = Pixels::F64(image.to_vec()).cast(spec.image_type());
     let template = Pixels::F64(template.to_vec()).cast(spec.template_type());
@@ -484,11 +596,9 @@ fn squared_differences_are_right(
     let equal = (0..spec.out_shape().len()).find(cut_at).expect("the template lies in the image");
     assert_eq!(judge.at(equal), 0.0);
     let expected: Vec<(usize, f64)> = judge.scores().into_iter().chain([(equal, 0.0)]).collect();
-    let most = if spec.out_type() == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
+    let most = largest_result(spec);
     let view = |pixels, shape| AnyView::dense(pixels, shape, spec.channels()).unwrap();
-    let energy = |pixels: &Pixels| pixels.to_f64().iter().map(|value| value * value).sum::<f64>();
-    // Of a panel like the template.
-    let both = 2.0 * energy(&template);
+    let allowed = tolerance(&template);
     for machine in machines() {
         for (planner, kernel) in engines(spec, &machine) {
             let plan = planner.plan_with_kernel(spec, &kernel).unwrap();
@@ -499,7 +609,7 @@ fn squared_differences_are_right(
                 .remove(0);
             for &(index, want) in &expected {
                 let got = map.get(index);
-                let tolerance = 1e-3 * want + if both > most { 0.0 } else { 1e-5 * both };
+                let tolerance = 1e-3 * want + allowed;
                 assert!(
                     if want > 0.999 * most { got >= 0.99 * most } else { (got - want).abs() <= tolerance },
                     "{spec} by {kernel} at {:?}: {got} for {want}",

@@ -5,8 +5,9 @@ use crate::sums::Needs;
 
 /// `sum w (P - t)^2`, computed as `sum w P^2 - 2 sum w P t + sum w t^2`; never negative. OpenCV's `TM_SQDIFF`.
 ///
-/// The error is absolute, of the size of rounding `(max |P| + |t|)^2`: an exact match of float images gives a small
-/// number, not always 0. Integers are exact.
+/// The error is absolute, of the size of rounding `(max |P| + |t|)^2`, where all samples of a template lie within 1/128
+/// of their middle `c` of `(max |P - c| + |t - c|)^2`: an exact match of float images gives a small number, not always
+/// 0. Integers are exact.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ssd;
 

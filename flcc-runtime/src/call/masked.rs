@@ -218,7 +218,7 @@ impl Masked<'_> {
         let of_all =
             |number: usize, done: usize| ExecError::Cancelled { done: number * blocks + done, total: count * blocks };
         for (number, (checked, out)) in checked.into_iter().zip(outs).enumerate() {
-            let template = problem.template(checked.raw, &of_workers)?;
+            let template = problem.template(checked, &of_workers)?;
             let mut workers: Vec<Worker<'_>> = (0..threads).map(|_| Worker::new(&problem, &template)).collect();
             let (failed, out) = (Mutex::new(None), Mutex::new(out));
             let tell = |done: usize, total: usize| {

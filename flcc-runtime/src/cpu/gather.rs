@@ -1,8 +1,9 @@
 //! Where a boundary meets memory: the samples under a tile, gathered from an image into a dense padded buffer.
 //!
 //! Everything behind this file sees valid problems only. A gathered sample is `(sample - offset) * scale`: the offset
-//! is one sample of the tile (the median of a few), so that large means do not cost accuracy; the scale is 1 unless the
-//! tile's magnitudes are extraordinary. Samples that are NaN or infinite are replaced by 0 and marked.
+//! is one sample of the tile (the median of a few), or of squared differences the middle of a template's, so that large
+//! means do not cost accuracy; the scale is 1 unless the tile's magnitudes are extraordinary. Samples that are NaN or
+//! infinite are replaced by 0 and marked.
 
 use flcc_core::boundary::Boundary;
 use flcc_core::dtype::Pixel;

@@ -49,7 +49,7 @@ impl Real for f32 {
 
     #[inline(always)]
     fn centre<P: Pixel>(pixel: P, offset: f64) -> f32 {
-        // The offset is a sample of the same image, so in every type but f64 it is an f32.
+        // In every type but f64 the offset is an f32.
         if size_of::<P>() == 8 { (pixel.to_f64() - offset) as f32 } else { pixel.to_f32() - offset as f32 }
     }
 

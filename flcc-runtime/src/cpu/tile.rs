@@ -41,12 +41,12 @@ impl<T: Real> TileContext<T> {
     ) -> Option<Statistics> {
         let samples = self.tiling.samples(tile);
         scratch.again.clear();
-        let mut marked = self.gather(image, samples, tile, self.scheme.forced, &bound.weights, scratch);
+        let mut marked = self.gather(image, samples, tile, self.scheme.forced, (bound, 0), scratch);
         // Samples of a correlation are scaled down for nothing but outputs that overflow without: others would lose
         // bits of their samples, which they keep where a part of the tile is read in place (`in_place.rs`).
         let huge = matches!(self.scoring, Scoring::Plain) && scratch.scale < 1.0;
         if huge {
-            marked = self.gather(image, samples, tile, Some(1.0), &bound.weights, scratch);
+            marked = self.gather(image, samples, tile, Some(1.0), (bound, 0), scratch);
         }
         if matches!(self.scoring, Scoring::Rows) {
             self.window_sums(samples.len, bound, tile.shape, scratch);
@@ -54,6 +54,13 @@ impl<T: Real> TileContext<T> {
         self.load(tile, scratch);
         let mut statistics = Statistics { tiles: 1, ..Statistics::default() };
         for (number, template) in bound.templates.iter().enumerate() {
+            if number > 0 && template.checked.offsets != bound.templates[number - 1].checked.offsets {
+                marked = self.gather(image, samples, tile, self.scheme.forced, (bound, number), scratch);
+                if matches!(self.scoring, Scoring::Rows) {
+                    self.window_sums(samples.len, bound, tile.shape, scratch);
+                }
+                self.load(tile, scratch);
+            }
             let (judged, heights) = if let Some(parts) = self.taken_in_parts(template, tile, scratch) {
                 self.cross(&parts.fine, &bound.taps, 0, tile.shape, scratch, Source::Loaded);
                 (parts.judged, Some(&parts.heights[..]))
@@ -67,12 +74,12 @@ impl<T: Real> TileContext<T> {
             let repaired = match self.scoring {
                 Scoring::Plain if huge && self.overflows(&last, scratch) => {
                     self.finish_plain(&last, false, scratch, store);
-                    self.gather(image, samples, tile, None, &bound.weights, scratch);
+                    self.gather(image, samples, tile, None, (bound, number), scratch);
                     self.load(tile, scratch);
                     self.cross(&template.prepared[0], &bound.taps, 0, tile.shape, scratch, Source::Loaded);
                     self.finish_plain(&last, true, scratch, store);
                     if number + 1 < bound.templates.len() {
-                        self.gather(image, samples, tile, Some(1.0), &bound.weights, scratch);
+                        self.gather(image, samples, tile, Some(1.0), (bound, number), scratch);
                         self.load(tile, scratch);
                     }
                     Some(0)

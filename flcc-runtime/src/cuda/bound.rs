@@ -33,6 +33,10 @@ pub(crate) struct BoundTemplate {
     pub values: Buffer,
     /// The values before centring and scaling, where panels in doubt are computed of them.
     pub raw: Option<Buffer>,
+    /// What is subtracted from each channel of the image, as it was from the template; none where that is nothing.
+    pub offsets: Option<Buffer>,
+    /// Whether samples are gathered for it: what is subtracted is not what was for the template before.
+    pub gathers: bool,
     /// What a kernel from the image to the result multiplies its sums with, where one serves.
     pub straight: Option<f64>,
 }
@@ -50,7 +54,10 @@ impl DeviceTemplates {
         weights: &Weights,
     ) -> Result<DeviceTemplates, Fault> {
         let one = |checked| BoundTemplate::new(desk, decisions, doubts, checked, weights);
-        let templates = checked.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        let mut templates = checked.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        for (template, pair) in templates.iter_mut().skip(1).zip(checked.windows(2)) {
+            template.gathers = pair[0].offsets != pair[1].offsets;
+        }
         let needed = decisions.scheme.masked || decisions.method.weighs();
         let values = weights.values.clone().unwrap_or_else(|| vec![1.0; desk.template.iter().product()]);
         let mask = decisions.method.mask(desk, &values)?;
@@ -102,6 +109,9 @@ impl BoundTemplate {
         };
         let thresholds = (!doubt.is_constant()).then(|| Thresholds::new(doubt, figures.largest * desk.channels as f64));
         let values = Buffer::of(desk.stream, &checked.values.concat())?;
-        Ok(BoundTemplate { taps, constants, thresholds, values, raw, straight: serves.then_some(factor) })
+        let shifted = checked.offsets.iter().any(|&offset| offset != 0.0);
+        let offsets = shifted.then(|| Buffer::of(desk.stream, &checked.offsets)).transpose()?;
+        let straight = serves.then_some(factor);
+        Ok(BoundTemplate { taps, constants, thresholds, values, raw, offsets, gathers: true, straight })
     }
 }

@@ -153,11 +153,22 @@ pub(crate) struct Batch {
     pub result_reach: usize,
 }
 
+/// What is subtracted from the samples of a tile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Offset {
+    /// Nothing.
+    None,
+    /// A sample of the tile.
+    Median,
+    /// A number for each channel, which lies at this address.
+    Given(Address),
+}
+
 /// Which way samples are gathered.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Gathering {
-    /// An offset is subtracted.
-    pub centred: bool,
+    /// What is subtracted.
+    pub offset: Offset,
     /// Samples may be NaN, infinite or of extraordinary magnitude.
     pub careful: bool,
     /// The scale that is forced, or 0.
@@ -285,13 +296,18 @@ impl Steps {
     pub fn gather(&self, stream: &Stream, batch: &Batch, how: Gathering) -> Result<(), Fault> {
         let Batch { layout, image, places, types, .. } = batch;
         let lanes = batch.lanes() as u32;
-        let offset = if how.centred { batch.lane_room(places[Room::Offset], 8) } else { Argument::Null };
+        let given = match how.offset {
+            Offset::None => None,
+            Offset::Median => Some(Argument::Null),
+            Offset::Given(address) => Some(Argument::Room(address, layout.channels as usize * 8)),
+        };
+        let offset = if given.is_some() { batch.lane_room(places[Room::Offset], 8) } else { Argument::Null };
         let (pixels, tiles) = (batch.image_room(), batch.tile_room());
         let (image, layout) = (Argument::Image(image), Argument::Layout(layout));
         let samples = batch.sample_room(places[Room::Samples], types.real.row().size);
         let largest = batch.lane_room(places.largest(), 8);
-        if how.centred {
-            stream.launch(have(&self.offset)?, [lanes, 1, 1], [32, 1], &[pixels, image, tiles, offset])?;
+        if let Some(given) = given {
+            stream.launch(have(&self.offset)?, [lanes, 1, 1], [32, 1], &[pixels, image, tiles, given, offset])?;
         }
         let grid = [batch.cells(), lanes, 1];
         let wanted = if how.careful { largest } else { Argument::Null };

@@ -25,7 +25,7 @@ use crate::cuda::driver::launch::{
 use crate::cuda::driver::libraries;
 use crate::cuda::driver::staging::Target;
 use crate::cuda::fault::Fault;
-use crate::cuda::kernels::{self, Batch, Finishing, Gathering, Part, Repair, Steps, options};
+use crate::cuda::kernels::{self, Batch, Finishing, Gathering, Offset, Part, Repair, Steps, options};
 use crate::cuda::method::{Around, Desk, Job, OwnTemplates, Run, Scoring, Tools};
 use crate::cuda::paired::Paired;
 use crate::cuda::reduction;
@@ -581,10 +581,6 @@ impl Unit {
     ) -> Result<(), Fault> {
         let stream = slot.stream.clone();
         let Capacity { careful, needs, .. } = self.capacity;
-        if careful {
-            let found = &mut slot.rooms[Room::Found];
-            found.clear(&stream, found.bytes())?;
-        }
         let mut places = slot.places();
         places[Room::Tiles] = places[Room::Tiles].skip(first * size_of::<Tile>());
         places[Room::Image] = source.at;
@@ -594,27 +590,37 @@ impl Unit {
         let result_reach = (images - 1) * self.capacity.result + of_template;
         let (image, image_reach) = (source.view, source.bytes);
         let batch = Batch { layout, image, places, types: self.decisions.types, image_reach, result_reach };
-        let centred = needs.centred && self.decisions.scheme.integers.is_none();
         let forced = self.decisions.scheme.forced.unwrap_or(0.0);
-        if !self.scores() {
-            self.steps.gather(&stream, &batch, Gathering { centred, careful, forced })?;
-        }
         let all_weights = bound.weights.as_ref().map(|weights| weights.address(&stream));
         let weights = all_weights.filter(|_| self.decisions.scheme.masked);
-        if careful {
-            self.steps.hits(&stream, &batch, weights)?;
-        }
-        if self.capacity.box_sums() {
-            self.steps.sums(&stream, &batch, needs.sum)?;
-        }
         let mask = bound.mask.as_ref().map(|mask| mask.address(&stream));
         let (steps, open) = (&self.steps, &*slot.open);
         let run = Run { stream: &stream, steps, batch: &batch, open, weights: all_weights, mask };
-        self.decisions.method.load(&run)?;
-        if self.capacity.by_tile {
-            self.steps.figures(&stream, &batch, careful)?;
-        }
         for (index, template) in bound.templates.iter().enumerate() {
+            if template.gathers {
+                if careful {
+                    let found = &mut slot.rooms[Room::Found];
+                    found.clear(&stream, found.bytes())?;
+                }
+                let offset = match (self.decisions.scheme.integers, &template.offsets) {
+                    (None, _) if needs.centred => Offset::Median,
+                    (None, Some(offsets)) => Offset::Given(offsets.address(&stream)),
+                    _ => Offset::None,
+                };
+                if !self.scores() {
+                    self.steps.gather(&stream, &batch, Gathering { offset, careful, forced })?;
+                }
+                if careful {
+                    self.steps.hits(&stream, &batch, weights)?;
+                }
+                if self.capacity.box_sums() {
+                    self.steps.sums(&stream, &batch, needs.sum)?;
+                }
+                self.decisions.method.load(&run)?;
+                if self.capacity.by_tile {
+                    self.steps.figures(&stream, &batch, careful)?;
+                }
+            }
             let size = self.spec.out_type().row().size;
             let mut batch = batch;
             batch.places[Room::Result] = places[Room::Result].skip(index * self.spec.out_shape().len() * size);

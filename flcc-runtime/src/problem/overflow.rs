@@ -11,10 +11,17 @@ const SMALL: f64 = 1.0 / 256.0;
 /// Scaled samples are below this.
 const NEAR_ONE: f64 = 2.0;
 
+/// What of the largest sums of squares a panel's own may lose where transforms make them, under a mask: more than any
+/// does in f64.
+const LOST: f64 = 1.0 / (1u64 << 30) as f64;
+
+/// The least limit, 2^-900, beside which squares keep their digits.
+const LEAST: f64 = f64::from_bits((1023 - 900) << 52);
+
 /// Which panels' squared differences are taken again, in the scale of a finish.
 #[derive(Clone, Copy, Debug)]
 pub struct Overflow {
-    /// The largest sum of squares that the result's type holds.
+    /// The largest sum of squares that the result's type holds, less what one may have lost; below 0 where none tells.
     most: f64,
     /// What a score has to exceed to be certain.
     small: f64,
@@ -35,6 +42,8 @@ pub struct Squares {
     pub template: f64,
     /// The common scale.
     pub scale: f64,
+    /// Whether sums of squares are under a mask, and so may be made by transforms.
+    pub masked: bool,
 }
 
 impl Overflow {
@@ -45,7 +54,10 @@ impl Overflow {
         let type_holds = if out == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
         let most = (type_holds * squares.scale * squares.scale).min(f64::MAX);
         // A sum of weights that overflows is no bound.
-        (largest.is_nan() || largest > most).then_some(Overflow { most, small: SMALL * largest.min(f64::MAX) })
+        let beyond = largest.is_nan() || largest > most;
+        let largest = largest.min(f64::MAX);
+        let most = if most < LEAST { -1.0 } else { most - if squares.masked { LOST * largest } else { 0.0 } };
+        beyond.then_some(Overflow { most, small: SMALL * largest })
     }
 
     /// Whether the score of a panel of this energy may be nothing but rounding, and too large for the result.
@@ -64,10 +76,23 @@ mod tests {
     #[test]
     fn only_small_scores_of_squares_that_overflow_are_in_doubt() {
         let (ordinary, down) = (2f64.powi(41), 2f64.powi(-123));
-        let squares = Squares { weights: 20.0, ordinary, image_scale: down, common: 1.0, template: 15.0, scale: down };
+        let squares = Squares {
+            weights: 20.0,
+            ordinary,
+            image_scale: down,
+            common: 1.0,
+            template: 15.0,
+            scale: down,
+            masked: false,
+        };
         let rule = Overflow::of(&squares, DType::F32).unwrap();
         assert!(rule.doubts(1e-6, 15.0, 15.0) && rule.doubts(f64::NAN, f64::INFINITY, 15.0));
         assert!(!rule.doubts(20.0, 15.0, 15.0));
+        assert!(!rule.doubts(0.0, 0.0, 0.0), "sums that fit");
+        let masked = Overflow::of(&Squares { masked: true, ..squares }, DType::F32).unwrap();
+        assert!(masked.doubts(0.0, 0.0, 0.0), "sums that may have drowned");
+        let vanished = Squares { scale: 2f64.powi(-540), ..squares };
+        assert!(Overflow::of(&vanished, DType::F32).unwrap().doubts(0.0, 0.0, 0.0), "sums that vanish");
         assert!(Overflow::of(&squares, DType::F64).is_none(), "f64 holds squares of f32");
         let plain = Squares { image_scale: 1.0, scale: 1.0, ..squares };
         assert!(Overflow::of(&plain, DType::F32).is_none());

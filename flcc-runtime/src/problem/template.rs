@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use flcc_core::dtype::Pixel;
+use flcc_core::dtype::{DType, Pixel};
 use flcc_core::each_type;
 use flcc_core::error::{Kind, SpecError, counted};
 use flcc_core::measure::{Measure, Scaling};
@@ -18,9 +18,12 @@ use crate::problem::powers::{exponent, near_one, power_of_two};
 /// A template's values, checked and turned, before any engine saw them.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// Channel by channel, as laid over the image: flipped for convolution. Times `scale`; for zncc mean-free and, as
-    /// for ncc, of norm 1.
+    /// Channel by channel, as laid over the image: flipped for convolution. Less `offsets`, times `scale`; for zncc
+    /// mean-free and, as for ncc, of norm 1.
     pub values: Vec<Vec<f64>>,
+    /// What is to be subtracted from each channel of the image, as it was from that of the template: differences stay
+    /// what they are, and their squares lose nothing to a large mean. Templates of a problem share them where they can.
+    pub offsets: Vec<f64>,
     /// The power of two that unnormalised measures are computed with.
     pub scale: f64,
     /// The measure's energy of `values` under the mask: 1 for zncc and ncc.
@@ -240,6 +243,18 @@ fn check_values_into(
         multiply(&mut checked.values, scale);
         checked.values.iter_mut().for_each(|channel| less_heaviest(channel, mask));
     }
+    offer(spec, checked, mask);
+    ready(measure, weights, checked);
+    Ok(())
+}
+
+/// Subtracts offsets, and brings values to their scale, those of scores to their mean and norm.
+#[inline(always)]
+fn ready(measure: Measure, weights: &Weights, checked: &mut Checked) {
+    let mask = weights.values.as_deref();
+    for (values, &offset) in checked.values.iter_mut().zip(&checked.offsets).filter(|(_, offset)| **offset != 0.0) {
+        less(values, mask, offset);
+    }
     let scaling = measure.row().scaling;
     let scale = match scaling {
         Scaling::Unit => natural_scale(&checked.values, 0),
@@ -266,7 +281,56 @@ fn check_values_into(
         }
         Scaling::Fixed => {}
     }
-    Ok(())
+}
+
+/// Deviations from an offset, as a part of it, up to which there is one: `|P - c| + |t - c|` is then at most 1.016 of
+/// `|P| + |t|`, which errors are granted in proportion to, whatever the image.
+const NARROW: f64 = 1.0 / 128.0;
+
+/// What a template is to be taken less of, where squared differences are taken of sums: channel by channel the middle
+/// of its samples, if all lie close to that beside its magnitude.
+#[inline(always)]
+fn offer(spec: &Spec, checked: &mut Checked, mask: Option<&[f64]>) {
+    let Checked { raw, offsets, .. } = checked;
+    offsets.clear();
+    offsets.extend(raw.iter().map(|channel| {
+        if spec.op().measure().row().scaling != Scaling::Common {
+            return 0.0;
+        }
+        let (least, most) = range(channel, mask);
+        let middle = 0.5 * least + 0.5 * most;
+        // What kernels in f32 subtract too, and what keeps integers integers.
+        let middle = match spec.image_type() {
+            DType::F64 => middle,
+            _ if spec.is_integer() => middle.round(),
+            _ => f64::from(middle as f32),
+        };
+        if middle.is_finite() && (most - middle).max(middle - least) <= NARROW * middle.abs() { middle } else { 0.0 }
+    }));
+}
+
+/// Whether the offsets of another template do for this one: its samples lie as far from them as they do from each
+/// other.
+fn shares(offsets: &[f64], checked: &Checked, mask: Option<&[f64]>) -> bool {
+    let of_channels = checked.raw.iter().zip(&checked.offsets).zip(offsets);
+    of_channels.into_iter().all(|((channel, &own), &other)| {
+        let (least, most) = range(channel, mask);
+        own == other || (own != 0.0 && other != 0.0 && (own - other).abs() <= 0.5 * (most - least))
+    })
+}
+
+/// The least and the largest of the samples that a weight looks at.
+#[inline(always)]
+fn range(channel: &[f64], mask: Option<&[f64]>) -> (f64, f64) {
+    let none = (f64::INFINITY, f64::NEG_INFINITY);
+    let see = |(least, most): (f64, f64), value: f64| (least.min(value), most.max(value));
+    match mask {
+        None => channel.iter().fold(none, |range, &value| see(range, value)),
+        Some(mask) => {
+            let used = channel.iter().zip(mask).filter(|(_, weight)| **weight > 0.0);
+            used.fold(none, |range, (&value, _)| see(range, value))
+        }
+    }
 }
 
 /// The samples of one channel, row-major.
@@ -299,8 +363,21 @@ pub fn check(
         ));
     }
     let weights = check_mask(spec, mask)?;
-    let checked =
-        templates.iter().map(|template| check_template(spec, template, &weights)).collect::<Result<_, _>>()?;
+    let mask = weights.values.as_deref();
+    let mut checked: Vec<Checked> = Vec::with_capacity(templates.len());
+    for template in templates {
+        let mut new = check_template(spec, template, &weights)?;
+        if new.offsets.iter().any(|&offset| offset != 0.0) {
+            // The image is gathered once for templates that follow each other and share offsets.
+            let others = checked.iter().map(|other| &other.offsets);
+            if let Some(offsets) = others.rev().find(|offsets| shares(offsets, &new, mask)) {
+                new.offsets.clone_from(offsets);
+                new.values.clone_from(&new.raw);
+                ready(spec.op().measure(), &weights, &mut new);
+            }
+        }
+        checked.push(new);
+    }
     Ok((checked, weights))
 }
 
@@ -382,14 +459,11 @@ pub fn clear_if_constant(channel: &mut [f64], mask: Option<&[f64]>) {
 #[inline(always)]
 pub fn less_heaviest(channel: &mut [f64], mask: Option<&[f64]>) {
     match mask {
-        None => {
-            let first = channel[0];
-            channel.iter_mut().for_each(|value| *value -= first);
-        }
-        Some(mask) => {
+        None => less(channel, None, channel[0]),
+        Some(weights) => {
             let heavier = |most: (f64, f64), (&value, &weight)| if weight > most.1 { (value, weight) } else { most };
-            let (heaviest, _) = channel.iter().zip(mask).fold((0.0, 0.0), heavier);
-            channel.iter_mut().zip(mask).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= heaviest);
+            let (heaviest, _) = channel.iter().zip(weights).fold((0.0, 0.0), heavier);
+            less(channel, mask, heaviest);
         }
     }
 }
@@ -418,11 +492,17 @@ fn multiply(values: &mut [Vec<f64>], factor: f64) {
 pub fn centre(channel: &mut [f64], mask: Option<&[f64]>, mean: impl Fn(&[f64]) -> f64) {
     for _ in 0..2 {
         let mean = mean(channel);
-        match mask {
-            None => channel.iter_mut().for_each(|value| *value -= mean),
-            Some(mask) => {
-                channel.iter_mut().zip(mask).filter(|(_, weight)| **weight > 0.0).for_each(|(value, _)| *value -= mean);
-            }
+        less(channel, mask, mean);
+    }
+}
+
+/// Subtracts a value from all samples that a weight looks at.
+#[inline(always)]
+fn less(channel: &mut [f64], mask: Option<&[f64]>, value: f64) {
+    match mask {
+        None => channel.iter_mut().for_each(|sample| *sample -= value),
+        Some(mask) => {
+            channel.iter_mut().zip(mask).filter(|(_, weight)| **weight > 0.0).for_each(|(sample, _)| *sample -= value);
         }
     }
 }

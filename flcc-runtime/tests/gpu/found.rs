@@ -4,7 +4,7 @@
 use flcc_runtime::account::Outcome;
 use flcc_runtime::core::key::KernelKey;
 use flcc_runtime::core::reference::Oracle;
-use flcc_runtime::{DType, Method, Pixels, Platform, Spec};
+use flcc_runtime::{AnyView, DType, Method, Pixels, Platform, Spec};
 
 use super::common::{Problem, Seed, in_threads, planner};
 use super::{device, fast_device, gpu, part, seed};
@@ -191,6 +191,54 @@ fn scores_of_faint_samples_keep_the_promise() {
             errors(&problem, &by_oracle(&problem), problem.tolerance())
         });
         judge(text, found);
+    }
+}
+
+/// What image and template have in common costs squared differences nothing: they were off by thousands, and many 0.
+#[test]
+fn squared_differences_follow_the_spread_under_a_large_mean() {
+    let Some(_device) = device() else { return };
+    let start = seed();
+    for (text, mean) in [
+        ("ssd:f32:60x70*8x9:valid", 6e4),
+        ("ssd:f32:60x70*8x9:same,reflect,channels=3", -3e4),
+        ("ssd:f32:60x70*8x9:full,replicate,maskw", 6e4),
+        ("ssd:f64:60x70*8x9:valid", 1e9),
+        ("ssd:f64>f32:60x70*20x21:valid", -1e9),
+        ("ssd:f32:12x30x40*3x5x4:valid", 6e4),
+        ("ssd:u16:60x70*8x9:valid,acc=fast", 6e4),
+    ] {
+        let mut problem = Problem::new(text, start);
+        let (mut seed, channels) = (Seed(start ^ 7), problem.spec.channels());
+        // Channels with means of their own.
+        let mut samples =
+            |count: usize| Pixels::F64((0..count).map(|k| mean * (1 + k % channels) as f64 + seed.normal()).collect());
+        problem.image = samples(problem.spec.image().len() * channels).cast(problem.spec.image_type());
+        problem.template = samples(problem.spec.template().len() * channels).cast(problem.spec.template_type());
+        let typical = 2.0 * (problem.spec.template().len() * channels) as f64;
+        judge(text, vec![errors(&problem, &by_oracle(&problem), 1e-4 * typical)]);
+    }
+    // Templates of one plan as bright as parts of the image that have little in common.
+    let mut seed = Seed(start ^ 8);
+    let bands = [6e4, 1e3, 6.03e4];
+    let image: Vec<f32> = (0..60 * 50).map(|k| bands[k / (20 * 50)] + seed.normal() as f32).collect();
+    let places = [[3, 5], [25, 31], [10, 40], [47, 2], [26, 12]];
+    let templates = places.map(|[top, left]| -> Pixels {
+        Pixels::F32((0..8 * 9).map(|k| image[(top + k / 9) * 50 + left + k % 9]).collect())
+    });
+    let image = Pixels::F32(image);
+    let spec: Spec = "ssd:f32:60x50*8x9:valid".parse().unwrap();
+    let spec = spec.with_templates(places.len()).unwrap();
+    for method in [Method::Direct, Method::Fourier] {
+        let plan = gpu(method).plan(&spec).unwrap();
+        let view = |values, shape| AnyView::dense(values, shape, 1).unwrap();
+        let views = templates.each_ref().map(|values| view(values, spec.template()));
+        let maps = plan.execute(&[view(&image, spec.image())], &views, None).unwrap();
+        for (map, [top, left]) in maps.iter().zip(places) {
+            let found = (0..map.shape().len()).min_by(|&a, &b| map.get(a).total_cmp(&map.get(b))).unwrap();
+            assert_eq!([found / 42, found % 42], [top, left], "{}", plan.kernel());
+            assert!(map.get(found) < 3.0, "{}: {}", plan.kernel(), map.get(found));
+        }
     }
 }
 

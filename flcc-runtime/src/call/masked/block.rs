@@ -233,7 +233,8 @@ impl<'a> Worker<'a> {
         let avx2 = IsaSet::of(&[Isa::Avx2]);
         let measure = problem.measure;
         let energies = !matches!(measure, Measure::Cc);
-        self.exponent = isa::vectorized(&avx2, || scaled(raw, mask, measure == Measure::Zncc, samples));
+        let offsets = (measure != Measure::Zncc).then_some(&template.offsets[..]);
+        self.exponent = isa::vectorized(&avx2, || scaled(raw, mask, offsets, samples));
         let (shape, window) = (problem.samples.padded(), problem.window);
         // What every sum may be off by: of correlations, and of windows in parts of the sum.
         let taps = window.iter().product::<usize>() as f64;
@@ -378,7 +379,7 @@ impl<'a> Worker<'a> {
                     }
                     let total = if squares { total.max(0.0) } else { total };
                     // What rounding leaves of a difference of 0 may be an infinity beside squares that are one.
-                    let drowns = total <= DROWNED * error && energy * a * b > problem.most;
+                    let drowns = total <= DROWNED * error && (energy + error) * a * b > problem.most;
                     let (total, error) = (total * a * b, error * a * b);
                     *score = if problem.integers && error < 0.25 { total.round() } else { total };
                     if n.value <= n.error || drowns {
@@ -569,22 +570,36 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Samples less what the known ones of their channel have in common, where `means` are taken, at one scale for all
-/// channels: the exponent of what they are divided by; none where all are 0.
+/// Samples less the offsets of their channels, or without those less what the known ones of their channel have in
+/// common, at one scale for all channels: the exponent of what they are divided by; none where all are 0.
 #[inline(always)]
-fn scaled(raw: &[Vec<f64>], mask: &[f64], means: bool, samples: &mut [Vec<f64>]) -> Option<i32> {
+fn scaled(raw: &[Vec<f64>], mask: &[f64], offsets: Option<&[f64]>, samples: &mut [Vec<f64>]) -> Option<i32> {
     samples.iter_mut().zip(raw).for_each(|(samples, raw)| samples.clone_from(raw));
-    let scale = to_one(samples);
-    if !means {
-        return scale;
+    let offset = lanes::largest(offsets.unwrap_or_default());
+    let scale = if offset > 0.0 { over(samples, offset) } else { to_one(samples)? };
+    if offsets.is_some() && offset == 0.0 {
+        return Some(scale);
     }
     let known = lanes::sum(mask, |weight| if weight > 0.0 { 1.0 } else { 0.0 });
-    for values in samples.iter_mut() {
-        let mean = lanes::sum(values, |value| value) / known;
-        let less = |(value, &weight): (&mut f64, &f64)| *value = if weight > 0.0 { *value - mean } else { 0.0 };
+    for (number, values) in samples.iter_mut().enumerate() {
+        let common = match offsets {
+            Some(offsets) => shifted(offsets[number], -scale),
+            None => lanes::sum(values, |value| value) / known,
+        };
+        let less = |(value, &weight): (&mut f64, &f64)| *value = if weight > 0.0 { *value - common } else { 0.0 };
         values.iter_mut().zip(mask).for_each(less);
     }
-    scale.zip(to_one(samples)).map(|(a, b)| a + b)
+    to_one(samples).map(|own| scale + own)
+}
+
+/// Brings the larger of an offset and the largest sample to 1, or just above; the exponent of what samples are divided
+/// by.
+#[inline(always)]
+fn over(samples: &mut [Vec<f64>], offset: f64) -> i32 {
+    let largest = samples.iter().fold(offset, |most, values| most.max(lanes::largest(values)));
+    let scale = exponent(largest);
+    samples.iter_mut().for_each(|values| times(values, factors(-scale)));
+    scale
 }
 
 #[inline(always)]

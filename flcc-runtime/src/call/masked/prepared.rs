@@ -12,8 +12,9 @@ use flcc_core::view::{AnyView, View};
 use crate::plan::matcher::Matcher;
 use crate::plan::settings::Planner;
 use crate::problem::lanes;
-use crate::problem::powers::{exponent, factors, times, to_one};
+use crate::problem::powers::{exponent, factors, shifted, times, to_one};
 use crate::problem::scheme::integer_problem;
+use crate::problem::template::Checked;
 
 /// Results of a block: so few that its arrays stay in a core's cache.
 const BLOCK: usize = 1 << 16;
@@ -56,8 +57,10 @@ pub(super) struct Problem<'a> {
 pub(super) struct Template {
     /// Channel by channel; 0 where no weight looks.
     pub raw: Vec<Vec<f64>>,
-    /// The power of two that `raw` is divided by, less a common value where the measure takes means; none where all
-    /// are 0.
+    /// What differences are taken less of, from template and image: [`Checked::offsets`].
+    pub offsets: Vec<f64>,
+    /// The power of two that `raw` is divided by, less a common value where the measure takes means and less `offsets`
+    /// where it does not; none where all are 0.
     pub exponent: Option<i32>,
     /// The sum of weights of all samples.
     pub total: f64,
@@ -145,7 +148,8 @@ impl<'a> Problem<'a> {
     }
 
     /// The template's samples ready to be correlated with.
-    pub(super) fn template(&self, raw: Vec<Vec<f64>>, planner: &Planner) -> Result<Template, ExecError> {
+    pub(super) fn template(&self, checked: Checked, planner: &Planner) -> Result<Template, ExecError> {
+        let Checked { raw, offsets, .. } = checked;
         let means = self.measure == Measure::Zncc;
         let count = raw.first().map_or(0, Vec::len);
         let ones = || vec![1.0; count];
@@ -157,8 +161,13 @@ impl<'a> Problem<'a> {
                 let mean = lanes::dot(values, &weights) / lanes::sum(&weights, |weight| weight);
                 values.iter_mut().for_each(|value| *value -= mean);
             }
-            scale = scale.zip(to_one(&mut values)).map(|(a, b)| a + b);
+        } else if let Some(exponent) = scale {
+            for (values, &offset) in values.iter_mut().zip(&offsets).filter(|(_, offset)| **offset != 0.0) {
+                let offset = shifted(offset, -exponent);
+                values.iter_mut().zip(&weights).filter(|(_, weight)| **weight > 0.0).for_each(|(v, _)| *v -= offset);
+            }
         }
+        scale = scale.zip(to_one(&mut values)).map(|(a, b)| a + b);
         let tool = |arrays: &[Vec<f64>]| self.tool(arrays, planner);
         let by_weights = self.weights.as_ref().map(|weights| tool(std::slice::from_ref(weights))).transpose()?;
         let channel = |values: &Vec<f64>| -> Result<Channel, ExecError> {
@@ -180,7 +189,7 @@ impl<'a> Problem<'a> {
             _ => values.iter().map(channel).collect::<Result<_, _>>()?,
         };
         let total = lanes::sum(&weights, |weight| weight);
-        Ok(Template { raw, exponent: scale, total, channels, by_weights })
+        Ok(Template { raw, offsets, exponent: scale, total, channels, by_weights })
     }
 
     fn tool(&self, arrays: &[Vec<f64>], planner: &Planner) -> Result<Tool, ExecError> {

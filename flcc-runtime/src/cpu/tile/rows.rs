@@ -121,6 +121,7 @@ impl<T: Real> TileContext<T> {
             common: constants.common.image,
             template: constants.template * constants.common.template * constants.common.template,
             scale: common_scale,
+            masked: self.scheme.masked,
         };
         Overflow::of(&squares, self.spec.out_type())
     }

@@ -39,16 +39,17 @@ impl<T: Real> TileContext<T> {
         reach.map_or([0; 3], |[rows, columns]| [0, rows, columns])
     }
 
-    /// Gathers every channel; returns whether some sample was marked.
+    /// Gathers every channel for a template, by its number; returns whether some sample was marked.
     pub(super) fn gather(
         &self,
         image: &AnyView<'_>,
         samples: Samples,
         tile: &TileBox,
         forced: Option<f64>,
-        weights: &Weights,
+        (bound, number): (&BoundTemplates<T>, usize),
         scratch: &mut TileScratch<T>,
     ) -> bool {
+        let (weights, offsets) = (&bound.weights, &bound.templates[number].checked.offsets);
         let boundary = self.spec.boundary();
         let reached = self.reached(samples, tile, image.shape().padded());
         if let (Some(pitch), AnyView::U8(view)) = (self.pitches.bytes, image) {
@@ -62,10 +63,13 @@ impl<T: Real> TileContext<T> {
         let support = weights.support.as_ref().filter(|_| sums);
         let hides = support.map(|support| Hides { support, outputs: tile.shape });
         let mut any = false;
-        for channel in 0..self.spec.channels() {
+        for (channel, &shared) in offsets.iter().enumerate() {
             let view = image.channel(channel);
-            let free = self.needs().centred && self.scheme.integers.is_none();
-            let offset = if free { gather::offset(&view, boundary, samples) } else { 0.0 };
+            let offset = match self.scheme.integers {
+                Some(_) => 0.0,
+                None if self.needs().centred => gather::offset(&view, boundary, samples),
+                None => shared,
+            };
             let target = Target {
                 out: &mut scratch.inputs[channel],
                 marks: &mut scratch.marks,
