@@ -114,6 +114,17 @@ impl RowBuffers {
     }
 }
 
+/// Scores of a row of one channel that are its cross term and nothing else, freed of their scale.
+pub fn show<T: Real>(isas: &IsaSet, cross: &[T], constants: &Constants, out: &mut [f64]) {
+    let [first, second] = constants.unscale;
+    let row = out.iter_mut().zip(cross);
+    // No sum is a negative zero.
+    isa::vectorized(isas, || match (first, second) {
+        (1.0, 1.0) => row.for_each(|(out, cross)| *out = cross.to_f64() + 0.0),
+        _ => row.for_each(|(out, cross)| *out = (cross.to_f64() + 0.0) * first * second),
+    });
+}
+
 /// Adds the sums of one channel to the row: in floats, or in the integers that the problem was found to need.
 pub fn add(
     isas: &IsaSet,

@@ -136,6 +136,10 @@ impl<T: Real> TileContext<T> {
         scratch: &mut TileScratch<T>,
     ) -> bool {
         let TileScratch { crosses, sums, factors, rows, .. } = scratch;
+        if let ([cross], None, false) = (&crosses[..], self.scheme.integers, self.needs().square) {
+            rows::show(&self.isas, &cross[cross_at..cross_at + width], constants, &mut rows.out);
+            return false;
+        }
         let exact = &template.checked;
         let row = |channel: usize| -> ChannelRow<'_> {
             let part = |sum: &Vec<f64>| -> std::ops::Range<usize> {
