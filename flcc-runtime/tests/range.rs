@@ -527,6 +527,35 @@ fn sums_of_squares_that_drowned_do_not_fit() {
     });
 }
 
+/// A sample that no panel has a weight for leaves nothing in the scores of transforms, at accuracy fast either.
+#[test]
+fn a_hidden_sample_leaves_no_trace_in_fast_scores() {
+    let mut seed = Seed(18);
+    let mut image: Vec<f64> = (0..201).map(|_| 2.0 * seed.unit()).collect();
+    image[0] = 1e6;
+    let template: Vec<f64> = (0..58).map(|_| seed.unit()).collect();
+    let mask = Pixels::F64((0..58).map(|k| f64::from(u8::from(k > 0 && k % 3 != 1))).collect());
+    for op in ["ncc", "zncc", "nssd"] {
+        let spec: Spec = format!("{op}:f64:201*58:valid,mask01,acc=fast").parse().unwrap();
+        let [image, template] = [&image, &template].map(|values| Pixels::F64(values.clone()));
+        let judge = Judge::new(&spec, &image, &template, Some(&mask));
+        for machine in machines() {
+            for (planner, kernel) in engines(&spec, &machine) {
+                let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+                let plan = planner.plan_with_kernel(&spec, &kernel).unwrap();
+                let mask = view(&mask, spec.template());
+                let maps =
+                    plan.execute(&[view(&image, spec.image())], &[view(&template, spec.template())], Some(&mask));
+                let map = maps.unwrap().remove(0);
+                for (index, want) in judge.scores() {
+                    let off = (map.get(index) - want).abs();
+                    assert!(off <= 1e-12, "{spec} by {kernel} at {index}: {off:e}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_small_difference_of_huge_samples_is_not_lost() {
     for (types, huge) in [("f32", 3e38), ("f64", 1.7e308), ("f64", 1e200)] {

@@ -1,5 +1,6 @@
 //! The samples of a tile: gathered, with marks of what is no number, and the sums of every window.
 
+use flcc_core::spec::Accuracy;
 use flcc_core::view::AnyView;
 
 use crate::cpu::gather::{self, Hides, Target};
@@ -58,9 +59,9 @@ impl<T: Real> TileContext<T> {
                 return false;
             }
         }
-        // Scores have their doubt; what sums show has nothing closer.
-        let sums = self.scheme.promise.is_none() && self.scheme.integers.is_none();
-        let support = weights.support.as_ref().filter(|_| sums);
+        // Promised scores have their doubt; what sums show has nothing closer, and that of fast scores is coarse.
+        let coarse = self.scheme.promise.is_none() || self.spec.accuracy() == Accuracy::Fast;
+        let support = weights.support.as_ref().filter(|_| coarse && self.scheme.integers.is_none());
         let hides = support.map(|support| Hides { support, outputs: tile.shape });
         let mut any = false;
         for (channel, &shared) in offsets.iter().enumerate() {
