@@ -498,7 +498,7 @@ pub fn centre(channel: &mut [f64], mask: Option<&[f64]>, mean: impl Fn(&[f64]) -
 
 /// Subtracts a value from all samples that a weight looks at.
 #[inline(always)]
-fn less(channel: &mut [f64], mask: Option<&[f64]>, value: f64) {
+pub fn less(channel: &mut [f64], mask: Option<&[f64]>, value: f64) {
     match mask {
         None => channel.iter_mut().for_each(|sample| *sample -= value),
         Some(mask) => {

@@ -14,7 +14,7 @@ use crate::plan::settings::Planner;
 use crate::problem::lanes;
 use crate::problem::powers::{exponent, factors, shifted, times, to_one};
 use crate::problem::scheme::integer_problem;
-use crate::problem::template::Checked;
+use crate::problem::template::{Checked, less};
 
 /// Results of a block: so few that its arrays stay in a core's cache.
 const BLOCK: usize = 1 << 16;
@@ -163,8 +163,7 @@ impl<'a> Problem<'a> {
             }
         } else if let Some(exponent) = scale {
             for (values, &offset) in values.iter_mut().zip(&offsets).filter(|(_, offset)| **offset != 0.0) {
-                let offset = shifted(offset, -exponent);
-                values.iter_mut().zip(&weights).filter(|(_, weight)| **weight > 0.0).for_each(|(v, _)| *v -= offset);
+                less(values, Some(&weights), shifted(offset, -exponent));
             }
         }
         scale = scale.zip(to_one(&mut values)).map(|(a, b)| a + b);
