@@ -52,11 +52,16 @@ enum Kind {
     Late,
     /// A few equal samples, and a template of stripes: what it answers to is no frequency of theirs.
     Striped,
+    /// Texture of a few levels beside a step, and a copy of it.
+    Copied,
 }
 
 impl Kind {
     fn all() -> Vec<Kind> {
-        (0..testing::IMAGES.len()).map(Kind::Listed).chain([Kind::Planted, Kind::Late, Kind::Striped]).collect()
+        (0..testing::IMAGES.len())
+            .map(Kind::Listed)
+            .chain([Kind::Planted, Kind::Late, Kind::Striped, Kind::Copied])
+            .collect()
     }
 
     fn name(self) -> &'static str {
@@ -65,6 +70,7 @@ impl Kind {
             Kind::Planted => "a template of two levels on nothing",
             Kind::Late => "a pixel of 1e4 in a late tile",
             Kind::Striped => "a few equal samples under stripes",
+            Kind::Copied => "copies of few levels beside a step",
         }
     }
 
@@ -104,6 +110,7 @@ impl Kind {
                 (image, testing::template(taps, seed % 2 == 1, testing::noise(seed + 1)))
             }
             Kind::Striped => testing::striped(shape.padded(), spec.template().padded(), seed),
+            Kind::Copied => testing::copied(shape.padded(), spec.template().padded(), seed),
             Kind::Planted => {
                 let mut levels: Vec<f64> = (0..taps).map(|tap| if 2 * tap < taps { 1.0 } else { -1.0 }).collect();
                 let mut seed = Seed(seed);

@@ -260,17 +260,34 @@ mod tests {
         if testing::panels().is_some() {
             shapes.extend([([1, 1920, 1920], [1, 3, 157]), ([1, 1, 1 << 20], [1, 1, 82])]);
         }
+        judge_hostile("a few equal samples under stripes", testing::striped, &shapes);
+    }
+
+    #[test]
+    fn copies_beside_a_step_err_by_less_than_they_are_granted() {
+        let shapes = [
+            ([1, 64, 64], [1, 16, 16]),
+            ([1, 192, 320], [1, 60, 100]),
+            ([1, 400, 400], [1, 200, 200]),
+            ([1, 1, 5760], [1, 1, 500]),
+            ([1, 1, 1 << 16], [1, 1, 24_746]),
+            ([40, 40, 40], [20, 20, 20]),
+        ];
+        judge_hostile("copies of few levels beside a step", testing::copied, &shapes);
+    }
+
+    fn judge_hostile(name: &str, make: testing::Hostile, shapes: &[([usize; 3], [usize; 3])]) {
         let mut ratios = Ratios::default();
         for seed in seeds() {
             if ratios.enough() {
                 break;
             }
-            for &(shape, template) in &shapes {
-                let (input, taps) = testing::striped(shape, template, 100 * seed + template[2] as u64);
-                Tile { shape, template, input: &input, taps: &taps, kind: 0, name: "stripes" }.judge(&mut ratios);
+            for &(shape, template) in shapes {
+                let (input, taps) = make(shape, template, 100 * seed + template[2] as u64);
+                Tile { shape, template, input: &input, taps: &taps, kind: 0, name }.judge(&mut ratios);
             }
         }
-        println!("a few equal samples under stripes, {} panels: {:.3}", ratios.panels(), ratios.all());
+        println!("{name}, {} panels: {:.3}", ratios.panels(), ratios.all());
     }
 
     fn errors_of(shape: [usize; 3], template: [usize; 3], seed: u64, ratios: &mut Ratios) {

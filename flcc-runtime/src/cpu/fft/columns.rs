@@ -741,6 +741,15 @@ mod tests {
 
     #[test]
     fn a_few_equal_samples_under_stripes_err_by_less_than_they_are_granted() {
+        judge_hostile("a few equal samples under stripes", testing::striped);
+    }
+
+    #[test]
+    fn copies_beside_a_step_err_by_less_than_they_are_granted() {
+        judge_hostile("copies of few levels beside a step", testing::copied);
+    }
+
+    fn judge_hostile(name: &str, make: testing::Hostile) {
         for isas in sets() {
             let mut ratios = Ratios::default();
             for seed in seeds() {
@@ -756,8 +765,7 @@ mod tests {
                         if template[2] < 3 {
                             continue;
                         }
-                        let (image, taps) =
-                            testing::striped(shape, template, 200 * seed + (template[2] + along) as u64);
+                        let (image, taps) = make(shape, template, 200 * seed + (template[2] + along) as u64);
                         let place = |at: [usize; 2], width: usize| at[down] * width + at[along];
                         let input = gathered(&layout, |y, x| {
                             // Beyond the samples there are a few that no output needs.
@@ -771,11 +779,11 @@ mod tests {
                         let [rows, across] = layout.template;
                         let taps: Vec<f64> =
                             (0..rows * across).map(|k| taps[place([k / across, k % across], template[2])]).collect();
-                        judge(&layout, &isas, &input, &taps, 0, &mut ratios, "stripes");
+                        judge(&layout, &isas, &input, &taps, 0, &mut ratios, name);
                     }
                 }
             }
-            println!("a few equal samples under stripes, {isas}, {} panels: {:.3}", ratios.panels(), ratios.all());
+            println!("{name}, {isas}, {} panels: {:.3}", ratios.panels(), ratios.all());
         }
     }
 

@@ -638,6 +638,15 @@ mod tests {
 
     #[test]
     fn a_few_equal_samples_under_stripes_err_by_less_than_they_are_granted() {
+        judge_hostile("a few equal samples under stripes", testing::striped);
+    }
+
+    #[test]
+    fn copies_beside_a_step_err_by_less_than_they_are_granted() {
+        judge_hostile("copies of few levels beside a step", testing::copied);
+    }
+
+    fn judge_hostile(name: &str, make: testing::Hostile) {
         for isas in sets() {
             let mut ratios = Ratios::default();
             for seed in seeds() {
@@ -647,13 +656,12 @@ mod tests {
                 for layout in layouts().into_iter().filter(|layout| layout.template[1] > 2) {
                     let [height, width] = [0, 1].map(|axis| layout.outputs[axis] + layout.template[axis] - 1);
                     let template = [1, layout.template[0], layout.template[1]];
-                    let (image, taps) =
-                        testing::striped([1, height, width], template, 100 * seed + layout.length as u64);
+                    let (image, taps) = make([1, height, width], template, 100 * seed + layout.length as u64);
                     let input = gathered(&layout, |y, x| image[y * width + x]);
-                    judge(&layout, &isas, &input, &taps, 0, &mut ratios, "stripes");
+                    judge(&layout, &isas, &input, &taps, 0, &mut ratios, name);
                 }
             }
-            println!("a few equal samples under stripes, {isas}, {} panels: {:.3}", ratios.panels(), ratios.all());
+            println!("{name}, {isas}, {} panels: {:.3}", ratios.panels(), ratios.all());
         }
     }
 

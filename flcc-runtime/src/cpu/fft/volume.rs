@@ -480,6 +480,15 @@ mod tests {
 
     #[test]
     fn a_few_equal_samples_under_stripes_err_by_less_than_they_are_granted() {
+        judge_hostile("a few equal samples under stripes", testing::striped);
+    }
+
+    #[test]
+    fn copies_beside_a_step_err_by_less_than_they_are_granted() {
+        judge_hostile("copies of few levels beside a step", testing::copied);
+    }
+
+    fn judge_hostile(name: &str, make: testing::Hostile) {
         for isas in sets() {
             let mut ratios = Ratios::default();
             for seed in seeds() {
@@ -488,13 +497,12 @@ mod tests {
                 }
                 for layout in layouts().into_iter().filter(|layout| layout.template[2] > 2) {
                     let shape = [0, 1, 2].map(|axis| layout.tile()[axis] + layout.template[axis] - 1);
-                    let (image, taps) =
-                        testing::striped(shape, layout.template, 100 * seed + layout.template[2] as u64);
+                    let (image, taps) = make(shape, layout.template, 100 * seed + layout.template[2] as u64);
                     let input = gathered(&layout, |z, y, x| image[(z * shape[1] + y) * shape[2] + x]);
-                    judge(&layout, &isas, &input, &taps, 0, &mut ratios, "stripes");
+                    judge(&layout, &isas, &input, &taps, 0, &mut ratios, name);
                 }
             }
-            println!("a few equal samples under stripes, {isas}, {} panels: {:.3}", ratios.panels(), ratios.all());
+            println!("{name}, {isas}, {} panels: {:.3}", ratios.panels(), ratios.all());
         }
     }
 
