@@ -1,6 +1,7 @@
 // Compares each kernel of the pipeline, and all of them in a row, with plain loops over random images. Included after
 // the source.
 #include <algorithm>
+#include <cfloat>
 #include <limits>
 
 typedef long double Wide;
@@ -494,7 +495,8 @@ static void check(const Case& c) {
     const FlccTile& tile = tiles[i / l.channels];
     const double o = free ? offset[i] : 0, fill = p.im.fill;
     // pad.rs, sample by sample.
-    double most = 0, widest = std::fabs(fill / 2 - o / 2);
+    const auto difference = [&](double value) { return std::min(std::fabs(value - o), DBL_MAX); };
+    double most = 0, widest = difference(fill);
     bool bad = false;
     const auto each = [&](auto see) {
       for (int z = 0; z < l.in_shape[0]; z++)
@@ -517,12 +519,12 @@ static void check(const Case& c) {
       const double magnitude = std::fabs((double)centred(value, outside));
       most = std::isnan(magnitude) || std::isnan(most) ? NAN : std::max(most, magnitude);
       if (!std::isfinite(value)) bad = true;
-      if (std::isfinite(value)) widest = std::max(widest, std::fabs(value / 2 - o / 2));
+      if (std::isfinite(value)) widest = std::max(widest, difference(value));
     });
     const bool natural = most == 0 || (most >= std::ldexp(1.0, -reach) && most <= std::ldexp(1.0, reach));
     const bool plain =
         !surveys || ((p.forced == 0 || p.forced == 1) && (natural || (p.forced == 1 && most < INFINITY)));
-    const int e = widest > 0 ? std::ilogb(widest) + 1 : 0;
+    const int e = widest > 0 ? std::ilogb(widest) : 0;
     const double factor =
         plain ? 1 : p.forced != 0 ? p.forced : widest == 0 || std::abs(e) <= reach ? 1 : plain_power(-e);
     if (surveys && scale[i] != factor) FAIL("scale %d: %g, expected %g", i, scale[i], factor);

@@ -380,6 +380,22 @@ fn squared_differences_are_seen_beside_squares_that_overflow() {
     }
 }
 
+/// A tap that no panel has a weight for is no measure of the differences of the others.
+#[test]
+fn absolute_differences_are_seen_beside_samples_that_are_unknown() {
+    let image: Vec<f64> = (0..40).map(|at| 1e-300 * (1.0 + f64::from(at % 7))).collect();
+    let known: Vec<f64> = (0..40).map(|at| if at == 13 { 0.0 } else { 1.0 }).collect();
+    for (huge, opposite) in [(1e300, 1e-300), (f64::MAX, -f64::MAX)] {
+        let mut samples = image.clone();
+        samples[30] = opposite;
+        let map = Problem::new("sad:f64:40*3:valid", &samples, &known, &[0.0, huge, 0.0]).run();
+        assert!((map.get(12) - (image[12] + image[14])).abs() < 1e-314, "{huge}: {}", map.get(12));
+        assert!((map.get(20) / huge - 1.0).abs() < 1e-14, "{huge}: {}", map.get(20));
+        // The largest difference there is, which is more than f64 holds.
+        assert_eq!(map.get(29).is_infinite(), huge == f64::MAX, "{huge}: {}", map.get(29));
+    }
+}
+
 /// Contents that are made to hurt, of images that a tile of ordinary rounding would spoil.
 #[test]
 fn hard_images_keep_the_promise() {

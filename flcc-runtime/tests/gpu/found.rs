@@ -142,7 +142,7 @@ fn sums_at_both_ends_of_the_range_are_within_the_conventions() {
     let Some(_device) = device() else { return };
     let start = seed();
     for text in ["corr:f64:40x31*12x21:full", "conv:f64:255*148:same"] {
-        let found = in_threads(&[(1e-321, 1e155), (1e308, 1e-163)], |&(of_image, of_template): &(f64, f64)| {
+        let found = in_threads(&[(5e-324, 1e308), (1e-321, 1e155), (1e308, 1e-163)], |&(of_image, of_template): &(f64, f64)| {
             let mut problem = Problem::new(text, start);
             let mut seed = Seed(start ^ of_image.to_bits());
             let mut noise = |count: usize, amplitude: f64| {

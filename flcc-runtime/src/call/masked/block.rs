@@ -390,15 +390,29 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sums of absolute differences, one product after the other.
+    /// Sums of absolute differences, one product after the other. Large samples are scaled down for nothing but sums
+    /// that are no numbers without: what another panel holds may be far below what this one would keep.
     #[inline(always)]
     fn differences(&mut self) {
+        let largest = |channels: &[Vec<f64>]| channels.iter().map(|values| lanes::largest(values)).fold(0.0, f64::max);
+        let largest = largest(&self.raw).max(largest(&self.template.raw));
+        let unit = if largest > 0.0 { exponent(largest) } else { 0 };
+        self.differences_in(unit.min(0));
+        if unit > 0 && !self.scores.iter().all(|score| score.is_finite()) {
+            let kept = self.scores.clone();
+            self.scores.fill(0.0);
+            self.differences_in(unit);
+            let numbers = self.scores.iter_mut().zip(kept).filter(|(_, kept)| kept.is_finite());
+            numbers.for_each(|(score, kept)| *score = kept);
+        }
+    }
+
+    /// Adds sums of absolute differences of samples that are divided by two to an exponent.
+    #[inline(always)]
+    fn differences_in(&mut self, unit: i32) {
         let Worker { problem, template, mask, raw, samples, spare, scores, .. } = self;
         let all = samples.iter_mut().zip(raw.iter());
         all.for_each(|(samples, raw)| samples.clone_from(raw));
-        let largest = |channels: &[Vec<f64>]| channels.iter().map(|values| lanes::largest(values)).fold(0.0, f64::max);
-        let largest = largest(samples).max(largest(&template.raw));
-        let unit = if largest > 0.0 { exponent(largest) } else { 0 };
         samples.iter_mut().for_each(|values| times(values, factors(-unit)));
         let [_, _, columns] = problem.block.padded();
         let [_, height, width] = problem.samples.padded();
