@@ -142,28 +142,31 @@ fn sums_at_both_ends_of_the_range_are_within_the_conventions() {
     let Some(_device) = device() else { return };
     let start = seed();
     for text in ["corr:f64:40x31*12x21:full", "conv:f64:255*148:same"] {
-        let found = in_threads(&[(5e-324, 1e308), (1e-321, 1e155), (1e308, 1e-163)], |&(of_image, of_template): &(f64, f64)| {
-            let mut problem = Problem::new(text, start);
-            let mut seed = Seed(start ^ of_image.to_bits());
-            let mut noise = |count: usize, amplitude: f64| {
-                Pixels::F64((0..count).map(|_| amplitude * (2.0 * seed.unit() - 1.0)).collect())
-            };
-            problem.image = noise(problem.spec.image().len(), of_image);
-            problem.template = noise(problem.spec.template().len(), of_template);
-            // Norms of such numbers are no numbers: what is granted comes from images of ordinary ones.
-            let ordinary = |pixels: &Pixels, amplitude: f64| {
-                Pixels::F64(pixels.to_f64().iter().map(|value| value / amplitude).collect())
-            };
-            let plain = Problem {
-                spec: problem.spec.clone(),
-                image: ordinary(&problem.image, of_image),
-                template: ordinary(&problem.template, of_template),
-                mask: None,
-            };
-            let granted = of_conventions(&plain) * (of_image * of_template);
-            assert!(granted > 0.0 && granted.is_finite(), "{granted}");
-            errors(&problem, &by_oracle(&problem), granted)
-        });
+        let found = in_threads(
+            &[(5e-324, 1e308), (1e-321, 1e155), (1e308, 1e-163)],
+            |&(of_image, of_template): &(f64, f64)| {
+                let mut problem = Problem::new(text, start);
+                let mut seed = Seed(start ^ of_image.to_bits());
+                let mut noise = |count: usize, amplitude: f64| {
+                    Pixels::F64((0..count).map(|_| amplitude * (2.0 * seed.unit() - 1.0)).collect())
+                };
+                problem.image = noise(problem.spec.image().len(), of_image);
+                problem.template = noise(problem.spec.template().len(), of_template);
+                // Norms of such numbers are no numbers: what is granted comes from images of ordinary ones.
+                let ordinary = |pixels: &Pixels, amplitude: f64| {
+                    Pixels::F64(pixels.to_f64().iter().map(|value| value / amplitude).collect())
+                };
+                let plain = Problem {
+                    spec: problem.spec.clone(),
+                    image: ordinary(&problem.image, of_image),
+                    template: ordinary(&problem.template, of_template),
+                    mask: None,
+                };
+                let granted = of_conventions(&plain) * (of_image * of_template);
+                assert!(granted > 0.0 && granted.is_finite(), "{granted}");
+                errors(&problem, &by_oracle(&problem), granted)
+            },
+        );
         judge(text, found);
     }
 }
