@@ -96,6 +96,10 @@ fn a_wrong_sample_is_found() {
     check_broken("offset", ZNCC_F32, "below == count / 2", "below == 0");
     check_broken("given", ZNCC_F32, "given[channel]", "given[0]");
     check_broken("scale", ZNCC_F32, "power_of_two(-e);", "power_of_two(1 - e);");
+    // The fill counts for tiles that reach outside, and for no others.
+    let constant = [("PIXEL", "FLCC_F64"), ("REAL", "FLCC_F64"), ("CROSS", "FLCC_CROSS_F64"), ("OUT", "FLCC_F64")];
+    let constant = [&constant[..], &[("MEASURE", "FLCC_ZNCC"), ("BOUNDARY", "FLCC_CONSTANT")]].concat();
+    check_broken("fill", &constant, "double most = 0;", "double most = difference(fill_of(im));");
     check_broken("hit", ZNCC_F32, "d < j + window) hit", "d < j + window - 1) hit");
 }
 

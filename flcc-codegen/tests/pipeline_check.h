@@ -493,10 +493,10 @@ static void check(const Case& c) {
   const int reach = SINGLE ? 40 : 200;
   for (int i = 0; i < batch; i++) {
     const FlccTile& tile = tiles[i / l.channels];
-    const double o = free ? offset[i] : 0, fill = p.im.fill;
-    // pad.rs, sample by sample.
+    const double o = free ? offset[i] : 0;
+    // gather.rs, sample by sample: what lies outside counts where a tile reaches there.
     const auto difference = [&](double value) { return std::min(std::fabs(value - o), DBL_MAX); };
-    double most = 0, widest = difference(fill);
+    double most = 0, widest = 0;
     bool bad = false;
     const auto each = [&](auto see) {
       for (int z = 0; z < l.in_shape[0]; z++)
@@ -762,6 +762,8 @@ int main() {
       return EXACT && (data + turn) % 3 == WEIGHTS ? BINARY : (Mask)((data + turn) % 3);
     };
     check({{1, 1, 90}, {1, 1, 13}, {1, 1, 64}, 1, 1, mask(0), (Data)data, false});
+    // Some tiles of which nothing lies outside.
+    check({{1, 1, 90}, {1, 1, 5}, {1, 1, 16}, 1, 1, NONE, (Data)data, false});
     check({{1, 1, 5}, {1, 1, 17}, {1, 1, 64}, 2, 1, NONE, (Data)data, false});
     check({{1, 21, 34}, {1, 5, 6}, {1, 16, 24}, 1, 2, NONE, (Data)data, false});
     check({{1, 13, 17}, {1, 4, 3}, {1, 32, 32}, 3, 1, mask(1), (Data)data, true});

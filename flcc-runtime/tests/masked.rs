@@ -394,6 +394,14 @@ fn absolute_differences_are_seen_beside_samples_that_are_unknown() {
         // The largest difference there is, which is more than f64 holds.
         assert_eq!(map.get(29).is_infinite(), huge == f64::MAX, "{huge}: {}", map.get(29));
     }
+    // Weights alone take the sums out of range: that is no reason to look at the samples again.
+    for (huge, difference) in [(f64::MAX, 1.0), (1e301, 1e-150)] {
+        let mut samples = vec![difference; 40];
+        (samples[30], samples[31]) = (huge, -huge);
+        let mut problem = Problem::new("sad:f64:40*3:valid,maskw", &samples, &[1e308; 40], &[0.0, 0.0, 0.0]);
+        problem.mask = Some(Pixels::F64(vec![1e308; 3]));
+        assert_eq!(problem.run().get(10), f64::INFINITY, "{huge}");
+    }
 }
 
 /// Contents that are made to hurt, of images that a tile of ordinary rounding would spoil.

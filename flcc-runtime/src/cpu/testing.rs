@@ -390,8 +390,7 @@ impl Ratios {
     /// them and `terms` more, where samples and template have these norms (docs/numerics.md, by stages).
     pub fn add_worst(&mut self, error: f64, (samples, per_level, terms): (f64, f64, f64), [x, t]: [f64; 2]) {
         let granted = f64::from(f32::EPSILON) / 2.0 * (per_level * samples.log2() + terms) * x * t;
-        // What is expected is no exact zero where samples are.
-        assert!(error <= granted || x * t < 1e-12, "error {error:.2e}, {granted:.2e} in the worst case");
+        assert!(error <= granted, "error {error:.2e}, {granted:.2e} in the worst case");
         if granted > 0.0 {
             self.of_worst = self.of_worst.max(error / granted);
         }

@@ -397,17 +397,24 @@ impl<'a> Worker<'a> {
         let largest = |channels: &[Vec<f64>]| channels.iter().map(|values| lanes::largest(values)).fold(0.0, f64::max);
         let largest = largest(&self.raw).max(largest(&self.template.raw));
         let unit = if largest > 0.0 { exponent(largest) } else { 0 };
+        let of_weights = self.problem.mask_exponent + self.problem.weights_exponent;
+        let scale = |unit: i32| factors(unit + of_weights);
         self.differences_in(unit.min(0));
-        if unit > 0 && !self.scores.iter().all(|score| score.is_finite()) {
-            let kept = self.scores.clone();
-            self.scores.fill(0.0);
+        if unit > 0 && !self.scores.iter().all(|sum| sum.is_finite()) {
+            let mut sums = std::mem::take(&mut self.scores);
+            self.scores.resize(sums.len(), 0.0);
             self.differences_in(unit);
-            let numbers = self.scores.iter_mut().zip(kept).filter(|(_, kept)| kept.is_finite());
-            numbers.for_each(|(score, kept)| *score = kept);
+            times(&mut self.scores, scale(unit));
+            let [a, b] = scale(0);
+            let numbers = self.scores.iter_mut().zip(&mut sums).filter(|(_, sum)| sum.is_finite());
+            numbers.for_each(|(score, sum)| *score = *sum * a * b);
+        } else {
+            times(&mut self.scores, scale(unit.min(0)));
         }
     }
 
-    /// Adds sums of absolute differences of samples that are divided by two to an exponent.
+    /// Adds sums of absolute differences of samples that are divided by two to an exponent, under weights as they are
+    /// held here.
     #[inline(always)]
     fn differences_in(&mut self, unit: i32) {
         let Worker { problem, template, mask, raw, samples, spare, scores, .. } = self;
@@ -442,7 +449,6 @@ impl<'a> Worker<'a> {
                 }
             }
         }
-        times(scores, factors(unit + problem.mask_exponent + problem.weights_exponent));
     }
 
     /// Decides what is in doubt: how many panels.
