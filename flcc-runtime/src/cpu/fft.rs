@@ -1,6 +1,7 @@
 //! Transforms: our own of two tiles, of one, of volumes and of columns, and those of a library.
 
 pub mod columns;
+pub(crate) mod dither;
 pub mod library;
 pub mod pair;
 pub mod single;

@@ -139,8 +139,17 @@ pub fn striped(lengths: [usize; 3], template: [usize; 3], seed: u64) -> (Vec<f32
 
 /// Texture of a few levels under a copy of a template, or everywhere, beside a step of up to 3000 times its size, and
 /// the template at mean 0 and norm 1, of the same levels or of others in their places. Sums of few values are rounded
-/// alike, so the errors of a transform follow the texture.
+/// alike, so the errors of a transform follow the texture where nothing keeps them from it.
 pub fn copied(lengths: [usize; 3], template: [usize; 3], seed: u64) -> (Vec<f32>, Vec<f64>) {
+    beside(false, lengths, template, seed)
+}
+
+/// The same beside blocks of the template's sides, as far from the copy as a transform's first sums reach.
+pub fn among_blocks(lengths: [usize; 3], template: [usize; 3], seed: u64) -> (Vec<f32>, Vec<f64>) {
+    beside(true, lengths, template, seed)
+}
+
+fn beside(blocks: bool, lengths: [usize; 3], template: [usize; 3], seed: u64) -> (Vec<f32>, Vec<f64>) {
     let mut noise = noise(seed ^ 0x00c0_b1ed);
     let mut below = |most: usize| ((noise() + 0.5) * most as f32) as usize;
     let count = [2, 2, 3, 4][below(4)];
@@ -159,6 +168,17 @@ pub fn copied(lengths: [usize; 3], template: [usize; 3], seed: u64) -> (Vec<f32>
     let shown = if evenly { (0..count).map(|level| unit * level as f64).collect() } else { random };
     let asked = if same { &shown } else { &asked };
     let height = 10f64.powf(number(0.5, 3.5));
+    let sum = [2, 3, 4, 5, 8, 16][(number(0.0, 6.0) as usize).min(5)];
+    let length = if number(0.0, 3.0) < 2.0 { lengths[axis].next_power_of_two() } else { lengths[axis] };
+    let (apart, margin, which) = (length / sum, number(0.0, 4.0) as usize, number(1.0, 256.0) as usize);
+    let in_block = |at: [usize; 3]| {
+        let by = [0, 1, 2].map(|axis| at[axis] as isize + margin as isize - from[axis] as isize);
+        let far = by[axis].div_euclid(apart.max(1) as isize);
+        let held = |other: usize, by: isize| by >= 0 && (by as usize) < template[other] + 2 * margin;
+        far != 0
+            && which >> (far & 7) & 1 == 1
+            && (0..3).all(|other| held(other, if other == axis { by[axis] - far * apart as isize } else { by[other] }))
+    };
     let drawn = |y: usize, x: usize| mixed(y + 64 * seed as usize, x) % count;
     let level = |[z, y, x]: [usize; 3]| match texture {
         1 if template[2] > 3 => drawn(0, x),
@@ -172,7 +192,8 @@ pub fn copied(lengths: [usize; 3], template: [usize; 3], seed: u64) -> (Vec<f32>
     let image = (0..lengths.iter().product()).map(|index| {
         let at = place(index, lengths);
         let within = (0..3).all(|axis| (from[axis]..from[axis] + template[axis]).contains(&at[axis]));
-        let step = if at[axis] >= begin && (lifted || !within) { height } else { 0.0 };
+        let raised = if blocks { in_block(at) } else { at[axis] >= begin && (lifted || !within) };
+        let step = if raised { height } else { 0.0 };
         (step + if within || everywhere { shown[level(at)] } else { 0.0 }) as f32
     });
     let taps = (0..template.iter().product()).map(|tap| {
@@ -186,6 +207,21 @@ pub fn copied(lengths: [usize; 3], template: [usize; 3], seed: u64) -> (Vec<f32>
     let norm = norm(&taps).max(f64::MIN_POSITIVE);
     taps.iter_mut().for_each(|tap| *tap /= norm);
     (image.collect(), taps)
+}
+
+/// Judges an image as it is, and where errors come to a fifth of what is granted, at other amplitudes: what roundings
+/// of few levels come to depends on where the levels lie between powers of two.
+pub fn at_amplitudes(ratios: &mut Ratios, image: &[f32], seed: u64, mut judge: impl FnMut(&[f32], &mut Ratios)) {
+    ratios.latest = 0.0;
+    judge(image, ratios);
+    if ratios.latest > 0.2 {
+        let mut random = noise(seed ^ 0x0a3b_11fd);
+        for _ in 0..if panels().is_some() { 40 } else { 2 } {
+            let amplitude = 1.5 + random();
+            let image: Vec<f32> = image.iter().map(|value| amplitude * value).collect();
+            judge(&image, ratios);
+        }
+    }
 }
 
 /// When the model doubts f32 results of a template, at 8 standard deviations, of samples that are not rounded.
@@ -357,6 +393,8 @@ pub struct Ratios {
     /// The largest error over the worst case.
     of_worst: f64,
     panels: u64,
+    /// The largest since [`at_amplitudes`] began.
+    latest: f64,
     /// Panels when the largest was told last.
     told: u64,
 }
@@ -383,6 +421,7 @@ impl Ratios {
         }
         let ratio = if granted > 0.0 { error / granted } else { 0.0 };
         self.largest[kind] = self.largest[kind].max(ratio);
+        self.latest = self.latest.max(ratio);
         self.panels += 1;
     }
 

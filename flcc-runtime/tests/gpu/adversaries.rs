@@ -215,13 +215,13 @@ impl Transforms {
     /// Those of a kernel that transforms pairs of tiles of so many samples a side.
     fn pairs(length: usize, template: [usize; 3]) -> Transforms {
         let tile = [1, length + 1 - template[1], length + 1 - template[2]];
-        let rounding = Rounding::Pair { len: (length * length) as f64 };
+        let rounding = Rounding::Pair { len: (length * length) as f64, plain: true };
         Transforms { shape: [1, length, length], tile, together: 2, rounding }
     }
 
     /// Those of a kernel that transforms pairs of stretches of so many samples.
     fn stretches(length: usize, template: [usize; 3]) -> Transforms {
-        let rounding = Rounding::Pair { len: length as f64 };
+        let rounding = Rounding::Pair { len: length as f64, plain: true };
         Transforms { shape: [1, 1, length], tile: [1, 1, length + 1 - template[2]], together: 2, rounding }
     }
 }

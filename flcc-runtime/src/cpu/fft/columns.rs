@@ -17,6 +17,7 @@
 use rustfft::num_complex::Complex64;
 
 use crate::cpu::aligned::Aligned;
+use crate::cpu::fft::dither::Dither;
 use crate::cpu::fft::pair::{Ground, Planes, Samples, Wanted, after_first, before_last, padded};
 use crate::cpu::fft::stages::{self, Complex, LAST, dft};
 use crate::cpu::memory::Memory;
@@ -110,6 +111,7 @@ pub struct Transform {
     layout: Layout,
     vectors: Vectors,
     twiddles: Vec<Vec<[f32; 2]>>,
+    dither: Dither,
 }
 
 impl Transform {
@@ -126,7 +128,8 @@ impl Transform {
         );
         assert!(width >= CHUNK, "outputs: expected at least {CHUNK} a row, got {width}");
         let vectors = Vectors::new(isas)?;
-        Some(Transform { layout, vectors, twiddles: stages::stages(length) })
+        let dither = Dither::of_strips(length, vectors.lanes());
+        Some(Transform { layout, vectors, twiddles: stages::stages(length), dither })
     }
 
     /// How a tile is laid out.
@@ -413,7 +416,9 @@ impl Correlate<'_> {
         } else {
             Samples { from, pitch: in_row, beside }
         };
-        let squares = samples.first::<S, N, JUDGED>(s, re, im, &twiddles[0], None);
+        let Samples { from, pitch, beside } = samples;
+        let noise = self.transform.dither.strip::<S, N>(s, from, pitch, [0, beside]);
+        let squares = samples.first::<S, N, JUDGED>(s, re, im, &twiddles[0], Some(noise), None);
         after_first::<S, N>(s, re, im, twiddles);
         for (number, (re, im)) in re.chunks_exact(LAST).zip(im.chunks_exact(LAST)).enumerate() {
             let mut x = [Complex::zero(s); LAST];
@@ -423,6 +428,7 @@ impl Correlate<'_> {
             dft(s, &mut x);
             let (mut parts_re, mut parts_im) = ([s.splat(0.0); LAST], [s.splat(0.0); LAST]);
             for (q, x) in x.iter().enumerate() {
+                let x = noise.take(s, number * LAST + q, *x);
                 (parts_re[q], parts_im[q]) = (x.re, x.im);
             }
             let at = number * LAST * row + to;
@@ -745,8 +751,9 @@ mod tests {
     }
 
     #[test]
-    fn copies_beside_a_step_err_by_less_than_they_are_granted() {
+    fn copies_of_few_levels_err_by_less_than_they_are_granted() {
         judge_hostile("copies of few levels beside a step", testing::copied);
+        judge_hostile("copies of few levels among blocks", testing::among_blocks);
     }
 
     fn judge_hostile(name: &str, make: testing::Hostile) {
@@ -765,21 +772,24 @@ mod tests {
                         if template[2] < 3 {
                             continue;
                         }
-                        let (image, taps) = make(shape, template, 200 * seed + (template[2] + along) as u64);
+                        let seed = 200 * seed + (template[2] + along) as u64;
+                        let (image, taps) = make(shape, template, seed);
                         let place = |at: [usize; 2], width: usize| at[down] * width + at[along];
-                        let input = gathered(&layout, |y, x| {
-                            // Beyond the samples there are a few that no output needs.
-                            let at = [y, x];
-                            if at[along] < shape[2] {
-                                image.get(place(at, shape[2])).copied().unwrap_or(0.0)
-                            } else {
-                                0.0
-                            }
-                        });
                         let [rows, across] = layout.template;
                         let taps: Vec<f64> =
                             (0..rows * across).map(|k| taps[place([k / across, k % across], template[2])]).collect();
-                        judge(&layout, &isas, &input, &taps, 0, &mut ratios, name);
+                        testing::at_amplitudes(&mut ratios, &image, seed, |image, ratios| {
+                            let input = gathered(&layout, |y, x| {
+                                // Beyond the samples there are a few that no output needs.
+                                let at = [y, x];
+                                if at[along] < shape[2] {
+                                    image.get(place(at, shape[2])).copied().unwrap_or(0.0)
+                                } else {
+                                    0.0
+                                }
+                            });
+                            judge(&layout, &isas, &input, &taps, 0, ratios, name);
+                        });
                     }
                 }
             }

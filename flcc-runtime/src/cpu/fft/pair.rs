@@ -21,6 +21,7 @@ use rustfft::num_complex::Complex64;
 use rustfft::{Fft, FftPlanner};
 
 use crate::cpu::aligned::Aligned;
+use crate::cpu::fft::dither::{Dither, Scaled, Strip};
 use crate::cpu::fft::stages::{self, Complex, LAST, LENGTHS, dft, forward_stage, inverse_stage, last, twist};
 use crate::cpu::memory::Memory;
 use crate::isa::prefetch::{Coming, LINE};
@@ -129,6 +130,7 @@ pub struct Transform {
     layout: Layout,
     vectors: Vectors,
     twiddles: Vec<Vec<[f32; 2]>>,
+    dither: Dither,
     /// The turns between the columns and the rows of a line, as a tile lies there; none where tiles are no lines.
     turns: Option<Planes>,
     /// The library's transform in f64, of a line or of a row, which templates take; made for the first of them.
@@ -170,7 +172,8 @@ impl Transform {
         );
         let vectors = Vectors::new(isas)?;
         let twiddles = stages::stages(layout.length);
-        let mut transform = Transform { layout, vectors, twiddles, turns: None, exact: OnceLock::new() };
+        let dither = Dither::of_pairs(layout.length, vectors.lanes(), layout.line);
+        let mut transform = Transform { layout, vectors, twiddles, dither, turns: None, exact: OnceLock::new() };
         if layout.line {
             let samples = layout.length * layout.length;
             let angle = |down: usize, x: usize| -TAU * ((down * x) % samples) as f64 / samples as f64;
@@ -209,6 +212,11 @@ impl Transform {
     /// The twiddles of each stage.
     pub(crate) fn twiddles(&self) -> &[Vec<[f32; 2]>] {
         &self.twiddles
+    }
+
+    /// The noise in its tiles.
+    pub(crate) fn dither(&self) -> &Dither {
+        &self.dither
     }
 
     /// Values of a plane: a group of `LANES` frequencies of height for each position along width, groups a little
@@ -318,7 +326,8 @@ impl Transform {
     ) -> Figure {
         let Scratch { strip, tile, figures } = scratch;
         let buffers = Buffers { twiddles: &self.twiddles, strip, tile: tile.parts() };
-        let job = Pair { buffers, turns: self.turns.as_ref(), samples, template, out, wanted, next };
+        let (turns, dither) = (self.turns.as_ref(), &self.dither);
+        let job = Pair { buffers, turns, dither, samples, template, out, wanted, next };
         let figure = by_length(&self.vectors, self.layout.length, job);
         figures[row * self.layout.pairs[1] + pair] = figure;
         figure
@@ -344,6 +353,7 @@ fn by_length(vectors: &Vectors, length: usize, job: Pair<'_>) -> Figure {
 struct Pair<'a> {
     buffers: Buffers<'a>,
     turns: Option<&'a Planes>,
+    dither: &'a Dither,
     /// From the first sample of the first tile.
     samples: Samples<'a>,
     template: &'a Planes,
@@ -429,8 +439,10 @@ impl<const N: usize> Job for OfLength<'_, N> {
             let steps = (groups + columns[0].div_ceil(S::LANES)) * (N / first_radix(N)) + groups * (N / LAST);
             Ahead::new(Coming::new(pair.out, pitch, rows, columns[0] + columns[1]), samples, steps)
         });
-        let (energy, column) = pair.buffers.columns_forward::<S, N>(s, &pair.samples, ahead.as_mut());
-        let result = pair.rows::<S, N>(s, ahead.as_mut());
+        let Samples { from, pitch, beside } = pair.samples;
+        let dither = pair.dither.of::<S, N>(s, from, pitch, &[0, beside]);
+        let (energy, column) = pair.buffers.columns_forward::<S, N>(s, &pair.samples, dither, ahead.as_mut());
+        let result = pair.rows::<S, N>(s, dither, ahead.as_mut());
         let peak = pair.buffers.columns_back::<S, N>(s, pair.out, &pair.wanted, ahead.as_mut());
         Figure { energy, result, peak, column, ..Figure::default() }
     }
@@ -439,7 +451,7 @@ impl<const N: usize> Job for OfLength<'_, N> {
 impl Pair<'_> {
     /// Along the rows of the tile, times the template's spectrum, and back; returns the mean square of the results.
     #[inline(always)]
-    fn rows<S: Simd, const N: usize>(&mut self, s: S, mut ahead: Option<&mut Ahead>) -> f64 {
+    fn rows<S: Simd, const N: usize>(&mut self, s: S, dither: Scaled<'_>, mut ahead: Option<&mut Ahead>) -> f64 {
         let mut result = 0.0;
         let [tile_re, tile_im] = &mut self.buffers.tile;
         let (tile_re, tile_im) = (S::rows_mut(tile_re), S::rows_mut(tile_im));
@@ -449,14 +461,23 @@ impl Pair<'_> {
             let range = group * stride(N)..group * stride(N) + N;
             let (re, im) = (&mut tile_re[range.clone()], &mut tile_im[range.clone()]);
             if let Some(turns) = self.turns {
-                turn::<S, false>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range.clone()]);
+                // The noise of a line's rows is none of its rows' any more once they are turned.
+                let noise = dither.of_rows(s, group);
+                let (turns_re, turns_im) = (&S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range.clone()]);
+                turn::<S, false>(s, re, im, turns_re, turns_im, noise);
             }
+            dither.add_along(s, group, re, im);
             to_last::<S, N>(s, re, im, twiddles);
+            match self.turns {
+                Some(_) => dither.take_along(s, group, re, im),
+                None => dither.take(s, group, re, im),
+            }
             let template = (&template_re[range.clone()], &template_im[range.clone()]);
             result += product(s, re, im, template, ahead.as_deref_mut());
             from_last::<S, N>(s, re, im, twiddles);
             if let Some(turns) = self.turns {
-                turn::<S, true>(s, re, im, &S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range]);
+                let (turns_re, turns_im) = (&S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range]);
+                turn::<S, true>(s, re, im, turns_re, turns_im, [Complex::zero(s); LAST]);
             }
         }
         result
@@ -471,6 +492,7 @@ impl Buffers<'_> {
         &mut self,
         s: S,
         samples: &Samples<'_>,
+        dither: Scaled<'_>,
         mut ahead: Option<&mut Ahead>,
     ) -> (f64, f64) {
         let (mut energy, mut largest) = (0.0, s.splat(0.0));
@@ -480,7 +502,8 @@ impl Buffers<'_> {
         let twiddles = self.twiddles;
         for strip in 0..N / S::LANES {
             let samples = Samples { from: &samples.from[strip * S::LANES..], ..*samples };
-            let columns = samples.first::<S, N, true>(s, re, im, &twiddles[0], ahead.as_deref_mut());
+            let noise = Some(dither.strip(s));
+            let columns = samples.first::<S, N, true>(s, re, im, &twiddles[0], noise, ahead.as_deref_mut());
             energy += f64::from(s.total(columns));
             largest = s.larger_magnitude(columns, largest);
             after_first::<S, N>(s, re, im, twiddles);
@@ -529,19 +552,7 @@ impl Buffers<'_> {
     }
 }
 
-/// Along the rows of a group of frequencies, to theirs.
-#[inline(always)]
-pub(crate) fn rows_forward<S: Simd, const N: usize>(
-    s: S,
-    re: &mut [S::Row],
-    im: &mut [S::Row],
-    twiddles: &[Vec<[f32; 2]>],
-) {
-    to_last::<S, N>(s, re, im, twiddles);
-    last(s, re, im);
-}
-
-/// Back from them.
+/// Along the rows of a group of frequencies, back from theirs.
 #[inline(always)]
 pub(crate) fn rows_back<S: Simd, const N: usize>(
     s: S,
@@ -587,8 +598,8 @@ pub(crate) struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// The first stage down the columns, from the samples; returns the sum of squares of each column, or zeros if they
-    /// are not to be `JUDGED`.
+    /// The first stage down the columns, from the samples and noise; returns the sum of squares of each column, or
+    /// zeros if they are not to be `JUDGED`.
     #[inline(always)]
     pub(crate) fn first<S: Simd, const N: usize, const JUDGED: bool>(
         &self,
@@ -596,11 +607,12 @@ impl Samples<'_> {
         re: &mut [S::Row],
         im: &mut [S::Row],
         twiddles: &[[f32; 2]],
+        noise: Option<Strip<'_, S>>,
         ahead: Option<&mut Ahead>,
     ) -> S::Single {
         match first_radix(N) {
-            8 => self.first_of::<S, 8, N, JUDGED>(s, re, im, twiddles, ahead),
-            _ => self.first_of::<S, 4, N, JUDGED>(s, re, im, twiddles, ahead),
+            8 => self.first_of::<S, 8, N, JUDGED>(s, re, im, twiddles, noise, ahead),
+            _ => self.first_of::<S, 4, N, JUDGED>(s, re, im, twiddles, noise, ahead),
         }
     }
 
@@ -612,6 +624,7 @@ impl Samples<'_> {
         re: &mut [S::Row],
         im: &mut [S::Row],
         twiddles: &[[f32; 2]],
+        noise: Option<Strip<'_, S>>,
         mut ahead: Option<&mut Ahead>,
     ) -> S::Single {
         let m = N / R;
@@ -629,6 +642,9 @@ impl Samples<'_> {
                 *x = Complex { re: first[q], im: second[q] };
                 if JUDGED {
                     energy = x.square(s, energy);
+                }
+                if let Some(noise) = &noise {
+                    *x = noise.add(s, k + q * m, *x);
                 }
             }
             dft(s, &mut x);
@@ -788,7 +804,7 @@ pub(crate) fn product<S: Simd>(
     f64::from(s.total(squares))
 }
 
-/// Turns each number by one of magnitude 1, or `BACK`.
+/// Turns each number, less the noise in it, by one of magnitude 1, or `BACK`.
 #[inline(always)]
 fn turn<S: Simd, const BACK: bool>(
     s: S,
@@ -796,14 +812,18 @@ fn turn<S: Simd, const BACK: bool>(
     im: &mut [S::Row],
     turns_re: &[S::Row],
     turns_im: &[S::Row],
+    noise: [Complex<S>; LAST],
 ) {
-    for ((re, im), (turn_re, turn_im)) in re.iter_mut().zip(im).zip(turns_re.iter().zip(turns_im)) {
+    let numbers = re.iter_mut().zip(im).zip(turns_re.iter().zip(turns_im));
+    for (x, ((re, im), (turn_re, turn_im))) in numbers.enumerate() {
+        let noise = noise[x % LAST];
         let (turn_re, turn_im) = (s.load(turn_re), s.load(turn_im));
         let (x, y) = (s.load(re), s.load(im));
         if BACK {
             s.store(re, s.mul_add(x, turn_re, s.mul(y, turn_im)));
             s.store(im, s.sub_mul(x, turn_im, s.mul(y, turn_re)));
         } else {
+            let (x, y) = (s.sub(x, noise.re), s.sub(y, noise.im));
             s.store(re, s.sub_mul(y, turn_im, s.mul(x, turn_re)));
             s.store(im, s.mul_add(x, turn_im, s.mul(y, turn_re)));
         }
@@ -989,10 +1009,11 @@ mod tests {
     }
 
     #[test]
-    fn copies_beside_a_step_err_by_less_than_they_are_granted() {
+    fn copies_of_few_levels_err_by_less_than_they_are_granted() {
         let line = Layout { length: 256, line: true, outputs: [1, 40960], pairs: [1, 1], template: [1, 24500] };
         let layouts: Vec<Layout> = layouts().into_iter().filter(|layout| layout.length <= 256).chain([line]).collect();
         judge_hostile("copies of few levels beside a step", testing::copied, &layouts);
+        judge_hostile("copies of few levels among blocks", testing::among_blocks, &layouts);
     }
 
     fn judge_hostile(name: &str, make: testing::Hostile, layouts: &[Layout]) {
@@ -1005,9 +1026,12 @@ mod tests {
                 for layout in layouts {
                     let [height, width] = [0, 1].map(|axis| layout.tile()[axis] + layout.template[axis] - 1);
                     let template = [1, layout.template[0], layout.template[1]];
-                    let (image, taps) = make([1, height, width], template, 100 * seed + layout.length as u64);
-                    let input = gathered(layout, |y, x| image[y * width + x]);
-                    judge(layout, &isas, &input, &taps, 0, &mut ratios, name);
+                    let seed = 100 * seed + layout.length as u64;
+                    let (image, taps) = make([1, height, width], template, seed);
+                    testing::at_amplitudes(&mut ratios, &image, seed, |image, ratios| {
+                        let input = gathered(layout, |y, x| image[y * width + x]);
+                        judge(layout, &isas, &input, &taps, 0, ratios, name);
+                    });
                 }
             }
             println!("{name}, {isas}, {} panels: {:.3}", ratios.panels(), ratios.all());
@@ -1051,7 +1075,7 @@ mod tests {
         let spectrum = transform.prepare(template);
         transform.run(ground(layout, input, &mut out), &spectrum, &mut scratch, layout.tile());
         let figures = Figures { wave: transform.wave(&spectrum), ..Figures::of([template].into_iter()) };
-        let rounding = Rounding::Pair { len: (layout.length * layout.length) as f64 };
+        let rounding = Rounding::Pair { len: (layout.length * layout.length) as f64, plain: false };
         let doubt = testing::doubt_of(template.len(), &figures, rounding);
         let unseen = testing::unseen(&figures, rounding);
         let [height, width] = layout.tile();

@@ -12,6 +12,7 @@
 //! `gather.rs` replaces them.
 
 use crate::cpu::aligned::Aligned;
+use crate::cpu::fft::dither::{Dither, Scaled};
 use crate::cpu::fft::pair::{
     Ground, Planes, Samples, Wanted, after_first, before_last, first_back, from_last, product, stride, to_last,
 };
@@ -66,6 +67,7 @@ pub struct Transform {
     layout: Layout,
     vectors: Vectors,
     twiddles: Vec<Vec<[f32; 2]>>,
+    dither: Dither,
     /// Where a transform leaves each frequency.
     places: Vec<usize>,
     /// Where it leaves the opposite of what it leaves at each place.
@@ -88,7 +90,8 @@ impl Transform {
         let mut places = vec![0; n];
         (0..n).for_each(|place| places[stages::frequency(n, place)] = place);
         let opposites = (0..n).map(|place| places[(n - stages::frequency(n, place)) % n]).collect();
-        Some(Transform { layout, vectors, twiddles: stages::stages(n), places, opposites })
+        let dither = Dither::of_halves(n, vectors.lanes());
+        Some(Transform { layout, vectors, twiddles: stages::stages(n), dither, places, opposites })
     }
 
     /// How a tile is laid out.
@@ -224,7 +227,7 @@ impl AnyLength for Prepare<'_> {
         for (row, values) in self.samples.chunks_exact_mut(self.row).zip(self.template.chunks_exact(width)) {
             balanced(values, &mut row[..values.len()]);
         }
-        self.columns.forward::<S, N>(s, self.samples, self.row, self.row);
+        self.columns.forward::<S, N>(s, self.samples, self.row, self.row, None);
         // Either transform has left everything doubled.
         let scale = 0.25 / (N * N) as f32;
         let twiddles = &self.columns.transform.twiddles;
@@ -281,8 +284,9 @@ impl AnyLength for Correlate<'_> {
     #[inline(always)]
     fn run<S: Simd, const N: usize>(mut self, s: S) -> Figure {
         let Ground { input, in_row, out, out_row } = self.ground;
-        let (energy, column) = self.columns.forward::<S, N>(s, input, in_row, N);
         let transform = self.columns.transform;
+        let noise = transform.dither.of::<S, N>(s, input, in_row, &[0]);
+        let (energy, column) = self.columns.forward::<S, N>(s, input, in_row, N, Some(noise));
         let (template_re, template_im) = (S::rows(&self.template.re), S::rows(&self.template.im));
         let (mut result, mut first) = (0.0, 0.0);
         for group in 0..N / 2 / S::LANES {
@@ -290,7 +294,9 @@ impl AnyLength for Correlate<'_> {
             let (template_re, template_im) = (&template_re[range.clone()], &template_im[range.clone()]);
             let (re, im) = self.columns.tile_rows::<S>();
             let (re, im) = (&mut re[range.clone()], &mut im[range.clone()]);
+            noise.add_along(s, group, re, im);
             to_last::<S, N>(s, re, im, &transform.twiddles);
+            noise.take(s, group, re, im);
             if group > 0 {
                 result += product(s, re, im, (template_re, template_im), None);
             } else {
@@ -334,7 +340,14 @@ impl Columns<'_> {
     /// Down the columns that are given, then transposed into the tile, whose others become 0; returns the sum of
     /// squares of the samples, and the largest of two columns.
     #[inline(always)]
-    fn forward<S: Simd, const N: usize>(&mut self, s: S, input: &[f32], pitch: usize, columns: usize) -> (f64, f64) {
+    fn forward<S: Simd, const N: usize>(
+        &mut self,
+        s: S,
+        input: &[f32],
+        pitch: usize,
+        columns: usize,
+        noise: Option<Scaled<'_>>,
+    ) -> (f64, f64) {
         let Columns { transform: Transform { twiddles, places, .. }, strip, halves: [left, right], tile } = self;
         let (mut energy, mut largest) = (0.0, s.splat(0.0));
         let (re, im) = (&mut S::rows_mut(&mut strip.re)[..N], &mut S::rows_mut(&mut strip.im)[..N]);
@@ -345,7 +358,8 @@ impl Columns<'_> {
             let x = 2 * strip * S::LANES;
             if x < columns {
                 let samples = Samples { from: &input[x..], pitch, beside: S::LANES };
-                let squares = samples.first::<S, N, true>(s, re, im, &twiddles[0], None);
+                let noise = noise.map(|noise| noise.strip(s));
+                let squares = samples.first::<S, N, true>(s, re, im, &twiddles[0], noise, None);
                 energy += f64::from(s.total(squares));
                 largest = s.larger_magnitude(squares, largest);
                 after_first::<S, N>(s, re, im, twiddles);
@@ -642,8 +656,9 @@ mod tests {
     }
 
     #[test]
-    fn copies_beside_a_step_err_by_less_than_they_are_granted() {
+    fn copies_of_few_levels_err_by_less_than_they_are_granted() {
         judge_hostile("copies of few levels beside a step", testing::copied);
+        judge_hostile("copies of few levels among blocks", testing::among_blocks);
     }
 
     fn judge_hostile(name: &str, make: testing::Hostile) {
@@ -656,9 +671,12 @@ mod tests {
                 for layout in layouts().into_iter().filter(|layout| layout.template[1] > 2) {
                     let [height, width] = [0, 1].map(|axis| layout.outputs[axis] + layout.template[axis] - 1);
                     let template = [1, layout.template[0], layout.template[1]];
-                    let (image, taps) = make([1, height, width], template, 100 * seed + layout.length as u64);
-                    let input = gathered(&layout, |y, x| image[y * width + x]);
-                    judge(&layout, &isas, &input, &taps, 0, &mut ratios, name);
+                    let seed = 100 * seed + layout.length as u64;
+                    let (image, taps) = make([1, height, width], template, seed);
+                    testing::at_amplitudes(&mut ratios, &image, seed, |image, ratios| {
+                        let input = gathered(&layout, |y, x| image[y * width + x]);
+                        judge(&layout, &isas, &input, &taps, 0, ratios, name);
+                    });
                 }
             }
             println!("{name}, {isas}, {} panels: {:.3}", ratios.panels(), ratios.all());
