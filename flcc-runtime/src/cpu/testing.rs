@@ -216,7 +216,7 @@ pub fn at_amplitudes(ratios: &mut Ratios, image: &[f32], seed: u64, mut judge: i
     judge(image, ratios);
     if ratios.latest > 0.2 {
         let mut random = noise(seed ^ 0x0a3b_11fd);
-        for _ in 0..if panels().is_some() { 40 } else { 2 } {
+        for _ in 0..if panels().is_some() { 40 } else { 1 } {
             let amplitude = 1.5 + random();
             let image: Vec<f32> = image.iter().map(|value| amplitude * value).collect();
             judge(&image, ratios);
