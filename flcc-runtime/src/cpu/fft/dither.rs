@@ -3,12 +3,12 @@
 //! A transform adds samples that lie far apart. Where these have few levels, their sums have few, each of them is
 //! rounded one way, and the errors follow the samples: under a template of the same texture they add up, to more than
 //! all noise of rounding (a picture of even squares, one of them of two levels, half a tile beside the others). With
-//! noise in the samples there are as many sums as samples. It has a hundredth of the largest sample's energy at most,
-//! and yet hundreds of units in the last place of any sum. Nothing of it is left in the result, for its spectrum is
-//! known, and short: a number for each row, times one of eight for each column, is eight columns of frequencies. Every
-//! row has it, since faint samples have to have it too: a strong one, with noise or without, is a whole number of units
-//! in the last place of their sum, so it has no say in how that is rounded. What frequency 0 of height adds up along
-//! the rows has noise of its own, which a template of equal rows needs.
+//! noise in the samples there are as many sums as samples. All of it has a sixteenth of the largest sample's energy at
+//! most, and yet hundreds of units in the last place of any sum. Nothing of it is left in the result, for its spectrum
+//! is known, and short: a number for each row, times one of eight for each column, is eight columns of frequencies.
+//! Every row has it, since faint samples have to have it too: a strong one, with noise or without, is a whole number of
+//! units in the last place of their sum, so it has no say in how that is rounded. What frequency 0 of height adds up
+//! along the rows has noise of its own, which a template of equal rows needs.
 //!
 //! Source: Roberts, "Picture coding using pseudo-random noise", 1962, which takes the noise away that it added.
 
@@ -69,7 +69,8 @@ pub(crate) fn numbers(seed: u64) -> impl FnMut() -> f32 {
     }
 }
 
-/// The share of the largest of so many samples that noise has at most, so that all of it has less energy than that one.
+/// The share of the largest of so many samples that a number of the noise has at most: they have an energy of a
+/// sixteenth of that one's, whatever their number, and three of them for each sample have no more than that on average.
 pub(crate) fn share(samples: usize) -> f64 {
     0.25 / (samples as f64).sqrt()
 }
