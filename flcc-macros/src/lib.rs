@@ -10,10 +10,12 @@
 //! - `bytes`: the bodies of bytes
 //! - `table`: the modules and the static table
 //! - `detect`: what [`features_detected!`] asks the processor
+//! - `paragraphs`: the text of [`paragraphs!`]
 #![forbid(unsafe_code)]
 
 mod bytes;
 mod detect;
+mod paragraphs;
 mod parse;
 mod table;
 mod unroll;
@@ -56,4 +58,14 @@ pub fn direct_kernels(input: proc_macro::TokenStream) -> proc_macro::TokenStream
 #[proc_macro]
 pub fn features_detected(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     detect::features(&TABLE, &input.into()).into()
+}
+
+/// The paragraphs of text files one after another, `&[&str]`, each with the empty line behind it:
+/// `paragraphs!("cuda/kernel.cu", "cuda/rest.cu")`, from the folder of the invoking package on.
+///
+/// Paragraphs that texts share are in a program once, where `include_str!` holds each text whole.
+#[proc_macro]
+pub fn paragraphs(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let root = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    paragraphs::of_files(root.as_ref(), input.into()).unwrap_or_else(|error| error.to_compile_error()).into()
 }

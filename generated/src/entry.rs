@@ -7,7 +7,8 @@ pub struct Entry {
     pub name: &'static str,
     /// The name of its function.
     pub function: &'static str,
-    /// Its CUDA C++ source: these texts one after another. They include nothing.
+    /// Its CUDA C++ source: these paragraphs one after another, most of which are also another kernel's. They include
+    /// nothing.
     pub sources: &'static [&'static str],
     /// The operation's word.
     pub op: &'static str,
