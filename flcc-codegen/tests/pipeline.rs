@@ -114,6 +114,7 @@ fn a_wrong_decision_is_found() {
         "return !(panel + of_template <= limit) &&",
         "return false &&",
     );
+    check_broken("noise", ZNCC_F32, "noise.rows[line - z * height]", "noise.rows[0]");
     check_broken("strong", ZNCC_F32, "> usual ? value * factor : 0.0", "> usual ? value * factor : value");
     check_broken(
         "channels",

@@ -594,11 +594,14 @@ static void check(const Case& c) {
     Buffer<double> partial(2 * 64 * batch), of_samples(2 * l.tiles), of_cross(2 * l.tiles);
     const auto at = [](Buffer<double>& buffer) { return (FlccFigures*)buffer.data(); };
     double* scales = surveys ? scale.data() : nullptr;
-    launch({64, (unsigned)l.tiles, 1}, block, [&] { flcc_figures(l, tiles, samples.data(), scales, at(partial)); });
-    launch({1, 1, 1}, block, [&] { flcc_fold(at(partial), at(of_samples), l.tiles, l.channels, 0); });
-    launch({64, (unsigned)l.tiles, 1}, block, [&] { flcc_cross_figures(l, cross.data(), scales, at(partial)); });
-    launch({1, 1, 1}, block, [&] { flcc_fold(at(partial), at(of_cross), l.tiles, l.channels, 1); });
+    Buffer<double> of_channels(batch);
+    launch({64, (unsigned)l.tiles, 1}, block, [&] { flcc_figures(l, tiles, samples.data(), at(partial)); });
+    launch({1, 1, 1}, block,
+        [&] { flcc_fold(at(partial), scales, at(of_samples), of_channels.data(), l.tiles, l.channels, 0); });
+    launch({64, (unsigned)l.tiles, 1}, block, [&] { flcc_cross_figures(l, cross.data(), at(partial)); });
+    launch({1, 1, 1}, block, [&] { flcc_fold(at(partial), scales, at(of_cross), nullptr, l.tiles, l.channels, 1); });
     partial.check("partial"), of_samples.check("figures"), of_cross.check("cross figures");
+    of_channels.check("largest of channels");
     // A lower bar than in use, so that it has samples above it.
     constexpr double ABOVE = 1.25;
     const int parts = 64 * l.channels;
@@ -628,7 +631,13 @@ static void check(const Case& c) {
               }
           largest[of] = of == 1 ? largest[of] + most : std::max(largest[of], most);
         };
+        const Wide others = largest[0];
+        largest[0] = 0;
         add(samples, tile * l.in_tile + channel * l.in_channel, l.in_plane, l.in_row, tiles[tile].len, 0);
+        const double most = of_channels[tile * l.channels + channel];
+        if (!close(most * factor, largest[0], 1e-15L * largest[0]))
+          FAIL("largest of channel %d of %d: %g, expected %Lg", channel, tile, most, largest[0] / factor);
+        largest[0] = std::max(largest[0], others);
         const int all[3] = {l.out_shape[0], l.out_shape[1], (int)l.cross_row};
         add(cross, tile * l.cross_tile + channel * l.cross_channel, l.cross_plane, l.cross_row, all, 1);
       }
@@ -704,14 +713,45 @@ static void check_fourier() {
   const int count = 700;
 #if FLCC_CROSS >= FLCC_CROSS_F32
   const int channels = 2, tiles = 2;
+  // Transforms of 7x10x18 samples: 7x10x10 numbers.
+  FlccLayout l = {};
+  l.in_shape[0] = 7, l.in_shape[1] = 10, l.in_shape[2] = 18, l.channels = channels, l.tiles = tiles;
+  l.in_channel = 7 * 10 * 18, l.in_tile = channels * l.in_channel;
+  const auto small = [] { return (Cross)random_below(9); };
   std::vector<Complex> a(tiles * channels * count), b(channels * count), out(a.size());
-  for (Complex& v : a) v = {(Cross)random_below(9), (Cross)random_below(9)};
-  for (Complex& v : b) v = {(Cross)random_below(9), (Cross)random_below(9)};
-  launch({3, channels * tiles, 1}, {256, 1, 1},
-      [&] { flcc_multiply(a.data(), b.data(), out.data(), count, channels); });
-  for (size_t i = 0; i < a.size(); i++) {
-    const Complex f = a[i], g = b[i % b.size()];
-    if (out[i].re != f.re * g.re - f.im * g.im || out[i].im != f.re * g.im + f.im * g.re) FAIL("multiply %zu", i);
+  for (Complex& v : a) v = {small(), small()};
+  for (Complex& v : b) v = {small(), small()};
+  // Numbers so small that products are exact: spectra of planes, rows and half a line of columns, then numbers.
+  std::vector<Complex> table(7 + 10 + 10 + (7 + 10 + 18 + 1) / 2);
+  for (Complex& v : table) v = {small(), small()};
+  std::vector<double> largest(tiles * channels);
+  for (double& v : largest) v = 1 + random_below(4);
+  for (const Complex* noise : {(const Complex*)nullptr, (const Complex*)table.data()}) {
+    launch({3, channels * tiles, 1}, {256, 1, 1},
+        [&] { flcc_multiply(l, a.data(), b.data(), out.data(), count, noise ? largest.data() : nullptr, noise); });
+    for (int i = 0; i < (int)a.size(); i++) {
+      Complex f = a[i];
+      const Complex g = b[i % b.size()];
+      if (noise) {
+        const int k = i % count;
+        const Complex p = noise[k / 100], q = noise[7 + k / 10 % 10], r = noise[17 + k % 10];
+        const double re = p.re * q.re - p.im * q.im, im = p.re * q.im + p.im * q.re, by = largest[i / count];
+        f = {(Cross)(f.re - by * (re * r.re - im * r.im)), (Cross)(f.im - by * (re * r.im + im * r.re))};
+      }
+      if (out[i].re != f.re * g.re - f.im * g.im || out[i].im != f.re * g.im + f.im * g.re) FAIL("multiply %d", i);
+    }
+  }
+  Buffer<Real> plain(tiles * l.in_tile);
+  Buffer<Cross> noisy(tiles * l.in_tile);
+  for (int i = 0; i < tiles * l.in_tile; i++) plain[i] = (Real)random_below(9);
+  launch({5, channels * tiles, 1}, {256, 1, 1},
+      [&] { flcc_noise(l, plain.data(), largest.data(), table.data(), noisy.data()); });
+  noisy.check("noise");
+  const Cross* numbers = (const Cross*)&table[27];
+  for (int i = 0; i < tiles * l.in_tile; i++) {
+    const int k = i % l.in_channel;
+    const double noise = largest[i / l.in_channel] * numbers[k / 180] * numbers[7 + k / 18 % 10] * numbers[17 + k % 18];
+    if (noisy[i] != (Cross)(plain[i] + noise)) FAIL("noise %d", i);
   }
 #endif
   Buffer<Real> from(count + 2), to(count + 2);

@@ -4,6 +4,27 @@
 
 typedef double Wide;
 
+// A template's spectrum and turns, then numbers of rows and columns, whose product is the noise of tiles whose largest
+// sample is 1, and what the template makes of that.
+static std::vector<Two> with_noise(const std::vector<double>& taps, int height, int width) {
+  std::vector<Two> all = spectrum_of(taps, height, width);
+  float rows[LENGTH], columns[LENGTH], made[LENGTH * LENGTH];
+  for (int i = 0; i < LENGTH; i++) rows[i] = (float)(0.25 / LENGTH * random_unit()), columns[i] = (float)random_unit();
+  for (int y = 0; y < LENGTH; y++)
+    for (int x = 0; x < LENGTH; x++) {
+      double sum = 0;
+      for (int i = 0; i < height; i++) {
+        double of_row = 0;
+        for (int j = 0; j < width; j++) of_row += taps[i * width + j] * columns[(x + j) % LENGTH];
+        sum += of_row * rows[(y + i) % LENGTH];
+      }
+      made[y * LENGTH + x] = (float)sum;
+    }
+  for (int i = 0; i < LENGTH; i += 2) all.push_back({{{rows[i], columns[i]}, {rows[i + 1], columns[i + 1]}}});
+  for (int i = 0; i < LENGTH * LENGTH; i += 4) all.push_back({{{made[i], made[i + 1]}, {made[i + 2], made[i + 3]}}});
+  return all;
+}
+
 // Thresholds of a template of mean 0 and norm 1, as docs/numerics.md derives them for pairs of tiles and f32.
 static FlccDoubt doubt_for(const std::vector<double>& taps, int height, int width) {
   const double u = std::ldexp(1.0, -24), half = std::ldexp(1.0, -53), budget = 0.8e-5, rest = 0.2e-5;
@@ -51,7 +72,7 @@ static void check(const Picture& p) {
   for (double& tap : taps) tap = random_unit(), mean += tap / taps.size();
   for (double& tap : taps) tap -= mean, energy += tap * tap;
   for (double& tap : taps) tap /= std::sqrt(energy);
-  const std::vector<Two> spectrum = spectrum_of(taps, p.height, p.width);
+  const std::vector<Two> spectrum = with_noise(taps, p.height, p.width);
   const FlccDoubt d = doubt_for(taps, p.height, p.width);
 
   // Of every whole tile all but its first column and last row are asked for.

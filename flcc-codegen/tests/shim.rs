@@ -450,6 +450,8 @@ fn wrong_scores_of_a_transform_are_found() {
         ("whole", "return grained && energy < 0.25 ? 0 : DOUBTFUL;", "return 0;"),
         ("rows", "if (y >= to_y) break;", ""),
         ("image", "image += whole.image * im.image_stride;", ""),
+        ("noise", "v[i] = {fmaf(by, made, v[i].re), fmaf(by, made, v[i].im)};", ""),
+        ("quiet", "float of_row = largest * noise", "float of_row = 0 * noise"),
     ] {
         check_broken(name, case, from, to);
     }

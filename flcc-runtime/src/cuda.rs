@@ -30,6 +30,8 @@ pub(crate) mod method;
 #[cfg(feature = "cuda")]
 pub(crate) mod methods;
 #[cfg(feature = "cuda")]
+pub(crate) mod noise;
+#[cfg(feature = "cuda")]
 pub(crate) mod paired;
 #[cfg(feature = "cuda")]
 pub(crate) mod pairs;

@@ -2,6 +2,7 @@
 
 pub mod error_model;
 pub mod lanes;
+pub mod noise;
 pub mod overflow;
 pub mod powers;
 pub mod scheme;

@@ -123,7 +123,7 @@ macro_rules! steps {
 steps! {
     Gather: offset, load, survey, reload, hits_x, hits_y, hits_z, hits_masked;
     Sums: sum_rows, sum_axis;
-    Fourier: figures, cross_figures, fold, strong, doubt, multiply, square;
+    Fourier: figures, cross_figures, fold, strong, doubt, noise, multiply, square;
     Finish: finish;
     Repair: repair;
 }
@@ -202,6 +202,16 @@ impl Batch {
     /// Scales, where there are some.
     fn scale_room(&self, careful: bool) -> Argument<'_> {
         if careful { self.lane_room(self.places[Room::Scale], 8) } else { Argument::Null }
+    }
+
+    /// The largest sample of each tile and channel.
+    fn largest_room(&self) -> Argument<'_> {
+        self.lane_room(self.places[Room::Largest], 8)
+    }
+
+    /// Parts of figures.
+    fn partial_room(&self) -> Argument<'_> {
+        self.lane_room(self.places[Room::Partial], FIGURES_OF_A_LANE)
     }
 
     /// Strong samples of each tile.
@@ -401,7 +411,8 @@ impl Steps {
     /// The driver's.
     pub fn figures(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
         let samples = batch.sample_room(batch.places[Room::Samples], batch.types.real.row().size);
-        self.fold(stream, batch, (have(&self.figures)?, samples), careful, (batch.places.figures(), false))?;
+        let figures = [Argument::Layout(&batch.layout), batch.tile_room(), samples, batch.partial_room()];
+        self.fold(stream, batch, (have(&self.figures)?, &figures), careful, (batch.places.figures(), false))?;
         let arguments = [
             Argument::Layout(&batch.layout),
             batch.tile_room(),
@@ -419,13 +430,10 @@ impl Steps {
     /// # Errors
     /// The driver's.
     pub fn cross_figures(&self, stream: &Stream, batch: &Batch, careful: bool) -> Result<(), Fault> {
-        self.fold(
-            stream,
-            batch,
-            (have(&self.cross_figures)?, batch.cross_room()),
-            careful,
-            (batch.places.cross_figures(), true),
-        )
+        // A cross term is that of a whole transform, however large the tile.
+        let figures = [Argument::Layout(&batch.layout), batch.cross_room(), batch.partial_room()];
+        let to = (batch.places.cross_figures(), true);
+        self.fold(stream, batch, (have(&self.cross_figures)?, &figures), careful, to)
     }
 
     /// The figures `to` of what a kernel takes; channels `add` up where their largest magnitudes may meet in one
@@ -434,22 +442,19 @@ impl Steps {
         &self,
         stream: &Stream,
         batch: &Batch,
-        (function, of): (&Function, Argument<'_>),
+        (function, arguments): (&Function, &[Argument<'_>]),
         careful: bool,
         (to, add): (Address, bool),
     ) -> Result<(), Fault> {
         let count = batch.tiles();
-        let scale = batch.scale_room(careful);
-        let partial = Argument::Room(batch.places[Room::Partial], batch.lanes() * FIGURES_OF_A_LANE);
-        let (by_layout, tiles) = (Argument::Layout(&batch.layout), batch.tile_room());
-        // A cross term is that of a whole transform, however large the tile.
-        let arguments: &[Argument<'_>] =
-            if add { &[by_layout, of, scale, partial] } else { &[by_layout, tiles, of, scale, partial] };
         stream.launch(function, [SLICES as u32, count as u32, 1], [256, 1], arguments)?;
         let figures = Argument::Room(to, count * size_of::<TileFigures>());
+        let largest = if add { Argument::Null } else { batch.largest_room() };
         let arguments = [
-            partial,
+            batch.partial_room(),
+            batch.scale_room(careful),
             figures,
+            largest,
             Argument::Int(count as i32),
             Argument::Int(batch.layout.channels),
             Argument::Int(i32::from(add)),
@@ -480,7 +485,27 @@ impl Steps {
         stream.launch(have(&self.doubt)?, [blocks(count, 256), 1, 1], [256, 1], &arguments)
     }
 
-    /// `out = tile * template` for spectra of `count` numbers, tile by tile and channel by channel.
+    /// Samples of whole transforms with noise, where their results belong; `table`: its [`Lines::table`].
+    ///
+    /// [`Lines::table`]: crate::cuda::noise::Lines::table
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn noise(&self, stream: &Stream, batch: &Batch, table: Address) -> Result<(), Fault> {
+        let samples = batch.sample_room(batch.places[Room::Samples], batch.types.real.row().size);
+        let arguments = [
+            Argument::Layout(&batch.layout),
+            samples,
+            batch.largest_room(),
+            Argument::Room(table, table.bytes),
+            batch.cross_room(),
+        ];
+        let grid = [blocks(batch.layout.in_channel as usize, 256), batch.lanes() as u32, 1];
+        stream.launch(have(&self.noise)?, grid, [256, 1], &arguments)
+    }
+
+    /// `out = (tile - noise) * template` for spectra of `count` numbers, tile by tile and channel by channel, by the
+    /// table of the noise that the tiles have, if they have any.
     ///
     /// # Errors
     /// The driver's.
@@ -489,19 +514,19 @@ impl Steps {
         stream: &Stream,
         batch: &Batch,
         count: usize,
-        tile: Address,
-        template: Address,
-        out: Address,
+        [tile, template, out]: [Address; 3],
+        table: Option<Address>,
     ) -> Result<(), Fault> {
         let size = 2 * batch.types.cross.size();
         let all = batch.lanes() * count * size;
-        let channels = batch.layout.channels;
         let arguments = [
+            Argument::Layout(&batch.layout),
             Argument::Room(tile, all),
-            Argument::Room(template, channels as usize * count * size),
+            Argument::Room(template, batch.layout.channels as usize * count * size),
             Argument::Room(out, all),
-            Argument::Long(count as i64),
-            Argument::Int(channels),
+            Argument::Int(count as i32),
+            table.map_or(Argument::Null, |_| batch.largest_room()),
+            table.map_or(Argument::Null, |table| Argument::Room(table, table.bytes)),
         ];
         stream.launch(have(&self.multiply)?, [blocks(count, 256), batch.lanes() as u32, 1], [256, 1], &arguments)
     }

@@ -237,6 +237,8 @@ pub(crate) struct Run<'a> {
     pub weights: Option<Address>,
     /// What [`Method::mask`] made.
     pub mask: Option<Address>,
+    /// The figures of each tile are known.
+    pub by_tile: bool,
 }
 
 impl Run<'_> {

@@ -65,6 +65,8 @@ rooms! {
     Product;
     /// Parts of figures.
     Partial;
+    /// Largest sample of each tile and channel, at its scale.
+    Largest;
     /// What the doubt of each tile follows from: [`Places::figures`], [`Places::cross_figures`] and [`Places::doubt`].
     Figures;
     /// Strong samples of each tile: the magnitude that they are above, and their sums by channels and blocks.
@@ -296,6 +298,7 @@ impl Room {
             Room::Cross => when(gathers, capacity.batch * layout.cross_tile as usize * capacity.types.cross.size()),
             Room::Spectra | Room::Product => lanes * own.spectrum,
             Room::Partial => when(capacity.by_tile, lanes * FIGURES_OF_A_LANE),
+            Room::Largest => when(capacity.by_tile, lanes * size_of::<f64>()),
             Room::Figures => 3 * capacity.batch * size_of::<TileFigures>(),
             Room::Strong => when(capacity.by_tile, strong_bytes(capacity.batch, capacity.lanes())),
             Room::Doubtful => when(capacity.doubts, outputs * size_of::<u32>()),

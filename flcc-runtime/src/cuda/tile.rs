@@ -17,6 +17,7 @@ use crate::cuda::driver::launch::{
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::Batch;
 use crate::cuda::method::Job;
+use crate::cuda::noise::Lines;
 use crate::cuda::rooms::Room;
 use crate::cuda::transform::{Coverage, Transform, laid_out};
 use crate::plan::machine::Device;
@@ -116,6 +117,49 @@ impl Shape {
         [down + rows * (index / outer_x), thread % lanes + lanes * (index % outer_x)]
     }
 
+    /// A template's spectrum for kernels of scores: behind it the noise of tiles, a row's number and a column's
+    /// together, and what the template makes of it, row by row.
+    pub fn spectrum_with_noise(self, template: [usize; 3], values: &[f64]) -> Vec<f32> {
+        let noise = Lines::new([1, self.length, self.length]);
+        let mut all = self.spectrum(template, values);
+        all.extend(noise.of(1).iter().zip(noise.of(2)).flat_map(|(&row, &column)| [row, column]));
+        let (down, across) = (noise.spectrum(1), noise.spectrum(2));
+        let mut product = self.transformed(template, values);
+        for (line, across) in product.chunks_exact_mut(self.length).zip(across) {
+            line.iter_mut().zip(&down).for_each(|(value, down)| *value *= across * down);
+        }
+        let back = FftPlanner::new().plan_fft_inverse(self.length);
+        back.process(&mut product);
+        let mut made = transposed(&product, self.length);
+        back.process(&mut made);
+        all.extend(made.iter().map(|value| value.re as f32));
+        all
+    }
+
+    /// Bytes of that.
+    pub fn bytes_with_noise(self) -> usize {
+        self.spectrum_bytes() + (self.length * 2 + self.length * self.length) * size_of::<f32>()
+    }
+
+    /// The spectrum that a product with correlates, over the number of samples, computed in f64: of each frequency
+    /// across those down.
+    fn transformed(self, [_, height, width]: [usize; 3], values: &[f64]) -> Vec<Complex64> {
+        let length = self.length;
+        let samples = length * length;
+        let mut all = vec![Complex64::default(); samples];
+        for (row, values) in values.chunks(width).take(height).enumerate() {
+            for (to, &value) in all[row * length..].iter_mut().zip(values) {
+                to.re = value / samples as f64;
+            }
+        }
+        let transform = FftPlanner::new().plan_fft_forward(length);
+        transform.process(&mut all);
+        let mut turned = transposed(&all, length);
+        transform.process(&mut turned);
+        turned.iter_mut().for_each(|value| *value = value.conj());
+        turned
+    }
+
     /// The largest magnitude of a template's spectrum in that form: what a wave of amplitude 1 comes to at most.
     pub fn wave(self, spectrum: &[f32]) -> f64 {
         let samples = self.length * self.length;
@@ -162,25 +206,14 @@ impl Transform for Shape {
         self.length * self.length
     }
 
-    /// Over the number of samples, turned so that a product with it correlates. Computed in f64.
-    fn spectrum(self, [_, height, width]: [usize; 3], values: &[f64]) -> Vec<f32> {
+    fn spectrum(self, template: [usize; 3], values: &[f64]) -> Vec<f32> {
         let length = self.length;
-        let samples = length * length;
-        let mut all = vec![Complex64::default(); samples];
-        for (row, values) in values.chunks(width).take(height).enumerate() {
-            for (to, &value) in all[row * length..].iter_mut().zip(values) {
-                to.re = value / samples as f64;
-            }
-        }
-        let transform = FftPlanner::new().plan_fft_forward(length);
-        transform.process(&mut all);
-        let mut turned = transposed(&all, length);
-        transform.process(&mut turned);
+        let all = self.transformed(template, values);
         let value = |thread, index| {
             let [down, across] = self.frequency(thread, index);
-            turned[across * length + down].conj()
+            all[across * length + down]
         };
-        laid_out((samples, self.threads[0] * self.threads[1]), value, length)
+        laid_out((length * length, self.threads[0] * self.threads[1]), value, length)
     }
 
     fn spectrum_bytes(self) -> usize {
@@ -251,7 +284,7 @@ impl Shape {
             Argument::Thresholds(thresholds),
             Argument::Double(1.0 / constants.n),
             Argument::Double(1.0 / constants.energy.sqrt()),
-            Argument::Room(spectrum, self.spectrum_bytes()),
+            Argument::Room(spectrum, self.bytes_with_noise()),
             Argument::Room(places[Room::Result], batch.result_reach),
             Argument::Result(view),
             batch.output_room(places[Room::Doubtful], size_of::<u32>()),
@@ -293,6 +326,25 @@ mod tests {
                 (down * (k / 2) + across * (k % 2)) as f64 / shape.length as f64
             };
             assert_spectrum(shape, shape.threads[0] * shape.threads[1], [1, 3, 2], turn);
+        }
+    }
+
+    #[test]
+    fn what_a_template_makes_of_noise_stands_behind_its_spectrum() {
+        for shape in shapes() {
+            let (length, values) = (shape.length, [1.0, -2.0, 0.5, 4.0, 3.0, -1.5]);
+            let all = shape.spectrum_with_noise([1, 3, 2], &values);
+            assert_eq!(all.len() * size_of::<f32>(), shape.bytes_with_noise());
+            let (noise, made) = all[2 * length * (length + 1)..].split_at(2 * length);
+            for [y, x] in [[0, 0], [7, 2], [length - 1, 5], [30, length - 1]] {
+                let of = |(k, value): (usize, &f64)| {
+                    let [row, column] = [(y + k / 2) % length, (x + k % 2) % length];
+                    value * f64::from(noise[2 * row]) * f64::from(noise[2 * column + 1])
+                };
+                let exact: f64 = values.iter().enumerate().map(of).sum();
+                let got = f64::from(made[y * length + x]);
+                assert!((got - exact).abs() < 1e-7 / length as f64, "{length}, ({y}, {x}): {got}, expected {exact}");
+            }
         }
     }
 

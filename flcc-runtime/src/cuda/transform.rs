@@ -52,7 +52,7 @@ pub(crate) trait Transform: Copy + Debug + Send + Sync + 'static {
 
     /// How it rounds.
     fn rounding(self) -> Rounding {
-        Rounding::Pair { len: self.samples() as f64, plain: true }
+        Rounding::Pair { len: self.samples() as f64 }
     }
 }
 

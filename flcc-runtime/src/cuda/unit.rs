@@ -595,7 +595,8 @@ impl Unit {
         let weights = all_weights.filter(|_| self.decisions.scheme.masked);
         let mask = bound.mask.as_ref().map(|mask| mask.address(&stream));
         let (steps, open) = (&self.steps, &*slot.open);
-        let run = Run { stream: &stream, steps, batch: &batch, open, weights: all_weights, mask };
+        let by_tile = self.capacity.by_tile;
+        let run = Run { stream: &stream, steps, batch: &batch, open, weights: all_weights, mask, by_tile };
         for (index, template) in bound.templates.iter().enumerate() {
             if template.gathers {
                 if careful {
@@ -616,10 +617,10 @@ impl Unit {
                 if self.capacity.box_sums() {
                     self.steps.sums(&stream, &batch, needs.sum)?;
                 }
-                self.decisions.method.load(&run)?;
                 if self.capacity.by_tile {
                     self.steps.figures(&stream, &batch, careful)?;
                 }
+                self.decisions.method.load(&run)?;
             }
             let size = self.spec.out_type().row().size;
             let mut batch = batch;

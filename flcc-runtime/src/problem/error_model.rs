@@ -202,8 +202,6 @@ pub enum Rounding {
     Pair {
         /// Samples of one tile.
         len: f64,
-        /// Whether it gets samples as they are, without noise in them (`cpu/fft/dither.rs`).
-        plain: bool,
     },
     /// Transforms of planes of so many samples by `fft/volume.rs`, as those of `fft/pair.rs`.
     Volume {
@@ -239,7 +237,7 @@ impl Rounding {
             Rounding::Separable { terms, lines, .. } => terms * lines * taps.sqrt(),
             // Four at each butterfly: there, in the product with a spectrum that is nowhere above the sum of the
             // values, and back.
-            Rounding::Fourier { len, .. } | Rounding::Pair { len, .. } | Rounding::Single { len } => {
+            Rounding::Fourier { len, .. } | Rounding::Pair { len } | Rounding::Single { len } => {
                 32.0 * len * taps.sqrt()
             }
             Rounding::Volume { len, layers } => 32.0 * len * layers * taps.sqrt(),
@@ -284,11 +282,6 @@ pub(crate) const SPREAD: f64 = 0.424_661;
 /// measured of 24x24 taps of two levels.
 const ALIKE: f64 = 3.0;
 
-/// Roundoffs of a tile's root mean square that its samples are off by alike where they are transformed as they are:
-/// where a transform adds samples of few levels to equal ones, each level is rounded alike, and the errors of a panel
-/// follow its texture. Up to 1.35 was measured beside a step; among blocks it is more, which nothing bounds here.
-const LEVELS: f64 = 1.5;
-
 /// What the transforms of a library are granted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Library {
@@ -296,17 +289,15 @@ pub struct Library {
     pub noise: f64,
     /// Roundoffs that faint copies have of the largest result, or of what samples may come to unseen.
     pub ghosts: f64,
-    /// Whether it gets samples as they are, without noise in them (`cpu/fft/dither.rs`).
-    pub plain: bool,
 }
 
 impl Library {
     /// rustfft, which `cpu/engines/library_fft.rs` measures.
-    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 8.0, plain: false };
+    pub const RUSTFFT: Library = Library { noise: 2.1, ghosts: 8.0 };
     /// cuFFT, which the test `cufft_errs_by_less_than_it_is_granted` measures on a GPU. Its noise is granted twice that
     /// of rustfft. Its own constants are worse: the longer a transform, the stronger are the copies of a few equal
     /// samples that a template of stripes answers to, up to 12 roundoffs of what they come to there (1048576 samples).
-    pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0, plain: true };
+    pub const CUFFT: Library = Library { noise: 4.2, ghosts: 16.0 };
 }
 
 /// What the thresholds are made of.
@@ -345,11 +336,6 @@ impl Model<'_> {
         // A wave that a template takes away leaves a faint copy where the template's spectrum may be largest. Its
         // amplitude is at most the root of twice the tile's mean square.
         let copies = |ghosts: f64, len: f64| ghosts * u * template.wave * (2.0 / len).sqrt();
-        // What samples of few levels are off by agrees with a template that has them too.
-        let levels = |plain: bool, len: f64| {
-            let levels = if plain { LEVELS } else { 0.0 };
-            levels * u * template.norm * (self.taps / len).sqrt()
-        };
         // The worst case of rounding samples: of few values, errors have the signs that a template can have too.
         let samples = u * self.samples;
         // Error of the cross term: `of_square * sqrt(ii) + of_energy * sqrt(energy)`, and what depends on the tile.
@@ -376,9 +362,7 @@ impl Model<'_> {
             Rounding::Fourier { len, by } => {
                 let epsilon = by.noise * sigma * u * len.log2().max(1.0).sqrt();
                 // Copies that are no wave of all of the tile count with the largest result (`Unseen`).
-                of_tile = (epsilon * 2.0 * template.norm / len.sqrt())
-                    .hypot(copies(by.ghosts, len))
-                    .hypot(levels(by.plain, len));
+                of_tile = (epsilon * 2.0 * template.norm / len.sqrt()).hypot(copies(by.ghosts, len));
                 of_result = epsilon;
                 of_peak = by.ghosts * u;
                 samples
@@ -389,10 +373,10 @@ impl Model<'_> {
             {
                 f64::INFINITY
             }
-            Rounding::Pair { len, plain } => {
+            Rounding::Pair { len } => {
                 // A complex result's error is shared by its parts: half of the square falls on either tile.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt() / 2f64.sqrt();
-                of_tile = (epsilon * template.norm / len.sqrt()).hypot(copies(GHOSTS, len)).hypot(levels(plain, len));
+                of_tile = (epsilon * template.norm / len.sqrt()).hypot(copies(GHOSTS, len));
                 of_result = epsilon;
                 of_peak = GHOSTS * u;
                 samples

@@ -10,13 +10,13 @@ use std::sync::OnceLock;
 use realfft::num_complex::Complex;
 
 use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
-use crate::cpu::fft::dither::{self, numbers, share};
 use crate::cpu::fft::library::{TileTransform, multiply_conj};
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
 use crate::isa::{self, Isa, IsaSet};
 use crate::problem::error_model::{Figures, Library, Rounding};
 use crate::problem::lanes;
+use crate::problem::noise::{self, numbers, share};
 use crate::run::geometry::Pitch;
 
 /// The transform of one tile shape.
@@ -45,13 +45,13 @@ struct Dither<T> {
 impl<T: Real> Dither<T> {
     fn new(transform: &TileTransform<T>, shape: [usize; 3]) -> Dither<T> {
         let samples = shape.iter().product::<usize>();
-        let mut noise = numbers(samples as u64);
+        let mut number = numbers(samples as u64);
         let lines =
-            shape.map(|length| (0..length).map(|_| if length > 1 { noise() } else { 0.0 }).collect::<Vec<f32>>());
+            shape.map(|length| (0..length).map(|_| if length > 1 { number() } else { 0.0 }).collect::<Vec<f32>>());
         let mut spectrum = Vec::new();
         for (axis, line) in lines.iter().enumerate().filter(|(_, line)| line.len() > 1) {
             let others = (samples / line.len()) as f64;
-            let frequencies = dither::spectrum(line.iter().map(|&value| f64::from(value)));
+            let frequencies = noise::spectrum(line.iter().map(|&value| f64::from(value)));
             for (frequency, value) in frequencies.into_iter().enumerate() {
                 let mut at = [0; 3];
                 at[axis] = frequency;

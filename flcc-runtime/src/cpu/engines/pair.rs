@@ -41,7 +41,7 @@ impl Engine<f32> for Transform {
     ) -> (Rounding, Figures) {
         let len = (self.layout().length * self.layout().length) as f64;
         let wave = prepared.map(|spectrum| self.wave(spectrum).powi(2)).sum::<f64>().sqrt();
-        (Rounding::Pair { len, plain: false }, Figures { wave, ..Figures::of(channels.iter()) })
+        (Rounding::Pair { len }, Figures { wave, ..Figures::of(channels.iter()) })
     }
 
     fn cross(&self, template: &Planes, job: Cross<'_, f32>, work: &mut Scratch) {

@@ -12,12 +12,12 @@
 //!
 //! Source: Roberts, "Picture coding using pseudo-random noise", 1962, which takes the noise away that it added.
 
-use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 
 use crate::cpu::aligned::Aligned;
 use crate::cpu::fft::stages::{self, Complex, LAST};
 use crate::isa::simd::Simd;
+use crate::problem::noise::{numbers, share, spectrum};
 
 /// What noise is multiplied by in one column of each eight: all different, so that equal columns have different sums.
 const SIDES: [f32; LAST] = [1.0, 0.571, 0.857, 0.643, 0.929, 0.5, 0.714, 0.786];
@@ -56,30 +56,6 @@ pub(crate) struct Dither {
 pub(crate) struct Scaled<'a> {
     of: &'a Dither,
     by: f32,
-}
-
-/// Numbers in -1..1.
-pub(crate) fn numbers(seed: u64) -> impl FnMut() -> f32 {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64 ^ seed;
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
-}
-
-/// The share of the largest of so many samples that a number of the noise has at most: they have an energy of a
-/// sixteenth of that one's, whatever their number, and three of them for each sample have no more than that on average.
-pub(crate) fn share(samples: usize) -> f64 {
-    0.25 / (samples as f64).sqrt()
-}
-
-/// The spectrum of a line of values.
-pub(crate) fn spectrum(values: impl Iterator<Item = f64>) -> Vec<Complex64> {
-    let mut line: Vec<Complex64> = values.map(|value| Complex64::new(value, 0.0)).collect();
-    FftPlanner::new().plan_fft_forward(line.len()).process(&mut line);
-    line
 }
 
 impl Dither {

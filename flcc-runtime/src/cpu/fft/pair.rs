@@ -1075,7 +1075,7 @@ mod tests {
         let spectrum = transform.prepare(template);
         transform.run(ground(layout, input, &mut out), &spectrum, &mut scratch, layout.tile());
         let figures = Figures { wave: transform.wave(&spectrum), ..Figures::of([template].into_iter()) };
-        let rounding = Rounding::Pair { len: (layout.length * layout.length) as f64, plain: false };
+        let rounding = Rounding::Pair { len: (layout.length * layout.length) as f64 };
         let doubt = testing::doubt_of(template.len(), &figures, rounding);
         let unseen = testing::unseen(&figures, rounding);
         let [height, width] = layout.tile();

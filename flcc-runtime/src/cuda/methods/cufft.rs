@@ -5,11 +5,12 @@ use std::any::Any;
 use flcc_generated::Entry;
 
 use crate::cuda::driver::buffer::{Buffer, bytes_of_mut};
-use crate::cuda::driver::launch::{Argument, Function, MOST_BLOCKS, Stream, WholeView};
+use crate::cuda::driver::launch::{Address, Argument, Function, MOST_BLOCKS, Stream, WholeView};
 use crate::cuda::driver::transforms::{self, Transforms};
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::{Part, own_options};
 use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps};
+use crate::cuda::noise::Lines;
 use crate::cuda::rooms::{Makes, Own, Room, Sides};
 use crate::cuda::types::Cross;
 use crate::problem::error_model::{self, Figures, Library};
@@ -47,6 +48,16 @@ struct Opened {
     batch: Transforms,
     /// Transforms of one image, where a batch has more tiles.
     one: Option<Transforms>,
+    /// The noise of tiles (`cuda/noise.rs`), where transforms are in single precision.
+    noise: Option<Buffer>,
+}
+
+impl Opened {
+    /// The table of the noise that a run's tiles have, where panels may be in doubt: errors of transforms in `f64` are
+    /// far below all that counts.
+    fn noise(&self, at: &Run<'_>) -> Option<Address> {
+        self.noise.as_ref().filter(|_| at.by_tile && at.mask.is_none()).map(|table| table.address(at.stream))
+    }
 }
 
 /// A template's spectra, channel by channel.
@@ -192,14 +203,16 @@ impl Method for Cufft {
         Own {
             squares: if self.sums { self.shape.iter().product::<usize>() * size_of::<f64>() } else { 0 },
             spectrum: transforms::spectrum(self.shape) * 2 * self.cross().size(),
-            work: transforms::work_bytes(self.shape, 1, self.double),
+            work: transforms::work_bytes(self.shape, 1, self.double)
+                + if self.double { 0 } else { Lines::table_bytes(self.shape) },
         }
     }
 
     fn open(&self, stream: &Stream, lanes: usize) -> Result<Box<dyn Any + Send>, Fault> {
         let of = |count| Transforms::new(stream, self.shape, count, self.double);
         let one = if self.whole.is_some() && lanes > 1 { Some(of(1)?) } else { None };
-        Ok(Box::new(Opened { batch: of(lanes)?, one }))
+        let noise = if self.double { None } else { Some(Buffer::of(stream, &Lines::new(self.shape).table())?) };
+        Ok(Box::new(Opened { batch: of(lanes)?, one, noise }))
     }
 
     fn mask(&self, desk: &Desk<'_>, weights: &[f64]) -> Result<Option<Buffer>, Fault> {
@@ -211,14 +224,19 @@ impl Method for Cufft {
     }
 
     fn load(&self, at: &Run<'_>) -> Result<(), Fault> {
-        let (transforms, places) = (&opened(at.open)?.batch, &at.batch.places);
+        let opened = opened(at.open)?;
+        let (transforms, places) = (&opened.batch, &at.batch.places);
         let (spectra, product) = (places[Room::Spectra], places[Room::Product]);
-        let Some(mask) = at.mask else { return transforms.there(places[Room::Samples], spectra) };
+        let Some(mask) = at.mask else {
+            let Some(table) = opened.noise(at) else { return transforms.there(places[Room::Samples], spectra) };
+            at.steps.noise(at.stream, at.batch, table)?;
+            return transforms.there(places[Room::Cross], spectra);
+        };
         at.steps.square(at.stream, at.batch)?;
         for (from, to) in [(Room::Squares, Room::Square), (Room::Samples, Room::Sum)] {
             transforms.there(places[from], spectra)?;
             let count = transforms::spectrum(self.shape);
-            at.steps.multiply(at.stream, at.batch, count, spectra, mask, product)?;
+            at.steps.multiply(at.stream, at.batch, count, [spectra, mask, product], None)?;
             transforms.back(product, places[to])?;
         }
         Ok(())
@@ -230,8 +248,9 @@ impl Taps for Spectrum {
         let places = &at.batch.places;
         let (spectra, product) = (places[Room::Spectra], places[Room::Product]);
         let (count, template) = (transforms::spectrum(self.method.shape), self.spectrum.address(at.stream));
-        at.steps.multiply(at.stream, at.batch, count, spectra, template, product)?;
-        opened(at.open)?.batch.back(product, places[Room::Cross])
+        let opened = opened(at.open)?;
+        at.steps.multiply(at.stream, at.batch, count, [spectra, template, product], opened.noise(at))?;
+        opened.batch.back(product, places[Room::Cross])
     }
 
     fn straight(&self, stream: &Stream, job: &Job<'_>) -> Result<(), Fault> {

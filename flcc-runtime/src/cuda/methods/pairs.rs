@@ -42,7 +42,7 @@ impl Method for OwnPairs {
 
     fn rounding(&self, _template: [usize; 3]) -> Rounding {
         // Of sums that are shown no panel is in doubt.
-        let cross = error_model::Rounding::Pair { len: Pairs::of(self.0).length as f64, plain: true };
+        let cross = error_model::Rounding::Pair { len: Pairs::of(self.0).length as f64 };
         Rounding { cross, subnormal: true, by_tile: false, running: None }
     }
 

@@ -49,14 +49,15 @@ impl Method for TileScores {
 
     fn bind(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Box<dyn Taps>, Fault> {
         let shape = Shape::of(self.0);
-        let spectra: Vec<_> = channels.iter().flat_map(|values| shape.spectrum(desk.template, values)).collect();
+        let spectra: Vec<_> =
+            channels.iter().flat_map(|values| shape.spectrum_with_noise(desk.template, values)).collect();
         let (_, function) = desk.kernel()?;
         let (spectrum, wave) = (Buffer::of(desk.stream, &spectra)?, shape.wave(&spectra));
         Ok(Box::new(Spectrum { shape, function: function.clone(), spectrum, wave }))
     }
 
     fn taps_bytes(&self, _samples: usize) -> usize {
-        Shape::of(self.0).spectrum_bytes()
+        Shape::of(self.0).bytes_with_noise()
     }
 }
 

@@ -1,0 +1,29 @@
+//! Noise that samples get before they are transformed and that is taken from their spectrum, so that no error of the
+//! transform follows their texture: its numbers, how strong it is, and the spectrum of a line of it.
+
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex64;
+
+/// Numbers in -1..1.
+pub fn numbers(seed: u64) -> impl FnMut() -> f32 {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64 ^ seed;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+}
+
+/// The share of the largest of so many samples that a number of the noise has at most: they have an energy of a
+/// sixteenth of that one's, whatever their number, and three of them for each sample have no more than that on average.
+pub fn share(samples: usize) -> f64 {
+    0.25 / (samples as f64).sqrt()
+}
+
+/// The spectrum of a line of values.
+pub fn spectrum(values: impl Iterator<Item = f64>) -> Vec<Complex64> {
+    let mut line: Vec<Complex64> = values.map(|value| Complex64::new(value, 0.0)).collect();
+    FftPlanner::new().plan_fft_forward(line.len()).process(&mut line);
+    line
+}
