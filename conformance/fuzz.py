@@ -144,6 +144,20 @@ def lay(rng, a, other, kind, *p):
                 change = rng.random(patch.shape) < p[2]
                 a[where] = np.where(change, patch * (1 + p[1] * rng.normal(size=patch.shape)), patch)
         return a
+    if kind == "blocks":  # a copy among even blocks as large, as far away as a transform's first sums reach
+        if other is None or other.ndim != n or any(t > s for s, t in zip(shape, other.shape)):
+            return a
+        at, axis = [int(rng.integers(0, s - t + 1)) for s, t in zip(shape, other.shape)], int(p[1]) % n
+        apart = max(1, 2 ** math.ceil(math.log2(shape[axis])) // int(rng.choice((2, 3, 4, 8))))
+        for far in range(-8, 9):
+            begin = at[axis] + far * apart
+            where = [slice(b, b + t) for b, t in zip(at, other.shape)]
+            where[axis] = slice(max(0, begin), max(0, begin + other.shape[axis]))
+            if far == 0:
+                a[tuple(where)] = p[2] * other.astype(float)
+            elif rng.random() < 0.6:
+                a[tuple(where)] = p[0]
+        return a
     if kind == "crop":  # of a template: a part of the image, with noise
         if other is None or other.ndim != n:
             return a
@@ -1703,6 +1717,25 @@ def profile_copies(rng, case):
     ]
 
 
+def profile_blocks(rng, case):
+    """Texture of two levels whose errors follow it where a transform adds it to what is the same everywhere."""
+    dims = len(case["shape"])
+    side = lambda least, most: int(rng.integers(least, most))
+    if dims < 3:
+        least, most = ((6, 40), (40, 1500))[dims == 1]
+        case["template"] = [side(least, most) for _ in range(dims)]
+        case["shape"] = [
+            max(t, int(rng.choice((64, 128, 100, 130, 2 * t + 3))) * (1 if dims == 2 else 32)) for t in case["template"]
+        ]
+    case["op"], case["types"] = str(rng.choice(("zncc", "zncc", "ncc"))), [str(rng.choice(("f32", "f32", "f64")))] * 2
+    level = float(rng.uniform(0.5, 1.5))
+    case["t"]["layers"] = [["perm", int(rng.integers(2))], ["times", level]]
+    if rng.random() < 0.3:
+        case["t"]["layers"] += [["plus", level]]
+    strong = level * float(10.0 ** rng.uniform(0.5, 3.5))
+    case["x"]["layers"] = [["const", 0.0], ["blocks", strong, int(rng.integers(dims)), float(rng.uniform(0.5, 2.0))]]
+
+
 def profile_squares(rng, case):
     """Differences beside squares that are more than the result holds."""
     kind = str(rng.choice(("f32", "f32", "f64")))
@@ -1919,7 +1952,7 @@ def profile_wrong(rng, case):
 PROFILES = (
     (profile_two_level, 10), (profile_constants, 9), (profile_patches, 6), (profile_saturated, 3),
     (profile_pattern, 8), (profile_bright, 7), (profile_specks, 5), (profile_zeros, 4), (profile_copies, 5),
-    (profile_squares, 3),
+    (profile_squares, 3), (profile_blocks, 5),
     (profile_offset, 6), (profile_range, 12), (profile_nonfinite, 4), (profile_faint, 4), (profile_repeated, 4),
     (profile_edge, 4), (profile_plain, 5), (profile_any, 6), (profile_wrong, 2), (profile_rounded, 5),
     (profile_partial, 3), (profile_beside, 2), (profile_lines, 2),

@@ -7,15 +7,13 @@ mod gxx;
 
 use std::process::Output;
 
-use flcc_codegen::{Matrix, render};
-use gxx::{compile_and_run, compiler_present};
+use gxx::{broken, compile_and_run, compiler_present, text_of};
 
 /// Options of a compilation, by the names of the source without `FLCC_`.
 type Options<'a> = &'a [(&'a str, &'a str)];
 
-fn source() -> String {
-    let files = render(&Matrix::committed()).expect("the templates render");
-    files.into_iter().find(|file| file.path == "cuda/pipeline.cu").expect("the pipeline has its file").text
+fn source() -> &'static str {
+    text_of("pipeline.cu")
 }
 
 fn run(source: &str, options: Options<'_>, case: &str) -> Output {
@@ -27,7 +25,7 @@ fn run(source: &str, options: Options<'_>, case: &str) -> Output {
 #[track_caller]
 fn check(case: &str, options: Options<'_>) {
     if compiler_present() {
-        let output = run(&source(), options, case);
+        let output = run(source(), options, case);
         assert!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stdout));
     }
 }
@@ -36,9 +34,7 @@ fn check(case: &str, options: Options<'_>) {
 #[track_caller]
 fn check_broken(case: &str, options: Options<'_>, from: &str, to: &str) {
     if compiler_present() {
-        let source = source();
-        assert!(source.contains(from), "the source does not hold {from}");
-        let output = run(&source.replacen(from, to, 1), options, case);
+        let output = run(&broken(source(), from, to), options, case);
         assert!(!output.status.success(), "the source passes with {to:?} for {from:?}");
     }
 }

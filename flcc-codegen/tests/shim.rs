@@ -8,24 +8,16 @@ mod gxx;
 use std::process::Output;
 
 use flcc_codegen::matrix::{RUN, TYPES};
-use flcc_codegen::{Kernel, Matrix, Op, render};
+use flcc_codegen::{Kernel, Matrix, Op};
 use flcc_core::dtype::DType;
 use flcc_core::runs::Together;
-use gxx::{compile_and_run, compiler_present};
+use gxx::{broken, compile_and_run, compiler_present, text_of};
 
 fn kernel(name: &str) -> (Kernel, String) {
-    let matrix = Matrix::committed();
-    let kernel = matrix
-        .kernels
-        .iter()
-        .find(|kernel| kernel.name() == name)
-        .unwrap_or_else(|| panic!("no kernel {name}"))
-        .clone();
-    let files = render(&matrix).expect("the matrix renders");
-    let text = |file: &String| {
-        &*files.iter().find(|other| other.path == format!("cuda/{file}")).expect("a kernel has its files").text
-    };
-    let source = kernel.files().iter().map(text).collect();
+    let kernels = Matrix::committed().kernels;
+    let kernel = kernels.into_iter().find(|kernel| kernel.name() == name);
+    let kernel = kernel.unwrap_or_else(|| panic!("no kernel {name}"));
+    let source = kernel.files().iter().map(|file| text_of(file)).collect();
     (kernel, source)
 }
 
@@ -133,8 +125,7 @@ fn check(name: &str) {
 fn check_broken(name: &str, case: &str, from: &str, to: &str) {
     if compiler_present() {
         let (kernel, source) = kernel(name);
-        assert!(source.contains(from), "{name} does not hold {from}");
-        let output = run(&kernel, &source.replacen(from, to, 1), case);
+        let output = run(&kernel, &broken(&source, from, to), case);
         assert!(!output.status.success(), "{name} passes with {to:?} for {from:?}");
     }
 }
@@ -266,15 +257,13 @@ fn sides_can_be_constants_of_the_compilation() {
 /// A program that checks the kernel from the image to the result, which follows the source of a listed correlation.
 fn straight(name: &str, boundary: usize, change: impl Fn(String) -> String, case: &str) -> Output {
     let (kernel, source) = kernel(name);
-    let files = render(&Matrix::default()).expect("no kernel renders");
-    let text = &files.iter().find(|file| file.path == "cuda/straight.cu").expect("it is there for every matrix").text;
     let real = if kernel.dtype == DType::F32 { 2 } else { 3 };
     let stride = kernel.taps_stride().unwrap_or(0);
     let program = format!(
         "#include \"shim.h\"\n#define FLCC_REAL {real}\n#define FLCC_PIXEL {real}\n#define FLCC_OUT {real}\n\
          #define FLCC_BOUNDARY {boundary}\n#define KERNEL {name}\n#define TAPS_STRIDE {stride}\n{source}{}\
          #include \"straight_check.h\"\n",
-        change(text.clone())
+        change(text_of("straight.cu").to_owned())
     );
     let folder = format!("{name}-straight-{boundary}-{case}");
     compile_and_run(&folder, &program)
@@ -316,11 +305,7 @@ fn a_wrong_way_from_the_image_is_found() {
             ("factor", "if (factor != 1)", "if (false)"),
             ("image", "blockIdx.z / g.out_depth * im.image_stride", "0"),
         ] {
-            let change = |text: String| {
-                assert!(text.contains(from), "{from}");
-                text.replacen(from, to, 1)
-            };
-            let output = straight("corr_f32_3x3x3_b32x2", 3, change, case);
+            let output = straight("corr_f32_3x3x3_b32x2", 3, |text| broken(&text, from, to), case);
             assert!(!output.status.success(), "{case} passes");
         }
     }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use flcc_codegen::{File, Matrix, render};
+
 /// Whether there is a compiler. Absence is printed; FLCC_REQUIRE=cxx makes it a failure.
 pub fn compiler_present() -> bool {
     let present = cfg!(target_os = "linux")
@@ -15,6 +17,20 @@ pub fn compiler_present() -> bool {
         println!("absent: g++ on Linux, so no kernel ran");
     }
     present
+}
+
+/// The text of a rendered file, whose name is that below `cuda/`.
+pub fn text_of(name: &str) -> &'static str {
+    static FILES: OnceLock<Vec<File>> = OnceLock::new();
+    let files = FILES.get_or_init(|| render(&Matrix::committed()).expect("the matrix renders"));
+    let file = files.iter().find(|file| file.path.strip_prefix("cuda/") == Some(name));
+    &file.unwrap_or_else(|| panic!("no file {name}")).text
+}
+
+/// A source that is changed in one place, whose program ends with the first failure.
+pub fn broken(source: &str, from: &str, to: &str) -> String {
+    assert!(source.contains(from), "the source does not hold {from}");
+    format!("#define MOST_WRONG 1\n{}", source.replacen(from, to, 1))
 }
 
 /// Where the headers of the checks lie.
