@@ -24,7 +24,7 @@ pub struct Fourier<T: Real> {
     transform: TileTransform<T>,
     /// The transform of templates, in f64.
     exact: TileTransform<f64>,
-    /// The noise in its tiles, made for the first of them.
+    /// The noise in its tiles, made when a template is prepared.
     dither: OnceLock<Dither<T>>,
     /// Shape of the transformed tile.
     shape: [usize; 3],

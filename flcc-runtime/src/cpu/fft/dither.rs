@@ -3,8 +3,8 @@
 //! A transform adds samples that lie far apart. Where these have few levels, their sums have few, each of them is
 //! rounded one way, and the errors follow the samples: under a template of the same texture they add up, to more than
 //! all noise of rounding (a picture of even squares, one of them of two levels, half a tile beside the others). With
-//! noise in the samples there are as many sums as samples. All of it has a sixteenth of the largest sample's energy at
-//! most, and yet hundreds of units in the last place of any sum. Nothing of it is left in the result, for its spectrum
+//! noise in the samples there are more sums. All of it has about a sixteenth of the largest sample's energy, and yet
+//! many units in the last place of a sum of few samples. Nothing of it is left in the result, for its spectrum
 //! is known, and short: a number for each row, times one of eight for each column, is eight columns of frequencies.
 //! Every row has it, since faint samples have to have it too: a strong one, with noise or without, is a whole number of
 //! units in the last place of their sum, so it has no say in how that is rounded. What frequency 0 of height adds up
@@ -161,7 +161,7 @@ impl Dither {
             }
         }
         let sides = s.mul(s.splat(self.share), s.load_at(&self.sides, 0));
-        Strip { of: self, by: s.mul(largest, sides) }
+        Strip { of: self, by: [s.mul(largest, sides); 2] }
     }
 }
 
@@ -176,10 +176,11 @@ impl<'a> Scaled<'a> {
         Scaled { by: self.by * factor, ..self }
     }
 
-    /// The noise of a strip of columns.
+    /// The noise of two strips of columns, which begin at these columns of a tile.
     #[inline(always)]
-    pub(crate) fn strip<S: Simd>(&self, s: S) -> Strip<'a, S> {
-        Strip { of: self.of, by: s.mul(s.splat(self.by), s.load_at(&self.of.sides, 0)) }
+    pub(crate) fn strip<S: Simd>(&self, s: S, columns: [usize; 2]) -> Strip<'a, S> {
+        let by = |column: usize| s.mul(s.splat(self.by), s.load_at(&self.of.sides, column % LAST));
+        Strip { of: self.of, by: [by(columns[0]), by(columns[1])] }
     }
 
     /// The spectrum of the rows' noise in a group of frequencies along height, for each of eight columns.
@@ -234,11 +235,12 @@ fn add<S: Simd>(s: S, to: &mut [S::Row], times: f32, values: &[S::Row]) {
     to.iter_mut().zip(values).for_each(|(to, value)| s.store(to, s.mul_add(times, s.load(value), s.load(to))));
 }
 
-/// The noise of a strip of columns, the same in two of them.
+/// The noise of two strips of columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Strip<'a, S: Simd> {
     of: &'a Dither,
-    by: S::Single,
+    /// What numbers of rows are multiplied by in each.
+    by: [S::Single; 2],
 }
 
 impl<S: Simd> Strip<'_, S> {
@@ -246,7 +248,7 @@ impl<S: Simd> Strip<'_, S> {
     #[inline(always)]
     pub(crate) fn add(&self, s: S, y: usize, x: Complex<S>) -> Complex<S> {
         let noise = s.splat(self.of.rows[y]);
-        Complex { re: s.mul_add(self.by, noise, x.re), im: s.mul_add(self.by, noise, x.im) }
+        Complex { re: s.mul_add(self.by[0], noise, x.re), im: s.mul_add(self.by[1], noise, x.im) }
     }
 
     /// Takes the noise away from the spectra of these columns, of which a vector lies at `place`.
@@ -254,6 +256,6 @@ impl<S: Simd> Strip<'_, S> {
     pub(crate) fn take(&self, s: S, place: usize, x: Complex<S>) -> Complex<S> {
         let [re, im] = &self.of.of_rows;
         let (re, im) = (s.splat(re[place]), s.splat(im[place]));
-        Complex { re: s.sub_mul(self.by, re, x.re), im: s.sub_mul(self.by, im, x.im) }
+        Complex { re: s.sub_mul(self.by[0], re, x.re), im: s.sub_mul(self.by[1], im, x.im) }
     }
 }

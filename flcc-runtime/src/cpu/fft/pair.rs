@@ -502,7 +502,7 @@ impl Buffers<'_> {
         let twiddles = self.twiddles;
         for strip in 0..N / S::LANES {
             let samples = Samples { from: &samples.from[strip * S::LANES..], ..*samples };
-            let noise = Some(dither.strip(s));
+            let noise = Some(dither.strip(s, [strip * S::LANES; 2]));
             let columns = samples.first::<S, N, true>(s, re, im, &twiddles[0], noise, ahead.as_deref_mut());
             energy += f64::from(s.total(columns));
             largest = s.larger_magnitude(columns, largest);

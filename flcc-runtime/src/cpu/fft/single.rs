@@ -358,7 +358,7 @@ impl Columns<'_> {
             let x = 2 * strip * S::LANES;
             if x < columns {
                 let samples = Samples { from: &input[x..], pitch, beside: S::LANES };
-                let noise = noise.map(|noise| noise.strip(s));
+                let noise = noise.map(|noise| noise.strip(s, [x, x + S::LANES]));
                 let squares = samples.first::<S, N, true>(s, re, im, &twiddles[0], noise, None);
                 energy += f64::from(s.total(squares));
                 largest = s.larger_magnitude(squares, largest);
