@@ -60,10 +60,11 @@ pub fn features_detected(input: proc_macro::TokenStream) -> proc_macro::TokenStr
     detect::features(&TABLE, &input.into()).into()
 }
 
-/// The paragraphs of text files one after another, `&[&str]`, each with the empty line behind it:
+/// The paragraphs of text files, file by file, `&[&[&str]]`, each with the empty line behind it:
 /// `paragraphs!("cuda/kernel.cu", "cuda/rest.cu")`, from the folder of the invoking package on.
 ///
-/// Paragraphs that texts share are in a program once, where `include_str!` holds each text whole.
+/// Paragraphs that texts share are in a program once, where `include_str!` holds each text whole, and so are the lists
+/// of a file that is named more than once.
 #[proc_macro]
 pub fn paragraphs(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let root = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();

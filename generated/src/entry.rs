@@ -7,9 +7,9 @@ pub struct Entry {
     pub name: &'static str,
     /// The name of its function.
     pub function: &'static str,
-    /// Its CUDA C++ source: these paragraphs one after another, most of which are also another kernel's. They include
-    /// nothing.
-    pub sources: &'static [&'static str],
+    /// Its CUDA C++ source: these texts one after another, each in paragraphs, most of which are also another kernel's.
+    /// They include nothing.
+    pub sources: &'static [&'static [&'static str]],
     /// The operation's word.
     pub op: &'static str,
     /// The type of samples and template by its name.
@@ -41,7 +41,7 @@ pub struct Entry {
 impl Entry {
     /// Its source, whole.
     pub fn source(&self) -> String {
-        self.sources.concat()
+        self.sources.concat().concat()
     }
 
     /// Depth, height and width of its template, ones in front; `None`: any.
