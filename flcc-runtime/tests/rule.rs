@@ -86,7 +86,8 @@ fn templates(seed: &mut Seed) -> Vec<(Doubt, Figures)> {
             let rounding = Rounding::Fourier { len: (1 << seed.below(22)) as f64, by };
             let promise = Some(Promise { error: 1e-5, deviations });
             let (roundoff, samples) = (f64::from(f32::EPSILON) / 2.0, seed.unit());
-            let model = Model { measure, promise, roundoff, taps: 77.0, samples, rounding, weights };
+            let rounds_samples = seed.below(2) == 0;
+            let model = Model { measure, promise, roundoff, taps: 77.0, samples, rounds_samples, rounding, weights };
             found.push((model.doubt(&figures), figures));
         }
     }

@@ -159,8 +159,13 @@ fn beside(blocks: bool, lengths: [usize; 3], template: [usize; 3], seed: u64) ->
     let long: Vec<usize> = (0..3).filter(|&axis| lengths[axis] > 1).collect();
     let axis = long[below(long.len())];
     let begin = if middle { lengths[axis] / 2 } else { below(lengths[axis]) };
-    // Samples or patches at random, or columns, rows, and what both come to.
-    let (texture, patch) = ([0, 0, 0, 0, 1, 2, 3, 3][below(8)], [1, 1, 1, 3][below(4)]);
+    // Samples or patches at random, or columns, rows, and what both come to; of few lines most often equal ones.
+    let textures = match [template[1], template[2]].map(|side| side > 3) {
+        [false, true] => [0, 0, 1, 1, 1, 1, 1, 3],
+        [true, false] => [0, 0, 2, 2, 2, 2, 2, 3],
+        _ => [0, 0, 0, 0, 1, 2, 3, 3],
+    };
+    let (texture, patch) = (textures[below(8)], [1, 1, 1, 3][below(4)]);
     let mut number = |from: f64, to: f64| from + (to - from) * (f64::from(noise()) + 0.5);
     let unit = number(0.5, 1.5);
     let mut random: Vec<f64> = (0..2 * count).map(|_| number(-1.0, 1.0)).collect();
@@ -246,7 +251,8 @@ pub const DOUBLE: Precision = (f64::EPSILON / 2.0, 1e-11);
 pub fn doubt_at((roundoff, error): Precision, taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
     let promise = Some(Promise { error, deviations: Some(8.0) });
     let (measure, taps) = (Measure::Zncc, taps as f64);
-    let model = Model { measure, promise, roundoff, taps, samples: 0.0, rounding, weights: None };
+    let model =
+        Model { measure, promise, roundoff, taps, samples: 0.0, rounds_samples: false, rounding, weights: None };
     model.doubt(figures)
 }
 

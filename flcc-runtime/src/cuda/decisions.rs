@@ -46,9 +46,9 @@ impl Decisions {
         };
         let how = self.method.rounding(self.template);
         let smallest = if how.subnormal { least } else { normal };
-        let Scheme { measure, promise, .. } = self.scheme;
-        let samples = self.scheme.samples(energy);
-        let model = Model { measure, promise, roundoff, taps: taps as f64, samples, rounding: how.cross, weights };
+        let Scheme { measure, promise, rounds_samples, .. } = self.scheme;
+        let (taps, samples, rounding) = (taps as f64, energy.sqrt(), how.cross);
+        let model = Model { measure, promise, roundoff, taps, samples, rounds_samples, rounding, weights };
         // A kernel that makes scores takes roots in the type of its samples.
         let scores = self.method.makes() == Makes::Scores;
         let floor = model.floor(figures, smallest, single && scores);

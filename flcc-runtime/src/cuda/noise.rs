@@ -3,7 +3,7 @@
 
 use rustfft::num_complex::Complex64;
 
-use crate::problem::noise::{numbers, share, spectrum};
+use crate::problem::noise::{number, numbers, share, spectrum};
 
 /// The numbers of planes, rows and columns.
 pub(crate) struct Lines([Vec<f32>; 3]);
@@ -13,13 +13,8 @@ impl Lines {
     pub fn new(shape: [usize; 3]) -> Lines {
         let samples = shape.iter().product::<usize>();
         let mut noise = numbers(samples as u64);
-        // None is near 0: there would be next to no noise in a whole line.
-        let mut number = || {
-            let number = noise();
-            number / 2.0 + 0.5f32.copysign(number)
-        };
-        let mut lines =
-            shape.map(|length| (0..length).map(|_| if length > 1 { number() } else { 1.0 }).collect::<Vec<_>>());
+        let mut lines = shape
+            .map(|length| (0..length).map(|_| if length > 1 { number(&mut noise) } else { 1.0 }).collect::<Vec<_>>());
         lines[1].iter_mut().for_each(|number| *number = (f64::from(*number) * share(samples)) as f32);
         Lines(lines)
     }

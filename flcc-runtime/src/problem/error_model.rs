@@ -311,9 +311,10 @@ pub struct Model<'a> {
     pub roundoff: f64,
     /// Template samples over all channels.
     pub taps: f64,
-    /// What the rounding of samples is multiplied by at most: the norm of all of the template, under its weights; 0
-    /// where pixels less an offset are exact.
+    /// What the rounding of samples is multiplied by at most: the norm of all of the template, under its weights.
     pub samples: f64,
+    /// Whether pixels less an offset may be rounded. Noise (`problem/noise.rs`) rounds the samples of every transform.
+    pub rounds_samples: bool,
     /// How the cross term is rounded.
     pub rounding: Rounding,
     /// The mask.
@@ -347,6 +348,7 @@ impl Model<'_> {
                 let products = if fused { 0.0 } else { template.norm };
                 of_energy = u * (template.varying + 2.0 * template.norm + products);
                 let centred = u * (template.constant + template.largest / self.taps.sqrt() + products);
+                let samples = if self.rounds_samples { samples } else { 0.0 };
                 if self.measure == Measure::Zncc { centred + samples } else { samples }
             }
             Rounding::Separable { terms, chain, .. } => {

@@ -15,6 +15,12 @@ pub fn numbers(seed: u64) -> impl FnMut() -> f32 {
     }
 }
 
+/// A number of magnitude 0.5 to 1: none is near 0, where there would be next to no noise in a whole line.
+pub fn number(noise: &mut impl FnMut() -> f32) -> f32 {
+    let number = noise();
+    number / 2.0 + 0.5f32.copysign(number)
+}
+
 /// The share of the largest of so many samples that a number of the noise has at most: they have an energy of a
 /// sixteenth of that one's, whatever their number, and three of them for each sample have no more than that on average.
 pub fn share(samples: usize) -> f64 {

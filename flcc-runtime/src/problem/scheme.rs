@@ -76,11 +76,6 @@ impl Scheme {
     pub fn repairs(&self) -> bool {
         self.integers.is_none() && (self.measure.row().normalised || self.squares_differences())
     }
-
-    /// What the rounding of samples is multiplied by at most, for a template of this energy: `Model::samples`.
-    pub fn samples(&self, energy: f64) -> f64 {
-        if self.rounds_samples { energy.sqrt() } else { 0.0 }
-    }
 }
 
 /// Whether sums under a mask may drown in what a transform, or a product of lines, rounds: in proportion to the largest

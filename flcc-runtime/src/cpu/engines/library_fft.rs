@@ -32,36 +32,46 @@ pub struct Fourier<T: Real> {
     template: [usize; 3],
 }
 
-/// The noise of tiles of one shape (`fft/dither.rs`).
+/// The noise of tiles of one shape (`fft/dither.rs`): for a sample the product of a number of its plane, of its row and
+/// of its column.
 struct Dither<T> {
-    /// Of each plane, row and column.
+    /// Of each plane, row and column: as much at `k` as at `length - k`, so that the spectra are real.
     numbers: [Vec<T>; 3],
-    /// Its spectrum, where that is not 0: places and values, of which one place may have several.
-    spectrum: Vec<(usize, Complex<T>)>,
+    /// The spectrum of those that are transformed first.
+    columns: Vec<T>,
+    /// The product of the others' spectra, in the order of a plane of the tile's.
+    others: Vec<T>,
     /// The largest noise over the largest sample.
     share: f64,
 }
 
 impl<T: Real> Dither<T> {
-    fn new(transform: &TileTransform<T>, shape: [usize; 3]) -> Dither<T> {
+    fn new(shape: [usize; 3]) -> Dither<T> {
         let samples = shape.iter().product::<usize>();
-        let mut number = numbers(samples as u64);
-        let lines =
-            shape.map(|length| (0..length).map(|_| if length > 1 { number() } else { 0.0 }).collect::<Vec<f32>>());
-        let mut spectrum = Vec::new();
-        for (axis, line) in lines.iter().enumerate().filter(|(_, line)| line.len() > 1) {
-            let others = (samples / line.len()) as f64;
-            let frequencies = noise::spectrum(line.iter().map(|&value| f64::from(value)));
-            for (frequency, value) in frequencies.into_iter().enumerate() {
-                let mut at = [0; 3];
-                at[axis] = frequency;
-                if let Some(place) = transform.place(at) {
-                    spectrum.push((place, Complex::new(T::of(value.re * others), T::of(value.im * others))));
-                }
+        let mut noise = numbers(samples as u64);
+        let mut lines = shape.map(|length| vec![1.0; length]);
+        let mut spectra = [const { Vec::new() }; 3];
+        let mut long: Vec<&mut Vec<f32>> = lines.iter_mut().filter(|line| line.len() > 1).collect();
+        let count = long.len();
+        for (number, line) in long.iter_mut().enumerate() {
+            let length = line.len();
+            for k in 0..=length / 2 {
+                // What is transformed first is above 0: frequency 0 has much of it, as equal samples have.
+                let value = noise::number(&mut noise);
+                line[k] = if number > 0 { value.abs() } else { value };
+                line[(length - k) % length] = line[k];
             }
+            let frequencies = noise::spectrum(line.iter().map(|&value| f64::from(value)));
+            spectra[3 - count + number] = frequencies.into_iter().map(|frequency| frequency.re).collect();
         }
+        for spectrum in spectra.iter_mut().filter(|spectrum: &&mut Vec<f64>| spectrum.is_empty()) {
+            spectrum.push(1.0);
+        }
+        let [depth, height, width] = spectra;
+        let columns = width[..width.len() / 2 + 1].iter().map(|&value| T::of(value)).collect();
+        let others = height.iter().flat_map(|height| depth.iter().map(move |depth| T::of(height * depth))).collect();
         let numbers = lines.map(|line| line.into_iter().map(|value| T::of(value.into())).collect());
-        Dither { numbers, spectrum, share: share(samples) }
+        Dither { numbers, columns, others, share: share(samples) }
     }
 
     /// The first planes and rows of a tile with noise, the others of noise alone; returns its scale.
@@ -78,12 +88,12 @@ impl<T: Real> Dither<T> {
             }
             let by = T::of(largest.iter().fold(0.0, |most, &value| f64::max(most, value.into())) * self.share);
             for ((out, input), line) in out.chunks_exact_mut(width).zip(input.chunks_exact(width)).zip(0..) {
-                let noise = of_planes[line / height] + of_rows[line % height];
+                let noise = by * of_planes[line / height] * of_rows[line % height];
                 if used(line) {
                     let values = out.iter_mut().zip(input).zip(of_columns);
-                    values.for_each(|((out, &input), &column)| *out = input + by * (noise + column));
+                    values.for_each(|((out, &input), &column)| *out = input + noise * column);
                 } else {
-                    out.iter_mut().zip(of_columns).for_each(|(out, &column)| *out = by * (noise + column));
+                    out.iter_mut().zip(of_columns).for_each(|(out, &column)| *out = noise * column);
                 }
             }
             by
@@ -91,10 +101,13 @@ impl<T: Real> Dither<T> {
     }
 
     /// Takes noise of a scale away from a spectrum.
-    fn take(&self, by: T, spectrum: &mut [Complex<T>]) {
-        for &(place, value) in &self.spectrum {
-            spectrum[place] = spectrum[place] - value * by;
-        }
+    fn take<'a>(&self, by: T, planes: impl Iterator<Item = &'a mut [Complex<T>]>) {
+        isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
+            for (plane, &column) in planes.zip(&self.columns) {
+                let by = by * column;
+                plane.iter_mut().zip(&self.others).for_each(|(value, &other)| value.re = value.re - by * other);
+            }
+        });
     }
 }
 
@@ -187,7 +200,7 @@ impl<T: Real> Fourier<T> {
 
     /// The noise in its tiles.
     fn dither(&self) -> &Dither<T> {
-        self.dither.get_or_init(|| Dither::new(&self.transform, self.shape))
+        self.dither.get_or_init(|| Dither::new(self.shape))
     }
 
     /// Transforms a gathered tile, zeros where it has no samples, into a slot; `outputs` are those of the tile.
@@ -196,7 +209,7 @@ impl<T: Real> Fourier<T> {
         let used = [0, 1].map(|axis| outputs[axis] + self.template[axis] - 1);
         let by = self.dither().add(&input[..self.samples()], self.shape, used, &mut scratch.real);
         self.transform.forward(&mut scratch.real, [depth, height], &mut scratch.spectra[slot], &mut scratch.work);
-        self.dither().take(by, &mut scratch.spectra[slot]);
+        self.dither().take(by, self.transform.planes(&mut scratch.spectra[slot]));
     }
 
     /// The cross term of the tile in a slot with a prepared template, for its first `outputs`.
@@ -353,6 +366,9 @@ mod tests {
             ([1, 1, 5760], [1, 1, 500]),
             ([1, 1, 1 << 16], [1, 1, 24_746]),
             ([40, 40, 40], [20, 20, 20]),
+            ([1, 192, 640], [1, 2, 500]),
+            ([1, 640, 192], [1, 500, 2]),
+            ([1, 160, 768], [1, 1, 400]),
         ];
         judge_hostile("copies of few levels beside a step", testing::copied, &shapes);
         judge_hostile("copies of few levels among blocks", testing::among_blocks, &shapes);

@@ -128,7 +128,7 @@ impl Transform {
         );
         assert!(width >= CHUNK, "outputs: expected at least {CHUNK} a row, got {width}");
         let vectors = Vectors::new(isas)?;
-        let dither = Dither::of_strips(length, vectors.lanes());
+        let dither = Dither::new(length, |place| stages::frequency(length, place));
         Some(Transform { layout, vectors, twiddles: stages::stages(length), dither })
     }
 
@@ -336,7 +336,7 @@ impl Correlate<'_> {
             while have < (x + CHUNK + kw - 1).min(columns) {
                 // The last strip ends with the samples, over some that the one before it had.
                 let at = have.min(columns - S::LANES);
-                let squares = self.strip::<S, N, JUDGED>(s, [y, at], beside, [at - begin, there]);
+                let squares = self.strip::<S, N>(s, [y, at], beside, [at - begin, there]);
                 largest = s.larger_magnitude(squares, largest);
                 have = at + S::LANES;
             }
@@ -389,7 +389,7 @@ impl Correlate<'_> {
     /// Down a strip of columns, from a row and a column of the samples to a column of the buffer; returns the sum of
     /// squares of each.
     #[inline(always)]
-    fn strip<S: Simd, const N: usize, const JUDGED: bool>(
+    fn strip<S: Simd, const N: usize>(
         &mut self,
         s: S,
         [y, x]: [usize; 2],
@@ -416,9 +416,9 @@ impl Correlate<'_> {
         } else {
             Samples { from, pitch: in_row, beside }
         };
-        let Samples { from, pitch, beside } = samples;
-        let noise = self.transform.dither.strip::<S, N>(s, from, pitch, [0, beside]);
-        let squares = samples.first::<S, N, JUDGED>(s, re, im, &twiddles[0], Some(noise), None);
+        let squares = samples.squares::<S, N>(s);
+        let noise = self.transform.dither.of(s, squares, to % N, 0);
+        samples.first::<S, N>(s, re, im, &twiddles[0], Some(noise), None);
         after_first::<S, N>(s, re, im, twiddles);
         for (number, (re, im)) in re.chunks_exact(LAST).zip(im.chunks_exact(LAST)).enumerate() {
             let mut x = [Complex::zero(s); LAST];
@@ -428,7 +428,7 @@ impl Correlate<'_> {
             dft(s, &mut x);
             let (mut parts_re, mut parts_im) = ([s.splat(0.0); LAST], [s.splat(0.0); LAST]);
             for (q, x) in x.iter().enumerate() {
-                let x = noise.take(s, number * LAST + q, *x);
+                let x = x.without(s, &noise, number * LAST + q);
                 (parts_re[q], parts_im[q]) = (x.re, x.im);
             }
             let at = number * LAST * row + to;

@@ -1,261 +1,123 @@
-//! Noise that is added to the samples of a tile and taken from their spectrum, so that no error follows the samples.
+//! Noise that is added to the samples of a line and taken from its spectrum, so that no error follows the samples.
 //!
 //! A transform adds samples that lie far apart. Where these have few levels, their sums have few, each of them is
 //! rounded one way, and the errors follow the samples: under a template of the same texture they add up, to more than
 //! all noise of rounding (a picture of even squares, one of them of two levels, half a tile beside the others). With
-//! noise in the samples there are more sums. All of it has about a sixteenth of the largest sample's energy, and yet
-//! many units in the last place of a sum of few samples. Nothing of it is left in the result, for its spectrum
-//! is known, and short: a number for each row, times one of eight for each column, is eight columns of frequencies.
-//! Every row has it, since faint samples have to have it too: a strong one, with noise or without, is a whole number of
-//! units in the last place of their sum, so it has no say in how that is rounded. What frequency 0 of height adds up
-//! along the rows has noise of its own, which a template of equal rows needs.
+//! noise in the samples there are more sums. All of it has at most a sixteenth of the energy of the line's largest
+//! sample, and yet many units in the last place of a sum of few samples. Nothing of it is left in the result, for its
+//! spectrum is known. Every sample has it, since faint ones have to have it too: a strong one, with noise or without,
+//! is a whole number of units in the last place of their sum, so it has no say in how that is rounded.
+//!
+//! Every line has noise of its own, in proportion to what it has of samples, and loses it before its spectrum is used:
+//! first columns, then the rows of what these have become. What a texture of equal rows or of stripes has is in few of
+//! those rows, where it is much stronger than the samples were, and needs noise as strong.
 //!
 //! Source: Roberts, "Picture coding using pseudo-random noise", 1962, which takes the noise away that it added.
 
-use rustfft::num_complex::Complex64;
-
 use crate::cpu::aligned::Aligned;
-use crate::cpu::fft::stages::{self, Complex, LAST};
 use crate::isa::simd::Simd;
-use crate::problem::noise::{numbers, share, spectrum};
+use crate::problem::noise::{number, numbers, share, spectrum};
 
-/// What noise is multiplied by in one column of each eight: all different, so that equal columns have different sums.
-const SIDES: [f32; LAST] = [1.0, 0.571, 0.857, 0.643, 0.929, 0.5, 0.714, 0.786];
-
-/// Real and imaginary parts.
-type Parts = [Aligned<f32>; 2];
-
-/// Zeros.
-fn parts(len: usize) -> Parts {
-    [0; 2].map(|_| Aligned::new(0.0, len))
-}
-
-/// Writes one of them.
-fn write([re, im]: &mut Parts, at: usize, value: Complex64) {
-    (re[at], im[at]) = (value.re as f32, value.im as f32);
-}
-
-/// The noise of tiles of one shape, and its spectrum.
+/// The noise of lines of one length.
 pub(crate) struct Dither {
-    /// The largest noise over the largest sample.
-    share: f32,
-    /// Of each row, in -1..1.
-    rows: Vec<f32>,
-    /// [`SIDES`] as often as a vector has them.
-    sides: Aligned<f32>,
-    /// The spectrum of the rows, a vector for each group of frequencies along height.
-    of_rows: Parts,
-    /// What sums along the rows of frequency 0 of height get: that of each column, beside zeros.
-    along: Parts,
-    /// The spectrum of that before the last stage of the rows' transform.
-    of_along: Parts,
+    /// What a line gets, over its largest sample: as much at `k` as at `length - k`, so that the spectrum is real.
+    line: Vec<f32>,
+    /// The spectrum, in the order that a transform leaves.
+    spectrum: Vec<f32>,
+    /// What that is multiplied by in each line, whose magnitude is 0.5 to 1, so that equal lines have unequal noise:
+    /// real parts, and as many imaginary ones.
+    factors: [Aligned<f32>; 2],
 }
 
-/// The noise of a tile at its scale.
+/// The noise of a vector of lines.
 #[derive(Clone, Copy)]
-pub(crate) struct Scaled<'a> {
+pub(crate) struct Noise<'a, S: Simd> {
     of: &'a Dither,
-    by: f32,
-}
-
-impl Dither {
-    /// Noise of `length` rows of a tile of so many samples, without its spectra.
-    fn of_length(length: usize, samples: usize, lanes: usize) -> Dither {
-        let mut noise = numbers(length as u64);
-        let rows = (0..length).map(|_| noise()).collect();
-        let mut sides = Aligned::new(0.0, lanes.max(LAST));
-        sides.chunks_exact_mut(LAST).for_each(|sides| sides.copy_from_slice(&SIDES));
-        let [along, of_along] = [0; 2].map(|_| parts(length * lanes));
-        Dither { share: share(samples) as f32, rows, sides, of_rows: parts(length), along, of_along }
-    }
-
-    /// Noise of pairs of tiles of `length` rows and columns, the same in both; of lines of as many rows, whose noise is
-    /// taken away before the turn.
-    pub(crate) fn of_pairs(length: usize, lanes: usize, line: bool) -> Dither {
-        let mut dither = Dither::of_length(length, length * length, lanes);
-        let (both, added) = (Complex64::new(1.0, 1.0), if line { 1 } else { length / LAST });
-        dither.write_rows(both * added as f64, |place| stages::frequency(length, place));
-        dither.write_along(both, lanes);
-        dither
-    }
-
-    /// Noise of columns of `length` rows, the same in both tiles of a pair.
-    pub(crate) fn of_strips(length: usize, lanes: usize) -> Dither {
-        let mut dither = Dither::of_length(length, length, lanes);
-        dither.write_rows(Complex64::new(1.0, 1.0), |place| stages::frequency(length, place));
-        dither
-    }
-
-    /// Noise of single tiles of `length` rows and columns, whose first half of frequencies along height stands for all,
-    /// doubled.
-    pub(crate) fn of_halves(length: usize, lanes: usize) -> Dither {
-        let mut dither = Dither::of_length(length, length * length, lanes);
-        let twice = Complex64::new(2.0 * (length / LAST) as f64, 0.0);
-        let half = dither.write_rows(twice, |frequency| frequency)[length / 2];
-        // The imaginary part of the first frequency is the one in the middle.
-        dither.of_rows[1][0] = (twice * half).re as f32;
-        dither.write_along(Complex64::new(2.0, 0.0), lanes);
-        dither
-    }
-
-    /// Writes the spectrum of the rows, times a factor, by the frequency at each place; returns it without that.
-    fn write_rows(&mut self, factor: Complex64, frequency: impl Fn(usize) -> usize) -> Vec<Complex64> {
-        let line = spectrum(self.rows.iter().map(|&value| f64::from(value)));
-        for place in 0..line.len() {
-            write(&mut self.of_rows, place, line[frequency(place)] * factor);
-        }
-        line
-    }
-
-    /// Writes what the rows of frequency 0 get, as noise in every sample would leave it there, and its spectrum.
-    fn write_along(&mut self, factor: Complex64, lanes: usize) {
-        let length = self.rows.len();
-        let (mut noise, factor) = (numbers(!length as u64), factor * length as f64);
-        let values: Vec<f64> = (0..length).map(|_| noise().into()).collect();
-        for (place, &value) in values.iter().enumerate() {
-            write(&mut self.along, place * lanes, value * factor);
-        }
-        let line = spectrum(values.into_iter());
-        for place in 0..length {
-            // The last stage backwards.
-            let terms = (0..LAST).map(|q| {
-                let angle = std::f64::consts::TAU * (place % LAST * q) as f64 / LAST as f64;
-                line[stages::frequency(length, place / LAST * LAST + q)] * Complex64::from_polar(1.0, angle)
-            });
-            write(&mut self.of_along, place * lanes, terms.sum::<Complex64>() * factor / LAST as f64);
-        }
-    }
-
-    /// The noise of tiles whose first samples lie at each of `begins`.
-    #[inline(always)]
-    pub(crate) fn of<S: Simd, const N: usize>(&self, s: S, from: &[f32], pitch: usize, begins: &[usize]) -> Scaled<'_> {
-        let mut largest = s.splat(0.0);
-        for begin in begins {
-            for y in 0..N {
-                for x in (0..N).step_by(S::LANES) {
-                    largest = s.larger_magnitude(s.load_at(from, begin + y * pitch + x), largest);
-                }
-            }
-        }
-        self.scaled(f32::from_bits(s.largest(largest)) * self.share)
-    }
-
-    /// The noise at a scale.
-    pub(crate) fn scaled(&self, by: f32) -> Scaled<'_> {
-        Scaled { of: self, by }
-    }
-
-    /// The noise of a strip of columns that are transformed by themselves, each at a scale of its own.
-    #[inline(always)]
-    pub(crate) fn strip<S: Simd, const N: usize>(
-        &self,
-        s: S,
-        from: &[f32],
-        pitch: usize,
-        begins: [usize; 2],
-    ) -> Strip<'_, S> {
-        let mut largest = s.splat(0.0);
-        for begin in begins {
-            for y in 0..N {
-                largest = s.larger_magnitude(s.load_at(from, begin + y * pitch), largest);
-            }
-        }
-        let sides = s.mul(s.splat(self.share), s.load_at(&self.sides, 0));
-        Strip { of: self, by: [s.mul(largest, sides); 2] }
-    }
-}
-
-impl<'a> Scaled<'a> {
-    /// What the noise is multiplied by.
-    pub(crate) fn scale(&self) -> f32 {
-        self.by
-    }
-
-    /// So many times as strong.
-    pub(crate) fn times(self, factor: f32) -> Scaled<'a> {
-        Scaled { by: self.by * factor, ..self }
-    }
-
-    /// The noise of two strips of columns, which begin at these columns of a tile.
-    #[inline(always)]
-    pub(crate) fn strip<S: Simd>(&self, s: S, columns: [usize; 2]) -> Strip<'a, S> {
-        let by = |column: usize| s.mul(s.splat(self.by), s.load_at(&self.of.sides, column % LAST));
-        Strip { of: self.of, by: [by(columns[0]), by(columns[1])] }
-    }
-
-    /// The spectrum of the rows' noise in a group of frequencies along height, for each of eight columns.
-    #[inline(always)]
-    pub(crate) fn of_rows<S: Simd>(&self, s: S, group: usize) -> [Complex<S>; LAST] {
-        let [re, im] = &self.of.of_rows;
-        let (re, im) = (s.load(&S::rows(re)[group]), s.load(&S::rows(im)[group]));
-        let mut sides = [Complex::zero(s); LAST];
-        for (to, side) in sides.iter_mut().zip(SIDES) {
-            let by = s.splat(self.by * side);
-            *to = Complex { re: s.mul(by, re), im: s.mul(by, im) };
-        }
-        sides
-    }
-
-    /// Adds noise to a group of rows before it is transformed.
-    #[inline(always)]
-    pub(crate) fn add_along<S: Simd>(&self, s: S, group: usize, re: &mut [S::Row], im: &mut [S::Row]) {
-        if group == 0 {
-            let [noise_re, noise_im] = &self.of.along;
-            add(s, re, self.by, S::rows(noise_re));
-            add(s, im, self.by, S::rows(noise_im));
-        }
-    }
-
-    /// Takes that away from a group of rows before the last stage of its transform.
-    #[inline(always)]
-    pub(crate) fn take_along<S: Simd>(&self, s: S, group: usize, re: &mut [S::Row], im: &mut [S::Row]) {
-        if group == 0 {
-            let [noise_re, noise_im] = &self.of.of_along;
-            add(s, re, -self.by, S::rows(noise_re));
-            add(s, im, -self.by, S::rows(noise_im));
-        }
-    }
-
-    /// Takes away all that is left of the noise in a group of rows of a tile, before the last stage of its transform.
-    #[inline(always)]
-    pub(crate) fn take<S: Simd>(&self, s: S, group: usize, re: &mut [S::Row], im: &mut [S::Row]) {
-        self.take_along(s, group, re, im);
-        // The first vectors are sums of every eighth column.
-        for (noise, (re, im)) in self.of_rows(s, group).into_iter().zip(re.iter_mut().zip(im)) {
-            s.store(re, s.sub(s.load(re), noise.re));
-            s.store(im, s.sub(s.load(im), noise.im));
-        }
-    }
-}
-
-/// Adds so many times some vectors to others.
-#[inline(always)]
-fn add<S: Simd>(s: S, to: &mut [S::Row], times: f32, values: &[S::Row]) {
-    let times = s.splat(times);
-    to.iter_mut().zip(values).for_each(|(to, value)| s.store(to, s.mul_add(times, s.load(value), s.load(to))));
-}
-
-/// The noise of two strips of columns.
-#[derive(Clone, Copy)]
-pub(crate) struct Strip<'a, S: Simd> {
-    of: &'a Dither,
-    /// What numbers of rows are multiplied by in each.
+    /// What the line and its spectrum are multiplied by in the real and in the imaginary parts.
     by: [S::Single; 2],
 }
 
-impl<S: Simd> Strip<'_, S> {
-    /// Samples of both in a row, with theirs.
-    #[inline(always)]
-    pub(crate) fn add(&self, s: S, y: usize, x: Complex<S>) -> Complex<S> {
-        let noise = s.splat(self.of.rows[y]);
-        Complex { re: s.mul_add(self.by[0], noise, x.re), im: s.mul_add(self.by[1], noise, x.im) }
+impl Dither {
+    /// That of transforms of `length` samples, which leave frequency `frequency(place)` at a place.
+    pub(crate) fn new(length: usize, frequency: impl Fn(usize) -> usize) -> Dither {
+        let (mut noise, share) = (numbers(length as u64), share(length));
+        let mut line = vec![0.0; length];
+        for k in 0..=length / 2 {
+            line[k] = (f64::from(number(&mut noise)) * share) as f32;
+            line[(length - k) % length] = line[k];
+        }
+        let frequencies = spectrum(line.iter().map(|&value| f64::from(value)));
+        let spectrum = (0..length).map(|place| frequencies[frequency(place)].re as f32).collect();
+        let factors = [0; 2].map(|_| {
+            let mut factors = Aligned::new(0.0, 2 * length);
+            factors.iter_mut().for_each(|factor| *factor = number(&mut noise));
+            factors
+        });
+        Dither { line, spectrum, factors }
     }
 
-    /// Takes the noise away from the spectra of these columns, of which a vector lies at `place`.
+    /// The noise of lines from `first` on, of such sums of squares, in a plane of so many.
     #[inline(always)]
-    pub(crate) fn take(&self, s: S, place: usize, x: Complex<S>) -> Complex<S> {
-        let [re, im] = &self.of.of_rows;
-        let (re, im) = (s.splat(re[place]), s.splat(im[place]));
-        Complex { re: s.sub_mul(self.by[0], re, x.re), im: s.sub_mul(self.by[1], im, x.im) }
+    pub(crate) fn of<S: Simd>(&self, s: S, squares: S::Single, first: usize, plane: usize) -> Noise<'_, S> {
+        // The root; that of 0 is 0, so where there is nothing nothing is added.
+        let root = s.mul(squares, s.reciprocal_root(s.add(squares, s.splat(f32::MIN_POSITIVE))));
+        let at = first + plane % self.line.len();
+        let [re, im] = &self.factors;
+        Noise { of: self, by: [re, im].map(|factors| s.mul(root, s.load_at(factors, at))) }
+    }
+}
+
+impl<S: Simd> Noise<'_, S> {
+    /// Samples at `k` of the lines, real and imaginary parts, with theirs.
+    #[inline(always)]
+    pub(crate) fn add(&self, s: S, k: usize, [re, im]: [S::Single; 2]) -> [S::Single; 2] {
+        let noise = s.splat(self.of.line[k]);
+        [s.mul_add(self.by[0], noise, re), s.mul_add(self.by[1], noise, im)]
+    }
+
+    /// What the transform left at `place`, without the noise.
+    #[inline(always)]
+    pub(crate) fn take(&self, s: S, place: usize, [re, im]: [S::Single; 2]) -> [S::Single; 2] {
+        let noise = s.splat(self.of.spectrum[place]);
+        [s.sub_mul(self.by[0], noise, re), s.sub_mul(self.by[1], noise, im)]
+    }
+}
+
+/// The sum of squares in each lane of some vectors.
+#[inline(always)]
+pub(crate) fn squares<S: Simd>(s: S, re: &[S::Row], im: &[S::Row]) -> S::Single {
+    let mut squares = [s.splat(0.0); 4];
+    for (re, im) in re.chunks_exact(2).zip(im.chunks_exact(2)) {
+        for (at, row) in [&re[0], &im[0], &re[1], &im[1]].into_iter().enumerate() {
+            let value = s.load(row);
+            squares[at] = s.mul_add(value, value, squares[at]);
+        }
+    }
+    s.add(s.add(squares[0], squares[1]), s.add(squares[2], squares[3]))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustfft::num_complex::Complex64;
+
+    use super::*;
+
+    #[test]
+    fn noise_is_faint_and_has_the_spectrum_that_is_taken_away() {
+        for length in [64, 256, 1024] {
+            let frequency = |place| (place + length / 2) % length;
+            let Dither { line, spectrum, factors } = Dither::new(length, frequency);
+            let energy: f64 = line.iter().map(|&value| f64::from(value).powi(2)).sum();
+            assert!(energy > 1.0 / 64.0 && energy < 1.0 / 16.0, "{length}: {energy}");
+            assert!(
+                factors.iter().flat_map(|factors| factors.iter()).all(|factor| (0.5..=1.0).contains(&factor.abs()))
+            );
+            for (place, &got) in spectrum.iter().enumerate() {
+                let turn = std::f64::consts::TAU * frequency(place) as f64 / length as f64;
+                let exact: Complex64 =
+                    (0..).zip(&line).map(|(k, &value)| Complex64::cis(-turn * f64::from(k)) * f64::from(value)).sum();
+                assert!((exact - f64::from(got)).norm() < 1e-7, "{length}, {place}: {got} for {exact}");
+            }
+        }
     }
 }

@@ -117,16 +117,6 @@ impl<T: Sample> TileTransform<T> {
         (self.half - 1) * self.plane_stride + self.depth * self.height
     }
 
-    /// Where a frequency lies in a spectrum, by depth, height and width of the tile; nowhere if its opposite stands for
-    /// it.
-    pub(crate) fn place(&self, at: [usize; 3]) -> Option<usize> {
-        let mut squeezed = [0; 3];
-        let long = at.into_iter().zip(self.shape).rev().filter(|(_, length)| *length > 1);
-        squeezed.iter_mut().rev().zip(long).for_each(|(to, (at, _))| *to = at);
-        let [depth, height, width] = squeezed;
-        (width < self.half).then_some(width * self.plane_stride + height * self.depth + depth)
-    }
-
     /// Complex numbers of the scratch that every call takes; their values do not matter.
     pub fn scratch_len(&self) -> usize {
         self.scratch_len
@@ -284,7 +274,8 @@ impl<T: Sample> TileTransform<T> {
         self.squeezed_part([planes, rows])
     }
 
-    /// The planes of a spectrum without what lies between them.
+    /// The planes of a spectrum, one for each frequency of width, without what lies between them: for each frequency of
+    /// height those of depth, of a tile without its axes of one sample.
     pub(crate) fn planes<'a>(
         &self,
         spectrum: &'a mut [Complex<T>],

@@ -21,7 +21,7 @@ use rustfft::num_complex::Complex64;
 use rustfft::{Fft, FftPlanner};
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::fft::dither::{Dither, Scaled, Strip};
+use crate::cpu::fft::dither::{self, Dither, Noise};
 use crate::cpu::fft::stages::{self, Complex, LAST, LENGTHS, dft, forward_stage, inverse_stage, last, twist};
 use crate::cpu::memory::Memory;
 use crate::isa::prefetch::{Coming, LINE};
@@ -172,7 +172,7 @@ impl Transform {
         );
         let vectors = Vectors::new(isas)?;
         let twiddles = stages::stages(layout.length);
-        let dither = Dither::of_pairs(layout.length, vectors.lanes(), layout.line);
+        let dither = Dither::new(layout.length, |place| stages::frequency(layout.length, place));
         let mut transform = Transform { layout, vectors, twiddles, dither, turns: None, exact: OnceLock::new() };
         if layout.line {
             let samples = layout.length * layout.length;
@@ -439,10 +439,8 @@ impl<const N: usize> Job for OfLength<'_, N> {
             let steps = (groups + columns[0].div_ceil(S::LANES)) * (N / first_radix(N)) + groups * (N / LAST);
             Ahead::new(Coming::new(pair.out, pitch, rows, columns[0] + columns[1]), samples, steps)
         });
-        let Samples { from, pitch, beside } = pair.samples;
-        let dither = pair.dither.of::<S, N>(s, from, pitch, &[0, beside]);
-        let (energy, column) = pair.buffers.columns_forward::<S, N>(s, &pair.samples, dither, ahead.as_mut());
-        let result = pair.rows::<S, N>(s, dither, ahead.as_mut());
+        let (energy, column) = pair.buffers.columns_forward::<S, N>(s, &pair.samples, (pair.dither, 0), ahead.as_mut());
+        let result = pair.rows::<S, N>(s, ahead.as_mut());
         let peak = pair.buffers.columns_back::<S, N>(s, pair.out, &pair.wanted, ahead.as_mut());
         Figure { energy, result, peak, column, ..Figure::default() }
     }
@@ -451,7 +449,7 @@ impl<const N: usize> Job for OfLength<'_, N> {
 impl Pair<'_> {
     /// Along the rows of the tile, times the template's spectrum, and back; returns the mean square of the results.
     #[inline(always)]
-    fn rows<S: Simd, const N: usize>(&mut self, s: S, dither: Scaled<'_>, mut ahead: Option<&mut Ahead>) -> f64 {
+    fn rows<S: Simd, const N: usize>(&mut self, s: S, mut ahead: Option<&mut Ahead>) -> f64 {
         let mut result = 0.0;
         let [tile_re, tile_im] = &mut self.buffers.tile;
         let (tile_re, tile_im) = (S::rows_mut(tile_re), S::rows_mut(tile_im));
@@ -460,24 +458,20 @@ impl Pair<'_> {
         for group in 0..N / S::LANES {
             let range = group * stride(N)..group * stride(N) + N;
             let (re, im) = (&mut tile_re[range.clone()], &mut tile_im[range.clone()]);
-            if let Some(turns) = self.turns {
-                // The noise of a line's rows is none of its rows' any more once they are turned.
-                let noise = dither.of_rows(s, group);
+            let squares = if let Some(turns) = self.turns {
                 let (turns_re, turns_im) = (&S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range.clone()]);
-                turn::<S, false>(s, re, im, turns_re, turns_im, noise);
-            }
-            dither.add_along(s, group, re, im);
-            to_last::<S, N>(s, re, im, twiddles);
-            match self.turns {
-                Some(_) => dither.take_along(s, group, re, im),
-                None => dither.take(s, group, re, im),
-            }
+                turn::<S, false>(s, re, im, turns_re, turns_im)
+            } else {
+                dither::squares(s, re, im)
+            };
+            let noise = self.dither.of(s, squares, group * S::LANES, 0);
+            to_last::<S, N>(s, re, im, twiddles, Some(noise));
             let template = (&template_re[range.clone()], &template_im[range.clone()]);
-            result += product(s, re, im, template, ahead.as_deref_mut());
+            result += product(s, re, im, template, noise, ahead.as_deref_mut());
             from_last::<S, N>(s, re, im, twiddles);
             if let Some(turns) = self.turns {
                 let (turns_re, turns_im) = (&S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range]);
-                turn::<S, true>(s, re, im, turns_re, turns_im, [Complex::zero(s); LAST]);
+                turn::<S, true>(s, re, im, turns_re, turns_im);
             }
         }
         result
@@ -492,7 +486,7 @@ impl Buffers<'_> {
         &mut self,
         s: S,
         samples: &Samples<'_>,
-        dither: Scaled<'_>,
+        (dither, plane): (&Dither, usize),
         mut ahead: Option<&mut Ahead>,
     ) -> (f64, f64) {
         let (mut energy, mut largest) = (0.0, s.splat(0.0));
@@ -502,12 +496,13 @@ impl Buffers<'_> {
         let twiddles = self.twiddles;
         for strip in 0..N / S::LANES {
             let samples = Samples { from: &samples.from[strip * S::LANES..], ..*samples };
-            let noise = Some(dither.strip(s, [strip * S::LANES; 2]));
-            let columns = samples.first::<S, N, true>(s, re, im, &twiddles[0], noise, ahead.as_deref_mut());
+            let columns = samples.squares::<S, N>(s);
+            let noise = Some(dither.of(s, columns, strip * S::LANES, plane));
+            samples.first::<S, N>(s, re, im, &twiddles[0], noise, ahead.as_deref_mut());
             energy += f64::from(s.total(columns));
             largest = s.larger_magnitude(columns, largest);
             after_first::<S, N>(s, re, im, twiddles);
-            last(s, re, im);
+            last(s, re, im, noise);
             for group in 0..N / S::LANES {
                 let (from, to) = (group * S::LANES, group * stride(N) + strip * S::LANES);
                 s.transpose(&re[from..from + S::LANES], &mut tile_re[to..to + S::LANES]);
@@ -569,10 +564,16 @@ const fn first_radix(length: usize) -> usize {
     stages::radices(length)[0]
 }
 
-/// The stages of a forward transform before the last.
+/// The stages of a forward transform before the last, after noise is added.
 #[inline(always)]
-pub(crate) fn to_last<S: Simd, const N: usize>(s: S, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[Vec<[f32; 2]>]) {
-    forward_stage::<S, N, 0>(s, re, im, twiddles);
+pub(crate) fn to_last<S: Simd, const N: usize>(
+    s: S,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[Vec<[f32; 2]>],
+    noise: Option<Noise<'_, S>>,
+) {
+    forward_stage::<S, N, 0>(s, re, im, twiddles, noise);
     after_first::<S, N>(s, re, im, twiddles);
 }
 
@@ -598,38 +599,51 @@ pub(crate) struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// The first stage down the columns, from the samples and noise; returns the sum of squares of each column, or
-    /// zeros if they are not to be `JUDGED`.
+    /// The sum of squares of each column, of both tiles.
     #[inline(always)]
-    pub(crate) fn first<S: Simd, const N: usize, const JUDGED: bool>(
+    pub(crate) fn squares<S: Simd, const N: usize>(&self, s: S) -> S::Single {
+        let mut squares = [s.splat(0.0); 8];
+        for y in (0..N).step_by(4) {
+            let at = y * self.pitch;
+            let first = s.load_apart::<4>(self.from, at, self.pitch);
+            let second = s.load_apart::<4>(self.from, at + self.beside, self.pitch);
+            for (at, value) in first.into_iter().chain(second).enumerate() {
+                squares[at] = s.mul_add(value, value, squares[at]);
+            }
+        }
+        squares.into_iter().reduce(|a, b| s.add(a, b)).unwrap_or(s.splat(0.0))
+    }
+
+    /// The first stage down the columns, from the samples and noise.
+    #[inline(always)]
+    pub(crate) fn first<S: Simd, const N: usize>(
         &self,
         s: S,
         re: &mut [S::Row],
         im: &mut [S::Row],
         twiddles: &[[f32; 2]],
-        noise: Option<Strip<'_, S>>,
+        noise: Option<Noise<'_, S>>,
         ahead: Option<&mut Ahead>,
-    ) -> S::Single {
+    ) {
         match first_radix(N) {
-            8 => self.first_of::<S, 8, N, JUDGED>(s, re, im, twiddles, noise, ahead),
-            _ => self.first_of::<S, 4, N, JUDGED>(s, re, im, twiddles, noise, ahead),
+            8 => self.first_of::<S, 8, N>(s, re, im, twiddles, noise, ahead),
+            _ => self.first_of::<S, 4, N>(s, re, im, twiddles, noise, ahead),
         }
     }
 
-    /// The first stage down the columns by butterflies of `R` rows, as [`Samples::first`] returns it.
+    /// The first stage down the columns by butterflies of `R` rows.
     #[inline(always)]
-    fn first_of<S: Simd, const R: usize, const N: usize, const JUDGED: bool>(
+    fn first_of<S: Simd, const R: usize, const N: usize>(
         &self,
         s: S,
         re: &mut [S::Row],
         im: &mut [S::Row],
         twiddles: &[[f32; 2]],
-        noise: Option<Strip<'_, S>>,
+        noise: Option<Noise<'_, S>>,
         mut ahead: Option<&mut Ahead>,
-    ) -> S::Single {
+    ) {
         let m = N / R;
         let (re, im) = (&mut re[..N], &mut im[..N]);
-        let mut energy = s.splat(0.0);
         for k in 0..m {
             if let Some(ahead) = &mut ahead {
                 ahead.step();
@@ -640,11 +654,8 @@ impl Samples<'_> {
             let mut x = [Complex::zero(s); R];
             for (q, x) in x.iter_mut().enumerate() {
                 *x = Complex { re: first[q], im: second[q] };
-                if JUDGED {
-                    energy = x.square(s, energy);
-                }
                 if let Some(noise) = &noise {
-                    *x = noise.add(s, k + q * m, *x);
+                    *x = x.with(s, noise, k + q * m);
                 }
             }
             dft(s, &mut x);
@@ -654,7 +665,6 @@ impl Samples<'_> {
                 s.store(&mut im[k + q * m], x.im);
             }
         }
-        energy
     }
 }
 
@@ -752,8 +762,8 @@ pub(crate) fn after_first<S: Simd, const N: usize>(
     twiddles: &[Vec<[f32; 2]>],
 ) {
     const { assert!(stages::stage(N, 3).is_none()) };
-    forward_stage::<S, N, 1>(s, re, im, twiddles);
-    forward_stage::<S, N, 2>(s, re, im, twiddles);
+    forward_stage::<S, N, 1>(s, re, im, twiddles, None);
+    forward_stage::<S, N, 2>(s, re, im, twiddles, None);
 }
 
 /// The stages of an inverse transform between the first and the last.
@@ -768,20 +778,21 @@ pub(crate) fn before_last<S: Simd, const N: usize>(
     inverse_stage::<S, N, 1>(s, re, im, twiddles);
 }
 
-/// The last stage forward, the product and the first stage back of a group of rows; returns the product's sum of
-/// squares.
+/// The last stage forward, without the noise, the product and the first stage back of a group of rows; returns the
+/// product's sum of squares.
 #[inline(always)]
 pub(crate) fn product<S: Simd>(
     s: S,
     re: &mut [S::Row],
     im: &mut [S::Row],
     (template_re, template_im): (&[S::Row], &[S::Row]),
+    noise: Noise<'_, S>,
     mut ahead: Option<&mut Ahead>,
 ) -> f64 {
     let mut squares = s.splat(0.0);
     let template = template_re.chunks_exact(LAST).zip(template_im.chunks_exact(LAST));
-    for ((re, im), (template_re, template_im)) in re.chunks_exact_mut(LAST).zip(im.chunks_exact_mut(LAST)).zip(template)
-    {
+    let values = re.chunks_exact_mut(LAST).zip(im.chunks_exact_mut(LAST));
+    for (number, ((re, im), (template_re, template_im))) in values.zip(template).enumerate() {
         if let Some(ahead) = &mut ahead {
             ahead.step();
         }
@@ -791,7 +802,8 @@ pub(crate) fn product<S: Simd>(
         }
         dft(s, &mut x);
         for (q, x) in x.iter_mut().enumerate() {
-            let y = x.times(s, s.load(&template_re[q]), s.load(&template_im[q]));
+            let noiseless = x.without(s, &noise, number * LAST + q);
+            let y = noiseless.times(s, s.load(&template_re[q]), s.load(&template_im[q]));
             squares = y.square(s, squares);
             *x = Complex { re: y.im, im: y.re };
         }
@@ -804,7 +816,8 @@ pub(crate) fn product<S: Simd>(
     f64::from(s.total(squares))
 }
 
-/// Turns each number, less the noise in it, by one of magnitude 1, or `BACK`.
+/// Turns each number by one of magnitude 1, or `BACK`; returns their sum of squares in each lane, or zeros if they go
+/// back.
 #[inline(always)]
 fn turn<S: Simd, const BACK: bool>(
     s: S,
@@ -812,28 +825,27 @@ fn turn<S: Simd, const BACK: bool>(
     im: &mut [S::Row],
     turns_re: &[S::Row],
     turns_im: &[S::Row],
-    noise: [Complex<S>; LAST],
-) {
-    let numbers = re.iter_mut().zip(im).zip(turns_re.iter().zip(turns_im));
-    for (x, ((re, im), (turn_re, turn_im))) in numbers.enumerate() {
-        let noise = noise[x % LAST];
+) -> S::Single {
+    let mut squares = s.splat(0.0);
+    for ((re, im), (turn_re, turn_im)) in re.iter_mut().zip(im).zip(turns_re.iter().zip(turns_im)) {
         let (turn_re, turn_im) = (s.load(turn_re), s.load(turn_im));
         let (x, y) = (s.load(re), s.load(im));
         if BACK {
             s.store(re, s.mul_add(x, turn_re, s.mul(y, turn_im)));
             s.store(im, s.sub_mul(x, turn_im, s.mul(y, turn_re)));
         } else {
-            let (x, y) = (s.sub(x, noise.re), s.sub(y, noise.im));
+            squares = Complex::<S> { re: x, im: y }.square(s, squares);
             s.store(re, s.sub_mul(y, turn_im, s.mul(x, turn_re)));
             s.store(im, s.mul_add(x, turn_im, s.mul(y, turn_re)));
         }
     }
+    squares
 }
 
 /// The first stage back of a strip of columns.
 #[inline(always)]
 pub(crate) fn first_back<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
-    last(s, im, re);
+    last(s, im, re, None);
 }
 
 #[cfg(test)]
@@ -1016,11 +1028,28 @@ mod tests {
         judge_hostile("copies of few levels among blocks", testing::among_blocks, &layouts);
     }
 
+    /// Under low templates and narrow ones all errors are those of few lines.
+    #[test]
+    fn copies_in_few_lines_err_by_less_than_they_are_granted() {
+        let plane = |length, outputs, template| Layout { length, line: false, outputs, pairs: [1, 1], template };
+        let line = Layout { line: true, ..plane(256, [1, 65024], [1, 400]) };
+        let layouts = [
+            plane(1024, [1023, 135], [2, 890]),
+            plane(512, [511, 73], [2, 440]),
+            plane(256, [256, 33], [1, 224]),
+            plane(256, [33, 256], [224, 1]),
+            plane(128, [126, 29], [3, 100]),
+            line,
+        ];
+        judge_hostile("copies of few levels in few lines", testing::among_blocks, &layouts);
+    }
+
     fn judge_hostile(name: &str, make: testing::Hostile, layouts: &[Layout]) {
         for isas in sets() {
             let mut ratios = Ratios::default();
-            for seed in seeds() {
-                if ratios.enough() {
+            // Without noise some of the first three seeds err by too much.
+            for (round, seed) in seeds().enumerate() {
+                if round > 2 && ratios.enough() {
                     break;
                 }
                 for layout in layouts {

@@ -12,7 +12,7 @@
 //! `gather.rs` replaces them.
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::fft::dither::{Dither, Scaled};
+use crate::cpu::fft::dither::{self, Dither};
 use crate::cpu::fft::pair::{
     Ground, Planes, Samples, Wanted, after_first, before_last, first_back, from_last, product, stride, to_last,
 };
@@ -90,7 +90,7 @@ impl Transform {
         let mut places = vec![0; n];
         (0..n).for_each(|place| places[stages::frequency(n, place)] = place);
         let opposites = (0..n).map(|place| places[(n - stages::frequency(n, place)) % n]).collect();
-        let dither = Dither::of_halves(n, vectors.lanes());
+        let dither = Dither::new(n, |place| stages::frequency(n, place));
         Some(Transform { layout, vectors, twiddles: stages::stages(n), dither, places, opposites })
     }
 
@@ -227,7 +227,7 @@ impl AnyLength for Prepare<'_> {
         for (row, values) in self.samples.chunks_exact_mut(self.row).zip(self.template.chunks_exact(width)) {
             balanced(values, &mut row[..values.len()]);
         }
-        self.columns.forward::<S, N>(s, self.samples, self.row, self.row, None);
+        self.columns.forward::<S, N>(s, self.samples, self.row, self.row, false);
         // Either transform has left everything doubled.
         let scale = 0.25 / (N * N) as f32;
         let twiddles = &self.columns.transform.twiddles;
@@ -235,8 +235,8 @@ impl AnyLength for Prepare<'_> {
         for group in 0..N / 2 / S::LANES {
             let range = group * stride(N)..group * stride(N) + N;
             let (re, im) = (&mut re[range.clone()], &mut im[range]);
-            to_last::<S, N>(s, re, im, twiddles);
-            last(s, re, im);
+            to_last::<S, N>(s, re, im, twiddles, None);
+            last(s, re, im, None);
             conjugate(s, re, im, scale);
         }
     }
@@ -285,8 +285,7 @@ impl AnyLength for Correlate<'_> {
     fn run<S: Simd, const N: usize>(mut self, s: S) -> Figure {
         let Ground { input, in_row, out, out_row } = self.ground;
         let transform = self.columns.transform;
-        let noise = transform.dither.of::<S, N>(s, input, in_row, &[0]);
-        let (energy, column) = self.columns.forward::<S, N>(s, input, in_row, N, Some(noise));
+        let (energy, column) = self.columns.forward::<S, N>(s, input, in_row, N, true);
         let (template_re, template_im) = (S::rows(&self.template.re), S::rows(&self.template.im));
         let (mut result, mut first) = (0.0, 0.0);
         for group in 0..N / 2 / S::LANES {
@@ -294,14 +293,13 @@ impl AnyLength for Correlate<'_> {
             let (template_re, template_im) = (&template_re[range.clone()], &template_im[range.clone()]);
             let (re, im) = self.columns.tile_rows::<S>();
             let (re, im) = (&mut re[range.clone()], &mut im[range.clone()]);
-            noise.add_along(s, group, re, im);
-            to_last::<S, N>(s, re, im, &transform.twiddles);
-            noise.take(s, group, re, im);
+            let noise = transform.dither.of(s, dither::squares(s, re, im), group * S::LANES, 0);
+            to_last::<S, N>(s, re, im, &transform.twiddles, Some(noise));
             if group > 0 {
-                result += product(s, re, im, (template_re, template_im), None);
+                result += product(s, re, im, (template_re, template_im), noise, None);
             } else {
                 // The first lane's product takes opposite frequencies, so all of them have to be there before.
-                last(s, re, im);
+                last(s, re, im, Some(noise));
                 take_line(&self.columns.tile.re, &self.columns.tile.im, S::LANES, self.line);
                 let (re, im) = self.columns.tile_rows::<S>();
                 result += multiply(s, &mut re[range.clone()], &mut im[range.clone()], template_re, template_im);
@@ -337,8 +335,8 @@ impl Columns<'_> {
         (S::rows_mut(&mut self.tile.re), S::rows_mut(&mut self.tile.im))
     }
 
-    /// Down the columns that are given, then transposed into the tile, whose others become 0; returns the sum of
-    /// squares of the samples, and the largest of two columns.
+    /// Down the columns that are given, with noise on the way or without, then transposed into the tile, whose others
+    /// become 0; returns the sum of squares of the samples, and the largest of two columns.
     #[inline(always)]
     fn forward<S: Simd, const N: usize>(
         &mut self,
@@ -346,9 +344,10 @@ impl Columns<'_> {
         input: &[f32],
         pitch: usize,
         columns: usize,
-        noise: Option<Scaled<'_>>,
+        noisy: bool,
     ) -> (f64, f64) {
-        let Columns { transform: Transform { twiddles, places, .. }, strip, halves: [left, right], tile } = self;
+        let Columns { transform: Transform { twiddles, dither, places, .. }, strip, halves: [left, right], tile } =
+            self;
         let (mut energy, mut largest) = (0.0, s.splat(0.0));
         let (re, im) = (&mut S::rows_mut(&mut strip.re)[..N], &mut S::rows_mut(&mut strip.im)[..N]);
         let left = (&mut S::rows_mut(&mut left.re)[..N / 2], &mut S::rows_mut(&mut left.im)[..N / 2]);
@@ -358,12 +357,13 @@ impl Columns<'_> {
             let x = 2 * strip * S::LANES;
             if x < columns {
                 let samples = Samples { from: &input[x..], pitch, beside: S::LANES };
-                let noise = noise.map(|noise| noise.strip(s, [x, x + S::LANES]));
-                let squares = samples.first::<S, N, true>(s, re, im, &twiddles[0], noise, None);
+                let squares = samples.squares::<S, N>(s);
+                let noise = noisy.then(|| dither.of(s, squares, x / 2, 0));
+                samples.first::<S, N>(s, re, im, &twiddles[0], noise, None);
                 energy += f64::from(s.total(squares));
                 largest = s.larger_magnitude(squares, largest);
                 after_first::<S, N>(s, re, im, twiddles);
-                last(s, re, im);
+                last(s, re, im, noise);
                 take_apart::<S, N>(s, (re, im), (left.0, left.1), (right.0, right.1), places);
             }
             for group in 0..N / 2 / S::LANES {

@@ -7,6 +7,7 @@
 
 use std::f64::consts::TAU;
 
+use crate::cpu::fft::dither::Noise;
 use crate::isa::simd::Simd;
 
 /// The last radix of every transform.
@@ -130,6 +131,20 @@ impl<S: Simd> Complex<S> {
         Complex { re: s.sub_mul(self.im, im, sum.re), im: s.mul_add(self.re, im, sum.im) }
     }
 
+    /// A sample at `k` of its line, with its noise.
+    #[inline(always)]
+    pub(crate) fn with(self, s: S, noise: &Noise<'_, S>, k: usize) -> Complex<S> {
+        let [re, im] = noise.add(s, k, [self.re, self.im]);
+        Complex { re, im }
+    }
+
+    /// A frequency, left at `place`, without its line's noise.
+    #[inline(always)]
+    pub(crate) fn without(self, s: S, noise: &Noise<'_, S>, place: usize) -> Complex<S> {
+        let [re, im] = noise.take(s, place, [self.re, self.im]);
+        Complex { re, im }
+    }
+
     /// `sum + |self|^2`
     #[inline(always)]
     pub fn square(self, s: S, sum: S::Single) -> S::Single {
@@ -182,15 +197,26 @@ pub fn twist<S: Simd, const R: usize>(s: S, x: &mut [Complex<S>; R], twiddles: &
     }
 }
 
-/// A stage of a forward transform, in place: butterflies of `R` rows that lie `m` apart.
+/// A stage of a forward transform, in place: butterflies of `R` rows that lie `m` apart, of which the first has noise
+/// to add.
 #[inline(always)]
-fn forward<S: Simd, const R: usize>(s: S, m: usize, re: &mut [S::Row], im: &mut [S::Row], twiddles: &[[f32; 2]]) {
+fn forward<S: Simd, const R: usize>(
+    s: S,
+    m: usize,
+    re: &mut [S::Row],
+    im: &mut [S::Row],
+    twiddles: &[[f32; 2]],
+    noise: Option<Noise<'_, S>>,
+) {
     assert_eq!(twiddles.len(), m * (R - 1));
     for (re, im) in re.chunks_exact_mut(R * m).zip(im.chunks_exact_mut(R * m)) {
         for k in 0..m {
             let mut x = [Complex::zero(s); R];
             for (q, x) in x.iter_mut().enumerate() {
                 *x = Complex { re: s.load(&re[k + q * m]), im: s.load(&im[k + q * m]) };
+                if let Some(noise) = &noise {
+                    *x = x.with(s, noise, k + q * m);
+                }
             }
             dft(s, &mut x);
             twist(s, &mut x, twiddles, k);
@@ -202,31 +228,35 @@ fn forward<S: Simd, const R: usize>(s: S, m: usize, re: &mut [S::Row], im: &mut 
     }
 }
 
-/// Stage `NUMBER` of a forward transform of length `N`, in place, if it has one before the last.
+/// Stage `NUMBER` of a forward transform of length `N`, in place, if it has one before the last; the first adds noise.
 #[inline(always)]
-pub fn forward_stage<S: Simd, const N: usize, const NUMBER: usize>(
+pub(crate) fn forward_stage<S: Simd, const N: usize, const NUMBER: usize>(
     s: S,
     re: &mut [S::Row],
     im: &mut [S::Row],
     twiddles: &[Vec<[f32; 2]>],
+    noise: Option<Noise<'_, S>>,
 ) {
     match const { stage(N, NUMBER) } {
         None => {}
-        Some((8, m)) => forward::<S, 8>(s, m, re, im, &twiddles[NUMBER]),
-        Some((_, m)) => forward::<S, 4>(s, m, re, im, &twiddles[NUMBER]),
+        Some((8, m)) => forward::<S, 8>(s, m, re, im, &twiddles[NUMBER], noise),
+        Some((_, m)) => forward::<S, 4>(s, m, re, im, &twiddles[NUMBER], noise),
     }
 }
 
-/// The last stage of a forward transform, in place.
+/// The last stage of a forward transform, in place, which takes noise away.
 #[inline(always)]
-pub fn last<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
-    for (re, im) in re.chunks_exact_mut(LAST).zip(im.chunks_exact_mut(LAST)) {
+pub(crate) fn last<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row], noise: Option<Noise<'_, S>>) {
+    for (number, (re, im)) in re.chunks_exact_mut(LAST).zip(im.chunks_exact_mut(LAST)).enumerate() {
         let mut x = [Complex::zero(s); LAST];
         for (q, x) in x.iter_mut().enumerate() {
             *x = Complex { re: s.load(&re[q]), im: s.load(&im[q]) };
         }
         dft(s, &mut x);
-        for (q, x) in x.iter().enumerate() {
+        for (q, x) in x.iter_mut().enumerate() {
+            if let Some(noise) = &noise {
+                *x = x.without(s, noise, number * LAST + q);
+            }
             s.store(&mut re[q], x.re);
             s.store(&mut im[q], x.im);
         }

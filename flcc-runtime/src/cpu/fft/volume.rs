@@ -8,7 +8,7 @@
 //! The two tiles of a pair lie side by side, or, where the result is not wide enough for that, one behind the other.
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::fft::dither::Dither;
+use crate::cpu::fft::dither::{self, Dither};
 use crate::cpu::fft::pair::{self, Buffers, Planes, Results, Samples, rows_back, stride, to_last};
 use crate::cpu::fft::stages::{Complex, last};
 use crate::cpu::memory::Memory;
@@ -85,8 +85,6 @@ pub struct Scratch {
     squares: [Aligned<f32>; 2],
     /// Energy and largest column of each plane of samples.
     energies: Vec<[f64; 2]>,
-    /// The scale of the noise in each.
-    scales: Vec<f32>,
     /// A figure for each plane of the pair's results, of the tile computed last.
     pub figures: Vec<Figure>,
 }
@@ -145,7 +143,6 @@ impl Transform {
             tiles: Planes::of(planes * self.tile_len(), memory),
             squares: [self.layout.outputs[0], planes].map(|planes| memory.aligned(0.0, planes * lanes)),
             energies: memory.values([0.0; 2], planes),
-            scales: memory.values(0.0, planes),
             figures: memory.values(Figure::default(), self.layout.outputs[0]),
         }
     }
@@ -236,19 +233,15 @@ impl<const N: usize> Job for OfLength<'_, N> {
     fn run<S: Simd>(self, s: S) {
         let Volume { layout, twiddles, dither, tile_len, run, template, scratch, outputs } = self.0;
         let VolumeRun { input, in_pitch, out, out_pitch } = run;
-        let Scratch { strip, tiles, squares: [of_results, of_samples], energies, scales, figures } = scratch;
+        let Scratch { strip, tiles, squares: [of_results, of_samples], energies, figures } = scratch;
         let [depth, height, width] = layout.outputs;
         let layers = layout.template[0];
         let planes = outputs[0].min(depth);
         let beside = |pitch: Pitch| if layout.behind { depth * pitch.plane } else { width };
-        for (z, (energies, scale)) in energies[..planes + layers - 1].iter_mut().zip(&mut *scales).enumerate() {
+        for (z, energies) in energies[..planes + layers - 1].iter_mut().enumerate() {
             let samples = Samples { from: &input[z * in_pitch.plane..], pitch: in_pitch.row, beside: beside(in_pitch) };
             let mut buffers = Buffers { twiddles, strip, tile: tiles.part(z * tile_len, tile_len) };
-            // Equal planes get unequal noise.
-            let Samples { from, pitch, beside } = samples;
-            let noise = dither.of::<S, N>(s, from, pitch, &[0, beside]).times(1.0 + (z % 13) as f32 / 13.0);
-            *scale = noise.scale();
-            let (sum, column) = buffers.columns_forward::<S, N>(s, &samples, noise, None);
+            let (sum, column) = buffers.columns_forward::<S, N>(s, &samples, (dither, z), None);
             *energies = [sum, column];
         }
         let of_results = &mut S::rows_mut(of_results)[..planes];
@@ -261,11 +254,10 @@ impl<const N: usize> Job for OfLength<'_, N> {
             let at = |z: usize| z * (tile_len / S::LANES) + group * stride(N);
             for z in 0..planes + layers - 1 {
                 let (re, im) = (&mut re[at(z)..at(z) + N], &mut im[at(z)..at(z) + N]);
-                let noise = dither.scaled(scales[z]);
-                noise.add_along(s, group, re, im);
-                to_last::<S, N>(s, re, im, twiddles);
-                noise.take(s, group, re, im);
-                last(s, re, im);
+                // Equal planes have unequal noise.
+                let noise = dither.of(s, dither::squares(s, re, im), group * S::LANES, z);
+                to_last::<S, N>(s, re, im, twiddles, Some(noise));
+                last(s, re, im, Some(noise));
             }
             let frequencies =
                 Frequencies::<S> { re: &mut re[at(0)..], im: &mut im[at(0)..], tile: tile_len / S::LANES };

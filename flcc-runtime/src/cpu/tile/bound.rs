@@ -165,7 +165,8 @@ impl<T: Real> TileContext<T> {
             promise: self.scheme.promise,
             roundoff: T::ROUNDOFF,
             taps: (self.spec.template().len() * self.spec.channels()) as f64,
-            samples: self.scheme.samples(energy),
+            samples: energy.sqrt(),
+            rounds_samples: self.scheme.rounds_samples,
             rounding,
             weights: channels.mask(),
         };
