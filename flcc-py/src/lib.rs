@@ -45,6 +45,7 @@ mod _flcc {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // What stands for the code: other code may round otherwise under the same kernel's name.
         module.add("_source", flcc_runtime::rooms::plan::settings::SOURCE)?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         crate::fork::watch(module.py())
     }
 }

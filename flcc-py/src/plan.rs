@@ -118,7 +118,8 @@ pub struct Stream {
 /// template_shape : tuple of int
 ///     Beside the shape of the images.
 /// image_dtype, template_dtype : dtype
-///     uint8, uint16, float32 (the default) or float64; that of the template is by default that of the images.
+///     uint8, uint16, float32 (the default) or float64; that of the template is by default that of the images. Beside
+///     ``dtype``, which is the type of the results, that of the images is to be said.
 /// measure : str
 ///     One of the measures, ``conv`` or ``corr``; by default ``zncc``.
 /// mode, boundary, cval, accuracy, dtype, channel_axis
@@ -204,6 +205,10 @@ pub fn plan(
         if channels != of_template {
             let expected = format!("{channels} along channel_axis");
             return Err(value("template_shape", &expected, &of_template.to_string()));
+        }
+        if dtype.is_some() && image_dtype.is_none() {
+            let expected = "the type of the images beside dtype, which is that of the results";
+            return Err(wrong_type("image_dtype", expected, "none"));
         }
         let image_type = problem::dtype("image_dtype", image_dtype)?.unwrap_or(DType::F32);
         let template_type = problem::dtype("template_dtype", template_dtype)?.unwrap_or(image_type);

@@ -54,6 +54,12 @@ def test_refused(arguments, keywords, error, words):
         flcc.plan(*arguments, **keywords)
 
 
+def test_the_type_of_images_is_said_beside_that_of_results():
+    with pytest.raises(TypeError, match="image_dtype: expected the type of the images"):
+        flcc.plan((9, 9), (3, 3), dtype="f8")
+    assert flcc.plan((9, 9), (3, 3), "f4", dtype="f8").dtype == np.float64
+
+
 def test_planned_is_unplanned():
     plan = flcc.plan("zncc:f32:60x70*5x6:valid")
     expected = flcc.match_template(IMAGE, TEMPLATE)

@@ -35,6 +35,17 @@ def test_ctrl_c_stops_a_run():
     assert flcc.match_template(IMAGE[:50, :50], IMAGE[:5, :5]).shape == (46, 46)
 
 
+def test_ctrl_c_stops_a_run_under_a_template_of_many_taps():
+    image = np.random.default_rng(5).random((1300, 1300))
+    begin = time.monotonic()
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        flcc.correlate(image, image[:900, :900], method="direct")
+    timer.join()
+    assert time.monotonic() - begin < 5
+
+
 def test_progress():
     told = []
     template = IMAGE[:60, :60]

@@ -16,6 +16,7 @@ from ._flcc import (
     peaks,
     plan,
 )
+from ._flcc import __version__ as __version__
 from ._matlab import normxcorr2
 
 __all__ = [

@@ -9,6 +9,7 @@ __all__ = [
     "Matcher",
     "Plan",
     "Stream",
+    "__version__",
     "_block_lengths",
     "_exclusive",
     "_match_block",
@@ -256,6 +257,7 @@ class Stream(Iterator[_Result]):
     def __iter__(self) -> Stream: ...
 
 _source: str
+__version__: str
 
 def _plan(
     spec: str,

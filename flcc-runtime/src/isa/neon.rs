@@ -131,6 +131,7 @@ impl Simd for Neon {
             arm::vfmaq_f32(c, a, b);
         fn sub_mul(a: arm::float32x4_t, b: arm::float32x4_t, c: arm::float32x4_t) -> arm::float32x4_t =
             arm::vfmsq_f32(c, a, b);
+        fn root(a: arm::float32x4_t) -> arm::float32x4_t = arm::vsqrtq_f32(a);
         fn reciprocal_root(a: arm::float32x4_t) -> arm::float32x4_t = {
             // The estimate has 8 bits, and each step doubles them.
             let y = arm::vrsqrteq_f32(a);

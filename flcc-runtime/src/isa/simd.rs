@@ -76,6 +76,8 @@ pub trait Simd: Copy {
     fn mul_add(self, a: Self::Single, b: Self::Single, c: Self::Single) -> Self::Single;
     /// `c - a * b`, rounded once.
     fn sub_mul(self, a: Self::Single, b: Self::Single, c: Self::Single) -> Self::Single;
+    /// `sqrt(a)`, rounded once.
+    fn root(self, a: Self::Single) -> Self::Single;
     /// `1 / sqrt(a)` of normal numbers, to two units in the last place or so; NaN of NaN.
     fn reciprocal_root(self, a: Self::Single) -> Self::Single;
     /// `a` brought between -1 and 1; NaN stays NaN.

@@ -50,6 +50,7 @@ impl Simd for Avx2 {
         fn mul(a: x86::__m256, b: x86::__m256) -> x86::__m256 = x86::_mm256_mul_ps(a, b);
         fn mul_add(a: x86::__m256, b: x86::__m256, c: x86::__m256) -> x86::__m256 = x86::_mm256_fmadd_ps(a, b, c);
         fn sub_mul(a: x86::__m256, b: x86::__m256, c: x86::__m256) -> x86::__m256 = x86::_mm256_fnmadd_ps(a, b, c);
+        fn root(a: x86::__m256) -> x86::__m256 = x86::_mm256_sqrt_ps(a);
         fn reciprocal_root(a: x86::__m256) -> x86::__m256 = {
             let y = x86::_mm256_rsqrt_ps(a);
             let half = x86::_mm256_mul_ps(x86::_mm256_mul_ps(a, x86::_mm256_set1_ps(0.5)), y);

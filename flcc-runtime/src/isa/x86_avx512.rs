@@ -183,6 +183,7 @@ impl Simd for Avx512 {
         fn mul(a: x86::__m512, b: x86::__m512) -> x86::__m512 = x86::_mm512_mul_ps(a, b);
         fn mul_add(a: x86::__m512, b: x86::__m512, c: x86::__m512) -> x86::__m512 = x86::_mm512_fmadd_ps(a, b, c);
         fn sub_mul(a: x86::__m512, b: x86::__m512, c: x86::__m512) -> x86::__m512 = x86::_mm512_fnmadd_ps(a, b, c);
+        fn root(a: x86::__m512) -> x86::__m512 = x86::_mm512_sqrt_ps(a);
         fn reciprocal_root(a: x86::__m512) -> x86::__m512 = {
             let y = x86::_mm512_rsqrt14_ps(a);
             let half = x86::_mm512_mul_ps(x86::_mm512_mul_ps(a, x86::_mm512_set1_ps(0.5)), y);

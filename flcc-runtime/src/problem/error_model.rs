@@ -278,6 +278,9 @@ pub(crate) const GHOSTS: f64 = 5.0;
 /// would be `1 / sqrt(3)`.
 pub(crate) const SPREAD: f64 = 0.424_661;
 
+/// What noise of a quarter of the largest sample's size makes of the norm of a tile's samples at most.
+const NOISY: f64 = 1.25;
+
 /// Roundoffs that equal taps have of their sum on the way to its transform, where they are rounded alike: 1.4 was
 /// measured of 24x24 taps of two levels.
 const ALIKE: f64 = 3.0;
@@ -313,7 +316,8 @@ pub struct Model<'a> {
     pub taps: f64,
     /// What the rounding of samples is multiplied by at most: the norm of all of the template, under its weights.
     pub samples: f64,
-    /// Whether pixels less an offset may be rounded. Noise (`problem/noise.rs`) rounds the samples of every transform.
+    /// Whether direct sums have rounded pixels less an offset. Transforms have, since noise rounds the samples of each
+    /// (`problem/noise.rs`).
     pub rounds_samples: bool,
     /// How the cross term is rounded.
     pub rounding: Rounding,
@@ -358,7 +362,7 @@ impl Model<'_> {
             }
             Rounding::Fourier { len, .. } if worst => {
                 // No variances: the sum of both is at most the root of twice the sum of their squares.
-                of_tile = 2f64.sqrt() * 10.0 * u * len.log2() * template.norm;
+                of_tile = 2f64.sqrt() * NOISY * 10.0 * u * len.log2() * template.norm;
                 2f64.sqrt() * samples
             }
             Rounding::Fourier { len, by } => {

@@ -21,10 +21,25 @@ pub fn number(noise: &mut impl FnMut() -> f32) -> f32 {
     number / 2.0 + 0.5f32.copysign(number)
 }
 
-/// The share of the largest of so many samples that a number of the noise has at most: they have an energy of a
-/// sixteenth of that one's, whatever their number, and three of them for each sample have no more than that on average.
+/// What each of so many numbers of noise is at most, over what it is in proportion to, such as the largest sample: all
+/// of them have at most a sixteenth of the energy of that.
 pub fn share(samples: usize) -> f64 {
     0.25 / (samples as f64).sqrt()
+}
+
+/// A line of numbers that has as much at `k` as at `length - k`, so that its spectrum is real.
+pub fn mirrored(length: usize, mut number: impl FnMut() -> f32) -> Vec<f32> {
+    let mut line = vec![0.0; length];
+    for k in 0..=length / 2 {
+        line[k] = number();
+        line[(length - k) % length] = line[k];
+    }
+    line
+}
+
+/// The spectrum of a [`mirrored`] line.
+pub fn real_spectrum(line: &[f32]) -> Vec<f64> {
+    spectrum(line.iter().map(|&value| f64::from(value))).into_iter().map(|frequency| frequency.re).collect()
 }
 
 /// The spectrum of a line of values.

@@ -3,10 +3,11 @@
 //! A transform adds samples that lie far apart. Where these have few levels, their sums have few, each of them is
 //! rounded one way, and the errors follow the samples: under a template of the same texture they add up, to more than
 //! all noise of rounding (a picture of even squares, one of them of two levels, half a tile beside the others). With
-//! noise in the samples there are more sums. All of it has at most a sixteenth of the energy of the line's largest
-//! sample, and yet many units in the last place of a sum of few samples. Nothing of it is left in the result, for its
-//! spectrum is known. Every sample has it, since faint ones have to have it too: a strong one, with noise or without,
-//! is a whole number of units in the last place of their sum, so it has no say in how that is rounded.
+//! noise in the samples there are more sums. The real and the imaginary part of a line get at most a sixteenth of the
+//! energy of both each, which is many units in the last place of a sum of few samples. Nothing of it is left in the
+//! result, for its spectrum is known. Every sample has it, since faint ones have to have it too: a strong one, with
+//! noise or without, is a whole number of units in the last place of their sum, so it has no say in how that is
+//! rounded.
 //!
 //! Every line has noise of its own, in proportion to what it has of samples, and loses it before its spectrum is used:
 //! first columns, then the rows of what these have become. What a texture of equal rows or of stripes has is in few of
@@ -16,11 +17,11 @@
 
 use crate::cpu::aligned::Aligned;
 use crate::isa::simd::Simd;
-use crate::problem::noise::{number, numbers, share, spectrum};
+use crate::problem::noise::{mirrored, number, numbers, real_spectrum, share};
 
 /// The noise of lines of one length.
 pub(crate) struct Dither {
-    /// What a line gets, over its largest sample: as much at `k` as at `length - k`, so that the spectrum is real.
+    /// What a line gets, over the root of its sum of squares ([`mirrored`]).
     line: Vec<f32>,
     /// The spectrum, in the order that a transform leaves.
     spectrum: Vec<f32>,
@@ -41,13 +42,9 @@ impl Dither {
     /// That of transforms of `length` samples, which leave frequency `frequency(place)` at a place.
     pub(crate) fn new(length: usize, frequency: impl Fn(usize) -> usize) -> Dither {
         let (mut noise, share) = (numbers(length as u64), share(length));
-        let mut line = vec![0.0; length];
-        for k in 0..=length / 2 {
-            line[k] = (f64::from(number(&mut noise)) * share) as f32;
-            line[(length - k) % length] = line[k];
-        }
-        let frequencies = spectrum(line.iter().map(|&value| f64::from(value)));
-        let spectrum = (0..length).map(|place| frequencies[frequency(place)].re as f32).collect();
+        let line: Vec<f32> = mirrored(length, || (f64::from(number(&mut noise)) * share) as f32);
+        let frequencies = real_spectrum(&line);
+        let spectrum = (0..length).map(|place| frequencies[frequency(place)] as f32).collect();
         let factors = [0; 2].map(|_| {
             let mut factors = Aligned::new(0.0, 2 * length);
             factors.iter_mut().for_each(|factor| *factor = number(&mut noise));
@@ -56,11 +53,11 @@ impl Dither {
         Dither { line, spectrum, factors }
     }
 
-    /// The noise of lines from `first` on, of such sums of squares, in a plane of so many.
+    /// The noise of lines from number `first` of plane number `plane` on, of which these are the sums of squares. A
+    /// line of zeros has none.
     #[inline(always)]
     pub(crate) fn of<S: Simd>(&self, s: S, squares: S::Single, first: usize, plane: usize) -> Noise<'_, S> {
-        // The root; that of 0 is 0, so where there is nothing nothing is added.
-        let root = s.mul(squares, s.reciprocal_root(s.add(squares, s.splat(f32::MIN_POSITIVE))));
+        let root = s.root(squares);
         let at = first + plane % self.line.len();
         let [re, im] = &self.factors;
         Noise { of: self, by: [re, im].map(|factors| s.mul(root, s.load_at(factors, at))) }
@@ -101,23 +98,69 @@ mod tests {
     use rustfft::num_complex::Complex64;
 
     use super::*;
+    use crate::cpu::testing::sets;
+    use crate::isa::Vectors;
+    use crate::isa::simd::Job;
 
     #[test]
-    fn noise_is_faint_and_has_the_spectrum_that_is_taken_away() {
+    fn noise_has_the_spectrum_that_is_taken_away() {
         for length in [64, 256, 1024] {
             let frequency = |place| (place + length / 2) % length;
-            let Dither { line, spectrum, factors } = Dither::new(length, frequency);
-            let energy: f64 = line.iter().map(|&value| f64::from(value).powi(2)).sum();
-            assert!(energy > 1.0 / 64.0 && energy < 1.0 / 16.0, "{length}: {energy}");
-            assert!(
-                factors.iter().flat_map(|factors| factors.iter()).all(|factor| (0.5..=1.0).contains(&factor.abs()))
-            );
+            let Dither { line, spectrum, .. } = Dither::new(length, frequency);
             for (place, &got) in spectrum.iter().enumerate() {
                 let turn = std::f64::consts::TAU * frequency(place) as f64 / length as f64;
                 let exact: Complex64 =
                     (0..).zip(&line).map(|(k, &value)| Complex64::cis(-turn * f64::from(k)) * f64::from(value)).sum();
                 assert!((exact - f64::from(got)).norm() < 1e-7, "{length}, {place}: {got} for {exact}");
             }
+        }
+    }
+
+    /// What a vector of lines gets, all of whose sums of squares are one number.
+    struct Added<'a> {
+        of: &'a Dither,
+        squares: f32,
+        first: usize,
+        plane: usize,
+    }
+
+    impl Job for Added<'_> {
+        type Output = Vec<[Vec<f32>; 2]>;
+
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) -> Self::Output {
+            let noise = self.of.of(s, s.splat(self.squares), self.first, self.plane);
+            let of_sample = |k| {
+                noise.add(s, k, [s.splat(0.0); 2]).map(|part| {
+                    let mut values = vec![0.0; S::LANES];
+                    s.store_at(&mut values, 0, part);
+                    values
+                })
+            };
+            (0..self.of.line.len()).map(of_sample).collect()
+        }
+    }
+
+    #[test]
+    fn lines_get_faint_noise_of_their_own_and_zeros_none() {
+        for isas in sets() {
+            let (dither, vectors) = (Dither::new(64, |place| place), Vectors::new(&isas).unwrap());
+            let lanes = vectors.lanes();
+            let added = |squares, first, plane| vectors.run(Added { of: &dither, squares, first, plane });
+            let zeros = added(0.0, 0, 0);
+            assert!(zeros.iter().flatten().flatten().all(|&value| value == 0.0), "{isas}");
+            for squares in [f32::MIN_POSITIVE, 1.0, 3e37] {
+                // The last lines of a plane whose number is beyond their own.
+                let noise = added(squares, 64 - lanes, 64 + 63);
+                for (part, lane) in [0, 1].into_iter().flat_map(|part| (0..lanes).map(move |lane| (part, lane))) {
+                    let of_line = noise.iter().map(|parts| f64::from(parts[part][lane]).powi(2)).sum::<f64>();
+                    let share = of_line / f64::from(squares);
+                    assert!(share > 1.0 / 16.0 / 16.0 && share < 1.0 / 16.0, "{isas}, {squares}: {share}");
+                }
+            }
+            assert_ne!(added(1.0, 0, 0), added(1.0, 0, 1), "{isas}: equal planes");
+            let [re, im] = &added(1.0, 0, 0)[5];
+            assert!(re != im && re[0] != re[1], "{isas}: equal lines");
         }
     }
 }

@@ -1017,15 +1017,15 @@ mod tests {
             line(128, 16256, 100),
             line(256, 65280, 82),
         ];
-        judge_hostile("a few equal samples under stripes", testing::striped, &layouts);
+        judge_hostile("a few equal samples under stripes", testing::striped, &layouts, 1);
     }
 
     #[test]
     fn copies_of_few_levels_err_by_less_than_they_are_granted() {
         let line = Layout { length: 256, line: true, outputs: [1, 40960], pairs: [1, 1], template: [1, 24500] };
         let layouts: Vec<Layout> = layouts().into_iter().filter(|layout| layout.length <= 256).chain([line]).collect();
-        judge_hostile("copies of few levels beside a step", testing::copied, &layouts);
-        judge_hostile("copies of few levels among blocks", testing::among_blocks, &layouts);
+        judge_hostile("copies of few levels beside a step", testing::copied, &layouts, 1);
+        judge_hostile("copies of few levels among blocks", testing::among_blocks, &layouts, 1);
     }
 
     /// Under low templates and narrow ones all errors are those of few lines.
@@ -1041,15 +1041,15 @@ mod tests {
             plane(128, [126, 29], [3, 100]),
             line,
         ];
-        judge_hostile("copies of few levels in few lines", testing::among_blocks, &layouts);
+        // Without noise the second seed errs by too much.
+        judge_hostile("copies of few levels in few lines", testing::among_blocks, &layouts, 3);
     }
 
-    fn judge_hostile(name: &str, make: testing::Hostile, layouts: &[Layout]) {
+    fn judge_hostile(name: &str, make: testing::Hostile, layouts: &[Layout], rounds: usize) {
         for isas in sets() {
             let mut ratios = Ratios::default();
-            // Without noise some of the first three seeds err by too much.
             for (round, seed) in seeds().enumerate() {
-                if round > 2 && ratios.enough() {
+                if round >= rounds && ratios.enough() {
                     break;
                 }
                 for layout in layouts {

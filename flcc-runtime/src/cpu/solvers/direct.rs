@@ -12,7 +12,7 @@ use crate::cpu::engines::direct::{self, Direct};
 use crate::cpu::kernels::amx::plot::Plot;
 use crate::cpu::kernels::kernel::{Kernel, KernelOp};
 use crate::cpu::solvers::recipe::{Make, Recipe, offer};
-use crate::cpu::solvers::tiles::{around, begun, in_place, plain_tiles, tile_in_place};
+use crate::cpu::solvers::tiles::{around, begun, direct_tiles, in_place, tile_in_place};
 use crate::cpu::tile::context::WHOLE_VECTORS;
 use crate::isa::{Isa, IsaSet};
 use crate::plan::cost::{Term, Work};
@@ -57,7 +57,7 @@ impl Solver for DirectSolver {
         };
         let row = if single { Term::TapRowSingle } else { Term::TapRow };
         let times = count + sums * spec.channels() as f64;
-        let tiles = plain_tiles(spec, in_place(spec, DType::F32));
+        let tiles = direct_tiles(spec, in_place(spec, DType::F32));
         let of_kernel = |(number, kernel): (usize, &'static Kernel), tile: [usize; 3]| {
             let tiling = Tiling::new(spec.frame(), tile);
             let computed = tiling.rounded([1, kernel.block_rows, kernel.lanes]) * times;
@@ -146,7 +146,7 @@ fn byte_offers(spec: &Spec, machine: &Machine) -> Vec<Offer> {
             Recipe { exact: true, direct: true, ..Recipe::new(DType::F32, tile, isas, OfBytes(kernel)) },
         )
     };
-    let tiles = plain_tiles(spec, in_place(spec, DType::U8));
+    let tiles = direct_tiles(spec, in_place(spec, DType::U8));
     bytes::choices(template, spec.mode_region().shape.padded(), &isas)
         .flat_map(|kernel| tiles.iter().map(move |&tile| of_kernel(kernel, tile)))
         .collect()

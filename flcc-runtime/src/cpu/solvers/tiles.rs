@@ -53,6 +53,31 @@ pub(super) fn plain_tiles(spec: &Spec, in_place: bool) -> Vec<[usize; 3]> {
     tiles
 }
 
+/// Products in a tile of the direct method, at most: some tens of milliseconds, after which a run may be stopped and
+/// says how far it is. Beside so many products a large template's margin is little to gather.
+const MOST_PRODUCTS: usize = 1 << 29;
+
+/// Planes, rows and columns that such tiles have at least, or what they had.
+const LEAST: [usize; 3] = [1, 4, 16];
+
+/// Tile shapes for the direct method: plain ones, less where a template has so many taps that they would take long.
+pub(super) fn direct_tiles(spec: &Spec, in_place: bool) -> Vec<[usize; 3]> {
+    let taps = spec.template().len();
+    let mut tiles: Vec<[usize; 3]> = Vec::new();
+    for mut tile in plain_tiles(spec, in_place) {
+        let products = |tile: [usize; 3]| tile.iter().fold(taps, |all, &side| all.saturating_mul(side));
+        while products(tile) > MOST_PRODUCTS
+            && let Some(axis) = (0..3).filter(|&axis| tile[axis] > LEAST[axis]).max_by_key(|&axis| tile[axis])
+        {
+            tile[axis] = (tile[axis] / 2).next_multiple_of(LEAST[axis]);
+        }
+        if !tiles.contains(&tile) {
+            tiles.push(tile);
+        }
+    }
+    tiles
+}
+
 /// Whether tiles as wide as the result may be correlated without buffers, of an image of this type.
 pub(super) fn in_place(spec: &Spec, image: DType) -> bool {
     let width = spec.image().padded()[2] + spec.template().padded()[2] - 1;
@@ -121,3 +146,35 @@ const BINDING: f64 = 6.0;
 
 /// Bytes that stay in the second-level cache from one call to the next.
 const NEAR: f64 = (1 << 20) as f64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_of_many_taps_are_small_and_others_as_they_are() {
+        for text in [
+            "corr:f64:1500x1500*900x900:full",
+            "zncc:u8:4000x4000*1000x1000:valid",
+            "corr:f32:1500x1500*900x900:same",
+            "zncc:f32:10000000*1000000:valid",
+            "zncc:f32:200x200x200*90x90x90:full",
+        ] {
+            let spec: Spec = text.parse().unwrap();
+            for tile in direct_tiles(&spec, in_place(&spec, DType::F32)) {
+                let outputs: usize = tile.iter().product();
+                assert!(outputs * spec.template().len() <= MOST_PRODUCTS, "{text}: {tile:?}");
+                assert!(outputs >= 64, "{text}: {tile:?}");
+            }
+        }
+        for text in
+            ["zncc:f32:2000x2000*16x16:valid", "corr:f32:2000x2000*64x64:full", "zncc:u8:100x100x100*8x8x8:same"]
+        {
+            let spec: Spec = text.parse().unwrap();
+            assert_eq!(
+                direct_tiles(&spec, in_place(&spec, DType::F32)),
+                plain_tiles(&spec, in_place(&spec, DType::F32))
+            );
+        }
+    }
+}

@@ -77,6 +77,12 @@ impl Cufft {
         if self.double { Cross::F64 } else { Cross::F32 }
     }
 
+    /// Whether it has a table of noise: that of f64 would be for errors far below what is promised, and whole images
+    /// are sums.
+    fn noisy(&self) -> bool {
+        !self.double && self.whole.is_none()
+    }
+
     /// The spectrum of values laid at the origin and turned, so that a product with it correlates: computed in f64, and
     /// rounded once where transforms are in f32. Equal values that were rounded before or on the way would be wrong
     /// alike, which equal samples add up. With it comes what a wave of amplitude 1 comes to at most.
@@ -204,14 +210,14 @@ impl Method for Cufft {
             squares: if self.sums { self.shape.iter().product::<usize>() * size_of::<f64>() } else { 0 },
             spectrum: transforms::spectrum(self.shape) * 2 * self.cross().size(),
             work: transforms::work_bytes(self.shape, 1, self.double)
-                + if self.double { 0 } else { Lines::table_bytes(self.shape) },
+                + if self.noisy() { Lines::table_bytes(self.shape) } else { 0 },
         }
     }
 
     fn open(&self, stream: &Stream, lanes: usize) -> Result<Box<dyn Any + Send>, Fault> {
         let of = |count| Transforms::new(stream, self.shape, count, self.double);
         let one = if self.whole.is_some() && lanes > 1 { Some(of(1)?) } else { None };
-        let noise = if self.double { None } else { Some(Buffer::of(stream, &Lines::new(self.shape).table())?) };
+        let noise = if self.noisy() { Some(Buffer::of(stream, &Lines::new(self.shape).table())?) } else { None };
         Ok(Box::new(Opened { batch: of(lanes)?, one, noise }))
     }
 
