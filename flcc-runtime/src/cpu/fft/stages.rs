@@ -283,7 +283,7 @@ fn inverse<S: Simd, const R: usize>(s: S, m: usize, re: &mut [S::Row], im: &mut 
     }
 }
 
-/// What [`forward_stage`] with these numbers undoes, times the stage's radix.
+/// What the forward stage with these numbers undoes, times the radix of the stage.
 #[inline(always)]
 pub fn inverse_stage<S: Simd, const N: usize, const NUMBER: usize>(
     s: S,
