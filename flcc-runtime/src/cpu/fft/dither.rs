@@ -33,8 +33,9 @@ pub(crate) struct Dither {
 /// The noise of a vector of lines.
 #[derive(Clone, Copy)]
 pub(crate) struct Noise<'a, S: Simd> {
-    of: &'a Dither,
-    /// What the line and its spectrum are multiplied by in the real and in the imaginary parts.
+    line: &'a [f32],
+    spectrum: &'a [f32],
+    /// What both are multiplied by in the real and in the imaginary parts.
     by: [S::Single; 2],
 }
 
@@ -56,11 +57,22 @@ impl Dither {
     /// The noise of lines from number `first` of plane number `plane` on, of which these are the sums of squares. A
     /// line of zeros has none.
     #[inline(always)]
-    pub(crate) fn of<S: Simd>(&self, s: S, squares: S::Single, first: usize, plane: usize) -> Noise<'_, S> {
+    pub(crate) fn of<S: Simd, const N: usize>(
+        &self,
+        s: S,
+        squares: S::Single,
+        first: usize,
+        plane: usize,
+    ) -> Noise<'_, S> {
         let root = s.root(squares);
-        let at = first + plane % self.line.len();
+        let at = first + plane % N;
         let [re, im] = &self.factors;
-        Noise { of: self, by: [re, im].map(|factors| s.mul(root, s.load_at(factors, at))) }
+        // No closures: they would not be compiled for the instruction set.
+        Noise {
+            line: &self.line[..N],
+            spectrum: &self.spectrum[..N],
+            by: [s.mul(root, s.load_at(re, at)), s.mul(root, s.load_at(im, at))],
+        }
     }
 }
 
@@ -68,29 +80,16 @@ impl<S: Simd> Noise<'_, S> {
     /// Samples at `k` of the lines, real and imaginary parts, with theirs.
     #[inline(always)]
     pub(crate) fn add(&self, s: S, k: usize, [re, im]: [S::Single; 2]) -> [S::Single; 2] {
-        let noise = s.splat(self.of.line[k]);
+        let noise = s.splat(self.line[k]);
         [s.mul_add(self.by[0], noise, re), s.mul_add(self.by[1], noise, im)]
     }
 
     /// What the transform left at `place`, without the noise.
     #[inline(always)]
     pub(crate) fn take(&self, s: S, place: usize, [re, im]: [S::Single; 2]) -> [S::Single; 2] {
-        let noise = s.splat(self.of.spectrum[place]);
+        let noise = s.splat(self.spectrum[place]);
         [s.sub_mul(self.by[0], noise, re), s.sub_mul(self.by[1], noise, im)]
     }
-}
-
-/// The sum of squares in each lane of some vectors.
-#[inline(always)]
-pub(crate) fn squares<S: Simd>(s: S, re: &[S::Row], im: &[S::Row]) -> S::Single {
-    let mut squares = [s.splat(0.0); 4];
-    for (re, im) in re.chunks_exact(2).zip(im.chunks_exact(2)) {
-        for (at, row) in [&re[0], &im[0], &re[1], &im[1]].into_iter().enumerate() {
-            let value = s.load(row);
-            squares[at] = s.mul_add(value, value, squares[at]);
-        }
-    }
-    s.add(s.add(squares[0], squares[1]), s.add(squares[2], squares[3]))
 }
 
 #[cfg(test)]
@@ -129,7 +128,7 @@ mod tests {
 
         #[inline(always)]
         fn run<S: Simd>(self, s: S) -> Self::Output {
-            let noise = self.of.of(s, s.splat(self.squares), self.first, self.plane);
+            let noise = self.of.of::<S, 64>(s, s.splat(self.squares), self.first, self.plane);
             let of_sample = |k| {
                 noise.add(s, k, [s.splat(0.0); 2]).map(|part| {
                     let mut values = vec![0.0; S::LANES];
@@ -137,7 +136,7 @@ mod tests {
                     values
                 })
             };
-            (0..self.of.line.len()).map(of_sample).collect()
+            (0..64).map(of_sample).collect()
         }
     }
 

@@ -21,7 +21,7 @@ use rustfft::num_complex::Complex64;
 use rustfft::{Fft, FftPlanner};
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::fft::dither::{self, Dither, Noise};
+use crate::cpu::fft::dither::{Dither, Noise};
 use crate::cpu::fft::stages::{self, Complex, LAST, LENGTHS, dft, forward_stage, inverse_stage, last, twist};
 use crate::cpu::memory::Memory;
 use crate::isa::prefetch::{Coming, LINE};
@@ -439,17 +439,20 @@ impl<const N: usize> Job for OfLength<'_, N> {
             let steps = (groups + columns[0].div_ceil(S::LANES)) * (N / first_radix(N)) + groups * (N / LAST);
             Ahead::new(Coming::new(pair.out, pitch, rows, columns[0] + columns[1]), samples, steps)
         });
-        let (energy, column) = pair.buffers.columns_forward::<S, N>(s, &pair.samples, (pair.dither, 0), ahead.as_mut());
-        let result = pair.rows::<S, N>(s, ahead.as_mut());
+        let mut rows = [0.0; N];
+        let Sums { energy, column } =
+            pair.buffers.columns_forward::<S, N>(s, &pair.samples, (pair.dither, 0), &mut rows, ahead.as_mut());
+        let result = pair.rows::<S, N>(s, &rows, ahead.as_mut());
         let peak = pair.buffers.columns_back::<S, N>(s, pair.out, &pair.wanted, ahead.as_mut());
         Figure { energy, result, peak, column, ..Figure::default() }
     }
 }
 
 impl Pair<'_> {
-    /// Along the rows of the tile, times the template's spectrum, and back; returns the mean square of the results.
+    /// Along the rows of the tile, of which these are the sums of squares, times the template's spectrum, and back;
+    /// returns the mean square of the results.
     #[inline(always)]
-    fn rows<S: Simd, const N: usize>(&mut self, s: S, mut ahead: Option<&mut Ahead>) -> f64 {
+    fn rows<S: Simd, const N: usize>(&mut self, s: S, squares: &[f32], mut ahead: Option<&mut Ahead>) -> f64 {
         let mut result = 0.0;
         let [tile_re, tile_im] = &mut self.buffers.tile;
         let (tile_re, tile_im) = (S::rows_mut(tile_re), S::rows_mut(tile_im));
@@ -458,13 +461,11 @@ impl Pair<'_> {
         for group in 0..N / S::LANES {
             let range = group * stride(N)..group * stride(N) + N;
             let (re, im) = (&mut tile_re[range.clone()], &mut tile_im[range.clone()]);
-            let squares = if let Some(turns) = self.turns {
+            if let Some(turns) = self.turns {
                 let (turns_re, turns_im) = (&S::rows(&turns.re)[range.clone()], &S::rows(&turns.im)[range.clone()]);
-                turn::<S, false>(s, re, im, turns_re, turns_im)
-            } else {
-                dither::squares(s, re, im)
-            };
-            let noise = self.dither.of(s, squares, group * S::LANES, 0);
+                turn::<S, false>(s, re, im, turns_re, turns_im);
+            }
+            let noise = self.dither.of::<S, N>(s, s.load_at(squares, group * S::LANES), group * S::LANES, 0);
             to_last::<S, N>(s, re, im, twiddles, Some(noise));
             let template = (&template_re[range.clone()], &template_im[range.clone()]);
             result += product(s, re, im, template, noise, ahead.as_deref_mut());
@@ -479,37 +480,41 @@ impl Pair<'_> {
 }
 
 impl Buffers<'_> {
-    /// Down the columns, then transposed into the tile, while lines of the results are asked for; returns the sum of
-    /// squares of the samples, and the largest of a column.
+    /// Down the columns, then transposed into the tile, while lines of the results are asked for; tells the sums of
+    /// squares of the `rows` of frequencies.
     #[inline(always)]
     pub(crate) fn columns_forward<S: Simd, const N: usize>(
         &mut self,
         s: S,
         samples: &Samples<'_>,
         (dither, plane): (&Dither, usize),
+        rows: &mut [f32],
         mut ahead: Option<&mut Ahead>,
-    ) -> (f64, f64) {
+    ) -> Sums {
         let (mut energy, mut largest) = (0.0, s.splat(0.0));
         let (re, im) = (&mut S::rows_mut(&mut self.strip.re)[..N], &mut S::rows_mut(&mut self.strip.im)[..N]);
         let [tile_re, tile_im] = &mut self.tile;
         let (tile_re, tile_im) = (S::rows_mut(tile_re), S::rows_mut(tile_im));
         let twiddles = self.twiddles;
-        for strip in 0..N / S::LANES {
-            let samples = Samples { from: &samples.from[strip * S::LANES..], ..*samples };
-            let columns = samples.squares::<S, N>(s);
-            let noise = Some(dither.of(s, columns, strip * S::LANES, plane));
-            samples.first::<S, N>(s, re, im, &twiddles[0], noise, ahead.as_deref_mut());
+        rows.fill(0.0);
+        let mut columns = samples.squares::<S, N>(s);
+        for x in (0..N).step_by(S::LANES) {
+            let noise = dither.of::<S, N>(s, columns, x, plane);
             energy += f64::from(s.total(columns));
             largest = s.larger_magnitude(columns, largest);
+            let next = (x + S::LANES < N).then(|| samples.from_column(x + S::LANES));
+            columns =
+                samples.from_column(x).first::<S, N>(s, re, im, &twiddles[0], Some(noise), next, ahead.as_deref_mut());
             after_first::<S, N>(s, re, im, twiddles);
-            last(s, re, im, noise);
+            last(s, re, im, Some(noise));
             for group in 0..N / S::LANES {
-                let (from, to) = (group * S::LANES, group * stride(N) + strip * S::LANES);
-                s.transpose(&re[from..from + S::LANES], &mut tile_re[to..to + S::LANES]);
-                s.transpose(&im[from..from + S::LANES], &mut tile_im[to..to + S::LANES]);
+                let (from, to) = (group * S::LANES, group * stride(N) + x);
+                let block = [&re[from..from + S::LANES], &im[from..from + S::LANES]];
+                let place = [&mut tile_re[to..to + S::LANES], &mut tile_im[to..to + S::LANES]];
+                transposed(s, block, place, Some(&mut rows[from..]));
             }
         }
-        (energy, f64::from(f32::from_bits(s.largest(largest))))
+        Sums { energy, column: f64::from(f32::from_bits(s.largest(largest))) }
     }
 
     /// Transposed out of the tile, and up the columns that are wanted, while samples of the next pair are asked for;
@@ -544,6 +549,26 @@ impl Buffers<'_> {
             largest = s.larger_magnitude(peaks, largest);
         }
         f64::from(f32::from_bits(s.largest(largest)))
+    }
+}
+
+/// Transposes a block of a strip of columns into a tile, and adds the squares of its rows to what is there of them.
+#[inline(always)]
+pub(crate) fn transposed<S: Simd>(
+    s: S,
+    [re, im]: [&[S::Row]; 2],
+    [to_re, to_im]: [&mut [S::Row]; 2],
+    rows: Option<&mut [f32]>,
+) {
+    s.transpose(re, to_re);
+    s.transpose(im, to_im);
+    if let Some(rows) = rows {
+        let mut squares = [s.load_at(rows, 0), s.splat(0.0), s.splat(0.0), s.splat(0.0)];
+        for (re, im) in to_re.as_chunks::<2>().0.iter().zip(to_im.as_chunks::<2>().0) {
+            let values = [s.load(&re[0]), s.load(&re[1]), s.load(&im[0]), s.load(&im[1])];
+            squares = with_squares(s, values, squares);
+        }
+        s.store_at(rows, 0, total(s, squares));
     }
 }
 
@@ -589,6 +614,14 @@ pub(crate) fn from_last<S: Simd, const N: usize>(
     inverse_stage::<S, N, 0>(s, re, im, twiddles);
 }
 
+/// Sums of squares of the samples of a pair.
+pub(crate) struct Sums {
+    /// That of all samples.
+    pub(crate) energy: f64,
+    /// The largest of a column's.
+    pub(crate) column: f64,
+}
+
 /// The samples of two tiles.
 #[derive(Clone, Copy)]
 pub(crate) struct Samples<'a> {
@@ -598,24 +631,38 @@ pub(crate) struct Samples<'a> {
     pub(crate) beside: usize,
 }
 
-impl Samples<'_> {
+impl<'a> Samples<'a> {
+    /// Those from a column on.
+    #[inline(always)]
+    pub(crate) fn from_column(&self, x: usize) -> Samples<'a> {
+        Samples { from: &self.from[x..], ..*self }
+    }
+
     /// The sum of squares of each column, of both tiles.
     #[inline(always)]
     pub(crate) fn squares<S: Simd, const N: usize>(&self, s: S) -> S::Single {
-        let mut squares = [s.splat(0.0); 8];
+        let mut squares = [s.splat(0.0); 4];
         for y in (0..N).step_by(4) {
-            let at = y * self.pitch;
-            let first = s.load_apart::<4>(self.from, at, self.pitch);
-            let second = s.load_apart::<4>(self.from, at + self.beside, self.pitch);
-            for (at, value) in first.into_iter().chain(second).enumerate() {
-                squares[at] = s.mul_add(value, value, squares[at]);
-            }
+            self.add_squares::<S, 4>(s, y, 1, &mut squares);
         }
-        squares.into_iter().reduce(|a, b| s.add(a, b)).unwrap_or(s.splat(0.0))
+        total(s, squares)
     }
 
-    /// The first stage down the columns, from the samples and noise.
+    /// Adds the squares of `R` rows from `y` on, `apart` from each other, of both tiles.
     #[inline(always)]
+    fn add_squares<S: Simd, const R: usize>(&self, s: S, y: usize, apart: usize, squares: &mut [S::Single; 4]) {
+        let (at, step) = (y * self.pitch, apart * self.pitch);
+        let first = s.load_apart::<R>(self.from, at, step);
+        let second = s.load_apart::<R>(self.from, at + self.beside, step);
+        for (first, second) in first.as_chunks::<2>().0.iter().zip(second.as_chunks::<2>().0) {
+            *squares = with_squares(s, [first[0], first[1], second[0], second[1]], *squares);
+        }
+    }
+
+    /// The first stage down the columns, from the samples and noise; returns the sum of squares of each column of
+    /// `next`.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments)]
     pub(crate) fn first<S: Simd, const N: usize>(
         &self,
         s: S,
@@ -623,11 +670,12 @@ impl Samples<'_> {
         im: &mut [S::Row],
         twiddles: &[[f32; 2]],
         noise: Option<Noise<'_, S>>,
+        next: Option<Samples<'_>>,
         ahead: Option<&mut Ahead>,
-    ) {
+    ) -> S::Single {
         match first_radix(N) {
-            8 => self.first_of::<S, 8, N>(s, re, im, twiddles, noise, ahead),
-            _ => self.first_of::<S, 4, N>(s, re, im, twiddles, noise, ahead),
+            8 => self.first_of::<S, 8, N>(s, re, im, twiddles, noise, next, ahead),
+            _ => self.first_of::<S, 4, N>(s, re, im, twiddles, noise, next, ahead),
         }
     }
 
@@ -640,13 +688,18 @@ impl Samples<'_> {
         im: &mut [S::Row],
         twiddles: &[[f32; 2]],
         noise: Option<Noise<'_, S>>,
+        next: Option<Samples<'_>>,
         mut ahead: Option<&mut Ahead>,
-    ) {
+    ) -> S::Single {
         let m = N / R;
         let (re, im) = (&mut re[..N], &mut im[..N]);
+        let mut squares = [s.splat(0.0); 4];
         for k in 0..m {
             if let Some(ahead) = &mut ahead {
                 ahead.step();
+            }
+            if let Some(next) = &next {
+                next.add_squares::<S, R>(s, k, m, &mut squares);
             }
             let (at, step) = (k * self.pitch, m * self.pitch);
             let (first, second) =
@@ -665,7 +718,21 @@ impl Samples<'_> {
                 s.store(&mut im[k + q * m], x.im);
             }
         }
+        total(s, squares)
     }
+}
+
+/// Sums with the squares of these values.
+#[inline(always)]
+fn with_squares<S: Simd>(s: S, values: [S::Single; 4], sums: [S::Single; 4]) -> [S::Single; 4] {
+    let ([a, b, c, d], [e, f, g, h]) = (values, sums);
+    [s.mul_add(a, a, e), s.mul_add(b, b, f), s.mul_add(c, c, g), s.mul_add(d, d, h)]
+}
+
+/// The sum of four vectors.
+#[inline(always)]
+fn total<S: Simd>(s: S, [a, b, c, d]: [S::Single; 4]) -> S::Single {
+    s.add(s.add(a, b), s.add(c, d))
 }
 
 /// Which results of a strip of columns are written, and where.
@@ -816,8 +883,7 @@ pub(crate) fn product<S: Simd>(
     f64::from(s.total(squares))
 }
 
-/// Turns each number by one of magnitude 1, or `BACK`; returns their sum of squares in each lane, or zeros if they go
-/// back.
+/// Turns each number by one of magnitude 1, or `BACK`.
 #[inline(always)]
 fn turn<S: Simd, const BACK: bool>(
     s: S,
@@ -825,8 +891,7 @@ fn turn<S: Simd, const BACK: bool>(
     im: &mut [S::Row],
     turns_re: &[S::Row],
     turns_im: &[S::Row],
-) -> S::Single {
-    let mut squares = s.splat(0.0);
+) {
     for ((re, im), (turn_re, turn_im)) in re.iter_mut().zip(im).zip(turns_re.iter().zip(turns_im)) {
         let (turn_re, turn_im) = (s.load(turn_re), s.load(turn_im));
         let (x, y) = (s.load(re), s.load(im));
@@ -834,12 +899,10 @@ fn turn<S: Simd, const BACK: bool>(
             s.store(re, s.mul_add(x, turn_re, s.mul(y, turn_im)));
             s.store(im, s.sub_mul(x, turn_im, s.mul(y, turn_re)));
         } else {
-            squares = Complex::<S> { re: x, im: y }.square(s, squares);
             s.store(re, s.sub_mul(y, turn_im, s.mul(x, turn_re)));
             s.store(im, s.mul_add(x, turn_im, s.mul(y, turn_re)));
         }
     }
-    squares
 }
 
 /// The first stage back of a strip of columns.

@@ -12,9 +12,10 @@
 //! `gather.rs` replaces them.
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::fft::dither::{self, Dither};
+use crate::cpu::fft::dither::Dither;
 use crate::cpu::fft::pair::{
-    Ground, Planes, Samples, Wanted, after_first, before_last, first_back, from_last, product, stride, to_last,
+    Ground, Planes, Samples, Sums, Wanted, after_first, before_last, first_back, from_last, product, stride, to_last,
+    transposed,
 };
 use crate::cpu::fft::stages::{self, last};
 use crate::cpu::memory::Memory;
@@ -227,7 +228,7 @@ impl AnyLength for Prepare<'_> {
         for (row, values) in self.samples.chunks_exact_mut(self.row).zip(self.template.chunks_exact(width)) {
             balanced(values, &mut row[..values.len()]);
         }
-        self.columns.forward::<S, N>(s, self.samples, self.row, self.row, false);
+        self.columns.forward::<S, N>(s, self.samples, self.row, self.row, None);
         // Either transform has left everything doubled.
         let scale = 0.25 / (N * N) as f32;
         let twiddles = &self.columns.transform.twiddles;
@@ -285,7 +286,8 @@ impl AnyLength for Correlate<'_> {
     fn run<S: Simd, const N: usize>(mut self, s: S) -> Figure {
         let Ground { input, in_row, out, out_row } = self.ground;
         let transform = self.columns.transform;
-        let (energy, column) = self.columns.forward::<S, N>(s, input, in_row, N, true);
+        let mut rows = [0.0; N];
+        let Sums { energy, column } = self.columns.forward::<S, N>(s, input, in_row, N, Some(&mut rows));
         let (template_re, template_im) = (S::rows(&self.template.re), S::rows(&self.template.im));
         let (mut result, mut first) = (0.0, 0.0);
         for group in 0..N / 2 / S::LANES {
@@ -293,7 +295,7 @@ impl AnyLength for Correlate<'_> {
             let (template_re, template_im) = (&template_re[range.clone()], &template_im[range.clone()]);
             let (re, im) = self.columns.tile_rows::<S>();
             let (re, im) = (&mut re[range.clone()], &mut im[range.clone()]);
-            let noise = transform.dither.of(s, dither::squares(s, re, im), group * S::LANES, 0);
+            let noise = transform.dither.of::<S, N>(s, s.load_at(&rows, group * S::LANES), group * S::LANES, 0);
             to_last::<S, N>(s, re, im, &transform.twiddles, Some(noise));
             if group > 0 {
                 result += product(s, re, im, (template_re, template_im), noise, None);
@@ -335,8 +337,8 @@ impl Columns<'_> {
         (S::rows_mut(&mut self.tile.re), S::rows_mut(&mut self.tile.im))
     }
 
-    /// Down the columns that are given, with noise on the way or without, then transposed into the tile, whose others
-    /// become 0; returns the sum of squares of the samples, and the largest of two columns.
+    /// Down the columns that are given, then transposed into the tile, whose others become 0. Columns have noise on the
+    /// way where sums of squares are asked for, of which those of `rows` of frequencies are told too.
     #[inline(always)]
     fn forward<S: Simd, const N: usize>(
         &mut self,
@@ -344,8 +346,8 @@ impl Columns<'_> {
         input: &[f32],
         pitch: usize,
         columns: usize,
-        noisy: bool,
-    ) -> (f64, f64) {
+        mut rows: Option<&mut [f32]>,
+    ) -> Sums {
         let Columns { transform: Transform { twiddles, dither, places, .. }, strip, halves: [left, right], tile } =
             self;
         let (mut energy, mut largest) = (0.0, s.splat(0.0));
@@ -353,15 +355,16 @@ impl Columns<'_> {
         let left = (&mut S::rows_mut(&mut left.re)[..N / 2], &mut S::rows_mut(&mut left.im)[..N / 2]);
         let right = (&mut S::rows_mut(&mut right.re)[..N / 2], &mut S::rows_mut(&mut right.im)[..N / 2]);
         let (tile_re, tile_im) = (S::rows_mut(&mut tile.re), S::rows_mut(&mut tile.im));
-        for strip in 0..N / (2 * S::LANES) {
-            let x = 2 * strip * S::LANES;
+        let samples = Samples { from: input, pitch, beside: S::LANES };
+        let mut squares = if rows.is_some() { samples.squares::<S, N>(s) } else { s.splat(0.0) };
+        for x in (0..N).step_by(2 * S::LANES) {
             if x < columns {
-                let samples = Samples { from: &input[x..], pitch, beside: S::LANES };
-                let squares = samples.squares::<S, N>(s);
-                let noise = noisy.then(|| dither.of(s, squares, x / 2, 0));
-                samples.first::<S, N>(s, re, im, &twiddles[0], noise, None);
+                let noise = rows.is_some().then(|| dither.of::<S, N>(s, squares, x / 2, 0));
                 energy += f64::from(s.total(squares));
                 largest = s.larger_magnitude(squares, largest);
+                let ahead = x + 2 * S::LANES;
+                let next = (noise.is_some() && ahead < columns).then(|| samples.from_column(ahead));
+                squares = samples.from_column(x).first::<S, N>(s, re, im, &twiddles[0], noise, next, None);
                 after_first::<S, N>(s, re, im, twiddles);
                 last(s, re, im, noise);
                 take_apart::<S, N>(s, (re, im), (left.0, left.1), (right.0, right.1), places);
@@ -371,15 +374,19 @@ impl Columns<'_> {
                 for (half, to) in [(&left, to), (&right, to + S::LANES)] {
                     let (re, im) = (&mut tile_re[to..to + S::LANES], &mut tile_im[to..to + S::LANES]);
                     if x < columns {
-                        s.transpose(&half.0[from..from + S::LANES], re);
-                        s.transpose(&half.1[from..from + S::LANES], im);
+                        transposed(
+                            s,
+                            [&half.0[from..from + S::LANES], &half.1[from..from + S::LANES]],
+                            [re, im],
+                            rows.as_deref_mut().map(|rows| &mut rows[from..]),
+                        );
                     } else {
                         re.iter_mut().chain(im).for_each(|row| s.store(row, s.splat(0.0)));
                     }
                 }
             }
         }
-        (energy, f64::from(f32::from_bits(s.largest(largest))))
+        Sums { energy, column: f64::from(f32::from_bits(s.largest(largest))) }
     }
 
     /// Transposed out of the tile, and up the columns that are wanted; returns the largest magnitude of a result.

@@ -8,8 +8,8 @@
 //! The two tiles of a pair lie side by side, or, where the result is not wide enough for that, one behind the other.
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::fft::dither::{self, Dither};
-use crate::cpu::fft::pair::{self, Buffers, Planes, Results, Samples, rows_back, stride, to_last};
+use crate::cpu::fft::dither::Dither;
+use crate::cpu::fft::pair::{self, Buffers, Planes, Results, Samples, Sums, rows_back, stride, to_last};
 use crate::cpu::fft::stages::{Complex, last};
 use crate::cpu::memory::Memory;
 use crate::isa::IsaSet;
@@ -83,6 +83,8 @@ pub struct Scratch {
     tiles: Planes,
     /// Sums of squares, a vector a plane: of the results' frequencies, and of the samples' under [`Spectra::most`].
     squares: [Aligned<f32>; 2],
+    /// Sums of squares of the rows of frequencies of each plane of samples.
+    rows: Aligned<f32>,
     /// Energy and largest column of each plane of samples.
     energies: Vec<[f64; 2]>,
     /// A figure for each plane of the pair's results, of the tile computed last.
@@ -142,6 +144,7 @@ impl Transform {
             strip: Planes::of(self.layout.length * lanes, memory),
             tiles: Planes::of(planes * self.tile_len(), memory),
             squares: [self.layout.outputs[0], planes].map(|planes| memory.aligned(0.0, planes * lanes)),
+            rows: memory.aligned(0.0, planes * self.layout.length),
             energies: memory.values([0.0; 2], planes),
             figures: memory.values(Figure::default(), self.layout.outputs[0]),
         }
@@ -233,7 +236,7 @@ impl<const N: usize> Job for OfLength<'_, N> {
     fn run<S: Simd>(self, s: S) {
         let Volume { layout, twiddles, dither, tile_len, run, template, scratch, outputs } = self.0;
         let VolumeRun { input, in_pitch, out, out_pitch } = run;
-        let Scratch { strip, tiles, squares: [of_results, of_samples], energies, figures } = scratch;
+        let Scratch { strip, tiles, squares: [of_results, of_samples], rows, energies, figures } = scratch;
         let [depth, height, width] = layout.outputs;
         let layers = layout.template[0];
         let planes = outputs[0].min(depth);
@@ -241,8 +244,9 @@ impl<const N: usize> Job for OfLength<'_, N> {
         for (z, energies) in energies[..planes + layers - 1].iter_mut().enumerate() {
             let samples = Samples { from: &input[z * in_pitch.plane..], pitch: in_pitch.row, beside: beside(in_pitch) };
             let mut buffers = Buffers { twiddles, strip, tile: tiles.part(z * tile_len, tile_len) };
-            let (sum, column) = buffers.columns_forward::<S, N>(s, &samples, (dither, z), None);
-            *energies = [sum, column];
+            let Sums { energy, column } =
+                buffers.columns_forward::<S, N>(s, &samples, (dither, z), &mut rows[z * N..][..N], None);
+            *energies = [energy, column];
         }
         let of_results = &mut S::rows_mut(of_results)[..planes];
         let of_samples = &mut S::rows_mut(of_samples)[..planes + layers - 1];
@@ -255,7 +259,8 @@ impl<const N: usize> Job for OfLength<'_, N> {
             for z in 0..planes + layers - 1 {
                 let (re, im) = (&mut re[at(z)..at(z) + N], &mut im[at(z)..at(z) + N]);
                 // Equal planes have unequal noise.
-                let noise = dither.of(s, dither::squares(s, re, im), group * S::LANES, z);
+                let first = group * S::LANES;
+                let noise = dither.of::<S, N>(s, s.load_at(rows, z * N + first), first, z);
                 to_last::<S, N>(s, re, im, twiddles, Some(noise));
                 last(s, re, im, Some(noise));
             }
