@@ -35,27 +35,58 @@ pub(crate) use x86_avx512::{avx512_f32, avx512_f64, avx512_sums, avx512vnni_u8};
 
 use crate::isa::simd::{Job, Simd};
 
-/// Runs `work` compiled for AVX2, if `isas` and this processor have it, so that plain loops in it are vectorised for
-/// that.
-///
-/// The loops must be inlined into `work`: what is called out of line keeps the instructions of the build's target.
-/// There is no twin for AVX-512: these loops wait for memory, divisions and roots, which wider vectors do not hasten.
-/// NEON needs none: every 64-bit Arm has it, so the build's target does.
-#[inline]
-pub fn vectorized<R>(isas: &IsaSet, work: impl FnOnce() -> R) -> R {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma")]
-        fn avx2<R>(work: impl FnOnce() -> R) -> R {
-            work()
-        }
-        if isas.has(Isa::Avx2) && detected(Isa::Avx2) {
-            // SAFETY: `detected` just asked the processor for every feature that the function is compiled with.
-            return unsafe { avx2(work) };
-        }
+/// Plain loops, to be compiled for an instruction set: a closure, or a value of its own type where they are long.
+pub(crate) trait Loops {
+    /// What they give.
+    type Output;
+    /// Does them; `#[inline(always)]`, or they are compiled for the build's own target.
+    fn run(self) -> Self::Output;
+}
+
+impl<R, W: FnOnce() -> R> Loops for W {
+    type Output = R;
+
+    #[inline(always)]
+    fn run(self) -> R {
+        self()
     }
-    let _ = isas;
-    work()
+}
+
+/// Does [`Loops`] compiled for AVX2 where a set of instructions and this processor have it.
+///
+/// What is called out of line in them keeps the instructions of the build's target. So would a closure, if it were
+/// shared by two callers or compiled in another unit than its caller, which is why this is a macro: both branches have
+/// a closure and a function of their own, here; and so would one of more than some 3000 instructions. There is no twin
+/// for AVX-512: these loops wait for memory, divisions and roots, which wider vectors do not hasten. NEON needs none:
+/// every 64-bit Arm has it, so the build's target does.
+#[cfg(target_arch = "x86_64")]
+macro_rules! vectorized {
+    ($isas:expr, $loops:expr) => {{
+        #[target_feature(enable = "avx2,fma")]
+        fn compiled<L: $crate::isa::Loops>(loops: L) -> L::Output {
+            loops.run()
+        }
+        if $crate::isa::has_avx2($isas) {
+            // SAFETY: the processor was just asked for every feature that the function is compiled with.
+            unsafe { compiled($loops) }
+        } else {
+            $crate::isa::Loops::run($loops)
+        }
+    }};
+}
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! vectorized {
+    ($isas:expr, $loops:expr) => {{
+        let _ = $isas;
+        $crate::isa::Loops::run($loops)
+    }};
+}
+pub(crate) use vectorized;
+
+/// Whether AVX2 may be used, and this processor has it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_avx2(isas: &IsaSet) -> bool {
+    isas.has(Isa::Avx2) && detected(Isa::Avx2)
 }
 
 /// Which vectors the loops are compiled for.

@@ -10,6 +10,7 @@ const LINE: usize = 64;
 pub struct OnLine<T>(pub T);
 
 /// Values that begin on a cache line; their number is fixed.
+#[derive(Default)]
 pub struct Aligned<T> {
     values: Vec<T>,
     skip: usize,

@@ -216,7 +216,7 @@ pub fn exact(image: &AnyView<'_>, boundary: Boundary, samples: Samples, out: &mu
 pub fn bytes(view: &View<'_, u8>, boundary: Boundary, samples: Samples, out: &mut [i8], pitch: Pitch, isas: &IsaSet) {
     let signed = |pixel: u8| (pixel ^ 0x80) as i8;
     let fill = signed(boundary.value().unwrap_or(0.0) as u8);
-    isa::vectorized(isas, || Source { view, boundary, samples }.rows(Buffer { out, pitch, fill }, signed, |_| {}));
+    isa::vectorized!(isas, || Source { view, boundary, samples }.rows(Buffer { out, pitch, fill }, signed, |_| {}));
 }
 
 /// Where samples come from.
@@ -240,7 +240,7 @@ fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f6
         let fill = T::of(boundary.value().unwrap_or(0.0) - offset);
         let mut largest =
             if source.is_inside() || boundary.value().is_none() { T::Bits::default() } else { fill.magnitude() };
-        isa::vectorized(&target.isas, || {
+        isa::vectorized!(&target.isas, || {
             let buffer = Buffer { out: &mut *target.out, pitch: target.pitch, fill };
             source.rows(
                 buffer,

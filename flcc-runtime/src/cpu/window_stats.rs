@@ -16,6 +16,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
+use crate::cpu::aligned::Aligned;
 use crate::cpu::gather::{self, Target};
 use crate::cpu::score::window_sums;
 use crate::isa::IsaSet;
@@ -257,16 +258,17 @@ impl<'a> WindowStats<'a> {
             return usize::MAX;
         };
         let buffers = if self.stat == Stat::Var { 3 } else { 2 };
-        (buffers * samples + window_sums::scratch_len(&self.layout(tiling).1, window)) * size_of::<f64>()
+        let work = window_sums::scratch_len(&self.layout(tiling).1, window);
+        buffers * Aligned::<f64>::bytes(samples) + Aligned::<f64>::bytes(work)
     }
 
     fn buffers(&self, tiling: &Tiling) -> Buffers {
         let (pitch, layout) = self.layout(tiling);
         Buffers {
-            samples: vec![0.0; pitch.elements()],
-            squares: if self.stat == Stat::Var { vec![0.0; pitch.elements()] } else { Vec::new() },
-            marks: vec![0.0; pitch.elements()],
-            work: vec![0.0; window_sums::scratch_len(&layout, self.frame.window().padded())],
+            samples: Aligned::new(0.0, pitch.elements()),
+            squares: Aligned::new(0.0, if self.stat == Stat::Var { pitch.elements() } else { 0 }),
+            marks: Aligned::new(0.0, pitch.elements()),
+            work: Aligned::new(0.0, window_sums::scratch_len(&layout, self.frame.window().padded())),
             pitch,
             isas: self.isas,
         }
@@ -297,10 +299,10 @@ fn tile_sides(frame: Frame) -> [usize; 3] {
 }
 
 struct Buffers {
-    samples: Vec<f64>,
-    squares: Vec<f64>,
-    marks: Vec<f64>,
-    work: Vec<f64>,
+    samples: Aligned<f64>,
+    squares: Aligned<f64>,
+    marks: Aligned<f64>,
+    work: Aligned<f64>,
     pitch: Pitch,
     isas: IsaSet,
 }

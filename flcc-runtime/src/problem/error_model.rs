@@ -61,7 +61,7 @@ impl Figures {
     /// The figures of a template's values, channel by channel, but for what a direct sum depends on.
     pub fn of(channels: impl Iterator<Item = impl AsRef<[f64]>>) -> Figures {
         let (mut squares, mut most) = (0.0, 0.0f64);
-        isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
+        isa::vectorized!(&IsaSet::of(&[Isa::Avx2]), || {
             for values in channels {
                 squares += lanes::sum(values.as_ref(), |value| value * value);
                 most = most.max(lanes::largest(values.as_ref()));
@@ -142,7 +142,7 @@ impl Strong {
         let usual = Strong::ABOVE * (energy / count as f64).sqrt();
         let sum_of = |(values, factor): (&[V], f64)| {
             let counted = |magnitude: f64| if magnitude > usual { magnitude } else { 0.0 };
-            isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
+            isa::vectorized!(&IsaSet::of(&[Isa::Avx2]), || {
                 lanes::sum(values, |value| counted(number(value).abs() * factor))
             })
         };

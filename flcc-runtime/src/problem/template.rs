@@ -179,7 +179,7 @@ pub fn check_template_into(
 ) -> Result<(), SpecError> {
     check_view("template", template, spec.template(), spec.template_type(), spec.channels())?;
     // Sums are in the same order in any case: wider vectors change no bit.
-    isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || check_values_into(spec, template, weights, checked))
+    isa::vectorized!(&IsaSet::of(&[Isa::Avx2]), || check_values_into(spec, template, weights, checked))
 }
 
 /// Makes the values of a template of the right shape and type ready.

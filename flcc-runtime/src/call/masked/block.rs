@@ -129,7 +129,7 @@ impl<'a> Worker<'a> {
         self.kept = [0, 1, 2].map(|axis| block[axis].min(whole[axis] - origin[axis]));
         // Plain loops are compiled for wider vectors; none depends on that.
         let avx2 = IsaSet::of(&[Isa::Avx2]);
-        let seen = isa::vectorized(&avx2, || self.gather(origin));
+        let seen = isa::vectorized!(&avx2, || self.gather(origin));
         let empty = if self.problem.measure == Measure::Nssd { 1.0 } else { 0.0 };
         self.scores.clear();
         self.scores.resize(self.problem.block.len(), empty);
@@ -137,13 +137,13 @@ impl<'a> Worker<'a> {
         let mut repaired = 0;
         if seen.known {
             match self.problem.measure {
-                Measure::Sad => isa::vectorized(&avx2, || self.differences()),
+                Measure::Sad => isa::vectorized!(&avx2, || self.differences()),
                 _ => {
                     self.correlations(&seen)?;
-                    isa::vectorized(&avx2, || self.judge(&seen));
+                    isa::vectorized!(&avx2, || self.judge(&seen));
                 }
             }
-            repaired = isa::vectorized(&avx2, || self.settle(empty, cancel))?;
+            repaired = isa::vectorized!(&avx2, || self.settle(empty, cancel))?;
         }
         if seen.bad {
             self.spoil();
@@ -234,7 +234,7 @@ impl<'a> Worker<'a> {
         let measure = problem.measure;
         let energies = !matches!(measure, Measure::Cc);
         let offsets = (measure != Measure::Zncc).then_some(&template.offsets[..]);
-        self.exponent = isa::vectorized(&avx2, || scaled(raw, mask, offsets, samples));
+        self.exponent = isa::vectorized!(&avx2, || scaled(raw, mask, offsets, samples));
         let (shape, window) = (problem.samples.padded(), problem.window);
         // What every sum may be off by: of correlations, and of windows in parts of the sum.
         let taps = window.iter().product::<usize>() as f64;
@@ -252,7 +252,7 @@ impl<'a> Worker<'a> {
                 None => {
                     out.clear();
                     out.extend_from_slice(plane);
-                    isa::vectorized(&avx2, || windows(out, shape, window, spare, |a, b| a + b));
+                    isa::vectorized!(&avx2, || windows(out, shape, window, spare, |a, b| a + b));
                     Ok::<f64, ExecError>(FLOOR)
                 }
             };
@@ -263,14 +263,14 @@ impl<'a> Worker<'a> {
         for (number, (channel, planes)) in template.channels.iter().zip(sums).enumerate() {
             let Planes { p, pp, pt, t, tt, errors } = planes;
             let x = &samples[number];
-            isa::vectorized(&avx2, || multiplied(mask, x, product));
+            isa::vectorized!(&avx2, || multiplied(mask, x, product));
             correlate(&channel.by_values, &mut self.by_values[number], product, problem, &mut [pt])?;
             errors.pt = bound(product, channel.by_values.norms[0]);
             if measure == Measure::Zncc {
                 errors.p = of_windows(product, p, &mut self.by_weights)?;
             }
             if energies {
-                isa::vectorized(&avx2, || product.iter_mut().zip(x).for_each(|(product, x)| *product *= x));
+                isa::vectorized!(&avx2, || product.iter_mut().zip(x).for_each(|(product, x)| *product *= x));
                 errors.pp = of_windows(product, pp, &mut self.by_weights)?;
             }
             if let (Some(tool), None) = (&channel.by_energies, seen.weight) {

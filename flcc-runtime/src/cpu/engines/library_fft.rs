@@ -74,7 +74,7 @@ impl<T: Real> Dither<T> {
     /// The first planes and rows of a tile with noise, the others of noise alone; returns its scale.
     fn add(&self, input: &[T], [_, height, width]: [usize; 3], [planes, rows]: [usize; 2], out: &mut [T]) -> T {
         let [of_planes, of_rows, of_columns] = &self.numbers;
-        isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
+        isa::vectorized!(&IsaSet::of(&[Isa::Avx2]), || {
             let used = |line: usize| line / height < planes && line % height < rows;
             let mut largest = [T::zero(); 16];
             for (_, values) in (0..).zip(input.chunks_exact(width)).filter(|(line, _)| used(*line)) {
@@ -99,7 +99,7 @@ impl<T: Real> Dither<T> {
 
     /// Takes noise of a scale away from a spectrum.
     fn take<'a>(&self, by: T, planes: impl Iterator<Item = &'a mut [Complex<T>]>) {
-        isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
+        isa::vectorized!(&IsaSet::of(&[Isa::Avx2]), || {
             for (plane, &column) in planes.zip(&self.columns) {
                 let by = by * column;
                 plane.iter_mut().zip(&self.others).for_each(|(value, &other)| value.re = value.re - by * other);
@@ -285,7 +285,7 @@ impl<T: Real> Engine<T> for Fourier<T> {
 
 /// The sum of squares of complex numbers.
 fn energy<T: Real>(values: &[Complex<T>]) -> f64 {
-    isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || {
+    isa::vectorized!(&IsaSet::of(&[Isa::Avx2]), || {
         lanes::sum(values, |value| {
             let (re, im) = (value.re.to_f64(), value.im.to_f64());
             re * re + im * im

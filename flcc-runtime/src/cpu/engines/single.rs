@@ -49,7 +49,7 @@ impl Engine<f32> for Transform {
         _promised: bool,
     ) -> (Rounding, Figures) {
         let len = (self.layout().length * self.layout().length) as f64;
-        let sum = |values: &[f64]| isa::vectorized(&IsaSet::of(&[Isa::Avx2]), || lanes::sum(values, |value| value));
+        let sum = |values: &[f64]| isa::vectorized!(&IsaSet::of(&[Isa::Avx2]), || lanes::sum(values, |value| value));
         let off = channels.iter().zip(prepared).map(|(values, spectrum)| self.off(spectrum, sum(&values))).sum();
         (Rounding::Single { len }, Figures { off, ..Figures::of(channels.iter()) })
     }

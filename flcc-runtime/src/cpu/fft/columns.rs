@@ -418,7 +418,7 @@ impl Correlate<'_> {
         };
         let squares = samples.squares::<S, N>(s);
         let noise = self.transform.dither.of::<S, N>(s, squares, to % N, 0);
-        samples.first::<S, N>(s, re, im, &twiddles[0], Some(noise), None, None);
+        samples.first::<S, N>(s, [re, im], &twiddles[0], Some(noise), None, None);
         after_first::<S, N>(s, re, im, twiddles);
         for (number, (re, im)) in re.chunks_exact(LAST).zip(im.chunks_exact(LAST)).enumerate() {
             let mut x = [Complex::zero(s); LAST];

@@ -3,9 +3,9 @@
 //! A transform adds samples that lie far apart. Where these have few levels, their sums have few, each of them is
 //! rounded one way, and the errors follow the samples: under a template of the same texture they add up, to more than
 //! all noise of rounding (a picture of even squares, one of them of two levels, half a tile beside the others). With
-//! noise in the samples there are more sums. The real and the imaginary part of a line get at most a sixteenth of the
-//! energy of both each, which is many units in the last place of a sum of few samples. Nothing of it is left in the
-//! result, for its spectrum is known. Every sample has it, since faint ones have to have it too: a strong one, with
+//! noise in the samples there are more sums. The real and the imaginary part of a line each get at most a sixteenth of
+//! the energy that both have, which is many units in the last place of a sum of few samples. Nothing of it is left in
+//! the result, for its spectrum is known. Every sample has it, since faint ones have to have it too: a strong one, with
 //! noise or without, is a whole number of units in the last place of their sum, so it has no say in how that is
 //! rounded.
 //!

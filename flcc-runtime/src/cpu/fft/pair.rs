@@ -480,8 +480,8 @@ impl Pair<'_> {
 }
 
 impl Buffers<'_> {
-    /// Down the columns, then transposed into the tile, while lines of the results are asked for; tells the sums of
-    /// squares of the `rows` of frequencies.
+    /// Down the columns, then transposed into the tile, while lines of the results are asked for. Returns the sums of
+    /// squares of the samples; `rows` get those of the rows of frequencies.
     #[inline(always)]
     pub(crate) fn columns_forward<S: Simd, const N: usize>(
         &mut self,
@@ -502,9 +502,9 @@ impl Buffers<'_> {
             let noise = dither.of::<S, N>(s, columns, x, plane);
             energy += f64::from(s.total(columns));
             largest = s.larger_magnitude(columns, largest);
-            let next = (x + S::LANES < N).then(|| samples.from_column(x + S::LANES));
+            let next = (x + S::LANES < N).then(|| samples.beyond(x + S::LANES));
             columns =
-                samples.from_column(x).first::<S, N>(s, re, im, &twiddles[0], Some(noise), next, ahead.as_deref_mut());
+                samples.beyond(x).first::<S, N>(s, [re, im], &twiddles[0], Some(noise), next, ahead.as_deref_mut());
             after_first::<S, N>(s, re, im, twiddles);
             last(s, re, im, Some(noise));
             for group in 0..N / S::LANES {
@@ -552,7 +552,8 @@ impl Buffers<'_> {
     }
 }
 
-/// Transposes a block of a strip of columns into a tile, and adds the squares of its rows to what is there of them.
+/// Transposes a block of a strip of columns into a tile, and adds the squares of its rows to `rows`, where these are
+/// wanted.
 #[inline(always)]
 pub(crate) fn transposed<S: Simd>(
     s: S,
@@ -634,7 +635,7 @@ pub(crate) struct Samples<'a> {
 impl<'a> Samples<'a> {
     /// Those from a column on.
     #[inline(always)]
-    pub(crate) fn from_column(&self, x: usize) -> Samples<'a> {
+    pub(crate) fn beyond(&self, x: usize) -> Samples<'a> {
         Samples { from: &self.from[x..], ..*self }
     }
 
@@ -660,22 +661,20 @@ impl<'a> Samples<'a> {
     }
 
     /// The first stage down the columns, from the samples and noise; returns the sum of squares of each column of
-    /// `next`.
+    /// `next`, or 0.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments)]
     pub(crate) fn first<S: Simd, const N: usize>(
         &self,
         s: S,
-        re: &mut [S::Row],
-        im: &mut [S::Row],
+        [re, im]: [&mut [S::Row]; 2],
         twiddles: &[[f32; 2]],
         noise: Option<Noise<'_, S>>,
         next: Option<Samples<'_>>,
         ahead: Option<&mut Ahead>,
     ) -> S::Single {
         match first_radix(N) {
-            8 => self.first_of::<S, 8, N>(s, re, im, twiddles, noise, next, ahead),
-            _ => self.first_of::<S, 4, N>(s, re, im, twiddles, noise, next, ahead),
+            8 => self.first_of::<S, 8, N>(s, [re, im], twiddles, noise, next, ahead),
+            _ => self.first_of::<S, 4, N>(s, [re, im], twiddles, noise, next, ahead),
         }
     }
 
@@ -684,8 +683,7 @@ impl<'a> Samples<'a> {
     fn first_of<S: Simd, const R: usize, const N: usize>(
         &self,
         s: S,
-        re: &mut [S::Row],
-        im: &mut [S::Row],
+        [re, im]: [&mut [S::Row]; 2],
         twiddles: &[[f32; 2]],
         noise: Option<Noise<'_, S>>,
         next: Option<Samples<'_>>,
@@ -1048,6 +1046,46 @@ mod tests {
                 (figure.result / mean_square - 1.0).abs() < 0.2,
                 "{isas}: {figure:?}, expected about {mean_square}"
             );
+        }
+    }
+
+    /// A tile down its columns alone, of 64 samples; gives the sums of squares of its rows of frequencies.
+    struct Down<'a> {
+        transform: &'a Transform,
+        samples: Samples<'a>,
+        scratch: &'a mut Scratch,
+    }
+
+    impl Job for Down<'_> {
+        type Output = [f32; 64];
+
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) -> [f32; 64] {
+            let Scratch { strip, tile, .. } = self.scratch;
+            let mut buffers = Buffers { twiddles: &self.transform.twiddles, strip, tile: tile.parts() };
+            let mut rows = [f32::NAN; 64];
+            buffers.columns_forward::<S, 64>(s, &self.samples, (&self.transform.dither, 0), &mut rows, None);
+            rows
+        }
+    }
+
+    #[test]
+    fn sums_of_squares_are_those_of_the_rows_of_frequencies() {
+        for isas in sets() {
+            let layout = Layout { length: 64, line: false, outputs: [50, 48], pairs: [1, 1], template: [15, 16] };
+            let transform = Transform::new(layout, &isas).unwrap();
+            let (mut tile, (pitch, _)) = (noise(1), layout.pitches());
+            // Every row of frequencies has another.
+            let input = gathered(&layout, |y, x| tile() * (1.0 + (y * x) as f32));
+            let mut scratch = transform.scratch(&mut Memory::making());
+            let samples = Samples { from: &input, pitch: pitch.row, beside: 48 };
+            let rows = transform.vectors.run(Down { transform: &transform, samples, scratch: &mut scratch });
+            let (lanes, [re, im]) = (transform.vectors.lanes(), scratch.tile.parts());
+            for (row, &got) in rows.iter().enumerate() {
+                let at = |x: usize| (row / lanes * stride(64) + x) * lanes + row % lanes;
+                let exact: f64 = (0..64).map(|x| f64::from(re[at(x)]).powi(2) + f64::from(im[at(x)]).powi(2)).sum();
+                assert!((f64::from(got) / exact - 1.0).abs() < 1e-5, "{isas}, row {row}: {got} for {exact}");
+            }
         }
     }
 

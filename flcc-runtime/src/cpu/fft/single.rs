@@ -337,8 +337,8 @@ impl Columns<'_> {
         (S::rows_mut(&mut self.tile.re), S::rows_mut(&mut self.tile.im))
     }
 
-    /// Down the columns that are given, then transposed into the tile, whose others become 0. Columns have noise on the
-    /// way where sums of squares are asked for, of which those of `rows` of frequencies are told too.
+    /// Down the columns that are given, then transposed into the tile, whose others become 0. With `rows`, which get
+    /// the sums of squares of the rows of frequencies, columns have noise on the way, and their sums are returned.
     #[inline(always)]
     fn forward<S: Simd, const N: usize>(
         &mut self,
@@ -356,15 +356,18 @@ impl Columns<'_> {
         let right = (&mut S::rows_mut(&mut right.re)[..N / 2], &mut S::rows_mut(&mut right.im)[..N / 2]);
         let (tile_re, tile_im) = (S::rows_mut(&mut tile.re), S::rows_mut(&mut tile.im));
         let samples = Samples { from: input, pitch, beside: S::LANES };
+        if let Some(rows) = &mut rows {
+            rows.fill(0.0);
+        }
         let mut squares = if rows.is_some() { samples.squares::<S, N>(s) } else { s.splat(0.0) };
         for x in (0..N).step_by(2 * S::LANES) {
             if x < columns {
-                let noise = rows.is_some().then(|| dither.of::<S, N>(s, squares, x / 2, 0));
+                let noise = if rows.is_some() { Some(dither.of::<S, N>(s, squares, x / 2, 0)) } else { None };
                 energy += f64::from(s.total(squares));
                 largest = s.larger_magnitude(squares, largest);
                 let ahead = x + 2 * S::LANES;
-                let next = (noise.is_some() && ahead < columns).then(|| samples.from_column(ahead));
-                squares = samples.from_column(x).first::<S, N>(s, re, im, &twiddles[0], noise, next, None);
+                let next = (noise.is_some() && ahead < columns).then(|| samples.beyond(ahead));
+                squares = samples.beyond(x).first::<S, N>(s, [re, im], &twiddles[0], noise, next, None);
                 after_first::<S, N>(s, re, im, twiddles);
                 last(s, re, im, noise);
                 take_apart::<S, N>(s, (re, im), (left.0, left.1), (right.0, right.1), places);
@@ -615,6 +618,46 @@ mod tests {
                     figure.result > 0.3 * wrapped && figure.result < 3.0 * wrapped,
                     "{isas} {layout:?}: {figure:?}, about {wrapped}"
                 );
+            }
+        }
+    }
+
+    /// A tile down its columns alone; gives the sums of squares of its rows of frequencies.
+    struct Down<'a> {
+        columns: Columns<'a>,
+        input: &'a [f32],
+        pitch: usize,
+    }
+
+    impl AnyLength for Down<'_> {
+        type Output = Vec<f32>;
+
+        #[inline(always)]
+        fn run<S: Simd, const N: usize>(mut self, s: S) -> Vec<f32> {
+            let mut rows = vec![f32::NAN; N / 2];
+            self.columns.forward::<S, N>(s, self.input, self.pitch, N, Some(&mut rows));
+            rows
+        }
+    }
+
+    #[test]
+    fn sums_of_squares_are_those_of_the_rows_of_frequencies() {
+        for isas in sets() {
+            let transform =
+                Transform::new(Layout { length: 64, outputs: [49, 48], template: [16, 16] }, &isas).unwrap();
+            let (pitch, _) = transform.layout.pitches();
+            let (mut scratch, mut tile) = (transform.scratch(&mut Memory::making()), noise(1));
+            // Every row of frequencies has another sum.
+            let input = gathered(&transform.layout, |y, x| tile() * (1.0 + (y * x) as f32));
+            let Scratch { strip, halves, tile, .. } = &mut scratch;
+            let columns = Columns { transform: &transform, strip, halves, tile };
+            let rows = transform.run_sized(Down { columns, input: &input, pitch: pitch.row });
+            let lanes = transform.vectors.lanes();
+            for (row, &got) in rows.iter().enumerate() {
+                let at = |x: usize| (row / lanes * stride(64) + x) * lanes + row % lanes;
+                let square = |x| f64::from(scratch.tile.re[at(x)]).powi(2) + f64::from(scratch.tile.im[at(x)]).powi(2);
+                let exact: f64 = (0..64).map(square).sum();
+                assert!((f64::from(got) / exact - 1.0).abs() < 1e-5, "{isas}, row {row}: {got} for {exact}");
             }
         }
     }

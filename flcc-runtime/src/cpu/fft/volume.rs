@@ -288,11 +288,13 @@ impl<const N: usize> Job for OfLength<'_, N> {
             };
             let mut buffers = Buffers { twiddles, strip, tile: tiles.part(z * tile_len, tile_len) };
             let peak = buffers.columns_back::<S, N>(s, &mut out[z * out_pitch.plane..], &wanted, None);
-            let total = |row: &S::Row| f64::from(s.total(s.load(row)));
             // What cancels between planes was rounded before it did: partial sums have at most an eighth of the terms'
             // squares for each.
-            let terms: f64 = of_samples[z..z + layers].iter().map(total).sum();
-            let result = total(&of_results[z]) + (1.0 + layers as f64 / 8.0) * terms;
+            let mut terms = 0.0;
+            for row in &of_samples[z..z + layers] {
+                terms += f64::from(s.total(s.load(row)));
+            }
+            let result = f64::from(s.total(s.load(&of_results[z]))) + (1.0 + layers as f64 / 8.0) * terms;
             let under = &energies[z..z + layers];
             let energy = under.iter().fold(0.0, |most: f64, [energy, _]| most.max(*energy));
             let column = under.iter().map(|[_, column]| column).sum();
@@ -467,6 +469,26 @@ mod tests {
                         unwanted.all(|value| value.is_nan()),
                         "{isas} {layout:?} {outputs:?}: wrote rows or planes that were not wanted"
                     );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_of_squares_are_those_of_each_plane() {
+        for isas in sets() {
+            for layout in layouts() {
+                let transform = Transform::new(layout, &isas).unwrap();
+                let (n, mut tile) = (layout.length, noise(3));
+                let input = gathered(&layout, |z, _, _| tile() * (1.0 + z as f32));
+                let template = vec![1.0; layout.template.iter().product()];
+                let (spectra, mut scratch) = (transform.prepare(&template), transform.scratch(&mut Memory::making()));
+                let mut out = Aligned::new(0.0, layout.pitches().1.elements());
+                transform.run(at_hand(&layout, &input, &mut out), &spectra, &mut scratch, layout.outputs);
+                // By Parseval, of the transforms down the columns.
+                for (z, (rows, [energy, _])) in scratch.rows.chunks_exact(n).zip(&scratch.energies).enumerate() {
+                    let (got, exact) = (rows.iter().map(|&row| f64::from(row)).sum::<f64>(), energy * n as f64);
+                    assert!((got / exact - 1.0).abs() < 1e-4, "{isas} {layout:?}, plane {z}: {got} for {exact}");
                 }
             }
         }

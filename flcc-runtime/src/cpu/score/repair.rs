@@ -36,7 +36,7 @@ impl Panels<'_> {
             && !matches!(self.image, AnyView::F64(_))
             && ordinary;
         if let (Measure::Zncc, true, None, [values]) = (measure, single, &self.weights.values, &template.values[..]) {
-            return isa::vectorized(&self.isas, || centred_cosine(panel, values));
+            return isa::vectorized!(&self.isas, || centred_cosine(panel, values));
         }
         let samples = panel.len() / template.values.len();
         let mask = self.weights.values.as_deref();

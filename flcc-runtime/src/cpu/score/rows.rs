@@ -6,6 +6,7 @@
 use flcc_core::measure::{Formula, Integer, Measure};
 use flcc_core::with_formula;
 
+use crate::cpu::aligned::Aligned;
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
 use crate::isa::{self, IsaSet};
@@ -32,11 +33,11 @@ pub struct ChannelRow<'a> {
 #[derive(Default)]
 pub struct RowBuffers {
     /// Scores.
-    pub out: Vec<f64>,
-    taken: Vec<f64>,
-    cross: Vec<f64>,
-    energy: Vec<f64>,
-    square: Vec<f64>,
+    pub out: Aligned<f64>,
+    taken: Aligned<f64>,
+    cross: Aligned<f64>,
+    energy: Aligned<f64>,
+    square: Aligned<f64>,
     narrow: [Vec<i64>; 2],
     wide: [Vec<i128>; 2],
 }
@@ -48,11 +49,11 @@ impl RowBuffers {
         let wide = if integers == Some(Integers::Wide) { width } else { 0 };
         let floats = if integers.is_none() { width } else { 0 };
         RowBuffers {
-            out: memory.values(0.0, width),
-            taken: memory.values(0.0, width),
-            cross: memory.values(0.0, floats),
-            energy: memory.values(0.0, floats),
-            square: memory.values(0.0, floats),
+            out: memory.aligned(0.0, width),
+            taken: memory.aligned(0.0, width),
+            cross: memory.aligned(0.0, floats),
+            energy: memory.aligned(0.0, floats),
+            square: memory.aligned(0.0, floats),
             narrow: [memory.values(0, narrow), memory.values(0, narrow)],
             wide: [memory.values(0, wide), memory.values(0, wide)],
         }
@@ -119,7 +120,7 @@ pub fn show<T: Real>(isas: &IsaSet, cross: &[T], constants: &Constants, out: &mu
     let [first, second] = constants.unscale;
     let row = out.iter_mut().zip(cross);
     // No sum is a negative zero.
-    isa::vectorized(isas, || match (first, second) {
+    isa::vectorized!(isas, || match (first, second) {
         (1.0, 1.0) => row.for_each(|(out, cross)| *out = cross.to_f64() + 0.0),
         _ => row.for_each(|(out, cross)| *out = (cross.to_f64() + 0.0) * first * second),
     });
@@ -136,7 +137,7 @@ pub fn add(
 ) {
     let (width, t) = (channel.width, channel.template_sum);
     let taken = &rows.taken[..width];
-    with_formula!(measure, F => isa::vectorized(isas, || match integers {
+    with_formula!(measure, F => isa::vectorized!(isas, || match integers {
         None => {
             let sums = [&mut rows.cross[..width], &mut rows.energy[..width], &mut rows.square[..width]];
             add_floats::<F>(channel, constants, taken, sums)
@@ -158,7 +159,7 @@ pub fn settle(
     template: i128,
     rows: &mut RowBuffers,
 ) -> bool {
-    with_formula!(measure, F => isa::vectorized(isas, || match integers {
+    with_formula!(measure, F => isa::vectorized!(isas, || match integers {
         None => settle_floats::<F>(
             constants,
             &rows.cross[..width],

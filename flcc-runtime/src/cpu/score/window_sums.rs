@@ -29,7 +29,7 @@
 //! Everything is `#[inline(always)]`: called inside a function with `#[target_feature(enable = "avx2")]`, `window` is
 //! compiled for it.
 
-use crate::isa::{self, IsaSet};
+use crate::isa::{self, IsaSet, Loops};
 
 /// Where the samples of a tile stand: `[z, y, x]` at `z * plane_pitch + y * row_pitch + x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,16 +138,35 @@ impl Levels {
     }
 }
 
+/// A reduction over every window, in place; see [`window`].
+struct Windows<'a, S, O> {
+    data: &'a mut [S],
+    scratch: &'a mut [S],
+    op: O,
+    layout: &'a Lattice,
+    shape: [usize; 3],
+}
+
+impl<S: Copy, O: Fn(S, S) -> S + Copy> Loops for Windows<'_, S, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Windows { data, scratch, op, layout, shape } = self;
+        window(data, scratch, op, layout, shape);
+    }
+}
+
 /// Sums over every window, in place; see [`window`].
 #[inline(never)]
 pub fn sum(isas: &IsaSet, data: &mut [f64], scratch: &mut [f64], layout: &Lattice, shape: [usize; 3]) {
-    isa::vectorized(isas, || window(data, scratch, |a, b| a + b, layout, shape));
+    isa::vectorized!(isas, Windows { data, scratch, op: |a, b| a + b, layout, shape });
 }
 
 /// Minima over every window, in place, of numbers; see [`window`].
 #[inline(never)]
 pub fn minimum(isas: &IsaSet, data: &mut [f64], scratch: &mut [f64], layout: &Lattice, shape: [usize; 3]) {
-    isa::vectorized(isas, || window(data, scratch, |a, b| if a < b { a } else { b }, layout, shape));
+    isa::vectorized!(isas, Windows { data, scratch, op: |a, b| if a < b { a } else { b }, layout, shape });
 }
 
 /// Maxima over every window, in place, of numbers; see [`window`].
@@ -159,7 +178,7 @@ pub fn maximum<S: Copy + PartialOrd>(
     layout: &Lattice,
     shape: [usize; 3],
 ) {
-    isa::vectorized(isas, || window(data, scratch, |a, b| if a > b { a } else { b }, layout, shape));
+    isa::vectorized!(isas, Windows { data, scratch, op: |a, b| if a > b { a } else { b }, layout, shape });
 }
 
 /// `data[p] = op over k in window of data[p + k]`, in place, for every `p` whose window lies inside the tile.

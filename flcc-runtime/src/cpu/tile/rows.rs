@@ -142,9 +142,8 @@ impl<T: Real> TileContext<T> {
         }
         let exact = &template.checked;
         let row = |channel: usize| -> ChannelRow<'_> {
-            let part = |sum: &Vec<f64>| -> std::ops::Range<usize> {
-                if sum.is_empty() { 0..0 } else { sum_at..sum_at + width }
-            };
+            let part =
+                |sum: &[f64]| -> std::ops::Range<usize> { if sum.is_empty() { 0..0 } else { sum_at..sum_at + width } };
             let [i, ii] = &sums[channel];
             let template_sum = exact.exact_sums.get(channel).copied().unwrap_or(0);
             ChannelRow {
@@ -159,7 +158,7 @@ impl<T: Real> TileContext<T> {
         for (channel, cross) in crosses.iter().enumerate() {
             let row = row(channel);
             let cross = &cross[cross_at..cross_at + width];
-            isa::vectorized(&self.isas, || rows.take(cross));
+            isa::vectorized!(&self.isas, || rows.take(cross));
             rows::add(&self.isas, self.scheme.measure, self.scheme.integers, &row, constants, rows);
         }
         rows::settle(&self.isas, self.scheme.measure, self.scheme.integers, width, constants, exact.exact_energy, rows)

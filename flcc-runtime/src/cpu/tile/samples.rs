@@ -166,7 +166,7 @@ impl<T: Real> TileContext<T> {
             let window = self.spec.template().padded();
             let (input, window_scratch, [i, ii]) =
                 (&scratch.inputs[channel], &mut scratch.window, &mut scratch.sums[channel]);
-            isa::vectorized(&self.isas, || {
+            isa::vectorized!(&self.isas, || {
                 if needs.sum {
                     copy(input, i, |value| value.to_f64());
                 }

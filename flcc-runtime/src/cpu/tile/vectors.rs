@@ -179,7 +179,7 @@ impl<T: Real> TileContext<T> {
             for (z, y) in (z.0..z.1).flat_map(|z| (y.0..y.1).map(move |y| (z, y))) {
                 let row = z * self.pitches.cross.plane + y * self.pitches.cross.row;
                 // Most rows have none, and all of a row is soon looked at.
-                if isa::vectorized(&self.isas, || !any_nan(&scores[row + x.0..row + x.1])) {
+                if isa::vectorized!(&self.isas, || !any_nan(&scores[row + x.0..row + x.1])) {
                     continue;
                 }
                 for x in x.0..x.1 {
@@ -214,7 +214,7 @@ impl<T: Real> TileContext<T> {
         let (input, scores) = (T::singles(&scratch.inputs[0])?, T::singles(&scratch.crosses[0])?);
         let rows = || (z0..z0 + shape[0]).flat_map(move |z| (y0..y0 + shape[1]).map(move |y| (z, y)));
         let row = |(z, y): (usize, usize)| z * self.pitches.cross.plane + y * self.pitches.cross.row + x0;
-        let nans = |at: usize| isa::vectorized(&self.isas, || nans(&scores[at..at + shape[2]]));
+        let nans = |at: usize| isa::vectorized!(&self.isas, || nans(&scores[at..at + shape[2]]));
         let mut seen = 0;
         if rows().all(|place| {
             seen += nans(row(place)) as u64;
