@@ -16,7 +16,7 @@ use crate::gpu_bench::report;
 /// Documents that hold such tables, or may.
 const DOCUMENTS: [&str; 3] = ["README.md", "docs/gpu.md", "docs/performance/cpu.md"];
 /// Pictures, and the records that they are of.
-const PICTURES: [(&str, &str); 1] = [("docs/pictures/gpu-h100.svg", "nvidia-h100-80gb-hbm3.json")];
+const PICTURES: [(&str, &str); 1] = [("docs/pictures/gpu-h200.svg", "nvidia-h200.json")];
 const BEGIN: &str = "<!-- record ";
 const END: &str = "<!-- end of record -->";
 /// Columns of a line of text.
