@@ -141,6 +141,7 @@ pub fn result_type(dtype: Option<&Bound<'_, PyAny>>, out: Option<&Bound<'_, PyAn
 /// mode : str
 /// boundary : str
 /// cval : float
+///     What lies outside with boundary ``constant``; 0 with others.
 /// mask : array_like, optional
 ///     Weights of the template's samples: its shape, finite, none negative.
 /// image_mask : array_like, optional

@@ -66,8 +66,17 @@ impl Words<'_> {
         spec.with_channels(channels)?
             .with_templates(templates)?
             .with_mask(mask)?
-            .with_boundary(Boundary::named(self.boundary, self.cval)?)?
+            .with_boundary(self.boundary()?)?
             .with_accuracy(accuracy(self.accuracy)?)
+    }
+
+    /// The rule of what lies outside. A value that no rule takes is a mistake.
+    fn boundary(&self) -> Result<Boundary, SpecError> {
+        match Boundary::named(self.boundary, self.cval)? {
+            Boundary::Constant(value) => Ok(Boundary::Constant(value)),
+            _ if self.cval != 0.0 => Err(SpecError::new("cval", "boundary=\"constant\" with it", self.boundary)),
+            rule => Ok(rule),
+        }
     }
 }
 

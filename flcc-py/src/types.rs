@@ -35,13 +35,21 @@ pub fn as_array<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Bou
         return Ok(array.cast_into::<PyUntypedArray>()?);
     }
     let numpy = py.import(intern!(py, "numpy"))?;
-    let array = numpy.call_method1(intern!(py, "asarray"), (object,)).map_err(|error| {
+    let refused = || {
         let got = object.get_type().name().map_or_else(|_| "something else".into(), |name| name.to_string());
-        let raised = wrong_type(argument, "an array of 1 to 3 axes", &got);
+        wrong_type(argument, "an array of numbers, of 1 to 3 axes", &got)
+    };
+    let array = numpy.call_method1(intern!(py, "asarray"), (object,)).map_err(|error| {
+        let raised = refused();
         raised.set_cause(py, Some(error));
         raised
     })?;
-    Ok(array.cast_into::<PyUntypedArray>()?)
+    let array = array.cast_into::<PyUntypedArray>()?;
+    // What numpy takes for one value of no number: None, a path, an object of some other library.
+    if array.ndim() == 0 && matches!(array.dtype().kind(), b'O' | b'U' | b'S') {
+        return Err(refused());
+    }
+    Ok(array)
 }
 
 /// The array itself where its memory can be looked at as it is, else a copy of a type that holds its values.

@@ -4,7 +4,7 @@ import flcc
 
 
 def run(image, template, op, measure, mode, boundary, cval, mask):
-    words = {"mode": mode, "boundary": boundary, "cval": cval or 0.0}
+    words = {"mode": mode, "boundary": boundary, "cval": cval if boundary == "constant" else 0.0}
     if op in ("conv", "corr"):
         if mask is not None:
             raise ValueError("mask: expected none")

@@ -15,6 +15,8 @@ TEMPLATE = IMAGE[3:7, 4:9].copy()
         ({"mode": "all"}, "mode: expected full, same or valid, got all"),
         ({"boundary": "bounce"}, "boundary: expected zero, constant, .*, got bounce"),
         ({"mode": "same", "boundary": "constant", "cval": np.nan}, "cval: expected a finite number, got NaN"),
+        ({"mode": "same", "boundary": "wrap", "cval": 2}, 'cval: expected boundary="constant" with it, got wrap'),
+        ({"cval": np.nan}, 'cval: expected boundary="constant" with it, got zero'),
         ({"method": "magic"}, "method: expected auto, direct, fourier or separable, got magic"),
         ({"device": "tpu"}, "device: expected auto, cpu, cuda or cuda:NUMBER, got tpu"),
         ({"accuracy": "some"}, "accuracy: expected promised, fast or exact, got some"),

@@ -25,6 +25,11 @@ def samples(rng, shape, dtype):
     return rng.standard_normal(shape).astype(dtype)
 
 
+def value_of(boundary):
+    """What lies outside, where the rule takes a value."""
+    return 3.0 if boundary == "constant" else 0.0
+
+
 def check(got, image, template, op, mode, boundary="zero", cval=0.0, mask=None):
     expected = oracle.result(image, template, op, mode, boundary, cval, mask)
     assert got.shape == expected.shape
@@ -56,8 +61,8 @@ def test_measures(measure, mode, boundary, dtype):
     rng = np.random.default_rng(2)
     for shapes in [((40,), (7,)), ((15, 17), (5, 4)), ((6, 7, 8), (2, 3, 4))]:
         image, template = (samples(rng, shape, dtype) for shape in shapes)
-        got = flcc.match_template(image, template, measure=measure, mode=mode, boundary=boundary, cval=3)
-        check(got, image, template, measure, mode, boundary, 3.0)
+        got = flcc.match_template(image, template, measure=measure, mode=mode, boundary=boundary, cval=value_of(boundary))
+        check(got, image, template, measure, mode, boundary, value_of(boundary))
 
 
 @pytest.mark.parametrize("mask", ["binary", "weights", "bool"])
@@ -74,8 +79,8 @@ def test_a_template_longer_than_the_image():
     rng = np.random.default_rng(4)
     image, template = samples(rng, (3, 5), "f8"), samples(rng, (9, 4), "f8")
     for mode, boundary in itertools.product(["full", "same"], BOUNDARIES):
-        got = flcc.match_template(image, template, mode=mode, boundary=boundary, cval=1)
-        check(got, image, template, "zncc", mode, boundary, 1.0)
+        got = flcc.match_template(image, template, mode=mode, boundary=boundary, cval=value_of(boundary))
+        check(got, image, template, "zncc", mode, boundary, value_of(boundary))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -94,7 +99,8 @@ def test_random_problems(seed):
         template.flat[0] += 1
         if template.size == 1:
             op = "ssd"
-    keywords = {"mode": mode, "boundary": boundary, "cval": 2.0, "method": rng.choice(["auto", "direct", "fourier"])}
+    keywords = {"mode": mode, "boundary": boundary, "cval": value_of(boundary)}
+    keywords["method"] = rng.choice(["auto", "direct", "fourier"])
     if op == "sad":
         keywords["method"] = "auto"
     if op == "conv":
@@ -103,7 +109,7 @@ def test_random_problems(seed):
         got = flcc.correlate(image, template, **keywords)
     else:
         got = flcc.match_template(image, template, measure=op, **keywords)
-    check(got, image, template, op, mode, boundary, 2.0)
+    check(got, image, template, op, mode, boundary, value_of(boundary))
 
 
 def test_integers_are_exact():

@@ -30,6 +30,8 @@ def numbers(argument: str, value: Any) -> Array:
 def full(in1: Array, in2: Array, flip: bool, method: str = "auto", boundary: str = "zero", cval: Any = 0) -> Array:
     """The full convolution (flip) or correlation, in the type that SciPy gives it; nothing is conjugated."""
     dtype = np.result_type(in1, in2)
+    # Other rules take no value, and SciPy does not look at it.
+    cval = cval if boundary in ("constant", "grid-constant") else 0
     call = _flcc.convolve if flip else _flcc.correlate
     if dtype.kind in "biu":
         # Integers: exact, or refused.

@@ -57,5 +57,6 @@ def match_template(
     if any(n < t for n, t in zip(image.shape, template.shape)):
         raise ValueError(f"Image must be larger than template, got {image.shape} and {template.shape}")
     if pad_input:
-        return _flcc.match_template(image, template, mode="same", boundary=_MODES[mode], cval=float(constant_values))
+        value = float(constant_values) if mode == "constant" else 0.0
+        return _flcc.match_template(image, template, mode="same", boundary=_MODES[mode], cval=value)
     return _flcc.match_template(image, template)
