@@ -74,7 +74,7 @@ impl Words<'_> {
     fn boundary(&self) -> Result<Boundary, SpecError> {
         match Boundary::named(self.boundary, self.cval)? {
             Boundary::Constant(value) => Ok(Boundary::Constant(value)),
-            _ if self.cval != 0.0 => Err(SpecError::new("cval", "boundary=\"constant\" with it", self.boundary)),
+            _ if self.cval != 0.0 => Err(SpecError::new("cval", "0 unless boundary is constant", self.cval)),
             rule => Ok(rule),
         }
     }

@@ -211,5 +211,5 @@ def test_normxcorr2():
     scores = flcc.normxcorr2(template, image)
     assert scores.shape == (24, 27) and np.unravel_index(scores.argmax(), scores.shape) == (7, 9)
     assert (scores == flcc.match_template(image, template, mode="full")).all()
-    with pytest.raises(ValueError, match=r"template: expected one that is no larger than the image, \(5, 6\), got \(20"):
+    with pytest.raises(ValueError, match="template: expected one that is no larger than the image"):
         flcc.normxcorr2(image, template)

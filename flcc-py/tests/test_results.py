@@ -61,8 +61,9 @@ def test_measures(measure, mode, boundary, dtype):
     rng = np.random.default_rng(2)
     for shapes in [((40,), (7,)), ((15, 17), (5, 4)), ((6, 7, 8), (2, 3, 4))]:
         image, template = (samples(rng, shape, dtype) for shape in shapes)
-        got = flcc.match_template(image, template, measure=measure, mode=mode, boundary=boundary, cval=value_of(boundary))
-        check(got, image, template, measure, mode, boundary, value_of(boundary))
+        value = value_of(boundary)
+        got = flcc.match_template(image, template, measure=measure, mode=mode, boundary=boundary, cval=value)
+        check(got, image, template, measure, mode, boundary, value)
 
 
 @pytest.mark.parametrize("mask", ["binary", "weights", "bool"])
