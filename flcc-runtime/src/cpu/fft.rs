@@ -2,6 +2,8 @@
 
 pub mod columns;
 pub(crate) mod dither;
+#[cfg(test)]
+mod expected;
 pub mod library;
 pub mod pair;
 pub mod single;

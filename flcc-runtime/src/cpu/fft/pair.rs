@@ -912,7 +912,7 @@ pub(crate) fn first_back<S: Simd>(s: S, re: &mut [S::Row], im: &mut [S::Row]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::fft::library::TileTransform;
+    use crate::cpu::fft::expected;
     use crate::cpu::testing::{self, Ratios, noise, seeds, sets};
     use crate::problem::error_model::{Figures, Rounding};
 
@@ -927,24 +927,6 @@ mod tests {
             }
         }
         input
-    }
-
-    /// Correlation of a whole tile in f64, by transforms of another make.
-    fn expected(layout: &Layout, input: &[f32], template: &[f64]) -> Vec<f64> {
-        let (pitch, _) = layout.pitches();
-        let shape = [1, pitch.rows, pitch.row];
-        let transform = TileTransform::<f64>::new(shape);
-        let mut real: Vec<f64> = input.iter().map(|&value| f64::from(value)).collect();
-        let mut padded = vec![0.0; real.len()];
-        for (row, values) in template.chunks(layout.template[1]).enumerate() {
-            padded[row * pitch.row..row * pitch.row + values.len()].copy_from_slice(values);
-        }
-        let zero = rustfft::num_complex::Complex::new(0.0, 0.0);
-        let mut scratch = vec![zero; transform.scratch_len()];
-        let (mut spectrum, mut other) = (vec![zero; transform.spectrum_len()], vec![zero; transform.spectrum_len()]);
-        transform.forward(&mut padded, [1, pitch.rows], &mut other, &mut scratch);
-        transform.correlate(&mut real, [1, pitch.rows], &other, [1, pitch.rows], &mut spectrum, &mut scratch);
-        real.iter().map(|value| value / (pitch.rows * pitch.row) as f64).collect()
     }
 
     /// Buffers as the layout has them.
@@ -986,9 +968,10 @@ mod tests {
                 let input = gathered(&layout, |_, _| tile());
                 let template: Vec<f64> =
                     (0..layout.template[0] * layout.template[1]).map(|_| f64::from(taps())).collect();
-                let expected = expected(&layout, &input, &template);
-                let (spectrum, mut scratch) = (transform.prepare(&template), transform.scratch(&mut Memory::making()));
                 let (in_pitch, pitch) = layout.pitches();
+                let expected =
+                    expected::correlated(&input, &in_pitch, &template, [1, layout.template[0], layout.template[1]]);
+                let (spectrum, mut scratch) = (transform.prepare(&template), transform.scratch(&mut Memory::making()));
                 let [height, width] = layout.tile();
                 let norm = template.iter().map(|value| value * value).sum::<f64>().sqrt();
                 // Whole tiles, and cut ones: without a second tile, by a few columns and rows.
@@ -1201,7 +1184,7 @@ mod tests {
         let (in_pitch, pitch) = layout.pitches();
         let (mut scratch, mut out) = (transform.scratch(&mut Memory::making()), Aligned::new(0.0, pitch.elements()));
         let squares = testing::window_squares(input, in_pitch.row, layout.template);
-        let expected = expected(layout, input, template);
+        let expected = expected::correlated(input, &in_pitch, template, [1, layout.template[0], layout.template[1]]);
         let spectrum = transform.prepare(template);
         transform.run(ground(layout, input, &mut out), &spectrum, &mut scratch, layout.tile());
         let figures = Figures { wave: transform.wave(&spectrum), ..Figures::of([template].into_iter()) };
@@ -1209,9 +1192,7 @@ mod tests {
         let doubt = testing::doubt_of(template.len(), &figures, rounding);
         let unseen = testing::unseen(&figures, rounding);
         let [height, width] = layout.tile();
-        // What is expected comes from transforms of all of the tile, so it is no exact zero where a pair is.
-        let samples = input.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
-        let of_expected = 1e-15 * samples * testing::norm(template);
+        let of_expected = expected::of_expected(input, template);
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             let pair = (y / layout.outputs[0]) * layout.pairs[1] + x / (2 * layout.outputs[1]);
             let figure = scratch.figures[pair];

@@ -539,6 +539,7 @@ fn add_opposite(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::fft::expected;
     use crate::cpu::testing::{self, Ratios, noise, seeds, sets};
     use crate::problem::error_model::{Figures, Rounding};
 
@@ -792,8 +793,12 @@ mod tests {
         let doubt = testing::doubt_of(template.len(), &figures, rounding);
         let (unseen, figure) = (testing::unseen(&figures, rounding), scratch.figure);
         let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(&unseen));
-        for (y, x) in places(layout).step_by(if layout.length > 128 { 10 } else { 1 }) {
-            let error = (f64::from(out[y * pitch.row + x]) - expected(layout, input, template, y, x)).abs();
+        let expected = expected::correlated(input, &in_pitch, template, [1, layout.template[0], layout.template[1]]);
+        let of_expected = expected::of_expected(input, template);
+        let [height, width] = layout.outputs;
+        for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
+            let error = (f64::from(out[y * pitch.row + x]) - expected[y * in_pitch.row + x]).abs();
+            let error = (error - of_expected).max(0.0);
             // Taps are rounded: that is in proportion to what varies in the panel.
             let of_taps = 5.0 * f64::from(f32::EPSILON) / 2.0 * energies(y, x).sqrt();
             let granted = 0.8e-5 * limits.0.sqrt() + of_taps;

@@ -375,10 +375,8 @@ fn products<S: Simd, const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use rustfft::num_complex::Complex;
-
     use super::*;
-    use crate::cpu::fft::library::TileTransform;
+    use crate::cpu::fft::expected;
     use crate::cpu::testing::{self, Ratios, noise, seeds, sets};
     use crate::problem::error_model::{Figures, Rounding};
 
@@ -408,27 +406,6 @@ mod tests {
         input
     }
 
-    /// Correlation of a whole tile in f64, by transforms of another make.
-    fn expected(layout: &Layout, input: &[f32], template: &[f64]) -> Vec<f64> {
-        let (pitch, _) = layout.pitches();
-        let shape = [pitch.planes, pitch.rows, pitch.row];
-        let transform = TileTransform::<f64>::new(shape);
-        let mut real: Vec<f64> = input.iter().map(|&value| f64::from(value)).collect();
-        let mut padded = vec![0.0; real.len()];
-        let [_, rows, columns] = layout.template;
-        for (row, values) in template.chunks(columns).enumerate() {
-            let at = row / rows * pitch.plane + row % rows * pitch.row;
-            padded[at..at + columns].copy_from_slice(values);
-        }
-        let mut scratch = vec![Complex::default(); transform.scratch_len()];
-        let [mut spectrum, mut other] = [(), ()].map(|()| vec![Complex::default(); transform.spectrum_len()]);
-        let kept = [shape[0], shape[1]];
-        transform.forward(&mut padded, kept, &mut other, &mut scratch);
-        transform.correlate(&mut real, kept, &other, kept, &mut spectrum, &mut scratch);
-        let samples = (shape[0] * shape[1] * shape[2]) as f64;
-        real.iter().map(|value| value / samples).collect()
-    }
-
     fn at_hand<'a>(layout: &Layout, input: &'a [f32], out: &'a mut [f32]) -> VolumeRun<'a> {
         let (in_pitch, out_pitch) = layout.pitches();
         VolumeRun { input, in_pitch, out, out_pitch }
@@ -442,7 +419,7 @@ mod tests {
                 let (mut tile, mut taps) = (noise(5), noise(9));
                 let input = gathered(&layout, |_, _, _| tile());
                 let template: Vec<f64> = (0..layout.template.iter().product()).map(|_| f64::from(taps())).collect();
-                let expected = expected(&layout, &input, &template);
+                let expected = expected::correlated(&input, &layout.pitches().0, &template, layout.template);
                 let (spectra, mut scratch) = (transform.prepare(&template), transform.scratch(&mut Memory::making()));
                 let (in_pitch, pitch) = layout.pitches();
                 let [depth, height, width] = layout.tile();
@@ -594,7 +571,7 @@ mod tests {
             .chunks(in_pitch.plane)
             .map(|plane| testing::window_squares(plane, in_pitch.row, [layout.template[1], layout.template[2]]))
             .collect();
-        let expected = expected(layout, input, template);
+        let expected = expected::correlated(input, &layout.pitches().0, template, layout.template);
         let spectra = transform.prepare(template);
         transform.run(at_hand(layout, input, &mut out), &spectra, &mut scratch, layout.tile());
         let (len, layers) = ((layout.length * layout.length) as f64, layout.template[0] as f64);
