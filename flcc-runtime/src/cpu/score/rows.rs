@@ -1,7 +1,7 @@
 //! From sums to scores, a row at a time: the place where measures meet the sums of the kernels.
 //!
 //! Row functions have no `match` and no branch in their loops; which formula and which numbers was decided before. They
-//! are called through [`isa::vectorized`] so that the compiler vectorises them for the machine.
+//! are called through `isa::vectorized` so that the compiler vectorises them for the machine.
 
 use flcc_core::measure::{Formula, Integer, Measure};
 use flcc_core::with_formula;
