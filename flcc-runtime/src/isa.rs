@@ -54,11 +54,11 @@ impl<R, W: FnOnce() -> R> Loops for W {
 
 /// Does [`Loops`] compiled for AVX2 where a set of instructions and this processor have it.
 ///
-/// What is called out of line in them keeps the instructions of the build's target. So would a closure, if it were
-/// shared by two callers or compiled in another unit than its caller, which is why this is a macro: both branches have
-/// a closure and a function of their own, here; and so would one of more than some 3000 instructions. There is no twin
-/// for AVX-512: these loops wait for memory, divisions and roots, which wider vectors do not hasten. NEON needs none:
-/// every 64-bit Arm has it, so the build's target does.
+/// What is called out of line in them keeps the instructions of the build's target. So would a closure of two callers,
+/// or one that is compiled in another unit than its caller. This is a macro for that reason: both branches have a
+/// closure and a function of their own, here. A closure of more than some 3000 instructions is not inlined even so, and
+/// has to be a type. There is no twin for AVX-512: these loops wait for memory, divisions and roots, which wider
+/// vectors do not hasten. NEON needs none: every 64-bit Arm has it, so the build's target does.
 #[cfg(target_arch = "x86_64")]
 macro_rules! vectorized {
     ($isas:expr, $loops:expr) => {{
@@ -67,8 +67,9 @@ macro_rules! vectorized {
             loops.run()
         }
         if $crate::isa::has_avx2($isas) {
+            let loops = $loops;
             // SAFETY: the processor was just asked for every feature that the function is compiled with.
-            unsafe { compiled($loops) }
+            unsafe { compiled(loops) }
         } else {
             $crate::isa::Loops::run($loops)
         }
