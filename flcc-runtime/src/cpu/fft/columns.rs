@@ -865,9 +865,10 @@ mod tests {
         }
         let finite: Vec<f32> = input.iter().map(|value| if value.is_nan() { 0.0 } else { *value }).collect();
         let squares = testing::window_squares(&finite, in_pitch.row, layout.template);
+        let norm = testing::norm(template);
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             let error = (f64::from(out[y * pitch.row + x]) - expected[y * width + x]).abs();
-            let norms = [(columns * energies[y * width + x]).sqrt(), testing::norm(template)];
+            let norms = [(columns * energies[y * width + x]).sqrt(), norm];
             ratios.add_worst(error, (layout.length as f64, 10.0, columns + 2.0), norms);
             ratios.add(kind, error, limits[y * width + x], squares(y, x), || {
                 format!("{isas} {layout:?} {name} at {y},{x}")

@@ -1193,6 +1193,7 @@ mod tests {
         let unseen = testing::unseen(&figures, rounding);
         let [height, width] = layout.tile();
         let of_expected = expected::of_expected(input, template);
+        let norm = testing::norm(template);
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             let pair = (y / layout.outputs[0]) * layout.pairs[1] + x / (2 * layout.outputs[1]);
             let figure = scratch.figures[pair];
@@ -1200,7 +1201,7 @@ mod tests {
             let error = (f64::from(out[y * pitch.row + x]) - expected[y * in_pitch.row + x]).abs();
             let error = (error - of_expected).max(0.0);
             let len = (layout.length * layout.length) as f64;
-            ratios.add_worst(error, (len, 10.0, 0.0), [figure.energy.sqrt(), testing::norm(template)]);
+            ratios.add_worst(error, (len, 10.0, 0.0), [figure.energy.sqrt(), norm]);
             ratios.add(kind, error, limits, squares(y, x), || format!("{isas} {layout:?} {name} at {y},{x}"));
         }
     }

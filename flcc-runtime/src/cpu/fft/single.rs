@@ -796,14 +796,14 @@ mod tests {
         let expected = expected::correlated(input, &in_pitch, template, [1, layout.template[0], layout.template[1]]);
         let of_expected = expected::of_expected(input, template);
         let [height, width] = layout.outputs;
+        let (len, norms) = ((layout.length * layout.length) as f64, [figure.energy.sqrt(), testing::norm(template)]);
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             let error = (f64::from(out[y * pitch.row + x]) - expected[y * in_pitch.row + x]).abs();
             let error = (error - of_expected).max(0.0);
             // Taps are rounded: that is in proportion to what varies in the panel.
             let of_taps = 5.0 * f64::from(f32::EPSILON) / 2.0 * energies(y, x).sqrt();
             let granted = 0.8e-5 * limits.0.sqrt() + of_taps;
-            let len = (layout.length * layout.length) as f64;
-            ratios.add_worst(error, (len, 15.0, 5.0), [figure.energy.sqrt(), testing::norm(template)]);
+            ratios.add_worst(error, (len, 15.0, 5.0), norms);
             ratios.add_granted(kind, error, granted, || format!("{isas} {layout:?} {name}, at {y},{x}"));
         }
     }

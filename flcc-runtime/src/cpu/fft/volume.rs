@@ -579,6 +579,7 @@ mod tests {
         let rounding = Rounding::Volume { len, layers };
         let (doubt, unseen) =
             (testing::doubt_of(template.len(), &figures, rounding), testing::unseen(&figures, rounding));
+        let norm = testing::norm(template);
         for z in 0..depth {
             let figure = scratch.figures[z % layout.outputs[0]];
             let limits = doubt.at_peak(figure.energy, figure.result.sqrt(), figure.peak(&unseen));
@@ -587,7 +588,7 @@ mod tests {
                 let want = if figure.energy > 0.0 { expected[z * in_pitch.plane + y * in_pitch.row + x] } else { 0.0 };
                 let error = (f64::from(out[z * pitch.plane + y * pitch.row + x]) - want).abs();
                 let square = squares[z..z + layout.template[0]].iter().map(|plane| plane(y, x)).sum();
-                let norms = [(layers * figure.energy).sqrt(), testing::norm(template)];
+                let norms = [(layers * figure.energy).sqrt(), norm];
                 ratios.add_worst(error, (len, 10.0, layers + 2.0), norms);
                 ratios.add(kind, error, limits, square, || format!("{isas} {layout:?} {name} at {z},{y},{x}"));
             }
