@@ -142,6 +142,7 @@ fn formula(op: Op, axes: usize) -> String {
         | Op::Zncc
         | Op::Tile64
         | Op::Tile128
+        | Op::Volume
         | Op::Line4096
         | Op::Line16384
         | Op::Pairs64

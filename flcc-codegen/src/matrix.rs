@@ -5,7 +5,7 @@ use flcc_core::key::KernelKey;
 use flcc_core::runs::{self, Run, Steps, Together};
 use flcc_core::sizes;
 
-use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, TILE};
+use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, TILE, VOLUME};
 
 /// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16
 /// bytes, so this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a
@@ -33,6 +33,8 @@ pub enum Op {
     Tile64,
     /// `P t`, by transforms of 128x128 samples.
     Tile128,
+    /// `P t` of volumes, by transforms of 16x32x32 samples.
+    Volume,
     /// `P t` of signals, by transforms of 4096 samples.
     Line4096,
     /// The same, by transforms of 16384 samples.
@@ -61,6 +63,7 @@ impl Op {
             Op::Zncc => "zncc",
             Op::Tile64 => "tile64",
             Op::Tile128 => "tile128",
+            Op::Volume => "volume",
             Op::Line4096 => "line4096",
             Op::Line16384 => "line16384",
             Op::Pairs64 => "pairs64",
@@ -74,7 +77,9 @@ impl Op {
 
     /// Whether it is computed by transforms.
     pub fn transforms(self) -> bool {
-        matches!(self, Op::Tile64 | Op::Tile128 | Op::Zncc64 | Op::Zncc128) || self.is_pairs() || self.is_line()
+        matches!(self, Op::Tile64 | Op::Tile128 | Op::Volume | Op::Zncc64 | Op::Zncc128)
+            || self.is_pairs()
+            || self.is_line()
     }
 
     /// Whether it adds up products one after the other.
@@ -126,7 +131,8 @@ impl Matrix {
     /// What the repository holds: direct correlation and zncc in each of [`TYPES`] for the [`lines`], [`squares`] and
     /// [`cubes`]; direct correlation for any size, with tiles of one row too; absolute differences and masked sums for
     /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles, correlation
-    /// of signals and of pairs, and what a library's transforms need, in f32; zncc of bytes on tensor cores.
+    /// of volumes, of signals and of pairs, and what a library's transforms need, in f32; zncc of bytes on tensor
+    /// cores.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
         for dtype in TYPES {
@@ -150,6 +156,8 @@ impl Matrix {
         // Two halves of a block's rows, and the columns of a transform; a thread has 13 outputs of a column at a time.
         kernels.extend([(Op::Pairs64, 64), (Op::Pairs128, 128)].map(|(op, length)| tile(op, [2, length], [13, 1])));
         kernels.extend([tile(Op::Line4096, [1, 256], [1, 16]), tile(Op::Line16384, [1, 512], [1, 32])]);
+        // Rows and columns of a plane of a transform; of its 16 planes a thread has two.
+        kernels.push(tile(Op::Volume, [16, 32], [2, 1]));
         kernels.push(tile(Op::Whole, [1, 256], [8, 2]));
         // Warps of a row of threads each, whose lanes have 8 outputs of a row.
         kernels.push(Kernel { op: Op::ZnccMma, dtype: DType::U8, sides: Vec::new(), block: [8, 32], patch: [4, 8] });
@@ -225,6 +233,7 @@ impl Kernel {
         match (self.op, &self.sides[..]) {
             (Op::Zncc, _) => None,
             (Op::Tile64 | Op::Tile128, _) => Some(TILE),
+            (Op::Volume, _) => Some(VOLUME),
             (Op::Zncc64 | Op::Zncc128, _) => Some(SCORES),
             (Op::Whole, _) => Some(LIBRARY),
             (op, _) if op.is_line() => Some(LINE),
@@ -357,7 +366,7 @@ mod tests {
             let shared = kernel.shared();
             assert_eq!(shared > 0, kernel.op == Op::Zncc || kernel.op.transforms());
             // The larger transform, and scores by transforms, are for devices that have more.
-            let large = matches!(kernel.op, Op::Tile128 | Op::Line16384 | Op::Zncc64 | Op::Zncc128);
+            let large = matches!(kernel.op, Op::Tile128 | Op::Volume | Op::Line16384 | Op::Zncc64 | Op::Zncc128);
             assert!(shared <= 64 << 10 || large, "{}: {shared}", kernel.name());
         }
     }

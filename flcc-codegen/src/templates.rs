@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 46] = [
+pub const TEMPLATES: [Template; 48] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -30,6 +30,7 @@ pub const TEMPLATES: [Template; 46] = [
     template!("peaks.cu.tera"),
     template!("tile.cu.tera"),
     template!("pairs.cu.tera"),
+    template!("volume.cu.tera"),
     template!("line.cu.tera"),
     template!("whole.cu.tera"),
     template!("scores.cu.tera"),
@@ -41,6 +42,7 @@ pub const TEMPLATES: [Template; 46] = [
     template!("pipeline/magnitude.tera"),
     template!("pipeline/reach.tera"),
     template!("pipeline/complex.tera"),
+    template!("pipeline/powers.tera"),
     template!("pipeline/transform.tera"),
     template!("pipeline/doubt.tera"),
     template!("pipeline/offset.tera"),
@@ -73,6 +75,9 @@ pub(crate) const PAIRS: &str = "pairs.cu.tera";
 
 /// The template of what stands around a library's transforms of whole images.
 pub(crate) const LIBRARY: &str = "whole.cu.tera";
+
+/// The template of correlation by transforms of parts of volumes.
+pub(crate) const VOLUME: &str = "volume.cu.tera";
 
 /// The template of correlation by transforms of signals.
 pub(crate) const LINE: &str = "line.cu.tera";

@@ -52,7 +52,8 @@ impl Kernel {
                 Op::Zncc64 => 2 * 8 * length * width + sums,
                 // The same for one.
                 Op::Zncc128 => 8 * length * width + sums,
-                // A complex number for each sample.
+                // A complex number for each sample, of 16 planes here.
+                Op::Volume => 16 * length * width * 8,
                 _ => length * width * 8,
             };
         }

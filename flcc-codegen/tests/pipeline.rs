@@ -52,6 +52,8 @@ macro_rules! rows {
 
 rows! {
     zncc_f32: PIXEL = F32, REAL = F32, CROSS = CROSS_F32, BOUNDARY = ZERO, MEASURE = ZNCC, OUT = F32;
+    zncc_f32_of_large_panels: PIXEL = F32, REAL = F32, CROSS = CROSS_F32, BOUNDARY = WRAP, MEASURE = ZNCC, OUT = F32,
+        LARGE = YES;
     zncc_f64_in_f32: PIXEL = F64, REAL = F32, CROSS = CROSS_F32, BOUNDARY = MIRROR, MEASURE = ZNCC, OUT = F32;
     zncc_f64: PIXEL = F64, REAL = F64, CROSS = CROSS_F64, BOUNDARY = CONSTANT, MEASURE = ZNCC, OUT = F64;
     zncc_u16_in_f32: PIXEL = U16, REAL = F32, CROSS = CROSS_F32, BOUNDARY = REPLICATE, MEASURE = ZNCC, OUT = F32;
@@ -85,6 +87,8 @@ fn a_missing_barrier_is_found() {
 fn a_wrong_sum_is_found() {
     check_broken("window", ZNCC_F32, "held(next + rest + j)", "held(next + rest)");
     check_broken("column", ZNCC_F32, "if (r > 0) sum += prefix", "if (r > 1) sum += prefix");
+    check_broken("group", ZNCC_F32, "rest + i == DEEP", "rest + i == DEEP + 1");
+    check_broken("groups", ZNCC_F32, "groups[group + i][lane]", "groups[group + 1][lane]");
 }
 
 #[test]
@@ -115,8 +119,8 @@ fn a_wrong_decision_is_found() {
     check_broken(
         "channels",
         ZNCC_F32,
-        "(tile * channels + channel) * SLICES + blockIdx.x",
-        "tile * channels * SLICES + blockIdx.x",
+        "(tile * channels + channel) * gridDim.x + blockIdx.x",
+        "tile * channels * gridDim.x + blockIdx.x",
     );
 }
 

@@ -353,6 +353,12 @@ static size_t line_blocks(const FlccLayout& l) {
 }
 
 static void run_axis(const FlccLayout& l, int axis, const double* from, double* to, int to_out) {
+  if (l.template_[axis] >= 32 && l.template_[axis] < 1040) {
+    const int strips = (l.out_shape[axis] + 511) / 512;
+    const int others = axis == 1 ? l.out_shape[0] + l.template_[0] - 1 : l.out_shape[1];
+    return launch({(unsigned)(l.out_shape[2] + 31) / 32, (unsigned)(strips * others), (unsigned)(l.tiles * l.channels)},
+        {256, 1, 1}, [=] { flcc_sum_groups(l, axis, from, to, to_out); });
+  }
   const int k = l.template_[axis], strip = k * ((32 + k - 1) / k), strips = (l.out_shape[axis] + strip - 1) / strip;
   const int others = axis == 1 ? l.out_shape[0] + l.template_[0] - 1 : l.out_shape[1];
   launch({(unsigned)(l.out_shape[2] + 63) / 64, (unsigned)(strips * others), (unsigned)(l.tiles * l.channels)},
@@ -591,22 +597,26 @@ static void check(const Case& c) {
 
   // Figures. What thresholds follow from them, flcc-runtime/tests/rule.rs sees.
   {
-    Buffer<double> partial(2 * 64 * batch), of_samples(2 * l.tiles), of_cross(2 * l.tiles);
+    // More blocks than a warp has threads.
+    constexpr int SLICES = 40;
+    const unsigned of_warps = (l.tiles + 7) / 8;
+    Buffer<double> partial(2 * SLICES * batch), of_samples(2 * l.tiles), of_cross(2 * l.tiles);
     const auto at = [](Buffer<double>& buffer) { return (FlccFigures*)buffer.data(); };
     double* scales = surveys ? scale.data() : nullptr;
     Buffer<double> of_channels(batch);
-    launch({64, (unsigned)l.tiles, 1}, block, [&] { flcc_figures(l, tiles, samples.data(), at(partial)); });
-    launch({1, 1, 1}, block,
-        [&] { flcc_fold(at(partial), scales, at(of_samples), of_channels.data(), l.tiles, l.channels, 0); });
-    launch({64, (unsigned)l.tiles, 1}, block, [&] { flcc_cross_figures(l, cross.data(), at(partial)); });
-    launch({1, 1, 1}, block, [&] { flcc_fold(at(partial), scales, at(of_cross), nullptr, l.tiles, l.channels, 1); });
+    launch({SLICES, (unsigned)l.tiles, 1}, block, [&] { flcc_figures(l, tiles, samples.data(), at(partial)); });
+    launch({of_warps, 1, 1}, block,
+        [&] { flcc_fold(at(partial), SLICES, scales, at(of_samples), of_channels.data(), l.tiles, l.channels, 0); });
+    launch({SLICES, (unsigned)l.tiles, 1}, block, [&] { flcc_cross_figures(l, cross.data(), at(partial)); });
+    launch({of_warps, 1, 1}, block,
+        [&] { flcc_fold(at(partial), SLICES, scales, at(of_cross), nullptr, l.tiles, l.channels, 1); });
     partial.check("partial"), of_samples.check("figures"), of_cross.check("cross figures");
     of_channels.check("largest of channels");
     // A lower bar than in use, so that it has samples above it.
     constexpr double ABOVE = 1.25;
-    const int parts = 64 * l.channels;
+    const int parts = SLICES * l.channels;
     Buffer<double> strong(l.tiles * (1 + parts));
-    launch({64, (unsigned)l.tiles, 1}, block,
+    launch({SLICES, (unsigned)l.tiles, 1}, block,
         [&] { flcc_strong(l, tiles, samples.data(), scales, at(of_samples), ABOVE, strong.data()); });
     strong.check("strong");
     for (int tile = 0; tile < l.tiles; tile++) {
@@ -673,7 +683,7 @@ static void check(const Case& c) {
   if (EXACT && count[0] != 0) FAIL("integers are in no doubt");
 #if FLCC_MEASURE == FLCC_NCC || FLCC_MEASURE == FLCC_ZNCC || FLCC_MEASURE == FLCC_SSD || FLCC_MEASURE == FLCC_NSSD
 #if !FLCC_INTEGERS
-  launch({3, 1, 1}, {128, 1, 1}, [&] {
+  launch({3, 1, 1}, {TEAM, 1, 1}, [&] {
     flcc_repair(p.k, image, p.im, l, tiles, doubtful.data(), count.data(), p.values.data(), p.raw.data(),
         c.mask == NONE ? nullptr : p.weights.data(), result.data(), p.r);
   });
@@ -793,7 +803,9 @@ int main() {
   check_fourier();
   for (int window : {1, 2, 7, 8, 9, 16, 17, 31, 64, 71, 72}) check_windows(1, 3, 40, 1, 1, window);
   for (int window : {1024, 1025, 2100}) check_windows(1, 1, 1100, 1, 1, window);
-  for (int window : {2, 9, 32, 33, 100}) check_windows(1, 70, 9, 1, window, 2);
+  for (int window : {2, 9, 31, 32, 33, 47, 100}) check_windows(1, 70, 9, 1, window, 2);
+  for (int window : {40, 1039, 1040}) check_windows(1, 530, 3, 1, window, 1);
+  check_windows(1, 20, 40, 1, 150, 1);
   for (int window : {2, 33}) check_windows(40, 3, 66, window, 3, 1);
 
   for (int data = 0; data < KINDS; data++) {
@@ -810,6 +822,8 @@ int main() {
     check({{1, 3, 4}, {1, 9, 11}, {1, 8, 12}, 1, 1, mask(2), (Data)data, false});
     check({{5, 7, 9}, {3, 2, 4}, {4, 8, 8}, 2, 1, mask(0), (Data)data, false});
   }
+  // Rows of several stretches.
+  check({{1, 1, 1300}, {1, 1, 5}, {1, 1, 1200}, 1, 1, NONE, OFFSET, false});
   // A panel that repair cannot remember.
   check({{1, 2, 2}, {1, 39, 37}, {1, 16, 16}, 3, 1, NONE, OFFSET, false});
   std::printf("%d wrong\n", wrong);

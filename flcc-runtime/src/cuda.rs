@@ -59,6 +59,8 @@ pub(crate) mod transform;
 pub(crate) mod types;
 #[cfg(feature = "cuda")]
 pub(crate) mod unit;
+#[cfg(feature = "cuda")]
+pub(crate) mod volume;
 
 #[cfg(feature = "cuda")]
 pub use driver::buffer::lies_on;

@@ -44,7 +44,7 @@ const PARTS: [(Part, &str); 5] = [
 ];
 
 /// The options with their values, as templates/cuda/pipeline/{words,fold} have them.
-const OPTIONS: [(&str, usize); 8] = [
+const OPTIONS: [(&str, usize); 9] = [
     ("PIXEL", 4),
     ("REAL", 4),
     ("CROSS", 4),
@@ -53,6 +53,7 @@ const OPTIONS: [(&str, usize); 8] = [
     ("MEASURE", 6),
     ("INTEGERS", 3),
     ("ROUNDS", 2),
+    ("LARGE", 2),
 ];
 
 /// The options that a part's code depends on; `the_other_options_change_nothing` holds it to that.
@@ -62,7 +63,7 @@ fn matters(part: Part, option: &str) -> bool {
         Part::Sums => &["REAL", "MEASURE"],
         Part::Fourier => &["REAL", "CROSS"],
         Part::Finish => &["PIXEL", "REAL", "CROSS", "OUT", "MEASURE", "INTEGERS", "ROUNDS"],
-        Part::Repair => &["PIXEL", "BOUNDARY", "OUT", "MEASURE", "INTEGERS"],
+        Part::Repair => &["PIXEL", "BOUNDARY", "OUT", "MEASURE", "INTEGERS", "LARGE"],
     };
     those.contains(&option)
 }

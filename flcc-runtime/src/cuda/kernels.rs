@@ -10,10 +10,20 @@ use crate::cuda::driver::launch::{
     Thresholds, Tile, TileFigures,
 };
 use crate::cuda::fault::Fault;
-use crate::cuda::rooms::{self, FIGURES_OF_A_LANE, Places, Room, SLICES};
+use crate::cuda::rooms::{self, Places, Room};
 use crate::cuda::types::Types;
 use crate::problem::error_model::Strong;
 use crate::problem::scheme::{Integers, Scheme};
+
+/// Samples of a panel that `flcc_repair` keeps in shared memory; of a larger one it takes more threads.
+const REMEMBERED: usize = 4096;
+
+/// Tiles that a block has where each takes a warp.
+const TILES_OF_WARPS: usize = 8;
+
+/// The windows that `flcc_sum_groups` sums, from so many rows on, and below so many.
+const GROUPED_FROM: usize = 32;
+const GROUPED_TO: usize = 1040;
 
 /// The options that specialise the pipeline's source.
 pub(crate) fn options(spec: &Spec, scheme: &Scheme, types: Types) -> Vec<String> {
@@ -31,6 +41,7 @@ pub(crate) fn options(spec: &Spec, scheme: &Scheme, types: Types) -> Vec<String>
         ("MEASURE", scheme.measure as usize),
         ("INTEGERS", integers),
         ("ROUNDS", usize::from(scheme.rounds)),
+        ("LARGE", usize::from(spec.template().len() > REMEMBERED)),
     ]
     .map(|(name, value)| format!("-DFLCC_{name}={value}"))
     .into();
@@ -53,7 +64,7 @@ pub(crate) fn own_options(pipeline: &[String]) -> Vec<String> {
 /// on is left out, so that one compilation serves more plans.
 pub(crate) fn score_options(pipeline: &[String]) -> Vec<String> {
     let foreign = |option: &&String| {
-        ["CROSS", "MEASURE", "ROUNDS"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
+        ["CROSS", "MEASURE", "ROUNDS", "LARGE"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
     };
     pipeline.iter().filter(|option| !foreign(option)).cloned().collect()
 }
@@ -122,7 +133,7 @@ macro_rules! steps {
 
 steps! {
     Gather: offset, load, survey, reload, hits_x, hits_y, hits_z, hits_masked;
-    Sums: sum_rows, sum_axis;
+    Sums: sum_rows, sum_axis, sum_groups;
     Fourier: figures, cross_figures, fold, strong, doubt, noise, multiply, square;
     Finish: finish;
     Repair: repair;
@@ -211,12 +222,12 @@ impl Batch {
 
     /// Parts of figures.
     fn partial_room(&self) -> Argument<'_> {
-        self.lane_room(self.places[Room::Partial], FIGURES_OF_A_LANE)
+        self.lane_room(self.places[Room::Partial], rooms::figures_bytes(&self.layout))
     }
 
     /// Strong samples of each tile.
     fn strong_room(&self) -> Argument<'_> {
-        Argument::Room(self.places[Room::Strong], rooms::strong_bytes(self.tiles(), self.lanes()))
+        Argument::Room(self.places[Room::Strong], rooms::strong_bytes(&self.layout, self.tiles(), self.lanes()))
     }
 
     /// Something for each sample.
@@ -389,11 +400,14 @@ impl Steps {
                 (row(k), batch.sample_room(places[Room::Between], 8), batch.sum_room(places[sums[k]]));
             let pass = |axis: usize, from, to, last: bool| {
                 let window = if axis == 1 { kh } else { kd };
-                let strip = window * 32usize.div_ceil(window);
                 let (outputs, others) = if axis == 1 { (height, depth + kd - 1) } else { (depth, height) };
-                let grid = [blocks(width, 64), (outputs.div_ceil(strip) * others) as u32, lanes];
+                let (function, columns, strip, threads) = match window {
+                    GROUPED_FROM..GROUPED_TO => (&self.sum_groups, 32, 512, 256),
+                    _ => (&self.sum_axis, 64, window * 32usize.div_ceil(window), 64),
+                };
+                let grid = [blocks(width, columns), (outputs.div_ceil(strip) * others) as u32, lanes];
                 let arguments = [by_layout, Argument::Int(axis as i32), from, to, Argument::Int(i32::from(last))];
-                stream.launch(have(&self.sum_axis)?, grid, [64, 1], &arguments)
+                stream.launch(have(function)?, grid, [threads, 1], &arguments)
             };
             if volume {
                 pass(1, from, between, false)?;
@@ -422,7 +436,8 @@ impl Steps {
             Argument::Double(Strong::ABOVE),
             batch.strong_room(),
         ];
-        stream.launch(have(&self.strong)?, [SLICES as u32, batch.tiles() as u32, 1], [256, 1], &arguments)
+        let grid = [rooms::slices(&batch.layout) as u32, batch.tiles() as u32, 1];
+        stream.launch(have(&self.strong)?, grid, [256, 1], &arguments)
     }
 
     /// The figures of every tile's cross term.
@@ -446,12 +461,13 @@ impl Steps {
         careful: bool,
         (to, add): (Address, bool),
     ) -> Result<(), Fault> {
-        let count = batch.tiles();
-        stream.launch(function, [SLICES as u32, count as u32, 1], [256, 1], arguments)?;
+        let (count, slices) = (batch.tiles(), rooms::slices(&batch.layout));
+        stream.launch(function, [slices as u32, count as u32, 1], [256, 1], arguments)?;
         let figures = Argument::Room(to, count * size_of::<TileFigures>());
         let largest = if add { Argument::Null } else { batch.largest_room() };
         let arguments = [
             batch.partial_room(),
+            Argument::Int(slices as i32),
             batch.scale_room(careful),
             figures,
             largest,
@@ -459,7 +475,7 @@ impl Steps {
             Argument::Int(batch.layout.channels),
             Argument::Int(i32::from(add)),
         ];
-        stream.launch(have(&self.fold)?, [blocks(count, 256), 1, 1], [256, 1], &arguments)
+        stream.launch(have(&self.fold)?, [blocks(count, TILES_OF_WARPS), 1, 1], [256, 1], &arguments)
     }
 
     /// The thresholds of every tile, from its figures and `Figures::wave` of the template.
@@ -478,11 +494,12 @@ impl Steps {
             Argument::Room(places.figures(), figures),
             Argument::Room(places.cross_figures(), figures),
             batch.strong_room(),
+            Argument::Int(rooms::slices(&batch.layout) as i32),
             Argument::Room(places.doubt(), count * 16),
             Argument::Int(count as i32),
             Argument::Int(batch.layout.channels),
         ];
-        stream.launch(have(&self.doubt)?, [blocks(count, 256), 1, 1], [256, 1], &arguments)
+        stream.launch(have(&self.doubt)?, [blocks(count, TILES_OF_WARPS), 1, 1], [256, 1], &arguments)
     }
 
     /// Samples of whole transforms with noise, where their results belong; `table`: its [`Lines::table`].
@@ -644,7 +661,8 @@ impl Steps {
             Argument::Room(places[Room::Result], batch.result_reach),
             Argument::Result(view),
         ];
-        stream.launch(have(&self.repair)?, [8 * multiprocessors as u32, 1, 1], [128, 1], &arguments)
+        let threads = if volume(batch.layout.template) > REMEMBERED { 512 } else { 128 };
+        stream.launch(have(&self.repair)?, [8 * multiprocessors as u32, 1, 1], [threads, 1], &arguments)
     }
 }
 

@@ -3,8 +3,7 @@
 //! derivation; docs/numerics.md has the error model.
 
 use flcc_core::dtype::DType;
-use flcc_core::measure::Measure;
-use flcc_core::spec::{Accuracy, MaskKind, Spec};
+use flcc_core::spec::Spec;
 use flcc_generated::Entry;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
@@ -13,7 +12,7 @@ use crate::cuda::capability::most_shared;
 use crate::cuda::driver::launch::{Address, Argument, Function, MOST_BLOCKS, Stream};
 use crate::cuda::fault::Fault;
 use crate::cuda::method::Job;
-use crate::cuda::transform::{Coverage, Transform, laid_out};
+use crate::cuda::transform::{Coverage, Transform, laid_out, makes_plain_sums};
 use crate::plan::machine::Device;
 
 /// The operations of its kernels.
@@ -127,10 +126,7 @@ impl Transform for Line {
 
 /// The kernels that serve a spec on these devices: sums of a signal in f32 without a mask, over all of a mode.
 pub(crate) fn kernels(spec: &Spec, devices: &[Device]) -> Vec<&'static Entry> {
-    let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && spec.image().axes() == 1;
-    let single = spec.image_type() == DType::F32 && spec.out_type() == DType::F32;
-    let sums = spec.op().measure() == Measure::Cc && spec.region() == spec.mode_region();
-    if !(plain && single && sums && spec.accuracy() != Accuracy::Exact) {
+    if !(spec.image().axes() == 1 && makes_plain_sums(spec)) {
         return Vec::new();
     }
     let entries = OPS.into_iter().filter_map(|op| flcc_generated::generic(op, DType::F32.name(), true));

@@ -259,14 +259,24 @@ impl Capacity {
     }
 }
 
-/// Blocks that share the figures of a tile; each has its own part.
-pub(crate) const SLICES: usize = 64;
-/// Bytes that those parts take, for each tile and channel.
-pub(crate) const FIGURES_OF_A_LANE: usize = SLICES * size_of::<TileFigures>();
+/// Samples of a tile whose figures a block takes, at least.
+const SAMPLES_OF_A_SLICE: usize = 1 << 12;
+/// Blocks that share the figures of a tile, at most.
+const MOST_SLICES: usize = 2048;
+
+/// Blocks that share the figures of a tile that lies so; each has its own part.
+pub(crate) fn slices(layout: &Layout) -> usize {
+    (layout.in_channel as usize / SAMPLES_OF_A_SLICE).clamp(1, MOST_SLICES)
+}
+
+/// Bytes of those parts, for each tile and channel.
+pub(crate) fn figures_bytes(layout: &Layout) -> usize {
+    slices(layout) * size_of::<TileFigures>()
+}
 
 /// Bytes that the strong samples of so many tiles take, of so many channels together.
-pub(crate) fn strong_bytes(tiles: usize, lanes: usize) -> usize {
-    (tiles + lanes * SLICES) * size_of::<f64>()
+pub(crate) fn strong_bytes(layout: &Layout, tiles: usize, lanes: usize) -> usize {
+    (tiles + lanes * slices(layout)) * size_of::<f64>()
 }
 
 impl Room {
@@ -297,10 +307,10 @@ impl Room {
             Room::Square => when(gathers && needs.square, sums),
             Room::Cross => when(gathers, capacity.batch * layout.cross_tile as usize * capacity.types.cross.size()),
             Room::Spectra | Room::Product => lanes * own.spectrum,
-            Room::Partial => when(capacity.by_tile, lanes * FIGURES_OF_A_LANE),
+            Room::Partial => when(capacity.by_tile, lanes * figures_bytes(layout)),
             Room::Largest => when(capacity.by_tile, lanes * size_of::<f64>()),
             Room::Figures => 3 * capacity.batch * size_of::<TileFigures>(),
-            Room::Strong => when(capacity.by_tile, strong_bytes(capacity.batch, capacity.lanes())),
+            Room::Strong => when(capacity.by_tile, strong_bytes(layout, capacity.batch, lanes)),
             Room::Doubtful => when(capacity.doubts, outputs * size_of::<u32>()),
             Room::Counts => capacity.batches(capacity.group) * capacity.templates * size_of::<u32>(),
             Room::Result => capacity.group * capacity.result,

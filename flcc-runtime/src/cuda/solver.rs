@@ -27,13 +27,14 @@ use crate::cuda::methods::masked::Masked;
 use crate::cuda::methods::mma_scores::MmaScores;
 use crate::cuda::methods::pairs::OwnPairs;
 use crate::cuda::methods::tile_scores::TileScores;
-use crate::cuda::methods::transforms::{Lines, Tiles};
+use crate::cuda::methods::transforms::{Lines, Tiles, Volumes};
 use crate::cuda::pairs::{self, Pairs};
 use crate::cuda::rooms::{images_together, tiles_together};
 use crate::cuda::tensor;
 use crate::cuda::tile::{self, Shape};
 use crate::cuda::transform::Transform;
 use crate::cuda::types::{Cross, Types};
+use crate::cuda::volume;
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
@@ -177,6 +178,7 @@ const WAYS: &[(Method, Way)] = &[
     (Method::Fourier, whole),
     (Method::Fourier, tiles),
     (Method::Fourier, tile_scores),
+    (Method::Fourier, volumes),
     (Method::Fourier, lines),
     (Method::Fourier, own_pairs),
 ];
@@ -533,7 +535,7 @@ fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let ways = precisions.iter().flat_map(|&double| {
         // Rows of whole vectors.
         let accurate = accurate_shape(spec, true).filter(|_| double).map(|[z, y, x]| vec![[z, y, x.max(ROW_STEP)]]);
-        accurate.unwrap_or_else(|| shapes(spec)).into_iter().map(move |shape| (double, shape))
+        accurate.unwrap_or_else(|| shapes(spec, least_memory(devices))).into_iter().map(move |shape| (double, shape))
     });
     let mut offers = Vec::new();
     let mut bound = f64::INFINITY;
@@ -607,9 +609,8 @@ fn whole(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let shape = whole_shape(spec, wraps);
     let method = Cufft { shape, double: false, masked: false, sums: false, whole: Some(Whole { entry, wraps }) };
     let samples = shape.iter().map(|&side| side as f64).product::<f64>();
-    let least = devices.iter().map(|device| device.memory).min().unwrap_or(0) as f64;
-    if !goes_straight(spec, &method, &Scheme::new(spec, false, false), types) || samples * BYTES_OF_WHOLE > 0.3 * least
-    {
+    let straight = goes_straight(spec, &method, &Scheme::new(spec, false, false), types);
+    if !straight || samples * BYTES_OF_WHOLE > 0.3 * least_memory(devices) {
         return Ok(Vec::new());
     }
     // What is computed again of extraordinary samples goes by tiles, whose results do not wrap round.
@@ -787,20 +788,45 @@ fn tile_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
 
 /// By transforms of stretches of signals, from the signal to the result in one kernel.
 fn lines(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
-    let Asked { name, spec, machine } = *asked;
-    let (devices, outputs) = (machine.devices(), spec.out_shape());
-    let tile = if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
+    let Asked { spec, machine, .. } = *asked;
+    let devices = machine.devices();
     let offer = |entry: &'static Entry| {
         let line = Line::of(entry);
-        let pairs = line.pairs(spec.template().len(), outputs.len()) * spec.templates();
+        let pairs = line.pairs(spec.template().len(), spec.out_shape().len()) * spec.templates();
         let computed = line.work(pairs, multiprocessors(devices) as usize);
-        let work = copies(binding(spec, 1.0).and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
-        let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
-        let (method, types) = (Arc::new(Lines::new(entry)), types(spec, DType::F32, Cross::F32));
-        let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
-        Ok(offer(machine, spec, Method::Fourier, kernel, work, recipe))
+        by_parts(asked, entry, Arc::new(Lines::new(entry)), binding(spec, 1.0).and(Term::DeviceTile, computed))
     };
     line::kernels(spec, devices).into_iter().map(offer).collect()
+}
+
+/// By transforms of parts of volumes, from the volume to the result in one kernel.
+fn volumes(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let Asked { spec, machine, .. } = *asked;
+    let devices = machine.devices();
+    let offer = |entry: &'static Entry| {
+        let sides = [spec.template().padded(), spec.out_shape().padded()];
+        let computed = volume::work(sides, spec.templates(), multiprocessors(devices) as usize);
+        by_parts(asked, entry, Arc::new(Volumes::new(entry)), binding(spec, 3.0).and(Term::DeviceTile, computed))
+    };
+    volume::kernel(spec, devices).into_iter().map(offer).collect()
+}
+
+/// The offer of a kernel of sums that transforms parts of an image, for such work besides what an image takes.
+fn by_parts(
+    asked: &Asked<'_>,
+    entry: &'static Entry,
+    method: Arc<dyn method::Method>,
+    work: Work,
+) -> Result<Offer, Refusal> {
+    let Asked { name, spec, machine } = *asked;
+    let outputs = spec.out_shape();
+    // The pipeline's tile, where samples are extraordinary.
+    let tile = if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
+    let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
+    let types = types(spec, DType::F32, Cross::F32);
+    let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: machine.devices().to_vec() };
+    let work = copies(work, spec).and(Term::DeviceStraight, 1.0);
+    Ok(offer(machine, spec, Method::Fourier, kernel, work, recipe))
 }
 
 /// By transforms of rows of images and templates, which have one of their own each, in one kernel for all.
@@ -852,8 +878,20 @@ fn by_tiles(
 /// What rows of transforms are whole multiples of.
 const ROW_STEP: usize = 16;
 
-/// Transform shapes to choose from: of lengths that are fast, rows of whole vectors, whole axes where they are short.
-fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
+/// Bytes that the slots of a device take for a sample of a tile, about.
+const BYTES_OF_TILE: f64 = 160.0;
+
+/// Samples of a tile that every device has the memory for.
+const ALWAYS_HELD: f64 = (1u32 << 25) as f64;
+
+/// Bytes of the device that has the fewest.
+fn least_memory(devices: &[Device]) -> f64 {
+    devices.iter().map(|device| device.memory).min().unwrap_or(0) as f64
+}
+
+/// Transform shapes to choose from: of lengths that are fast, rows of whole vectors, whole axes where they are short,
+/// in up to a third of so many bytes of memory.
+fn shapes(spec: &Spec, memory: f64) -> Vec<[usize; 3]> {
     let template = spec.template().padded();
     let whole = spec.mode_region().shape.padded();
     let fast = |least: usize, axis: usize| {
@@ -866,7 +904,7 @@ fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
     let lengths: &[usize] = match spec.image().axes() {
         1 => &[4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22],
         2 => &[128, 256, 512, 1024, 2048, 4096],
-        _ => &[32, 64, 128, 256],
+        _ => &[32, 64, 128, 256, 512, 1024],
     };
     let mut found: Vec<[usize; 3]> = Vec::new();
     for &length in lengths {
@@ -882,7 +920,8 @@ fn shapes(spec: &Spec) -> Vec<[usize; 3]> {
         }
     }
     let samples = |shape: &[usize; 3]| shape.iter().map(|&side| side as f64).product::<f64>();
-    let most = found.iter().map(samples).fold(f64::INFINITY, f64::min).max((1u32 << 25).into());
+    let held = (0.3 * memory / (BYTES_OF_TILE * spec.channels() as f64)).max(ALWAYS_HELD);
+    let most = found.iter().map(samples).fold(f64::INFINITY, f64::min).max(held);
     found.retain(|shape| samples(shape) <= most);
     found
 }
@@ -1146,12 +1185,20 @@ mod tests {
             "corr:f32:100000*700:full",
         ] {
             let spec: Spec = spec.parse().unwrap();
-            for shape in shapes(&spec) {
+            for shape in shapes(&spec, 141e9) {
                 let template = spec.template().padded();
                 assert!((0..3).all(|axis| shape[axis] >= template[axis] && smooth(shape[axis])), "{spec}: {shape:?}");
                 assert_eq!(shape[2] % 16, 0, "{spec}: {shape:?}");
             }
         }
+    }
+
+    #[test]
+    fn volumes_are_transformed_whole_where_memory_holds_them() {
+        let spec: Spec = "zncc:f32:512x512x512*32x32x32:full".parse().unwrap();
+        let whole = |memory| shapes(&spec, memory).iter().any(|shape| shape.iter().all(|&side| side >= 543));
+        assert!(whole(141e9) && !whole(16e9));
+        assert!(shapes(&spec, 16e9).iter().all(|shape| shape.iter().all(|&side| side <= 256)));
     }
 
     #[test]

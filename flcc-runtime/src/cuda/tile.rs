@@ -19,7 +19,7 @@ use crate::cuda::kernels::Batch;
 use crate::cuda::method::Job;
 use crate::cuda::noise::Lines;
 use crate::cuda::rooms::Room;
-use crate::cuda::transform::{Coverage, Transform, laid_out};
+use crate::cuda::transform::{Coverage, Transform, laid_out, makes_plain_sums};
 use crate::plan::machine::Device;
 use crate::problem::error_model::Steps;
 
@@ -181,7 +181,7 @@ pub(crate) fn kernels(spec: &Spec, devices: &[Device]) -> Vec<&'static Entry> {
         return Vec::new();
     }
     let ops = match spec.op().measure() {
-        Measure::Cc if spec.image_type() == DType::F32 && spec.region() == spec.mode_region() => OPS,
+        Measure::Cc if makes_plain_sums(spec) => OPS,
         // Window sums take four columns together.
         Measure::Zncc if spec.template().padded()[2] >= 4 => SCORES,
         _ => return Vec::new(),

@@ -4,6 +4,9 @@
 use std::f64::consts::TAU;
 use std::fmt::Debug;
 
+use flcc_core::dtype::DType;
+use flcc_core::measure::Measure;
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use flcc_generated::Entry;
 use rustfft::num_complex::Complex64;
 
@@ -18,6 +21,14 @@ pub(crate) const DEVIATIONS: f64 = 8.0;
 /// What sums of so many products may err by, over `u |P| |t|` with the largest norm of a panel.
 pub(crate) fn granted(taps: f64) -> f64 {
     16.0 + taps.sqrt()
+}
+
+/// Whether a spec asks for sums of images in f32, without channels and masks, over all of a mode: what these kernels
+/// make.
+pub(crate) fn makes_plain_sums(spec: &Spec) -> bool {
+    let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && spec.accuracy() != Accuracy::Exact;
+    let single = spec.image_type() == DType::F32 && spec.out_type() == DType::F32;
+    plain && single && spec.op().measure() == Measure::Cc && spec.region() == spec.mode_region()
 }
 
 /// A kernel of sums, by its numbers.
@@ -75,7 +86,10 @@ impl Coverage {
     /// What rounding makes of a sum at most, over `u |P| |t|` with the largest norm of a panel: 8 deviations and
     /// copies, as of the CPU's pairs of tiles, where panels cover the samples of a part.
     pub fn error(self) -> f64 {
-        let results = 2.0 * (self.shown + self.wrapped * (1.0 - self.shown));
+        // Of two parts: what is shown is a panel's, what wraps round that of several. All results together have no more
+        // than the norm of all panels there are, each of which has every sample as often as there are taps.
+        let one_by_one = 2.0 * (self.shown + self.wrapped * (1.0 - self.shown));
+        let results = one_by_one.min(self.taps / self.samples * self.covers);
         let noise =
             DEVIATIONS * SPREAD * (self.samples.log2() / 2.0).sqrt() * (self.covers / self.samples + results).sqrt();
         let copies = GHOSTS * (self.taps * 2.0 / self.samples * self.covers).sqrt();

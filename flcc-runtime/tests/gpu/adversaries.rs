@@ -228,6 +228,14 @@ impl Transforms {
         Transforms { shape: [1, length, length], tile, together: 2, rounding }
     }
 
+    /// Those of the kernel that transforms pairs of parts of a volume, of so many rows and columns.
+    fn parts(length: usize, template: [usize; 3]) -> Transforms {
+        let shape = [length / 2, length, length];
+        let tile = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
+        let rounding = Rounding::Pair { len: shape.iter().product::<usize>() as f64 };
+        Transforms { shape, tile, together: 2, rounding }
+    }
+
     /// Those of a kernel that transforms pairs of stretches of so many samples.
     fn stretches(length: usize, template: [usize; 3]) -> Transforms {
         let rounding = Rounding::Pair { len: length as f64 };
@@ -410,6 +418,17 @@ fn transforms_of_tiles_err_by_less_than_they_are_granted() {
     err_by_less(&OF_TILES, &[("tile64", 64), ("tile128", 128)], Transforms::pairs);
 }
 
+/// Correlations that transforms of parts of volumes serve.
+const OF_VOLUMES: [&str; 5] =
+    ["60x90x100*5x5x5", "60x90x100*8x8x8", "50x100x70*3x15x20", "40x90x90*12x10x11", "30x70x60*7x6x9"];
+
+/// Of the kernel that transforms pairs of parts of a volume; `FLCC_PANELS` asks for so many panels.
+#[test]
+fn transforms_of_volumes_err_by_less_than_they_are_granted() {
+    let Some(_device) = fast_device() else { return };
+    err_by_less(&OF_VOLUMES, &[("volume", 32)], Transforms::parts);
+}
+
 /// Of each kernel that transforms stretches of a signal; `FLCC_PANELS` asks for so many panels of each.
 #[test]
 fn transforms_of_lines_err_by_less_than_they_are_granted() {
@@ -482,6 +501,7 @@ fn sums_by_transforms_stay_within_the_conventions() {
         ("whole", &OF_WHOLE, "", one_by_one),
         ("tile64", &OF_TILED, "", one_by_one),
         ("tile128", &OF_TILED, "", one_by_one),
+        ("volume", &OF_VOLUMES, "", one_by_one),
         ("line4096", &OF_LINED, "", one_by_one),
         ("line16384", &OF_LINED, "", one_by_one),
     ] {

@@ -435,6 +435,8 @@ pub enum Argument<'a> {
     Sought(&'a SoughtView),
     /// A structure.
     Whole(&'a WholeView),
+    /// A structure.
+    Parts(&'a PartsView),
 }
 
 impl Stream {
@@ -477,6 +479,7 @@ impl Stream {
                 Argument::Thresholds(value) => builder.arg(*value),
                 Argument::Sought(value) => builder.arg(*value),
                 Argument::Whole(value) => builder.arg(*value),
+                Argument::Parts(value) => builder.arg(*value),
             };
         }
         let config = LaunchConfig {
@@ -621,6 +624,20 @@ pub struct WholeView {
     pub out: [i32; 3],
 }
 
+/// `Parts`: how the outputs of a volume are cut into tiles.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PartsView {
+    /// Outputs of an image.
+    pub out: [i32; 3],
+    /// The image's coordinates of the sample that the first tap of the first output meets.
+    pub begin: [i32; 3],
+    /// Outputs of a tile.
+    pub step: [i32; 3],
+    /// Tiles of an image.
+    pub tiles: [i32; 3],
+}
+
 /// Most blocks of a grid's second and third axis.
 pub(crate) const MOST_BLOCKS: usize = 65_535;
 
@@ -757,3 +774,5 @@ unsafe impl DeviceRepr for Thresholds {}
 unsafe impl DeviceRepr for SoughtView {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for WholeView {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for PartsView {}

@@ -1,5 +1,5 @@
-//! Sums by a kernel that transforms tiles, or stretches of signals, from the image to the result or of gathered
-//! samples.
+//! Sums by a kernel that transforms tiles, parts of volumes, or stretches of signals, from the image to the result or
+//! of gathered samples.
 
 use std::marker::PhantomData;
 
@@ -13,10 +13,14 @@ use crate::cuda::line::Line;
 use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps};
 use crate::cuda::tile::Shape;
 use crate::cuda::transform::Transform;
+use crate::cuda::volume::Block;
 use crate::problem::error_model::Figures;
 
 /// The method of images, by its kernel.
 pub(crate) type Tiles = Transforms<Shape>;
+
+/// The method of volumes, by its kernel.
+pub(crate) type Volumes = Transforms<Block>;
 
 /// The method of signals, by its kernel.
 pub(crate) type Lines = Transforms<Line>;
