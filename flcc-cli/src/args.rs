@@ -260,6 +260,10 @@ pub enum Command {
     /// Times every way to compute made-up specs on one thread, fits what each kind of work costs to that, and shows how
     /// well estimates agree with times, before and after, of every fifth spec, which is not fitted to. The costs go
     /// into the wisdom file, if --wisdom or FLCC_WISDOM names one, and plans that know it are estimated by them.
+    ///
+    /// With --platform cuda the GPU times its kernels, on data that lies there, and agreement is with these times. What
+    /// a call takes besides, copies above all, is timed once a spec and fitted too. The field timed of --json says
+    /// which.
     Tune(Tune),
     /// Show the processor, its instruction sets and caches, and the GPUs
     Devices,

@@ -1343,7 +1343,8 @@ fn costs_are_fitted_and_kept() {
     let tuned = flcc(&folder, "tune --count 4 --seed 5 --wisdom w --samples samples.csv").fine().out;
     assert!(tuned.contains("held out") && tuned.lines().any(|line| line.starts_with("tap_f32 = ")), "{tuned}");
     let samples = std::fs::read_to_string(folder.0.join("samples.csv")).unwrap();
-    let columns = ["spec,kernel,estimate_ns,ns,overlaps,call,", ",tile,"];
+    assert!(tuned.contains(", timed as whole calls\n"), "{tuned}");
+    let columns = ["spec,kernel,timed,estimate_ns,ns,overlaps,call,", ",tile,"];
     assert!(samples.starts_with(columns[0]) && samples.lines().next().unwrap().contains(columns[1]), "{samples}");
     assert!(samples.lines().count() > 8, "{samples}");
     // What was timed is not timed again: a file that is cut short is completed, and a whole one read.
@@ -1357,6 +1358,8 @@ fn costs_are_fitted_and_kept() {
     let costs = |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_string).collect::<Vec<_>>();
     let again = flcc(&folder, "tune --count 4 --seed 5 --samples samples.csv").fine().out;
     assert_eq!((costs(&again), samples), (costs(&tuned), std::fs::read_to_string(folder.at("samples.csv")).unwrap()));
+    let told = &flcc(&folder, "tune --count 4 --seed 5 --samples samples.csv --json").fine().json()[0];
+    assert_eq!(told["timed"], "as whole calls", "{told}");
     std::fs::write(folder.at("other.csv"), "a,b\n").unwrap();
     assert!(flcc(&folder, "tune --count 4 --samples other.csv").fails(2).contains("a file of samples of this version"));
     // Specs that are given are measured and remembered.
@@ -1380,6 +1383,7 @@ fn plans_are_judged_on_a_grid() {
     assert_eq!((rest.len(), &rest[0]["spec"]), (1, &lines[1]["spec"]));
     for line in lines {
         assert!(line["measure_ratio"].as_f64().unwrap() >= 1.0 && line["best_ns"].as_f64().unwrap() > 0.0, "{line}");
+        assert_eq!(line["timed"], "as whole calls", "{line}");
     }
     assert_eq!(flcc(&folder, "bench --grid zncc:f32:9*3:valid").status, 2);
 }
@@ -1647,6 +1651,12 @@ fn bench_times_what_lies_on_a_gpu() {
     let several = flcc(&folder, &format!("bench corr:f32:3@60x61*8x8:full {call}")).fails(2);
     assert!(several.contains("--resident: expected a spec of one image, got 3"), "{several}");
     // Pairs whose kernel takes them where they lie, and those whose templates are bound.
+    // Where plans are measured the device times kernels; what is told is what whole calls take.
+    let planned = "plan zncc:f32:60x61*8x8:valid --effort patient --platform cuda --json";
+    let candidates = &flcc(&folder, planned).fine().json()[0]["candidates"];
+    let outcomes = |outcome| candidates.as_array().unwrap().iter().filter(move |one| one["outcome"] == outcome);
+    assert!(outcomes("measured").all(|one| one["least_ns"].as_u64() > Some(0)), "{candidates}");
+    assert!(outcomes("measured").count() > 1 && outcomes("failed").count() == 0, "{candidates}");
     let pairs = flcc(&folder, &format!("bench corr:f32:3@128x128*32x32:valid,pairs {call} --json")).fine().json();
     assert!(pairs[0]["kernel"].as_str().unwrap().starts_with("pairs"), "{}", pairs[0]);
     assert_eq!(pairs[0]["checked"], 3 * 97 * 97);

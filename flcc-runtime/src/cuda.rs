@@ -24,6 +24,8 @@ pub mod fault;
 #[doc(hidden)]
 pub mod kernels;
 #[cfg(feature = "cuda")]
+pub(crate) mod laid;
+#[cfg(feature = "cuda")]
 pub(crate) mod line;
 #[cfg(feature = "cuda")]
 pub(crate) mod method;

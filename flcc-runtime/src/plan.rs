@@ -14,6 +14,6 @@ pub mod settings;
 pub mod solver;
 pub mod solvers;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod trial;
 pub mod wisdom;

@@ -23,6 +23,8 @@ mod peaks;
 mod straight;
 #[path = "gpu/tensor.rs"]
 mod tensor;
+#[path = "gpu/timed.rs"]
+mod timed;
 
 use std::env;
 use std::sync::{Mutex, MutexGuard, PoisonError};

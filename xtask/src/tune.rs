@@ -290,17 +290,24 @@ fn describe(
             true => format!("{processor}, {instructions}"),
             false => format!("{processor}, {} cores", number(fitted, "cores")?),
         },
-        format!("costs by {} ways to compute {} specs", number(fitted, "samples")?, number(fitted, "specs")?),
+        format!(
+            "costs by {} ways to compute {} specs{}",
+            number(fitted, "samples")?,
+            number(fitted, "specs")?,
+            fitted.get("timed").and_then(Value::as_str).map_or_else(String::new, |timed| format!(", timed {timed}"))
+        ),
         format!(
             "held out, estimate over time or the inverse: {} before, {} after",
             errors("before")?,
             errors("after")?
         ),
-        format!(
-            "{} sizes' own kernels timed beside those for any: {} pay, median {middle:.2} times as fast",
-            gains.len(),
-            gains.iter().filter(|gain| gain.pays).count()
-        ),
+        match gains.len() {
+            0 => format!("sizes were not timed: they are those of {}", listed.name),
+            timed => format!(
+                "{timed} sizes' own kernels timed beside those for any: {} pay, median {middle:.2} times as fast",
+                gains.iter().filter(|gain| gain.pays).count()
+            ),
+        },
     ];
     let (cpu, cuda) = if options.cuda { (listed.cpu.clone(), kept) } else { (kept, listed.cuda.clone()) };
     Ok(Profile { name: name.into(), cpu, cuda, processor: Some([processor, instructions]), costs, measured })
@@ -359,7 +366,8 @@ mod tests {
         let listed = Profile::read("usual", "[unroll]\nsquare = \"2-3\"\ncube = \"2\"\nline = \"2\"\n").unwrap();
         let fitted: Value = serde_json::from_str(
             "{\"processor\":\"P\",\"instructions\":\"avx2\",\"cores\":2,\"specs\":60,\"samples\":300,\
-             \"before\":[1.2,3.0],\"after\":[1.1,2.0],\"costs\":{\"call\":700.5,\"tile\":300.0}}",
+             \"timed\":\"as whole calls\",\"before\":[1.2,3.0],\"after\":[1.1,2.0],\
+             \"costs\":{\"call\":700.5,\"tile\":300.0}}",
         )
         .unwrap();
         let gains = [gain("corr:f32:300x300*2x2:valid", true)];
@@ -367,7 +375,15 @@ mod tests {
         let tuned = describe("here", &listed, &fitted, &gains, kept, &Options::default()).unwrap();
         assert_eq!(tuned.processor, Some(["P".into(), "avx2".into()]));
         assert_eq!(tuned.costs, [("call".to_string(), 700.5), ("tile".to_string(), 300.0)]);
+        assert_eq!(tuned.measured[1], "costs by 300 ways to compute 60 specs, timed as whole calls");
+        assert_eq!(
+            tuned.measured[3],
+            "1 sizes' own kernels timed beside those for any: 1 pay, median 1.50 times as fast"
+        );
         assert_eq!(Profile::read("here", &tuned.text()), Ok(tuned));
+        let untimed = describe("here", &listed, &fitted, &[], listed.cpu.clone(), &Options::default()).unwrap();
+        assert_eq!(untimed.measured[3], "sizes were not timed: they are those of usual");
+        assert_eq!(untimed.cpu, listed.cpu);
         let cuda = Options { cuda: true, ..Options::default() };
         let wrong = describe("here", &listed, &fitted, &gains, listed.cuda.clone(), &cuda).unwrap_err();
         assert!(wrong.contains("a GPU's") && wrong.contains("got those of P (avx2)"), "{wrong}");

@@ -97,7 +97,7 @@ fn columns(compared: &Comparison) -> [String; 8] {
 
 /// The line of `--json`.
 fn line(compared: &Comparison) -> String {
-    let Comparison { spec, estimate, measure, best, spread, planned } = compared;
+    let Comparison { spec, estimate, measure, best, spread, planned, timed } = compared;
     json!({
         "spec": spec.to_string(),
         "best": best.0.to_string(),
@@ -108,6 +108,7 @@ fn line(compared: &Comparison) -> String {
         "estimate_ratio": estimate.ratio,
         "spread": spread,
         "plan_ns": planned.as_nanos() as u64,
+        "timed": timed.how(),
     })
     .to_string()
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use flcc_runtime::rooms::files;
 use flcc_runtime::rooms::plan::cost::{Costs, TERMS, Work};
 use flcc_runtime::rooms::plan::settings::SOURCE;
-use flcc_runtime::rooms::tune::grid::{Sample, expected, samples};
+use flcc_runtime::rooms::tune::grid::{Sample, Timed, expected, samples};
 use flcc_runtime::rooms::tune::{draw, fit, unroll};
 use flcc_runtime::{Effort, Platform, Spec, SpecError, Wisdom};
 use serde_json::{Map, json};
@@ -89,6 +89,8 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
     let (fitted_to, held_out) = (part(false), part(true));
     let before = session.planner.machine().costs();
     let after = fit::fit(&fitted_to, before);
+    let timed = told(fitted_to.iter().chain(&held_out));
+    let (judged, judged_held_out) = (fit::judged(&fitted_to), fit::judged(&held_out));
     let machine = session.planner.machine();
     if planning.json {
         // The machine's own terms: those of the processor, or of the GPU that was timed.
@@ -103,16 +105,17 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
         let terms = TERMS.into_iter().filter(|term| term.of_device() == device.is_some());
         let line = json!({
             "processor": processor, "instructions": instructions, "cores": machine.cores(),
-            "specs": specs.len(), "samples": fitted_to.len() + held_out.len(),
-            "before": fit::errors(&held_out, &before), "after": fit::errors(&held_out, &after),
+            "specs": specs.len(), "samples": judged.len() + judged_held_out.len(), "timed": timed,
+            "before": fit::errors(&judged_held_out, &before), "after": fit::errors(&judged_held_out, &after),
             "costs": terms.map(|term| (term.name().to_string(), json!(after.of(term)))).collect::<Map<_, _>>(),
         });
         writeln!(out, "{line}")?;
         return keep(args, planning, &session, &after);
     }
-    writeln!(out, "# {} ways to compute {} specs", fitted_to.len() + held_out.len(), specs.len())?;
+    let ways = judged.len() + judged_held_out.len();
+    writeln!(out, "# {ways} ways to compute {} specs, timed {timed}", specs.len())?;
     for (name, costs) in [("before", &before), ("after", &after)] {
-        let (of_fitted, of_held) = (fit::errors(&fitted_to, costs), fit::errors(&held_out, costs));
+        let (of_fitted, of_held) = (fit::errors(&judged, costs), fit::errors(&judged_held_out, costs));
         writeln!(
             out,
             "# estimate over time, or time over estimate, {name}: median {:.2}, worst {:.1}; held out {:.2}, {:.1}",
@@ -123,6 +126,12 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
         writeln!(out, "{} = {} # {}", term.name(), after.of(term), before.of(term))?;
     }
     keep(args, planning, &session, &after)
+}
+
+/// How those of the samples were timed that estimates are judged by.
+fn told<'a>(mut samples: impl Iterator<Item = &'a Sample>) -> &'static str {
+    let timed = if samples.any(|sample| sample.timed == Timed::Kernels) { Timed::Kernels } else { Timed::Calls };
+    timed.how()
 }
 
 /// Keeps costs in the wisdom file, if one is named, and what is measured of the specs that were given.
@@ -150,7 +159,7 @@ fn keep(args: &Tune, planning: &Planning, session: &Session, costs: &Costs) -> R
 
 /// The first line of a file of samples.
 fn header() -> String {
-    format!("spec,kernel,estimate_ns,ns,overlaps,{}\n", TERMS.map(|term| term.name()).join(","))
+    format!("spec,kernel,timed,estimate_ns,ns,overlaps,{}\n", TERMS.map(|term| term.name()).join(","))
 }
 
 /// A file of samples, which grows spec by spec: what was timed before it was interrupted is there.
@@ -187,10 +196,11 @@ impl Samples<'_> {
 
     /// Keeps what was timed of a spec; a spec of which nothing was has a line as well.
     fn add(&mut self, spec: &Spec, found: &[Sample]) -> Result<(), Error> {
-        for Sample { kernel, work, estimate_ns, ns } in found {
+        for Sample { kernel, timed, work, estimate_ns, ns } in found {
             let amounts = TERMS.map(|term| work.of(term).to_string()).join(",");
             let overlaps = u8::from(work.overlaps());
-            let _ = writeln!(self.text, "\"{spec}\",{kernel},{estimate_ns},{ns},{overlaps},{amounts}");
+            let timed = timed.name();
+            let _ = writeln!(self.text, "\"{spec}\",{kernel},{timed},{estimate_ns},{ns},{overlaps},{amounts}");
         }
         if found.is_empty() {
             let _ = writeln!(self.text, "\"{spec}\"");
@@ -215,7 +225,8 @@ fn read(line: &str) -> Option<(String, Option<Sample>)> {
         return Some((spec.to_string(), None));
     }
     let fields: Vec<&str> = rest.strip_prefix(',')?.split(',').collect();
-    let [kernel, estimate_ns, ns, overlaps, amounts @ ..] = &fields[..] else { return None };
+    let [kernel, timed, estimate_ns, ns, overlaps, amounts @ ..] = &fields[..] else { return None };
+    let timed = Timed::ALL.into_iter().find(|one| one.name() == *timed)?;
     let amounts: Vec<f64> = amounts.iter().map(|amount| amount.parse().ok()).collect::<Option<_>>()?;
     if amounts.len() != TERMS.len() {
         return None;
@@ -223,7 +234,7 @@ fn read(line: &str) -> Option<(String, Option<Sample>)> {
     let work = TERMS.into_iter().zip(amounts).fold(Work::default(), |work, (term, amount)| work.and(term, amount));
     let work = if *overlaps == "1" { work.overlapped() } else { work };
     let (estimate_ns, ns) = (estimate_ns.parse().ok()?, ns.parse().ok().filter(|ns: &f64| *ns > 0.0)?);
-    Some((spec.to_string(), Some(Sample { kernel: kernel.parse().ok()?, work, estimate_ns, ns })))
+    Some((spec.to_string(), Some(Sample { kernel: kernel.parse().ok()?, timed, work, estimate_ns, ns })))
 }
 
 /// Times each listed size's own kernel beside the one for any size.
@@ -245,7 +256,7 @@ fn unroll(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), E
         if planning.json {
             let line = json!({
                 "spec": spec.to_string(), "kernel": gain.own.to_string(), "own_ns": gain.own_ns,
-                "any_ns": gain.any_ns, "spread": gain.spread, "pays": gain.pays(),
+                "any_ns": gain.any_ns, "spread": gain.spread, "pays": gain.pays(), "timed": gain.timed.how(),
             });
             writeln!(out, "{line}")?;
         } else {
@@ -253,13 +264,47 @@ fn unroll(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), E
             let (own, any) = (gain.own_ns / 1e6, gain.any_ns / 1e6);
             writeln!(
                 out,
-                "{:32}  {:36}  {own:9.4} ms  for any size {any:9.4} ms  {ratio:5.2}  spread {:.2}  {verdict}",
+                "{:32}  {:36}  {own:9.4} ms  for any size {any:9.4} ms  {ratio:5.2}  spread {:.2}  {verdict}, timed {}",
                 spec.to_string(),
                 gain.own.to_string(),
-                gain.spread
+                gain.spread,
+                gain.timed.how()
             )?;
         }
         out.flush()?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use flcc_runtime::rooms::plan::cost::Term;
+
+    use super::*;
+
+    #[test]
+    fn samples_are_read_as_they_are_kept() {
+        let folder = std::env::temp_dir().join(format!("flcc-samples-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("samples.csv");
+        let work = Work::default().and(Term::DeviceTile, 3.0).and(Term::DeviceCopy, 40.0);
+        let sample = |timed, work, ns| {
+            let kernel = "tile64_f32_any_b16x16".parse().unwrap();
+            Sample { kernel, timed, work, estimate_ns: 5.5, ns }
+        };
+        let found = [
+            sample(Timed::Kernels, work.of_kernels(), 7.0),
+            sample(Timed::Rest, work.beside_kernels(), 9.0),
+            sample(Timed::Calls, work.overlapped(), 20.0),
+        ];
+        let spec = "corr:f32:60x70*5x6:valid".parse().unwrap();
+        Samples::open(&file).unwrap().add(&spec, &found).unwrap();
+        let read = Samples::open(&file).unwrap().of(&spec).unwrap();
+        let told = |samples: &[Sample]| samples.iter().map(|one| (one.timed, one.work, one.ns)).collect::<Vec<_>>();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(told(&read), told(&found));
+        // What a device timed is told wherever it timed anything.
+        assert_eq!(super::told(found.iter()), "on the device, without copies");
+        assert_eq!(super::told(found[1..].iter()), "as whole calls");
+    }
 }

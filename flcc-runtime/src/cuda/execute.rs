@@ -11,6 +11,7 @@ use flcc_core::view::{AnyView, AnyViewMut};
 use crate::cuda::bound::DeviceTemplates;
 use crate::cuda::decisions::Decisions;
 use crate::cuda::fault::Fault;
+use crate::cuda::laid;
 use crate::cuda::paired::Paired;
 use crate::cuda::rooms::SLOTS;
 use crate::cuda::schedule::{self, Device, Seat};
@@ -20,7 +21,8 @@ use crate::cuda::unit::Unit;
 use crate::problem::template::{Checked, Weights};
 use crate::run::device_image::{DeviceImage, DevicePairs, DeviceResults};
 use crate::run::execute::{
-    CancelToken, Control, Copies, DeviceTime, Execute, Owner, Pairs, Scratch, Statistics, Unfinished, pairs_in_turn,
+    CancelToken, Clocked, Control, Copies, DeviceTime, Execute, Owner, Pairs, Scratch, Statistics, Unfinished,
+    pairs_in_turn,
 };
 
 /// What the scratch of a run is made of.
@@ -78,10 +80,7 @@ impl CudaExecute {
         scratch: &'s mut Scratch,
     ) -> Result<(&'b Vec<DeviceTemplates>, &'s mut Seats), Box<Unfinished>> {
         let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
-        let bound = bound
-            .downcast_ref()
-            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
-        Ok((bound, seats))
+        Ok((bound.downcast_ref().ok_or_else(foreign)?, seats))
     }
 
     /// Runs `work` on the unit of an image's device, with what was bound there and a slot; no slot is left where it
@@ -93,9 +92,7 @@ impl CudaExecute {
         scratch: &mut Scratch,
         work: impl FnOnce(&Unit, &DeviceTemplates, &mut Slot) -> Result<R, ExecError>,
     ) -> Result<R, ExecError> {
-        let bound: &Vec<DeviceTemplates> = bound
-            .downcast_ref()
-            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        let bound: &Vec<DeviceTemplates> = bound.downcast_ref().ok_or_else(foreign)?;
         self.there(image, scratch, |number, unit, slot| work(unit, &bound[number], slot))
     }
 
@@ -126,6 +123,11 @@ impl CudaExecute {
         }
         result
     }
+}
+
+/// What is told of templates that another plan bound.
+fn foreign() -> SpecError {
+    SpecError::new("templates", "those bound to this plan", "those of another")
 }
 
 /// Refuses a unit that does not compute pairs where they lie.
@@ -334,6 +336,17 @@ impl Execute for CudaExecute {
             let time = unit.time_resident(slot, bound, images, outs, runs);
             Ok(time.map_err(|fault| fault.on(first.device()))?)
         })
+    }
+
+    fn clock<'a>(&'a self, bound: &Arc<dyn Any + Send + Sync>, images: &[AnyView<'_>]) -> Clocked<'a> {
+        laid::clock(&self.units, Arc::clone(bound).downcast().map_err(|_| foreign())?, images)
+    }
+
+    fn clock_of_pairs<'a>(&'a self, pairs: &Pairs<'_>) -> Clocked<'a> {
+        if !self.units.iter().all(Unit::takes_pairs) {
+            return Ok(None);
+        }
+        laid::clock_of_pairs(&self.units, pairs)
     }
 
     fn search_resident(

@@ -13,13 +13,11 @@ pub(crate) struct Paired<'a, 'o> {
     pub again: bool,
 }
 
-impl Paired<'_, '_> {
-    /// The template's samples, which are floats.
-    pub fn taps(&self) -> Vec<f32> {
-        match self.template {
-            AnyView::F32(view) => view.to_vec(),
-            other => other.to_f64().into_iter().map(f32::from_f64).collect(),
-        }
+/// The samples of a template of such an image, which are floats.
+pub(crate) fn taps(template: &AnyView<'_>) -> Vec<f32> {
+    match template {
+        AnyView::F32(view) => view.to_vec(),
+        other => other.to_f64().into_iter().map(f32::from_f64).collect(),
     }
 }
 

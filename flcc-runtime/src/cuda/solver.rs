@@ -326,7 +326,7 @@ fn listed_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let Some(entry) = direct.listed("zncc").filter(|_| serves) else { return Ok(Vec::new()) };
     let each = spec.out_shape().len() as f64 * spec.templates() as f64;
     direct.offers(ListedScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |_| {
-        copies(direct.taps(entry, 1), spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
+        call(direct.taps(entry, 1), spec, Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
     })
 }
 
@@ -348,7 +348,7 @@ fn mma_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let in_all = tensor::Shape::of(entry, template).products() as f64 / spec.template().len() as f64;
     direct.offers(MmaScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |_| {
         let products = binding(spec, 1.0).and(Term::DeviceTapByte, TENSOR * in_all * direct.products(entry, 1));
-        copies(products, spec).and(Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
+        call(products, spec, Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
     })
 }
 
@@ -359,7 +359,7 @@ fn listed(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let types = direct.types(Cross::Unsigned);
     let straight = goes_straight(spec, &Listed(entry), &Scheme::new(spec, direct.exact, false), types);
     direct.offers(Listed(entry), entry, types, plain_tiles(spec), |tile| match straight {
-        true => copies(direct.taps(entry, 1), spec).and(Term::DeviceStraight, 1.0),
+        true => call(direct.taps(entry, 1), spec, Term::DeviceStraight, 1.0),
         false => direct.piped(direct.taps(entry, together(spec, tile)), tile),
     })
 }
@@ -477,15 +477,16 @@ fn pipeline(work: Work, spec: &Spec, tile: [usize; 3]) -> Work {
     let outputs = (spec.out_shape().len() * spec.templates()) as f64;
     let whole = tile.iter().product::<usize>() as f64;
     let computed = Tiling::new(spec.frame(), tile).count() as f64 * whole * spec.templates() as f64;
-    let call = 1.0 / together(spec, tile) as f64;
-    copies(work, spec).and(Term::DeviceCall, call).and(Term::DeviceOutput, outputs + computed)
+    let calls = 1.0 / together(spec, tile) as f64;
+    call(work, spec, Term::DeviceCall, calls).and(Term::DeviceOutput, outputs + computed)
 }
 
-/// With copies of an image and its results to and from the device.
-fn copies(work: Work, spec: &Spec) -> Work {
+/// With what an image takes of calls of a device: so many of them, its share, with what each launches, and copies of
+/// the image and its results.
+fn call(work: Work, spec: &Spec, launches: Term, calls: f64) -> Work {
     let bytes = spec.image().len() * spec.channels() * spec.image_type().row().size
         + spec.out_shape().len() * spec.templates() * spec.out_type().row().size;
-    work.and(Term::DeviceCopy, bytes as f64)
+    work.and(Term::DeviceCopy, bytes as f64).and(Term::DeviceTrip, calls).and(launches, calls)
 }
 
 /// The tile of a kernel that gathers nothing: all of a result of up to 2^26 positions. Its blocks begin up to three
@@ -617,10 +618,9 @@ fn whole(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let tile = covering(spec.frame(), [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
     let axes: Vec<f64> = shape.iter().filter(|&&side| side > 1).map(|&side| pace(side)).collect();
     let bytes = samples * (TRANSFORMED * axes.iter().sum::<f64>() / axes.len().max(1) as f64 + AROUND);
-    let work = copies(Work::default(), spec)
+    let work = call(Work::default(), spec, Term::DeviceStraight, 1.0)
         .and(Term::DeviceTransform, bytes / multiprocessors(devices))
-        .and(Term::DeviceLibrary, 0.5)
-        .and(Term::DeviceStraight, 1.0);
+        .and(Term::DeviceLibrary, 0.5);
     let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
     let recipe =
         Recipe { method: Arc::new(method), tile, types, exact: false, rounds: false, devices: devices.to_vec() };
@@ -825,7 +825,7 @@ fn by_parts(
     let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
     let types = types(spec, DType::F32, Cross::F32);
     let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: machine.devices().to_vec() };
-    let work = copies(work, spec).and(Term::DeviceStraight, 1.0);
+    let work = call(work, spec, Term::DeviceStraight, 1.0);
     Ok(offer(machine, spec, Method::Fourier, kernel, work, recipe))
 }
 
@@ -840,9 +840,9 @@ fn own_pairs(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let work = Pairs::of(entry).work(template, outputs, &part) / multiprocessors(devices);
         // Templates are copied as images are; nothing is bound, and a call has many pairs.
         let bytes = spec.template().len() * spec.template_type().row().size;
-        let work = copies(Work::default().and(Term::DeviceTile, work), spec)
-            .and(Term::DeviceCopy, bytes as f64)
-            .and(Term::DeviceStraight, 1.0 / images_together(tiles_together(spec.out_shape().len()), 1, 0) as f64);
+        let calls = 1.0 / images_together(tiles_together(spec.out_shape().len()), 1, 0) as f64;
+        let work = Work::default().and(Term::DeviceTile, work).and(Term::DeviceCopy, bytes as f64);
+        let work = call(work, spec, Term::DeviceStraight, calls);
         Some((entry, work))
     };
     let made = |(entry, work): (&'static Entry, Work)| {
@@ -868,7 +868,7 @@ fn by_tiles(
     let pairs = pairs * spec.templates();
     let computed = shape.work(pairs, multiprocessors(devices) as usize);
     let bound = binding(spec, if shape.length > 64 { 3.0 } else { 1.0 });
-    let work = copies(bound.and(Term::DeviceTile, computed), spec).and(Term::DeviceStraight, 1.0);
+    let work = call(bound.and(Term::DeviceTile, computed), spec, Term::DeviceStraight, 1.0);
     let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
     let types = types(spec, DType::F32, Cross::F32);
     let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };

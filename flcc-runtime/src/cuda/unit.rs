@@ -27,7 +27,7 @@ use crate::cuda::driver::staging::Target;
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::{self, Batch, Finishing, Gathering, Offset, Part, Repair, Steps, options};
 use crate::cuda::method::{Around, Desk, Job, OwnTemplates, Run, Scoring, Tools};
-use crate::cuda::paired::Paired;
+use crate::cuda::paired::{Paired, taps};
 use crate::cuda::reduction;
 use crate::cuda::rooms::{Capacity, Makes, Room, SLOTS};
 use crate::cuda::slot::{Images, Slot};
@@ -39,8 +39,15 @@ use crate::run::words;
 
 /// Bytes that a stream clears while runs that are timed are put into its queue: more than any device's caches hold.
 const FILLER_BYTES: usize = 256 << 20;
+/// Bytes that it clears while runs of laid images are: their caches are as warm as those of a call, which copies the
+/// images just before.
+pub(crate) const LAID_FILLER_BYTES: usize = 32 << 20;
 /// How long it does so at most.
 const MOST_FILLED: Duration = Duration::from_millis(20);
+/// How often it does so at most: a queue holds about so much, and has the host wait for more.
+const MOST_FILLS: usize = 1024;
+/// What a run of laid images takes that is timed as it comes: launches of the host delay it by next to nothing.
+const LONG: Duration = Duration::from_millis(5);
 
 /// A method on one GPU, for one spec.
 pub struct Unit {
@@ -352,10 +359,27 @@ impl Unit {
             return Ok(false);
         }
         let stream = slot.stream.clone();
+        let templates: Vec<f32> = pairs.iter().flat_map(|pair| taps(pair.template)).collect();
+        let [source, own] = self.bring_paired(slot, images, &templates, copies, pairs)?;
+        self.go_paired(slot, &source, &own)?;
+        slot.staging.fetch(&stream, &slot.rooms[Room::Result], images.len() * self.capacity.result)?;
+        Ok(true)
+    }
+
+    /// Copies images into a slot whose results will go to `outs`, and the samples of their templates: both as they lie
+    /// there.
+    fn bring_paired<'o>(
+        &self,
+        slot: &mut Slot,
+        images: &[AnyView<'_>],
+        templates: &[f32],
+        copies: Copies,
+        outs: &mut [impl Target<'o>],
+    ) -> Result<[Images; 2], Fault> {
+        let stream = slot.stream.clone();
         slot.target = None;
-        self.bring(slot, images, copies, pairs)?;
-        let templates: Vec<f32> = pairs.iter().flat_map(Paired::taps).collect();
-        slot.rooms[Room::Own].upload(&stream, 0, bytes_of(&templates))?;
+        self.bring(slot, images, copies, outs)?;
+        slot.rooms[Room::Own].upload(&stream, 0, bytes_of(templates))?;
         let count = images.len();
         let own = Images {
             at: slot.rooms[Room::Own].address(&stream),
@@ -363,10 +387,43 @@ impl Unit {
             bytes: count * self.capacity.own_template,
             count,
         };
-        let source = self.brought(slot, count);
+        Ok([self.brought(slot, count), own])
+    }
+
+    /// Copies images into a slot and computes them once. They as they lie there, for [`Unit::time_laid`]; `None` where
+    /// the host decides something between kernels.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(crate) fn lay(
+        &self,
+        slot: &mut Slot,
+        bound: &DeviceTemplates,
+        images: &[AnyView<'_>],
+    ) -> Result<Option<Images>, Fault> {
+        self.enter(slot, bound, (images, &mut []), Copies::Direct, |_| true)?;
+        slot.stream.wait()?;
+        let again = self.look_again(slot, bound)?;
+        slot.stream.wait()?;
+        Ok((!again).then(|| self.brought(slot, images.len())))
+    }
+
+    /// As [`Unit::lay`], of images that have a template of their own each, with these; for [`Unit::time_laid_pairs`].
+    ///
+    /// # Errors
+    /// The device's.
+    pub(crate) fn lay_pairs(
+        &self,
+        slot: &mut Slot,
+        images: &[AnyView<'_>],
+        templates: &[AnyView<'_>],
+    ) -> Result<Option<[Images; 2]>, Fault> {
+        let templates: Vec<f32> = templates.iter().flat_map(taps).collect();
+        let none: &mut [Paired<'_, '_>] = &mut [];
+        let [source, own] = self.bring_paired(slot, images, &templates, Copies::Direct, none)?;
         self.go_paired(slot, &source, &own)?;
-        slot.staging.fetch(&stream, &slot.rooms[Room::Result], count * self.capacity.result)?;
-        Ok(true)
+        slot.stream.wait()?;
+        Ok((!self.any_again(slot, images.len())).then_some([source, own]))
     }
 
     /// Takes the results of such images out of a slot, and notes which are to be computed again.
@@ -505,7 +562,8 @@ impl Unit {
         outs: &[DeviceResults<'_>],
         runs: usize,
     ) -> Result<DeviceTime, Fault> {
-        let time = self.time(slot, runs, |slot| {
+        let mut filler = Buffer::new(&slot.stream, FILLER_BYTES)?;
+        let time = self.time(slot, &mut filler, runs, never, |slot| {
             let pairs = images.iter().zip(outs).cycle();
             pairs.take(runs).try_for_each(|(image, out)| {
                 self.submit_resident(slot, bound, image, Some(out), &mut |_| true).map(|_| ())
@@ -529,7 +587,8 @@ impl Unit {
         outs: &[DeviceResults<'_>],
         runs: usize,
     ) -> Result<DeviceTime, Fault> {
-        let time = self.time(slot, runs, |slot| {
+        let mut filler = Buffer::new(&slot.stream, FILLER_BYTES)?;
+        let time = self.time(slot, &mut filler, runs, never, |slot| {
             let all = pairs.iter().zip(outs).cycle();
             all.take(runs).try_for_each(|(pairs, out)| self.submit_paired_resident(slot, pairs, out))
         })?;
@@ -539,34 +598,74 @@ impl Unit {
         }
     }
 
-    /// The device's time for what `pass` puts into a slot's queue, which are so many runs.
+    /// The device's time for `runs` runs of images that were laid in a slot. Runs of 5 ms and more, and of more than
+    /// `limit`, are no more than these: others run twice before, so that the device never waits for the host.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(crate) fn time_laid(
+        &self,
+        (slot, filler): (&mut Slot, &mut Buffer),
+        bound: &DeviceTemplates,
+        images: &Images,
+        runs: usize,
+        limit: Option<Duration>,
+    ) -> Result<DeviceTime, Fault> {
+        self.time(slot, filler, runs, told_by_first(limit), |slot| {
+            (0..runs).try_for_each(|_| self.compute(slot, bound, *images, &mut |_| true).map(|_| ()))
+        })
+    }
+
+    /// As [`Unit::time_laid`], of images that have a template of their own each.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(crate) fn time_laid_pairs(
+        &self,
+        (slot, filler): (&mut Slot, &mut Buffer),
+        [images, templates]: &[Images; 2],
+        runs: usize,
+        limit: Option<Duration>,
+    ) -> Result<DeviceTime, Fault> {
+        self.time(slot, filler, runs, told_by_first(limit), |slot| {
+            (0..runs).try_for_each(|_| self.go_paired(slot, images, templates))
+        })
+    }
+
+    /// The device's time for what `pass` puts into a slot's queue, which are so many runs: of the first pass, where
+    /// `enough` says so of a run's time in it. `filler` is what is cleared until the last pass stands in the queue.
     fn time(
         &self,
         slot: &mut Slot,
+        filler: &mut Buffer,
         runs: usize,
+        enough: impl Fn(Duration) -> bool,
         mut pass: impl FnMut(&mut Slot) -> Result<(), Fault>,
     ) -> Result<DeviceTime, Fault> {
         let stream = slot.stream.clone();
-        let mut filler = Buffer::new(&stream, FILLER_BYTES)?;
-        let mut fill = |times: usize| (0..times).try_for_each(|_| filler.clear(&stream, FILLER_BYTES));
+        let share = |time: Duration| time.div_f64(runs.max(1) as f64);
+        let from = stream.mark()?;
+        pass(slot)?;
+        let each = share(from.until(&stream.mark()?)?);
+        if enough(each) {
+            return Ok(DeviceTime { each, queued: false });
+        }
+        let mut fill = |times: usize| (0..times).try_for_each(|_| filler.clear(&stream, filler.bytes()));
         fill(1)?;
         let before = stream.mark()?;
         fill(1)?;
         let one = before.until(&stream.mark()?)?.max(Duration::from_micros(1));
         // The second pass finds everything as the third does; how long it takes to put in is how long to fill.
-        pass(slot)?;
-        stream.wait()?;
         let began = Instant::now();
         pass(slot)?;
         let filled = (2 * began.elapsed()).min(MOST_FILLED).div_duration_f64(one).ceil().max(1.0);
         stream.wait()?;
-        fill(filled as usize)?;
+        fill((filled as usize).min(MOST_FILLS))?;
         let from = stream.mark()?;
         pass(slot)?;
         let to = stream.mark()?;
         let queued = !from.reached()?;
-        let all = from.until(&to)?;
-        Ok(DeviceTime { each: all.div_f64(runs.max(1) as f64), queued })
+        Ok(DeviceTime { each: share(from.until(&to)?), queued })
     }
 
     /// Puts one batch of tiles into a slot's queue.
@@ -866,6 +965,16 @@ impl Unit {
         }
         lines
     }
+}
+
+/// No first pass tells what runs take.
+fn never(_: Duration) -> bool {
+    false
+}
+
+/// Whether a first pass tells what runs of laid images take: it is long, or longer than they may take.
+fn told_by_first(limit: Option<Duration>) -> impl Fn(Duration) -> bool {
+    move |each| each >= LONG || limit.is_some_and(|limit| each > limit)
 }
 
 /// The fault of runs that cannot be timed, since they are not the device's alone.

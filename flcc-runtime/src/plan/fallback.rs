@@ -11,7 +11,7 @@ use flcc_core::view::{AnyView, AnyViewMut};
 use crate::plan::planned::Plan;
 use crate::plan::settings::Planner;
 use crate::problem::template::{Checked, Weights};
-use crate::run::execute::{Control, Execute, Pairs, Scratch, Statistics, Unfinished};
+use crate::run::execute::{Clocked, Control, Execute, Pairs, Scratch, Statistics, Unfinished};
 use crate::run::search::{Buffers, Searching};
 
 /// An executor of devices with the CPU behind it. A run asks the devices first; images that have no results when none
@@ -203,6 +203,14 @@ impl Execute for Fallback {
         self.devices.time_on_device(Both::of(bound)?.there()?, images, outs, scratch, runs)
     }
 
+    fn clock<'a>(&'a self, bound: &Arc<dyn Any + Send + Sync>, images: &[AnyView<'_>]) -> Clocked<'a> {
+        self.devices.clock(Both::of(bound.as_ref())?.there.as_ref().map_err(ExecError::clone)?, images)
+    }
+
+    fn clock_of_pairs<'a>(&'a self, pairs: &Pairs<'_>) -> Clocked<'a> {
+        self.devices.clock_of_pairs(pairs)
+    }
+
     #[cfg(feature = "cuda")]
     fn search_resident(
         &self,
@@ -320,6 +328,7 @@ impl Execute for Fallback {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     use flcc_core::dtype::Pixels;
     use flcc_core::peaks::PeakOptions;
@@ -329,7 +338,8 @@ mod tests {
     use crate::plan::machine::Machine;
     use crate::plan::planned::Took;
     use crate::plan::solvers::SOLVERS;
-    use crate::plan::testing::{At, Failing, fault};
+    use crate::plan::testing::{At, Clockwork, Failing, fault};
+    use crate::plan::trial::{Ran, Trial};
     use crate::run::execute::CancelToken;
 
     /// A plan for a device that fails, with the CPU behind it if the planner has it so; and how often it failed.
@@ -345,6 +355,17 @@ mod tests {
         Pixels::U8(
             (0..count as u32).map(|index| (index.wrapping_add(seed).wrapping_mul(2_654_435_761) >> 23) as u8).collect(),
         )
+    }
+
+    #[test]
+    fn devices_with_the_cpu_behind_them_have_their_clock() {
+        let spec: Spec = "zncc:u8:20x30*5x6:valid".parse().unwrap();
+        let planner = Planner::with_machine(Machine::detect().unwrap()).fall_back(true);
+        let device = Clockwork::new(Duration::from_micros(7), Duration::ZERO);
+        let execute = Fallback::behind(Box::new(device.execute(&spec)), &spec, &planner);
+        let mut trial = Trial::new(&spec);
+        let mut ready = trial.ready(execute.as_ref(), 1).unwrap();
+        assert_eq!(trial.run(&mut ready, None), Ok(Ran::Done(Duration::from_micros(7))));
     }
 
     #[test]

@@ -250,6 +250,10 @@ impl Planner {
     /// stopped when it cannot win. Then those that came near the best meet it again, in turns, and the median decides.
     /// Nothing new begins when 20 runs of the best, or 100 ms, are over, a run of as many images as come together; what
     /// it takes to make kernels of a GPU ready does not count.
+    ///
+    /// Offers whose kernels a device times differ by these alone, so copies, which are the same for all of them, do not
+    /// hide by how much. What a call takes besides is added to each: it is measured of the first, and once more, of the
+    /// one with the fastest kernels, where others are near that are timed as whole calls.
     fn race<'a>(&self, spec: &Spec, offers: &'a [Fitting]) -> Vec<Outcome> {
         let patient = self.effort == Effort::Patient;
         // Making up a large image takes as long as some runs, and is none.
@@ -286,72 +290,126 @@ impl Planner {
             }
             Ok(ready)
         };
-        let mut near: Vec<(usize, Option<Ready<'_>>, Vec<Duration>)> = Vec::new();
+        let warm_calls = |trial: &mut Trial, ready: &mut Ready<'_>, platform| {
+            let begun = Instant::now();
+            let warm = trial.warm_calls(ready, platform);
+            compiling.set(compiling.get() + begun.elapsed());
+            warm
+        };
+        let mut near: Vec<Near<'_>> = Vec::new();
+        // What a call takes beside kernels that a device times.
+        let mut beside: Option<Duration> = None;
         for (index, fitting) in offers.iter().enumerate() {
             let offer = &fitting.0;
-            let hopeless =
-                best.is_some_and(|(other, _)| !patient && offer.estimate_ns > HOPE * offers[other].0.estimate_ns);
+            let hopeless = best.is_some_and(|(other, _)| !patient && self.is_hopeless(offer, &offers[other].0));
             if hopeless || best.is_some_and(|(_, least)| spent(least)) {
                 outcomes.push(Outcome::Slower);
                 continue;
             }
-            let first = ready(&mut trial, fitting, false)
-                .and_then(|ready| first(&mut trial, ready, best.map(|(_, least)| least)));
-            match first {
-                Err(reason) => outcomes.push(Outcome::Failed(reason)),
-                Ok((Ran::Stopped(after), _)) => outcomes.push(Outcome::Stopped(nanoseconds(after))),
-                Ok((Ran::Done(took), ready)) => {
-                    outcomes.push(Outcome::Measured(nanoseconds(took)));
-                    if best.is_none_or(|(_, least)| took < least) {
-                        best = Some((index, took));
-                    }
-                    near.push((index, holds(fitting).then_some(ready), vec![took]));
-                    near.sort_by_key(|(_, _, times)| times[0]);
-                    near.truncate(NEAR.1);
+            let least = best.map(|(_, least)| least);
+            let first = ready(&mut trial, fitting, false).and_then(|ready| {
+                let rest = if ready.on_device() { beside.unwrap_or_default() } else { Duration::ZERO };
+                first(&mut trial, ready, least.map(|least| least.saturating_sub(rest)))
+            });
+            let first = first.and_then(|(ran, mut ready)| {
+                let (Ran::Done(took), true, None) = (ran, ready.on_device(), beside) else { return Ok((ran, ready)) };
+                warm_calls(&mut trial, &mut ready, offer.recipe.platform())?;
+                let call = trial.call(&mut ready, least.map(lost))?;
+                beside = Some(call.time().saturating_sub(took));
+                Ok((if let Ran::Stopped(_) = call { Ran::Stopped(took) } else { ran }, ready))
+            });
+            let (ran, ready) = match first {
+                Ok(first) => first,
+                Err(reason) => {
+                    outcomes.push(Outcome::Failed(reason));
+                    continue;
                 }
+            };
+            let on_device = ready.on_device();
+            let all = whole(ran.time(), on_device, beside);
+            if let Ran::Stopped(_) = ran {
+                outcomes.push(Outcome::Stopped(nanoseconds(all)));
+                continue;
             }
+            outcomes.push(Outcome::Measured(nanoseconds(all)));
+            if least.is_none_or(|least| all < least) {
+                best = Some((index, all));
+            }
+            let ready = holds(fitting).then_some(ready);
+            near.push(Near { index, ready, on_device, times: vec![ran.time()] });
+            near.sort_by_key(|one| one.whole(beside));
+            near.truncate(NEAR.1);
         }
         let Some((_, least)) = best else { return outcomes };
-        near.retain(|(_, _, times)| times[0].as_secs_f64() <= NEAR.0 * least.as_secs_f64());
+        let close = |time: Duration, least: Duration| time.as_secs_f64() <= NEAR.0 * least.as_secs_f64();
+        let fastest = near.iter().filter(|one| one.on_device).map(|one| one.times[0]).min();
+        near.retain(|one| {
+            let rivals = fastest.filter(|_| one.on_device);
+            close(one.whole(beside), least) && rivals.is_none_or(|fastest| close(one.times[0], fastest))
+        });
         // One that nothing came near has won.
         if near.len() > 1 {
+            let mixed = near.iter().any(|one| !one.on_device);
+            let devices = near.iter().filter(|one| one.on_device && mixed);
+            let called = devices.min_by_key(|one| one.times[0]).map(|one| one.index);
+            let mut rests = Vec::new();
+            // A device's clock drifts so little that it takes no round which there is no time for.
+            let rounds = if near.iter().all(|one| one.on_device) { 0 } else { ROUNDS[0] };
             for round in 0..ROUNDS[1] {
-                if round >= ROUNDS[0] && spent(least) {
+                if round >= rounds && spent(least) {
                     break;
                 }
-                for (index, kept, times) in &mut near {
-                    let again = match kept.take() {
+                for one in &mut near {
+                    let fitting = &offers[one.index];
+                    let again = match one.ready.take() {
                         Some(kept) => Ok(kept),
-                        None => ready(&mut trial, &offers[*index], true),
+                        None => ready(&mut trial, fitting, true),
                     };
-                    let timed = again.and_then(|mut again| Ok((trial.mean(&mut again, LEAST)?, again)));
-                    let timed = timed.map(|(took, again)| {
-                        *kept = holds(&offers[*index]).then_some(again);
-                        took
+                    let timed = again.and_then(|mut again| {
+                        let took = trial.mean(&mut again, LEAST)?;
+                        if called == Some(one.index) {
+                            warm_calls(&mut trial, &mut again, fitting.0.recipe.platform())?;
+                            rests.push(trial.mean_of_calls(&mut again, LEAST)?.saturating_sub(took));
+                        }
+                        one.ready = holds(fitting).then_some(again);
+                        Ok(took)
                     });
                     match timed {
-                        Ok(took) => times.push(took),
-                        Err(reason) => outcomes[*index] = Outcome::Failed(reason),
+                        Ok(took) => one.times.push(took),
+                        Err(reason) => outcomes[one.index] = Outcome::Failed(reason),
                     }
                 }
             }
+            if !rests.is_empty() {
+                beside = Some(median(&mut rests));
+            }
         }
-        for (index, _, times) in &mut near {
-            times.sort_unstable();
-            if let Outcome::Measured(ns) = &mut outcomes[*index] {
-                *ns = nanoseconds(times[times.len() / 2]);
+        for one in &mut near {
+            one.times = vec![median(&mut one.times)];
+            if let Outcome::Measured(ns) = &mut outcomes[one.index] {
+                *ns = nanoseconds(one.whole(beside));
             }
         }
         // Those that were left behind did not win, however lucky their one run was.
-        let slowest = near.iter().map(|(_, _, times)| nanoseconds(times[times.len() / 2])).min().unwrap_or(0);
+        let slowest = near.iter().map(|one| nanoseconds(one.whole(beside))).min().unwrap_or(0);
         for (index, outcome) in outcomes.iter_mut().enumerate() {
             if let Outcome::Measured(ns) = outcome
-                && !near.iter().any(|(other, ..)| *other == index)
+                && !near.iter().any(|one| one.index == index)
             {
                 *ns = (*ns).max(slowest);
             }
         }
         outcomes
+    }
+
+    /// Whether an offer is estimated to take so much longer than another that it is not timed. Two of a GPU are held
+    /// against each other by what their kernels are estimated to take.
+    fn is_hopeless(&self, offer: &Offer, best: &Offer) -> bool {
+        let on_gpu = [offer, best].iter().all(|offer| offer.recipe.platform() == Platform::Cuda);
+        let costs = self.machine.costs();
+        let estimate =
+            |offer: &Offer| if on_gpu { offer.work.of_kernels().ns_on(&costs, 1) } else { offer.estimate_ns };
+        estimate(offer) > HOPE * estimate(best)
     }
 
     /// Which of the offers, sorted by estimate, to take and with how many threads; `None` if each failed when it ran.
@@ -431,15 +489,12 @@ impl Planner {
                 times.push(trial.mean(ready, LEAST).ok()?);
             }
         }
-        let medians = times.iter_mut().map(|times| {
-            times.sort_unstable();
-            nanoseconds(times[times.len() / 2])
-        });
+        let medians = times.iter_mut().map(|times| nanoseconds(median(times)));
         counts.iter().copied().zip(medians).min_by_key(|(_, ns)| *ns)
     }
 }
 
-/// Rounds of those that come near the best: at least, and at most where there is time.
+/// Rounds of those that come near the best and are called: at least, and at most where there is time.
 const ROUNDS: [usize; 2] = [3, 11];
 
 /// How long one timing lasts at least, so that small runs are timed by many.
@@ -463,10 +518,41 @@ fn may_take(offer: &Offer, forced: bool) -> bool {
     }
 }
 
+/// An offer that came near the best.
+struct Near<'a> {
+    index: usize,
+    /// What executes it, where it may be held.
+    ready: Option<Ready<'a>>,
+    /// Whether a device timed it, without copies.
+    on_device: bool,
+    times: Vec<Duration>,
+}
+
+impl Near<'_> {
+    /// What a call takes, by its first time.
+    fn whole(&self, beside: Option<Duration>) -> Duration {
+        whole(self.times[0], self.on_device, beside)
+    }
+}
+
+/// What a call takes, by a time that may be that of its kernels alone and by what it takes beside these.
+fn whole(time: Duration, on_device: bool, beside: Option<Duration>) -> Duration {
+    time + if on_device { beside.unwrap_or_default() } else { Duration::ZERO }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// How long a first run may take beside this best.
+fn lost(best: Duration) -> Duration {
+    (3 * best).max(GRACE)
+}
+
 /// Times what is ready for the first time, after a run that warms up caches and pages; that one is all where it takes
 /// far longer than the best.
 fn first<'a>(trial: &mut Trial, mut ready: Ready<'a>, best: Option<Duration>) -> Result<(Ran, Ready<'a>), String> {
-    let lost = |best: Duration| (3 * best).max(GRACE);
     let mut ran = trial.run(&mut ready, best.map(lost))?;
     if let Ran::Done(took) = &mut ran
         && best.is_none_or(|best| *took < lost(best))
@@ -519,7 +605,8 @@ enum Misfit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::testing::{At, Failing};
+    use crate::plan::cost::{Term, Work};
+    use crate::plan::testing::{At, Clockwork, Failing};
 
     #[test]
     fn gpus_are_looked_for_where_that_is_worth_the_time() {
@@ -586,6 +673,81 @@ mod tests {
         assert!(known > 0, "{measured}");
         assert!(planner.learnt().iter().all(|(key, _)| key.spec == pairs.to_string()));
         assert!(planner.plan(&pairs).unwrap().explain().contains("chosen by wisdom"));
+    }
+
+    /// What a planner that takes its time chooses of such devices, tried in turn, and what became of each; `None` is
+    /// the CPU.
+    fn raced(devices: &[Option<&Clockwork>]) -> (Option<usize>, Vec<Outcome>) {
+        let spec: Spec = "corr:f32:30x40*5x6:valid".parse().unwrap();
+        let planner = Planner::new().unwrap().threads(1).effort(Effort::Patient);
+        let fitting = |device: &Option<&Clockwork>| -> Fitting {
+            let offer = match device {
+                Some(device) => device.offer(&spec),
+                None => SOLVERS[0].offers(&spec, &planner.machine).unwrap().remove(0),
+            };
+            let execute = offer.recipe.build(&spec, None).unwrap();
+            (offer, execute, 1)
+        };
+        let fitting: Vec<Fitting> = devices.iter().map(fitting).collect();
+        let mut candidates = Vec::new();
+        let chosen = planner.choose(&spec, &fitting, &mut candidates).map(|(chosen, _)| chosen);
+        (chosen, candidates.into_iter().map(|candidate| candidate.outcome).collect())
+    }
+
+    #[test]
+    fn kernels_decide_where_calls_take_what_they_copy() {
+        let device = |micros| Clockwork::new(Duration::from_micros(micros), Duration::from_millis(2));
+        let devices = [20, 5, 30, 6].map(device);
+        let (chosen, outcomes) = raced(&devices.each_ref().map(Some));
+        assert_eq!(chosen, Some(1));
+        // A call of one tells what a call of each takes beside its kernels.
+        let ns = outcomes.iter().map(|outcome| outcome.measured().unwrap() as u64).collect::<Vec<_>>();
+        assert!(ns[1] >= 2_000_000, "{ns:?}");
+        assert_eq!([ns[0] - ns[1], ns[2] - ns[1], ns[3] - ns[1]], [15_000, 25_000, 1_000]);
+        assert!(devices[0].seen().0 > 0);
+        assert_eq!(devices[1..].iter().map(|device| device.seen().0).sum::<usize>(), 0);
+        // Who came near the fastest kernels was timed again, however near the calls of the others are.
+        let rounds = devices.map(|device| device.seen().1.len());
+        assert!(rounds[1] > 10 && rounds[3] > 10 && rounds[0] < 5 && rounds[2] < 5, "{rounds:?}");
+    }
+
+    #[test]
+    fn a_device_races_the_cpu_by_whole_calls() {
+        // Its kernels take no time to speak of, and its calls do.
+        let slow = Clockwork::new(Duration::from_nanos(1), Duration::from_millis(20));
+        for order in [[Some(&slow), None], [None, Some(&slow)]] {
+            let (chosen, outcomes) = raced(&order);
+            let ns = outcomes.iter().map(|outcome| match outcome {
+                Outcome::Measured(ns) | Outcome::Stopped(ns) => *ns,
+                other => panic!("{other:?}"),
+            });
+            let ns = ns.collect::<Vec<_>>();
+            let index = order.iter().position(Option::is_some).unwrap();
+            assert!(ns[index] >= 20_000_000, "{ns:?}");
+            assert_eq!(chosen.map(|chosen| ns[chosen]), ns.iter().min().copied());
+        }
+        // One that cannot win by its kernels alone is not called.
+        let lost = Clockwork::new(Duration::from_secs(3600), Duration::ZERO);
+        let (chosen, outcomes) = raced(&[None, Some(&lost)]);
+        assert_eq!((chosen, &outcomes[1]), (Some(0), &Outcome::Stopped(3_600_000_000_000)));
+        assert_eq!(lost.seen(), (0, vec![1]));
+    }
+
+    #[test]
+    fn a_gpus_offers_are_given_up_by_what_their_kernels_are_estimated_to_take() {
+        let planner = Planner::new().unwrap();
+        let costs = planner.machine.costs();
+        let device = Clockwork::new(Duration::ZERO, Duration::ZERO);
+        let offer = |taps: f64, on_gpu: bool| {
+            let work = Work::default().and(Term::DeviceCopy, 1e9).and(Term::DeviceTapSingle, taps);
+            let spec: Spec = "corr:f32:30x40*5x6:valid".parse().unwrap();
+            let of_cpu = SOLVERS[0].offers(&spec, &planner.machine).unwrap().remove(0);
+            let offer = if on_gpu { device.offer(&spec) } else { of_cpu };
+            Offer { work, estimate_ns: work.ns_on(&costs, 1), ..offer }
+        };
+        assert!(planner.is_hopeless(&offer(9e6, true), &offer(1e6, true)));
+        assert!(!planner.is_hopeless(&offer(7e6, true), &offer(1e6, true)));
+        assert!(!planner.is_hopeless(&offer(9e6, true), &offer(1e6, false)));
     }
 
     #[test]

@@ -20,7 +20,9 @@ pub enum Effort {
     /// By estimated cost; microseconds.
     #[default]
     Estimate,
-    /// The promising offers are timed on made-up data, the best also on one thread or all where that is promising.
+    /// The promising offers are timed on made-up data, the best also on one thread or all where that is promising. Of a
+    /// GPU's the fastest kernels are taken, for copies take as long by all of them; calls are what it and the CPU are
+    /// compared by.
     Measure,
     /// Every offer is timed, for longer, and the best on one, two, four and so on of the threads.
     Patient,

@@ -1,17 +1,20 @@
-//! For tests: a device that fails.
+//! For tests: a device that fails, and one with a clock.
 
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use flcc_core::error::ExecError;
+use flcc_core::error::{ExecError, Refusal};
 use flcc_core::peaks::{Found, Search};
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut};
 
-use crate::plan::solver::Offer;
+use crate::plan::machine::Machine;
+use crate::plan::solver::{Offer, Platform, Recipe};
+use crate::plan::solvers::SOLVERS;
 use crate::problem::template::{Checked, Weights};
-use crate::run::execute::{Control, Execute, Scratch, Statistics, Unfinished};
+use crate::run::execute::{Clock, Clocked, Control, Execute, Pairs, Scratch, Statistics, Unfinished};
 use crate::run::search::{Buffers, Searching};
 
 /// What a device fails at.
@@ -136,5 +139,117 @@ impl Execute for Failing {
             }
             run.map_err(|unfinished| unfinished.error)
         })
+    }
+}
+
+/// A made-up device whose clock tells of every run that its kernels took as long as a test says, and whose calls take
+/// no less than it says. The CPU computes.
+#[derive(Clone, Debug)]
+pub struct Clockwork {
+    kernels: Duration,
+    call: Duration,
+    seen: Arc<Seen>,
+}
+
+/// What a made-up device was asked for.
+#[derive(Debug, Default)]
+struct Seen {
+    calls: AtomicUsize,
+    runs: Mutex<Vec<usize>>,
+}
+
+impl Clockwork {
+    pub fn new(kernels: Duration, call: Duration) -> Clockwork {
+        Clockwork { kernels, call, seen: Arc::default() }
+    }
+
+    /// How many calls there were, and how many runs the clock was asked for each time.
+    pub fn seen(&self) -> (usize, Vec<usize>) {
+        (self.seen.calls.load(Ordering::Relaxed), self.seen.runs.lock().unwrap().clone())
+    }
+
+    /// An offer of it: the work of one of the CPU's.
+    pub fn offer(&self, spec: &Spec) -> Offer {
+        let offer = SOLVERS[0].offers(spec, &Machine::detect().unwrap()).unwrap().remove(0);
+        Offer { recipe: Arc::new(self.clone()), ..offer }
+    }
+
+    /// What executes that.
+    pub fn execute(&self, spec: &Spec) -> impl Execute + use<> {
+        let offer = SOLVERS[0].offers(spec, &Machine::detect().unwrap()).unwrap().remove(0);
+        Working { execute: offer.recipe.build(spec, None).unwrap(), device: self.clone() }
+    }
+}
+
+impl Recipe for Clockwork {
+    fn platform(&self) -> Platform {
+        Platform::Cuda
+    }
+
+    fn build(&self, spec: &Spec, _memory_limit: Option<usize>) -> Result<Box<dyn Execute>, Refusal> {
+        Ok(Box::new(self.execute(spec)))
+    }
+}
+
+impl Clock for Clockwork {
+    fn time(&mut self, runs: usize, _limit: Option<Duration>) -> Result<Duration, ExecError> {
+        self.seen.runs.lock().unwrap().push(runs);
+        Ok(self.kernels)
+    }
+}
+
+struct Working {
+    execute: Box<dyn Execute>,
+    device: Clockwork,
+}
+
+impl Execute for Working {
+    fn bind(&self, checked: Vec<Checked>, weights: Weights) -> Result<Arc<dyn Any + Send + Sync>, ExecError> {
+        self.execute.bind(checked, weights)
+    }
+
+    fn rank(&self, _checked: &[Checked], _weights: &Weights, _limit: usize) -> Option<usize> {
+        None
+    }
+
+    fn scratch_bytes(&self, workers: usize) -> usize {
+        self.execute.scratch_bytes(workers)
+    }
+
+    fn template_bytes(&self) -> usize {
+        self.execute.template_bytes()
+    }
+
+    fn tiles(&self) -> usize {
+        self.execute.tiles()
+    }
+
+    fn scratch(&self, workers: usize, results: usize) -> Scratch {
+        self.execute.scratch(workers, results)
+    }
+
+    fn clock<'a>(&'a self, _bound: &Arc<dyn Any + Send + Sync>, _images: &[AnyView<'_>]) -> Clocked<'a> {
+        Ok(Some(Box::new(self.device.clone())))
+    }
+
+    fn clock_of_pairs<'a>(&'a self, _pairs: &Pairs<'_>) -> Clocked<'a> {
+        Ok(Some(Box::new(self.device.clone())))
+    }
+
+    fn devices(&self) -> Vec<usize> {
+        vec![3]
+    }
+
+    fn execute(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        images: &[AnyView<'_>],
+        outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, Box<Unfinished>> {
+        self.device.seen.calls.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(self.device.call);
+        self.execute.execute(bound, images, outs, scratch, control)
     }
 }

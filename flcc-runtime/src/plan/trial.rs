@@ -13,7 +13,7 @@ use flcc_core::view::AnyView;
 
 use crate::plan::solver::Platform;
 use crate::problem::template::{self, Weights};
-use crate::run::execute::{CancelToken, Control, Execute, Pairs, Scratch};
+use crate::run::execute::{CancelToken, Clock, Control, Execute, Pairs, Scratch};
 
 /// Pairs of a run at most.
 const MOST_PAIRS: usize = 32;
@@ -21,8 +21,11 @@ const MOST_PAIRS: usize = 32;
 /// Bytes of results at most of images that are run together since that keeps a device busy.
 const MOST_BYTES: usize = 1 << 28;
 
-/// How many runs it takes until the next ones take what all others will: buffers are made when they are first used, and
-/// a GPU's slot pins its memory on the host in the second run.
+/// Runs that a device's clock times one behind the other at most.
+const MOST_RUNS: usize = 64;
+
+/// How many calls it takes until the next ones take what all others will: buffers are made when they are first used,
+/// and a GPU's slot pins its memory on the host in the second call.
 pub fn runs_to_warm_up(platform: Platform) -> usize {
     if platform == Platform::Cuda { 2 } else { 1 }
 }
@@ -44,12 +47,35 @@ pub struct Ready<'a> {
     scratch: Scratch,
     /// Images of a run.
     images: usize,
+    /// What times kernels of images that lie on a device, where that is how it is timed.
+    clock: Option<Box<dyn Clock + 'a>>,
+    /// What that told last of an image.
+    told: Duration,
+    /// Whether calls are warmed up.
+    warm: bool,
 }
 
 impl Ready<'_> {
     /// How many images a run has.
     pub fn images(&self) -> usize {
         self.images
+    }
+
+    /// Whether its runs are timed by a device, without copies.
+    pub fn on_device(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// Has its runs timed as whole calls, whoever computes.
+    pub fn by_calls(&mut self) {
+        self.clock = None;
+    }
+
+    /// Runs what lies on the device so many times.
+    fn kernels(&mut self, runs: usize, limit: Option<Duration>) -> Result<Ran, String> {
+        let Some(clock) = &mut self.clock else { return Err("expected a device with a clock, got none".into()) };
+        self.told = clock.time(runs, limit).map_err(|error| error.to_string())?;
+        Ok(if limit.is_some_and(|limit| self.told > limit) { Ran::Stopped(self.told) } else { Ran::Done(self.told) })
     }
 }
 
@@ -68,6 +94,15 @@ pub enum Ran {
     Done(Duration),
     /// It was stopped, since it had taken so long.
     Stopped(Duration),
+}
+
+impl Ran {
+    /// How long it took, stopped or not.
+    pub fn time(self) -> Duration {
+        match self {
+            Ran::Done(time) | Ran::Stopped(time) => time,
+        }
+    }
 }
 
 impl Trial {
@@ -108,7 +143,8 @@ impl Trial {
         all.min(together)
     }
 
-    /// Binds the templates.
+    /// Binds the templates. Where the device that executes has a clock of its own, images are laid before it, and it
+    /// times all runs but those of [`Trial::call`].
     ///
     /// # Errors
     /// What binding fails with, in words.
@@ -123,22 +159,40 @@ impl Trial {
             .collect::<Result<Vec<_>, _>>()?;
         let images = self.images(execute);
         let scratch = execute.scratch(workers, images * self.templates.len());
-        if self.spec.pairs() {
+        let image = view(&self.image, self.spec.image(), self.spec.channels())?;
+        let all = vec![image; images];
+        let (bound, clock) = if self.spec.pairs() {
             let weights = template::check_mask(&self.spec, mask.as_ref()).map_err(|error| failed(&error))?;
-            return Ok(Ready { execute, bound: Given::Pairs(weights), scratch, images });
-        }
-        let (checked, weights) =
-            template::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
-        let bound = execute.bind(checked, weights).map_err(|error| failed(&error))?;
-        Ok(Ready { execute, bound: Given::Templates(bound), scratch, images })
+            let templates = vec![templates[0]; images];
+            let pairs = Pairs { spec: &self.spec, images: &all, templates: &templates, weights: &weights };
+            let clock = execute.clock_of_pairs(&pairs);
+            (Given::Pairs(weights), clock)
+        } else {
+            let (checked, weights) =
+                template::check(&self.spec, &templates, mask.as_ref()).map_err(|error| failed(&error))?;
+            let bound = execute.bind(checked, weights).map_err(|error| failed(&error))?;
+            let clock = execute.clock(&bound, &all);
+            (Given::Templates(bound), clock)
+        };
+        // A device without room for both a clock and a call is timed by calls; what it fails at besides they tell.
+        let clock = clock.unwrap_or_default();
+        Ok(Ready { execute, bound, scratch, images, clock, told: Duration::ZERO, warm: false })
     }
 
-    /// Runs it once, and tells the time of an image; it is stopped at the end of a tile or a pair when it has taken
-    /// longer than `limit`.
+    /// Runs it once, and tells the time of an image; it is stopped when it has taken longer than `limit`.
     ///
     /// # Errors
     /// What it fails with, in words.
     pub fn run(&mut self, ready: &mut Ready<'_>, limit: Option<Duration>) -> Result<Ran, String> {
+        if ready.on_device() { ready.kernels(1, limit) } else { self.call(ready, limit) }
+    }
+
+    /// Calls it once, from the host's memory to the host's memory, and tells the time of an image; it is stopped at the
+    /// end of a tile or a pair when it has taken longer than `limit`.
+    ///
+    /// # Errors
+    /// What it fails with, in words.
+    pub fn call(&mut self, ready: &mut Ready<'_>, limit: Option<Duration>) -> Result<Ran, String> {
         let image =
             AnyView::dense(&self.image, self.spec.image(), self.spec.channels()).map_err(|error| error.to_string())?;
         let results = ready.images * self.templates.len();
@@ -179,22 +233,47 @@ impl Trial {
         }
     }
 
-    /// Runs it until the next run takes what all others will.
+    /// Has the next run take what all others will. What a device's clock times is as far: it was laid there.
     ///
     /// # Errors
     /// As [`Trial::run`].
     pub fn warm_up(&mut self, ready: &mut Ready<'_>, platform: Platform) -> Result<(), String> {
-        (0..runs_to_warm_up(platform)).try_for_each(|_| self.run(ready, None).map(|_| ()))
+        if ready.on_device() { Ok(()) } else { self.warm_calls(ready, platform) }
     }
 
-    /// The mean time of an image in as many runs as fill `least`, at least one.
+    /// Calls it until the next call takes what all others will, unless that was done.
+    ///
+    /// # Errors
+    /// As [`Trial::call`].
+    pub fn warm_calls(&mut self, ready: &mut Ready<'_>, platform: Platform) -> Result<(), String> {
+        if !ready.warm {
+            (0..runs_to_warm_up(platform)).try_for_each(|_| self.call(ready, None).map(|_| ()))?;
+        }
+        ready.warm = true;
+        Ok(())
+    }
+
+    /// The mean time of an image in as many runs as fill `least`, at least one; a device's clock times 64 at most.
     ///
     /// # Errors
     /// As [`Trial::run`].
     pub fn mean(&mut self, ready: &mut Ready<'_>, least: Duration) -> Result<Duration, String> {
+        if !ready.on_device() {
+            return self.mean_of_calls(ready, least);
+        }
+        let run = ready.images as u32 * ready.told;
+        let runs = if run.is_zero() { 1 } else { least.div_duration_f64(run).ceil() as usize };
+        ready.kernels(runs.clamp(1, MOST_RUNS), None).map(|_| ready.told)
+    }
+
+    /// The mean time of an image in as many calls as fill `least`, at least one.
+    ///
+    /// # Errors
+    /// As [`Trial::call`].
+    pub fn mean_of_calls(&mut self, ready: &mut Ready<'_>, least: Duration) -> Result<Duration, String> {
         let (start, mut count) = (Instant::now(), 0);
         loop {
-            self.run(ready, None)?;
+            self.call(ready, None)?;
             count += 1;
             if start.elapsed() >= least {
                 return Ok(start.elapsed() / (count * ready.images as u32));
@@ -220,4 +299,41 @@ fn of_rank(spec: &Spec, rank: usize, noise: &mut impl FnMut(usize, DType) -> Pix
         }
     }
     Pixels::F64(values).cast(spec.template_type())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::testing::Clockwork;
+
+    #[test]
+    fn a_device_with_a_clock_is_called_only_where_calls_are_asked_for() {
+        let spec: Spec = "corr:f32:30x40*5x6:valid".parse().unwrap();
+        let mut trial = Trial::new(&spec);
+        let device = Clockwork::new(Duration::from_micros(10), Duration::ZERO);
+        let execute = device.execute(&spec);
+        let mut ready = trial.ready(&execute, 1).unwrap();
+        assert!(ready.on_device());
+        trial.warm_up(&mut ready, Platform::Cuda).unwrap();
+        let limit = |micros| Some(Duration::from_micros(micros));
+        assert_eq!(trial.run(&mut ready, limit(9)), Ok(Ran::Stopped(Duration::from_micros(10))));
+        assert_eq!(trial.run(&mut ready, limit(10)), Ok(Ran::Done(Duration::from_micros(10))));
+        for least in [0, 200, 10_000_000] {
+            assert_eq!(trial.mean(&mut ready, Duration::from_micros(least)), Ok(Duration::from_micros(10)));
+        }
+        assert_eq!(device.seen(), (0, vec![1, 1, 1, 20, MOST_RUNS]));
+        trial.warm_calls(&mut ready, Platform::Cuda).unwrap();
+        trial.warm_calls(&mut ready, Platform::Cuda).unwrap();
+        assert_eq!(device.seen().0, runs_to_warm_up(Platform::Cuda));
+        trial.call(&mut ready, None).unwrap();
+        ready.by_calls();
+        assert!(matches!(trial.run(&mut ready, None), Ok(Ran::Done(_))) && !ready.on_device());
+        assert_eq!((device.seen().0, device.seen().1.len()), (runs_to_warm_up(Platform::Cuda) + 2, 5));
+        // Images with a template of their own each have a clock too.
+        let pairs: Spec = "corr:f32:0@30x40*5x6:valid,pairs".parse().unwrap();
+        let (mut trial, execute) = (Trial::new(&pairs), device.execute(&pairs));
+        let mut ready = trial.ready(&execute, 1).unwrap();
+        assert_eq!(trial.run(&mut ready, None), Ok(Ran::Done(Duration::from_micros(10))));
+        assert_eq!(ready.images(), MOST_PAIRS);
+    }
 }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use flcc_core::error::{ExecError, SpecError};
 use flcc_core::peaks::{Found, Search};
@@ -50,10 +51,23 @@ pub enum Copies {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceTime {
     /// For each run, by the device's clock.
-    pub each: std::time::Duration,
+    pub each: Duration,
     /// Whether all runs stood in its queue before the first began, so that it never waited for the host.
     pub queued: bool,
 }
+
+/// Times the kernels of images that were laid on a device, by the device's clock: no copy is in its times.
+pub trait Clock {
+    /// The mean time of an image in `runs` runs of all that lie there. Where one run takes an image longer than
+    /// `limit`, that run is all, and its time comes back.
+    ///
+    /// # Errors
+    /// The device's.
+    fn time(&mut self, runs: usize, limit: Option<Duration>) -> Result<Duration, ExecError>;
+}
+
+/// A clock, where a device can tell its own time from the host's.
+pub type Clocked<'a> = Result<Option<Box<dyn Clock + 'a>>, ExecError>;
 
 /// Counts of what a run did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -233,6 +247,24 @@ pub trait Execute: Send + Sync {
     ) -> Result<DeviceTime, ExecError> {
         let _ = (outs, runs);
         self.execute_resident(bound, images, &mut [], scratch).map(|_| DeviceTime::default())
+    }
+    /// A clock of the kernels of a run of these images, which are copied to the device and computed once. `None` where
+    /// no device computes, or the host decides something between kernels.
+    ///
+    /// # Errors
+    /// As [`Execute::execute`].
+    fn clock<'a>(&'a self, bound: &Arc<dyn Any + Send + Sync>, images: &[AnyView<'_>]) -> Clocked<'a> {
+        let _ = (bound, images);
+        Ok(None)
+    }
+    /// As [`Execute::clock`], of images that have a template of their own each; `None` also where templates are bound
+    /// one after the other.
+    ///
+    /// # Errors
+    /// As [`Execute::execute_pairs`].
+    fn clock_of_pairs<'a>(&'a self, pairs: &Pairs<'_>) -> Clocked<'a> {
+        let _ = pairs;
+        Ok(None)
     }
     /// As [`Execute::search`], of one image that lies on a device.
     ///

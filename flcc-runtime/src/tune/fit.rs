@@ -1,7 +1,16 @@
 //! Costs that fit measured times.
 
 use crate::plan::cost::{Costs, TERMS, Term};
-use crate::tune::grid::{Sample, median};
+use crate::tune::grid::{Sample, Timed, median};
+
+/// The samples that costs are judged by: of kernels, where a device timed some, else all.
+pub fn judged(samples: &[Sample]) -> Vec<Sample> {
+    let of_kernels = |sample: &&Sample| sample.timed == Timed::Kernels;
+    match samples.iter().any(|sample| of_kernels(&sample)) {
+        true => samples.iter().filter(of_kernels).cloned().collect(),
+        false => samples.to_vec(),
+    }
+}
 
 /// How estimates compare with times: the median and the worst of the larger over the smaller.
 pub fn errors(samples: &[Sample], costs: &Costs) -> (f64, f64) {
@@ -123,6 +132,7 @@ mod tests {
                 let off = if k == 17 { 5.0 } else { 1.0 + 0.02 * f64::from(k % 3 - 1) };
                 Sample {
                     kernel: "corr_f32_any_portable".parse().unwrap(),
+                    timed: Timed::Calls,
                     work,
                     estimate_ns: 0.0,
                     ns: off * work.ns(&truth),
@@ -141,12 +151,49 @@ mod tests {
     }
 
     #[test]
+    fn kernels_and_the_rest_of_calls_are_fitted_apart() {
+        let usual = Costs::usual(&IsaSet::of(&[]));
+        let truth =
+            [(Term::DeviceTile, 3.0), (Term::DeviceStraight, 2.0), (Term::DeviceCopy, 0.5), (Term::DeviceTrip, 2.0)]
+                .into_iter()
+                .fold(usual, |costs, (term, times)| costs.with(term, times * costs.of(term)));
+        let samples: Vec<Sample> = (0..60)
+            .flat_map(|k| {
+                let work = Work::default()
+                    .and(Term::DeviceTile, f64::from(k % 7 + 1) * 3e5)
+                    .and(Term::DeviceCopy, f64::from(k % 11) * 3e5)
+                    .and(Term::DeviceTrip, 1.0)
+                    .and(Term::DeviceStraight, 1.0);
+                let parts = [(Timed::Kernels, work.of_kernels()), (Timed::Rest, work.beside_kernels())];
+                parts.map(|(timed, work)| Sample {
+                    kernel: "tile64_f32_any_b16x16".parse().unwrap(),
+                    timed,
+                    work,
+                    estimate_ns: 0.0,
+                    ns: work.ns(&truth),
+                })
+            })
+            .collect();
+        let found = fit(&samples, usual);
+        for term in [Term::DeviceTile, Term::DeviceCopy, Term::DeviceTrip] {
+            let ratio = found.of(term) / truth.of(term);
+            assert!((0.8..1.25).contains(&ratio), "{}: {ratio}", term.name());
+        }
+        let kernels = judged(&samples);
+        assert!(kernels.len() == 60 && kernels.iter().all(|sample| sample.timed == Timed::Kernels));
+        let rest = samples.iter().filter(|sample| sample.timed == Timed::Rest).cloned().collect::<Vec<_>>();
+        assert_eq!(judged(&rest).len(), 60);
+    }
+
+    #[test]
     fn few_samples_of_a_slower_machine_raise_all_their_costs_alike() {
         let start = Costs::usual(&IsaSet::of(&[]));
         let met = [Term::Call, Term::TapSingle, Term::Copy];
         let slower = met.iter().fold(start, |costs, &term| costs.with(term, 3.0 * costs.of(term)));
-        let sample =
-            |work: Work, ns| Sample { kernel: "corr_f32_any_portable".parse().unwrap(), work, estimate_ns: 0.0, ns };
+        let sample = |work: Work, ns| {
+            let kernel = "corr_f32_any_portable".parse().unwrap();
+            Sample { kernel, timed: Timed::Calls, work, estimate_ns: 0.0, ns }
+        };
         let few = [2e5, 1e6, 4e6].map(|taps| {
             let work = Work::default().and(Term::Call, 1.0).and(Term::TapSingle, taps).and(Term::Copy, 1e4);
             sample(work, work.ns(&slower))

@@ -6,7 +6,7 @@ use flcc_core::error::{PlanError, Refusal};
 use flcc_core::key::KernelKey;
 use flcc_core::spec::Spec;
 
-use crate::plan::cost::Work;
+use crate::plan::cost::{Costs, Work};
 use crate::plan::planned::Plan;
 use crate::plan::settings::{Effort, Planner};
 use crate::plan::solver::{Eligible, Method, Offer, Platform};
@@ -49,6 +49,8 @@ pub struct Comparison {
     pub spread: f64,
     /// How long planning by measurement took.
     pub planned: Duration,
+    /// What was timed of all kernels.
+    pub timed: Timed,
 }
 
 /// Plans a spec by estimate and by measurement, and times both choices in turns with the best that each method has by
@@ -77,7 +79,7 @@ pub fn judge(planner: &Planner, spec: &Spec) -> Result<Comparison, PlanError> {
             add(plan);
         }
     }
-    let times = in_turns(spec, &plans)?;
+    let (times, timed) = in_turns(spec, &plans)?;
     let (first, again) = (times[0], times[1]);
     let (best, least) = times
         .iter()
@@ -95,6 +97,7 @@ pub fn judge(planner: &Planner, spec: &Spec) -> Result<Comparison, PlanError> {
         best: (plans[best].kernel().clone(), least),
         spread: (first / again).max(again / first) - 1.0,
         planned,
+        timed,
     })
 }
 
@@ -103,8 +106,9 @@ fn eligible(planner: &Planner, spec: &Spec, kernel: &KernelKey) -> bool {
     planner.offer(spec, kernel).is_some_and(|offer| offer.eligible == Eligible::ByCost)
 }
 
-/// The median times of plans of one spec, in nanoseconds: one that takes ten times the best is not timed again.
-pub(crate) fn in_turns(spec: &Spec, plans: &[Plan]) -> Result<Vec<f64>, PlanError> {
+/// The median times of plans of one spec, in nanoseconds: one that takes ten times the best is not timed again. Kernels
+/// are timed where devices can time those of all plans, else whole calls.
+pub(crate) fn in_turns(spec: &Spec, plans: &[Plan]) -> Result<(Vec<f64>, Timed), PlanError> {
     let failed = |reason: String| PlanError::Refused(Refusal::new("grid", reason));
     let mut trial = Trial::new(spec);
     let executes: Vec<_> = plans.iter().map(|plan| (plan.primary().execute(), plan.workers())).collect();
@@ -113,6 +117,10 @@ pub(crate) fn in_turns(spec: &Spec, plans: &[Plan]) -> Result<Vec<f64>, PlanErro
         .map(|(execute, workers)| trial.ready(execute.as_ref(), *workers))
         .collect::<Result<_, _>>()
         .map_err(failed)?;
+    let timed = if ready.iter().all(Ready::on_device) { Timed::Kernels } else { Timed::Calls };
+    if timed == Timed::Calls {
+        ready.iter_mut().for_each(Ready::by_calls);
+    }
     let mut times: Vec<Vec<f64>> = plans.iter().map(|_| Vec::new()).collect();
     let mut stopped = vec![false; plans.len()];
     let mut best = Duration::MAX;
@@ -131,7 +139,7 @@ pub(crate) fn in_turns(spec: &Spec, plans: &[Plan]) -> Result<Vec<f64>, PlanErro
             times.push(trial.mean(ready, LEAST).map_err(failed)?.as_nanos() as f64);
         }
     }
-    Ok(times.iter_mut().map(|times| median(times)).collect())
+    Ok((times.iter_mut().map(|times| median(times)).collect(), timed))
 }
 
 /// The middle one.
@@ -140,12 +148,48 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
+/// What was timed of an offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    /// Whole calls, from the host's memory to the host's memory.
+    Calls,
+    /// Its kernels by a device's clock, on data that lies there.
+    Kernels,
+    /// What a call takes longer than its kernels.
+    Rest,
+}
+
+impl Timed {
+    /// All of them.
+    pub const ALL: [Timed; 3] = [Timed::Calls, Timed::Kernels, Timed::Rest];
+
+    /// What it is called in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Timed::Calls => "calls",
+            Timed::Kernels => "kernels",
+            Timed::Rest => "rest",
+        }
+    }
+
+    /// How it was timed, as what is told to people ends.
+    pub fn how(self) -> &'static str {
+        match self {
+            Timed::Calls => "as whole calls",
+            Timed::Kernels => "on the device, without copies",
+            Timed::Rest => "as what calls take beside kernels",
+        }
+    }
+}
+
 /// What an offer takes.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The kernel, tile included.
     pub kernel: KernelKey,
-    /// The work of the offer.
+    /// What was timed.
+    pub timed: Timed,
+    /// The work of the offer that was timed.
     pub work: Work,
     /// What that was estimated to take.
     pub estimate_ns: f64,
@@ -184,26 +228,118 @@ pub fn expected(planner: &Planner, spec: &Spec, most: f64, count: usize) -> f64 
 const RUNS: f64 = 4.0;
 
 /// Times the offers for a spec on one thread, those estimated to take no more than `most` times the best, and at most
-/// `count` of a solver.
+/// `count` of a solver. Where a device can time an offer's kernels it does; what a call takes besides is then timed of
+/// one offer, for it is that of all, and kept where it is most of the call.
 pub fn samples(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<Sample> {
     let offers = promising(planner, spec, most, count);
-    let mut trial = Trial::new(spec);
-    let mut best = Duration::from_secs(10);
-    offers
-        .into_iter()
-        .filter_map(|offer| {
-            let execute: Box<dyn Execute> = offer.recipe.build(spec, None).ok()?;
-            let mut ready = trial.ready(execute.as_ref(), 1).ok()?;
-            if offer.recipe.platform() == Platform::Cuda {
-                trial.warm_up(&mut ready, Platform::Cuda).ok()?;
-            }
-            let Ran::Done(mut ns) = trial.run(&mut ready, Some((10 * best).max(PATIENCE))).ok()? else { return None };
-            for _ in 0..if ns < Duration::from_millis(100) { RUNS as usize } else { 1 } {
-                ns = ns.min(trial.mean(&mut ready, LEAST).ok()?);
-            }
-            best = best.min(ns);
-            let Offer { kernel, work, estimate_ns, .. } = offer;
-            Some(Sample { kernel, work, estimate_ns, ns: ns.as_nanos() as f64 })
-        })
-        .collect()
+    let mut timing = Timing { costs: planner.machine().costs(), trial: Trial::new(spec), best: LONGEST, rest: false };
+    let all = offers.iter().filter_map(|offer| {
+        let execute: Box<dyn Execute> = offer.recipe.build(spec, None).ok()?;
+        timing.of(offer, execute.as_ref()).ok()
+    });
+    all.flatten().collect()
+}
+
+/// What any offer may take where none is known.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// What is known while the offers for a spec are timed.
+struct Timing {
+    costs: Costs,
+    trial: Trial,
+    /// The least time of an image.
+    best: Duration,
+    /// Whether it was timed what a call takes beside its kernels.
+    rest: bool,
+}
+
+impl Timing {
+    /// The samples of an offer: none where it takes ten times the best.
+    fn of(&mut self, offer: &Offer, execute: &dyn Execute) -> Result<Vec<Sample>, String> {
+        let Timing { trial, .. } = self;
+        let platform = offer.recipe.platform();
+        let mut ready = trial.ready(execute, 1)?;
+        if platform == Platform::Cuda {
+            trial.warm_up(&mut ready, platform)?;
+        }
+        let limit = (10 * self.best).max(PATIENCE);
+        let Ran::Done(mut least) = trial.run(&mut ready, Some(limit))? else { return Ok(Vec::new()) };
+        for _ in 0..rounds(least) {
+            least = least.min(trial.mean(&mut ready, LEAST)?);
+        }
+        // What a clock is too coarse for says nothing.
+        if least.is_zero() {
+            return Ok(Vec::new());
+        }
+        self.best = self.best.min(least);
+        let sample = |timed, work: Work, took: Duration| {
+            let (kernel, estimate_ns) = (offer.kernel.clone(), work.ns_on(&self.costs, 1));
+            Sample { kernel, timed, work, estimate_ns, ns: took.as_nanos() as f64 }
+        };
+        if !ready.on_device() {
+            return Ok(vec![sample(Timed::Calls, offer.work, least)]);
+        }
+        let mut found = vec![sample(Timed::Kernels, offer.work.of_kernels(), least)];
+        // Where copies go on beside kernels no difference tells what they take.
+        if !self.rest && !offer.work.overlaps() {
+            self.rest = true;
+            let rest = rest(trial, &mut ready, platform, least);
+            found.extend(rest.map(|rest| sample(Timed::Rest, offer.work.beside_kernels(), rest)));
+        }
+        Ok(found)
+    }
+}
+
+/// How many times what takes so long is timed again.
+fn rounds(time: Duration) -> usize {
+    if time < Duration::from_millis(100) { RUNS as usize } else { 1 }
+}
+
+/// What a call takes longer than kernels that take so long; `None` where that is less than they take, since a small
+/// difference of long times says nothing, and where a call fails.
+fn rest(trial: &mut Trial, ready: &mut Ready<'_>, platform: Platform, kernels: Duration) -> Option<Duration> {
+    trial.warm_calls(ready, platform).ok()?;
+    let mut least = trial.mean_of_calls(ready, LEAST).ok()?;
+    for _ in 1..rounds(least) {
+        least = least.min(trial.mean_of_calls(ready, LEAST).ok()?);
+    }
+    least.checked_sub(kernels).filter(|&rest| rest > kernels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::cost::Term;
+    use crate::plan::testing::Clockwork;
+
+    #[test]
+    fn a_devices_kernels_are_sampled_and_the_rest_of_a_call_once() {
+        let spec: Spec = "corr:f32:30x40*5x6:valid".parse().unwrap();
+        let planner = Planner::new().unwrap();
+        let costs = planner.machine().costs();
+        let work = Work::default()
+            .and(Term::DeviceTapSingle, 1e4)
+            .and(Term::DeviceStraight, 1.0)
+            .and(Term::DeviceTrip, 1.0)
+            .and(Term::DeviceCopy, 1e4);
+        let mut timing = Timing { costs, trial: Trial::new(&spec), best: LONGEST, rest: false };
+        let mut of = |kernels: u64, call: u64, work: Work| {
+            let device = Clockwork::new(Duration::from_micros(kernels), Duration::from_micros(call));
+            let offer = Offer { work, ..device.offer(&spec) };
+            timing.of(&offer, &device.execute(&spec)).unwrap()
+        };
+        // Copies beside kernels are no difference of two times.
+        let streamed = of(9, 1000, work.overlapped());
+        assert_eq!(streamed.iter().map(|sample| sample.timed).collect::<Vec<_>>(), [Timed::Kernels]);
+        let first = of(8, 1000, work);
+        let [kernels, rest] = &first[..] else { panic!("{first:?}") };
+        assert_eq!((kernels.timed, kernels.ns, kernels.work), (Timed::Kernels, 8e3, work.of_kernels()));
+        assert_eq!(kernels.estimate_ns, work.of_kernels().ns(&costs));
+        assert_eq!((rest.timed, rest.work), (Timed::Rest, work.beside_kernels()));
+        assert!(rest.ns >= 992e3, "{rest:?}");
+        let second = of(7, 1000, work);
+        assert_eq!(second.iter().map(|sample| (sample.timed, sample.ns)).collect::<Vec<_>>(), [(Timed::Kernels, 7e3)]);
+        // Ten times the best, and longer than any first run may take.
+        assert!(of(3_600_000_000, 0, work).is_empty());
+    }
 }

@@ -7,7 +7,7 @@ use flcc_core::spec::Spec;
 
 use crate::plan::settings::{Effort, Planner};
 use crate::plan::solver::{Method, Platform};
-use crate::tune::grid::in_turns;
+use crate::tune::grid::{Timed, in_turns};
 
 /// What a size's own kernel brings.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Gain {
     pub any_ns: f64,
     /// How far the first is from itself, timed twice in the same rounds: a share.
     pub spread: f64,
+    /// What was timed of both.
+    pub timed: Timed,
 }
 
 impl Gain {
@@ -67,13 +69,14 @@ pub fn gain(planner: &Planner, spec: &Spec) -> Result<Option<Gain>, PlanError> {
     others.sort_by_key(|other| other.tile != own.kernel().tile);
     let Some(general) = others.into_iter().next() else { return Ok(None) };
     let any = planner.plan_with_kernel(spec, &general)?;
-    let times = in_turns(spec, &[own.clone(), own.clone(), any])?;
+    let (times, timed) = in_turns(spec, &[own.clone(), own.clone(), any])?;
     Ok(Some(Gain {
         spec: spec.clone(),
         own: own.kernel().clone(),
         own_ns: times[0].min(times[1]),
         any_ns: times[2],
         spread: (times[0] / times[1]).max(times[1] / times[0]) - 1.0,
+        timed,
     }))
 }
 
@@ -91,7 +94,7 @@ mod tests {
         for spec in ["corr:f32:40x40*3x3:valid", "corr:f64:900*20:valid"] {
             let gain = gain(&planner, &spec.parse().unwrap()).unwrap().expect("a listed size");
             assert!(gain.own_ns > 0.0 && gain.any_ns > 0.0 && gain.spread >= 0.0, "{gain:?}");
-            assert!(!gain.own.size.starts_with("any"), "{gain:?}");
+            assert!(!gain.own.size.starts_with("any") && gain.timed == Timed::Calls, "{gain:?}");
         }
         // A size without a kernel of its own has nothing to compare.
         assert_eq!(gain(&planner, &"corr:f32:300x300*3x201:valid".parse().unwrap()).unwrap(), None);
@@ -105,6 +108,7 @@ mod tests {
             own_ns: 100.0,
             any_ns,
             spread,
+            timed: Timed::Calls,
         };
         assert!(gain(106.0, 0.05).pays() && gain(103.0, 0.0).pays());
         assert!(!gain(104.0, 0.05).pays() && !gain(101.0, 0.0).pays() && !gain(90.0, 0.0).pays());
