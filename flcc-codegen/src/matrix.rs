@@ -63,7 +63,7 @@ impl Op {
             Op::Zncc => "zncc",
             Op::Tile64 => "tile64",
             Op::Tile128 => "tile128",
-            Op::Volume => "volume",
+            Op::Volume => "volume32",
             Op::Line4096 => "line4096",
             Op::Line16384 => "line16384",
             Op::Pairs64 => "pairs64",

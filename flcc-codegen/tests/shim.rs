@@ -209,7 +209,7 @@ kernels! {
     sad_f64_any_b128x1
     tile128_f32_any_b16x32
     tile64_f32_any_b16x16
-    volume_f32_any_b32x16
+    volume32_f32_any_b32x16
     whole_f32_any_b256x1
     zncc128_f32_any_b16x32
     zncc64_f32_any_b16x16
@@ -319,7 +319,7 @@ fn tiles_meet_every_boundary() {
         for (name, boundaries) in [
             ("tile64_f32_any_b16x16", &[0, 1, 2, 4, 5][..]),
             ("tile128_f32_any_b16x32", &[0, 1][..]),
-            ("volume_f32_any_b32x16", &[0, 1, 5][..]),
+            ("volume32_f32_any_b32x16", &[0, 1, 5][..]),
             ("line4096_f32_any_b256x1", &[0, 1, 2, 4, 5][..]),
             ("line16384_f32_any_b512x1", &[1][..]),
             ("pairs64_f32_any_b64x2", &[0, 1, 2, 4, 5][..]),
@@ -359,7 +359,7 @@ fn a_wrong_transform_is_found() {
     check_broken(large, "eighth", "turns[at + LENGTH / 8]", "turns[at]");
     check_broken(small, "second", "if (COUNT > 2) w.second = turns[2 * at];", "if (COUNT > 2) w.second = turns[at];");
     check_broken(small, "swap", "{product.im, product.re}", "product");
-    let volume = "volume_f32_any_b32x16";
+    let volume = "volume32_f32_any_b32x16";
     check_broken(volume, "planes", "LENGTH / DEPTH * anew(at.z)", "anew(at.z)");
     check_broken(volume, "set", "LENGTH / LANES * set", "0 * set");
     check_broken(volume, "shown", "at.z + k * LANES < tile.out.z &&", "");

@@ -160,7 +160,7 @@ impl Transform for Block {
 
 /// The kernel, if it serves a spec on these devices: sums of a volume in f32 without a mask, over all of a mode.
 pub(crate) fn kernel(spec: &Spec, devices: &[Device]) -> Option<&'static Entry> {
-    let entry = flcc_generated::generic("volume", DType::F32.name(), false)?;
+    let entry = flcc_generated::generic("volume32", DType::F32.name(), false)?;
     let room = devices.iter().all(|device| Block::of(entry).shared <= most_shared(device.capability));
     let serves = spec.image().axes() == 3 && makes_plain_sums(spec) && fits(spec.template().padded());
     (serves && room).then_some(entry)
@@ -172,7 +172,7 @@ mod tests {
     use crate::cuda::transform::assert_spectrum;
 
     fn block() -> Block {
-        Block::of(flcc_generated::generic("volume", "f32", false).unwrap())
+        Block::of(flcc_generated::generic("volume32", "f32", false).unwrap())
     }
 
     #[test]

@@ -156,6 +156,7 @@ mod tests {
             ("zncc_f32_8x8_b32x8", Method::Direct),
             ("zncc128_f32_any_b16x32", Method::Fourier),
             ("tile64_f32_any_b16x16", Method::Fourier),
+            ("volume32_f32_any_b32x16", Method::Fourier),
             ("fourier_f32_600x600_rustfft", Method::Fourier),
             ("separable_f32_2x2_avx512", Method::Separable),
         ] {

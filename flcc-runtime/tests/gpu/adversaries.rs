@@ -425,7 +425,7 @@ const OF_VOLUMES: [&str; 4] = ["60x90x100*5x5x5", "60x90x100*8x8x8", "50x100x70*
 #[test]
 fn transforms_of_volumes_err_by_less_than_they_are_granted() {
     let Some(_device) = fast_device() else { return };
-    err_by_less(&OF_VOLUMES, &[("volume", 32)], Transforms::parts);
+    err_by_less(&OF_VOLUMES, &[("volume32", 32)], Transforms::parts);
 }
 
 /// Of each kernel that transforms stretches of a signal; `FLCC_PANELS` asks for so many panels of each.
@@ -500,7 +500,7 @@ fn sums_by_transforms_stay_within_the_conventions() {
         ("whole", &OF_WHOLE, "", one_by_one),
         ("tile64", &OF_TILED, "", one_by_one),
         ("tile128", &OF_TILED, "", one_by_one),
-        ("volume", &OF_VOLUMES, "", one_by_one),
+        ("volume32", &OF_VOLUMES, "", one_by_one),
         ("line4096", &OF_LINED, "", one_by_one),
         ("line16384", &OF_LINED, "", one_by_one),
     ] {
