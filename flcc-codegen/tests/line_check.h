@@ -87,7 +87,7 @@ static void check(const Case& c) {
   const double factor = 0.25;
   launch({(unsigned)pairs, 1, IMAGES}, {THREADS, 1, 1}, [&] {
     KERNEL(signals.samples.data(), signals.im, results.first(), results.r, c.outputs, c.origin, step, spectrum.data(),
-        factor, &extraordinary);
+        nullptr, factor, 1, 1, 0, &extraordinary);
   });
   if (extraordinary != c.extraordinary)
     FAIL("amplitude %g, special %g: extraordinary %u", c.amplitude, c.special, extraordinary);
@@ -125,7 +125,42 @@ static void check(const Case& c) {
     FAIL("%d taps, kind %d, boundary %d: off by %g, granted %g", c.taps, c.kind, FLCC_BOUNDARY, off, most);
 }
 
+// Several templates of one call have the bits that each has alone.
+static void check_several(int templates, int each) {
+  const int taps = 70, length = 2 * LENGTH, outputs = length - taps + 1, step = LENGTH - taps + 1;
+  Images<float> signals(1, length, 1, 0);
+  signals.set([&](int, int) { return random_unit(); });
+  std::vector<Two> spectra;
+  std::vector<double> factors;
+  for (int number = 0; number < templates; number++) {
+    std::vector<double> values(taps);
+    for (double& value : values) value = random_unit();
+    const std::vector<Two> own = spectrum_of(values);
+    spectra.insert(spectra.end(), own.begin(), own.end());
+    factors.push_back(std::ldexp(1.0, number));
+  }
+  FlccResult r = {};
+  const long long apart = outputs + 3;
+  r.stride[2] = 1, r.stride[1] = outputs, r.image_stride = templates * apart;
+  std::vector<float> together(IMAGES * r.image_stride, -1), alone = together;
+  unsigned extraordinary = 0;
+  const unsigned pairs = ((outputs + step - 1) / step + 1) / 2;
+  const auto run = [&](int first, int count, int of_block, std::vector<float>& to) {
+    launch({pairs, (unsigned)((count + of_block - 1) / of_block), IMAGES}, {THREADS, 1, 1}, [&] {
+      KERNEL(signals.samples.data(), signals.im, to.data() + first * apart, r, outputs, 0, step,
+          spectra.data() + first * LENGTH, factors.data() + first, 0, count, of_block, apart, &extraordinary);
+    });
+  };
+  run(0, templates, each, together);
+  for (int number = 0; number < templates; number++) run(number, 1, 1, alone);
+  if (together != alone || extraordinary) FAIL("%d templates, %d to a block, have other bits", templates, each);
+}
+
 int main() {
+  flcc_dynamic_bytes = 2 * SHARED;
+  check_several(5, 1);
+  check_several(5, 2);
+  check_several(3, 3);
   flcc_dynamic_bytes = SHARED;
   const int length = 5 * LENGTH / 2;
   const Case plain = {70, length, -69, length + 69, 1, 0, 1, 0, false, false};

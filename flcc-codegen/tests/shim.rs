@@ -359,6 +359,9 @@ fn a_wrong_transform_is_found() {
     check_broken(large, "eighth", "turns[at + LENGTH / 8]", "turns[at]");
     check_broken(small, "second", "if (COUNT > 2) w.second = turns[2 * at];", "if (COUNT > 2) w.second = turns[at];");
     check_broken(small, "swap", "{product.im, product.re}", "product");
+    let line = "line4096_f32_any_b256x1";
+    check_broken(line, "again", "      __syncthreads();  // results of the last template are still being read\n", "");
+    check_broken(line, "factor", "factors[number]", "factors[0]");
     let volume = "volume32_f32_any_b32x16";
     check_broken(volume, "planes", "LENGTH / DEPTH * anew(at.z)", "anew(at.z)");
     check_broken(volume, "set", "LENGTH / LANES * set", "0 * set");

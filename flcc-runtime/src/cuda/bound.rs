@@ -6,7 +6,7 @@ use crate::cuda::decisions::Decisions;
 use crate::cuda::driver::buffer::Buffer;
 use crate::cuda::driver::launch::{Constants, MOST_CHANNELS, Stream, Thresholds};
 use crate::cuda::fault::Fault;
-use crate::cuda::method::{Desk, Taps};
+use crate::cuda::method::{Desk, Taps, Unbound};
 use crate::problem::error_model::Figures;
 use crate::problem::template::{Checked, Weights, weighted};
 
@@ -53,8 +53,12 @@ impl DeviceTemplates {
         checked: &[Checked],
         weights: &Weights,
     ) -> Result<DeviceTemplates, Fault> {
-        let one = |checked| BoundTemplate::new(desk, decisions, doubts, checked, weights);
-        let mut templates = checked.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        let unbound: Vec<Unbound> = checked.iter().map(|checked| unbound(desk, decisions, checked, weights)).collect();
+        let taps = decisions.method.bind_all(desk, &unbound)?;
+        let bound = checked.iter().zip(&unbound).zip(taps);
+        let one =
+            |((checked, unbound), taps)| BoundTemplate::new(desk, decisions, doubts, (checked, unbound, taps), weights);
+        let mut templates = bound.map(one).collect::<Result<Vec<_>, _>>()?;
         for (template, pair) in templates.iter_mut().skip(1).zip(checked.windows(2)) {
             template.gathers = pair[0].offsets != pair[1].offsets;
         }
@@ -67,25 +71,30 @@ impl DeviceTemplates {
     }
 }
 
+/// A template as its method is to bind it.
+fn unbound(desk: &Desk<'_>, decisions: &Decisions, checked: &Checked, weights: &Weights) -> Unbound {
+    let Decisions { method, scheme, .. } = decisions;
+    let source = if scheme.integers.is_some() { &checked.raw } else { &checked.values };
+    let channels = source
+        .iter()
+        .map(|channel| if method.weighs() { channel.clone() } else { weighted(channel, weights).into_owned() })
+        .collect();
+    // What a kernel multiplies sums with is a power of two that both types hold.
+    let factor = 1.0 / checked.scale;
+    let serves = desk.straight && !checked.nonfinite && (MOST_FACTOR.recip()..=MOST_FACTOR).contains(&factor);
+    Unbound { channels, straight: serves.then_some(factor) }
+}
+
 impl BoundTemplate {
     fn new(
         desk: &Desk<'_>,
         decisions: &Decisions,
         doubts: bool,
-        checked: &Checked,
+        (checked, unbound, taps): (&Checked, &Unbound, Box<dyn Taps>),
         weights: &Weights,
     ) -> Result<BoundTemplate, Fault> {
         let Decisions { method, scheme, template, .. } = decisions;
-        let source = if scheme.integers.is_some() { &checked.raw } else { &checked.values };
-        let channels: Vec<Vec<f64>> = source
-            .iter()
-            .map(|channel| if method.weighs() { channel.clone() } else { weighted(channel, weights).into_owned() })
-            .collect();
-        // What a kernel multiplies sums with is a power of two that both types hold.
-        let factor = 1.0 / checked.scale;
-        let serves = desk.straight && !checked.nonfinite && (MOST_FACTOR.recip()..=MOST_FACTOR).contains(&factor);
-        let taps = method.bind(&Desk { straight: serves, ..*desk }, &channels)?;
-        let figures = Figures { wave: taps.wave(), ..method.figures(*template, &channels) };
+        let figures = Figures { wave: taps.wave(), ..method.figures(*template, &unbound.channels) };
         let count = template.iter().product::<usize>() * desk.channels;
         let doubt = decisions.doubt(&figures, count, checked.energy, weights.values.as_deref());
         let constant = doubt.at(0.0, 0.0);
@@ -111,7 +120,7 @@ impl BoundTemplate {
         let values = Buffer::of(desk.stream, &checked.values.concat())?;
         let shifted = checked.offsets.iter().any(|&offset| offset != 0.0);
         let offsets = shifted.then(|| Buffer::of(desk.stream, &checked.offsets)).transpose()?;
-        let straight = serves.then_some(factor);
+        let straight = unbound.straight;
         Ok(BoundTemplate { taps, constants, thresholds, values, raw, offsets, gathers: true, straight })
     }
 }

@@ -9,10 +9,10 @@ use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 
 use crate::cuda::capability::most_shared;
-use crate::cuda::driver::launch::{Address, Argument, Function, MOST_BLOCKS, Stream};
+use crate::cuda::driver::launch::{Address, Argument, Function, Stream};
 use crate::cuda::fault::Fault;
 use crate::cuda::method::Job;
-use crate::cuda::transform::{Coverage, Transform, laid_out, makes_plain_sums};
+use crate::cuda::transform::{Coverage, Spectra, Transform, laid_out, makes_plain_sums};
 use crate::plan::machine::Device;
 
 /// The operations of its kernels.
@@ -24,6 +24,12 @@ const LEAST_OUTPUTS: usize = 512;
 /// What a sample of the longer transform costs, over one of the shorter and times the logarithms of both: its turns
 /// stay in no first-level cache. An H200 takes 72.5 us for 10000000*1500, and 53.6 by the shorter.
 const LONGER: f64 = 1.7;
+
+/// Blocks that keep every multiprocessor of a large device busy to the end.
+const ENOUGH_BLOCKS: usize = 2000;
+
+/// Templates of a block, at most: the transform of its samples is then a sixteenth of its work.
+const MOST_OF_A_BLOCK: usize = 16;
 
 /// The numbers of a kernel.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +58,12 @@ impl Line {
         let samples = self.length as f64;
         let each = samples * samples.log2() * if self.length > 4096 { LONGER } else { 1.0 };
         pairs.div_ceil(multiprocessors) as f64 * each
+    }
+
+    /// Templates that a block has of so many, where blocks of one template would be so many.
+    fn templates_of_a_block(self, templates: usize, blocks: usize) -> usize {
+        let most = if self.shared_by_several() > 0 { MOST_OF_A_BLOCK } else { 1 };
+        (templates * blocks / ENOUGH_BLOCKS).clamp(1, most.min(templates))
     }
 
     /// How a template of so many taps lies in it: a result that wraps round meets parts of two panels.
@@ -103,9 +115,30 @@ impl Transform for Line {
         job: &Job<'_>,
         spectrum: Address,
     ) -> Result<(), Fault> {
-        if job.count > MOST_BLOCKS {
-            return Err(Fault::new("line transform", format!("{} signals are more than {MOST_BLOCKS}", job.count)));
-        }
+        let all = Argument::Room(spectrum, self.spectrum_bytes());
+        let spectra = Spectra { all, factors: Argument::Null, count: 1, apart: 0 };
+        self.launch_all(stream, function, [1, 1, taps], job, &spectra)
+    }
+
+    fn serves_several(self) -> bool {
+        true
+    }
+
+    /// The longer transform takes all of it for one.
+    fn shared_by_several(self) -> usize {
+        if self.length > 4096 { 0 } else { 2 * self.shared }
+    }
+
+    fn launch_all(
+        self,
+        stream: &Stream,
+        function: &Function,
+        [_, _, taps]: [usize; 3],
+        job: &Job<'_>,
+        spectra: &Spectra<'_>,
+    ) -> Result<(), Fault> {
+        let pairs = self.pairs(taps, job.outputs[2]);
+        let each = self.templates_of_a_block(spectra.count, pairs * job.count);
         let number = |value: usize| Argument::Int(value as i32);
         let arguments = [
             job.samples,
@@ -115,12 +148,16 @@ impl Transform for Line {
             number(job.outputs[2]),
             Argument::Int(job.begin[2]),
             number(self.step(taps)),
-            Argument::Room(spectrum, self.spectrum_bytes()),
+            spectra.all,
+            spectra.factors,
             Argument::Double(job.factor),
+            number(spectra.count),
+            number(each),
+            Argument::Long(spectra.apart as i64),
             job.extraordinary,
         ];
-        let pairs = self.pairs(taps, job.outputs[2]);
-        stream.launch(function, [pairs as u32, 1, job.count as u32], [self.threads as u32, 1], &arguments)
+        let grid = [pairs as u32, spectra.count.div_ceil(each) as u32, job.count as u32];
+        stream.launch(function, grid, [self.threads as u32, 1], &arguments)
     }
 }
 
@@ -169,6 +206,14 @@ mod tests {
         }
         // Too few taps, or too few outputs.
         assert!(!short.fits(9) && !long.fits(9) && !short.fits(3586) && !long.fits(16000));
+    }
+
+    #[test]
+    fn blocks_share_a_transform_where_there_are_enough() {
+        let [short, long] = lines();
+        assert_eq!([1, 100, 4000].map(|templates| short.templates_of_a_block(templates, 139)), [1, 6, 16]);
+        assert_eq!([1, 3].map(|templates| short.templates_of_a_block(templates, 100_000)), [1, 3]);
+        assert_eq!(long.templates_of_a_block(100, 139), 1);
     }
 
     #[test]

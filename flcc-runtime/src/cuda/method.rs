@@ -46,6 +46,15 @@ pub(crate) trait Method: Debug + Send + Sync {
     /// The device's.
     fn bind(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Box<dyn Taps>, Fault>;
 
+    /// Templates that are computed with together, each as [`Method::bind`] has it.
+    ///
+    /// # Errors
+    /// The device's.
+    fn bind_all(&self, desk: &Desk<'_>, all: &[Unbound]) -> Result<Vec<Box<dyn Taps>>, Fault> {
+        let one = |of: &Unbound| self.bind(&Desk { straight: of.straight.is_some(), ..*desk }, &of.channels);
+        all.iter().map(one).collect()
+    }
+
     /// Bytes that a channel of a bound template takes there, of so many samples.
     fn taps_bytes(&self, samples: usize) -> usize;
 
@@ -129,6 +138,15 @@ pub(crate) trait Taps: Send + Sync {
         Err(Fault::new("cross term", "no kernel from the image to the result"))
     }
 
+    /// Puts one kernel for all templates that were bound together into a stream's queue, where there is one: results of
+    /// a template lie `apart` elements behind those of the one before. Asked of the first of them.
+    ///
+    /// # Errors
+    /// The driver's.
+    fn straight_all(&self, _stream: &Stream, _job: &Job<'_>, _apart: usize) -> Option<Result<(), Fault>> {
+        None
+    }
+
     /// The largest magnitude of the template's spectrum where rounding depends on it ([`Figures::wave`]).
     fn wave(&self) -> f64 {
         0.0
@@ -191,6 +209,14 @@ impl Rounding {
         by_tile: false,
         running: None,
     };
+}
+
+/// A template that is to be bound.
+pub(crate) struct Unbound {
+    /// Its channels, weights included unless the kernel weighs.
+    pub channels: Vec<Vec<f64>>,
+    /// What a kernel from the image to the result multiplies its sums with, where one is wanted and serves.
+    pub straight: Option<f64>,
 }
 
 /// What a template is bound with.

@@ -10,7 +10,7 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use flcc_generated::Entry;
 use rustfft::num_complex::Complex64;
 
-use crate::cuda::driver::launch::{Address, Function, Stream};
+use crate::cuda::driver::launch::{Address, Argument, Function, Stream};
 use crate::cuda::fault::Fault;
 use crate::cuda::method::Job;
 use crate::problem::error_model::{GHOSTS, Rounding, SPREAD};
@@ -29,6 +29,19 @@ pub(crate) fn makes_plain_sums(spec: &Spec) -> bool {
     let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && spec.accuracy() != Accuracy::Exact;
     let single = spec.image_type() == DType::F32 && spec.out_type() == DType::F32;
     plain && single && spec.op().measure() == Measure::Cc && spec.region() == spec.mode_region()
+}
+
+/// Spectra of several templates, one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Spectra<'a> {
+    /// The spectra, each as [`laid_out`].
+    pub all: Argument<'a>,
+    /// Of each template what brings its sums to results; absent where [`Job::factor`] does.
+    pub factors: Argument<'a>,
+    /// Templates.
+    pub count: usize,
+    /// Elements from a template's results to the next one's.
+    pub apart: usize,
 }
 
 /// A kernel of sums, by its numbers.
@@ -60,6 +73,32 @@ pub(crate) trait Transform: Copy + Debug + Send + Sync + 'static {
         job: &Job<'_>,
         spectrum: Address,
     ) -> Result<(), Fault>;
+
+    /// Whether one launch serves several templates: [`Transform::launch_all`].
+    fn serves_several(self) -> bool {
+        false
+    }
+
+    /// Bytes of shared memory of a block that has several templates; 0 where each has one.
+    fn shared_by_several(self) -> usize {
+        0
+    }
+
+    /// As [`Transform::launch`], of several templates. Blocks have the shared memory for several if
+    /// [`Transform::shared_by_several`] says that they may.
+    ///
+    /// # Errors
+    /// There is no such kernel, or the driver's.
+    fn launch_all(
+        self,
+        _stream: &Stream,
+        _function: &Function,
+        _template: [usize; 3],
+        _job: &Job<'_>,
+        _spectra: &Spectra<'_>,
+    ) -> Result<(), Fault> {
+        Err(Fault::new("transform", "no kernel for several templates"))
+    }
 
     /// How it rounds.
     fn rounding(self) -> Rounding {

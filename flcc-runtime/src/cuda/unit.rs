@@ -5,6 +5,7 @@
 //! tile alone, so neither batches nor groups change a bit, but by cuFFT, whose last bits depend on the number of
 //! transforms that it makes together.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -264,23 +265,36 @@ impl Unit {
         slot.told.write(0, 0);
         let places = slot.places();
         let tools = Some(Tools { places: &places, open: &*slot.open });
+        let extraordinary = Argument::Room(slot.told.address(), size_of::<u32>());
+        let count = bound.templates.len();
+        // One kernel for all templates, or else one each.
+        if let Some(first) = bound.templates.first().filter(|_| count > 1) {
+            let (mut served, apart) = (true, self.spec.out_shape().len());
+            self.in_grids(slot.target(), source, 0..count, |_, job| {
+                let all = first.taps.straight_all(&slot.stream, &Job { extraordinary, tools, ..job }, apart);
+                served &= all.is_some();
+                all.unwrap_or(Ok(()))
+            })?;
+            if served {
+                return Ok(());
+            }
+        }
         for (index, bound) in bound.templates.iter().enumerate() {
             let Some(factor) = bound.straight else { continue };
-            self.in_grids(slot.target(), source, index, |_, job| {
-                let extraordinary = Argument::Room(slot.told.address(), size_of::<u32>());
+            self.in_grids(slot.target(), source, index..index + 1, |_, job| {
                 bound.taps.straight(&slot.stream, &Job { factor, extraordinary, tools, ..job })
             })?;
         }
         Ok(())
     }
 
-    /// Does `work` for as many images at a time as a grid has planes for, from the first of them on, with results of a
-    /// template at their places.
+    /// Does `work` for as many images at a time as a grid has planes for, from the first of them on, with results of
+    /// these templates at their places.
     fn in_grids(
         &self,
         result: Address,
         source: &Images,
-        template: usize,
+        templates: Range<usize>,
         mut work: impl FnMut(usize, Job<'_>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let (size, outputs) = (self.spec.out_type().row().size, self.spec.out_shape().padded());
@@ -291,8 +305,9 @@ impl Unit {
         for first in (0..source.count).step_by(most) {
             let count = most.min(source.count - first);
             let at = source.image(first, self.spec.image_type());
-            let out = result.skip(first * self.capacity.result + template * self.spec.out_shape().len() * size);
-            let reach = (count - 1) * self.capacity.result + self.spec.out_shape().len() * size;
+            let bytes = self.spec.out_shape().len() * size;
+            let out = result.skip(first * self.capacity.result + templates.start * bytes);
+            let reach = (count - 1) * self.capacity.result + templates.len() * bytes;
             work(
                 first,
                 Job {
@@ -334,7 +349,7 @@ impl Unit {
     fn go_paired(&self, slot: &mut Slot, source: &Images, own: &Images) -> Result<(), Fault> {
         let answers = slot.clear_answers(&self.gpu, source.count)?;
         let desk = self.desk(&slot.stream);
-        self.in_grids(slot.target(), source, 0, |first, job| {
+        self.in_grids(slot.target(), source, 0..1, |first, job| {
             let answers = answers.skip(first * size_of::<u32>());
             let extraordinary = Argument::Room(answers, job.count * size_of::<u32>());
             let at = own.image(first, self.spec.template_type());

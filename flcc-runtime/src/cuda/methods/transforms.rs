@@ -2,17 +2,18 @@
 //! of gathered samples.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use flcc_generated::Entry;
 
 use crate::cuda::driver::buffer::Buffer;
-use crate::cuda::driver::launch::{Function, Stream};
+use crate::cuda::driver::launch::{Argument, Function, Stream};
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::own_options;
 use crate::cuda::line::Line;
-use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps};
+use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps, Unbound};
 use crate::cuda::tile::Shape;
-use crate::cuda::transform::Transform;
+use crate::cuda::transform::{Spectra, Transform};
 use crate::cuda::volume::Block;
 use crate::problem::error_model::Figures;
 
@@ -35,12 +36,23 @@ impl<T: Transform> Transforms<T> {
     }
 }
 
-/// A template's spectra, channel by channel.
+/// A template's spectra, channel by channel, among those of all templates that were bound together.
 struct Spectrum<T> {
     transform: T,
     template: [usize; 3],
     function: Function,
-    spectrum: Buffer,
+    spectra: Arc<Buffer>,
+    /// Bytes of the templates before it.
+    before: usize,
+    /// Of the first of several what serves all.
+    several: Option<Several>,
+}
+
+/// What one launch for several templates takes besides their spectra.
+struct Several {
+    function: Function,
+    factors: Buffer,
+    count: usize,
 }
 
 impl<T: Transform> Method for Transforms<T> {
@@ -61,11 +73,38 @@ impl<T: Transform> Method for Transforms<T> {
     }
 
     fn bind(&self, desk: &Desk<'_>, channels: &[Vec<f64>]) -> Result<Box<dyn Taps>, Fault> {
+        let one = Unbound { channels: channels.to_vec(), straight: None };
+        self.bind_all(desk, &[one])?.pop().ok_or_else(|| Fault::new("transform", "no template"))
+    }
+
+    fn bind_all(&self, desk: &Desk<'_>, all: &[Unbound]) -> Result<Vec<Box<dyn Taps>>, Fault> {
         let (transform, template) = (T::of(self.0), desk.template);
-        let spectra: Vec<_> = channels.iter().flat_map(|values| transform.spectrum(template, values)).collect();
         let (_, function) = desk.kernel()?;
-        let spectrum = Buffer::of(desk.stream, &spectra)?;
-        Ok(Box::new(Spectrum { transform, template, function: function.clone(), spectrum }))
+        let channels = || all.iter().flat_map(|of| &of.channels);
+        let spectra: Vec<_> = channels().flat_map(|values| transform.spectrum(template, values)).collect();
+        let spectra = Arc::new(Buffer::of(desk.stream, &spectra)?);
+        let factors: Option<Vec<f64>> = all.iter().map(|of| of.straight).collect();
+        let mut several = match factors.filter(|factors| factors.len() > 1 && transform.serves_several()) {
+            None => None,
+            Some(factors) => {
+                let shared = transform.shared_by_several();
+                let function = if shared > 0 { function.clone().with_shared(shared)? } else { function.clone() };
+                Some(Several { function, factors: Buffer::of(desk.stream, &factors)?, count: factors.len() })
+            }
+        };
+        let bytes = transform.spectrum_bytes() * desk.channels;
+        let one = |number: usize| -> Box<dyn Taps> {
+            let (function, spectra) = (function.clone(), Arc::clone(&spectra));
+            Box::new(Spectrum {
+                transform,
+                template,
+                function,
+                spectra,
+                before: number * bytes,
+                several: several.take(),
+            })
+        };
+        Ok((0..all.len()).map(one).collect())
     }
 
     fn taps_bytes(&self, _samples: usize) -> usize {
@@ -83,6 +122,18 @@ impl<T: Transform> Taps for Spectrum<T> {
     }
 
     fn straight(&self, stream: &Stream, job: &Job<'_>) -> Result<(), Fault> {
-        self.transform.launch(stream, &self.function, self.template, job, self.spectrum.address(stream))
+        let spectrum = self.spectra.address(stream).skip(self.before);
+        self.transform.launch(stream, &self.function, self.template, job, spectrum)
+    }
+
+    fn straight_all(&self, stream: &Stream, job: &Job<'_>, apart: usize) -> Option<Result<(), Fault>> {
+        let Several { function, factors, count } = self.several.as_ref()?;
+        let spectra = Spectra {
+            all: Argument::Room(self.spectra.address(stream), count * self.transform.spectrum_bytes()),
+            factors: Argument::Room(factors.address(stream), count * size_of::<f64>()),
+            count: *count,
+            apart,
+        };
+        Some(self.transform.launch_all(stream, function, self.template, job, &spectra))
     }
 }
