@@ -31,6 +31,11 @@ const ENOUGH_BLOCKS: usize = 2000;
 /// Templates of a block, at most: the transform of its samples is then a sixteenth of its work.
 const MOST_OF_A_BLOCK: usize = 16;
 
+/// Templates that a block has of so many, where blocks of one template would be so many.
+fn templates_of_a_block(templates: usize, blocks: usize) -> usize {
+    (templates * blocks / ENOUGH_BLOCKS).clamp(1, MOST_OF_A_BLOCK.min(templates))
+}
+
 /// The numbers of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
@@ -58,12 +63,6 @@ impl Line {
         let samples = self.length as f64;
         let each = samples * samples.log2() * if self.length > 4096 { LONGER } else { 1.0 };
         pairs.div_ceil(multiprocessors) as f64 * each
-    }
-
-    /// Templates that a block has of so many, where blocks of one template would be so many.
-    fn templates_of_a_block(self, templates: usize, blocks: usize) -> usize {
-        let most = if self.shared_by_several() > 0 { MOST_OF_A_BLOCK } else { 1 };
-        (templates * blocks / ENOUGH_BLOCKS).clamp(1, most.min(templates))
     }
 
     /// How a template of so many taps lies in it: a result that wraps round meets parts of two panels.
@@ -117,28 +116,32 @@ impl Transform for Line {
     ) -> Result<(), Fault> {
         let all = Argument::Room(spectrum, self.spectrum_bytes());
         let spectra = Spectra { all, factors: Argument::Null, count: 1, apart: 0 };
-        self.launch_all(stream, function, [1, 1, taps], job, &spectra)
+        self.launch_all(stream, (function, None), [1, 1, taps], job, &spectra)
     }
 
     fn serves_several(self) -> bool {
         true
     }
 
-    /// The longer transform takes all of it for one.
-    fn shared_by_several(self) -> usize {
-        if self.length > 4096 { 0 } else { 2 * self.shared }
+    /// Where a multiprocessor has room for two such blocks. The longer transform takes all of it for one.
+    fn shared_by_several(self, most: usize) -> usize {
+        let both = 2 * self.shared;
+        if 2 * both <= most { both } else { 0 }
     }
 
     fn launch_all(
         self,
         stream: &Stream,
-        function: &Function,
+        (alone, sharing): (&Function, Option<&Function>),
         [_, _, taps]: [usize; 3],
         job: &Job<'_>,
         spectra: &Spectra<'_>,
     ) -> Result<(), Fault> {
         let pairs = self.pairs(taps, job.outputs[2]);
-        let each = self.templates_of_a_block(spectra.count, pairs * job.count);
+        let (each, function) = match (templates_of_a_block(spectra.count, pairs * job.count), sharing) {
+            (each @ 2.., Some(sharing)) => (each, sharing),
+            _ => (1, alone),
+        };
         let number = |value: usize| Argument::Int(value as i32);
         let arguments = [
             job.samples,
@@ -210,10 +213,13 @@ mod tests {
 
     #[test]
     fn blocks_share_a_transform_where_there_are_enough() {
+        assert_eq!([1, 100, 4000].map(|templates| templates_of_a_block(templates, 140)), [1, 7, 16]);
+        assert_eq!([1, 3].map(|templates| templates_of_a_block(templates, 100_000)), [1, 3]);
+        // Where two such blocks have room beside each other.
+        let shared = |line: Line| [(7, 5), (8, 0), (8, 6), (9, 0)].map(|of| line.shared_by_several(most_shared(of)));
         let [short, long] = lines();
-        assert_eq!([1, 100, 4000].map(|templates| short.templates_of_a_block(templates, 139)), [1, 6, 16]);
-        assert_eq!([1, 3].map(|templates| short.templates_of_a_block(templates, 100_000)), [1, 3]);
-        assert_eq!(long.templates_of_a_block(100, 139), 1);
+        assert_eq!(shared(short), [0, 64 << 10, 0, 64 << 10]);
+        assert_eq!(shared(long), [0; 4]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use flcc_generated::Entry;
 
 use crate::cuda::capability::most_shared;
 use crate::cuda::decisions::{Decisions, goes_straight, parts};
-use crate::cuda::driver::launch::MOST_CHANNELS;
+use crate::cuda::driver::launch::{MOST_BLOCKS, MOST_CHANNELS};
 use crate::cuda::execute::CudaExecute;
 use crate::cuda::kernels::{self, Part};
 use crate::cuda::line::{self, Line};
@@ -805,7 +805,8 @@ fn lines(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let line = Line::of(entry);
         // Several templates share the transforms of samples, which are half of what one takes.
         let pairs = line.pairs(spec.template().len(), spec.out_shape().len());
-        let shared = if line.shared_by_several() > 0 { spec.templates() / 2 } else { 0 };
+        let most = devices.iter().map(|device| most_shared(device.capability)).min().unwrap_or(0);
+        let shared = if line.shared_by_several(most) > 0 { spec.templates() / 2 } else { 0 };
         let computed = line.work(pairs * (spec.templates() - shared), multiprocessors(devices) as usize);
         by_parts(asked, entry, Arc::new(Lines::new(entry)), binding(spec, 1.0).and(Term::DeviceTile, computed))
     };
@@ -894,6 +895,9 @@ const ROW_STEP: usize = 16;
 /// Bytes that the slots of a device take for a sample of a tile, about.
 const BYTES_OF_TILE: f64 = 160.0;
 
+/// Bytes that a template's spectrum takes for a sample of a tile, at most.
+const BYTES_OF_SPECTRUM: f64 = 8.0;
+
 /// Samples of a tile that every device has the memory for.
 const ALWAYS_HELD: f64 = (1u32 << 25) as f64;
 
@@ -933,10 +937,17 @@ fn shapes(spec: &Spec, memory: f64) -> Vec<[usize; 3]> {
         }
     }
     let samples = |shape: &[usize; 3]| shape.iter().map(|&side| side as f64).product::<f64>();
-    let held = (0.3 * memory / (BYTES_OF_TILE * spec.channels() as f64)).max(ALWAYS_HELD);
+    let bytes = spec.channels() as f64 * (BYTES_OF_TILE + BYTES_OF_SPECTRUM * spec.templates() as f64);
+    let held = (0.3 * memory / bytes).max(ALWAYS_HELD);
     let most = found.iter().map(samples).fold(f64::INFINITY, f64::min).max(held);
-    found.retain(|shape| samples(shape) <= most);
-    found
+    // Window sums take a block for 32 outputs of an axis, and for each row or plane of the other.
+    let narrow = |shape: &[usize; 3]| {
+        let [depth, height, _] = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
+        (height.div_ceil(32) * shape[0]).max(depth.div_ceil(32) * height) <= MOST_BLOCKS
+    };
+    let smallest = found.first().copied();
+    found.retain(|shape| samples(shape) <= most && narrow(shape));
+    if found.is_empty() { smallest.into_iter().collect() } else { found }
 }
 
 /// Whether a length has no prime factor above 7.
@@ -1211,6 +1222,11 @@ mod tests {
         let spec: Spec = "zncc:f32:512x512x512*32x32x32:full".parse().unwrap();
         let whole = |memory| shapes(&spec, memory).iter().any(|shape| shape.iter().all(|&side| side >= 543));
         assert!(whole(141e9) && !whole(16e9));
+        // Spectra of many templates take memory too, and window sums of a flat volume would take too many blocks.
+        let many: Spec = "zncc:f32:512x512x512*100@32x32x32:full".parse().unwrap();
+        assert!(shapes(&many, 141e9).iter().all(|shape| shape.iter().all(|&side| side <= 512)));
+        let flat: Spec = "zncc:f32:2000x1000x16*1400x3x3:same".parse().unwrap();
+        assert!(shapes(&flat, 141e9).iter().all(|shape| 31 * shape[0] <= MOST_BLOCKS || shape[1] < 900));
         assert!(shapes(&spec, 16e9).iter().all(|shape| shape.iter().all(|&side| side <= 256)));
     }
 

@@ -79,20 +79,21 @@ pub(crate) trait Transform: Copy + Debug + Send + Sync + 'static {
         false
     }
 
-    /// Bytes of shared memory of a block that has several templates; 0 where each has one.
-    fn shared_by_several(self) -> usize {
+    /// Bytes of shared memory of a block that has several templates, where so many bytes are the most that one may
+    /// have; 0 where each has one.
+    fn shared_by_several(self, _most: usize) -> usize {
         0
     }
 
-    /// As [`Transform::launch`], of several templates. Blocks have the shared memory for several if
-    /// [`Transform::shared_by_several`] says that they may.
+    /// As [`Transform::launch`], of several templates. The second function, if there is one, has the shared memory for
+    /// several templates a block.
     ///
     /// # Errors
     /// There is no such kernel, or the driver's.
     fn launch_all(
         self,
         _stream: &Stream,
-        _function: &Function,
+        _functions: (&Function, Option<&Function>),
         _template: [usize; 3],
         _job: &Job<'_>,
         _spectra: &Spectra<'_>,

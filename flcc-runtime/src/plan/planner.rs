@@ -279,6 +279,10 @@ impl Planner {
             let (offer, execute, workers) = fitting;
             let begun = Instant::now();
             let mut ready = trial.ready(execute.as_ref(), *workers)?;
+            // A clock holds images beside those of a call.
+            if !holds(fitting) {
+                ready.by_calls();
+            }
             images.set(images.get().max(ready.images() as u32));
             let platform = offer.recipe.platform();
             // A GPU's first runs load kernels, make plans of transforms, allocate and pin memory.

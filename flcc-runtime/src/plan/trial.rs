@@ -174,7 +174,7 @@ impl Trial {
             let clock = execute.clock(&bound, &all);
             (Given::Templates(bound), clock)
         };
-        // A device without room for both a clock and a call is timed by calls; what it fails at besides they tell.
+        // A device without room for a clock is timed by calls; what it fails at besides they tell.
         let clock = clock.unwrap_or_default();
         Ok(Ready { execute, bound, scratch, images, clock, told: Duration::ZERO, warm: false })
     }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use flcc_generated::Entry;
 
+use crate::cuda::capability::most_shared;
 use crate::cuda::driver::buffer::Buffer;
-use crate::cuda::driver::launch::{Argument, Function, Stream};
+use crate::cuda::driver::launch::{Argument, Function, MOST_BLOCKS, Stream};
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::own_options;
 use crate::cuda::line::Line;
@@ -50,7 +51,8 @@ struct Spectrum<T> {
 
 /// What one launch for several templates takes besides their spectra.
 struct Several {
-    function: Function,
+    /// The kernel with shared memory for several templates a block, where a device has it.
+    sharing: Option<Function>,
     factors: Buffer,
     count: usize,
 }
@@ -84,12 +86,13 @@ impl<T: Transform> Method for Transforms<T> {
         let spectra: Vec<_> = channels().flat_map(|values| transform.spectrum(template, values)).collect();
         let spectra = Arc::new(Buffer::of(desk.stream, &spectra)?);
         let factors: Option<Vec<f64>> = all.iter().map(|of| of.straight).collect();
-        let mut several = match factors.filter(|factors| factors.len() > 1 && transform.serves_several()) {
+        let together = |factors: &Vec<f64>| (2..=MOST_BLOCKS).contains(&factors.len()) && transform.serves_several();
+        let mut several = match factors.filter(together) {
             None => None,
             Some(factors) => {
-                let shared = transform.shared_by_several();
-                let function = if shared > 0 { function.clone().with_shared(shared)? } else { function.clone() };
-                Some(Several { function, factors: Buffer::of(desk.stream, &factors)?, count: factors.len() })
+                let shared = transform.shared_by_several(most_shared(desk.gpu.device.capability));
+                let sharing = (shared > 0).then(|| function.clone().with_shared(shared)).transpose()?;
+                Some(Several { sharing, factors: Buffer::of(desk.stream, &factors)?, count: factors.len() })
             }
         };
         let bytes = transform.spectrum_bytes() * desk.channels;
@@ -127,13 +130,13 @@ impl<T: Transform> Taps for Spectrum<T> {
     }
 
     fn straight_all(&self, stream: &Stream, job: &Job<'_>, apart: usize) -> Option<Result<(), Fault>> {
-        let Several { function, factors, count } = self.several.as_ref()?;
+        let Several { sharing, factors, count } = self.several.as_ref()?;
         let spectra = Spectra {
             all: Argument::Room(self.spectra.address(stream), count * self.transform.spectrum_bytes()),
             factors: Argument::Room(factors.address(stream), count * size_of::<f64>()),
             count: *count,
             apart,
         };
-        Some(self.transform.launch_all(stream, function, self.template, job, &spectra))
+        Some(self.transform.launch_all(stream, (&self.function, sharing.as_ref()), self.template, job, &spectra))
     }
 }
