@@ -1,6 +1,7 @@
 //! The CPU: kernels and transforms, the engines made of them, and tiles from samples to scores.
 
 pub mod aligned;
+pub mod bands;
 pub mod engine;
 pub mod engines;
 pub mod execute;

@@ -143,7 +143,7 @@ fn the_kernel_of_doubt_has_the_rule_of_the_cpu() {
     for (index, (tile, found)) in tiles.iter().zip(found.chunks(2)).enumerate() {
         let (doubt, of_template) = templates[index / TILES];
         let result = (tile.cross.squares / tile.results).sqrt();
-        // As cpu/tile/rows.rs calls it; and without copies.
+        // As cpu/score/ways/rows.rs calls it; and without copies.
         let TileFigures { squares, largest } = tile.samples;
         let unseen = Unseen { largest: of_template.largest, wave: of_template.wave };
         let (low, share) = doubt.at_peak(squares, result, tile.cross.largest.max(unseen.most(largest, &tile.strong)));

@@ -9,9 +9,9 @@ use flcc_core::view::AnyView;
 
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
+use crate::cpu::score::Store;
 use crate::cpu::tile::bound::{BoundTemplate, BoundTemplates};
 use crate::cpu::tile::context::TileContext;
-use crate::cpu::tile::finishing::Store;
 use crate::cpu::tile::scratch::TileScratch;
 use crate::problem::template::Weights;
 use crate::run::execute::Statistics;

@@ -6,21 +6,18 @@
 pub mod bound;
 pub mod context;
 mod cross;
-pub mod finishing;
-mod plain;
-mod rows;
 mod samples;
 pub mod scratch;
-mod vectors;
 
 use flcc_core::view::AnyView;
 
+use crate::cpu::engine::Work;
 use crate::cpu::in_place::{self, InPlace};
 use crate::cpu::real::Real;
+use crate::cpu::score::{Buffers, Finishing, Store};
 use crate::cpu::tile::bound::{BoundTemplate, BoundTemplates};
-use crate::cpu::tile::context::{Scoring, TileContext};
+use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::cross::Source;
-use crate::cpu::tile::finishing::{Finishing, Store};
 use crate::cpu::tile::scratch::TileScratch;
 use crate::run::execute::Statistics;
 use crate::run::results;
@@ -40,25 +37,21 @@ impl<T: Real> TileContext<T> {
         store: &mut Store<'_>,
     ) -> Option<Statistics> {
         let samples = self.tiling.samples(tile);
-        scratch.again.clear();
+        scratch.scored.again.clear();
         let mut marked = self.gather(image, samples, tile, self.scheme.forced, (bound, 0), scratch);
         // Samples of a correlation are scaled down for nothing but outputs that overflow without: others would lose
         // bits of their samples, which they keep where a part of the tile is read in place (`in_place.rs`).
-        let huge = matches!(self.scoring, Scoring::Plain) && scratch.scale < 1.0;
+        let huge = self.score.in_place() && scratch.scored.scale < 1.0;
         if huge {
             marked = self.gather(image, samples, tile, Some(1.0), (bound, 0), scratch);
         }
-        if matches!(self.scoring, Scoring::Rows) {
-            self.window_sums(samples.len, bound, tile.shape, scratch);
-        }
+        self.window_sums(samples.len, bound, tile.shape, scratch);
         self.load(tile, scratch);
         let mut statistics = Statistics { tiles: 1, ..Statistics::default() };
         for (number, template) in bound.templates.iter().enumerate() {
             if number > 0 && template.checked.offsets != bound.templates[number - 1].checked.offsets {
                 marked = self.gather(image, samples, tile, self.scheme.forced, (bound, number), scratch);
-                if matches!(self.scoring, Scoring::Rows) {
-                    self.window_sums(samples.len, bound, tile.shape, scratch);
-                }
+                self.window_sums(samples.len, bound, tile.shape, scratch);
                 self.load(tile, scratch);
             }
             let (judged, heights) = if let Some(parts) = self.taken_in_parts(template, tile, scratch) {
@@ -70,25 +63,36 @@ impl<T: Real> TileContext<T> {
                 }
                 (template.judged, None)
             };
-            let last = Finishing { image, tile, samples, marked, bound, number, judged, heights };
-            let repaired = match self.scoring {
-                Scoring::Plain if huge && self.overflows(&last, scratch) => {
-                    self.finish_plain(&last, false, scratch, store);
-                    self.gather(image, samples, tile, None, (bound, number), scratch);
-                    self.load(tile, scratch);
-                    self.cross(&template.prepared[0], &bound.taps, 0, tile.shape, scratch, Source::Loaded);
-                    self.finish_plain(&last, true, scratch, store);
-                    if number + 1 < bound.templates.len() {
-                        self.gather(image, samples, tile, Some(1.0), (bound, number), scratch);
-                        self.load(tile, scratch);
-                    }
-                    Some(0)
-                }
-                Scoring::Plain => self.finish_plain(&last, false, scratch, store),
-                Scoring::Vectors(vectors) => self.finish_vectors(&last, &vectors, scratch, store),
-                Scoring::Rows => self.finish_rows(&last, scratch, store),
+            let overflowed = huge && self.overflows(tile, scratch);
+            let finish = |work: &Work, scored: &mut Buffers<T>, store: &mut Store<'_>| {
+                let outputs = [tile.shape[1], tile.shape[2]];
+                let last = Finishing {
+                    tiles: self.tiles(),
+                    image,
+                    tile,
+                    samples,
+                    marked,
+                    weights: &bound.weights,
+                    number,
+                    template: &template.checked,
+                    judged,
+                    heights,
+                    bands: &|channel| self.engine.bands(channel, outputs, work),
+                };
+                self.score.finish(&last, scored, store)
             };
-            statistics.repaired += repaired?;
+            statistics.repaired += finish(&scratch.work, &mut scratch.scored, store)?;
+            if overflowed {
+                self.gather(image, samples, tile, None, (bound, number), scratch);
+                self.load(tile, scratch);
+                self.cross(&template.prepared[0], &bound.taps, 0, tile.shape, scratch, Source::Loaded);
+                let TileScratch { over, work, scored, .. } = &mut *scratch;
+                finish(work, scored, &mut Store { write: &mut self.only(over, tile, store), lines: &|_, _| None })?;
+                if number + 1 < bound.templates.len() {
+                    self.gather(image, samples, tile, Some(1.0), (bound, number), scratch);
+                    self.load(tile, scratch);
+                }
+            }
             statistics.panels += tile.keep.iter().map(|(from, to)| (to - from) as u64).product::<u64>();
         }
         Some(statistics)
@@ -106,11 +110,11 @@ impl<T: Real> TileContext<T> {
         rows: &mut dyn FnMut(usize, [usize; 3], usize) -> Option<results::Rows<'a>>,
     ) -> Option<Statistics> {
         let plain = |template: &BoundTemplate| !template.checked.nonfinite && template.checked.scale == 1.0;
-        if !matches!(self.scoring, Scoring::Plain) || !bound.templates.iter().all(plain) {
+        if !self.score.in_place() || !bound.templates.iter().all(plain) {
             return None;
         }
         let samples = self.tiling.samples(tile);
-        let TileScratch { inputs, bytes, marks, crosses, work, .. } = scratch;
+        let TileScratch { bytes, marks, work, scored: Buffers { inputs, crosses, .. }, .. } = scratch;
         let job = InPlace {
             image: in_place::Source { image, boundary: self.spec.boundary(), isas: self.isas },
             tile,

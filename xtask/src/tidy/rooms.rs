@@ -43,6 +43,8 @@ const RULES: &[Rule] = &[
     never("flcc_runtime::cpu::in_place", &["flcc_runtime::cpu::engines", "flcc_runtime::cpu::fft"], "engines share it"),
     never("flcc_runtime::cpu::score", &["flcc_runtime::cpu::engines", "flcc_runtime::cpu::fft"], "no engine"),
     never("flcc_runtime::cpu::score", &["flcc_runtime::cpu::engine", "flcc_runtime::cpu::tile"], "no engine"),
+    never("flcc_runtime::cpu::score", &["flcc_runtime::cpu::solvers", "flcc_runtime::plan"], "plans are made of it"),
+    apart("flcc_runtime::cpu::score::ways", "each is a file of its own"),
     never("flcc_runtime::cpu::tile", &["flcc_runtime::cpu::engines", "flcc_runtime::cpu::fft"], "any engine serves"),
     never("flcc_runtime::cpu::tile", &["flcc_runtime::cpu::solvers", "flcc_runtime::plan"], "plans are made of it"),
     never("flcc_runtime::cuda", &["flcc_runtime::cuda::methods"], "any method serves, one table names what there is")

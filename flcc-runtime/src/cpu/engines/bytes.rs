@@ -10,7 +10,8 @@
 //! happens on the way.
 
 use crate::cpu::aligned::Aligned;
-use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::bands::Bands;
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::in_place::InPlace;
 use crate::cpu::kernels::form::Form;
 use crate::cpu::kernels::kernel::{BoundBytes, Kernel};

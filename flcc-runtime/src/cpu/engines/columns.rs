@@ -1,6 +1,7 @@
 //! The Fourier method by transforms of columns, with taps along rows (`fft/columns.rs`).
 
-use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Grid, Most, Pitches};
+use crate::cpu::bands::{Bands, Grid};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::fft::columns::{CHUNK, Layout, Scratch, Transform};
 use crate::cpu::fft::pair::{Ground, Planes};
 use crate::cpu::in_place::{InPlace, Seen};

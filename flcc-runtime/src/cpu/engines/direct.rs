@@ -13,7 +13,8 @@ use flcc_core::blocks::{self, Blocks};
 use flcc_core::dtype::DType;
 use flcc_core::runs;
 
-use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::bands::Bands;
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::in_place::InPlace;
 use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp, Tile, Widths};
 use crate::cpu::kernels::table;

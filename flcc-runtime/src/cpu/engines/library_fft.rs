@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 
 use realfft::num_complex::Complex;
 
-use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::bands::Bands;
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::fft::library::{TileTransform, multiply_conj};
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;

@@ -3,7 +3,8 @@
 //! In place, pairs whose reach leaves the image have their samples gathered, one pair at a time. While a pair is
 //! transformed, the lines of its own results and of the next one's samples are asked for, if these lie in the image.
 
-use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Grid, Most, Pitches};
+use crate::cpu::bands::{Bands, Grid};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::fft::pair::{self, Ground, Planes, Results, Scratch, Transform};
 use crate::cpu::in_place::{InImage, InPlace, Room, Source, ordinary_by_energy};
 use crate::cpu::memory::Memory;

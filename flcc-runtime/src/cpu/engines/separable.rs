@@ -6,7 +6,8 @@
 use flcc_core::blocks::Blocks;
 use flcc_core::dtype::DType;
 
-use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::bands::Bands;
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::engines::factor::{self, Factors};
 use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp};
 use crate::cpu::kernels::table;

@@ -1,6 +1,7 @@
 //! The Fourier method by the transform of one tile that is all of a result (`fft/single.rs`).
 
-use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Grid, Most, Pitches};
+use crate::cpu::bands::{Bands, Grid};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::fft::pair::{Ground, Planes};
 use crate::cpu::fft::single::{Scratch, Transform};
 use crate::cpu::memory::Memory;

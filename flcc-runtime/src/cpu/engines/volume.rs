@@ -1,6 +1,7 @@
 //! The Fourier method by transforms of the planes of volumes (`fft/volume.rs`).
 
-use crate::cpu::engine::{Bands, Channels, Cross, Engine, Expected, FactorError, Grid, Most, Pitches};
+use crate::cpu::bands::{Bands, Grid};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
 use crate::cpu::fft::volume::{Layout, Scratch, Spectra, Transform, VolumeRun};
 use crate::cpu::memory::Memory;
 use crate::problem::error_model::{Figures, Rounding};

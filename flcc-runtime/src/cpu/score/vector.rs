@@ -14,6 +14,9 @@ use crate::isa;
 use crate::isa::prefetch::Coming;
 use crate::isa::simd::{Job, Simd};
 
+/// Values of whole vectors, of whatever instruction set.
+pub const WHOLE_VECTORS: usize = 16;
+
 /// An exact cross term of integers: the score is
 /// `(n cross - sum P * template_sum) * gain / sqrt(n sum P^2 - (sum P)^2)`.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,9 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
 use crate::cpu::engine::AnyEngine;
 use crate::cpu::engines::separable::{self, Separable};
+use crate::cpu::score::vector::WHOLE_VECTORS;
 use crate::cpu::solvers::recipe::{Make, Recipe, offer};
 use crate::cpu::solvers::tiles::{around, in_place, plain_tiles};
-use crate::cpu::tile::context::WHOLE_VECTORS;
 use crate::isa::IsaSet;
 use crate::plan::cost::Term;
 use crate::plan::machine::Machine;

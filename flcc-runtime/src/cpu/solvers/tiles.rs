@@ -5,7 +5,7 @@ use flcc_core::extent::Mode;
 use flcc_core::measure::Measure;
 use flcc_core::spec::{MaskKind, Spec};
 
-use crate::cpu::tile::context::in_vectors;
+use crate::cpu::score::ways::vectors::in_vectors;
 use crate::plan::cost::{Term, Work};
 use crate::problem::scheme::Scheme;
 use crate::run::tiling::Tiling;

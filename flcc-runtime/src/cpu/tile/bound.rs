@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use crate::cpu::engine::{Channels, FactorError, Prepared};
 use crate::cpu::real::Real;
+use crate::cpu::score::Judged;
 use crate::cpu::score::split::{self, Splitter};
-use crate::cpu::tile::context::{Scoring, TileContext};
+use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::scratch::TileScratch;
-use crate::problem::error_model::{Doubt, Model, Unseen};
+use crate::problem::error_model::{Model, Unseen};
 use crate::problem::template::{Checked, Weights};
 
 /// A template bound to a plan.
@@ -19,15 +20,6 @@ pub struct BoundTemplate {
     pub(super) judged: Judged,
     /// The template in two parts, for tiles that leave much in doubt otherwise.
     pub(super) parts: Option<Parts>,
-}
-
-/// What a cross term with a template leaves in doubt.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Judged {
-    /// When a panel's score is in doubt.
-    pub(super) doubt: Doubt,
-    /// What samples may come to though no result says so.
-    pub(super) unseen: Unseen,
 }
 
 /// A template in two parts.
@@ -170,7 +162,7 @@ impl<T: Real> TileContext<T> {
             rounding,
             weights: channels.mask(),
         };
-        let floor = model.floor(&figures, T::SMALLEST, matches!(self.scoring, Scoring::Vectors(_)));
+        let floor = model.floor(&figures, T::SMALLEST, self.score.in_singles());
         Judged {
             doubt: model.doubt(&figures).above(floor),
             unseen: Unseen::of(&figures, &model.rounding, model.roundoff, self.spec.channels()),

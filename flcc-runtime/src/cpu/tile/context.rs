@@ -1,49 +1,17 @@
 //! What is the same for every tile: the engine, the decisions, the shapes.
 
 use flcc_core::boundary::Boundary;
-use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
-use flcc_core::spec::{Accuracy, MaskKind, Spec};
+use flcc_core::spec::{Accuracy, Spec};
 use flcc_core::sums::Needs;
 
 use crate::cpu::engine::{AnyEngine, Pitches};
 use crate::cpu::real::Real;
 use crate::cpu::score::split::Splitter;
-use crate::isa::{IsaSet, Vectors};
-use crate::problem::scheme::{Scheme, largest_pixel};
+use crate::cpu::score::{Score, Tiles, ways};
+use crate::isa::IsaSet;
+use crate::problem::scheme::Scheme;
 use crate::run::tiling::Tiling;
-
-/// How the cross term of a tile becomes scores.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Scoring {
-    /// It is the result: one channel, no mask.
-    Plain,
-    /// In these vectors, by `score/vector.rs`, where that is all it takes: one channel, no mask.
-    Vectors(Vectors),
-    /// Row by row in f64 or integers, by `score/rows.rs`.
-    Rows,
-}
-
-/// Whether a cross term in this type is all of a product with the template: in f32, of one channel, without a mask.
-fn plain(spec: &Spec, real: DType) -> bool {
-    real == DType::F32 && spec.channels() == 1 && spec.mask() == MaskKind::None
-}
-
-/// Whether cross terms in this type, whose rows lie `row` apart, become scores in vectors (`score/vector.rs`), on
-/// processors that have them.
-pub fn in_vectors(spec: &Spec, scheme: &Scheme, real: DType, row: usize) -> bool {
-    let measured = plain(spec, real) && matches!(scheme.measure, Measure::Zncc | Measure::Ncc);
-    // Rows of a transform lie side by side: only where they are whole vectors may one be written to its end.
-    let roomy = row.is_multiple_of(WHOLE_VECTORS);
-    let probable = scheme.promise.is_some_and(|promise| promise.deviations.is_some());
-    let largest = spec.template().len() as f64 * largest_pixel(spec.work_type());
-    let exact = scheme.integers.is_none() || largest.powi(2) < 2f64.powi(52);
-    // Exact integers fit in tiles of f32, but their scores not in results of f64.
-    measured && roomy && probable && exact && spec.out_type() == DType::F32
-}
-
-/// Values of whole vectors, of whatever instruction set.
-pub const WHOLE_VECTORS: usize = 16;
 
 /// Everything that is the same for every tile.
 pub struct TileContext<T: Real> {
@@ -64,7 +32,8 @@ pub struct TileContext<T: Real> {
     /// Outputs an axis of such a part.
     pub parts: [usize; 3],
     pub(super) pitches: Pitches,
-    pub(super) scoring: Scoring,
+    /// What makes scores of it.
+    pub(super) score: Box<dyn Score<T>>,
     /// Takes templates in two parts, where that helps.
     pub(super) splitter: Option<Splitter>,
     /// Templates are taken in two parts whatever the tile.
@@ -82,7 +51,8 @@ impl<T: Real> TileContext<T> {
         isas: IsaSet,
     ) -> TileContext<T> {
         let pitches = engine.pitches(capacity);
-        let mut context = TileContext {
+        let score = ways::of(&spec, &scheme, &isas, pitches.cross.row, pitches.bytes.is_some());
+        TileContext {
             spec,
             tiling,
             engine,
@@ -92,21 +62,25 @@ impl<T: Real> TileContext<T> {
             patience: u64::MAX,
             parts: capacity,
             pitches,
-            scoring: Scoring::Rows,
+            score,
             splitter: None,
             always_in_parts: false,
-        };
-        context.scoring = context.scored();
-        context
+        }
     }
 
-    /// How tiles are scored, by what is known before any pixel.
-    fn scored(&self) -> Scoring {
-        if self.scheme.measure == Measure::Cc && plain(&self.spec, T::DTYPE) {
-            return Scoring::Plain;
+    /// What scores are told of it.
+    pub(super) fn tiles(&self) -> Tiles<'_> {
+        Tiles {
+            spec: &self.spec,
+            scheme: &self.scheme,
+            isas: self.isas,
+            capacity: self.capacity,
+            patience: self.patience,
+            parts: self.parts,
+            sample_pitch: self.pitches.samples,
+            cross_pitch: self.pitches.cross,
+            splitter: self.splitter.as_ref(),
         }
-        let vectors = in_vectors(&self.spec, &self.scheme, T::DTYPE, self.pitches.cross.row);
-        vectors.then(|| Vectors::new(&self.isas)).flatten().map_or(Scoring::Rows, Scoring::Vectors)
     }
 
     /// Takes templates in two parts (`score/split.rs`), `always` or in tiles that leave much in doubt otherwise, where
@@ -114,8 +88,8 @@ impl<T: Real> TileContext<T> {
     pub fn in_parts(mut self, always: bool) -> TileContext<T> {
         self.always_in_parts = always;
         let engine = self.engine.expected().is_some();
-        let vectors = matches!(self.scoring, Scoring::Vectors(_)) && self.scheme.integers.is_none();
-        if engine && vectors && self.scheme.measure == Measure::Zncc && self.spec.accuracy() == Accuracy::Promised {
+        let adds = self.score.adds_parts().is_some() && self.scheme.integers.is_none();
+        if engine && adds && self.scheme.measure == Measure::Zncc && self.spec.accuracy() == Accuracy::Promised {
             self.splitter = Splitter::new(self.spec.template().padded());
         }
         self
@@ -123,15 +97,7 @@ impl<T: Real> TileContext<T> {
 
     /// Whether nothing but the cross term is taken of the samples, and that of bytes.
     pub(super) fn only_bytes(&self) -> bool {
-        self.pitches.bytes.is_some() && matches!(self.scoring, Scoring::Plain)
-    }
-
-    /// Whether the cross term is handed on as the bits of `i32`: integers that `f32` need not hold, for what takes them
-    /// exactly.
-    pub(super) fn integer_bits(&self) -> bool {
-        self.pitches.bytes.is_some()
-            && matches!(self.scoring, Scoring::Vectors(_))
-            && self.scheme.measure == Measure::Zncc
+        self.pitches.bytes.is_some() && !self.score.takes_samples()
     }
 
     pub(super) fn needs(&self) -> Needs {

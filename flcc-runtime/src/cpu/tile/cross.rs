@@ -2,10 +2,12 @@
 
 use crate::cpu::engine::{Cross, Expected, Prepared};
 use crate::cpu::real::Real;
-use crate::cpu::score::split;
+use crate::cpu::score::{Buffers, Store, split};
 use crate::cpu::tile::bound::{BoundTemplate, Parts};
-use crate::cpu::tile::context::{Scoring, TileContext};
+use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::scratch::TileScratch;
+use crate::run::geometry::Pitch;
+use crate::run::results::Scores;
 use crate::run::tiling::TileBox;
 
 /// The share of sampled panels in doubt from which on the two parts of a template take less time than what would be
@@ -45,7 +47,7 @@ impl<T: Real> TileContext<T> {
         scratch: &mut TileScratch<T>,
         source: Source,
     ) {
-        let TileScratch { inputs, squares, bytes, crosses, work, .. } = scratch;
+        let TileScratch { squares, bytes, work, scored: Buffers { inputs, crosses, .. }, .. } = scratch;
         let job = Cross {
             channel,
             samples: if source == Source::Squares { squares } else { &inputs[channel] },
@@ -55,7 +57,7 @@ impl<T: Real> TileContext<T> {
             out: &mut crosses[channel],
             pitches: &self.pitches,
             outputs,
-            bits: self.integer_bits(),
+            bits: self.score.takes_bits(),
         };
         self.engine.cross(prepared, job, work);
         if self.scheme.rounds {
@@ -65,8 +67,8 @@ impl<T: Real> TileContext<T> {
 
     /// Hands the engine the samples that were gathered, where all templates share what it makes of them.
     pub(super) fn load(&self, tile: &TileBox, scratch: &mut TileScratch<T>) {
-        let TileScratch { inputs, work, .. } = scratch;
-        for (channel, input) in inputs.iter().enumerate() {
+        let TileScratch { work, scored, .. } = scratch;
+        for (channel, input) in scored.inputs.iter().enumerate() {
             self.engine.load(channel, input, tile.shape, work);
         }
     }
@@ -79,15 +81,11 @@ impl<T: Real> TileContext<T> {
         tile: &TileBox,
         scratch: &TileScratch<T>,
     ) -> Option<&'a Parts> {
-        let (splitter, parts, Scoring::Vectors(vectors)) =
-            (self.splitter.as_ref()?, template.parts.as_ref()?, self.scoring)
-        else {
-            return None;
-        };
+        let (splitter, parts, vectors) = (self.splitter.as_ref()?, template.parts.as_ref()?, self.score.adds_parts()?);
         if self.always_in_parts {
             return Some(parts);
         }
-        let (input, outputs) = (T::singles(&scratch.inputs[0])?, [tile.shape[1], tile.shape[2]]);
+        let (input, outputs) = (T::singles(&scratch.scored.inputs[0])?, [tile.shape[1], tile.shape[2]]);
         let n = self.spec.template().len() as f64;
         let Expected { samples, results, strongest } = self.engine.expected()?;
         let in_row = self.pitches.samples.row;
@@ -106,5 +104,41 @@ impl<T: Real> TileContext<T> {
         // A few panels first: where none of them is anywhere near, that is all.
         (share_in_doubt(split::GRID / 2, NEAR) > 0.0 && share_in_doubt(split::GRID, 1.0) > MUCH_IN_DOUBT)
             .then_some(parts)
+    }
+
+    /// Notes which outputs of a correlation that are asked for overflowed, in `scratch.over`; returns whether some did.
+    pub(super) fn overflows(&self, tile: &TileBox, scratch: &mut TileScratch<T>) -> bool {
+        let TileScratch { over, scored, .. } = scratch;
+        let [(z0, z1), (y0, y1), (x0, x1)] = tile.keep;
+        let mut some = false;
+        for (z, y) in (z0..z1).flat_map(|z| (y0..y1).map(move |y| (z, y))) {
+            let at = z * self.pitches.cross.plane + y * self.pitches.cross.row;
+            for (over, value) in over[at + x0..at + x1].iter_mut().zip(&scored.crosses[0][at + x0..at + x1]) {
+                *over = !value.to_f64().is_finite();
+                some |= *over;
+            }
+        }
+        some
+    }
+
+    /// Stores rows of a tile's outputs, of which only those that are noted as `over`.
+    pub(super) fn only(
+        &self,
+        over: &[bool],
+        tile: &TileBox,
+        store: &mut Store<'_>,
+    ) -> impl FnMut(usize, [usize; 3], Scores<'_>) {
+        let Pitch { row, plane, .. } = self.pitches.cross;
+        move |number, [z, y, x], scores| {
+            let [dz, dy, dx] = [0, 1, 2].map(|axis| [z, y, x][axis] - tile.place[axis] + tile.keep[axis].0);
+            let at = dz * plane + dy * row + dx;
+            for column in (0..tile.keep[2].1 - tile.keep[2].0).filter(|column| over[at + column]) {
+                let score = match scores {
+                    Scores::Single(row) => Scores::Single(&row[column..=column]),
+                    Scores::Double(row) => Scores::Double(&row[column..=column]),
+                };
+                (store.write)(number, [z, y, x + column], score);
+            }
+        }
     }
 }

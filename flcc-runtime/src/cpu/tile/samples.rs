@@ -7,7 +7,7 @@ use crate::cpu::gather::{self, Hides, Target};
 use crate::cpu::real::Real;
 use crate::cpu::score::window_sums;
 use crate::cpu::tile::bound::BoundTemplates;
-use crate::cpu::tile::context::{Scoring, TileContext};
+use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::cross::Source;
 use crate::cpu::tile::scratch::TileScratch;
 use crate::isa;
@@ -33,10 +33,7 @@ impl<T: Real> TileContext<T> {
     /// How many samples an axis transforms of a tile reach over from its first on, where the image has them; 0 of an
     /// axis where they reach over no more than the tile's own.
     pub fn reach(&self, tile: &TileBox) -> [usize; 3] {
-        let reach = match self.scoring {
-            Scoring::Plain => self.engine.reach([tile.shape[1], tile.shape[2]]),
-            _ => None,
-        };
+        let reach = self.score.in_place().then(|| self.engine.reach([tile.shape[1], tile.shape[2]])).flatten();
         reach.map_or([0; 3], |[rows, columns]| [0, rows, columns])
     }
 
@@ -72,26 +69,26 @@ impl<T: Real> TileContext<T> {
                 None => shared,
             };
             let target = Target {
-                out: &mut scratch.inputs[channel],
+                out: &mut scratch.scored.inputs[channel],
                 marks: &mut scratch.marks,
                 pitch: self.pitches.samples,
                 hides,
                 isas: self.isas,
             };
             let done = gather::gather(&view, boundary, reached, offset, forced, target);
-            scratch.factors[channel] = done.scale;
+            scratch.scored.factors[channel] = done.scale;
             if done.marked {
                 if !any {
-                    scratch.hit.fill(false);
+                    scratch.scored.hit.fill(false);
                 }
                 any = true;
                 self.merge_hits(samples.len, tile.shape, weights, scratch);
             }
         }
         // Channels in one scale: that of the largest.
-        let smallest = scratch.factors.iter().copied().fold(f64::INFINITY, f64::min);
-        scratch.factors.iter_mut().for_each(|scale| *scale = smallest / *scale);
-        scratch.scale = smallest;
+        let smallest = scratch.scored.factors.iter().copied().fold(f64::INFINITY, f64::min);
+        scratch.scored.factors.iter_mut().for_each(|scale| *scale = smallest / *scale);
+        scratch.scored.scale = smallest;
         any
     }
 
@@ -109,7 +106,7 @@ impl<T: Real> TileContext<T> {
                         let from = (z + dz) * self.pitches.samples.plane + (y + dy) * self.pitches.samples.row + dx;
                         let to = z * self.pitches.cross.plane + y * self.pitches.cross.row;
                         let marks = &scratch.marks[from..from + outputs[2]];
-                        scratch.hit[to..to + outputs[2]]
+                        scratch.scored.hit[to..to + outputs[2]]
                             .iter_mut()
                             .zip(marks)
                             .for_each(|(hit, mark)| *hit |= *mark != zero);
@@ -130,12 +127,15 @@ impl<T: Real> TileContext<T> {
                 let from = z * self.pitches.samples.plane + y * self.pitches.samples.row;
                 let to = z * self.pitches.cross.plane + y * self.pitches.cross.row;
                 let marks = &scratch.marks[from..from + outputs[2]];
-                scratch.hit[to..to + outputs[2]].iter_mut().zip(marks).for_each(|(hit, mark)| *hit |= *mark != zero);
+                scratch.scored.hit[to..to + outputs[2]]
+                    .iter_mut()
+                    .zip(marks)
+                    .for_each(|(hit, mark)| *hit |= *mark != zero);
             }
         }
     }
 
-    /// Sums of samples and squares over every window, channel by channel.
+    /// Sums of samples and squares over every window, channel by channel, where scores take them.
     pub(super) fn window_sums(
         &self,
         samples: [usize; 3],
@@ -144,18 +144,20 @@ impl<T: Real> TileContext<T> {
         scratch: &mut TileScratch<T>,
     ) {
         let needs = self.needs();
-        if !needs.square {
+        if !(self.score.takes_sums() && needs.square) {
             return;
         }
         for channel in 0..self.spec.channels() {
             if let Some(mask) = &bound.mask {
                 if needs.sum {
                     self.cross(mask, &[], channel, outputs, scratch, Source::Image);
-                    copy(&scratch.crosses[channel], &mut scratch.sums[channel][0], |value| value.to_f64());
+                    copy(&scratch.scored.crosses[channel], &mut scratch.scored.sums[channel][0], |value| {
+                        value.to_f64()
+                    });
                 }
-                copy(&scratch.inputs[channel], &mut scratch.squares, |value| value * value);
+                copy(&scratch.scored.inputs[channel], &mut scratch.squares, |value| value * value);
                 self.cross(mask, &[], channel, outputs, scratch, Source::Squares);
-                copy(&scratch.crosses[channel], &mut scratch.sums[channel][1], |value| value.to_f64());
+                copy(&scratch.scored.crosses[channel], &mut scratch.scored.sums[channel][1], |value| value.to_f64());
                 continue;
             }
             let tile = window_sums::Lattice {
@@ -165,7 +167,7 @@ impl<T: Real> TileContext<T> {
             };
             let window = self.spec.template().padded();
             let (input, window_scratch, [i, ii]) =
-                (&scratch.inputs[channel], &mut scratch.window, &mut scratch.sums[channel]);
+                (&scratch.scored.inputs[channel], &mut scratch.scored.window, &mut scratch.scored.sums[channel]);
             isa::vectorized!(&self.isas, || {
                 if needs.sum {
                     copy(input, i, |value| value.to_f64());

@@ -4,45 +4,28 @@ use crate::cpu::aligned::Aligned;
 use crate::cpu::engine::{Most, Work};
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
-use crate::cpu::score::rows::RowBuffers;
-use crate::cpu::score::{split, vector, window_sums};
-use crate::cpu::tile::context::{Scoring, TileContext};
+use crate::cpu::score::{Buffers, window_sums};
+use crate::cpu::tile::context::TileContext;
 use crate::run::tiling::TileBox;
 
 /// Buffers of one worker.
 pub struct TileScratch<T: Real> {
-    pub(super) inputs: Vec<Aligned<T>>,
     pub(super) bytes: Aligned<i8>,
     pub(super) marks: Aligned<T>,
-    pub(super) crosses: Vec<Aligned<T>>,
-    pub(super) sums: Vec<[Aligned<f64>; 2]>,
     pub(super) squares: Aligned<T>,
-    pub(super) window: Aligned<f64>,
     pub(super) window_marks: Aligned<T>,
-    pub(super) low: Aligned<f64>,
-    pub(super) high: Aligned<f64>,
-    pub(super) flat: Vec<bool>,
-    pub(super) hit: Vec<bool>,
     /// Outputs of a correlation that overflowed.
     pub(super) over: Vec<bool>,
-    pub(super) rows: RowBuffers,
-    pub(super) panel: Vec<f64>,
     /// What the engine needs.
     pub(super) work: Work,
-    pub(super) sums_in_vectors: Option<vector::Scratch>,
-    pub(super) split: Option<split::Scratch>,
-    /// Parts of the tile run last that are left to a better way.
-    pub(super) again: Vec<TileBox>,
-    /// What brings each channel to the common scale.
-    pub(super) factors: Vec<f64>,
-    /// The common scale of all channels, by which the image's samples were multiplied.
-    pub(super) scale: f64,
+    /// What scores are made of, and in.
+    pub(super) scored: Buffers<T>,
 }
 
 impl<T: Real> TileScratch<T> {
     /// Parts of the tile run last that are to be run in a better way, over what was stored.
     pub fn again(&self) -> &[TileBox] {
-        &self.again
+        &self.scored.again
     }
 }
 
@@ -53,53 +36,41 @@ impl<T: Real> TileContext<T> {
         let channels = self.spec.channels();
         let (input, output) = (self.input_len(), self.pitches.cross.elements());
         let needs = self.needs();
-        let by_rows = matches!(self.scoring, Scoring::Rows);
-        let sum_len = |needed: bool| if needed && by_rows { input } else { 0 };
+        let sum_len = |needed: bool| if needed && self.score.takes_sums() { input } else { 0 };
         let flat = if self.degenerates() && self.scheme.integers.is_none() { input } else { 0 };
         let masked_sums = if self.scheme.masked && needs.square { input } else { 0 };
         let floats = self.needs_marks();
         TileScratch {
-            inputs: (0..channels).map(|_| memory.aligned(zero, input)).collect(),
             bytes: memory.aligned(0, self.pitches.bytes.map_or(0, |pitch| pitch.elements())),
             marks: memory.aligned(zero, if floats { input } else { 0 }),
-            crosses: (0..channels).map(|_| memory.aligned(zero, output)).collect(),
-            sums: (0..channels)
-                .map(|_| [needs.sum, needs.square].map(|needed| memory.aligned(0.0, sum_len(needed))))
-                .collect(),
             squares: memory.aligned(zero, masked_sums),
-            window: memory.aligned(0.0, if needs.square { self.window_scratch() } else { 0 }),
             window_marks: memory.aligned(zero, if floats { self.window_scratch() } else { 0 }),
-            low: memory.aligned(0.0, flat),
-            high: memory.aligned(0.0, flat),
-            flat: memory.values(false, if flat > 0 { output } else { 0 }),
-            hit: memory.values(false, if floats { output } else { 0 }),
-            over: memory.values(false, self.over_len()),
-            rows: if by_rows {
-                RowBuffers::new(self.capacity[2], self.scheme.integers, memory)
-            } else {
-                RowBuffers::default()
-            },
-            panel: memory.values(0.0, if self.scheme.repairs() { channels * self.spec.template().len() } else { 0 }),
+            over: memory.values(false, if floats && self.score.in_place() { output } else { 0 }),
             work: self.engine.work(Most { outputs: self.capacity, channels }, memory),
-            sums_in_vectors: match self.scoring {
-                Scoring::Vectors(_) => Some(vector::Scratch::new(self.capacity, self.spec.template().padded(), memory)),
-                _ => None,
+            scored: Buffers {
+                inputs: (0..channels).map(|_| memory.aligned(zero, input)).collect(),
+                crosses: (0..channels).map(|_| memory.aligned(zero, output)).collect(),
+                sums: (0..channels)
+                    .map(|_| [needs.sum, needs.square].map(|needed| memory.aligned(0.0, sum_len(needed))))
+                    .collect(),
+                factors: vec![1.0; channels],
+                scale: 1.0,
+                hit: memory.values(false, if floats { output } else { 0 }),
+                window: memory.aligned(0.0, if needs.square { self.window_scratch() } else { 0 }),
+                low: memory.aligned(0.0, flat),
+                high: memory.aligned(0.0, flat),
+                flat: memory.values(false, if flat > 0 { output } else { 0 }),
+                panel: memory
+                    .values(0.0, if self.scheme.repairs() { channels * self.spec.template().len() } else { 0 }),
+                again: memory.list(self.most_parts()),
+                own: self.score.own(&self.tiles(), memory),
             },
-            split: self.splitter.map(|splitter| splitter.scratch(self.capacity[2], memory)),
-            again: memory.list(self.most_parts()),
-            factors: vec![1.0; channels],
-            scale: 1.0,
         }
     }
 
     /// Elements of a channel's samples.
     fn input_len(&self) -> usize {
         if self.only_bytes() { 0 } else { self.pitches.samples.elements() }
-    }
-
-    /// Outputs that may overflow.
-    fn over_len(&self) -> usize {
-        if self.needs_marks() && matches!(self.scoring, Scoring::Plain) { self.pitches.cross.elements() } else { 0 }
     }
 
     /// Parts of a tile, at most.
