@@ -25,6 +25,8 @@ const TILES: usize = 500;
 /// Reads thresholds with the results of a transform, what a wave comes to and the figures of tiles, and prints the bits
 /// of what the kernel makes of them.
 const PROGRAM: &str = r#"
+// Parts of a tile: more than a warp has threads.
+constexpr int SLICES = 40;
 int main(int, char** arguments) {
   FILE* in = std::fopen(arguments[1], "rb");
   FlccDoubt d;
@@ -42,8 +44,9 @@ int main(int, char** arguments) {
       of_tile[0] = parts[0], of_tile[1] = parts[1], of_tile[2 * SLICES] = parts[2];
     }
     std::vector<double> doubt(2 * TILES);
-    launch({(TILES + 255) / 256, 1, 1}, {256, 1, 1},
-        [&] { flcc_doubt(d, results, wave, samples.data(), cross.data(), strong.data(), doubt.data(), TILES, 2); });
+    launch({(TILES + 7) / 8, 1, 1}, {256, 1, 1}, [&] {
+      flcc_doubt(d, results, wave, samples.data(), cross.data(), strong.data(), SLICES, doubt.data(), TILES, 2);
+    });
     for (double value : doubt) std::printf("%llx\n", (unsigned long long)__double_as_longlong(value));
   }
   return 0;

@@ -91,7 +91,7 @@ fn transformed(mut all: Vec<Complex64>) -> Vec<Complex64> {
         let transform = planner.plan_fft_forward(side);
         let apart: usize = SIDES[axis + 1..].iter().product();
         let mut line = vec![Complex64::default(); side];
-        for first in (0..SAMPLES).filter(|at| at / apart % side == 0) {
+        for first in (0..SAMPLES).filter(|at| (at / apart).is_multiple_of(side)) {
             line.iter_mut().enumerate().for_each(|(k, value)| *value = all[first + k * apart]);
             transform.process(&mut line);
             line.iter().enumerate().for_each(|(k, value)| all[first + k * apart] = *value);

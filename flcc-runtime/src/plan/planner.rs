@@ -269,7 +269,8 @@ impl Planner {
         };
         let mut outcomes = Vec::new();
         // What is ready holds memory: several at once only where there is enough for all of them.
-        let of_device = self.machine.devices().iter().map(|device| device.memory / (2 * NEAR.1)).min().unwrap_or(0);
+        let of_device =
+            self.machine.devices().iter().map(|device| device.memory / (2 * NEAR.1)).min().unwrap_or(usize::MAX);
         let holds = |(offer, execute, workers): &Fitting| {
             self.memory_limit.is_none()
                 && (offer.recipe.platform() == Platform::Cpu
