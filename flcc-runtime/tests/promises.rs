@@ -582,6 +582,32 @@ fn large_masked_templates_beside_a_huge_pixel_are_computed_directly() {
     assert!(statistics.repaired * 10 < statistics.panels, "{statistics:?}");
 }
 
+/// Squared differences under a mask are taken again where squares overflow the result: of ordinary samples none are.
+#[test]
+fn squared_differences_of_ordinary_samples_under_a_mask_are_computed_once() {
+    let mut seed = Seed(31);
+    let image = Pixels::F64((0..60 * 70).map(|_| 1000.0 * seed.normal()).collect());
+    let mask = Pixels::F64((0..9 * 8).map(|_| f64::from(u8::from(seed.below(3) > 0))).collect());
+    let template = cut(&image, shape(&[60, 70]), [0, 20, 30], shape(&[9, 8]));
+    for (spec, dtype) in [
+        ("ssd:f32:60x70*9x8:valid,mask01", DType::F32),
+        ("ssd:f64>f32:60x70*9x8:valid,mask01", DType::F64),
+        ("ssd:f32:60x70*9x8:full,reflect,maskw", DType::F32),
+    ] {
+        let (image, template) = (image.cast(dtype), template.cast(dtype));
+        let parsed: Spec = spec.parse().unwrap();
+        let view = |pixels, shape| AnyView::dense(pixels, shape, 1).unwrap();
+        for method in [Method::Direct, Method::Fourier] {
+            let plan = planner(1).method(method).plan(&parsed).unwrap();
+            let weights = view(&mask, parsed.template());
+            let matcher = plan.bind(&[view(&template, parsed.template())], Some(&weights)).unwrap();
+            let (_, statistics) =
+                matcher.execute_with(&[view(&image, parsed.image())], &flcc_runtime::Control::default()).unwrap();
+            assert_eq!(statistics.repaired, 0, "{spec} by {}", plan.kernel());
+        }
+    }
+}
+
 #[test]
 fn gain_and_offset_change_nothing_and_scores_stay_in_range() {
     let image = Pixels::F64((0..70 * 60).scan(Seed(13), |seed, _| Some(seed.normal())).collect());

@@ -28,6 +28,8 @@ pub struct Target<'a, T> {
     pub pitch: Pitch,
     /// What of the samples to hide, as if it were the offset; `None` for nothing.
     pub hides: Option<Hides<'a>>,
+    /// Samples whose largest magnitude is within `2^-reach` and `2^reach` are kept as they are, others scaled.
+    pub reach: i32,
     /// Instruction sets that the loops may be compiled for.
     pub isas: IsaSet,
 }
@@ -116,7 +118,7 @@ pub fn gather<T: Real>(
     if let (AnyView::F32(view), None | Some(1.0)) = (image, scale)
         && let Some(largest) =
             inside(Source { view, boundary, samples }, offset, &mut *target.out, target.pitch, &target.isas)
-        && (ordinary::<f32>(largest) || (scale.is_some() && largest < f32::INFINITY.to_bits()))
+        && (ordinary::<f32>(largest, target.reach) || (scale.is_some() && largest < f32::INFINITY.to_bits()))
     {
         if let Some(hides) = target.hides {
             hides.clear(target.out, target.pitch, samples.len);
@@ -137,8 +139,8 @@ fn inside<T: Real>(source: Source<'_, f32>, offset: f64, out: &mut [T], pitch: P
 }
 
 /// Whether samples of this largest magnitude are computed with as they are.
-fn ordinary<T: Real>(largest: T::Bits) -> bool {
-    let (low, high) = (T::of(power_of_two(-T::REACH)).magnitude(), T::of(power_of_two(T::REACH)).magnitude());
+fn ordinary<T: Real>(largest: T::Bits, reach: i32) -> bool {
+    let (low, high) = (T::of(power_of_two(-reach)).magnitude(), T::of(power_of_two(reach)).magnitude());
     largest == T::Bits::default() || (largest >= low && largest <= high)
 }
 
@@ -255,7 +257,7 @@ fn typed<P: Pixel, T: Real>(source: Source<'_, P>, offset: f64, scale: Option<f6
         // What is nothing but zeros may be of numbers that the tile's type has none for.
         let told = largest != T::Bits::default()
             || (size_of::<P>() <= size_of::<T>() && boundary.value().unwrap_or(0.0) == 0.0);
-        if ordinary::<T>(largest) && told || (scale.is_some() && largest < T::INFINITY) {
+        if ordinary::<T>(largest, target.reach) && told || (scale.is_some() && largest < T::INFINITY) {
             if let Some(hides) = target.hides {
                 hides.clear(target.out, target.pitch, source.samples.len);
             }
@@ -273,7 +275,7 @@ fn careful<P: Pixel, T: Real>(
     target: Target<'_, T>,
 ) -> Gathered {
     let fill = source.boundary.value().unwrap_or(0.0);
-    let Target { out, marks, pitch, hides, .. } = target;
+    let Target { out, marks, pitch, hides, reach, .. } = target;
     let mark = |pixel: P| if pixel.to_f64().is_finite() { T::of(0.0) } else { T::of(1.0) };
     let mut marked = false;
     source.rows(Buffer { out: marks, pitch, fill: T::of(0.0) }, mark, |row| {
@@ -292,7 +294,7 @@ fn careful<P: Pixel, T: Real>(
     }
     let scale = scale.unwrap_or_else(|| {
         let e = exponent(largest);
-        if largest == 0.0 || e.abs() <= T::REACH { 1.0 } else { power_of_two(-e) }
+        if largest == 0.0 || e.abs() <= reach { 1.0 } else { power_of_two(-e) }
     });
     let change = |value: f64| if value.is_finite() { T::of(value * scale - offset * scale) } else { T::of(0.0) };
     source.rows(Buffer { out: &mut *out, pitch, fill: change(fill) }, |pixel: P| change(pixel.to_f64()), |_| {});
@@ -399,7 +401,7 @@ mod tests {
             let mut out = vec![f32::NAN; pitch.elements()];
             let samples = Samples { begin, len };
             let offset = f64::from(offset);
-            let target = Target { out: &mut out, marks: &mut [], pitch, hides: None, isas: isa::detect() };
+            let target = Target { out: &mut out, marks: &mut [], pitch, hides: None, reach: f32::REACH, isas: isa::detect() };
             let done = gather(&view.into(), RULES[rule], samples, offset, None, target);
             prop_assert_eq!(done, Gathered { scale: 1.0, marked: false });
             for (index, &got) in out.iter().enumerate() {
@@ -433,7 +435,8 @@ mod tests {
             let kept = places.map(|place| data[place]);
             data[places[0]] = bad.unwrap_or(kept[0]);
             data[places[1]] = f32::NAN;
-            let target = Target { out: &mut out, marks: &mut marks, pitch, hides: None, isas: isa::detect() };
+            let target =
+                Target { out: &mut out, marks: &mut marks, pitch, hides: None, reach: f32::REACH, isas: isa::detect() };
             let done = gather(&View::new(&data, frame).unwrap().into(), Boundary::Zero, samples, 7.0, None, target);
             assert_eq!(done, Gathered { scale: 1.0, marked: bad.is_some() }, "{width} {bad:?}");
             for (index, &got) in out.iter().enumerate() {
@@ -480,7 +483,7 @@ mod tests {
             samples,
             0.0,
             None,
-            Target { out: &mut out, marks: &mut marks, pitch, hides: None, isas: isa::detect() },
+            Target { out: &mut out, marks: &mut marks, pitch, hides: None, reach: f32::REACH, isas: isa::detect() },
         );
         assert!(done.marked && done.scale < 1e-250);
         assert_eq!(marks, [0.0, 1.0, 0.0, 0.0]);

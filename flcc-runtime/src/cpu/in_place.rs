@@ -85,7 +85,7 @@ impl<'a> Source<'a> {
 
     /// Gathers samples; returns whether they are finite and can be computed with as they are.
     pub fn gather(&self, samples: Samples, out: &mut [f32], marks: &mut [f32], pitch: Pitch) -> bool {
-        let target = Target { out, marks, pitch, hides: None, isas: self.isas };
+        let target = Target { out, marks, pitch, hides: None, reach: f32::REACH, isas: self.isas };
         let done = gather::gather(self.image, self.boundary, samples, 0.0, None, target);
         !done.marked && done.scale == 1.0
     }

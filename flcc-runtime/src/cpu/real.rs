@@ -4,6 +4,7 @@ use flcc_core::dtype::Pixel;
 
 use crate::cpu::fft::library::Sample;
 use crate::cpu::kernels::kernel::Float;
+use crate::problem::scheme::SINGLE_REACH;
 
 /// A float that tiles are computed in.
 pub trait Real: Float + Sample + Into<f64> {
@@ -34,7 +35,7 @@ impl Real for f32 {
     type Bits = u32;
     const INFINITY: u32 = 0x7f80_0000;
     const ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
-    const REACH: i32 = 40;
+    const REACH: i32 = SINGLE_REACH;
     const SMALLEST: f64 = f32::from_bits(1) as f64;
 
     #[inline(always)]

@@ -18,6 +18,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::cpu::aligned::Aligned;
 use crate::cpu::gather::{self, Target};
+use crate::cpu::real::Real;
 use crate::cpu::score::window_sums;
 use crate::isa::IsaSet;
 use crate::plan::machine::Machine;
@@ -322,7 +323,7 @@ impl Buffers {
         let (pitch, isas) = (*pitch, &*isas);
         let varies = stat == Stat::Var;
         let offset = if varies { gather::offset(image, boundary, samples) } else { 0.0 };
-        let target = Target { out: data, marks, pitch, hides: None, isas: *isas };
+        let target = Target { out: data, marks, pitch, hides: None, reach: f64::REACH, isas: *isas };
         let done = gather::gather(image, boundary, samples, offset, if varies { None } else { Some(1.0) }, target);
         let tile = window_sums::Lattice { shape: samples.len, row_pitch: pitch.row, plane_pitch: pitch.plane };
         if done.marked {

@@ -330,8 +330,8 @@ fn listed_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let serves = direct.sums() && one_kernel(spec, direct.exact, direct.real);
     let Some(entry) = direct.listed("zncc").filter(|_| serves) else { return Ok(Vec::new()) };
     let each = spec.out_shape().len() as f64 * spec.templates() as f64;
-    direct.offers(ListedScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |_| {
-        call(direct.taps(entry, 1), spec, Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
+    direct.offers(ListedScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |tile| {
+        straight(direct.taps(entry, together(spec, tile)), spec, tile).and(Term::DeviceFused, each)
     })
 }
 
@@ -351,9 +351,10 @@ fn mma_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let able = |entry: &&'static Entry| tensor::lacking(entry, template, asked.machine.devices()).is_none();
     let Some(entry) = tensor::kernel().filter(able) else { return Ok(Vec::new()) };
     let in_all = tensor::Shape::of(entry, template).products() as f64 / spec.template().len() as f64;
-    direct.offers(MmaScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |_| {
-        let products = binding(spec, 1.0).and(Term::DeviceTapByte, TENSOR * in_all * direct.products(entry, 1));
-        call(products, spec, Term::DeviceStraight, 1.0).and(Term::DeviceFused, each)
+    direct.offers(MmaScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |tile| {
+        let products = TENSOR * in_all * direct.products(entry, together(spec, tile));
+        let work = binding(spec, 1.0).and(Term::DeviceTapByte, products);
+        straight(work, spec, tile).and(Term::DeviceFused, each)
     })
 }
 
@@ -362,10 +363,10 @@ fn listed(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let (direct, spec) = (Direct::of(asked), asked.spec);
     let Some(entry) = direct.listed("corr").filter(|_| direct.sums()) else { return Ok(Vec::new()) };
     let types = direct.types(Cross::Unsigned);
-    let straight = goes_straight(spec, &Listed(entry), &Scheme::new(spec, direct.exact, false), types);
-    direct.offers(Listed(entry), entry, types, plain_tiles(spec), |tile| match straight {
-        true => call(direct.taps(entry, 1), spec, Term::DeviceStraight, 1.0),
-        false => direct.piped(direct.taps(entry, together(spec, tile)), tile),
+    let in_one = goes_straight(spec, &Listed(entry), &Scheme::new(spec, direct.exact, false), types);
+    direct.offers(Listed(entry), entry, types, plain_tiles(spec), |tile| {
+        let taps = direct.taps(entry, together(spec, tile));
+        if in_one { straight(taps, spec, tile) } else { direct.piped(taps, tile) }
     })
 }
 
@@ -490,6 +491,11 @@ fn pipeline(work: Work, spec: &Spec, tile: [usize; 3]) -> Work {
     let computed = Tiling::new(spec.frame(), tile).count() as f64 * whole * spec.templates() as f64;
     let calls = 1.0 / together(spec, tile) as f64;
     call(work, spec, Term::DeviceCall, calls).and(Term::DeviceOutput, outputs + computed)
+}
+
+/// With what an image takes of a kernel from the image to the result, which serves all images of a batch of tiles.
+fn straight(work: Work, spec: &Spec, tile: [usize; 3]) -> Work {
+    call(work, spec, Term::DeviceStraight, 1.0 / together(spec, tile) as f64)
 }
 
 /// With what an image takes of calls of a device: so many of them, its share, with what each launches, and copies of
@@ -621,14 +627,15 @@ fn whole(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let shape = whole_shape(spec, wraps);
     let method = Cufft { shape, double: false, masked: false, sums: false, whole: Some(Whole { entry, wraps }) };
     let samples = shape.iter().map(|&side| side as f64).product::<f64>();
-    let straight = goes_straight(spec, &method, &Scheme::new(spec, false, false), types);
-    if !straight || samples * BYTES_OF_WHOLE > 0.3 * least_memory(devices) {
+    let in_one = goes_straight(spec, &method, &Scheme::new(spec, false, false), types);
+    if !in_one || samples * BYTES_OF_WHOLE > 0.3 * least_memory(devices) {
         return Ok(Vec::new());
     }
     // What is computed again of extraordinary samples goes by tiles, whose results do not wrap round.
     let tile = covering(spec.frame(), [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]));
     let axes: Vec<f64> = shape.iter().filter(|&&side| side > 1).map(|&side| pace(side)).collect();
     let bytes = samples * (TRANSFORMED * axes.iter().sum::<f64>() / axes.len().max(1) as f64 + AROUND);
+    // Images of a batch go one by one.
     let work = call(Work::default(), spec, Term::DeviceStraight, 1.0)
         .and(Term::DeviceTransform, bytes / multiprocessors(devices))
         .and(Term::DeviceLibrary, 0.5);
@@ -791,9 +798,7 @@ fn tiles(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
 fn tile_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let devices = asked.machine.devices();
     let kernels = tile::kernels(asked.spec, devices).into_iter().filter(|entry| tile::makes_scores(entry));
-    let score = |work: Work, (shape, pairs): (Shape, usize)| {
-        work.and(Term::DeviceTileScore, shape.samples_of(pairs, multiprocessors(devices) as usize))
-    };
+    let score = |work: Work, samples: f64| work.and(Term::DeviceTileScore, samples);
     kernels.map(|entry| by_tiles(asked, entry, Arc::new(TileScores(entry)), large_tile(asked.spec), score)).collect()
 }
 
@@ -807,8 +812,10 @@ fn lines(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let pairs = line.pairs(spec.template().len(), spec.out_shape().len());
         let most = devices.iter().map(|device| most_shared(device.capability)).min().unwrap_or(0);
         let shared = if line.shared_by_several(most) > 0 { spec.templates() / 2 } else { 0 };
-        let computed = line.work(pairs * (spec.templates() - shared), multiprocessors(devices) as usize);
-        by_parts(asked, entry, Arc::new(Lines::new(entry)), binding(spec, 1.0).and(Term::DeviceTile, computed))
+        let blocks = pairs * (spec.templates() - shared);
+        by_parts(asked, entry, Arc::new(Lines::new(entry)), 1.0, &|images| {
+            line.work(images * blocks, multiprocessors(devices) as usize)
+        })
     };
     line::kernels(spec, devices).into_iter().map(offer).collect()
 }
@@ -819,18 +826,21 @@ fn volumes(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let devices = machine.devices();
     let offer = |entry: &'static Entry| {
         let sides = [spec.template().padded(), spec.out_shape().padded()];
-        let computed = volume::work(sides, spec.templates(), multiprocessors(devices) as usize);
-        by_parts(asked, entry, Arc::new(Volumes::new(entry)), binding(spec, 3.0).and(Term::DeviceTile, computed))
+        by_parts(asked, entry, Arc::new(Volumes::new(entry)), 3.0, &|images| {
+            volume::work(sides, images * spec.templates(), multiprocessors(devices) as usize)
+        })
     };
     volume::kernel(spec, devices).into_iter().map(offer).collect()
 }
 
-/// The offer of a kernel of sums that transforms parts of an image, for such work besides what an image takes.
+/// The offer of a kernel of sums that transforms parts of an image. Binding takes `bound` times what loading a kernel
+/// does; `computed` tells the work of so many images at once.
 fn by_parts(
     asked: &Asked<'_>,
     entry: &'static Entry,
     method: Arc<dyn method::Method>,
-    work: Work,
+    bound: f64,
+    computed: &dyn Fn(usize) -> f64,
 ) -> Result<Offer, Refusal> {
     let Asked { name, spec, machine } = *asked;
     let outputs = spec.out_shape();
@@ -839,8 +849,9 @@ fn by_parts(
     let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
     let types = types(spec, DType::F32, Cross::F32);
     let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: machine.devices().to_vec() };
-    let work = call(work, spec, Term::DeviceStraight, 1.0);
-    Ok(offer(machine, spec, Method::Fourier, kernel, work, recipe))
+    let images = together(spec, tile);
+    let work = binding(spec, bound).and(Term::DeviceTile, computed(images) / images as f64);
+    Ok(offer(machine, spec, Method::Fourier, kernel, straight(work, spec, tile), recipe))
 }
 
 /// By transforms of rows of images and templates, which have one of their own each, in one kernel for all.
@@ -868,25 +879,27 @@ fn own_pairs(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     pairs::kernels(spec, devices).into_iter().filter_map(offer).map(made).collect()
 }
 
-/// The offer of a kernel that transforms tiles; `more` adds what it does besides for so many pairs.
+/// The offer of a kernel that transforms tiles; `more` adds what it does besides with so many samples of blocks that one
+/// multiprocessor computes.
 fn by_tiles(
     asked: &Asked<'_>,
     entry: &'static Entry,
     method: Arc<dyn method::Method>,
     tile: [usize; 3],
-    more: impl Fn(Work, (Shape, usize)) -> Work,
+    more: impl Fn(Work, f64) -> Work,
 ) -> Result<Offer, Refusal> {
     let Asked { name, spec, machine } = *asked;
     let (devices, shape) = (machine.devices(), Shape::of(entry));
     let (pairs, ..) = shape.pairs(spec.template().padded(), spec.out_shape().padded());
-    let pairs = pairs * spec.templates();
-    let computed = shape.work(pairs, multiprocessors(devices) as usize);
+    let images = together(spec, tile);
+    let (pairs, units) = (images * pairs * spec.templates(), multiprocessors(devices) as usize);
+    let [computed, samples] = [shape.work(pairs, units), shape.samples_of(pairs, units)].map(|all| all / images as f64);
     let bound = binding(spec, if shape.length > 64 { 3.0 } else { 1.0 });
-    let work = call(bound.and(Term::DeviceTile, computed), spec, Term::DeviceStraight, 1.0);
+    let work = straight(bound.and(Term::DeviceTile, computed), spec, tile);
     let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
     let types = types(spec, DType::F32, Cross::F32);
     let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
-    Ok(offer(machine, spec, Method::Fourier, kernel, more(work, (shape, pairs)), recipe))
+    Ok(offer(machine, spec, Method::Fourier, kernel, more(work, samples), recipe))
 }
 
 /// What rows of transforms are whole multiples of.

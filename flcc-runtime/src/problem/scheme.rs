@@ -10,6 +10,9 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
 use crate::problem::error_model::Promise;
 
+/// Samples in f32 within `2^-40` and `2^40` are computed with as they are.
+pub const SINGLE_REACH: i32 = 40;
+
 /// Which integers hold every sum of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Integers {
@@ -69,6 +72,13 @@ impl Scheme {
     /// Whether differences are squared and shown as they are, from sums of squares that may overflow.
     pub fn squares_differences(&self) -> bool {
         self.measure.row().scaling == Scaling::Common
+    }
+
+    /// The reach of samples that are computed with as they are: `usual` is their type's. What bounds the sums of squares
+    /// of a tile, and what transforms may lose of them under a mask, is far below the largest number of a result in
+    /// f32 if its samples are.
+    pub fn reach(&self, out: DType, usual: i32) -> i32 {
+        if self.squares_differences() && out == DType::F32 { usual.min(SINGLE_REACH) } else { usual }
     }
 
     /// Whether single panels may be taken again from the image: scores of normalised measures that are in doubt, and

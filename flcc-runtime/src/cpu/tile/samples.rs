@@ -73,6 +73,7 @@ impl<T: Real> TileContext<T> {
                 marks: &mut scratch.marks,
                 pitch: self.pitches.samples,
                 hides,
+                reach: self.scheme.reach(self.spec.out_type(), T::REACH),
                 isas: self.isas,
             };
             let done = gather::gather(&view, boundary, reached, offset, forced, target);

@@ -149,7 +149,7 @@ fn overflow_of<T: Real>(
     }
     let squares = Squares {
         weights: constants.n * spec.channels() as f64,
-        ordinary: power_of_two(T::REACH + 1),
+        ordinary: power_of_two(scheme.reach(spec.out_type(), T::REACH) + 1),
         image_scale,
         common: constants.common.image,
         template: constants.template * constants.common.template * constants.common.template,
