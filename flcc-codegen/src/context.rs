@@ -143,6 +143,7 @@ fn formula(op: Op, axes: usize) -> String {
         | Op::Tile64
         | Op::Tile128
         | Op::Volume
+        | Op::Zncc32
         | Op::Line4096
         | Op::Line16384
         | Op::Pairs64

@@ -5,7 +5,7 @@ use flcc_core::key::KernelKey;
 use flcc_core::runs::{self, Run, Steps, Together};
 use flcc_core::sizes;
 
-use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, TILE, VOLUME};
+use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, TILE, VOLUME, VOLUME_SCORES};
 
 /// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16
 /// bytes, so this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a
@@ -35,6 +35,8 @@ pub enum Op {
     Tile128,
     /// `P t` of volumes, by transforms of 16x32x32 samples.
     Volume,
+    /// zncc of volumes, by transforms of 16x32x32 samples.
+    Zncc32,
     /// `P t` of signals, by transforms of 4096 samples.
     Line4096,
     /// The same, by transforms of 16384 samples.
@@ -64,6 +66,7 @@ impl Op {
             Op::Tile64 => "tile64",
             Op::Tile128 => "tile128",
             Op::Volume => "volume32",
+            Op::Zncc32 => "zncc32",
             Op::Line4096 => "line4096",
             Op::Line16384 => "line16384",
             Op::Pairs64 => "pairs64",
@@ -77,7 +80,7 @@ impl Op {
 
     /// Whether it is computed by transforms.
     pub fn transforms(self) -> bool {
-        matches!(self, Op::Tile64 | Op::Tile128 | Op::Volume | Op::Zncc64 | Op::Zncc128)
+        matches!(self, Op::Tile64 | Op::Tile128 | Op::Volume | Op::Zncc32 | Op::Zncc64 | Op::Zncc128)
             || self.is_pairs()
             || self.is_line()
     }
@@ -130,9 +133,8 @@ pub struct Matrix {
 impl Matrix {
     /// What the repository holds: direct correlation and zncc in each of [`TYPES`] for the [`lines`], [`squares`] and
     /// [`cubes`]; direct correlation for any size, with tiles of one row too; absolute differences and masked sums for
-    /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles, correlation
-    /// of volumes, of signals and of pairs, and what a library's transforms need, in f32; zncc of bytes on tensor
-    /// cores.
+    /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles and of volumes,
+    /// correlation of signals and of pairs, and what a library's transforms need, in f32; zncc of bytes on tensor cores.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
         for dtype in TYPES {
@@ -157,7 +159,7 @@ impl Matrix {
         kernels.extend([(Op::Pairs64, 64), (Op::Pairs128, 128)].map(|(op, length)| tile(op, [2, length], [13, 1])));
         kernels.extend([tile(Op::Line4096, [1, 256], [1, 16]), tile(Op::Line16384, [1, 512], [1, 32])]);
         // Rows and columns of a plane of a transform; of its 16 planes a thread has two.
-        kernels.push(tile(Op::Volume, [16, 32], [2, 1]));
+        kernels.extend([Op::Volume, Op::Zncc32].map(|op| tile(op, [16, 32], [2, 1])));
         kernels.push(tile(Op::Whole, [1, 256], [8, 2]));
         // Warps of a row of threads each, whose lanes have 8 outputs of a row.
         kernels.push(Kernel { op: Op::ZnccMma, dtype: DType::U8, sides: Vec::new(), block: [8, 32], patch: [4, 8] });
@@ -234,6 +236,7 @@ impl Kernel {
             (Op::Zncc, _) => None,
             (Op::Tile64 | Op::Tile128, _) => Some(TILE),
             (Op::Volume, _) => Some(VOLUME),
+            (Op::Zncc32, _) => Some(VOLUME_SCORES),
             (Op::Zncc64 | Op::Zncc128, _) => Some(SCORES),
             (Op::Whole, _) => Some(LIBRARY),
             (op, _) if op.is_line() => Some(LINE),
@@ -366,7 +369,8 @@ mod tests {
             let shared = kernel.shared();
             assert_eq!(shared > 0, kernel.op == Op::Zncc || kernel.op.transforms());
             // The larger transform, and scores by transforms, are for devices that have more.
-            let large = matches!(kernel.op, Op::Tile128 | Op::Volume | Op::Line16384 | Op::Zncc64 | Op::Zncc128);
+            let large =
+                matches!(kernel.op, Op::Tile128 | Op::Volume | Op::Line16384 | Op::Zncc32 | Op::Zncc64 | Op::Zncc128);
             assert!(shared <= 64 << 10 || large, "{}: {shared}", kernel.name());
         }
     }

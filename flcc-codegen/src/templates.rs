@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 48] = [
+pub const TEMPLATES: [Template; 51] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -31,6 +31,7 @@ pub const TEMPLATES: [Template; 48] = [
     template!("tile.cu.tera"),
     template!("pairs.cu.tera"),
     template!("volume.cu.tera"),
+    template!("volume_scores.cu.tera"),
     template!("line.cu.tera"),
     template!("whole.cu.tera"),
     template!("scores.cu.tera"),
@@ -44,6 +45,8 @@ pub const TEMPLATES: [Template; 48] = [
     template!("pipeline/complex.tera"),
     template!("pipeline/powers.tera"),
     template!("pipeline/transform.tera"),
+    template!("pipeline/volume.tera"),
+    template!("pipeline/windows.tera"),
     template!("pipeline/doubt.tera"),
     template!("pipeline/offset.tera"),
     template!("pipeline/centre.tera"),
@@ -78,6 +81,8 @@ pub(crate) const LIBRARY: &str = "whole.cu.tera";
 
 /// The template of correlation by transforms of parts of volumes.
 pub(crate) const VOLUME: &str = "volume.cu.tera";
+/// The template of zncc by transforms of parts of volumes.
+pub(crate) const VOLUME_SCORES: &str = "volume_scores.cu.tera";
 
 /// The template of correlation by transforms of signals.
 pub(crate) const LINE: &str = "line.cu.tera";

@@ -53,7 +53,7 @@ impl Kernel {
                 // The same for one.
                 Op::Zncc128 => 8 * length * width + sums,
                 // A complex number for each sample, of 16 planes here.
-                Op::Volume => 16 * length * width * 8,
+                Op::Volume | Op::Zncc32 => 16 * length * width * 8,
                 _ => length * width * 8,
             };
         }

@@ -30,6 +30,9 @@ const BYTES: &str = "bytes";
 /// Compiles `source` into a program that checks it, and runs that.
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     let folder = format!("{}-{case}", kernel.name());
+    if kernel.op == Op::Zncc32 {
+        return volume_scores(kernel, source, ([3, 8, 5], 3), case);
+    }
     if !kernel.op.adds_products() {
         return tile(kernel, source, 3, case);
     }
@@ -72,6 +75,21 @@ fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
             op if op.is_pairs() => "pairs_check.h",
             _ => "scores_check.h",
         },
+    );
+    compile_and_run(&folder, &program)
+}
+
+/// Runs a program that checks scores of volumes, with a template of some sides and a rule for samples outside.
+fn volume_scores(kernel: &Kernel, source: &str, (sides, boundary): ([usize; 3], usize), case: &str) -> Output {
+    let [depth, height, width] = sides;
+    let folder = format!("{}-{depth}x{height}x{width}-{boundary}-{case}", kernel.name());
+    let pixel = if case == BYTES { "#define FLCC_PIXEL 0\n" } else { "" };
+    let program = format!(
+        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n{pixel}#define FLCC_TD {depth}\n\
+         #define FLCC_TH {height}\n#define FLCC_TW {width}\n#define KERNEL {}\n#define CROSS_SHARED {}\n{source}\
+         #include \"volume_scores_check.h\"\n",
+        kernel.name(),
+        kernel.shared(),
     );
     compile_and_run(&folder, &program)
 }
@@ -210,6 +228,7 @@ kernels! {
     tile128_f32_any_b16x32
     tile64_f32_any_b16x16
     volume32_f32_any_b32x16
+    zncc32_f32_any_b32x16
     whole_f32_any_b256x1
     zncc128_f32_any_b16x32
     zncc64_f32_any_b16x16
@@ -338,6 +357,19 @@ fn tiles_meet_every_boundary() {
 }
 
 #[test]
+fn scores_of_volumes_take_templates_of_any_sides() {
+    if compiler_present() {
+        let (kernel, source) = kernel("zncc32_f32_any_b32x16");
+        for (sides, boundary, case) in
+            [([8, 3, 9], 0, "right"), ([2, 2, 2], 1, "right"), ([5, 12, 4], 5, "right"), ([3, 8, 5], 2, BYTES)]
+        {
+            let output = volume_scores(&kernel, &source, (sides, boundary), case);
+            assert!(output.status.success(), "{sides:?}: {}", String::from_utf8_lossy(&output.stdout));
+        }
+    }
+}
+
+#[test]
 fn scores_of_bytes_are_made_of_integers() {
     if compiler_present() {
         // With a value outside that is no integer they are not.
@@ -427,6 +459,35 @@ fn wrong_signals_and_pairs_are_found() {
         ("each", "extraordinary[blockIdx.z * each] = 1;\n  }", "extraordinary[0] = 1;\n  }"),
     ] {
         check_broken(pairs, case, from, to);
+    }
+}
+
+#[test]
+fn wrong_scores_of_volumes_are_found() {
+    let name = "zncc32_f32_any_b32x16";
+    for (case, from, to) in [
+        ("noise", "value = {fmaf(by, made, value.re), fmaf(by, made, value.im)};", ""),
+        ("quiet", "float of_plane = largest * lines", "float of_plane = 0 * lines"),
+        ("doubt", "about.ordinary ? doubt_of(d, SAMPLES, of_samples, of_cross)", "about.ordinary ? 0"),
+        ("step", " &&\n           im.stride[2] == 1", ""),
+        ("offset", "v[i] = {v[i].re - first, v[i].im - second};", "v[i] = {v[i].re, v[i].im - second + 0 * first};"),
+        ("image", "image += whole.image * im.image_stride;\n  const auto source_of", "const auto source_of"),
+        ("remove", "sums[i].remove(centre(leave[i], offset));", ";"),
+        ("finite", "mode == AT_ONCE && !(all.squares <= MOST)", "false"),
+        ("marks", "if (mode == MARKS || !unknown) break;", "break;"),
+        ("run", "      begin_run(z);\n", ""),
+        ("fractions", "!is_whole((float)enter[i])", "!is_whole(value)"),
+        ("lost", "const float lost = (float)(d.of_energy * 1.01) * all.squares;", "const float lost = 0;"),
+        ("lows", "(first.z + z) / step.z * asked.tiles_plane", "0"),
+        ("columns", "sum.remove(from[(k - 1) * APART]);", ""),
+        (
+            "wait",
+            "  __syncthreads();\n    if (const int number = anew(t); number",
+            "  if (const int number = anew(t); number",
+        ),
+        ("wanted", "if (y < asked.from.y || y >= asked.end.y) continue;", ""),
+    ] {
+        check_broken(name, case, from, to);
     }
 }
 

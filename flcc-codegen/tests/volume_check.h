@@ -1,28 +1,6 @@
 // Compares a transform of parts of volumes, from the image to the result, with sums in f64. Included after the kernel's
 // source; the test defines KERNEL and FLCC_BOUNDARY.
-#include <complex>
-
-#include "folded.h"
-#include "verdict.h"
-
-constexpr int IMAGES = 2;
-typedef std::complex<double> Number;
-constexpr int SIDES[3] = {DEPTH, LENGTH, LENGTH};
-
-// The transform of a tile of numbers by the sums that define it, along one axis after the other.
-static std::vector<Number> transformed(std::vector<Number> from) {
-  for (int axis = 0; axis < 3; axis++) {
-    const int side = SIDES[axis], step = axis == 0 ? LENGTH * LENGTH : axis == 1 ? LENGTH : 1;
-    std::vector<Number> to(from.size()), turns(side);
-    for (int i = 0; i < side; i++) turns[i] = std::polar(1.0, -2 * M_PI * i / side);
-    for (int at = 0; at < SAMPLES; at++) {
-      const int f = at / step % side, first = at - f * step;
-      for (int i = 0; i < side; i++) to[at] += from[first + i * step] * turns[i * f % side];
-    }
-    from = to;
-  }
-  return from;
-}
+#include "volumes.h"
 
 #include "model.h"
 
@@ -33,20 +11,6 @@ struct Volume {
   double amplitude, special;
   bool extraordinary;
 };
-
-static double sample(int kind, int z, int y, int x) {
-  switch (kind) {
-    case 1: return z == 9 && y == 20 && x == 17 ? 1 : 1e-4 * random_unit();
-    case 2: return x > 30 ? 1 : 0.001;
-    case 3: return std::cos(2 * M_PI * z / 8 + y);
-    case 4: return (x + y + z) % 2 ? 1 : -1;
-    case 5: return z == 7 ? 1 : 1e-3 * random_unit();
-    case 6: return 1;
-    case 7: return random_unit() > 0 ? 1.37 : -1.37;
-    case 8: return std::cos(2 * M_PI * (3 * x / 32.0 + 5 * y / 32.0 + 2 * z / 16.0));
-    default: return random_unit();
-  }
-}
 
 static void check(const Volume& c) {
   FlccImage im = {};
@@ -78,26 +42,11 @@ static void check(const Volume& c) {
   };
 
   // The template's spectrum, over the number of samples and turned to correlate.
-  std::vector<Number> values(SAMPLES);
   std::vector<double> taps(c.taps[0] * c.taps[1] * c.taps[2]);
   double energy = 0;
-  for (size_t k = 0; k < taps.size(); k++) {
-    taps[k] = random_unit(), energy += taps[k] * taps[k];
-    const int x = k % c.taps[2], y = k / c.taps[2] % c.taps[1], z = k / (c.taps[2] * c.taps[1]);
-    values[(z * LENGTH + y) * LENGTH + x] = taps[k];
-  }
-  const std::vector<Number> all = transformed(values);
-  std::vector<Two> spectrum((SAMPLES + LENGTH) / 2);
-  const auto set = [&](int at, Number value) {
-    spectrum[at / 2].at[at % 2] = {(float)value.real(), (float)value.imag()};
-  };
-  for (int t = 0; t < THREADS; t++)
-    for (int i = 0; i < VALUES; i++) {
-      const Thread thread(t);
-      const int z = thread.z + LANES * (i / 16), y = thread.y + LANES * (i / 4 % 4), x = thread.x + LANES * (i % 4);
-      set((i / 2 * THREADS + t) * 2 + i % 2, std::conj(all[(z * LENGTH + y) * LENGTH + x]) / (double)SAMPLES);
-    }
-  for (int i = 0; i < LENGTH; i++) set(SAMPLES + i, std::polar(1.0, -2 * M_PI * i / LENGTH));
+  for (double& tap : taps) tap = random_unit(), energy += tap * tap;
+  const std::vector<Number> values = in_tile(taps, c.taps);
+  const std::vector<Two> spectrum = spectrum_of(transformed(values));
 
   r.stride[2] = 1, r.stride[1] = c.out[2] + 3, r.stride[0] = r.stride[1] * c.out[1] + 2;
   r.image_stride = r.stride[0] * c.out[0] + 7;

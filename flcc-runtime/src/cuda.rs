@@ -63,6 +63,7 @@ pub(crate) mod types;
 pub(crate) mod unit;
 #[cfg(feature = "cuda")]
 pub(crate) mod volume;
+pub(crate) mod windows;
 
 #[cfg(feature = "cuda")]
 pub use driver::buffer::lies_on;

@@ -134,6 +134,7 @@ fn templates(entry: &Entry) -> Vec<Vec<usize>> {
         _ if tensor::is_one(entry) => [[4, 4], [16, 16], [7, 17], [33, 50], [100, 9], [5, 256]].map(Vec::from).into(),
         _ if entry.op.starts_with("line") => vec![vec![40], vec![300], vec![1500]],
         _ if entry.op.starts_with("pairs") => vec![vec![17, 20], vec![31, 20], vec![50, 52]],
+        _ if ["volume32", "zncc32"].contains(&entry.op) => vec![vec![4, 6, 5], vec![14, 9, 20], vec![3, 25, 8]],
         _ if transforms(entry) => vec![vec![8, 13], vec![31, 20], vec![50, 52]],
         ([], 1) => vec![vec![65], vec![300], vec![1]],
         ([], _) => vec![vec![5, 9], vec![17, 1], vec![40, 33], vec![3, 4, 5]],

@@ -401,7 +401,8 @@ mod tests {
             let mut out = vec![f32::NAN; pitch.elements()];
             let samples = Samples { begin, len };
             let offset = f64::from(offset);
-            let target = Target { out: &mut out, marks: &mut [], pitch, hides: None, reach: f32::REACH, isas: isa::detect() };
+            let (reach, isas) = (f32::REACH, isa::detect());
+            let target = Target { out: &mut out, marks: &mut [], pitch, hides: None, reach, isas };
             let done = gather(&view.into(), RULES[rule], samples, offset, None, target);
             prop_assert_eq!(done, Gathered { scale: 1.0, marked: false });
             for (index, &got) in out.iter().enumerate() {

@@ -10,3 +10,4 @@ pub(crate) mod mma_scores;
 pub(crate) mod pairs;
 pub(crate) mod tile_scores;
 pub(crate) mod transforms;
+pub(crate) mod volume_scores;

@@ -71,6 +71,8 @@ rooms! {
     Figures;
     /// Strong samples of each tile: the magnitude that they are above, and their sums by channels and blocks.
     Strong;
+    /// Thresholds of doubt of transforms that a method has within a tile.
+    Lows;
     /// Panels in doubt.
     Doubtful;
     /// How many, for each batch and template.
@@ -99,6 +101,8 @@ pub(crate) struct Own {
     pub spectrum: usize,
     /// In what a library takes when it is opened, about.
     pub work: usize,
+    /// In [`Room::Lows`].
+    pub lows: usize,
 }
 
 /// How the largest tile lies, in elements along each axis: what its rows and planes take, slack included.
@@ -311,6 +315,7 @@ impl Room {
             Room::Largest => when(capacity.by_tile, lanes * size_of::<f64>()),
             Room::Figures => 3 * capacity.batch * size_of::<TileFigures>(),
             Room::Strong => when(capacity.by_tile, strong_bytes(layout, capacity.batch, lanes)),
+            Room::Lows => lanes * own.lows,
             Room::Doubtful => when(capacity.doubts, outputs * size_of::<u32>()),
             Room::Counts => capacity.batches(capacity.group) * capacity.templates * size_of::<u32>(),
             Room::Result => capacity.group * capacity.result,

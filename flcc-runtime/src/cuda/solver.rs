@@ -28,6 +28,7 @@ use crate::cuda::methods::mma_scores::MmaScores;
 use crate::cuda::methods::pairs::OwnPairs;
 use crate::cuda::methods::tile_scores::TileScores;
 use crate::cuda::methods::transforms::{Lines, Tiles, Volumes};
+use crate::cuda::methods::volume_scores::VolumeScores;
 use crate::cuda::pairs::{self, Pairs};
 use crate::cuda::rooms::{images_together, tiles_together};
 use crate::cuda::tensor;
@@ -179,6 +180,7 @@ const WAYS: &[(Method, Way)] = &[
     (Method::Fourier, tiles),
     (Method::Fourier, tile_scores),
     (Method::Fourier, volumes),
+    (Method::Fourier, volume_scores),
     (Method::Fourier, lines),
     (Method::Fourier, own_pairs),
 ];
@@ -833,6 +835,30 @@ fn volumes(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     volume::kernel(spec, devices).into_iter().map(offer).collect()
 }
 
+/// Zncc by transforms of parts of volumes and window sums that run across planes, in two kernels.
+fn volume_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let Asked { name, spec, machine } = *asked;
+    let devices = machine.devices();
+    let Some(entry) = volume::scores(spec, devices) else { return Ok(Vec::new()) };
+    let (template, outputs) = (spec.template().padded(), spec.out_shape().padded());
+    let tile = volume::tile(template, outputs, MOST_TOGETHER);
+    let images = together(spec, tile);
+    let computed = volume::work([template, outputs], images * spec.templates(), multiprocessors(devices) as usize);
+    let each = spec.out_shape().len() as f64 * spec.templates() as f64;
+    let work = binding(spec, 3.0).and(Term::DeviceTile, VOLUME_CROSS * computed / images as f64);
+    // Two kernels.
+    let work = call(work, spec, Term::DeviceStraight, 2.0 / images as f64).and(Term::DeviceScore, each);
+    let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
+    let types = types(spec, DType::F32, Cross::F32);
+    let method = Arc::new(VolumeScores { entry, transforms: volume::transforms(template, tile) });
+    let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
+    Ok(vec![offer(machine, spec, Method::Fourier, kernel, work, recipe)])
+}
+
+/// What a cross term for scores takes, over what a sum does: offset, noise and thresholds (H200, 256^3 with 8^3: 315 us
+/// for 216).
+const VOLUME_CROSS: f64 = 1.45;
+
 /// The offer of a kernel of sums that transforms parts of an image. Binding takes `bound` times what loading a kernel
 /// does; `computed` tells the work of so many images at once.
 fn by_parts(
@@ -879,8 +905,8 @@ fn own_pairs(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     pairs::kernels(spec, devices).into_iter().filter_map(offer).map(made).collect()
 }
 
-/// The offer of a kernel that transforms tiles; `more` adds what it does besides with so many samples of blocks that one
-/// multiprocessor computes.
+/// The offer of a kernel that transforms tiles; `more` adds what it does besides with so many samples of blocks that
+/// one multiprocessor computes.
 fn by_tiles(
     asked: &Asked<'_>,
     entry: &'static Entry,

@@ -3,16 +3,21 @@
 //! derivation; docs/numerics.md has the error model.
 
 use flcc_core::dtype::DType;
-use flcc_core::spec::Spec;
+use flcc_core::measure::Measure;
+use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use flcc_generated::Entry;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 
 use crate::cuda::capability::most_shared;
-use crate::cuda::driver::launch::{Address, Argument, Function, PartsView, Stream};
+use crate::cuda::driver::launch::{Address, Argument, Function, PartsView, ResultView, Stream, Thresholds};
 use crate::cuda::fault::Fault;
+use crate::cuda::kernels::Batch;
 use crate::cuda::method::Job;
+use crate::cuda::noise::Lines;
+use crate::cuda::rooms::Room;
 use crate::cuda::transform::{Coverage, Transform, laid_out, makes_plain_sums};
+use crate::cuda::windows;
 use crate::plan::machine::Device;
 
 /// Samples of a transform along each axis, as the kernel's text has them.
@@ -67,10 +72,33 @@ fn coverage(template: [usize; 3]) -> Coverage {
     Coverage { samples: SAMPLES as f64, taps, covers, shown, wrapped: 8.0 }
 }
 
-/// Whether a template of such sides is served: outputs enough, and errors that are granted.
-fn fits(template: [usize; 3]) -> bool {
+/// Whether a tile has outputs enough.
+fn has_outputs(template: [usize; 3]) -> bool {
     step(template).iter().zip(LEAST_OUTPUTS).all(|(&outputs, least)| outputs >= least)
-        && coverage(template).is_granted()
+}
+
+/// Whether sums by a template of such sides are served: outputs enough, and errors that are granted.
+fn fits(template: [usize; 3]) -> bool {
+    has_outputs(template) && coverage(template).is_granted()
+}
+
+/// Transforms of two tiles each that a tile of these outputs takes, at most.
+pub(crate) fn transforms(template: [usize; 3], outputs: [usize; 3]) -> usize {
+    2 * pairs(template, outputs)
+}
+
+/// The tile of scores, of up to so many outputs: all of them, or as many planes as whole transforms have.
+pub(crate) fn tile(template: [usize; 3], outputs: [usize; 3], most: usize) -> [usize; 3] {
+    let [depth, height, width] = outputs;
+    let planes = (most / (height * width).max(1)).max(1);
+    let whole = planes / step(template)[0].max(1) * step(template)[0].max(1);
+    [depth.min(if whole > 0 { whole } else { planes }), height, width]
+}
+
+/// The largest magnitude of a template's spectrum: what a wave of amplitude 1 comes to at most.
+pub(crate) fn wave(spectrum: &[f32]) -> f64 {
+    let squares = spectrum[..2 * SAMPLES].chunks(2).map(|part| f64::from(part[0]).hypot(f64::from(part[1])));
+    squares.fold(0.0, f64::max) * SAMPLES as f64
 }
 
 /// The frequency that value `index` of thread `thread` is after the last stage.
@@ -82,6 +110,15 @@ fn frequency(thread: usize, index: usize) -> [usize; 3] {
 
 fn place([z, y, x]: [usize; 3]) -> usize {
     (z * SIDES[1] + y) * SIDES[2] + x
+}
+
+/// A template's values, over the number of samples, in a tile of zeros.
+fn in_tile([_, height, width]: [usize; 3], values: &[f64]) -> Vec<Complex64> {
+    let mut all = vec![Complex64::default(); SAMPLES];
+    for (k, &value) in values.iter().enumerate() {
+        all[place([k / (height * width), k / width % height, k % width])].re = value / SAMPLES as f64;
+    }
+    all
 }
 
 /// The transform of a tile of numbers, axis by axis.
@@ -110,12 +147,8 @@ impl Transform for Block {
     }
 
     /// Over the number of samples, turned so that a product with it correlates. Computed in f64.
-    fn spectrum(self, [_, height, width]: [usize; 3], values: &[f64]) -> Vec<f32> {
-        let mut all = vec![Complex64::default(); SAMPLES];
-        for (k, &value) in values.iter().enumerate() {
-            all[place([k / (height * width), k / width % height, k % width])].re = value / SAMPLES as f64;
-        }
-        let all = transformed(all);
+    fn spectrum(self, template: [usize; 3], values: &[f64]) -> Vec<f32> {
+        let all = transformed(in_tile(template, values));
         let value = |thread, index| all[place(frequency(thread, index))].conj();
         laid_out((SAMPLES, self.threads), value, SIDES[2])
     }
@@ -158,6 +191,78 @@ impl Transform for Block {
     }
 }
 
+impl Block {
+    /// A template's spectrum for kernels of scores: behind it numbers of planes, rows and columns, whose product is the
+    /// noise of tiles, and what the template makes of that, row by row.
+    pub fn spectrum_with_noise(self, template: [usize; 3], values: &[f64]) -> Vec<f32> {
+        let noise = Lines::new(SIDES);
+        let mut all = self.spectrum(template, values);
+        all.extend([0, 1, 2].iter().flat_map(|&axis| noise.of(axis)));
+        let of_axis = [0, 1, 2].map(|axis| noise.spectrum(axis));
+        let mut product = transformed(in_tile(template, values));
+        for (at, value) in product.iter_mut().enumerate() {
+            let [z, y, x] = [at / (SIDES[1] * SIDES[2]), at / SIDES[2] % SIDES[1], at % SIDES[2]];
+            // The way back is the conjugate of the way there, of conjugates.
+            *value *= (of_axis[0][z] * of_axis[1][y] * of_axis[2][x]).conj();
+        }
+        all.extend(transformed(product).iter().map(|value| value.re as f32));
+        all
+    }
+
+    /// Bytes of that.
+    pub fn bytes_with_noise(self) -> usize {
+        self.spectrum_bytes() + (SIDES.iter().sum::<usize>() + SAMPLES) * size_of::<f32>()
+    }
+
+    /// Puts the kernel of cross terms for scores into a stream's queue: they go to where results are to be, and the
+    /// thresholds of so many transforms of each tile to `lows`.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn cross(
+        self,
+        stream: &Stream,
+        function: &Function,
+        batch: &Batch,
+        (spectrum, thresholds, view): (Address, &Thresholds, &ResultView),
+        (lows, transforms): (Address, usize),
+    ) -> Result<(), Fault> {
+        let Batch { layout, image, places, .. } = batch;
+        let tiles = layout.tiles as usize;
+        let arguments = [
+            batch.image_room(),
+            Argument::Image(image),
+            Argument::Layout(layout),
+            batch.tile_room(),
+            Argument::Thresholds(thresholds),
+            Argument::Room(spectrum, self.bytes_with_noise()),
+            Argument::Room(places[Room::Result], batch.result_reach),
+            Argument::Result(view),
+            Argument::Room(lows, tiles * transforms * size_of::<f32>()),
+        ];
+        stream.launch(function, [transforms as u32 / 2, 1, tiles as u32], [self.threads as u32, 1], &arguments)
+    }
+}
+
+/// The source of scores, if it serves a spec on these devices: zncc of a volume whose samples f32 holds, without a
+/// mask.
+pub(crate) fn scores(spec: &Spec, devices: &[Device]) -> Option<&'static Entry> {
+    let entry = flcc_generated::generic("zncc32", DType::F32.name(), false)?;
+    let template = spec.template().padded();
+    let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && spec.accuracy() != Accuracy::Exact;
+    let single = spec.image_type() != DType::F64 && spec.out_type() == DType::F32;
+    let serves = spec.image().axes() == 3 && spec.op().measure() == Measure::Zncc && plain && single;
+    let room = Block::of(entry).shared.max(windows::shared(template));
+    let fits = has_outputs(template) && windows::holds(template) && plane_fits(spec);
+    (serves && fits && devices.iter().all(|device| room <= most_shared(device.capability))).then_some(entry)
+}
+
+/// Whether places in a plane of the image are 32-bit integers.
+fn plane_fits(spec: &Spec) -> bool {
+    let [_, height, width] = spec.image().padded();
+    height.saturating_mul(width) < 1 << 31
+}
+
 /// The kernel, if it serves a spec on these devices: sums of a volume in f32 without a mask, over all of a mode.
 pub(crate) fn kernel(spec: &Spec, devices: &[Device]) -> Option<&'static Entry> {
     let entry = flcc_generated::generic("volume32", DType::F32.name(), false)?;
@@ -193,6 +298,58 @@ mod tests {
             part(0) + part(1) + part(2)
         };
         assert_spectrum(block(), block().threads, [2, 1, 3], turn);
+    }
+
+    #[test]
+    fn what_a_template_makes_of_noise_stands_behind_its_spectrum() {
+        let (template, values) = ([2, 1, 3], [1.0, -2.0, 0.5, 4.0, 3.0, -1.5]);
+        let all = block().spectrum_with_noise(template, &values);
+        assert_eq!(all.len() * size_of::<f32>(), block().bytes_with_noise());
+        let (lines, made) = all[2 * (SAMPLES + SIDES[2])..].split_at(SIDES.iter().sum());
+        for at in [[0, 0, 0], [7, 2, 31], [15, 5, 30], [3, 31, 1]] {
+            let of = |(k, value): (usize, &f64)| {
+                let [z, y, x] = [(at[0] + k / 3) % SIDES[0], at[1], (at[2] + k % 3) % SIDES[2]];
+                value
+                    * [z, SIDES[0] + y, SIDES[0] + SIDES[1] + x]
+                        .map(|line| f64::from(lines[line]))
+                        .iter()
+                        .product::<f64>()
+            };
+            let exact: f64 = values.iter().enumerate().map(of).sum();
+            let got = f64::from(made[place(at)]);
+            assert!((got * SAMPLES as f64 - exact * SAMPLES as f64).abs() < 1e-4, "{at:?}: {got}, expected {exact}");
+        }
+    }
+
+    #[test]
+    fn scores_of_volumes_that_f32_holds_are_served() {
+        let device =
+            |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
+        let served = |spec: &str, capability| scores(&spec.parse().unwrap(), &[device(capability)]).is_some();
+        let all = [(7, 5), (8, 0), (8, 6), (9, 0), (12, 0)];
+        let spec = "zncc:f32:100x100x100*8x8x8:full,roi=9,9,9:50x50x50";
+        assert_eq!(all.map(|capability| served(spec, capability)), [false, true, false, true, false]);
+        assert!(served("zncc:u16:30x60x90*3x3x3:same,reflect", (9, 0)));
+        for other in [
+            "zncc:f32:100x100x100*8x8x26:full",
+            "zncc:f32:100x100x100*15x8x8:full",
+            "zncc:f32:100x100x100*8x8x8:full,channels=2",
+            "zncc:f32:100x100x100*8x8x8:full,mask01",
+            "zncc:f32:100x100x100*8x8x8:full,acc=exact",
+            "zncc:f64:100x100x100*8x8x8:full",
+            "ncc:f32:100x100x100*8x8x8:full",
+            "zncc:f32:2000x2000*8x8:full",
+        ] {
+            assert!(!served(other, (9, 0)), "{other}");
+        }
+    }
+
+    #[test]
+    fn tiles_of_scores_have_whole_transforms() {
+        assert_eq!(tile([8, 8, 8], [107, 107, 107], 1 << 26), [107, 107, 107]);
+        // 249 planes of 519x519 are 2^26 outputs; a transform has nine planes.
+        assert_eq!(tile([8, 8, 8], [519, 519, 519], 1 << 26), [243, 519, 519]);
+        assert_eq!(tile([8, 8, 8], [519, 5190, 5190], 1 << 26), [2, 5190, 5190]);
     }
 
     #[test]

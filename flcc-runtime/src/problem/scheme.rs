@@ -74,9 +74,9 @@ impl Scheme {
         self.measure.row().scaling == Scaling::Common
     }
 
-    /// The reach of samples that are computed with as they are: `usual` is their type's. What bounds the sums of squares
-    /// of a tile, and what transforms may lose of them under a mask, is far below the largest number of a result in
-    /// f32 if its samples are.
+    /// The reach of samples that are computed with as they are: `usual` is their type's. What bounds the sums of
+    /// squares of a tile, and what transforms may lose of them under a mask, is far below the largest number of a
+    /// result in f32 if its samples are.
     pub fn reach(&self, out: DType, usual: i32) -> i32 {
         if self.squares_differences() && out == DType::F32 { usual.min(SINGLE_REACH) } else { usual }
     }

@@ -677,12 +677,16 @@ fn every_engine_keeps_the_promise_on_hard_images() {
 }
 
 /// Texture of few levels whose copy is looked for by transforms, and the kernels that do so.
-const COPIES: [(&str, &str); 15] = [
+const COPIES: [(&str, &str); 19] = [
     ("zncc64", "zncc:f32:64x64*32x32:valid"),
     ("zncc64", "zncc:f32:64x64*24x17:valid"),
     ("zncc64", "zncc:f32:100x90*40x33:valid"),
     ("zncc128", "zncc:f32:128x128*64x64:valid"),
     ("zncc128", "zncc:f32:128x120*30x57:valid"),
+    ("zncc32", "zncc:f32:16x32x32*5x9x10:valid"),
+    ("zncc32", "zncc:f32:20x40x45*8x8x8:valid"),
+    ("zncc32", "zncc:f32:16x32x60*3x20x24:valid"),
+    ("zncc32", "zncc:f32:30x32x32*14x8x12:valid"),
     ("fourier", "zncc:f32:256x256*64x50:valid"),
     ("fourier", "ncc:f32:100x190*31x30:valid"),
     ("fourier", "zncc:f32:4096*1000:valid"),

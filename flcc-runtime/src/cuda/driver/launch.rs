@@ -437,6 +437,8 @@ pub enum Argument<'a> {
     Whole(&'a WholeView),
     /// A structure.
     Parts(&'a PartsView),
+    /// A structure.
+    Windows(&'a WindowsView),
 }
 
 impl Stream {
@@ -480,6 +482,7 @@ impl Stream {
                 Argument::Sought(value) => builder.arg(*value),
                 Argument::Whole(value) => builder.arg(*value),
                 Argument::Parts(value) => builder.arg(*value),
+                Argument::Windows(value) => builder.arg(*value),
             };
         }
         let config = LaunchConfig {
@@ -638,6 +641,22 @@ pub struct PartsView {
     pub tiles: [i32; 3],
 }
 
+/// `WindowsOf`: how blocks share the windows of tiles, and the numbers of a template.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WindowsView {
+    /// Planes of outputs that a block has.
+    pub planes: i32,
+    /// Blocks of a row of outputs of the largest tile.
+    pub across: i32,
+    /// Transforms of the largest tile, a threshold each.
+    pub tiles: i32,
+    /// 1 / the norm of the template.
+    pub norm: f32,
+    /// 1 / samples of a window.
+    pub share: f64,
+}
+
 /// Most blocks of a grid's second and third axis.
 pub(crate) const MOST_BLOCKS: usize = 65_535;
 
@@ -776,3 +795,5 @@ unsafe impl DeviceRepr for SoughtView {}
 unsafe impl DeviceRepr for WholeView {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for PartsView {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for WindowsView {}
