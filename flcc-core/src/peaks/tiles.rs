@@ -39,8 +39,12 @@ struct Near<T> {
 /// What one thread knows of its tiles.
 #[derive(Debug)]
 pub struct Gathered<T> {
-    /// Peaks, with indices of the map; where as many were found as are asked for, the last is the worst of them.
+    /// Peaks, with indices of the map.
     peaks: Candidates<T>,
+    /// The worst of as many peaks as are asked for, of this thread or all: what others have to be better than.
+    worst: Option<Worst<T>>,
+    /// Peaks that other threads have not heard of.
+    fresh: Vec<Candidate<T>>,
     near: Vec<Near<T>>,
     /// Tiles of whose seams too many scores reach the bar, until it is higher.
     waiting: Vec<(Tile, Vec<T>)>,
@@ -48,6 +52,19 @@ pub struct Gathered<T> {
     room: Room,
     /// Positions that it looked at.
     seen: usize,
+}
+
+/// A peak that sets the bar: its score and its index.
+type Worst<T> = (T, usize);
+
+/// The best peaks of all threads, as many as are asked for.
+#[derive(Debug)]
+pub struct Shared<T>(Vec<Candidate<T>>);
+
+impl<T> Default for Shared<T> {
+    fn default() -> Shared<T> {
+        Shared(Vec::new())
+    }
 }
 
 /// What a thread may hold beside its peaks.
@@ -94,7 +111,24 @@ impl Search {
 
     /// What a thread knows before its first tile.
     pub fn gathered<T: Pixel>(&self, room: Room) -> Gathered<T> {
-        Gathered { peaks: self.candidates(), near: Vec::new(), waiting: Vec::new(), room, seen: 0 }
+        let peaks = self.candidates();
+        Gathered { peaks, worst: None, fresh: Vec::new(), near: Vec::new(), waiting: Vec::new(), room, seen: 0 }
+    }
+
+    /// Tells all what one thread found since, and that one what the worst is that counts.
+    pub fn share<T: Pixel>(&self, one: &mut Gathered<T>, all: &mut Shared<T>) {
+        let Some(top) = self.options.top else { return };
+        if !one.fresh.is_empty() {
+            all.0.append(&mut one.fresh);
+            self.keep_best(&mut all.0, top);
+        }
+        one.worst = self.worst(&all.0).or(one.worst);
+    }
+
+    /// The worst of as many peaks as are asked for: the last that [`Search::keep_best`] left.
+    fn worst<T: Pixel>(&self, peaks: &[Candidate<T>]) -> Option<Worst<T>> {
+        let worst = peaks.get(self.options.top?.checked_sub(1)?)?;
+        Some((worst.score, worst.index))
     }
 
     /// Looks at a tile, whose scores lie row-major and may be taken away; `false` says that there is no room for what
@@ -125,7 +159,7 @@ impl Search {
             return true;
         }
         // Most tiles have nothing that counts, and this is all that is done with them.
-        let bar = self.bar_from(here.index(0), &into.peaks);
+        let bar = self.bar_from(here.index(0), into.worst);
         let Some(best) = best_of::<T, MINIMUM>(positions).filter(|best| passes::<T, MINIMUM>(*best, bar)) else {
             return true;
         };
@@ -135,8 +169,9 @@ impl Search {
                 let first = into.peaks.found.first();
                 // What is equal may come from a tile before.
                 if first.is_none_or(|first| over::<T, MINIMUM>(score, first.score) || index < first.index) {
-                    into.peaks.found.clear();
-                    into.peaks.found.push(Candidate { index, score, refined: None });
+                    into.peaks.found = vec![Candidate { index, score, refined: None }];
+                    into.fresh.clone_from(&into.peaks.found);
+                    into.worst = Some((score, index));
                 }
             }
             return true;
@@ -146,32 +181,49 @@ impl Search {
         let rows = rows_of(tile.lengths, here.far_and_allowed(), 0..positions.len());
         here.part(positions).choose_in_rows(rows, &mut mine);
         into.peaks.cells = mine.cells;
-        let found = mine.found.into_iter();
-        let before = into.peaks.found.len();
-        into.peaks.found.extend(found.map(|peak| Candidate { index: here.index(peak.index), ..peak }));
-        let grown = into.peaks.found.len() > before;
+        let mut found = mine.found;
+        found.iter_mut().for_each(|peak| peak.index = here.index(peak.index));
+        into.peaks.found.extend_from_slice(&found);
         if let Some(top) = self.options.top {
+            into.fresh.append(&mut found);
             self.keep_best(&mut into.peaks.found, top);
-            if grown && into.peaks.found.len() >= top {
-                self.settle::<T, MINIMUM>(into);
-            }
+            // That of all threads may be better.
+            let own = self.worst(&into.peaks.found).filter(|worst| self.bar_beats(*worst, into.worst));
+            into.worst = own.or(into.worst);
         }
+        if !into.waiting.is_empty() && into.worst.is_some() {
+            self.settle::<T, MINIMUM>(into);
+        }
+        // Without a bar all that is near counts.
+        let has_bar = into.worst.is_some() || !matches!(bar, Bar::None);
         let most = into.room.near_after(into.seen);
-        if here.keep_near(positions, SPARSE, most, into) {
-            return true;
-        }
         // Without a number that is asked for the bar stays where it is.
         let waits = self.options.top.is_some() && into.waiting.len() < into.room.waiting;
+        if has_bar || !waits {
+            let full = !here.keep_near(positions, SPARSE, most, into);
+            let is_kept = !full
+                || into.worst.is_some() && {
+                    self.forget::<T, MINIMUM>(into);
+                    here.keep_near(positions, SPARSE, most, into)
+                };
+            if is_kept {
+                return true;
+            }
+        }
         if waits {
             into.waiting.push((tile, std::mem::take(scores)));
         }
         waits
     }
 
-    /// Under a higher bar looks again at tiles that wait, and leaves what no longer reaches it.
+    /// Leaves what no longer reaches the bar.
+    fn forget<T: Pixel, const MINIMUM: bool>(&self, into: &mut Gathered<T>) {
+        into.near.retain(|near| passes::<T, MINIMUM>(near.score, self.bar_from(near.index, into.worst)));
+    }
+
+    /// Looks again at tiles that wait.
     fn settle<T: Pixel, const MINIMUM: bool>(&self, into: &mut Gathered<T>) {
-        let peaks = &into.peaks;
-        into.near.retain(|near| passes::<T, MINIMUM>(near.score, self.bar_from(near.index, peaks)));
+        self.forget::<T, MINIMUM>(into);
         let most = into.room.near_after(into.seen);
         for (tile, scores) in std::mem::take(&mut into.waiting) {
             if !Here::<MINIMUM>::new(self, tile).keep_near(&scores, SPARSE, most, into) {
@@ -181,13 +233,17 @@ impl Search {
     }
 
     /// What scores from an index on have to reach.
-    fn bar_from<T: Pixel>(&self, index: usize, peaks: &Candidates<T>) -> Bar<T> {
-        let worst = self.options.top.and_then(|top| peaks.found.get(top.checked_sub(1)?));
+    fn bar_from<T: Pixel>(&self, index: usize, worst: Option<Worst<T>>) -> Bar<T> {
         match worst {
             None => self.threshold(),
-            Some(worst) if index > worst.index => Bar::Over(worst.score),
-            Some(worst) => Bar::From(worst.score),
+            Some((score, last)) if index > last => Bar::Over(score),
+            Some((score, _)) => Bar::From(score),
         }
+    }
+
+    /// Whether a peak sets a higher bar than another.
+    fn bar_beats<T: Pixel>(&self, (score, index): Worst<T>, other: Option<Worst<T>>) -> bool {
+        other.is_none_or(|other| self.is_over(score, other.0) || score == other.0 && index < other.1)
     }
 
     /// What threads found whose tiles make up the map.
@@ -199,25 +255,24 @@ impl Search {
     }
 
     fn found_in_tiles_as<T: Pixel, const MINIMUM: bool>(&self, mut parts: Vec<Gathered<T>>) -> Found {
-        let mut near: Vec<Near<T>> = Vec::new();
+        let mut all: Vec<Candidate<T>> = parts.iter().flat_map(|part| part.peaks.found.iter().cloned()).collect();
+        if let Some(top) = self.options.top {
+            self.keep_best(&mut all, top);
+        }
+        let (worst, mut near) = (self.worst(&all), Vec::new());
         for part in &mut parts {
+            part.worst = worst;
             for (tile, scores) in std::mem::take(&mut part.waiting) {
                 Here::<MINIMUM>::new(self, tile).keep_near(&scores, 1, usize::MAX, part);
             }
             near.append(&mut part.near);
         }
-        near.sort_unstable_by_key(|near| near.index);
+        // What is below the bar beats nothing that is told.
+        near.retain(|one| passes::<T, MINIMUM>(one.score, self.bar_from(one.index, worst)));
+        // Those of each tile are in order.
+        near.sort_by_key(|near| near.index);
         let mut peaks: Vec<Candidates<T>> = parts.into_iter().map(|part| part.peaks).collect();
-        let mut all: Vec<Candidate<T>> = peaks.iter().flat_map(|peaks| peaks.found.iter().cloned()).collect();
-        if let Some(top) = self.options.top {
-            self.keep_best(&mut all, top);
-        }
-        let known = Candidates { found: all, bar: Bar::None, optimum: None, cells: Vec::new() };
-        let stays = |one: &&Near<T>| {
-            one.open
-                && passes::<T, MINIMUM>(one.score, self.bar_from(one.index, &known))
-                && !self.is_beaten::<T, MINIMUM>(one, &near)
-        };
+        let stays = |one: &&Near<T>| one.open && !self.is_beaten::<T, MINIMUM>(one, &near);
         let open = near.iter().filter(stays).map(|one| Candidate { index: one.index, score: one.score, refined: None });
         peaks.push(Candidates { found: open.collect(), ..self.candidates() });
         self.found(peaks)
@@ -299,7 +354,7 @@ impl<'a, const MINIMUM: bool> Here<'a, MINIMUM> {
     /// before more than `most`.
     fn keep_near<T: Pixel>(&self, scores: &[T], sparse: usize, most: usize, into: &mut Gathered<T>) -> bool {
         let [depth, h, w] = self.tile.lengths;
-        let bar = self.search.bar_from(self.index(0), &into.peaks);
+        let bar = self.search.bar_from(self.index(0), into.worst);
         let part = self.part(scores);
         let before = into.near.len();
         let most = (before + (depth * h * w / sparse).max(FEW)).min(most);
@@ -323,7 +378,12 @@ impl<'a, const MINIMUM: bool> Here<'a, MINIMUM> {
                         return false;
                     }
                     let own = own_row && self.allowed[2].contains(&(side.start + place));
-                    let open = own && part.stands_out(begin + place, self.search.distance);
+                    // Most are beaten by one beside them.
+                    let beside = [place.wrapping_sub(1), place + 1].map(|place| some.get(place));
+                    let is_slope = beside.iter().flatten().any(|&&other| over::<T, MINIMUM>(other, score));
+                    let open = own
+                        && (self.search.distance == 0 || !is_slope)
+                        && part.stands_out(begin + place, self.search.distance);
                     into.near.push(Near { index: self.index(begin + place), score, open });
                 }
             }
@@ -380,6 +440,7 @@ mod tests {
     fn found(search: &Search, map: &[f32], tiles: &[Tile], workers: usize, room: Room) -> Option<Found> {
         let [_, h, w] = search.lengths;
         let mut parts: Vec<Gathered<f32>> = (0..workers).map(|_| search.gathered(room)).collect();
+        let mut shared = Shared::default();
         for (turn, &tile) in tiles.iter().enumerate() {
             let Tile { place: [z, y, x], lengths: [depth, height, width] } = tile;
             let row = |(plane, line): (usize, usize)| {
@@ -387,8 +448,12 @@ mod tests {
                 map[begin..begin + width].iter().copied()
             };
             let rows = (0..depth).flat_map(|plane| (0..height).map(move |line| (plane, line)));
+            let part = &mut parts[turn * 7 % 5 % workers];
+            if turn % 3 > 0 {
+                search.share(part, &mut shared);
+            }
             let mut scores: Vec<f32> = rows.flat_map(row).chain([9e9, -9e9]).collect();
-            if !search.gather(tile, &mut scores, &mut parts[turn * 7 % 5 % workers]) {
+            if !search.gather(tile, &mut scores, part) {
                 return None;
             }
         }

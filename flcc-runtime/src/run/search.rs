@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use flcc_core::dtype::{DType, Pixel};
 use flcc_core::each_type;
 use flcc_core::error::ExecError;
-use flcc_core::peaks::tiles::{Gathered, Room, Tile};
+use flcc_core::peaks::tiles::{Gathered, Room, Shared, Tile};
 use flcc_core::peaks::{Candidates, Found, Search};
 use flcc_core::shape::Shape;
 use flcc_core::spec::Spec;
@@ -177,11 +177,13 @@ impl Searching<'_> {
     /// What each worker may hold of the results of a template, of tiles of such lengths.
     fn room(&self, lengths: [usize; 3]) -> Room {
         let workers = self.workers.max(1);
-        let tiles = self.band / self.tile_bytes(lengths).max(1) / workers;
+        let fit = self.band / self.tile_bytes(lengths).max(1) / workers;
+        // If they were computed for nothing, that is to be a small part of all.
+        let few = 1 + self.spec.out_shape().len() / lengths.iter().product::<usize>().max(1) / (16 * workers);
         Room {
             near: NEAR / (self.spec.templates() * workers).max(1),
             positions: self.spec.out_shape().len() / workers,
-            waiting: tiles.saturating_sub(1).min(WAITING),
+            waiting: fit.saturating_sub(1).min(few).min(WAITING),
         }
     }
 
@@ -313,11 +315,12 @@ impl Searching<'_> {
         let room = self.room(self.tile(regional).0);
         let mut rooms = buffers.take::<T>(workers * templates);
         let full = AtomicBool::new(false);
+        let shared: Vec<Mutex<Shared<T>>> = (0..templates).map(|_| Mutex::default()).collect();
         let mut searchers: Vec<Searcher<'_, T>> = rooms
             .chunks_mut(templates.max(1))
             .map(|rooms| {
                 let gathered = (0..templates).map(|_| self.search.gathered(room)).collect();
-                Searcher { search: self.search, rooms, gathered, full: &full }
+                Searcher { search: self.search, rooms, gathered, shared: &shared, full: &full }
             })
             .collect();
         let mut takers: Vec<&mut dyn Taker> = searchers.iter_mut().map(|one| one as &mut dyn Taker).collect();
@@ -464,6 +467,8 @@ struct Searcher<'a, T> {
     rooms: &'a mut [Vec<T>],
     /// What was found, template by template.
     gathered: Vec<Gathered<T>>,
+    /// The best of all workers, template by template.
+    shared: &'a [Mutex<Shared<T>>],
     /// Whether some worker has no room for more.
     full: &'a AtomicBool,
 }
@@ -488,7 +493,8 @@ where
 
     fn take(&mut self, place: [usize; 3], lengths: [usize; 3]) {
         let tile = Tile { place, lengths };
-        for (room, gathered) in self.rooms.iter_mut().zip(&mut self.gathered) {
+        for ((room, gathered), shared) in self.rooms.iter_mut().zip(&mut self.gathered).zip(self.shared) {
+            self.search.share(gathered, &mut shared.lock().unwrap_or_else(PoisonError::into_inner));
             if !self.search.gather(tile, room, gathered) {
                 self.full.store(true, Ordering::Relaxed);
             }
