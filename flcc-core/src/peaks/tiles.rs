@@ -18,6 +18,9 @@ const FEW: usize = if cfg!(test) { 4 } else { 1 << 10 };
 /// Of more of them no more than one in so many positions.
 const SPARSE: usize = 16;
 
+/// Where more than one in so many positions of the first tile reaches a threshold, peaks are too many for tiles.
+const DENSE: usize = 32;
+
 /// A box of a map.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile {
@@ -175,6 +178,12 @@ impl Search {
                 }
             }
             return true;
+        }
+        if self.options.top.is_none() && into.seen == positions.len() {
+            let reached = positions.iter().filter(|score| passes::<T, MINIMUM>(**score, bar)).count();
+            if reached > (positions.len() / DENSE).max(FEW) {
+                return false;
+            }
         }
         let cells = std::mem::take(&mut into.peaks.cells);
         let mut mine = Candidates { found: Vec::new(), bar, optimum: None, cells };
