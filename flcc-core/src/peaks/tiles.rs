@@ -1,5 +1,5 @@
 //! A search of a map whose tiles come one by one, in any order, to several threads, each in a buffer that the next tile
-//! overwrites. Nothing of a tile is kept but its peaks, and of what lies near its seams the scores that may still count.
+//! overwrites. Nothing of a tile is kept but its peaks, and of what lies near its seams the scores that may count.
 //!
 //! **Why that is enough.** Only a better score beats another. What does not reach the bar (the threshold, or the worst
 //! of as many peaks as are asked for) is no peak that is told, and beats none: of two equal scores at the bar the
@@ -359,8 +359,8 @@ impl<'a, const MINIMUM: bool> Here<'a, MINIMUM> {
         })
     }
 
-    /// Keeps the scores near seams that reach the bar, unless they are more than one in so many positions, or with those
-    /// before more than `most`.
+    /// Keeps the scores near seams that reach the bar, unless they are more than one in so many positions, or with
+    /// those before more than `most`.
     fn keep_near<T: Pixel>(&self, scores: &[T], sparse: usize, most: usize, into: &mut Gathered<T>) -> bool {
         let [depth, h, w] = self.tile.lengths;
         let bar = self.search.bar_from(self.index(0), into.worst);
