@@ -25,6 +25,8 @@ use crate::view::AnyView;
 
 #[doc(hidden)]
 pub mod apart;
+#[doc(hidden)]
+pub mod tiles;
 
 /// What is looked for; by default all peaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -526,17 +528,20 @@ fn first_of<T: Pixel>(scores: &[T], wanted: T) -> Option<usize> {
     Some(begin + scores[begin..].iter().position(|score| *score == wanted)?)
 }
 
-/// Of some positions those that a border leaves, as ranges of indices, row by row.
-fn rows(
-    [depth, height, width]: [usize; 3],
-    border: usize,
+/// The positions of each axis that a border leaves.
+fn inside(lengths: [usize; 3], border: usize) -> [Range<usize>; 3] {
+    // An axis of one position has no ends.
+    lengths.map(|length| {
+        if length > 1 { border.min(length)..length.saturating_sub(border).max(border.min(length)) } else { 0..length }
+    })
+}
+
+/// Of some positions those that lie in a box, as ranges of indices, row by row.
+fn rows_of(
+    [_, height, width]: [usize; 3],
+    [planes, lines, along]: [Range<usize>; 3],
     positions: Range<usize>,
 ) -> impl Iterator<Item = Range<usize>> {
-    // An axis of one position has no ends.
-    let inside = move |length: usize| {
-        if length > 1 { border.min(length)..length.saturating_sub(border).max(border.min(length)) } else { 0..length }
-    };
-    let (planes, lines, along) = (inside(depth), inside(height), inside(width));
     // Of a map without positions there are no rows.
     let (first, last) = (positions.start / width.max(1), positions.end.div_ceil(width.max(1)));
     (first..last).filter_map(move |row| {
@@ -574,7 +579,7 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
 
     fn choose(&self, positions: Range<usize>, into: &mut Candidates<T>) {
         let (search, PeakOptions { top, exclude_border, .. }) = (self.search, self.search.options);
-        let rows = || rows(search.lengths, exclude_border, positions.clone());
+        let rows = || rows_of(search.lengths, inside(search.lengths, exclude_border), positions.clone());
         if search.optimum {
             rows().for_each(|row| self.count(self.at(row), &mut into.optimum));
         }
@@ -588,10 +593,17 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
             }
             return;
         }
-        if search.distance >= LEAST_OF_CELLS && top != Some(0) {
-            return self.choose_by_cells(rows(), into);
+        if top != Some(0) {
+            self.choose_in_rows(rows(), into);
         }
-        for row in rows().take_while(|_| top != Some(0)) {
+    }
+
+    /// Takes the peaks among some rows.
+    fn choose_in_rows(&self, rows: impl Iterator<Item = Range<usize>>, into: &mut Candidates<T>) {
+        if self.search.distance >= LEAST_OF_CELLS {
+            return self.choose_by_cells(rows, into);
+        }
+        for row in rows {
             // The ends of a row have fewer neighbours.
             let (first, last) = (self.row_of(row.start).start + 1, self.row_of(row.start).end - 1);
             let begin = row.start.max(first).min(row.end);

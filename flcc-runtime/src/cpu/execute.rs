@@ -18,7 +18,7 @@ use crate::cpu::tile::bound::BoundTemplates;
 use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::scratch::TileScratch;
 use crate::problem::template::{Checked, Weights};
-use crate::run::execute::{AtHand, Control, Execute, Owner, Pairs, Regional, Scratch, Statistics, Unfinished};
+use crate::run::execute::{AtHand, Control, Execute, Owner, Pairs, Regional, Scratch, Statistics, Taker, Unfinished};
 use crate::run::results::{Output, Outputs, Scores};
 use crate::run::tiling::TileBox;
 use crate::run::workers::run;
@@ -307,6 +307,32 @@ impl<T: Real> Regional for CpuExecute<T> {
             }
             // SAFETY: as in `execute`; of these tiles the places in the region are kept, which the arrays hold.
             unsafe { self.tile_to(image.view, &tile, bound, worker, outputs, 0) }
+        })
+    }
+    fn execute_tiles(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &AnyView<'_>,
+        takers: &mut [&mut dyn Taker],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError> {
+        let (workers, _) = scratch.parts::<CpuWorker<T>>(self.owner)?;
+        let bound: &CpuBound<T> = bound
+            .downcast_ref()
+            .ok_or_else(|| SpecError::new("templates", "those bound to this plan", "those of another"))?;
+        let mut pairs: Vec<_> = workers.iter_mut().zip(takers).collect();
+        run(&mut pairs, self.context.tiling.count(), control, |index, (worker, taker)| {
+            let tile = self.context.tiling.get(index);
+            let lengths = tile.keep.map(|(from, to)| to - from);
+            let Some(mut outs) = taker.room(lengths) else { return Statistics::default() };
+            let list: Vec<Output> = outs.iter_mut().map(Output::new).collect();
+            let outputs = Outputs { list: &list, origin: tile.place };
+            // SAFETY: `outs` is borrowed mutably from a taker that this worker alone has, until all is written.
+            let statistics = unsafe { self.tile_to(image, &tile, bound, worker, outputs, 0) };
+            drop(outs);
+            taker.take(tile.place, lengths);
+            statistics
         })
     }
 }

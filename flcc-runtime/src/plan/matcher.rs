@@ -215,9 +215,10 @@ impl Matcher {
     /// The peaks of every image with every template, image by image: those that
     /// [`find_peaks`](crate::find_peaks) finds in the maps of [`Matcher::execute`].
     ///
-    /// No map is made. On a CPU results are computed a few megabytes at a time and searched there, so that
-    /// memory does not grow with the image; it grows with the number of templates, by some rows of results for
-    /// each. On GPUs results are searched where they lie.
+    /// No map is made. On a CPU each thread searches a tile of results right after it computed it, where there is a
+    /// `top` or a threshold, few scores reach that, and places are not refined; else results are computed a few
+    /// megabytes at a time and searched there. So memory does not grow with the image; it grows with the number of
+    /// templates, by some rows of results for each. On GPUs results are searched where they lie.
     ///
     /// # Errors
     /// Images that are not the spec's.

@@ -93,7 +93,8 @@ impl Statistics {
 #[derive(Clone, Copy, Default)]
 pub struct Control<'a> {
     /// Called after every tile, from any worker, with the tiles done and all tiles; on GPUs after every group of
-    /// images. Where the CPU takes over it goes on in tiles of the CPU's plan, so both numbers may change.
+    /// images. Where the CPU takes over it goes on in tiles of the CPU's plan, so both numbers may change; a search for
+    /// peaks that finds too many to go on as it began begins again.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
     /// Asked before every tile; on GPUs before every batch of tiles.
     pub cancel: Option<&'a CancelToken>,
@@ -425,6 +426,14 @@ pub struct AtHand<'a> {
     pub skipped: [usize; 3],
 }
 
+/// Takes the results of one tile after the other, of one worker.
+pub trait Taker: Send {
+    /// Arrays for the results of a tile of such lengths, template by template; `None` if no more tiles are wanted.
+    fn room(&mut self, lengths: [usize; 3]) -> Option<Vec<AnyViewMut<'_>>>;
+    /// The arrays hold the tile whose first result has this place.
+    fn take(&mut self, place: [usize; 3], lengths: [usize; 3]);
+}
+
 /// Execution of regions of a result: positions of it from one to another, exclusive, along each of three axes. A region
 /// has the bits that it has in the whole result.
 pub trait Regional: Send + Sync {
@@ -444,6 +453,20 @@ pub trait Regional: Send + Sync {
         image: AtHand<'_>,
         region: &[Range<usize>; 3],
         outs: &mut [AnyViewMut<'_>],
+        scratch: &mut Scratch,
+        control: &Control<'_>,
+    ) -> Result<Statistics, ExecError>;
+
+    /// Computes all tiles of an image with every template, each into what one of the takers has for it. There are as
+    /// many workers as takers, if the scratch has as many.
+    ///
+    /// # Errors
+    /// Cancelled, or scratch of another plan.
+    fn execute_tiles(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        image: &AnyView<'_>,
+        takers: &mut [&mut dyn Taker],
         scratch: &mut Scratch,
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError>;

@@ -1,22 +1,25 @@
-//! Peaks where no map is asked for: results are computed band by band into buffers that stay in the cache. One worker
-//! searches each band before it computes the next; several search it once they have no tile of the next left, while
-//! others are at their last.
+//! Peaks where no map is asked for. Each worker searches a tile right after it computed it, in a buffer of its own that
+//! stays in its cache, and nothing else is kept of the tile, where what is looked for allows that.
+//!
+//! Else results are computed band by band into buffers that all share. One worker searches each band before it computes
+//! the next; several search it once they have no tile of the next left, while others are at their last.
 
 use std::any::Any;
 use std::mem::swap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use flcc_core::dtype::{DType, Pixel};
 use flcc_core::each_type;
 use flcc_core::error::ExecError;
+use flcc_core::peaks::tiles::{Gathered, Room, Shared, Tile};
 use flcc_core::peaks::{Candidates, Found, Search};
 use flcc_core::shape::Shape;
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AnyViewMut, ViewMut};
 
-use crate::run::execute::{AtHand, Beside, Control, Execute, Regional, Scratch, Statistics};
+use crate::run::execute::{AtHand, Beside, Control, Execute, Regional, Scratch, Statistics, Taker};
 use crate::run::workers::run;
 
 /// Bytes of results of a worker that are held before they are searched, if tiles are not larger.
@@ -27,6 +30,16 @@ const BANDS: usize = 8;
 const PIECE: usize = if cfg!(test) { 1 << 8 } else { 1 << 16 };
 /// Positions of a finished map that one thread searches before others have woken up; few in tests.
 const ALONE: usize = if cfg!(test) { 1 << 8 } else { 1 << 19 };
+
+/// Scores near the seams of tiles that are held until all tiles are searched, of all templates and workers; few in
+/// tests.
+const NEAR: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
+/// Bytes of each, in a list that grew by doubling.
+const NEAR_BYTES: usize = 2 * 3 * size_of::<usize>();
+/// Tiles that a worker holds at most because too much near their seams may still count.
+const WAITING: usize = 4;
+/// Tiles of an image for each worker, so that of several images one at a time keeps all busy.
+const EACH: usize = 4;
 
 /// Bytes of results that so many workers hold. After each band they wait for each other, so more of them have larger
 /// ones, as processors of more cores have larger caches.
@@ -112,6 +125,17 @@ impl Searching<'_> {
 
     /// Bytes of results that are held at a time.
     pub fn bytes(&self, regional: Option<&dyn Regional>, appetite: usize) -> usize {
+        // Where tiles turn out to need too much, the others take over.
+        let by_tiles = regional.filter(|regional| self.takes_tiles(*regional, 1)).map_or(0, |regional| {
+            let lengths = self.tile(regional).0;
+            let near = NEAR.min(self.spec.out_shape().len().saturating_mul(self.spec.templates()));
+            self.tile_bytes(lengths) * (1 + self.room(lengths).waiting) * self.workers.max(1) + near * NEAR_BYTES
+        });
+        by_tiles.max(self.bytes_together(regional, appetite))
+    }
+
+    /// Bytes of the results that workers share.
+    fn bytes_together(&self, regional: Option<&dyn Regional>, appetite: usize) -> usize {
         let slices = Slices::of(self.spec.out_shape());
         let slice = self.slice_bytes(slices);
         let Some(regional) = regional.filter(|_| self.needs_bands()) else {
@@ -125,6 +149,42 @@ impl Searching<'_> {
             (most, seam) = (most.max(seams[next] - seams[seam]), next);
         }
         slice.saturating_mul((most + 2 * reach).min(slices.count)).saturating_mul(self.bands_at_once())
+    }
+
+    /// Most results of a tile along each axis, and along which axes there are several tiles.
+    fn tile(&self, regional: &dyn Regional) -> ([usize; 3], [bool; 3]) {
+        let counts = regional.counts();
+        let length = |axis: usize, number: usize| regional.seam(axis, number + 1) - regional.seam(axis, number);
+        // The first and the last may be cut.
+        let longest = |axis: usize| (0..counts[axis].min(3)).map(|number| length(axis, number)).max().unwrap_or(0);
+        ([0, 1, 2].map(longest), counts.map(|count| count > 1))
+    }
+
+    /// Whether each worker searches the tiles that it computes, of so many images one after the other: several images
+    /// of few tiles are computed together.
+    fn takes_tiles(&self, regional: &dyn Regional, images: usize) -> bool {
+        let ((lengths, split), workers) = (self.tile(regional), self.workers.max(1));
+        let enough = images == 1 || regional.counts().iter().product::<usize>() >= EACH * workers;
+        let fits = self.tile_bytes(lengths).saturating_mul(workers) <= self.band;
+        enough && fits && self.search.takes_tiles(lengths, split)
+    }
+
+    /// Bytes of the results of a tile with all templates.
+    fn tile_bytes(&self, lengths: [usize; 3]) -> usize {
+        lengths.iter().product::<usize>() * self.spec.templates() * self.spec.out_type().row().size
+    }
+
+    /// What each worker may hold of the results of a template, of tiles of such lengths.
+    fn room(&self, lengths: [usize; 3]) -> Room {
+        let workers = self.workers.max(1);
+        let fit = self.band / self.tile_bytes(lengths).max(1) / workers;
+        // If they were computed for nothing, that is to be a small part of all.
+        let few = 1 + self.spec.out_shape().len() / lengths.iter().product::<usize>().max(1) / (16 * workers);
+        Room {
+            near: NEAR / (self.spec.templates() * workers).max(1),
+            positions: self.spec.out_shape().len() / workers,
+            waiting: fit.saturating_sub(1).min(few).min(WAITING),
+        }
     }
 
     /// Bands whose results are held at a time: that which is computed, and with several workers that before it, unless
@@ -154,14 +214,22 @@ impl Searching<'_> {
         if let Some(run) = execute.search(bound, images, self.search, &mut found, scratch, control) {
             return run.map(|statistics| (found, statistics)).map_err(|unfinished| unfinished.error);
         }
-        let Some(regional) = execute.regional().filter(|_| self.needs_bands()) else {
-            return self.whole(images, execute.appetite(), buffers, control, &mut |images, outs, control| {
-                execute.execute(bound, images, outs, scratch, control).map_err(|unfinished| unfinished.error)
-            });
-        };
-        let (mut all, mut statistics) = (Vec::new(), Statistics::default());
+        let by_tiles = execute.regional().filter(|regional| self.takes_tiles(*regional, images.len()));
+        let by_bands = execute.regional().filter(|_| self.needs_bands());
+        if by_tiles.is_none() && by_bands.is_none() {
+            return self.whole(execute, bound, images, scratch, buffers, control);
+        }
+        let (mut all, mut statistics, tiles) = (Vec::new(), Statistics::default(), execute.tiles());
+        let mut watch = Watch::new(control, images.len() * tiles);
         for image in images {
-            let (found, counts) = self.banded(regional, bound, image, scratch, buffers, control)?;
+            let (found, counts) = watch.part(tiles, true, |control| {
+                let tiled = by_tiles.map(|regional| self.tiled(regional, bound, image, scratch, buffers, control));
+                match (tiled.transpose()?.flatten(), by_bands) {
+                    (Some(found), _) => Ok(found),
+                    (None, Some(regional)) => self.banded(regional, bound, image, scratch, buffers, control),
+                    (None, None) => self.whole(execute, bound, &[*image], scratch, buffers, control),
+                }
+            })?;
             all.extend(found);
             statistics.add(counts);
         }
@@ -171,15 +239,19 @@ impl Searching<'_> {
     /// Searches images whose results are computed whole, several at a time.
     fn whole(
         &self,
+        execute: &dyn Execute,
+        bound: &(dyn Any + Send + Sync),
         images: &[AnyView<'_>],
-        appetite: usize,
+        scratch: &mut Scratch,
         buffers: &mut Buffers,
         control: &Control<'_>,
-        compute: &mut Compute<'_>,
     ) -> Result<(Vec<Found>, Statistics), ExecError> {
+        let compute: &mut Compute<'_> = &mut |images, outs, control| {
+            execute.execute(bound, images, outs, scratch, control).map_err(|unfinished| unfinished.error)
+        };
         match self.spec.out_type() {
-            DType::F64 => self.whole_as::<f64>(images, appetite, buffers, control, compute),
-            _ => self.whole_as::<f32>(images, appetite, buffers, control, compute),
+            DType::F64 => self.whole_as::<f64>(images, execute.appetite(), buffers, control, compute),
+            _ => self.whole_as::<f32>(images, execute.appetite(), buffers, control, compute),
         }
     }
 
@@ -209,6 +281,65 @@ impl Searching<'_> {
         }
         buffers.keep(rooms);
         Ok((found, statistics))
+    }
+
+    /// Searches an image tile by tile; `None` if more would have to be held of tiles than there is room for.
+    fn tiled(
+        &self,
+        regional: &dyn Regional,
+        bound: &(dyn Any + Send + Sync),
+        image: &AnyView<'_>,
+        scratch: &mut Scratch,
+        buffers: &mut Buffers,
+        control: &Control<'_>,
+    ) -> Result<Option<(Vec<Found>, Statistics)>, ExecError> {
+        match self.spec.out_type() {
+            DType::F64 => self.tiled_as::<f64>(regional, bound, image, scratch, buffers, control),
+            _ => self.tiled_as::<f32>(regional, bound, image, scratch, buffers, control),
+        }
+    }
+
+    fn tiled_as<T: Pixel>(
+        &self,
+        regional: &dyn Regional,
+        bound: &(dyn Any + Send + Sync),
+        image: &AnyView<'_>,
+        scratch: &mut Scratch,
+        buffers: &mut Buffers,
+        control: &Control<'_>,
+    ) -> Result<Option<(Vec<Found>, Statistics)>, ExecError>
+    where
+        for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
+    {
+        let (workers, templates) = (self.workers.max(1), self.spec.templates());
+        let room = self.room(self.tile(regional).0);
+        let mut rooms = buffers.take::<T>(workers * templates);
+        let full = AtomicBool::new(false);
+        let shared: Vec<Mutex<Shared<T>>> = (0..templates).map(|_| Mutex::default()).collect();
+        let mut searchers: Vec<Searcher<'_, T>> = rooms
+            .chunks_mut(templates.max(1))
+            .map(|rooms| {
+                let gathered = (0..templates).map(|_| self.search.gathered(room)).collect();
+                Searcher { search: self.search, rooms, gathered, shared: &shared, full: &full }
+            })
+            .collect();
+        let mut takers: Vec<&mut dyn Taker> = searchers.iter_mut().map(|one| one as &mut dyn Taker).collect();
+        // Tiles that nobody searches are not done.
+        let tell = |done: usize, total: usize| {
+            if let Some(progress) = control.progress.filter(|_| !full.load(Ordering::Relaxed)) {
+                progress(done, total);
+            }
+        };
+        let progress: Option<&(dyn Fn(usize, usize) + Sync)> = control.progress.is_some().then_some(&tell);
+        let control = Control { progress, ..*control };
+        let statistics = regional.execute_tiles(bound, image, &mut takers, scratch, &control)?;
+        let mut gathered: Vec<_> = searchers.into_iter().map(|searcher| searcher.gathered.into_iter()).collect();
+        let found = (!full.into_inner()).then(|| {
+            let mut next = || gathered.iter_mut().filter_map(Iterator::next).collect();
+            (0..templates).map(|_| self.search.found_in_tiles(next())).collect()
+        });
+        buffers.keep(rooms);
+        Ok(found.map(|found| (found, statistics)))
     }
 
     /// Searches an image whose results are computed band by band.
@@ -262,16 +393,15 @@ impl Searching<'_> {
                 true => rooms.iter_mut().for_each(|room| room.copy_within(still.clone(), 0)),
                 false => swap(&mut rooms, &mut before),
             }
-            for room in &mut rooms {
-                room.resize((end - begin) * slices.len, T::default());
-            }
+            let filled = (end - begin) * slices.len;
+            rooms.iter_mut().for_each(|room| grow(room, filled));
             for (room, before) in rooms.iter_mut().zip(&before) {
                 room[..still.len()].copy_from_slice(&before[still.clone()]);
             }
             let mut lengths = shape.padded();
             lengths[slices.axis] = end - held.end;
             let band = Shape::new(&shape.unpad(&lengths))?;
-            let mut outs = views(rooms.iter_mut().map(|room| &mut room[kept * slices.len..]), band)?;
+            let mut outs = views(rooms.iter_mut().map(|room| &mut room[kept * slices.len..filled]), band)?;
             let band_before = Pieces::new(self.search, &before, left.0, left.1, &candidates);
             let part = watch.part((next - seam) * tiles, false, |control| {
                 let region = regional.band(slices.axis, seams[seam]..end);
@@ -328,6 +458,55 @@ pub(crate) fn found_in_map(search: &Search, threads: usize, scores: &AnyView<'_>
         };
         found_in(search, workers, &[dense]).swap_remove(0)
     })
+}
+
+/// A worker's search of the tiles that it computes.
+struct Searcher<'a, T> {
+    search: &'a Search,
+    /// Room for a tile, template by template.
+    rooms: &'a mut [Vec<T>],
+    /// What was found, template by template.
+    gathered: Vec<Gathered<T>>,
+    /// The best of all workers, template by template.
+    shared: &'a [Mutex<Shared<T>>],
+    /// Whether some worker has no room for more.
+    full: &'a AtomicBool,
+}
+
+impl<T: Pixel> Taker for Searcher<'_, T>
+where
+    for<'v> AnyViewMut<'v>: From<ViewMut<'v, T>>,
+{
+    fn room(&mut self, lengths: [usize; 3]) -> Option<Vec<AnyViewMut<'_>>> {
+        let full = self.full;
+        let shape = Shape::new(&lengths).ok().filter(|_| !full.load(Ordering::Relaxed));
+        let rooms = shape.and_then(|shape| {
+            self.rooms.iter_mut().for_each(|room| grow(room, shape.len()));
+            views(self.rooms.iter_mut().map(|room| &mut room[..shape.len()]), shape).ok()
+        });
+        if rooms.is_none() {
+            // A tile that has none is not searched.
+            full.store(true, Ordering::Relaxed);
+        }
+        rooms
+    }
+
+    fn take(&mut self, place: [usize; 3], lengths: [usize; 3]) {
+        let tile = Tile { place, lengths };
+        for ((room, gathered), shared) in self.rooms.iter_mut().zip(&mut self.gathered).zip(self.shared) {
+            self.search.share(gathered, &mut shared.lock().unwrap_or_else(PoisonError::into_inner));
+            if !self.search.gather(tile, room, gathered) {
+                self.full.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Makes a buffer hold as many, whatever they are.
+fn grow<T: Pixel>(room: &mut Vec<T>, len: usize) {
+    if room.len() < len {
+        room.resize(len, T::default());
+    }
 }
 
 /// What several workers find in whole results.
@@ -420,12 +599,12 @@ impl<'a> Watch<'a> {
 
     /// Runs a part of so many steps, counted among those of the whole; `scaled`, where the part counts steps of its
     /// own.
-    fn part(
+    fn part<R>(
         &mut self,
         steps: usize,
         scaled: bool,
-        part: impl FnOnce(&Control<'_>) -> Result<Statistics, ExecError>,
-    ) -> Result<Statistics, ExecError> {
+        part: impl FnOnce(&Control<'_>) -> Result<R, ExecError>,
+    ) -> Result<R, ExecError> {
         let (before, total) = (self.done, self.total);
         let here = |now: usize, of: usize| before + if scaled { now * steps / of.max(1) } else { now };
         let tell = |now: usize, of: usize| {
@@ -445,6 +624,7 @@ impl<'a> Watch<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::matcher::Matcher;
     use crate::plan::settings::Planner;
     use crate::plan::solver::Method;
     use crate::run::execute::CancelToken;
@@ -540,6 +720,88 @@ mod tests {
                 Search::of(&spec, options).with_optimum(true).in_view(&matcher.execute(&[view]).unwrap()[0].view());
             let found = search(&Control::default()).unwrap().0;
             assert_eq!(format!("{found:?}"), format!("{:?}", [expected]));
+        }
+    }
+
+    /// A result of many tiles, and whether its searcher takes them one by one.
+    fn by_tiles(text: &str, threads: usize, method: Method, options: &PeakOptions, band: usize) -> (Matcher, bool) {
+        let spec: Spec = text.parse().unwrap();
+        let plan = Planner::new().unwrap().threads(threads).method(method).plan(&spec).unwrap();
+        let template = |seed: usize| {
+            let taps = (0..spec.template().len()).map(|tap| ((tap * (tap + seed)) % 11) as f64);
+            Pixels::F64(taps.collect()).cast(spec.template_type())
+        };
+        let templates: Vec<Pixels> = (0..spec.templates()).map(template).collect();
+        let views: Vec<AnyView<'_>> =
+            templates.iter().map(|taps| AnyView::dense(taps, spec.template(), 1).unwrap()).collect();
+        let matcher = plan.bind(&views, None).unwrap();
+        let search = Search::of(&spec, *options);
+        let searching = Searching::new(&spec, &search, threads).with_band(Some(band));
+        let taken = searching.needs_bands() && searching.takes_tiles(matcher.regional().unwrap().0, 1);
+        (matcher, taken)
+    }
+
+    #[test]
+    fn tiles_have_the_peaks_of_the_map() {
+        let (all, band) = (PeakOptions::default(), 3 << 19);
+        let best = PeakOptions { top: Some(1), ..all };
+        let options = [
+            (best, true),
+            (PeakOptions { top: Some(16), ..all }, true),
+            (PeakOptions { top: Some(2), exclude_border: 3, threshold: Some(0.1), ..all }, true),
+            (PeakOptions { top: Some(5), min_distance: Some(0), ..all }, true),
+            (PeakOptions { threshold: Some(0.5), ..all }, true),
+            // More than is held of it, near the seams of all tiles or in the first one: the bands take over.
+            (PeakOptions { threshold: Some(0.25), ..all }, true),
+            (PeakOptions { threshold: Some(-0.9), ..all }, true),
+            (PeakOptions { top: Some(0), ..all }, true),
+            (PeakOptions { subpixel: Some(Subpixel::default()), ..best }, false),
+            (all, false),
+        ];
+        for (text, method) in [
+            ("zncc:f32:900x1100*9x8:valid", Method::Fourier),
+            ("zncc:u8:700x900*2@6x6:valid", Method::Direct),
+            ("ssd:u16:40x120x120*3x4x4:valid", Method::Direct),
+            ("zncc:f32:1000000*30:valid", Method::Fourier),
+            ("zncc:f64:600000*30:full", Method::Fourier),
+        ] {
+            let spec: Spec = text.parse().unwrap();
+            let image = noise(&spec, spec.image().len(), 3);
+            let view = AnyView::dense(&image, spec.image(), 1).unwrap();
+            for (options, taken) in options {
+                for threads in [1, 3] {
+                    let (matcher, takes) = by_tiles(text, threads, method, &options, band);
+                    assert_eq!(takes, taken, "{text} {options:?}: {}", matcher.kernel());
+                    let search = Search::of(&spec, options).with_optimum(true);
+                    let maps = matcher.execute(&[view]).unwrap();
+                    let expected: Vec<Found> = maps.iter().map(|map| search.in_view(&map.view())).collect();
+                    let steps = Mutex::new(Vec::new());
+                    let progress = |done: usize, total: usize| steps.lock().unwrap().push((done, total));
+                    let control = Control { progress: Some(&progress), ..Control::default() };
+                    let (found, counts) = matcher.search_in(&[view], &options, true, &control, Some(band)).unwrap();
+                    assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{text} {options:?} {threads}");
+                    assert_eq!(counts.panels, (maps.len() * maps[0].shape().len()) as u64);
+                    let steps = steps.into_inner().unwrap();
+                    let total = steps[0].1;
+                    assert!(steps.contains(&(total, total)));
+                    assert!(steps.len() >= total);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_by_tiles_is_cancelled_as_any_run() {
+        let (text, options) = ("zncc:f32:900x1100*9x8:valid", PeakOptions { top: Some(3), ..PeakOptions::default() });
+        let image = noise(&text.parse().unwrap(), 900 * 1100, 5);
+        let view = AnyView::dense(&image, Shape::new(&[900, 1100]).unwrap(), 1).unwrap();
+        for threads in [1, 2] {
+            let (matcher, takes) = by_tiles(text, threads, Method::Direct, &options, 3 << 19);
+            let token = CancelToken::default();
+            let progress = |_: usize, _: usize| token.cancel();
+            let control = Control { progress: Some(&progress), cancel: Some(&token), ..Control::default() };
+            let ended = matcher.search_in(&[view], &options, true, &control, Some(3 << 19)).map(|(found, _)| found);
+            assert!(takes && matches!(ended, Err(ExecError::Cancelled { done, total }) if done < total), "{ended:?}");
         }
     }
 
