@@ -133,8 +133,9 @@ pub struct Matrix {
 impl Matrix {
     /// What the repository holds: direct correlation and zncc in each of [`TYPES`] for the [`lines`], [`squares`] and
     /// [`cubes`]; direct correlation for any size, with tiles of one row too; absolute differences and masked sums for
-    /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles and of volumes,
-    /// correlation of signals and of pairs, and what a library's transforms need, in f32; zncc of bytes on tensor cores.
+    /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles and volumes,
+    /// correlation of signals and of pairs, and what a library's transforms need, in f32; zncc of bytes on tensor
+    /// cores.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
         for dtype in TYPES {

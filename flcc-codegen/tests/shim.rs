@@ -27,6 +27,9 @@ const INTEGERS: &str = "integers";
 /// The case in which a kernel of scores by transforms gets bytes.
 const BYTES: &str = "bytes";
 
+/// The case in which transforms and windows of volumes take their samples less offsets that are far apart.
+const APART: &str = "apart";
+
 /// Compiles `source` into a program that checks it, and runs that.
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     let folder = format!("{}-{case}", kernel.name());
@@ -84,8 +87,9 @@ fn volume_scores(kernel: &Kernel, source: &str, (sides, boundary): ([usize; 3], 
     let [depth, height, width] = sides;
     let folder = format!("{}-{depth}x{height}x{width}-{boundary}-{case}", kernel.name());
     let pixel = if case == BYTES { "#define FLCC_PIXEL 0\n" } else { "" };
+    let apart = if case.starts_with(APART) { "#define OFFSETS_APART\n" } else { "" };
     let program = format!(
-        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n{pixel}#define FLCC_TD {depth}\n\
+        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n{pixel}{apart}#define FLCC_TD {depth}\n\
          #define FLCC_TH {height}\n#define FLCC_TW {width}\n#define KERNEL {}\n#define CROSS_SHARED {}\n{source}\
          #include \"volume_scores_check.h\"\n",
         kernel.name(),
@@ -360,12 +364,19 @@ fn tiles_meet_every_boundary() {
 fn scores_of_volumes_take_templates_of_any_sides() {
     if compiler_present() {
         let (kernel, source) = kernel("zncc32_f32_any_b32x16");
-        for (sides, boundary, case) in
-            [([8, 3, 9], 0, "right"), ([2, 2, 2], 1, "right"), ([5, 12, 4], 5, "right"), ([3, 8, 5], 2, BYTES)]
-        {
+        for (sides, boundary, case) in [
+            ([8, 3, 9], 0, "right"),
+            ([2, 2, 2], 1, "right"),
+            ([5, 12, 4], 5, "right"),
+            ([3, 8, 5], 2, BYTES),
+            ([14, 24, 24], 0, APART),
+        ] {
             let output = volume_scores(&kernel, &source, (sides, boundary), case);
             assert!(output.status.success(), "{sides:?}: {}", String::from_utf8_lossy(&output.stdout));
         }
+        let wrong = broken(&source, "(float)offset - of_tile.offset", "0");
+        let output = volume_scores(&kernel, &wrong, ([14, 24, 24], 0), &format!("{APART}-unseen"));
+        assert!(!output.status.success(), "offsets that are apart pass unseen");
     }
 }
 
@@ -478,7 +489,7 @@ fn wrong_scores_of_volumes_are_found() {
         ("run", "      begin_run(z);\n", ""),
         ("fractions", "!is_whole((float)enter[i])", "!is_whole(value)"),
         ("lost", "const float lost = (float)(d.of_energy * 1.01) * all.squares;", "const float lost = 0;"),
-        ("lows", "(first.z + z) / step.z * asked.tiles_plane", "0"),
+        ("lows", "(asked.at.z + z) / step.z * asked.tiles_plane", "0"),
         ("columns", "sum.remove(from[(k - 1) * APART]);", ""),
         (
             "wait",

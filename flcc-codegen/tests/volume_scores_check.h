@@ -1,6 +1,8 @@
 // Compares scores of volumes by transforms and windows, from the image on, with sums in double. Included after the
 // kernels' source; the test defines KERNEL, FLCC_BOUNDARY, the template's sides as FLCC_TD, FLCC_TH and FLCC_TW, and
 // CROSS_SHARED, the bytes of dynamic shared memory of the first kernel.
+#include <algorithm>
+
 #include "volumes.h"
 
 constexpr int TAPS[3] = {FLCC_TD, FLCC_TH, FLCC_TW}, COUNT = FLCC_TD * FLCC_TH * FLCC_TW;
@@ -115,7 +117,7 @@ static void check(const Volume& c) {
       whole.begin[i] = c.origin[i], whole.shape[i] = c.out[i], whole.keep_from[i] = from[i], whole.keep_to[i] = to[i];
   }
   std::vector<unsigned> doubtful(IMAGES * l.out_channel, 0xdeadbeef);
-  std::vector<float> lows(IMAGES * transforms + 1, GUARD);
+  std::vector<Low> lows(IMAGES * transforms + 1, Low{GUARD, GUARD});
   unsigned count = 0;
   const auto kept_its_room = [&](size_t bytes) {
     for (size_t i = bytes; i < sizeof(flcc_dynamic); i++)
@@ -131,7 +133,7 @@ static void check(const Volume& c) {
     flcc_windows(images.data(), im, l, wholes.data(), d, w, lows.data(), results.data(), r, doubtful.data(), &count);
   });
   kept_its_room((DOWN * ALONG + SIDE * PITCH) * sizeof(Sums) + SIDE * (SIDE + 1) * sizeof(Spread));
-  if (lows.back() != GUARD) FAIL("a threshold was written behind the last: %g", lows.back());
+  if (lows.back().low != GUARD) FAIL("a threshold was written behind the last: %g", lows.back().low);
 
   std::vector<bool> listed(doubtful.size());
   for (unsigned i = 0; i < count; i++) listed[doubtful[i]] = true;
@@ -174,7 +176,67 @@ static void check(const Volume& c) {
   if (doubted > c.most * panels) FAIL("kind %d: %g are in doubt", c.kind, doubted / panels);
 }
 
+// A panel of two levels, as the template's signs, in a volume far above nine samples of nothing: transforms take their
+// samples less the volume's level, a block of windows less nothing, since those nine are what it looks at. The rounding
+// of the one is not that of the other.
+static void offsets_apart() {
+  const int lengths[3] = {16, 32, 50}, place[3] = {0, 8, 18};
+  FlccImage im = {};
+  FlccResult r = {};
+  FlccLayout l = {};
+  WindowsOf w = {};
+  FlccTile whole = {};
+  int transforms = 1;
+  for (int i = 0; i < 3; i++) {
+    im.lengths[i] = lengths[i], l.template_[i] = TAPS[i];
+    whole.shape[i] = whole.keep_to[i] = lengths[i] + 1 - TAPS[i];
+    transforms *= (whole.shape[i] + SIDES[i] - TAPS[i]) / (SIDES[i] + 1 - TAPS[i]);
+  }
+  transforms += transforms % 2;
+  im.stride[2] = 1, im.stride[1] = lengths[2], im.stride[0] = lengths[1] * lengths[2];
+  im.image_stride = im.stride[0] * lengths[0], im.channels = 1;
+  l.out_row = r.stride[1] = whole.shape[2], l.out_plane = r.stride[0] = l.out_row * whole.shape[1];
+  l.out_channel = r.image_stride = l.out_plane * whole.shape[0], r.stride[2] = 1;
+  w.planes = 8, w.across = 1, w.tiles = transforms, w.norm = 1, w.share = 1.0 / COUNT;
+  std::vector<double> taps(COUNT);
+  for (int k = 0; k < COUNT; k++) taps[k] = (k % 2 ? -1 : 1) / std::sqrt((double)COUNT);
+  for (int k = COUNT - 1; k > 0; k--) std::swap(taps[k], taps[(int)(std::fabs(random_unit()) * k)]);
+  const std::vector<Number> values = in_tile(taps, TAPS);
+  const std::vector<Two> spectrum = with_noise(values);
+  const FlccDoubt d = doubt_for(values);
+  for (double level : {1052672.0, 4194304.0 + 65536})
+    for (double sigma = 500; sigma < 20000; sigma *= 1.2) {
+      std::vector<Pixel> image(im.image_stride, (Pixel)level);
+      const auto at = [&](int z, int y, int x) -> Pixel& { return image[z * im.stride[0] + y * im.stride[1] + x]; };
+      for (int k = 0; k < COUNT; k++)
+        at(place[0] + k / (TAPS[1] * TAPS[2]), place[1] + k / TAPS[2] % TAPS[1], place[2] + k % TAPS[2]) =
+            (Pixel)(taps[k] > 0 ? sigma + 0.0624 : -sigma - 0.0624);
+      for (int z : {2, 8, 13})
+        for (int y : {5, 16, 26}) at(z, y, 8) = 0;
+      std::vector<float> results(r.image_stride);
+      std::vector<unsigned> doubtful(l.out_channel);
+      std::vector<Low> lows(transforms);
+      unsigned count = 0;
+      launch({(unsigned)transforms / 2, 1, 1}, {THREADS, 1, 1}, [&] {
+        KERNEL(image.data(), im, l, &whole, d, spectrum.data(), results.data(), r, lows.data());
+      });
+      launch({1, 1, 1}, {WINDOW_THREADS, 1, 1}, [&] {
+        flcc_windows(image.data(), im, l, &whole, d, w, lows.data(), results.data(), r, doubtful.data(), &count);
+      });
+      const unsigned index = place[0] * l.out_plane + place[1] * l.out_row + place[2];
+      const bool listed = std::find(doubtful.begin(), doubtful.begin() + count, index) != doubtful.begin() + count;
+      const double error = std::fabs(1 - results[index]);
+      std::printf("levels of %g beside %g: off by %.3g, %s\n", sigma, level, error, listed ? "in doubt" : "certain");
+      if (!listed && !(error <= 1e-5)) FAIL("levels of %g beside %g: off by %g", sigma, level, error);
+    }
+}
+
 int main() {
+#ifdef OFFSETS_APART
+  offsets_apart();
+  std::printf("%d wrong\n", wrong);
+  return wrong == 0 ? 0 : 1;
+#endif
   constexpr bool FLOATS = std::is_floating_point<Pixel>::value;
   const double amplitude = FLOATS ? 1 : 40, level = FLOATS ? 0 : 128;
   const int before[3] = {1 - TAPS[0], 1 - TAPS[1], 1 - TAPS[2]};

@@ -42,8 +42,8 @@ const ACCEPTED: &[(&str, u32, usize, &str)] = &[
     ("zncc32_f32_any_b32x16", 80, 72, HELD),
     ("zncc32_f32_any_b32x16", 86, 64, HELD),
     ("zncc32_f32_any_b32x16", 89, 64, HELD),
-    ("zncc32_f32_any_b32x16", 90, 24, "of bytes and 16 bits: none of f32"),
-    ("zncc32_f32_any_b32x16", 100, 16, "of bytes and 16 bits: none of f32"),
+    ("zncc32_f32_any_b32x16", 90, 40, "of bytes and 16 bits: none of f32"),
+    ("zncc32_f32_any_b32x16", 100, 40, "of bytes and 16 bits: none of f32"),
     ("zncc32_f32_any_b32x16", 120, 40, HELD),
 ];
 

@@ -71,7 +71,7 @@ rooms! {
     Figures;
     /// Strong samples of each tile: the magnitude that they are above, and their sums by channels and blocks.
     Strong;
-    /// Thresholds of doubt of transforms that a method has within a tile.
+    /// Thresholds of doubt and offsets of transforms that a method has within a tile.
     Lows;
     /// Panels in doubt.
     Doubtful;

@@ -470,12 +470,14 @@ fn together(spec: &Spec, tile: [usize; 3]) -> usize {
 }
 
 /// How many times longer a direct kernel takes for so many images at once than if its blocks kept every multiprocessor
-/// busy all the time.
+/// busy all the time, with outputs that are all asked for.
 fn occupied(entry: &Entry, spec: &Spec, images: usize, devices: &[Device]) -> f64 {
     let [planes, rows, columns] = spec.out_shape().padded();
-    let blocks = images * planes * rows.div_ceil(entry.tile[0]) * columns.div_ceil(entry.tile[1]) * spec.templates();
+    let of_plane = rows.div_ceil(entry.tile[0]) * columns.div_ceil(entry.tile[1]);
+    let blocks = images * planes * of_plane * spec.templates();
+    let computed = (of_plane * entry.tile[0] * entry.tile[1]) as f64 / (rows * columns) as f64;
     let all = multiprocessors(devices);
-    (blocks as f64 / all).ceil().max(RESIDENT as f64) * all / blocks as f64
+    computed * (blocks as f64 / all).ceil().max(RESIDENT as f64) * all / blocks as f64
 }
 
 /// What binding a spectrum by the library takes, over what it takes to load a kernel with a template's values.
@@ -489,7 +491,9 @@ fn binding(spec: &Spec, amount: f64) -> Work {
 /// With what an image takes whatever the method: copies to and from the device, launches, gathered samples.
 fn pipeline(work: Work, spec: &Spec, tile: [usize; 3]) -> Work {
     let outputs = (spec.out_shape().len() * spec.templates()) as f64;
-    let whole = tile.iter().product::<usize>() as f64;
+    // A tile may have room for positions that are not asked for.
+    let sides = spec.out_shape().padded();
+    let whole = [0, 1, 2].map(|axis| tile[axis].min(sides[axis])).iter().product::<usize>() as f64;
     let computed = Tiling::new(spec.frame(), tile).count() as f64 * whole * spec.templates() as f64;
     let calls = 1.0 / together(spec, tile) as f64;
     call(work, spec, Term::DeviceCall, calls).and(Term::DeviceOutput, outputs + computed)
@@ -840,10 +844,14 @@ fn volume_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let Asked { name, spec, machine } = *asked;
     let devices = machine.devices();
     let Some(entry) = volume::scores(spec, devices) else { return Ok(Vec::new()) };
-    let (template, outputs) = (spec.template().padded(), spec.out_shape().padded());
-    let tile = volume::tile(template, outputs, MOST_TOGETHER);
+    let template = spec.template().padded();
+    // A region's tiles are those of the whole, so that its bits are.
+    let tile = volume::tile(template, spec.mode_region().shape.padded(), MOST_TOGETHER);
     let images = together(spec, tile);
-    let computed = volume::work([template, outputs], images * spec.templates(), multiprocessors(devices) as usize);
+    let sides = spec.out_shape().padded();
+    let reached = [0, 1, 2].map(|axis| tile[axis].min(sides[axis]));
+    let tiles = Tiling::new(spec.frame(), tile).count() * images;
+    let computed = volume::work([template, reached], tiles * spec.templates(), multiprocessors(devices) as usize);
     let each = spec.out_shape().len() as f64 * spec.templates() as f64;
     let work = binding(spec, 3.0).and(Term::DeviceTile, VOLUME_CROSS * computed / images as f64);
     // Two kernels.
@@ -1108,9 +1116,14 @@ mod tests {
             let spec = format!("{}:{}:{image}*{}:valid", entry.op, entry.dtype, join(entry.sides, "x"));
             let kernel = first(Method::Direct, &spec).unwrap();
             let by_cost = kernel.starts_with(&format!("{}_", entry.name));
-            // Of planes of bytes tensor cores may be faster; then it is there by its name.
-            let of_bytes = entry.op == "zncc" && entry.dtype == "u8" && entry.sides.len() == 2;
-            let by_its_name = of_bytes && kernel.starts_with(tensor::OP) && by_name(entry.name, &spec, (9, 0)).is_ok();
+            // Of planes of bytes tensor cores may be faster, and of volumes a kernel of sums with window sums apart; then
+            // it is there by its name.
+            let others = match (entry.op, entry.dtype, entry.sides.len()) {
+                ("zncc", "u8", 2) => tensor::OP,
+                ("zncc", _, 3) => "corr_",
+                _ => entry.name,
+            };
+            let by_its_name = kernel.starts_with(others) && by_name(entry.name, &spec, (9, 0)).is_ok();
             assert!(by_cost || by_its_name, "{spec}: {kernel}");
         }
     }

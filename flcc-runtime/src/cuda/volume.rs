@@ -10,14 +10,16 @@ use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 
 use crate::cuda::capability::most_shared;
-use crate::cuda::driver::launch::{Address, Argument, Function, PartsView, ResultView, Stream, Thresholds};
+use crate::cuda::driver::launch::{
+    Address, Argument, Function, MOST_BLOCKS, PartsView, ResultView, Stream, Thresholds,
+};
 use crate::cuda::fault::Fault;
 use crate::cuda::kernels::Batch;
 use crate::cuda::method::Job;
 use crate::cuda::noise::Lines;
 use crate::cuda::rooms::Room;
 use crate::cuda::transform::{Coverage, Transform, laid_out, makes_plain_sums};
-use crate::cuda::windows;
+use crate::cuda::windows::{self, LOW};
 use crate::plan::machine::Device;
 
 /// Samples of a transform along each axis, as the kernel's text has them.
@@ -238,7 +240,7 @@ impl Block {
             Argument::Room(spectrum, self.bytes_with_noise()),
             Argument::Room(places[Room::Result], batch.result_reach),
             Argument::Result(view),
-            Argument::Room(lows, tiles * transforms * size_of::<f32>()),
+            Argument::Room(lows, tiles * transforms * LOW),
         ];
         stream.launch(function, [transforms as u32 / 2, 1, tiles as u32], [self.threads as u32, 1], &arguments)
     }
@@ -253,14 +255,11 @@ pub(crate) fn scores(spec: &Spec, devices: &[Device]) -> Option<&'static Entry> 
     let single = spec.image_type() != DType::F64 && spec.out_type() == DType::F32;
     let serves = spec.image().axes() == 3 && spec.op().measure() == Measure::Zncc && plain && single;
     let room = Block::of(entry).shared.max(windows::shared(template));
-    let fits = has_outputs(template) && windows::holds(template) && plane_fits(spec);
+    let (outputs, most) = (spec.mode_region().shape.padded(), MOST_BLOCKS);
+    let places = spec.image().padded()[1..].iter().fold(1usize, |places, &side| places.saturating_mul(side));
+    let fits = has_outputs(template) && windows::holds(template) && windows::chunks(outputs) <= most;
+    let fits = fits && i32::try_from(places).is_ok();
     (serves && fits && devices.iter().all(|device| room <= most_shared(device.capability))).then_some(entry)
-}
-
-/// Whether places in a plane of the image are 32-bit integers.
-fn plane_fits(spec: &Spec) -> bool {
-    let [_, height, width] = spec.image().padded();
-    height.saturating_mul(width) < 1 << 31
 }
 
 /// The kernel, if it serves a spec on these devices: sums of a volume in f32 without a mask, over all of a mode.

@@ -23,6 +23,9 @@ const PLANES: [usize; 2] = [8, 64];
 /// Blocks that are enough for all multiprocessors of a large device.
 const ENOUGH: usize = 1056;
 
+/// Bytes of what a transform tells of its tile: a threshold and an offset.
+pub(crate) const LOW: usize = 2 * size_of::<f32>();
+
 /// Bytes of two sums.
 const SUMS: usize = 16;
 
@@ -30,6 +33,11 @@ const SUMS: usize = 16;
 fn planes([depth, height, width]: [usize; 3]) -> usize {
     let of_plane = height.div_ceil(SIDE) * width.div_ceil(SIDE);
     depth.div_ceil((ENOUGH / of_plane).max(1)).clamp(PLANES[0], PLANES[1])
+}
+
+/// Blocks across the planes of a tile of these outputs.
+pub(crate) fn chunks(outputs: [usize; 3]) -> usize {
+    outputs[0].div_ceil(planes(outputs))
 }
 
 /// Samples of a plane of a block, rows and columns.
@@ -84,6 +92,12 @@ pub(crate) fn launch(
         share: 1.0 / constants.n,
     };
     let tiles = layout.tiles as usize;
+    let reach = |axis: usize| (i128::from(image.stride[axis]) * i128::from(image.lengths[axis] - 1)).unsigned_abs();
+    if reach(1) + reach(2) > i32::MAX as u128 {
+        let strides =
+            format!("a plane of strides {} and {} reaches beyond 2^31 samples", image.stride[1], image.stride[2]);
+        return Err(Fault::new(function.name(), strides));
+    }
     let arguments = [
         batch.image_room(),
         Argument::Image(image),
@@ -91,13 +105,13 @@ pub(crate) fn launch(
         batch.tile_room(),
         Argument::Thresholds(thresholds),
         Argument::Windows(&windows),
-        Argument::Room(lows, tiles * transforms * size_of::<f32>()),
+        Argument::Room(lows, tiles * transforms * LOW),
         Argument::Room(places[Room::Result], batch.result_reach),
         Argument::Result(view),
         batch.output_room(places[Room::Doubtful], size_of::<u32>()),
         Argument::Room(places[Room::Counts], size_of::<u32>()),
     ];
-    let grid = [across * outputs[1].div_ceil(SIDE), outputs[0].div_ceil(planes(outputs)), tiles];
+    let grid = [across * outputs[1].div_ceil(SIDE), chunks(outputs), tiles];
     if grid[1..].iter().any(|&blocks| blocks > MOST_BLOCKS) {
         return Err(Fault::new(function.name(), format!("{} chunks of {tiles} tiles are too many", grid[1])));
     }

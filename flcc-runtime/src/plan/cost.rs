@@ -138,45 +138,44 @@ terms! {
     /// A byte of an image and its results that no second-level cache holds.
     Memory "memory" [0.00635 0.03 0.05]
     /// A multiply-add of a GPU in f32, times its multiprocessors.
-    DeviceTapSingle "device_tap_f32" [0.0085 0.0085 0.0085]
+    DeviceTapSingle "device_tap_f32" [0.0056 0.0056 0.0056]
     /// A multiply-add of a direct kernel in f64 on a GPU, times its multiprocessors.
-    DeviceTapDouble "device_tap_f64" [0.0259 0.0259 0.0259]
+    DeviceTapDouble "device_tap_f64" [0.0167 0.0167 0.0167]
     /// A product of bytes on a GPU, times its multiprocessors.
-    DeviceTapByte "device_tap_u8" [0.00485 0.00485 0.00485]
+    DeviceTapByte "device_tap_u8" [0.0032 0.0032 0.0032]
     /// What a multiply-add in f32 costs more by a kernel for templates of any size, times its multiprocessors.
-    DeviceTapAny "device_tap_any" [0.005 0.005 0.005]
+    DeviceTapAny "device_tap_any" [0.0033 0.0033 0.0033]
     /// A byte that a GPU's transforms move, times its multiprocessors.
-    DeviceTransform "device_transform" [0.046 0.046 0.046]
+    DeviceTransform "device_transform" [0.0375 0.0375 0.0375]
     /// A byte copied to or from a GPU.
-    DeviceCopy "device_copy" [0.078 0.078 0.078]
-    /// A call of a GPU, beside its kernels and the bytes that it copies. The usual cost was told apart from those of
-    /// the two terms below by hand: their sums were measured.
-    DeviceTrip "device_trip" [30000.0 30000.0 30000.0]
+    DeviceCopy "device_copy" [0.083 0.083 0.083]
+    /// A call of a GPU, beside its kernels and the bytes that it copies.
+    DeviceTrip "device_trip" [22000.0 22000.0 22000.0]
     /// Launches of a GPU's pipeline.
-    DeviceCall "device_call" [37500.0 37500.0 37500.0]
+    DeviceCall "device_call" [24800.0 24800.0 24800.0]
     /// A launch of a kernel from the image to the result.
-    DeviceStraight "device_straight" [3800.0 3800.0 3800.0]
+    DeviceStraight "device_straight" [7900.0 7900.0 7900.0]
     /// Launches of a GPU's transforms by the library, and of what makes and takes their spectra.
-    DeviceLibrary "device_library" [15000.0 15000.0 15000.0]
+    DeviceLibrary "device_library" [38200.0 38200.0 38200.0]
     /// A sample of a window whose score a GPU computes again, since a transform leaves it in doubt, times its
     /// multiprocessors.
-    DeviceAgain "device_again" [2.2 2.2 2.2]
+    DeviceAgain "device_again" [1.55 1.55 1.55]
     /// Loading a kernel of a GPU with a template's values.
-    DeviceBind "device_bind" [191000.0 191000.0 191000.0]
+    DeviceBind "device_bind" [135000.0 135000.0 135000.0]
     /// A sample of two tiles by a GPU's transforms of tiles, times the logarithm of a tile's samples to base 2: of the
     /// blocks that a multiprocessor computes.
-    DeviceTile "device_tile" [0.046 0.046 0.046]
+    DeviceTile "device_tile" [0.0327 0.0327 0.0327]
     /// A sample of two tiles whose window sums and scores the same kernel makes, of the blocks that a multiprocessor
     /// computes.
-    DeviceTileScore "device_tile_score" [2.2 2.2 2.2]
+    DeviceTileScore "device_tile_score" [1.48 1.48 1.48]
     /// An output that a GPU's pipeline computes or writes.
-    DeviceOutput "device_output" [0.034 0.034 0.034]
+    DeviceOutput "device_output" [0.0102 0.0102 0.0102]
     /// Window sums of an output on a GPU.
-    DeviceSum "device_sum" [0.1 0.1 0.1]
+    DeviceSum "device_sum" [0.0225 0.0225 0.0225]
     /// A score on a GPU.
-    DeviceScore "device_score" [0.035 0.035 0.035]
+    DeviceScore "device_score" [0.0224 0.0224 0.0224]
     /// A score in the kernel of the cross term.
-    DeviceFused "device_fused" [0.008 0.008 0.008]
+    DeviceFused "device_fused" [0.0055 0.0055 0.0055]
 }
 
 /// What of a GPU's work its kernels do not do.

@@ -4,6 +4,26 @@
 /// [`Costs::read`](crate::plan::cost::Costs::read) takes them.
 #[rustfmt::skip]
 pub const PROFILES: &[[&str; 3]] = &[
+    ["NVIDIA H200", "sm_90", "\
+        device_again = 1.5493165407615226\n\
+        device_bind = 134578.6115917378\n\
+        device_call = 24813.364254514738\n\
+        device_copy = 0.08308328215713003\n\
+        device_fused = 0.005527039345897621\n\
+        device_library = 38244.968972295974\n\
+        device_output = 0.010213918986134527\n\
+        device_score = 0.022405683181625804\n\
+        device_straight = 7914.335440847059\n\
+        device_sum = 0.02246825732155898\n\
+        device_tap_any = 0.003260524815814422\n\
+        device_tap_f32 = 0.005617191269398175\n\
+        device_tap_f64 = 0.016724035931858273\n\
+        device_tap_u8 = 0.0031560711859033065\n\
+        device_tile = 0.032707679735874615\n\
+        device_tile_score = 1.4798340738622553\n\
+        device_transform = 0.037525765374439135\n\
+        device_trip = 22002.917328900297\n\
+    "],
     ["Intel(R) Xeon(R) Processor", "amx", "\
         again = 7.488\n\
         call = 1655.0\n\

@@ -112,6 +112,7 @@ fn images_on_a_device_are_computed_as_those_of_the_host() {
         ("zncc:u8:0@61x83*3@9x11:same,reflect", Method::Direct),
         ("zncc:f32:0@161x83*2@16x16:valid", Method::Direct),
         ("zncc:f32:0@61x83*20x21:full", Method::Fourier),
+        ("zncc:f32:0@19x41x50*5x8x6:full,reflect", Method::Fourier),
         ("nssd:f32:0@61x83*2@7x7:same,mask01,channels=3", Method::Auto),
         ("corr:u8:0@1x1009*2@1x31:full,wrap", Method::Auto),
         ("zncc:u8:0@17x19x23*3x4x5:valid,acc=exact", Method::Auto),

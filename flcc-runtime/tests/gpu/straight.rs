@@ -75,7 +75,7 @@ const SCORES: [&str; 12] = [
 ];
 
 /// Scores by transforms of tiles.
-const TILE_SCORES: [&str; 10] = [
+const TILE_SCORES: [&str; 13] = [
     "zncc:f32:301x403*16x16:full",
     "zncc:f32:700x804*32x32:same,reflect",
     "zncc:f32:300x400*21x11:valid",
@@ -86,6 +86,9 @@ const TILE_SCORES: [&str; 10] = [
     "zncc:u8:301x403*17x19:full",
     "zncc:u8/f32:290x300*12x14:full,constant(2.5)",
     "zncc:u16:300x400*24x19:full",
+    "zncc:f32:33x60x70*5x8x6:full",
+    "zncc:f32:40x50x37*8x5x9:valid",
+    "zncc:u16:20x50x44*3x7x9:same,reflect",
 ];
 
 /// Scores, each with its method.

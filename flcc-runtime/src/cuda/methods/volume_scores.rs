@@ -10,7 +10,7 @@ use crate::cuda::method::{Around, Desk, Method, Rounding, Run, Scoring, Source, 
 use crate::cuda::rooms::{Makes, Own, Room};
 use crate::cuda::transform::Transform;
 use crate::cuda::volume::{self, Block};
-use crate::cuda::windows;
+use crate::cuda::windows::{self, LOW};
 use crate::problem::error_model::Figures;
 
 /// The method, by its source of two kernels, for tiles of at most so many outputs.
@@ -72,7 +72,7 @@ impl Method for VolumeScores {
     }
 
     fn own(&self) -> Own {
-        Own { lows: self.transforms * size_of::<f32>(), ..Own::default() }
+        Own { lows: self.transforms * LOW, ..Own::default() }
     }
 }
 
