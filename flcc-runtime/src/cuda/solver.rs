@@ -1116,8 +1116,8 @@ mod tests {
             let spec = format!("{}:{}:{image}*{}:valid", entry.op, entry.dtype, join(entry.sides, "x"));
             let kernel = first(Method::Direct, &spec).unwrap();
             let by_cost = kernel.starts_with(&format!("{}_", entry.name));
-            // Of planes of bytes tensor cores may be faster, and of volumes a kernel of sums with window sums apart; then
-            // it is there by its name.
+            // Of planes of bytes tensor cores may be faster, and of volumes a kernel of sums with window sums apart;
+            // then it is there by its name.
             let others = match (entry.op, entry.dtype, entry.sides.len()) {
                 ("zncc", "u8", 2) => tensor::OP,
                 ("zncc", _, 3) => "corr_",
