@@ -63,6 +63,7 @@ pub(crate) mod types;
 pub(crate) mod unit;
 #[cfg(feature = "cuda")]
 pub(crate) mod volume;
+#[cfg(feature = "cuda")]
 pub(crate) mod windows;
 
 #[cfg(feature = "cuda")]

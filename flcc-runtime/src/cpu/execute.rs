@@ -309,6 +309,7 @@ impl<T: Real> Regional for CpuExecute<T> {
             unsafe { self.tile_to(image.view, &tile, bound, worker, outputs, 0) }
         })
     }
+
     fn execute_tiles(
         &self,
         bound: &(dyn Any + Send + Sync),
