@@ -93,7 +93,16 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
         context.insert("middle_x", &(block_w / patch_w));
         context.insert("middle_y", &(block_h / patch_h));
         // Of a multiprocessor; their registers are what a block of the larger transform takes all of.
-        context.insert("blocks", &if kernel.op == Op::Tile64 { 4 } else { 1 });
+        let blocks = match kernel.op {
+            Op::Tile64 => 4,
+            Op::Zncc64 => 3,
+            _ => 1,
+        };
+        context.insert("blocks", &blocks);
+        let volume = matches!(kernel.op, Op::Volume | Op::Zncc32);
+        let [length, width] = kernel.tile();
+        context.insert("volume", &volume);
+        context.insert("samples", &if volume { format!("16x{length}x{width}") } else { format!("{length}x{width}") });
     }
     if kernel.op.is_tensor() {
         // Samples are copied by 4 bytes, the template's table by 16.

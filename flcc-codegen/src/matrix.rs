@@ -5,7 +5,7 @@ use flcc_core::key::KernelKey;
 use flcc_core::runs::{self, Run, Steps, Together};
 use flcc_core::sizes;
 
-use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, TILE, VOLUME, VOLUME_SCORES};
+use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, TILE, VOLUME};
 
 /// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16
 /// bytes, so this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a
@@ -237,8 +237,7 @@ impl Kernel {
             (Op::Zncc, _) => None,
             (Op::Tile64 | Op::Tile128, _) => Some(TILE),
             (Op::Volume, _) => Some(VOLUME),
-            (Op::Zncc32, _) => Some(VOLUME_SCORES),
-            (Op::Zncc64 | Op::Zncc128, _) => Some(SCORES),
+            (Op::Zncc32 | Op::Zncc64 | Op::Zncc128, _) => Some(SCORES),
             (Op::Whole, _) => Some(LIBRARY),
             (op, _) if op.is_line() => Some(LINE),
             (op, _) if op.is_pairs() => Some(PAIRS),
@@ -370,8 +369,7 @@ mod tests {
             let shared = kernel.shared();
             assert_eq!(shared > 0, kernel.op == Op::Zncc || kernel.op.transforms());
             // The larger transform, and scores by transforms, are for devices that have more.
-            let large =
-                matches!(kernel.op, Op::Tile128 | Op::Volume | Op::Line16384 | Op::Zncc32 | Op::Zncc64 | Op::Zncc128);
+            let large = matches!(kernel.op, Op::Tile128 | Op::Volume | Op::Line16384 | Op::Zncc32 | Op::Zncc128);
             assert!(shared <= 64 << 10 || large, "{}: {shared}", kernel.name());
         }
     }

@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 51] = [
+pub const TEMPLATES: [Template; 53] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -31,7 +31,6 @@ pub const TEMPLATES: [Template; 51] = [
     template!("tile.cu.tera"),
     template!("pairs.cu.tera"),
     template!("volume.cu.tera"),
-    template!("volume_scores.cu.tera"),
     template!("line.cu.tera"),
     template!("whole.cu.tera"),
     template!("scores.cu.tera"),
@@ -46,7 +45,10 @@ pub const TEMPLATES: [Template; 51] = [
     template!("pipeline/powers.tera"),
     template!("pipeline/transform.tera"),
     template!("pipeline/volume.tera"),
+    template!("pipeline/sides.tera"),
     template!("pipeline/windows.tera"),
+    template!("pipeline/windows_of_planes.tera"),
+    template!("pipeline/windows_of_volumes.tera"),
     template!("pipeline/doubt.tera"),
     template!("pipeline/offset.tera"),
     template!("pipeline/centre.tera"),
@@ -81,13 +83,11 @@ pub(crate) const LIBRARY: &str = "whole.cu.tera";
 
 /// The template of correlation by transforms of parts of volumes.
 pub(crate) const VOLUME: &str = "volume.cu.tera";
-/// The template of zncc by transforms of parts of volumes.
-pub(crate) const VOLUME_SCORES: &str = "volume_scores.cu.tera";
 
 /// The template of correlation by transforms of signals.
 pub(crate) const LINE: &str = "line.cu.tera";
 
-/// The template of scores by transforms of tiles.
+/// The template of zncc by transforms of tiles and of parts of volumes.
 pub(crate) const SCORES: &str = "scores.cu.tera";
 
 /// The template of scores of bytes on tensor cores.

@@ -43,15 +43,9 @@ impl Kernel {
     pub fn shared(&self) -> usize {
         if self.op.transforms() {
             let [length, width] = self.tile();
-            // Of a row, sums up to each column, with gaps: for each warp.
-            let sums = self.block[0] * self.block[1] / 32 * 16 * (length + 6);
             return match self.op {
                 // Lines of a template of one row and of the samples that it meets; more rows have more.
                 Op::Pairs64 | Op::Pairs128 => (length + 1) * (width + 8) * 8,
-                // A number and a sample for each place of two tiles.
-                Op::Zncc64 => 2 * 8 * length * width + sums,
-                // The same for one.
-                Op::Zncc128 => 8 * length * width + sums,
                 // A complex number for each sample, of 16 planes here.
                 Op::Volume | Op::Zncc32 => 16 * length * width * 8,
                 _ => length * width * 8,

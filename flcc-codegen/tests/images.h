@@ -15,7 +15,8 @@ struct Images {
   // Samples of a row lie `step` apart.
   Images(int height, int width, int step, double fill) {
     im.lengths[0] = 1, im.lengths[1] = height, im.lengths[2] = width;
-    im.stride[2] = step, im.stride[1] = width * step + 3, im.image_stride = im.stride[1] * height + 5;
+    // Rows of whole fours stay so, in the first image.
+    im.stride[2] = step, im.stride[1] = width * step + (width % 4 ? 3 : 4), im.image_stride = im.stride[1] * height + 5;
     im.channels = 1, im.fill = fill;
     samples.assign(IMAGES * im.image_stride, std::is_floating_point<T>::value ? (T)NAN : (T)99);
   }

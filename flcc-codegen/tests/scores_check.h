@@ -1,11 +1,11 @@
 // Compares scores by transforms of tiles, from the image on, with sums in double. Included after the kernel's
-// source; the test defines KERNEL, FLCC_BOUNDARY and SHARED, the bytes of dynamic shared memory.
+// source; the test defines KERNEL, FLCC_BOUNDARY, REST and SHARED, the bytes of dynamic shared memory.
 #include "tiles.h"
 
 typedef double Wide;
 
-// A template's spectrum and turns, then numbers of rows and columns, whose product is the noise of tiles whose largest
-// sample is 1, and what the template makes of that.
+// A template's spectrum and turns, then 1 and numbers of rows and columns, whose product is the noise of tiles whose
+// largest sample is 1, and what the template makes of that.
 static std::vector<Two> with_noise(const std::vector<double>& taps, int height, int width) {
   std::vector<Two> all = spectrum_of(taps, height, width);
   float rows[LENGTH], columns[LENGTH], made[LENGTH * LENGTH];
@@ -20,8 +20,17 @@ static std::vector<Two> with_noise(const std::vector<double>& taps, int height, 
       }
       made[y * LENGTH + x] = (float)sum;
     }
-  for (int i = 0; i < LENGTH; i += 2) all.push_back({{{rows[i], columns[i]}, {rows[i + 1], columns[i + 1]}}});
-  for (int i = 0; i < LENGTH * LENGTH; i += 4) all.push_back({{{made[i], made[i + 1]}, {made[i + 2], made[i + 3]}}});
+  std::vector<float> behind(1, 1);
+  behind.insert(behind.end(), rows, rows + LENGTH);
+  behind.insert(behind.end(), columns, columns + LENGTH);
+  behind.resize((behind.size() + 3) / 4 * 4);
+  for (int i = 0; i < LENGTH * LENGTH; i++) {
+    const Thread at(i / 4 % THREADS);
+    const int value = i / 4 / THREADS * 4 + i % 4;
+    behind.push_back(made[(at.y + ROWS * (value / OUTER_X)) * LENGTH + at.x + LANES * (value % OUTER_X)]);
+  }
+  for (size_t i = 0; i < behind.size(); i += 4)
+    all.push_back({{{behind[i], behind[i + 1]}, {behind[i + 2], behind[i + 3]}}});
   return all;
 }
 
@@ -38,8 +47,8 @@ static FlccDoubt doubt_for(const std::vector<double>& taps, int height, int widt
   d.of_tile = std::hypot(epsilon / std::sqrt(n), 5 * u * wave * std::sqrt(2 / n)) / budget;
   d.of_result = epsilon / budget;
   d.of_peak = 5 * u / budget;
-  const double stretch = std::sqrt((double)LENGTH / width);
-  d.of_energy = (3 * roundings(height + 4 * LENGTH / TEAMS) + (1 + 2 * stretch) * roundings(24)) * half / rest;
+  const double stretch = std::sqrt((double)STRIP / width);
+  d.of_energy = (3 * roundings(height + 2 * 64) + (1 + 2 * stretch) * roundings(28)) * half / rest;
   d.share = 2 * std::pow(u / budget, 2) + 16 * half / rest;
   d.least = std::ldexp(1.0, -120);
   d.largest_tap = largest;
@@ -51,6 +60,7 @@ struct Picture {
   int lengths[2];        // of an image
   int origin[2], out[2];
   int step;              // between neighbours of a row
+  int part;              // rows of outputs of a strip
   int kind;              // what the image is made of
   double amplitude, level;  // of what varies, and what it is added to
   double special;        // a sample of the last image, if it is not 0
@@ -93,13 +103,24 @@ static void check(const Picture& p) {
   unsigned count = 0;
   const int step[2] = {LENGTH - p.height + 1, LENGTH - p.width + 1};
   const int across = (p.out[1] + step[1] - 1) / step[1], tiles = (p.out[0] + step[0] - 1) / step[0] * across;
-  launch({(unsigned)(tiles + 1) / 2, 1, IMAGES}, {THREADS, 1, 1}, [&] {
-    KERNEL(images.samples.data(), images.im, l, wholes.data(), d, 1.0 / taps.size(), 1.0, spectrum.data(),
-        results.first(), results.r, doubtful.data(), &count);
+  const int transforms = tiles + tiles % 2;
+  std::vector<Low> lows(IMAGES * transforms + 1, Low{-7, -7});
+  launch({(unsigned)transforms / 2, 1, IMAGES}, {THREADS, 1, 1}, [&] {
+    KERNEL(images.samples.data(), images.im, l, wholes.data(), d, spectrum.data(), results.first(), results.r,
+        lows.data());
   });
-
   for (size_t i = SHARED; i < sizeof(flcc_dynamic); i++)
     if (flcc_dynamic[i] != 0xff) FAIL("byte %zu of shared memory, behind the last, was written", i);
+  if (lows.back().low != -7) FAIL("a threshold was written behind the last: %g", lows.back().low);
+  WindowsOf w = {};
+  const int side = (STRIP + 1 - p.width) / 4 * 4;
+  w.part = p.part, w.across = (p.out[1] + 3 + side - 1) / side, w.tiles = transforms, w.norm = 1;
+  w.share = 1.0 / taps.size();
+  const int strips = w.across * ((p.out[0] + p.part - 1) / p.part);
+  launch({(unsigned)(strips + WINDOW_WARPS - 1) / WINDOW_WARPS, 1, IMAGES}, {WINDOW_THREADS, 1, 1}, [&] {
+    flcc_windows(images.samples.data(), images.im, l, wholes.data(), d, w, lows.data(), results.first(), results.r,
+        doubtful.data(), &count);
+  });
   std::vector<bool> listed(doubtful.size());
   for (unsigned i = 0; i < count; i++) listed[doubtful[i]] = true;
   double off = 0, panels = 0, doubted = 0;
@@ -145,14 +166,18 @@ static void check(const Picture& p) {
   if (doubted > p.most * panels) FAIL("%dx%d kind %d: %g are in doubt", p.height, p.width, p.kind, doubted / panels);
 }
 
+// A template's width about this one that leaves REST over eight.
+static int wide(int width) { return width / 8 * 8 + REST; }
+
 int main() {
-  const int side = 3 * LENGTH / 2 + 5;
+  const int side = 3 * LENGTH / 2 + 5, width = wide(12);
   constexpr bool FLOATS = std::is_floating_point<Pixel>::value;
   const double amplitude = FLOATS ? 1 : 40, level = FLOATS ? 0 : 128;
-  const Picture plain = {17, 12, {side, side + 9}, {-16, -11}, {side + 16, side + 20}, 1, 0, amplitude, level, 0, 0.1};
+  const Picture plain = {17, width, {side, side + 9}, {-16, 1 - width}, {side + 16, side + 8 + width}, 1, 16, 0,
+      amplitude, level, 0, 0.1};
   check(plain);
   Picture other = plain;
-  other.step = 2;
+  other.step = 2, other.part = 7;
   check(other);
   for (int kind = 0; kind < 10; kind++)
     for (double offset : {0.0, 300.0}) {
@@ -162,19 +187,20 @@ int main() {
       check(other);
     }
   // Templates of another size, images smaller than a template, outputs of which each meets samples inside.
-  check({LENGTH / 2 + 1, LENGTH / 3, {40, 30}, {-9, 3}, {35, 60}, 1, 0, amplitude, level, 0, 1});
-  check({20, 9, {5, 3}, {-19, -8}, {24, 11}, 1, 0, amplitude, level, 0, 1});
-  check({9, 14, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH - 13}, 1, 0, amplitude, level, 0, 0});
-  check({8, 11, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {2 * LENGTH - 7, LENGTH - 10}, 1, 0, amplitude, level, 0, 0});
+  check({LENGTH / 2 + 1, wide(LENGTH / 3), {40, 30}, {-9, 3}, {35, 60}, 1, 30, 0, amplitude, level, 0, 1});
+  check({20, wide(9), {5, 3}, {-19, -8}, {24, 11}, 1, 16, 0, amplitude, level, 0, 1});
+  check({9, width, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH + 1 - width}, 1, 16, 0, amplitude,
+      level, 0, 0});
+  check({8, width, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {2 * LENGTH - 7, LENGTH + 1 - width}, 1, 64, 0, amplitude, level,
+      0, 0});
   if (FLOATS) {
-    check({17, 12, {120, 120}, {0, 0}, {104, 109}, 1, 10, 1, 1000, 0, 1});
+    check({17, width, {120, 120}, {0, 0}, {104, 121 - width}, 1, 20, 10, 1, 1000, 0, 1});
     // Magnitudes at both ends of what is ordinary, beyond them, samples that are no numbers, and nothing at all.
     const double reach = std::ldexp(1.0, REACH);
-    const int inside[2] = {2 * LENGTH - 16, 2 * LENGTH - 11};
+    const int inside[2] = {2 * LENGTH - 16, 2 * LENGTH + 1 - width};
     for (const auto& [size, special] : {std::pair<double, double>{1, reach}, {1, 1e30}, {1, NAN}, {1, -INFINITY},
              {0, 0}, {0, 2 / reach}, {1e-3 / reach, 0}, {1e-37, 0}, {1e-43, 0}, {1e20, 0}, {1e38, 0}, {1e38, NAN}}) {
-      other = {17, 12, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {inside[0], inside[1]}, 1, 0, size, 0, special, 1};
-      if (special == 0 && size > 1e-38 && size < 1e38) other.most = 0;
+      other = {17, width, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {inside[0], inside[1]}, 1, 16, 0, size, 0, special, 1};
       if (std::isnan(special) && size == 1) other.most = 0;
       check(other);
     }

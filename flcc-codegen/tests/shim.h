@@ -193,9 +193,18 @@ static inline int __any_sync(unsigned all, int value) {
   return value != 0;
 }
 template <class T>
-static inline T __shfl_up_sync(unsigned, T value, int by, int width) {
+static inline T __shfl_down_sync(unsigned, T value, int by) {
+  const unsigned t = (unsigned)fibres::current;
+  return value_of(value, t % 32 + (unsigned)by < 32 ? t + (unsigned)by : t);
+}
+template <class T>
+static inline T __shfl_up_sync(unsigned, T value, int by, int width = 32) {
   const unsigned t = (unsigned)fibres::current;
   return value_of(value, t % (unsigned)width >= (unsigned)by ? t - (unsigned)by : t);
+}
+template <class T>
+static inline T __shfl_sync(unsigned, T value, int from) {
+  return value_of(value, ((unsigned)fibres::current & ~31u) + (unsigned)from);
 }
 
 // Runs `kernel` for every block of the grid.
@@ -221,6 +230,8 @@ static inline void wait_for_copies() {}
 // Fibres come by in turn, so that all of a group are at the same barrier.
 static inline void wait_for_group(int, int) { fibres::back_to_scheduler(); }
 static inline int anew(int value) { return value; }
+static inline void in_order() {}
+static inline int __ffs(unsigned bits) { return __builtin_ffs((int)bits); }
 static inline float normal_rsqrt(float value) { return 1 / std::sqrt(value); }
 // Off by nearly as much as the instruction may be, to either side.
 static inline float near_rsqrt(float value) {

@@ -22,7 +22,13 @@ static std::vector<Two> with_noise(const std::vector<Number>& values) {
   // The transform of the conjugate of a product of spectra is that product turned, which correlates.
   std::vector<Number> product = transformed(noise);
   for (int f = 0; f < SAMPLES; f++) product[f] = std::conj(product[f]) * of_template[f] / (double)SAMPLES;
-  for (const Number& made : transformed(product)) behind.push_back((float)made.real());
+  const std::vector<Number> made = transformed(product);
+  for (int i = 0; i < SAMPLES; i++) {
+    const Thread at(i / 4 % THREADS);
+    const int value = i / 4 / THREADS * 4 + i % 4, z = at.z + LANES * (value / (OUTER * OUTER)),
+              y = at.y + LANES * (value / OUTER % OUTER), x = at.x + LANES * (value % OUTER);
+    behind.push_back((float)made[(z * LENGTH + y) * LENGTH + x].real());
+  }
   for (size_t i = 0; i < behind.size(); i += 4)
     all.push_back({{{behind[i], behind[i + 1]}, {behind[i + 2], behind[i + 3]}}});
   return all;
@@ -127,7 +133,7 @@ static void check(const Volume& c) {
     KERNEL(images.data(), im, l, wholes.data(), d, spectrum.data(), results.data(), r, lows.data());
   });
   kept_its_room(CROSS_SHARED);
-  w.planes = c.planes, w.across = (c.out[2] + SIDE - 1) / SIDE, w.tiles = transforms, w.norm = 1, w.share = 1.0 / COUNT;
+  w.part = c.planes, w.across = (c.out[2] + SIDE - 1) / SIDE, w.tiles = transforms, w.norm = 1, w.share = 1.0 / COUNT;
   const int of_plane = w.across * ((c.out[1] + SIDE - 1) / SIDE), chunks = (c.out[0] + c.planes - 1) / c.planes;
   launch({(unsigned)of_plane, (unsigned)chunks, IMAGES}, {WINDOW_THREADS, 1, 1}, [&] {
     flcc_windows(images.data(), im, l, wholes.data(), d, w, lows.data(), results.data(), r, doubtful.data(), &count);
@@ -197,7 +203,7 @@ static void offsets_apart() {
   im.image_stride = im.stride[0] * lengths[0], im.channels = 1;
   l.out_row = r.stride[1] = whole.shape[2], l.out_plane = r.stride[0] = l.out_row * whole.shape[1];
   l.out_channel = r.image_stride = l.out_plane * whole.shape[0], r.stride[2] = 1;
-  w.planes = 8, w.across = 1, w.tiles = transforms, w.norm = 1, w.share = 1.0 / COUNT;
+  w.part = 8, w.across = 1, w.tiles = transforms, w.norm = 1, w.share = 1.0 / COUNT;
   std::vector<double> taps(COUNT);
   for (int k = 0; k < COUNT; k++) taps[k] = (k % 2 ? -1 : 1) / std::sqrt((double)COUNT);
   for (int k = COUNT - 1; k > 0; k--) std::swap(taps[k], taps[(int)(std::fabs(random_unit()) * k)]);

@@ -65,6 +65,10 @@ pub(crate) mod unit;
 pub(crate) mod volume;
 #[cfg(feature = "cuda")]
 pub(crate) mod windows;
+#[cfg(feature = "cuda")]
+pub(crate) mod windows_of_planes;
+#[cfg(feature = "cuda")]
+pub(crate) mod windows_of_volumes;
 
 #[cfg(feature = "cuda")]
 pub use driver::buffer::lies_on;

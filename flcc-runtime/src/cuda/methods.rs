@@ -8,6 +8,5 @@ pub(crate) mod listed_scores;
 pub(crate) mod masked;
 pub(crate) mod mma_scores;
 pub(crate) mod pairs;
-pub(crate) mod tile_scores;
+pub(crate) mod scores;
 pub(crate) mod transforms;
-pub(crate) mod volume_scores;

@@ -26,9 +26,8 @@ use crate::cuda::methods::listed_scores::ListedScores;
 use crate::cuda::methods::masked::Masked;
 use crate::cuda::methods::mma_scores::MmaScores;
 use crate::cuda::methods::pairs::OwnPairs;
-use crate::cuda::methods::tile_scores::TileScores;
+use crate::cuda::methods::scores::{TileScores, VolumeScores};
 use crate::cuda::methods::transforms::{Lines, Tiles, Volumes};
-use crate::cuda::methods::volume_scores::VolumeScores;
 use crate::cuda::pairs::{self, Pairs};
 use crate::cuda::rooms::{images_together, tiles_together};
 use crate::cuda::tensor;
@@ -797,15 +796,16 @@ fn tiles(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     // The pipeline's tile, where samples are extraordinary: with all of an image the transforms are the same.
     let outputs = spec.out_shape();
     let tile = || if outputs.len() <= MOST_TOGETHER { outputs.padded() } else { plain_tiles(spec)[0] };
-    kernels.map(|entry| by_tiles(asked, entry, Arc::new(Tiles::new(entry)), tile(), |work, _| work)).collect()
+    kernels.map(|entry| by_tiles(asked, entry, Arc::new(Tiles::new(entry)), tile())).collect()
 }
 
-/// By transforms of tiles, from the image to the scores in one kernel.
+/// By transforms of tiles and window sums that run down rows, in two kernels.
 fn tile_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let devices = asked.machine.devices();
     let kernels = tile::kernels(asked.spec, devices).into_iter().filter(|entry| tile::makes_scores(entry));
-    let score = |work: Work, samples: f64| work.and(Term::DeviceTileScore, samples);
-    kernels.map(|entry| by_tiles(asked, entry, Arc::new(TileScores(entry)), large_tile(asked.spec), score)).collect()
+    let (tile, template) = (large_tile(asked.spec), asked.spec.template().padded());
+    let method = |entry| TileScores::new(entry, 2 * Shape::of(entry).pairs(template, tile).0);
+    kernels.map(|entry| by_tiles(asked, entry, Arc::new(method(entry)), tile)).collect()
 }
 
 /// By transforms of stretches of signals, from the signal to the result in one kernel.
@@ -853,19 +853,19 @@ fn volume_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let tiles = Tiling::new(spec.frame(), tile).count() * images;
     let computed = volume::work([template, reached], tiles * spec.templates(), multiprocessors(devices) as usize);
     let each = spec.out_shape().len() as f64 * spec.templates() as f64;
-    let work = binding(spec, 3.0).and(Term::DeviceTile, VOLUME_CROSS * computed / images as f64);
+    let work = binding(spec, 3.0).and(Term::DeviceTile, CROSS * computed / images as f64);
     // Two kernels.
     let work = call(work, spec, Term::DeviceStraight, 2.0 / images as f64).and(Term::DeviceScore, each);
     let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
     let types = types(spec, DType::F32, Cross::F32);
-    let method = Arc::new(VolumeScores { entry, transforms: volume::transforms(template, tile) });
+    let method = Arc::new(VolumeScores::new(entry, volume::transforms(template, tile)));
     let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
     Ok(vec![offer(machine, spec, Method::Fourier, kernel, work, recipe)])
 }
 
-/// What a cross term for scores takes, over what a sum does: offset, noise and thresholds (H200, 256^3 with 8^3: 315 us
-/// for 216).
-const VOLUME_CROSS: f64 = 1.45;
+/// What a cross term for scores takes, over what a sum does: offset, noise and thresholds (H200: 315 us for 216 of
+/// 256^3 with 8^3, 50 for 36 of 2000^2 with 32^2).
+const CROSS: f64 = 1.45;
 
 /// The offer of a kernel of sums that transforms parts of an image. Binding takes `bound` times what loading a kernel
 /// does; `computed` tells the work of so many images at once.
@@ -913,27 +913,26 @@ fn own_pairs(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     pairs::kernels(spec, devices).into_iter().filter_map(offer).map(made).collect()
 }
 
-/// The offer of a kernel that transforms tiles; `more` adds what it does besides with so many samples of blocks that
-/// one multiprocessor computes.
+/// The offer of a kernel that transforms tiles, and of one that makes scores of what it makes, if there is one.
 fn by_tiles(
     asked: &Asked<'_>,
     entry: &'static Entry,
     method: Arc<dyn method::Method>,
     tile: [usize; 3],
-    more: impl Fn(Work, f64) -> Work,
 ) -> Result<Offer, Refusal> {
     let Asked { name, spec, machine } = *asked;
-    let (devices, shape) = (machine.devices(), Shape::of(entry));
+    let (devices, shape, scores) = (machine.devices(), Shape::of(entry), tile::makes_scores(entry));
     let (pairs, ..) = shape.pairs(spec.template().padded(), spec.out_shape().padded());
     let images = together(spec, tile);
     let (pairs, units) = (images * pairs * spec.templates(), multiprocessors(devices) as usize);
-    let [computed, samples] = [shape.work(pairs, units), shape.samples_of(pairs, units)].map(|all| all / images as f64);
+    let computed = shape.work(pairs, units) / images as f64 * if scores { CROSS } else { 1.0 };
     let bound = binding(spec, if shape.length > 64 { 3.0 } else { 1.0 });
-    let work = straight(bound.and(Term::DeviceTile, computed), spec, tile);
+    let outputs = if scores { spec.out_shape().len() as f64 * spec.templates() as f64 } else { 0.0 };
+    let work = straight(bound.and(Term::DeviceTile, computed).and(Term::DeviceTileScore, outputs), spec, tile);
     let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
     let types = types(spec, DType::F32, Cross::F32);
     let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
-    Ok(offer(machine, spec, Method::Fourier, kernel, more(work, samples), recipe))
+    Ok(offer(machine, spec, Method::Fourier, kernel, work, recipe))
 }
 
 /// What rows of transforms are whole multiples of.

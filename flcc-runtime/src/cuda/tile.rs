@@ -1,27 +1,19 @@
-//! Correlation and zncc by Fourier transforms of tiles of 64x64 or 128x128 samples, from the image to the result in one
-//! kernel: which problems it serves, the order of a spectrum, and its launch. The kernels' texts, templates/cuda/tile,
-//! templates/cuda/scores and templates/cuda/pipeline/transform, have the derivation; docs/numerics.md has the error
-//! model.
+//! Correlation by Fourier transforms of tiles of 64x64 or 128x128 samples, from the image to the result in one kernel,
+//! and zncc in two: which problems they serve, the order of a spectrum, and its launch. The kernels' texts,
+//! templates/cuda/tile, templates/cuda/scores and templates/cuda/pipeline/transform, have the derivation;
+//! docs/numerics.md has the error model.
 
+use crate::cuda::capability::most_shared;
+use crate::cuda::driver::launch::{Address, Argument, Function, MOST_BLOCKS, Stream};
+use crate::cuda::fault::Fault;
+use crate::cuda::method::Job;
+use crate::cuda::transform::{Coverage, Scored, Transform, laid_out, makes_plain_sums, of_template};
+use crate::cuda::windows_of_planes::DownRows;
+use crate::plan::machine::Device;
 use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use flcc_generated::Entry;
-use rustfft::FftPlanner;
-use rustfft::num_complex::Complex64;
-
-use crate::cuda::capability::most_shared;
-use crate::cuda::driver::launch::{
-    Address, Argument, Constants, Function, MOST_BLOCKS, ResultView, Stream, Thresholds,
-};
-use crate::cuda::fault::Fault;
-use crate::cuda::kernels::Batch;
-use crate::cuda::method::Job;
-use crate::cuda::noise::Lines;
-use crate::cuda::rooms::Room;
-use crate::cuda::transform::{Coverage, Transform, laid_out, makes_plain_sums};
-use crate::plan::machine::Device;
-use crate::problem::error_model::Steps;
 
 /// The operations of kernels that make sums.
 pub(crate) const OPS: [&str; 2] = ["tile64", "tile128"];
@@ -68,22 +60,6 @@ impl Shape {
         pairs.div_ceil(multiprocessors) as f64 * samples * samples.log2()
     }
 
-    /// Samples of the blocks that one of so many multiprocessors computes.
-    pub fn samples_of(self, pairs: usize, multiprocessors: usize) -> f64 {
-        (pairs.div_ceil(multiprocessors) * self.length * self.length) as f64
-    }
-
-    /// Roundings of window sums, which run down a team's rows from the first of its windows on; that one may be made of
-    /// sums of as many rows and of rows before and after. Along a row a window is the difference of two sums: each
-    /// joins four columns, is doubled up to five times, and leaves out some of the four.
-    pub fn steps(self, [_, height, width]: [usize; 3]) -> Steps {
-        // The small kernel takes two tiles at once, and half of its teams have each.
-        let tiles = if self.length == 64 { 2 } else { 1 };
-        let teams = self.threads[0] * self.threads[1] / (self.length / 4) / tiles;
-        let stretch = (self.length as f64 / width as f64).sqrt();
-        Steps { down: (height + 4 * self.length.div_ceil(teams)) as f64, along: 24.0, stretch }
-    }
-
     /// How a template lies in it: a result that wraps round meets parts of four panels.
     fn coverage(self, template: [usize; 3]) -> Coverage {
         let [height, width] = [template[1], template[2]];
@@ -116,60 +92,6 @@ impl Shape {
         let down = thread / (lanes * middle_y) + outer_y * (thread / lanes % middle_y);
         [down + rows * (index / outer_x), thread % lanes + lanes * (index % outer_x)]
     }
-
-    /// A template's spectrum for kernels of scores: behind it the noise of tiles, a row's number and a column's
-    /// together, and what the template makes of it, row by row.
-    pub fn spectrum_with_noise(self, template: [usize; 3], values: &[f64]) -> Vec<f32> {
-        let noise = Lines::new([1, self.length, self.length]);
-        let mut all = self.spectrum(template, values);
-        all.extend(noise.of(1).iter().zip(noise.of(2)).flat_map(|(&row, &column)| [row, column]));
-        let (down, across) = (noise.spectrum(1), noise.spectrum(2));
-        let mut product = self.transformed(template, values);
-        for (line, across) in product.chunks_exact_mut(self.length).zip(across) {
-            line.iter_mut().zip(&down).for_each(|(value, down)| *value *= across * down);
-        }
-        let back = FftPlanner::new().plan_fft_inverse(self.length);
-        back.process(&mut product);
-        let mut made = transposed(&product, self.length);
-        back.process(&mut made);
-        all.extend(made.iter().map(|value| value.re as f32));
-        all
-    }
-
-    /// Bytes of that.
-    pub fn bytes_with_noise(self) -> usize {
-        self.spectrum_bytes() + (self.length * 2 + self.length * self.length) * size_of::<f32>()
-    }
-
-    /// The spectrum that a product with correlates, over the number of samples, computed in f64: of each frequency
-    /// across those down.
-    fn transformed(self, [_, height, width]: [usize; 3], values: &[f64]) -> Vec<Complex64> {
-        let length = self.length;
-        let samples = length * length;
-        let mut all = vec![Complex64::default(); samples];
-        for (row, values) in values.chunks(width).take(height).enumerate() {
-            for (to, &value) in all[row * length..].iter_mut().zip(values) {
-                to.re = value / samples as f64;
-            }
-        }
-        let transform = FftPlanner::new().plan_fft_forward(length);
-        transform.process(&mut all);
-        let mut turned = transposed(&all, length);
-        transform.process(&mut turned);
-        turned.iter_mut().for_each(|value| *value = value.conj());
-        turned
-    }
-
-    /// The largest magnitude of a template's spectrum in that form: what a wave of amplitude 1 comes to at most.
-    pub fn wave(self, spectrum: &[f32]) -> f64 {
-        let samples = self.length * self.length;
-        let squares = spectrum[..2 * samples].chunks(2).map(|part| f64::from(part[0]).hypot(f64::from(part[1])));
-        squares.fold(0.0, f64::max) * samples as f64
-    }
-}
-
-fn transposed(from: &[Complex64], length: usize) -> Vec<Complex64> {
-    (0..from.len()).map(|at| from[at % length * length + at / length]).collect()
 }
 
 /// The kernels that serve a spec on these devices: sums of an image in f32 without a mask, over all of a mode, and
@@ -182,8 +104,7 @@ pub(crate) fn kernels(spec: &Spec, devices: &[Device]) -> Vec<&'static Entry> {
     }
     let ops = match spec.op().measure() {
         Measure::Cc if makes_plain_sums(spec) => OPS,
-        // Window sums take four columns together.
-        Measure::Zncc if spec.template().padded()[2] >= 4 => SCORES,
+        Measure::Zncc => SCORES,
         _ => return Vec::new(),
     };
     let template = spec.template().padded();
@@ -208,11 +129,8 @@ impl Transform for Shape {
 
     fn spectrum(self, template: [usize; 3], values: &[f64]) -> Vec<f32> {
         let length = self.length;
-        let all = self.transformed(template, values);
-        let value = |thread, index| {
-            let [down, across] = self.frequency(thread, index);
-            all[across * length + down]
-        };
+        let all = of_template(self.sides(), template, values);
+        let value = |thread, index| all[self.place(thread, index)];
         laid_out((length * length, self.threads[0] * self.threads[1]), value, length)
     }
 
@@ -260,39 +178,20 @@ impl Transform for Shape {
     }
 }
 
-impl Shape {
-    /// Puts the kernel of scores into a stream's queue, with the list of panels in doubt. The template comes as its
-    /// spectrum, its numbers and its thresholds.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn score(
-        self,
-        stream: &Stream,
-        function: &Function,
-        batch: &Batch,
-        (spectrum, constants, thresholds): (Address, &Constants, &Thresholds),
-        view: &ResultView,
-    ) -> Result<(), Fault> {
-        let Batch { layout, image, places, .. } = batch;
-        let [template, outputs] = [layout.template, layout.out_shape].map(|shape| shape.map(|side| side as usize));
-        let arguments = [
-            batch.image_room(),
-            Argument::Image(image),
-            Argument::Layout(layout),
-            batch.tile_room(),
-            Argument::Thresholds(thresholds),
-            Argument::Double(1.0 / constants.n),
-            Argument::Double(1.0 / constants.energy.sqrt()),
-            Argument::Room(spectrum, self.bytes_with_noise()),
-            Argument::Room(places[Room::Result], batch.result_reach),
-            Argument::Result(view),
-            batch.output_room(places[Room::Doubtful], size_of::<u32>()),
-            Argument::Room(places[Room::Counts], size_of::<u32>()),
-        ];
-        let (pairs, ..) = self.pairs(template, outputs);
-        let threads = (self.threads[0] * self.threads[1]) as u32;
-        stream.launch(function, [pairs as u32, 1, layout.tiles as u32], [threads, 1], &arguments)
+impl Scored for Shape {
+    type Windows = DownRows;
+
+    fn sides(self) -> [usize; 3] {
+        [1, self.length, self.length]
+    }
+
+    fn threads(self) -> usize {
+        self.threads[0] * self.threads[1]
+    }
+
+    fn place(self, thread: usize, index: usize) -> usize {
+        let [down, across] = self.frequency(thread, index);
+        down * self.length + across
     }
 }
 
@@ -335,14 +234,16 @@ mod tests {
             let (length, values) = (shape.length, [1.0, -2.0, 0.5, 4.0, 3.0, -1.5]);
             let all = shape.spectrum_with_noise([1, 3, 2], &values);
             assert_eq!(all.len() * size_of::<f32>(), shape.bytes_with_noise());
-            let (noise, made) = all[2 * length * (length + 1)..].split_at(2 * length);
-            for [y, x] in [[0, 0], [7, 2], [length - 1, 5], [30, length - 1]] {
+            let (lines, made) = all[2 * length * (length + 1)..].split_at(4 + 2 * length);
+            let ([rows, columns], threads) = ([&lines[1..=length], &lines[1 + length..]], shape.threads());
+            for (thread, index) in [(0, 0), (7, 2), (200, 15), (threads - 1, 6)] {
+                let [y, x] = shape.frequency(thread, index);
                 let of = |(k, value): (usize, &f64)| {
                     let [row, column] = [(y + k / 2) % length, (x + k % 2) % length];
-                    value * f64::from(noise[2 * row]) * f64::from(noise[2 * column + 1])
+                    value * f64::from(rows[row]) * f64::from(columns[column])
                 };
                 let exact: f64 = values.iter().enumerate().map(of).sum();
-                let got = f64::from(made[y * length + x]);
+                let got = f64::from(made[(index / 4 * threads + thread) * 4 + index % 4]);
                 assert!((got - exact).abs() < 1e-7 / length as f64, "{length}, ({y}, {x}): {got}, expected {exact}");
             }
         }
@@ -370,9 +271,8 @@ mod tests {
         let count = |capability| kernels(&spec, &[device(capability)]).len();
         let all = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)];
         assert_eq!(all.map(count), [1, 2, 1, 1, 2, 2, 1]);
-        // Scores keep samples and window sums there too.
         let spec: Spec = "zncc:u8:2000x2000*32x32:full,roi=9,9:500x500".parse().unwrap();
-        assert_eq!(all.map(|capability| kernels(&spec, &[device(capability)]).len()), [0, 2, 1, 1, 2, 2, 1]);
+        assert_eq!(all.map(|capability| kernels(&spec, &[device(capability)]).len()), [1, 2, 1, 1, 2, 2, 1]);
         for other in [
             "corr:f32:2000x2000*32x32:full,channels=2",
             "corr:f32:2000x2000*32x32:full,roi=9,9:500x500",
@@ -383,7 +283,6 @@ mod tests {
             "zncc:f64:2000x2000*32x32:full",
             "zncc:u8>f64:2000x2000*32x32:full",
             "zncc:u8:2000x2000*32x32:full,acc=exact",
-            "zncc:f32:2000x2000*32x3:full",
             "zncc:f32:100x100x100*8x8x8:full",
             "corr:f32:100x100x100*8x8x8:full",
         ] {

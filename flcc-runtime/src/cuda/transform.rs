@@ -8,11 +8,14 @@ use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use flcc_generated::Entry;
+use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 
 use crate::cuda::driver::launch::{Address, Argument, Function, Stream};
 use crate::cuda::fault::Fault;
 use crate::cuda::method::Job;
+use crate::cuda::noise::Lines;
+use crate::cuda::windows::Windows;
 use crate::problem::error_model::{GHOSTS, Rounding, SPREAD};
 
 /// Deviations of rounding that sums are granted.
@@ -105,6 +108,85 @@ pub(crate) trait Transform: Copy + Debug + Send + Sync + 'static {
     fn rounding(self) -> Rounding {
         Rounding::Pair { len: self.samples() as f64 }
     }
+}
+
+/// A transform of tiles or of parts of volumes, whose results a second kernel makes scores of.
+pub(crate) trait Scored: Transform {
+    /// That kernel.
+    type Windows: Windows;
+
+    /// Samples of a transform along each axis.
+    fn sides(self) -> [usize; 3];
+
+    /// Threads of a block.
+    fn threads(self) -> usize;
+
+    /// The place of value `index` of thread `thread` in a transform, before the first stage and after the last.
+    fn place(self, thread: usize, index: usize) -> usize;
+
+    /// A template's spectrum, behind it numbers of planes, rows and columns, whose product is the noise of tiles, and
+    /// from a multiple of four floats on what the template makes of that, four values of a thread together.
+    fn spectrum_with_noise(self, template: [usize; 3], values: &[f64]) -> Vec<f32> {
+        let (sides, noise) = (self.sides(), Lines::new(self.sides()));
+        let mut all = self.spectrum(template, values);
+        all.extend([0, 1, 2].iter().flat_map(|&axis| noise.of(axis)));
+        all.resize(all.len().next_multiple_of(4), 0.0);
+        let of_axis = [0, 1, 2].map(|axis| noise.spectrum(axis));
+        let mut product = of_template(sides, template, values);
+        for (at, value) in product.iter_mut().enumerate() {
+            let [z, y, x] = [at / (sides[1] * sides[2]), at / sides[2] % sides[1], at % sides[2]];
+            // The way back is the conjugate of the way there, of conjugates.
+            *value = (*value * of_axis[0][z] * of_axis[1][y] * of_axis[2][x]).conj();
+        }
+        let (made, threads) = (transformed(sides, product), self.threads());
+        all.extend((0..made.len()).map(|at| {
+            let (four, thread) = (at / 4 / threads, at / 4 % threads);
+            made[self.place(thread, 4 * four + at % 4)].re as f32
+        }));
+        all
+    }
+
+    /// Bytes of that.
+    fn bytes_with_noise(self) -> usize {
+        let floats = self.spectrum_bytes() / size_of::<f32>() + self.sides().iter().sum::<usize>();
+        (floats.next_multiple_of(4) + self.samples()) * size_of::<f32>()
+    }
+
+    /// The largest magnitude of a template's spectrum in that form: what a wave of amplitude 1 comes to at most.
+    fn wave(self, spectrum: &[f32]) -> f64 {
+        let values = spectrum[..2 * self.samples()].chunks(2);
+        let magnitudes = values.map(|part| f64::from(part[0]).hypot(f64::from(part[1])));
+        magnitudes.fold(0.0, f64::max) * self.samples() as f64
+    }
+}
+
+/// The transform of numbers of such sides, axis by axis.
+pub(crate) fn transformed(sides: [usize; 3], mut all: Vec<Complex64>) -> Vec<Complex64> {
+    let mut planner = FftPlanner::new();
+    for (axis, &side) in sides.iter().enumerate() {
+        let transform = planner.plan_fft_forward(side);
+        let apart: usize = sides[axis + 1..].iter().product();
+        let mut line = vec![Complex64::default(); side];
+        for first in (0..all.len()).filter(|at| (at / apart).is_multiple_of(side)) {
+            line.iter_mut().enumerate().for_each(|(k, value)| *value = all[first + k * apart]);
+            transform.process(&mut line);
+            line.iter().enumerate().for_each(|(k, value)| all[first + k * apart] = *value);
+        }
+    }
+    all
+}
+
+/// The conjugate of the spectrum of a template's values over the number of samples, in a tile of such sides.
+pub(crate) fn of_template(sides: [usize; 3], [_, height, width]: [usize; 3], values: &[f64]) -> Vec<Complex64> {
+    let mut all = vec![Complex64::default(); sides.iter().product()];
+    let samples = all.len() as f64;
+    for (k, &value) in values.iter().enumerate() {
+        let [z, y, x] = [k / (height * width), k / width % height, k % width];
+        all[(z * sides[1] + y) * sides[2] + x].re = value / samples;
+    }
+    let mut all = transformed(sides, all);
+    all.iter_mut().for_each(|value| *value = value.conj());
+    all
 }
 
 /// How a template lies in a transform, where rounding depends on it.

@@ -2,25 +2,18 @@
 //! problems it serves, the order of a spectrum, and its launch. The kernel's text, templates/cuda/volume, has the
 //! derivation; docs/numerics.md has the error model.
 
+use crate::cuda::capability::most_shared;
+use crate::cuda::driver::launch::{Address, Argument, Function, MOST_BLOCKS, PartsView, Stream};
+use crate::cuda::fault::Fault;
+use crate::cuda::method::Job;
+use crate::cuda::transform::{Coverage, Scored, Transform, laid_out, makes_plain_sums, of_template};
+use crate::cuda::windows::Windows;
+use crate::cuda::windows_of_volumes::{self, AcrossPlanes};
+use crate::plan::machine::Device;
 use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use flcc_generated::Entry;
-use rustfft::FftPlanner;
-use rustfft::num_complex::Complex64;
-
-use crate::cuda::capability::most_shared;
-use crate::cuda::driver::launch::{
-    Address, Argument, Function, MOST_BLOCKS, PartsView, ResultView, Stream, Thresholds,
-};
-use crate::cuda::fault::Fault;
-use crate::cuda::kernels::Batch;
-use crate::cuda::method::Job;
-use crate::cuda::noise::Lines;
-use crate::cuda::rooms::Room;
-use crate::cuda::transform::{Coverage, Transform, laid_out, makes_plain_sums};
-use crate::cuda::windows::{self, LOW};
-use crate::plan::machine::Device;
 
 /// Samples of a transform along each axis, as the kernel's text has them.
 const SIDES: [usize; 3] = [16, 32, 32];
@@ -97,12 +90,6 @@ pub(crate) fn tile(template: [usize; 3], outputs: [usize; 3], most: usize) -> [u
     [depth.min(if whole > 0 { whole } else { planes }), height, width]
 }
 
-/// The largest magnitude of a template's spectrum: what a wave of amplitude 1 comes to at most.
-pub(crate) fn wave(spectrum: &[f32]) -> f64 {
-    let squares = spectrum[..2 * SAMPLES].chunks(2).map(|part| f64::from(part[0]).hypot(f64::from(part[1])));
-    squares.fold(0.0, f64::max) * SAMPLES as f64
-}
-
 /// The frequency that value `index` of thread `thread` is after the last stage.
 fn frequency(thread: usize, index: usize) -> [usize; 3] {
     let [z, y, x] = [thread / (LANES * LANES), thread / LANES % LANES, thread % LANES];
@@ -112,31 +99,6 @@ fn frequency(thread: usize, index: usize) -> [usize; 3] {
 
 fn place([z, y, x]: [usize; 3]) -> usize {
     (z * SIDES[1] + y) * SIDES[2] + x
-}
-
-/// A template's values, over the number of samples, in a tile of zeros.
-fn in_tile([_, height, width]: [usize; 3], values: &[f64]) -> Vec<Complex64> {
-    let mut all = vec![Complex64::default(); SAMPLES];
-    for (k, &value) in values.iter().enumerate() {
-        all[place([k / (height * width), k / width % height, k % width])].re = value / SAMPLES as f64;
-    }
-    all
-}
-
-/// The transform of a tile of numbers, axis by axis.
-fn transformed(mut all: Vec<Complex64>) -> Vec<Complex64> {
-    let mut planner = FftPlanner::new();
-    for (axis, &side) in SIDES.iter().enumerate() {
-        let transform = planner.plan_fft_forward(side);
-        let apart: usize = SIDES[axis + 1..].iter().product();
-        let mut line = vec![Complex64::default(); side];
-        for first in (0..SAMPLES).filter(|at| (at / apart).is_multiple_of(side)) {
-            line.iter_mut().enumerate().for_each(|(k, value)| *value = all[first + k * apart]);
-            transform.process(&mut line);
-            line.iter().enumerate().for_each(|(k, value)| all[first + k * apart] = *value);
-        }
-    }
-    all
 }
 
 impl Transform for Block {
@@ -150,8 +112,8 @@ impl Transform for Block {
 
     /// Over the number of samples, turned so that a product with it correlates. Computed in f64.
     fn spectrum(self, template: [usize; 3], values: &[f64]) -> Vec<f32> {
-        let all = transformed(in_tile(template, values));
-        let value = |thread, index| all[place(frequency(thread, index))].conj();
+        let all = of_template(SIDES, template, values);
+        let value = |thread, index| all[place(frequency(thread, index))];
         laid_out((SAMPLES, self.threads), value, SIDES[2])
     }
 
@@ -193,56 +155,19 @@ impl Transform for Block {
     }
 }
 
-impl Block {
-    /// A template's spectrum for kernels of scores: behind it numbers of planes, rows and columns, whose product is the
-    /// noise of tiles, and what the template makes of that, row by row.
-    pub fn spectrum_with_noise(self, template: [usize; 3], values: &[f64]) -> Vec<f32> {
-        let noise = Lines::new(SIDES);
-        let mut all = self.spectrum(template, values);
-        all.extend([0, 1, 2].iter().flat_map(|&axis| noise.of(axis)));
-        let of_axis = [0, 1, 2].map(|axis| noise.spectrum(axis));
-        let mut product = transformed(in_tile(template, values));
-        for (at, value) in product.iter_mut().enumerate() {
-            let [z, y, x] = [at / (SIDES[1] * SIDES[2]), at / SIDES[2] % SIDES[1], at % SIDES[2]];
-            // The way back is the conjugate of the way there, of conjugates.
-            *value *= (of_axis[0][z] * of_axis[1][y] * of_axis[2][x]).conj();
-        }
-        all.extend(transformed(product).iter().map(|value| value.re as f32));
-        all
+impl Scored for Block {
+    type Windows = AcrossPlanes;
+
+    fn sides(self) -> [usize; 3] {
+        SIDES
     }
 
-    /// Bytes of that.
-    pub fn bytes_with_noise(self) -> usize {
-        self.spectrum_bytes() + (SIDES.iter().sum::<usize>() + SAMPLES) * size_of::<f32>()
+    fn threads(self) -> usize {
+        self.threads
     }
 
-    /// Puts the kernel of cross terms for scores into a stream's queue: they go to where results are to be, and the
-    /// thresholds of so many transforms of each tile to `lows`.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn cross(
-        self,
-        stream: &Stream,
-        function: &Function,
-        batch: &Batch,
-        (spectrum, thresholds, view): (Address, &Thresholds, &ResultView),
-        (lows, transforms): (Address, usize),
-    ) -> Result<(), Fault> {
-        let Batch { layout, image, places, .. } = batch;
-        let tiles = layout.tiles as usize;
-        let arguments = [
-            batch.image_room(),
-            Argument::Image(image),
-            Argument::Layout(layout),
-            batch.tile_room(),
-            Argument::Thresholds(thresholds),
-            Argument::Room(spectrum, self.bytes_with_noise()),
-            Argument::Room(places[Room::Result], batch.result_reach),
-            Argument::Result(view),
-            Argument::Room(lows, tiles * transforms * LOW),
-        ];
-        stream.launch(function, [transforms as u32 / 2, 1, tiles as u32], [self.threads as u32, 1], &arguments)
+    fn place(self, thread: usize, index: usize) -> usize {
+        place(frequency(thread, index))
     }
 }
 
@@ -254,11 +179,11 @@ pub(crate) fn scores(spec: &Spec, devices: &[Device]) -> Option<&'static Entry> 
     let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && spec.accuracy() != Accuracy::Exact;
     let single = spec.image_type() != DType::F64 && spec.out_type() == DType::F32;
     let serves = spec.image().axes() == 3 && spec.op().measure() == Measure::Zncc && plain && single;
-    let room = Block::of(entry).shared.max(windows::shared(template));
+    let room = Block::of(entry).shared.max(AcrossPlanes::shared(template));
     let (outputs, most) = (spec.mode_region().shape.padded(), MOST_BLOCKS);
     let places = spec.image().padded()[1..].iter().fold(1usize, |places, &side| places.saturating_mul(side));
-    let fits = has_outputs(template) && windows::holds(template) && windows::chunks(outputs) <= most;
-    let fits = fits && i32::try_from(places).is_ok();
+    let held = windows_of_volumes::holds(template) && windows_of_volumes::chunks(outputs) <= most;
+    let fits = has_outputs(template) && held && i32::try_from(places).is_ok();
     (serves && fits && devices.iter().all(|device| room <= most_shared(device.capability))).then_some(entry)
 }
 
@@ -305,7 +230,9 @@ mod tests {
         let all = block().spectrum_with_noise(template, &values);
         assert_eq!(all.len() * size_of::<f32>(), block().bytes_with_noise());
         let (lines, made) = all[2 * (SAMPLES + SIDES[2])..].split_at(SIDES.iter().sum());
-        for at in [[0, 0, 0], [7, 2, 31], [15, 5, 30], [3, 31, 1]] {
+        let threads = block().threads;
+        for (thread, index) in [(0, 0), (7, 2), (500, 31), (300, 30), (threads - 1, 17)] {
+            let at = frequency(thread, index);
             let of = |(k, value): (usize, &f64)| {
                 let [z, y, x] = [(at[0] + k / 3) % SIDES[0], at[1], (at[2] + k % 3) % SIDES[2]];
                 value
@@ -315,7 +242,7 @@ mod tests {
                         .product::<f64>()
             };
             let exact: f64 = values.iter().enumerate().map(of).sum();
-            let got = f64::from(made[place(at)]);
+            let got = f64::from(made[(index / 4 * threads + thread) * 4 + index % 4]);
             assert!((got * SAMPLES as f64 - exact * SAMPLES as f64).abs() < 1e-4, "{at:?}: {got}, expected {exact}");
         }
     }

@@ -165,9 +165,8 @@ terms! {
     /// A sample of two tiles by a GPU's transforms of tiles, times the logarithm of a tile's samples to base 2: of the
     /// blocks that a multiprocessor computes.
     DeviceTile "device_tile" [0.0327 0.0327 0.0327]
-    /// A sample of two tiles whose window sums and scores the same kernel makes, of the blocks that a multiprocessor
-    /// computes.
-    DeviceTileScore "device_tile_score" [1.48 1.48 1.48]
+    /// A score of a plane that a GPU makes of a cross term that transforms of tiles left.
+    DeviceTileScore "device_tile_score" [0.01 0.01 0.01]
     /// An output that a GPU's pipeline computes or writes.
     DeviceOutput "device_output" [0.0102 0.0102 0.0102]
     /// Window sums of an output on a GPU.

@@ -645,9 +645,9 @@ pub struct PartsView {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WindowsView {
-    /// Planes of outputs that a block has.
-    pub planes: i32,
-    /// Blocks of a row of outputs of the largest tile.
+    /// Planes, or rows, of outputs that a block, or a warp, has.
+    pub part: i32,
+    /// Blocks, or warps, of a row of outputs of the largest tile.
     pub across: i32,
     /// Transforms of the largest tile, a threshold each.
     pub tiles: i32,
