@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -2549,6 +2549,79 @@ fn the_fields_of_json_are_those_of_the_help() {
             assert!(peak.as_object().unwrap().keys().all(|name| fields.contains(name.as_str())), "{call}: {peak}");
         }
     }
+}
+
+/// The fields of JSON that a command's help lists, with what it says of them.
+fn documented(folder: &Folder, command: &str) -> Vec<(String, String)> {
+    let help = flcc(folder, &format!("{command} --help")).fine().out;
+    let mut fields: Vec<(Vec<String>, String)> = Vec::new();
+    for line in help.split_once("Fields of").unwrap_or_else(|| panic!("{command}: no fields")).1.lines() {
+        match line.strip_prefix("  ") {
+            Some(entry) if !entry.starts_with(' ') => {
+                let (names, words) = entry.split_once("  ").unwrap_or((entry, ""));
+                let named = |name: &str| name.split_whitespace().next().unwrap_or("").to_string();
+                fields.push((names.split(',').map(named).collect(), words.into()));
+            }
+            Some(more) => fields.iter_mut().last().map_or((), |(_, words)| words.extend([" ", more.trim()])),
+            None => {}
+        }
+    }
+    fields.into_iter().flat_map(|(names, words)| names.into_iter().map(move |name| (name, words.clone()))).collect()
+}
+
+#[test]
+fn every_command_documents_the_fields_of_its_json() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("i.npy", &[2, 3], |k| k as f64);
+    let case = r#"{"cases":[{"id":"a","op":"corr","measure":null,"dims":2,"mode":"full","boundary":"zero","cval":0.0,
+        "image":"i.npy","template":"i.npy","mask":null,"expected":null,"error":null,"cond":null,"tol":null}]}"#;
+    folder.write("index.json", case);
+    flcc(&folder, "match i.npy i.npy --tile 1/1 -o part.npy").fine();
+    let spec = "zncc:u8:40x50*7x9:valid";
+    let of_command = |command: &str, line: &Value| {
+        let documented = documented(&folder, command);
+        for (name, value) in line.as_object().unwrap() {
+            let said = documented.iter().find(|(documented, _)| documented == name);
+            let (_, words) = said.unwrap_or_else(|| panic!("{command}: {name} of {documented:?}"));
+            // Kernels and kinds of work are names of their own.
+            let inside = if ["others", "costs"].contains(&name.as_str()) { None } else { Some(value) };
+            let items = inside.map_or(Vec::new(), |value| value.as_array().cloned().unwrap_or(vec![value.clone()]));
+            for field in items.iter().filter_map(Value::as_object).flat_map(|item| item.keys()) {
+                let word = |word: &str| word.trim_matches(['(', ')', ',', ';', '.', ':']) == field;
+                assert!(words.split_whitespace().any(word), "{command}: {name}.{field} of {words:?}");
+            }
+        }
+    };
+    for (command, options) in [
+        ("plan", format!("{spec} --effort measure --platform cpu --wisdom w.txt")),
+        ("plan", spec.into()),
+        ("devices", String::new()),
+        ("wisdom show", "--wisdom w.txt".into()),
+        ("wisdom merge", "w.txt --wisdom w.txt".into()),
+        ("wisdom forget", "--spec nothing --wisdom w.txt".into()),
+        ("local", "mean image.png --window 3x3 -o o.npy".into()),
+        ("tune", "--count 2 --seed 5".into()),
+        ("bench", "--grid --count 1 --seed 5 --threads 1".into()),
+        ("merge", "part.json -o o.npy".into()),
+        ("conformance", ".".into()),
+    ] {
+        let lines = flcc(&folder, &format!("{command} {options} --json")).fine().json();
+        assert!(!lines.is_empty(), "{command} {options}");
+        lines.iter().for_each(|line| of_command(command, line));
+    }
+    // All kernels take minutes; one is enough.
+    let mut unroll = folder.command("tune --unroll --json").stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(unroll.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    unroll.kill().unwrap();
+    unroll.wait().unwrap();
+    of_command("tune", &serde_json::from_str(&first).unwrap());
+    // Those of bench stand in sentences.
+    let help = flcc(&folder, "bench --help").fine().out;
+    let line = &flcc(&folder, &format!("bench {spec} --seconds 0.01 --json")).fine().json()[0];
+    let word = |name: &str| help.split(|c: char| c.is_whitespace() || ",;".contains(c)).any(|word| word == name);
+    line.as_object().unwrap().keys().for_each(|name| assert!(word(name), "bench: {name}"));
 }
 
 #[test]
