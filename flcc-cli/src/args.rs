@@ -164,6 +164,12 @@ const BELOW_MERGE: &str = concat!(result_fields!(), peak_fields!());
 
 /// Below the options of local.
 const BELOW_LOCAL: &str = "\
+Places:
+  A value stands where its window begins: the place of the window's first sample in the image. In
+  mode same, which it is without --mode, the middle of each window lies on a sample of the image:
+  with --window 15x15 the first window begins at -7,-7, seven samples before the image on each axis.
+  The positions of a .csv and the axes of a .png count so, too.
+
 Fields of --json:
   statistic      sum, mean, var, min or max
   window         the shape of the window, slowest axis first

@@ -2625,6 +2625,21 @@ fn every_command_documents_the_fields_of_its_json() {
 }
 
 #[test]
+fn the_places_of_window_statistics_are_where_windows_begin() {
+    let folder = Folder::new();
+    folder.array("line.npy", &[40], |k| k as f64);
+    flcc(&folder, "local max line.npy --window 15 -o max.csv").fine();
+    let table = std::fs::read_to_string(folder.at("max.csv")).unwrap();
+    // The window at -7 ends with sample 7.
+    assert!(table.starts_with("position,max\n-7,7\n-6,8\n"), "{table}");
+    let help = flcc(&folder, "help local").fine().out;
+    assert!(
+        help.contains("where its window begins") && help.contains("15x15 the first window begins at -7,-7"),
+        "{help}"
+    );
+}
+
+#[test]
 fn completions_and_manual_pages() {
     let folder = Folder::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
