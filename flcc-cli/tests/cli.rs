@@ -1687,6 +1687,30 @@ fn wisdom_is_kept_shown_merged_and_forgotten() {
 }
 
 #[test]
+fn a_border_that_leaves_no_position_is_told() {
+    let folder = Folder::new();
+    photo(&folder);
+    let note = "--exclude-border 17 leaves none of 34x42 positions, at most 16 leaves some";
+    let told = |args: &str, output: &str, lines: &str| {
+        let said = flcc(&folder, args).fine();
+        assert_eq!((said.out.as_str(), said.err.as_str()), (output, lines), "{args}");
+    };
+    let of_template = format!("note: TEMPLATE \"template.png\": {note}\n");
+    told("match image.png template.png --exclude-border 17", "", &of_template);
+    told("match image.png template.png --exclude-border 17 --threshold 0.5 --count", "count 0 nan\n", &of_template);
+    let several = format!("note: TEMPLATE \"template.png\": {note}; the same of 1 other template\n");
+    told("match image.png template.png --template-at 1,2:7x9 --exclude-border 17", "", &several);
+    let said = flcc(&folder, "stream template.png image.png image.png --exclude-border 17").fine();
+    assert_eq!(said.err, format!("note: FRAMES \"image.png\": {note}\nnote: FRAMES: {note}: 2 of 2 frames\n"));
+    for fine in ["--exclude-border 16 --threshold -1", "--exclude-border 0"] {
+        assert_eq!(flcc(&folder, &format!("match image.png template.png {fine}")).fine().err, "", "{fine}");
+    }
+    // An axis of one position has no ends.
+    let said = flcc(&folder, "match image.png --template-at 0,20:40x9 --exclude-border 20").fine();
+    assert!(said.err.is_empty() && said.out.starts_with("1 0,20 "), "{said:?}");
+}
+
+#[test]
 fn conformance_of_a_folder() {
     let folder = Folder::new();
     folder.array("x.npy", &[3], |k| [1.0, 2.0, 3.0][k]);
