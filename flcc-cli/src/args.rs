@@ -739,7 +739,7 @@ pub struct Peaks {
     pub count: bool,
     /// Refine positions below a sample: by a paraboloid through the neighbours (quadratic), one through their
     /// logarithms (gauss), a spline of degree 3 (cubic) or 7 (septic) [without FIT: septic, the most exact]. One of
-    /// these words behind --subpixel is the fit; a file of that name is ./cubic
+    /// these words behind --subpixel is the fit; a file of that name is ./cubic. A word that names no file is an error
     #[arg(
         long,
         value_name = "FIT",
@@ -933,8 +933,13 @@ pub enum Wisdom {
 }
 
 /// The arguments with `--subpixel FIT` as `--subpixel=FIT`, so that what follows a bare `--subpixel` is not its value;
-/// behind `--` there are no options.
-pub fn with_fits(mut args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// behind `--` there are no options. A word that is neither a fit nor the name of a file, as a misspelt fit, is taken
+/// for one, so that the error names the option.
+pub fn with_fits(mut args: impl Iterator<Item = OsString>, is_file: impl Fn(&OsStr) -> bool) -> Vec<OsString> {
+    let misspelt = |arg: &OsStr| {
+        let letters = arg.to_str().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_alphabetic()));
+        letters && !is_file(arg)
+    };
     let mut joined: Vec<OsString> = Vec::new();
     while let Some(arg) = args.next() {
         if arg == "--" {
@@ -942,7 +947,7 @@ pub fn with_fits(mut args: impl Iterator<Item = OsString>) -> Vec<OsString> {
             joined.extend(args);
             break;
         }
-        let fit = arg.to_str().filter(|text| text.parse::<Subpixel>().is_ok());
+        let fit = arg.to_str().filter(|text| text.parse::<Subpixel>().is_ok() || misspelt(&arg));
         match (joined.last_mut(), fit) {
             (Some(last), Some(fit)) if last == "--subpixel" => last.push(format!("={fit}")),
             _ => joined.push(arg),
@@ -1004,12 +1009,15 @@ mod tests {
     #[test]
     fn a_fit_is_joined_to_its_option() {
         let joined = |text: &str| {
-            let joined = with_fits(text.split(' ').map(OsString::from)).into_iter();
+            let joined = with_fits(text.split(' ').map(OsString::from), |name| name == "x").into_iter();
             joined.map(|arg| arg.into_string().unwrap()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(joined("flcc --subpixel cubic x"), "flcc --subpixel=cubic x");
         assert_eq!(joined("flcc --subpixel ./cubic cubic"), "flcc --subpixel ./cubic cubic");
         assert_eq!(joined("flcc a -- --subpixel cubic"), "flcc a -- --subpixel cubic");
+        assert_eq!(joined("flcc --subpixel x y"), "flcc --subpixel x y");
+        assert_eq!(joined("flcc --subpixel cubik x"), "flcc --subpixel=cubik x");
+        assert_eq!(joined("flcc --subpixel cubik.png --subpixel -"), "flcc --subpixel cubik.png --subpixel -");
     }
 
     #[test]

@@ -1711,6 +1711,23 @@ fn a_border_that_leaves_no_position_is_told() {
 }
 
 #[test]
+fn a_fit_that_is_misspelt_is_told_as_one() {
+    let folder = Folder::new();
+    photo(&folder);
+    for call in ["match image.png --template template.png --subpixel cubik", "stream template.png --subpixel cubik"] {
+        let line = flcc(&folder, call).fails(2);
+        let due = "expected quadratic, gauss, cubic or septic, got cubik";
+        assert!(line.contains("--subpixel") && line.contains(due), "{line}");
+    }
+    // A file of such a name is a file.
+    std::fs::copy(folder.at("template.png"), folder.at("cubik")).unwrap();
+    let found = flcc(&folder, "match image.png --subpixel cubik").fine().out;
+    assert!(found.starts_with("1 12.") || found.starts_with("1 11.9"), "{found}");
+    let line = flcc(&folder, "match image.png --subpixel none.png").fails(1);
+    assert!(line.contains("TEMPLATE \"none.png\": expected a readable file"), "{line}");
+}
+
+#[test]
 fn conformance_of_a_folder() {
     let folder = Folder::new();
     folder.array("x.npy", &[3], |k| [1.0, 2.0, 3.0][k]);
