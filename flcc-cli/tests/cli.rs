@@ -1728,6 +1728,36 @@ fn a_fit_that_is_misspelt_is_told_as_one() {
 }
 
 #[test]
+fn what_an_option_would_read_is_hinted_at() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.write("image.raw", [7; 2000]);
+    let line = flcc(&folder, "match image.raw template.png").fails(1);
+    assert!(line.ends_with("; samples without a header need --raw TYPE:SHAPE"), "{line}");
+    // A name of a format is that of a damaged file.
+    folder.write("damaged.png", [7; 2000]);
+    let line = flcc(&folder, "match damaged.png template.png").fails(1);
+    assert!(line.contains("got an unknown format") && !line.contains("--raw"), "{line}");
+    let said = flcc(&folder, "match image.png template.png --stack --accuracy exact").fine();
+    let note = "--stack: one template, with 2 axes as the image; a stack of templates has 3 axes";
+    let due = format!("note: TEMPLATE \"template.png\": {note}\n");
+    assert_eq!((said.out.as_str(), said.err), ("1 12,20 1\n", due));
+    // Beside a stack a single one is meant.
+    folder.array("stack.npy", &[2, 3, 4], |k| f64::from(noise(k)));
+    folder.array("one.npy", &[3, 4], |k| f64::from(noise(k)));
+    folder.array("x.npy", &[9, 9], |k| f64::from(noise(k)));
+    let said = flcc(&folder, "match x.npy one.npy --template stack.npy --stack").fine();
+    assert!(said.out.lines().count() == 3 && !said.err.contains("one template"), "{said:?}");
+    for command in ["show w.txt", "show w.txt --wisdom v.txt", "forget w.txt"] {
+        let line = flcc(&folder, &format!("wisdom {command}")).fails(2);
+        let due = "; the wisdom file is given as --wisdom FILE";
+        assert!(line.contains("unexpected argument 'w.txt'") && line.ends_with(due), "{line}");
+    }
+    let line = flcc(&folder, "devices w.txt").fails(2);
+    assert!(line.contains("unexpected argument 'w.txt'") && !line.contains("wisdom file"), "{line}");
+}
+
+#[test]
 fn conformance_of_a_folder() {
     let folder = Folder::new();
     folder.array("x.npy", &[3], |k| [1.0, 2.0, 3.0][k]);

@@ -69,6 +69,13 @@ pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], reading: &Reading) -
 /// # Errors
 /// A stack of none, a file of other axes.
 pub fn unstacked(files: Vec<Image>, axes: usize, stack: bool) -> Result<Vec<Image>, SpecError> {
+    // Files of one template may stand beside stacks.
+    if let (true, Some(file)) = (stack, files.first())
+        && files.iter().all(|file| file.shape().axes() == axes)
+    {
+        let (one, stack) = (shape::axes(axes), shape::axes(axes + 1));
+        file.tell(&format!("--stack: one template, with {one} as the image; a stack of templates has {stack}"));
+    }
     let mut all = Vec::new();
     for file in files {
         match stack && file.shape().axes() == axes + 1 {
