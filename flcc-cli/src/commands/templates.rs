@@ -232,6 +232,7 @@ impl Templates {
         image: &str,
         mask: Option<&AnyView<'_>>,
     ) -> Result<Matcher, Error> {
+        let mask = mask.map(|mask| mask as _);
         plan.bind(&self.views(group)?, mask).map_err(|error| {
             // Of several templates the one that cannot be bound alone is meant.
             let wrong = |&&index: &&usize| match (plan.spec().clone().with_templates(1), self.all[index].view()) {
