@@ -35,7 +35,7 @@ impl Runner {
     /// Binds templates.
     pub fn new(plan: &Plan, templates: &[AnyView<'_>], mask: Option<&AnyView<'_>>) -> Result<Runner, Failure> {
         needed::to_bind(plan)?;
-        Ok(Runner { matcher: plan.bind(templates, mask)?, spare: Mutex::default() })
+        Ok(Runner { matcher: plan.bind(templates, mask.map(|mask| mask as _))?, spare: Mutex::default() })
     }
 
     pub fn matcher(&self) -> &Matcher {
@@ -134,7 +134,7 @@ pub(crate) fn pairs<'v>(
 ) -> Result<(), Failure> {
     needed::to_bind(plan)?;
     needed::to_execute(plan)?;
-    let pairs = plan.pairs(mask)?;
+    let pairs = plan.pairs(mask.map(|mask| mask as _))?;
     let mut scratch = pairs.make_scratch();
     groups(plan.spec(), count, TOGETHER).try_for_each(|numbers| {
         let first = numbers.start;

@@ -159,6 +159,130 @@ Fields, one line a frame and template:
     peak_fields!()
 );
 
+/// Below the options of merge.
+const BELOW_MERGE: &str = concat!(result_fields!(), peak_fields!());
+
+/// Below the options of local.
+const BELOW_LOCAL: &str = "\
+Places:
+  A value stands where its window begins: the place of the window's first sample in the image. In
+  mode same, which it is without --mode, the middle of each window lies on a sample of the image:
+  with --window 15x15 the first window begins at -7,-7, seven samples before the image on each axis.
+  The positions of a .csv and the axes of a .png count so, too.
+
+Fields of --json:
+  statistic      sum, mean, var, min or max
+  window         the shape of the window, slowest axis first
+  shape          the shape of the result
+  output         the file of the result
+  ns             nanoseconds to compute it";
+
+/// Below the options of conformance.
+const BELOW_CONFORMANCE: &str = "\
+Fields of --json:
+  cases          how many there are
+  pass, fail, skip
+                 how many of them ended so
+  results        each with id, group, state (pass, fail or skip), message (why it failed or was
+                 skipped), ratio (the largest error over its tolerance), error (the largest), kernel
+                 (which computed it), kernels (those that serve it) and status (the exit status of a
+                 command that computes it); null where there is none";
+
+/// Below the options of plan.
+const BELOW_PLAN: &str = "\
+Fields of --json, one line a spec:
+  spec           what is computed
+  kernel         the name of what computes it, with its tile
+  method, platform
+                 those of the kernel
+  decided, place why this kernel, and why this platform, in a sentence each
+  threads        how many work on an image
+  tiles          how many an image has
+  scratch_bytes  bytes of scratch while it is computed
+  template_bytes bytes of each bound template
+  ns             nanoseconds for one image with all templates, null where nothing is known
+  measured       whether ns was measured; else it is an estimate
+  floor          the least that the hardware takes: operations (multiply-adds) and operations_ns,
+                 bytes (that are moved through memory) and bytes_ns
+  choosing_ns    nanoseconds to choose the kernel
+  building_ns    nanoseconds to build what executes it
+  notes          what else there is to know, a sentence each
+  candidates     what was considered, each with kernel, method, platform, outcome (estimated, known,
+                 measured, stopped, named, slower, runner-up, failed or refused), estimate_ns,
+                 least_ns (measured), bytes (of scratch and templates) and reason (why it failed or
+                 refused); null where there is none";
+
+/// Below the options of bench.
+const BELOW_BENCH: &str = "\
+Fields of --grid --json, one line a spec:
+  spec           what is computed
+  best, best_ns  the fastest kernel, and its nanoseconds
+  measure, estimate
+                 the kernels that these efforts choose
+  measure_ratio, estimate_ratio
+                 their time over the best
+  spread         how far the same kernel is from itself, timed twice: a share
+  plan_ns        nanoseconds to plan with effort measure
+  timed          as whole calls, or on the device, without copies";
+
+/// Below the options of tune.
+const BELOW_TUNE: &str = "\
+Fields of --json:
+  processor, instructions
+                 whose costs they are: the processor and its best instruction set, or the GPU and
+                 its architecture
+  cores          the cores that may be used
+  specs, samples how many specs were timed, and how many ways to compute them
+  timed          as whole calls, or on the device, without copies
+  before, after  how estimates agree with times of the specs that were not fitted to, by the costs
+                 before and by those after: the median and the worst of the larger over the smaller
+  costs          what each kind of work costs, by its name
+
+Fields of --unroll --json, one line a kernel:
+  spec           what is computed
+  kernel         the kernel that is made for the template's size
+  own_ns, any_ns nanoseconds by it, and by the kernel for any size
+  spread         how far the first is from itself, timed twice: a share
+  pays           whether it takes less by more than that, and by 2 % at least
+  timed          as above";
+
+/// Below the options of devices.
+const BELOW_DEVICES: &str = "\
+Fields of --json:
+  model          the processor's name
+  cores          the cores that may be used
+  instruction_sets
+                 those that kernels take, the best first
+  caches         bytes of the data caches l1d, l2 and l3 that a core sees
+  cuda           what CUDA is here, or why there is none
+  devices        the GPUs, each with index (as CUDA counts), name, target (its architecture, sm_90),
+                 multiprocessors and memory (bytes)
+  fingerprint    what wisdom knows this machine by";
+
+/// Below the options of wisdom show.
+const BELOW_SHOW: &str = "\
+The wisdom file is an option: flcc wisdom show --wisdom w.txt
+
+Fields of --json, one line an entry; costs are told without --json alone:
+  machine        the fingerprint of the machine that measured, as flcc devices tells it
+  source         the hash of the sources that were timed
+  spec           what was computed
+  threads        the threads that it was measured for
+  kernel         the fastest
+  least_ns       its nanoseconds
+  workers        of how many threads it took the least time, null where one number was tried
+  others         the other kernels and their nanoseconds";
+
+/// Below the options of wisdom merge.
+const BELOW_WISDOM_MERGE: &str = "\
+Fields of --json:
+  entries        how many the wisdom file has now";
+
+/// Below the options of wisdom forget.
+const BELOW_FORGET: &str = "\
+Fields of --json:
+  forgotten      how many entries are";
+
 /// Template matching, convolution and correlation of 1D, 2D and 3D images.
 ///
 /// Images are PNG, JPEG, TIFF (8 and 16 bit, float; pages are the slowest axis), PGM, PPM or .npy, and zarr arrays
@@ -212,7 +336,7 @@ pub enum Command {
     ///
     /// Parts are the .json files that conv, corr, lcc and match wrote with --tile, all of one result, in any order.
     /// Those that are missing, given twice or of another result are refused by name.
-    #[command(after_help = concat!(result_fields!(), peak_fields!()))]
+    #[command(after_help = BELOW_MERGE)]
     Merge(Merge),
     /// Find templates in frames as they come: prints one JSON line a frame and template
     ///
@@ -226,6 +350,7 @@ pub enum Command {
     /// Sums run in f64: of 8- and 16-bit pixels they are exact at every --accuracy (exact refuses what f64 would not
     /// hold). There is one kernel, on the CPU: other methods and platforms refuse, --effort and --wisdom are wrong
     /// calls.
+    #[command(after_help = BELOW_LOCAL)]
     Local(Local),
     /// Judge a folder of vectors (an index.json) in this process
     ///
@@ -234,8 +359,10 @@ pub enum Command {
     /// in a spec. One that has neither an expected result nor an error is computed and counted as a skip. With --json
     /// each result tells, besides, kernels (those that serve the case) and status (the exit status of a command that
     /// computes it).
+    #[command(after_help = BELOW_CONFORMANCE)]
     Conformance(Conformance),
     /// Show which kernel a spec is computed with
+    #[command(after_help = BELOW_PLAN)]
     Plan(Plan),
     /// Check specs against the f64 oracle, then time them: prints a table, with --json one line a spec
     ///
@@ -254,6 +381,7 @@ pub enum Command {
     /// batch of runs: of so many batches (kernel_batches) of so many runs (kernel_runs). kernel_gflops is by the median
     /// of these; buffers is the number of copies; queued says that all runs stood in the GPU's queue when a batch
     /// began, so that it never waited for the host.
+    #[command(after_help = BELOW_BENCH)]
     Bench(Bench),
     /// Fit the costs that plans are estimated by to times on this machine
     ///
@@ -264,8 +392,10 @@ pub enum Command {
     /// With --platform cuda the GPU times its kernels, on data that lies there, and agreement is with these times. What
     /// a call takes besides, copies above all, is timed once a spec and fitted too. The field timed of --json says
     /// which.
+    #[command(after_help = BELOW_TUNE)]
     Tune(Tune),
     /// Show the processor, its instruction sets and caches, and the GPUs
+    #[command(after_help = BELOW_DEVICES)]
     Devices,
     /// Show, merge or forget wisdom: what measuring has taught (the file that --wisdom or FLCC_WISDOM names)
     #[command(subcommand, disable_help_subcommand = true)]
@@ -609,7 +739,7 @@ pub struct Peaks {
     pub count: bool,
     /// Refine positions below a sample: by a paraboloid through the neighbours (quadratic), one through their
     /// logarithms (gauss), a spline of degree 3 (cubic) or 7 (septic) [without FIT: septic, the most exact]. One of
-    /// these words behind --subpixel is the fit; a file of that name is ./cubic
+    /// these words behind --subpixel is the fit; a file of that name is ./cubic. A word that names no file is an error
     #[arg(
         long,
         value_name = "FIT",
@@ -781,14 +911,17 @@ pub struct Tune {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Wisdom {
     /// Show what is known
+    #[command(after_help = BELOW_SHOW)]
     Show,
     /// Take over what other files know; of two timings of one thing the faster stays
+    #[command(after_help = BELOW_WISDOM_MERGE)]
     Merge {
         /// Wisdom files
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
     /// Forget what is known: all of it, of one machine, or of specs that begin with a text
+    #[command(after_help = BELOW_FORGET)]
     Forget {
         /// Only of the machine with this fingerprint
         #[arg(long, conflicts_with = "spec")]
@@ -800,8 +933,13 @@ pub enum Wisdom {
 }
 
 /// The arguments with `--subpixel FIT` as `--subpixel=FIT`, so that what follows a bare `--subpixel` is not its value;
-/// behind `--` there are no options.
-pub fn with_fits(mut args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// behind `--` there are no options. A word that is neither a fit nor the name of a file, as a misspelt fit, is taken
+/// for one, so that the error names the option.
+pub fn with_fits(mut args: impl Iterator<Item = OsString>, is_file: impl Fn(&OsStr) -> bool) -> Vec<OsString> {
+    let misspelt = |arg: &OsStr| {
+        let letters = arg.to_str().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_alphabetic()));
+        letters && !is_file(arg)
+    };
     let mut joined: Vec<OsString> = Vec::new();
     while let Some(arg) = args.next() {
         if arg == "--" {
@@ -809,7 +947,7 @@ pub fn with_fits(mut args: impl Iterator<Item = OsString>) -> Vec<OsString> {
             joined.extend(args);
             break;
         }
-        let fit = arg.to_str().filter(|text| text.parse::<Subpixel>().is_ok());
+        let fit = arg.to_str().filter(|text| text.parse::<Subpixel>().is_ok() || misspelt(&arg));
         match (joined.last_mut(), fit) {
             (Some(last), Some(fit)) if last == "--subpixel" => last.push(format!("={fit}")),
             _ => joined.push(arg),
@@ -871,12 +1009,15 @@ mod tests {
     #[test]
     fn a_fit_is_joined_to_its_option() {
         let joined = |text: &str| {
-            let joined = with_fits(text.split(' ').map(OsString::from)).into_iter();
+            let joined = with_fits(text.split(' ').map(OsString::from), |name| name == "x").into_iter();
             joined.map(|arg| arg.into_string().unwrap()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(joined("flcc --subpixel cubic x"), "flcc --subpixel=cubic x");
         assert_eq!(joined("flcc --subpixel ./cubic cubic"), "flcc --subpixel ./cubic cubic");
         assert_eq!(joined("flcc a -- --subpixel cubic"), "flcc a -- --subpixel cubic");
+        assert_eq!(joined("flcc --subpixel x y"), "flcc --subpixel x y");
+        assert_eq!(joined("flcc --subpixel cubik x"), "flcc --subpixel=cubik x");
+        assert_eq!(joined("flcc --subpixel cubik.png --subpixel -"), "flcc --subpixel cubik.png --subpixel -");
     }
 
     #[test]

@@ -372,7 +372,7 @@ impl<'a> Case<'a> {
             .iter()
             .filter(|candidate| !matches!(candidate.outcome, Outcome::Refused(_) | Outcome::Failed(_)));
         let kernels = served.map(|candidate| candidate.kernel.clone()).collect();
-        let matcher = plan.bind(&[template], mask.as_ref())?;
+        let matcher = plan.bind(&[template], mask.as_ref().map(|mask| mask as _))?;
         let kernel = matcher.kernel().to_string();
         match matcher.execute(&[image])?.pop() {
             Some(map) => Ok(Computed { map, kernel, kernels }),

@@ -320,7 +320,7 @@ impl Problem {
         let mut spec = spec
             .with_channels(channels)?
             .with_templates(templates)?
-            .with_mask(mask_kind(mask))?
+            .with_mask(mask_kind(mask.map(|mask| mask as _)))?
             .with_boundary(self.boundary)?;
         if let Some(precision) = self.precision {
             spec = spec.with_out_type(precision)?;

@@ -160,6 +160,11 @@ pub fn one_line_of(error: &clap::Error) -> String {
             None => part.strip_prefix("error: ").unwrap_or(&part).to_string(),
         });
     }
+    // A file that is given without its option.
+    let unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
+    if unknown && parts.iter().any(|part| part.starts_with("expected flcc wisdom ")) {
+        parts.push("the wisdom file is given as --wisdom FILE".into());
+    }
     let line: String = parts.join("; ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if line.is_empty() { "arguments: expected what flcc --help shows, got something else".into() } else { line }
 }

@@ -100,7 +100,7 @@ pub fn load_frames(path: &Path, raw: &[RawFormat]) -> Result<Content, IoError> {
     }
     let mut reader = BufReader::new(reader);
     let Some(format) = Y4mFormat::read(&name, &mut reader)? else {
-        return Err(IoError::Format { name, got: describe(&start, size) });
+        return Err(IoError::Format { got: describe(&name, &start, size), name });
     };
     let mut note = names_format(path).then(|| misnamed(&name, "YUV4MPEG2"));
     let frames = Y4mReader::new(name, format, reader);
@@ -215,7 +215,7 @@ fn load_from(name: &str, reader: impl Read, size: Option<u64>) -> Result<(Loaded
     if Format::of(&start).is_none() {
         // A short one has ended.
         let size = if start.len() < START { Some(start.len() as u64) } else { size };
-        return Err(IoError::Format { name: name.into(), got: describe(&start, size) });
+        return Err(IoError::Format { name: name.into(), got: describe(name, &start, size) });
     }
     let mut bytes = Vec::new();
     let (most, limit) = most_bytes(size);
@@ -279,7 +279,7 @@ fn extension(name: &str) -> String {
 /// As [`load`].
 pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<Loaded, IoError> {
     let Some(format) = Format::of(bytes) else {
-        return Err(IoError::Format { name: name.into(), got: describe(bytes, Some(bytes.len() as u64)) });
+        return Err(IoError::Format { name: name.into(), got: describe(name, bytes, Some(bytes.len() as u64)) });
     };
     let mut loaded = match format {
         Format::Npy => npy::load(name, bytes),
@@ -377,7 +377,7 @@ impl Format {
 }
 
 /// What bytes of no accepted format are, as far as their start tells, and of how many there are if that is known.
-fn describe(bytes: &[u8], size: Option<u64>) -> String {
+fn describe(name: &str, bytes: &[u8], size: Option<u64>) -> String {
     const OTHERS: [(&[u8], &str); 11] = [
         (y4m::MAGIC, "YUV4MPEG2 (flcc stream takes it)"),
         (b"PK\x03\x04", "a zip archive (.npz is one: save its arrays one by one)"),
@@ -399,7 +399,9 @@ fn describe(bytes: &[u8], size: Option<u64>) -> String {
         None => {
             let start: Vec<String> = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
             let size = size.map_or(String::new(), |size| format!("{size} bytes, "));
-            format!("an unknown format ({size}the first are {})", start.join(" "))
+            let raw =
+                if names_format(Path::new(name)) { "" } else { "; samples without a header need --raw TYPE:SHAPE" };
+            format!("an unknown format ({size}the first are {}){raw}", start.join(" "))
         }
     }
 }
@@ -451,6 +453,9 @@ mod tests {
              got an unknown format (5 bytes, the first are 68 65 6c 6c 6f)"
         );
         assert!(message(b"PK\x03\x04rest", "x.npz").contains("zip archive"));
+        // What an option reads is told where it would be read.
+        let hint = "first are 68 65 6c 6c 6f); samples without a header need --raw TYPE:SHAPE";
+        assert!(message(b"hello", "x.bin").ends_with(hint) && message(b"hello", "-").ends_with(hint));
     }
 
     #[test]
@@ -465,7 +470,7 @@ mod tests {
     #[test]
     fn what_begins_as_no_format_is_not_read() {
         let zeros = load(Path::new("/dev/zero")).unwrap_err().to_string();
-        assert!(zeros.ends_with("got an unknown format (the first are 00 00 00 00 00 00 00 00)"), "{zeros}");
+        assert!(zeros.contains("got an unknown format (the first are 00 00 00 00 00 00 00 00)"), "{zeros}");
         assert!(load(Path::new("/dev/null")).unwrap_err().to_string().ends_with("got an empty file"));
         // A file of a format that is larger than any memory, and of no format.
         let path = std::env::temp_dir().join(format!("flcc-io-sparse-{}", std::process::id()));

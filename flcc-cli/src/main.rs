@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -10,7 +11,7 @@ use flcc_cli::args::{Cli, with_fits, with_help};
 use flcc_cli::error::one_line_of;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(with_help(with_fits(std::env::args_os()))) {
+    let cli = match Cli::try_parse_from(with_help(with_fits(std::env::args_os(), |name| Path::new(name).exists()))) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
             // Help and version are what was asked for. A pipe that is closed takes no more of them.

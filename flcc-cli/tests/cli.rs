@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -1687,6 +1687,77 @@ fn wisdom_is_kept_shown_merged_and_forgotten() {
 }
 
 #[test]
+fn a_border_that_leaves_no_position_is_told() {
+    let folder = Folder::new();
+    photo(&folder);
+    let note = "--exclude-border 17 leaves none of 34x42 positions, at most 16 leaves some";
+    let told = |args: &str, output: &str, lines: &str| {
+        let said = flcc(&folder, args).fine();
+        assert_eq!((said.out.as_str(), said.err.as_str()), (output, lines), "{args}");
+    };
+    let of_template = format!("note: TEMPLATE \"template.png\": {note}\n");
+    told("match image.png template.png --exclude-border 17", "", &of_template);
+    told("match image.png template.png --exclude-border 17 --threshold 0.5 --count", "count 0 nan\n", &of_template);
+    let several = format!("note: TEMPLATE \"template.png\": {note}; the same of 1 other template\n");
+    told("match image.png template.png --template-at 1,2:7x9 --exclude-border 17", "", &several);
+    let said = flcc(&folder, "stream template.png image.png image.png --exclude-border 17").fine();
+    assert_eq!(said.err, format!("note: FRAMES \"image.png\": {note}\nnote: FRAMES: {note}: 2 of 2 frames\n"));
+    for fine in ["--exclude-border 16 --threshold -1", "--exclude-border 0"] {
+        assert_eq!(flcc(&folder, &format!("match image.png template.png {fine}")).fine().err, "", "{fine}");
+    }
+    // An axis of one position has no ends.
+    let said = flcc(&folder, "match image.png --template-at 0,20:40x9 --exclude-border 20").fine();
+    assert!(said.err.is_empty() && said.out.starts_with("1 0,20 "), "{said:?}");
+}
+
+#[test]
+fn a_fit_that_is_misspelt_is_told_as_one() {
+    let folder = Folder::new();
+    photo(&folder);
+    for call in ["match image.png --template template.png --subpixel cubik", "stream template.png --subpixel cubik"] {
+        let line = flcc(&folder, call).fails(2);
+        let due = "expected quadratic, gauss, cubic or septic, got cubik";
+        assert!(line.contains("--subpixel") && line.contains(due), "{line}");
+    }
+    // A file of such a name is a file.
+    std::fs::copy(folder.at("template.png"), folder.at("cubik")).unwrap();
+    let found = flcc(&folder, "match image.png --subpixel cubik").fine().out;
+    assert!(found.starts_with("1 12.") || found.starts_with("1 11.9"), "{found}");
+    let line = flcc(&folder, "match image.png --subpixel none.png").fails(1);
+    assert!(line.contains("TEMPLATE \"none.png\": expected a readable file"), "{line}");
+}
+
+#[test]
+fn what_an_option_would_read_is_hinted_at() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.write("image.raw", [7; 2000]);
+    let line = flcc(&folder, "match image.raw template.png").fails(1);
+    assert!(line.ends_with("; samples without a header need --raw TYPE:SHAPE"), "{line}");
+    // A name of a format is that of a damaged file.
+    folder.write("damaged.png", [7; 2000]);
+    let line = flcc(&folder, "match damaged.png template.png").fails(1);
+    assert!(line.contains("got an unknown format") && !line.contains("--raw"), "{line}");
+    let said = flcc(&folder, "match image.png template.png --stack --accuracy exact").fine();
+    let note = "--stack: one template, with 2 axes as the image; a stack of templates has 3 axes";
+    let due = format!("note: TEMPLATE \"template.png\": {note}\n");
+    assert_eq!((said.out.as_str(), said.err), ("1 12,20 1\n", due));
+    // Beside a stack a single one is meant.
+    folder.array("stack.npy", &[2, 3, 4], |k| f64::from(noise(k)));
+    folder.array("one.npy", &[3, 4], |k| f64::from(noise(k)));
+    folder.array("x.npy", &[9, 9], |k| f64::from(noise(k)));
+    let said = flcc(&folder, "match x.npy one.npy --template stack.npy --stack").fine();
+    assert!(said.out.lines().count() == 3 && !said.err.contains("one template"), "{said:?}");
+    for command in ["show w.txt", "show w.txt --wisdom v.txt", "forget w.txt"] {
+        let line = flcc(&folder, &format!("wisdom {command}")).fails(2);
+        let due = "; the wisdom file is given as --wisdom FILE";
+        assert!(line.contains("unexpected argument 'w.txt'") && line.ends_with(due), "{line}");
+    }
+    let line = flcc(&folder, "devices w.txt").fails(2);
+    assert!(line.contains("unexpected argument 'w.txt'") && !line.contains("wisdom file"), "{line}");
+}
+
+#[test]
 fn conformance_of_a_folder() {
     let folder = Folder::new();
     folder.array("x.npy", &[3], |k| [1.0, 2.0, 3.0][k]);
@@ -2549,6 +2620,94 @@ fn the_fields_of_json_are_those_of_the_help() {
             assert!(peak.as_object().unwrap().keys().all(|name| fields.contains(name.as_str())), "{call}: {peak}");
         }
     }
+}
+
+/// The fields of JSON that a command's help lists, with what it says of them.
+fn documented(folder: &Folder, command: &str) -> Vec<(String, String)> {
+    let help = flcc(folder, &format!("{command} --help")).fine().out;
+    let mut fields: Vec<(Vec<String>, String)> = Vec::new();
+    for line in help.split_once("Fields of").unwrap_or_else(|| panic!("{command}: no fields")).1.lines() {
+        match line.strip_prefix("  ") {
+            Some(entry) if !entry.starts_with(' ') => {
+                let (names, words) = entry.split_once("  ").unwrap_or((entry, ""));
+                let named = |name: &str| name.split_whitespace().next().unwrap_or("").to_string();
+                fields.push((names.split(',').map(named).collect(), words.into()));
+            }
+            Some(more) => fields.iter_mut().last().map_or((), |(_, words)| words.extend([" ", more.trim()])),
+            None => {}
+        }
+    }
+    fields.into_iter().flat_map(|(names, words)| names.into_iter().map(move |name| (name, words.clone()))).collect()
+}
+
+#[test]
+fn every_command_documents_the_fields_of_its_json() {
+    let folder = Folder::new();
+    photo(&folder);
+    folder.array("i.npy", &[2, 3], |k| k as f64);
+    let case = r#"{"cases":[{"id":"a","op":"corr","measure":null,"dims":2,"mode":"full","boundary":"zero","cval":0.0,
+        "image":"i.npy","template":"i.npy","mask":null,"expected":null,"error":null,"cond":null,"tol":null}]}"#;
+    folder.write("index.json", case);
+    flcc(&folder, "match i.npy i.npy --tile 1/1 -o part.npy").fine();
+    let spec = "zncc:u8:40x50*7x9:valid";
+    let of_command = |command: &str, line: &Value| {
+        let documented = documented(&folder, command);
+        for (name, value) in line.as_object().unwrap() {
+            let said = documented.iter().find(|(documented, _)| documented == name);
+            let (_, words) = said.unwrap_or_else(|| panic!("{command}: {name} of {documented:?}"));
+            // Kernels and kinds of work are names of their own.
+            let inside = if ["others", "costs"].contains(&name.as_str()) { None } else { Some(value) };
+            let items = inside.map_or(Vec::new(), |value| value.as_array().cloned().unwrap_or(vec![value.clone()]));
+            for field in items.iter().filter_map(Value::as_object).flat_map(|item| item.keys()) {
+                let word = |word: &str| word.trim_matches(['(', ')', ',', ';', '.', ':']) == field;
+                assert!(words.split_whitespace().any(word), "{command}: {name}.{field} of {words:?}");
+            }
+        }
+    };
+    for (command, options) in [
+        ("plan", format!("{spec} --effort measure --platform cpu --wisdom w.txt")),
+        ("plan", spec.into()),
+        ("devices", String::new()),
+        ("wisdom show", "--wisdom w.txt".into()),
+        ("wisdom merge", "w.txt --wisdom w.txt".into()),
+        ("wisdom forget", "--spec nothing --wisdom w.txt".into()),
+        ("local", "mean image.png --window 3x3 -o o.npy".into()),
+        ("tune", "--count 2 --seed 5".into()),
+        ("bench", "--grid --count 1 --seed 5 --threads 1".into()),
+        ("merge", "part.json -o o.npy".into()),
+        ("conformance", ".".into()),
+    ] {
+        let lines = flcc(&folder, &format!("{command} {options} --json")).fine().json();
+        assert!(!lines.is_empty(), "{command} {options}");
+        lines.iter().for_each(|line| of_command(command, line));
+    }
+    // All kernels take minutes; one is enough.
+    let mut unroll = folder.command("tune --unroll --json").stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(unroll.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    unroll.kill().unwrap();
+    unroll.wait().unwrap();
+    of_command("tune", &serde_json::from_str(&first).unwrap());
+    // Those of bench stand in sentences.
+    let help = flcc(&folder, "bench --help").fine().out;
+    let line = &flcc(&folder, &format!("bench {spec} --seconds 0.01 --json")).fine().json()[0];
+    let word = |name: &str| help.split(|c: char| c.is_whitespace() || ",;".contains(c)).any(|word| word == name);
+    line.as_object().unwrap().keys().for_each(|name| assert!(word(name), "bench: {name}"));
+}
+
+#[test]
+fn the_places_of_window_statistics_are_where_windows_begin() {
+    let folder = Folder::new();
+    folder.array("line.npy", &[40], |k| k as f64);
+    flcc(&folder, "local max line.npy --window 15 -o max.csv").fine();
+    let table = std::fs::read_to_string(folder.at("max.csv")).unwrap();
+    // The window at -7 ends with sample 7.
+    assert!(table.starts_with("position,max\n-7,7\n-6,8\n"), "{table}");
+    let help = flcc(&folder, "help local").fine().out;
+    assert!(
+        help.contains("where its window begins") && help.contains("15x15 the first window begins at -7,-7"),
+        "{help}"
+    );
 }
 
 #[test]

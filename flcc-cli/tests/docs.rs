@@ -188,6 +188,17 @@ fn every_command_of_a_page_does_what_it_says() {
 }
 
 #[test]
+fn what_the_readme_says_of_others_is_recorded() {
+    let page = |name: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)).unwrap();
+    let (readme, numerics) = (page("README.md").replace("\n  ", " "), page("docs/numerics.md"));
+    let (_, told) = readme.split_once("at mean 60000 and deviation 1 in f32 ").unwrap();
+    let score = told.split_once("scikit-image returns ").unwrap().1.split('.').next().unwrap();
+    let (_, measured) = numerics.split_once("| scikit-image, `match_template` of f32 |").unwrap();
+    assert!(measured.lines().next().unwrap().contains(&format!(" to {score}, elsewhere |")), "{score}: {measured}");
+    assert!(readme.lines().count() <= 120);
+}
+
+#[test]
 fn lines_of_blocks_of_sh_are_commands() {
     let page = "flcc is a word.\n```sh\n\
                 # x\nflcc a \\\n  b  # c\n# 1 2,3 0.5\n# 2\nls\n# y\nA=1 flcc d\nls | flcc h\n```\n\n\

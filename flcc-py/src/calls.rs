@@ -52,7 +52,8 @@ fn compute<'py>(
     let wrong = |error| names.spec(error);
     let (image, template) = (image.view().map_err(wrong)?, template.view().map_err(wrong)?);
     let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
-    let spec = words.spec((&image).into(), &template, 1, mask_kind(mask.as_ref())).map_err(wrong)?;
+    let spec =
+        words.spec((&image).into(), &template, 1, mask_kind(mask.as_ref().map(|mask| mask as _))).map_err(wrong)?;
     let mut out = Out::of(py, &spec, None, asked, call)?;
     if let Some(known) = known {
         let (templates, planner) = ([template], planning::planner(py, settings).map_err(wrong)?);
@@ -68,7 +69,7 @@ fn compute<'py>(
     let planned = planning::planned(py, &spec, settings).map_err(|error| names.plan(error))?;
     let mut outs = out.views().map_err(wrong)?;
     watch::run(py, names, planning::estimate(&planned.plan), progress.as_ref(), |control| {
-        let matcher = planned.plan.bind(&[template], mask.as_ref())?;
+        let matcher = planned.plan.bind(&[template], mask.as_ref().map(|mask| mask as _))?;
         planned.with_scratch(&matcher, |scratch| matcher.execute_into(&[image], &mut outs, scratch, control))
     })?;
     drop(outs);
@@ -95,13 +96,14 @@ fn on_gpu<'py>(
     let (template, mask) = small(names, arrays, call)?;
     let template = template.view().map_err(wrong)?;
     let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
-    let spec = words.spec(image.shown(), &template, 1, mask_kind(mask.as_ref())).map_err(wrong)?;
+    let spec =
+        words.spec(image.shown(), &template, 1, mask_kind(mask.as_ref().map(|mask| mask as _))).map_err(wrong)?;
     let settings = settings.on(image.device()).map_err(wrong)?;
     let mut out = Target::of(image, &spec, None, arrays.out)?;
     let planned = planning::planned(py, &spec, &settings).map_err(|error| names.plan(error))?;
     let (image, mut results) = (image.view(names.image)?, out.view()?);
     watch::run(py, names, planning::estimate(&planned.plan), progress, |control| {
-        let matcher = planned.plan.bind(&[template], mask.as_ref())?;
+        let matcher = planned.plan.bind(&[template], mask.as_ref().map(|mask| mask as _))?;
         planned.with_scratch(&matcher, |scratch| matcher.execute_on_device(&image, &mut results, scratch, control))
     })?;
     out.finish()

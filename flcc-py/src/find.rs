@@ -122,7 +122,7 @@ pub fn find<'py>(
     let views = arrays.iter().map(Array::view).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     let mask = mask.map(|mask| Array::read_small("mask", mask, None, call)).transpose()?;
     let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
-    let kind = mask_kind(mask.as_ref());
+    let kind = mask_kind(mask.as_ref().map(|mask| mask as _));
 
     // Templates of one shape and type that follow each other take one plan.
     let groups: Vec<&[AnyView<'_>]> = views
@@ -164,7 +164,7 @@ pub fn find<'py>(
                 watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
                     let mut found = Vec::new();
                     for (plan, group) in plans.iter().zip(&groups) {
-                        let matcher = plan.bind(group, mask.as_ref())?;
+                        let matcher = plan.bind(group, mask.as_ref().map(|mask| mask as _))?;
                         let (of_group, _) = match (&on_gpu, view) {
                             (Some(image), _) => {
                                 matcher.search_resident(image, searched, false, &mut matcher.make_scratch(), control)?

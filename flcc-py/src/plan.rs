@@ -433,7 +433,7 @@ impl Plan {
         let views = arrays.iter().map(Array::view).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
         let mask = mask.map(|mask| Array::read_small("mask", mask, None, call)).transpose()?;
         let mask: Option<AnyView<'_>> = mask.as_ref().map(|mask| mask.view().map_err(wrong)).transpose()?;
-        let bound = py.detach(|| self.plan.bind(&views, mask.as_ref()));
+        let bound = py.detach(|| self.plan.bind(&views, mask.as_ref().map(|mask| mask as _)));
         let matcher = bound.map_err(|error| MATCHING.exec(error))?;
         let engine = Mutex::new(Arc::new(Engine::new(matcher.clone())));
         Ok(Matcher { plan: self.clone(), matcher, stacked, engine, on_gpus: Mutex::default() })
@@ -776,7 +776,7 @@ impl Matcher {
         let templates = self.matcher.templates().iter().map(|pixels| dense(pixels, spec.channels()));
         let templates = templates.collect::<Result<Vec<_>, _>>()?;
         let mask = self.matcher.mask().map(|pixels| dense(pixels, 1)).transpose()?;
-        Ok(Arc::new(Engine::new(plan.bind(&templates, mask.as_ref())?)))
+        Ok(Arc::new(Engine::new(plan.bind(&templates, mask.as_ref().map(|mask| mask as _))?)))
     }
 
     /// What runs on a GPU: an engine itself where it does, else the same templates there, bound when a first image of

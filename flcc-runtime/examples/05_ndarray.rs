@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if r2 <= 6.0 { 1.0f64 } else { 0.0 }
     });
     let spec: Spec = "zncc:f32:20x24x28*5x5x5:valid,mask01".parse()?;
-    let matcher = Planner::new()?.plan(&spec)?.bind(&[view_of(&template)?], Some(&view_of(&ball)?.into()))?;
+    let matcher = Planner::new()?.plan(&spec)?.bind(&[view_of(&template)?], Some(&view_of(&ball)?))?;
     let mut scores = Array3::<f32>::zeros((16, 20, 24));
     matcher.execute_into(
         &[view_of(&volume)?.into()],

@@ -59,7 +59,7 @@ fn sweep(axes: usize, cases: usize, method: Method) {
             Err(error) => panic!("{text}: {error}"),
         };
         let name = format!("case {case} {text} by {}", plan.kernel());
-        match plan.execute(&[problem.image()], &[problem.template()], problem.mask().as_ref()) {
+        match plan.execute(&[problem.image()], &[problem.template()], problem.mask().as_ref().map(|mask| mask as _)) {
             Ok(mut maps) => {
                 check(&name, &maps.remove(0), &problem.expected(), problem.tolerance());
                 done += 1;

@@ -75,7 +75,7 @@ fn allocations(text: &str, method: Method, threads: usize) -> Option<(usize, usi
         .then(|| Pixels::U8((0..spec.template().len()).map(|i| u8::from(i % 3 > 0)).collect()));
     let mask = mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
     let templates = vec![AnyView::dense(&template, spec.template(), 1).unwrap(); spec.templates()];
-    let matcher = plan.bind(&templates, mask.as_ref()).unwrap();
+    let matcher = plan.bind(&templates, mask.as_ref().map(|mask| mask as _)).unwrap();
     let images = [AnyView::dense(&image, spec.image(), 1).unwrap()];
     let mut maps = vec![ScoreMap::zeros(spec.region(), spec.out_type()); spec.templates()];
     let mut scratch = matcher.make_scratch();

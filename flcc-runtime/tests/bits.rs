@@ -86,7 +86,11 @@ fn hashes(text: &str) -> BTreeMap<String, u64> {
                     let planner = Planner::with_machine(machine.clone()).threads(threads).platform(Platform::Cpu);
                     let plan = planner.plan_with_kernel(spec, &offer.kernel).unwrap();
                     let templates = vec![problem.template(); spec.templates()];
-                    hash(&plan.execute(&[problem.image()], &templates, problem.mask().as_ref()).unwrap())
+                    hash(
+                        &plan
+                            .execute(&[problem.image()], &templates, problem.mask().as_ref().map(|mask| mask as _))
+                            .unwrap(),
+                    )
                 };
                 let one = run(1);
                 assert_eq!(one, run(3), "{text} by {} on {isa}: other bits for other threads", offer.kernel);

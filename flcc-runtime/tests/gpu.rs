@@ -159,7 +159,7 @@ fn join(sides: &[usize]) -> String {
 fn poisoned(problem: &Problem, other: &Problem, planner: &Planner, kernel: &KernelKey) -> ScoreMap {
     let spec = &problem.spec;
     let plan = planner.plan_with_kernel(spec, kernel).unwrap_or_else(|error| panic!("{spec} by {kernel}: {error}"));
-    let matcher = plan.bind(&[problem.template()], problem.mask().as_ref()).unwrap();
+    let matcher = plan.bind(&[problem.template()], problem.mask().as_ref().map(|mask| mask as _)).unwrap();
     let mut scratch = matcher.make_scratch();
     let mut run = |image: AnyView<'_>| {
         let len = spec.out_shape().len();
@@ -266,7 +266,7 @@ fn against_the_oracle(spec: &Spec, planner: &Planner, seed: &mut Seed) -> Result
         templates.iter().map(|pixels| view(pixels, spec.template(), spec.channels())).collect();
     let mask = mask.as_ref().map(|pixels| view(pixels, spec.template(), 1));
     let name = format!("{spec} by {}", plan.kernel());
-    let maps = match plan.execute(&images, &templates, mask.as_ref()) {
+    let maps = match plan.execute(&images, &templates, mask.as_ref().map(|mask| mask as _)) {
         Ok(maps) => maps,
         Err(error) => {
             assert!(error.to_string().contains("all equal") || error.to_string().contains("not 0"), "{name}: {error}");
@@ -465,7 +465,7 @@ fn two_devices_are_as_one() {
             images.iter().map(|pixels| AnyView::dense(pixels, spec.image(), 1).unwrap()).collect();
         let run = |numbers: &[usize]| {
             let plan = gpu(Method::Auto).devices(numbers).unwrap().plan(&spec).unwrap();
-            (plan.kernel().to_string(), plan.execute(&images, &templates, mask.as_ref()).unwrap())
+            (plan.kernel().to_string(), plan.execute(&images, &templates, mask.as_ref().map(|mask| mask as _)).unwrap())
         };
         let ((one, alone), (both, spread)) = (run(&[found[0].index]), run(&[found[0].index, found[1].index]));
         assert_eq!(one, both);

@@ -91,9 +91,11 @@ fn the_bits_are_those_of_binding_each_template() {
                 Err(PlanError::Refused(_)) => continue,
                 Err(error) => panic!("{text}: {error}"),
             };
-            let got = plan.pairs(mask.as_ref()).unwrap().execute(&images, &templates).unwrap();
+            let got = plan.pairs(mask.as_ref().map(|mask| mask as _)).unwrap().execute(&images, &templates).unwrap();
             let one = |number: usize| {
-                plan.execute(&images[number..=number], &templates[number..=number], mask.as_ref()).unwrap().remove(0)
+                plan.execute(&images[number..=number], &templates[number..=number], mask.as_ref().map(|mask| mask as _))
+                    .unwrap()
+                    .remove(0)
             };
             let want: Vec<u64> = (0..images.len()).flat_map(|number| bits(one(number).data())).collect();
             assert!(bits(&got) == want, "{text} by {} on {threads} threads", plan.kernel());
@@ -229,7 +231,7 @@ fn pairs_by_method(spec: &Spec, mask: Option<&AnyView<'_>>, mut check: impl FnMu
     for method in METHODS {
         match planner(1).method(method).plan(spec) {
             Ok(plan) => {
-                check(&plan.pairs(mask).unwrap(), method);
+                check(&plan.pairs(mask.map(|mask| mask as _)).unwrap(), method);
                 checked += 1;
             }
             Err(PlanError::Refused(_)) => {}

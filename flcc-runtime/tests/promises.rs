@@ -46,7 +46,8 @@ fn every_way_under(
             }
             match planner(threads).platform(platform).method(method).plan(&spec) {
                 Ok(plan) => {
-                    let map = plan.execute(&[image], &[template], mask.as_ref()).unwrap().remove(0);
+                    let map =
+                        plan.execute(&[image], &[template], mask.as_ref().map(|mask| mask as _)).unwrap().remove(0);
                     see(&format!("{spec} by {} on {threads} threads", plan.kernel()), &map);
                 }
                 Err(PlanError::Refused(refusal)) => {

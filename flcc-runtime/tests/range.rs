@@ -227,7 +227,11 @@ fn keeps_the_promise(name: &str, spec: &str, image: &[f64], template: &[f64], ma
             let plan = planner.plan_with_kernel(&spec, &kernel).unwrap();
             let mask = mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
             let map = plan
-                .execute(&[view(&image, spec.image())], &[view(&template, spec.template())], mask.as_ref())
+                .execute(
+                    &[view(&image, spec.image())],
+                    &[view(&template, spec.template())],
+                    mask.as_ref().map(|mask| mask as _),
+                )
                 .unwrap()
                 .remove(0);
             let (mut worst, mut place, mut wanted) = (0.0, 0, 0.0);
@@ -493,7 +497,8 @@ fn templates_of_a_plan_have_their_own_offsets() {
                 let view = |values, shape| AnyView::dense(values, shape, 1).unwrap();
                 let views = templates.each_ref().map(|values| view(values, spec.template()));
                 let mask = mask.as_ref().map(|mask| view(mask, spec.template()));
-                let maps = plan.execute(&[view(&image, spec.image())], &views, mask.as_ref()).unwrap();
+                let maps =
+                    plan.execute(&[view(&image, spec.image())], &views, mask.as_ref().map(|mask| mask as _)).unwrap();
                 for (map, [top, left]) in maps.iter().zip(places) {
                     let place = top * 42 + left;
                     assert!(map.get(place) < 3.0, "{kernel}, {top},{left}: {}", map.get(place));
@@ -633,7 +638,11 @@ fn squared_differences_are_right(
             let plan = planner.plan_with_kernel(spec, &kernel).unwrap();
             let mask = mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1).unwrap());
             let map = plan
-                .execute(&[view(&image, spec.image())], &[view(&template, spec.template())], mask.as_ref())
+                .execute(
+                    &[view(&image, spec.image())],
+                    &[view(&template, spec.template())],
+                    mask.as_ref().map(|mask| mask as _),
+                )
                 .unwrap()
                 .remove(0);
             for &(index, want) in &expected {

@@ -109,7 +109,7 @@ proptest! {
         };
         let bind = |spec: &Spec, limit| {
             let plan = planner(limit).plan_with_kernel(spec, kernel).unwrap();
-            let matcher = plan.bind(&[problem.template()], problem.mask().as_ref()).unwrap();
+            let matcher = plan.bind(&[problem.template()], problem.mask().as_ref().map(|mask| mask as _)).unwrap();
             (plan, matcher)
         };
         // A limit may be short for the whole alone, which then takes a way of less memory and of other bits.

@@ -11,9 +11,9 @@ use flcc_runtime::account::Outcome;
 use flcc_runtime::core::reference::Oracle;
 use flcc_runtime::peaks::{Search, find_peaks_from};
 use flcc_runtime::{
-    AnyView, AnyViewMut, Best, CancelToken, Control, DType, Effort, ExecError, Kind, Machine, Method, PeakOptions,
-    Pixels, PlanError, Planner, Platform, ScoreMap, Shape, Spec, Stat, View, ViewMut, find_peaks, find_peaks_in,
-    window_stats,
+    AnyView, AnyViewMut, AsImage, Best, CancelToken, Control, DType, Effort, ExecError, Image, Kind, Machine, MaskKind,
+    MaskedOptions, Measure, Method, PeakOptions, Pixels, PlanError, Planner, Platform, ScoreMap, Shape, Spec, Stat,
+    View, ViewMut, find_peaks, find_peaks_in, mask_kind, match_masked, match_template, window_stats,
 };
 
 fn shape(lengths: &[usize]) -> Shape {
@@ -546,4 +546,37 @@ fn peaks_are_the_best_of_their_measure_by_any_number_of_threads() {
         assert!(!whole.is_empty());
         assert_eq!(find_peaks(&map, &options), whole, "{options:?}");
     }
+}
+
+#[test]
+fn masks_are_whatever_is_an_image() {
+    let problem = Problem::new("zncc:u8:40x50*7x6:valid", 3);
+    let (image, template) = (problem.image(), problem.template());
+    let weights: Vec<u8> = (0..42).map(|tap| u8::from(tap % 5 != 0)).collect();
+    let view = View::new(&weights, shape(&[7, 6])).unwrap();
+    let (any, owned) = (AnyView::from(view), Image::new(weights.clone(), shape(&[7, 6])).unwrap());
+    let masks: [&dyn AsImage; 3] = [&view, &any, &owned];
+    let kind = mask_kind(Some(&view));
+    assert_eq!((kind, mask_kind(None)), (MaskKind::Binary, MaskKind::None));
+    let plan = planner(1).plan(&problem.spec.clone().with_mask(kind).unwrap()).unwrap();
+    let expected = plan.execute(&[image], &[template], Some(&view)).unwrap().remove(0);
+    assert_eq!(match_template(&image, &template, Some(&owned), Measure::Zncc).unwrap().data(), expected.data());
+    assert_ne!(match_template(&image, &template, None, Measure::Zncc).unwrap().data(), expected.data());
+    // Images are whatever is one, too.
+    let Pixels::U8(samples) = &problem.image else { unreachable!() };
+    let frame = Image::new(samples.clone(), shape(&[40, 50])).unwrap();
+    for mask in masks {
+        let matcher = plan.bind(&[template], Some(mask)).unwrap();
+        let (maps, _) = matcher.execute_with(&[&frame], &Control::default()).unwrap();
+        assert_eq!(maps[0].data(), expected.data());
+        let (found, _) = matcher.search(&[&frame], &PeakOptions::default(), false, &Control::default()).unwrap();
+        assert_eq!(found[0].peaks, find_peaks(&expected, &PeakOptions::default()));
+        let pairs = plan.pairs(Some(mask)).unwrap();
+        assert_eq!(&pairs.execute_with(&[&frame], &[template], &Control::default()).unwrap().0, expected.data());
+    }
+    let options = MaskedOptions { mask: Some(view.into()), ..MaskedOptions::default() };
+    let known = View::new(&[1u8; 2000], shape(&[40, 50])).unwrap();
+    let map = match_masked(&image, &known, &template, Measure::Zncc, &options).unwrap();
+    let near = |index| (map.get(index) - expected.get(index)).abs() < 1e-5;
+    assert!(map.shape() == expected.shape() && (0..map.shape().len()).all(near));
 }

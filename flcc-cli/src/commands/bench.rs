@@ -288,9 +288,9 @@ enum Runs {
 impl Runs {
     fn new(plan: &Plan, arrays: &Arrays<'_>, args: &Bench) -> Result<Runs, ExecError> {
         if plan.spec().pairs() {
-            return Ok(Runs::Pairs(plan.pairs(arrays.mask.as_ref())?));
+            return Ok(Runs::Pairs(plan.pairs(arrays.mask.as_ref().map(|mask| mask as _))?));
         }
-        let matcher = plan.bind(&arrays.templates, arrays.mask.as_ref())?;
+        let matcher = plan.bind(&arrays.templates, arrays.mask.as_ref().map(|mask| mask as _))?;
         Ok(if args.bind { Runs::Bound(matcher) } else { Runs::Each(matcher) })
     }
 
@@ -332,7 +332,7 @@ impl Runs {
         match self {
             Runs::Each(matcher) => matcher.execute_into(&arrays.images, outs, scratch, control),
             Runs::Bound(matcher) => {
-                let matcher = matcher.plan().bind(&arrays.templates, arrays.mask.as_ref())?;
+                let matcher = matcher.plan().bind(&arrays.templates, arrays.mask.as_ref().map(|mask| mask as _))?;
                 matcher.execute_into(&arrays.images, outs, scratch, control)
             }
             Runs::Pairs(pairs) => pairs.execute_into(&arrays.images, &arrays.templates, outs, scratch, control),

@@ -199,10 +199,7 @@ impl Call<'_> {
         }
         let telling = Telling {
             json: planning.json,
-            matching: matching.is_some(),
-            count: matching.is_some_and(|matching| matching.search.count),
-            threshold: matching.and_then(|matching| matching.search.threshold),
-            refined: matching.is_some_and(|matching| matching.search.subpixel.is_some()),
+            search: matching.map(|matching| &matching.search),
             table: matching.and_then(|matching| matching.table.as_deref()),
         };
         let kept = session.keep_wisdom();

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use flcc_runtime::core::error::counted;
 use flcc_runtime::peaks::{Found as PeaksFound, Search, found_by};
 use flcc_runtime::{
     Best, Control, DType, Effort, Kind, Measure, Mode, Op, Peak, PeakOptions, Region, ScoreMap, Shape, Spec, SpecError,
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::masked::{self, Known};
 use super::templates::{self, Templates, Wanted};
-use crate::args::{Correlate, Match, Planning};
+use crate::args::{Correlate, Match, Peaks, Planning};
 use crate::data::{self, HIDDEN, Image, Problem, open_mask};
 use crate::error::Error;
 use crate::memory::{check_data, check_peaks, check_plan, results};
@@ -84,16 +85,22 @@ pub struct Found {
 pub struct Telling<'a> {
     /// As lines of JSON.
     pub json: bool,
-    /// With peaks.
-    pub matching: bool,
-    /// With the number of positions that attain the best score.
-    pub count: bool,
-    /// What scores had to be as good as: it is told where the best is not.
-    pub threshold: Option<f64>,
-    /// With places below a sample.
-    pub refined: bool,
+    /// With peaks, those that were looked for.
+    pub search: Option<&'a Peaks>,
     /// The table of peaks.
     pub table: Option<&'a Path>,
+}
+
+impl Telling<'_> {
+    /// With the number of positions that attain the best score.
+    fn count(&self) -> bool {
+        self.search.is_some_and(|search| search.count)
+    }
+
+    /// With places below a sample.
+    fn refined(&self) -> bool {
+        self.search.is_some_and(|search| search.subpixel.is_some())
+    }
 }
 
 /// What was read of a call's files besides its image.
@@ -236,10 +243,7 @@ pub fn run_opened(
     }
     let telling = Telling {
         json: planning.json,
-        matching: matching.is_some(),
-        count: matching.is_some_and(|matching| matching.search.count),
-        threshold: matching.and_then(|matching| matching.search.threshold),
-        refined: matching.is_some_and(|matching| matching.search.subpixel.is_some()),
+        search: matching.map(|matching| &matching.search),
         table: matching.and_then(|matching| matching.table.as_deref()),
     };
     tell(told.iter().map(|(index, found)| (&all[*index].name, found)), &telling, out)?;
@@ -262,22 +266,44 @@ pub fn tell<'a>(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if let (Some(path), Some((_, first))) = (telling.table, found.clone().next()) {
-        let header = table_header(first.spec.image(), telling.refined);
+        let header = table_header(first.spec.image(), telling.refined());
         let rows = found.clone().map(|(name, found)| table_rows(name, found));
         crate::io::save_text(path, std::iter::once(header).chain(rows)).map_err(Error::io("--peaks"))?;
     }
     let several = found.len() > 1;
     for (name, found) in found.clone() {
         let text = match telling.json {
-            true => json_line(name, found, telling.count, telling.matching),
-            false => text_lines(several.then_some(name), found, telling.count),
+            true => json_line(name, found, telling.count(), telling.search.is_some()),
+            false => text_lines(several.then_some(name), found, telling.count()),
         };
         out.write_all(text.as_bytes())?;
     }
-    if let Some(threshold) = telling.threshold {
-        tell_none(threshold, found);
+    if let Some(search) = telling.search {
+        tell_no_position(search.exclude_border, found.clone());
+        search.threshold.iter().for_each(|&threshold| tell_none(threshold, found.clone()));
     }
     Ok(())
+}
+
+/// Tells of the first template of whose result a border leaves no position, and of how many others.
+fn tell_no_position<'a>(border: usize, found: impl Iterator<Item = (&'a String, &'a Found)>) {
+    let mut without = found.filter_map(|(name, found)| Some((name, no_position(border, found.spec.out_shape())?)));
+    if let Some((name, note)) = without.next() {
+        let others = match without.count() {
+            0 => String::new(),
+            more => format!("; the same of {}", counted(more, "other template")),
+        };
+        data::tell("TEMPLATE", name, &format!("{note}{others}"));
+    }
+}
+
+/// What is told where a border leaves nothing of a result of this shape.
+pub fn no_position(border: usize, results: Shape) -> Option<String> {
+    // An axis of one position has no ends.
+    let shortest = results.lengths().iter().copied().filter(|&length| length > 1).min()?;
+    let most = (shortest - 1) / 2;
+    (border > most)
+        .then(|| format!("--exclude-border {border} leaves none of {results} positions, at most {most} leaves some"))
 }
 
 /// Tells where no score of any template is as good as a threshold, and which is the best.

@@ -53,14 +53,7 @@ pub fn run(args: &Merge, planning: &Planning, out: &mut dyn Write) -> Result<(),
         let took = templates::leave(search, &Wanted::at_once(search, count), all);
         told.iter_mut().for_each(|(_, found)| found.time += took.unwrap_or_default());
     }
-    let telling = Telling {
-        json: planning.json,
-        matching: search.is_some(),
-        count: search.as_ref().is_some_and(|search| search.count),
-        threshold: search.as_ref().and_then(|search| search.threshold),
-        refined: search.as_ref().is_some_and(|search| search.subpixel.is_some()),
-        table: args.table.as_deref(),
-    };
+    let telling = Telling { json: planning.json, search: search.as_ref(), table: args.table.as_deref() };
     correlate::tell(told.iter().map(|(name, found)| (name, found)), &telling, out)
 }
 

@@ -23,7 +23,7 @@ use ahead::{Ahead, Frame};
 use notes::Notes;
 use source::Source;
 
-use super::correlate::{Wish, count_json, describe, marks_of, peaks_json};
+use super::correlate::{Wish, count_json, describe, marks_of, no_position, peaks_json};
 use super::masked::{self, Known};
 use super::templates::{self, Templates, Wanted};
 use crate::args::{self, Planning};
@@ -213,6 +213,9 @@ impl Frames<'_> {
             let share = began.elapsed() / u32::try_from(images.len()).unwrap_or(u32::MAX);
             for ((name, image), told) in names.into_iter().zip(&images).zip(all) {
                 let (told, took) = self.leave(&templates, image, (told, wanted), share)?;
+                let border = self.args.peaks.exclude_border;
+                let left_none = told.iter().flatten().find_map(|told| no_position(border, told.spec.out_shape()));
+                left_none.iter().for_each(|note| self.notes.note(image, note));
                 self.lines(&name, &templates, image, &told, took, out)?;
                 self.picture(&templates, image, &told)?;
                 self.number += 1;

@@ -69,6 +69,13 @@ pub fn open(positional: Option<&PathBuf>, more: &[PathBuf], reading: &Reading) -
 /// # Errors
 /// A stack of none, a file of other axes.
 pub fn unstacked(files: Vec<Image>, axes: usize, stack: bool) -> Result<Vec<Image>, SpecError> {
+    // Files of one template may stand beside stacks.
+    if let (true, Some(file)) = (stack, files.first())
+        && files.iter().all(|file| file.shape().axes() == axes)
+    {
+        let (one, stack) = (shape::axes(axes), shape::axes(axes + 1));
+        file.tell(&format!("--stack: one template, with {one} as the image; a stack of templates has {stack}"));
+    }
     let mut all = Vec::new();
     for file in files {
         match stack && file.shape().axes() == axes + 1 {
@@ -225,6 +232,7 @@ impl Templates {
         image: &str,
         mask: Option<&AnyView<'_>>,
     ) -> Result<Matcher, Error> {
+        let mask = mask.map(|mask| mask as _);
         plan.bind(&self.views(group)?, mask).map_err(|error| {
             // Of several templates the one that cannot be bound alone is meant.
             let wrong = |&&index: &&usize| match (plan.spec().clone().with_templates(1), self.all[index].view()) {

@@ -76,21 +76,27 @@ impl Scene<'_> {
 
     /// The templates with their letters, where there are several.
     pub(super) fn legend(&self) -> Vec<Entry> {
-        // More than a page of names helps nobody.
-        const MOST: usize = 40;
-        if self.names.len() < 2 {
-            return Vec::new();
-        }
-        let entry = |(group, name): (usize, &&str)| {
-            let (color, dash) = style(group);
-            Entry { swatch: Swatch::Box(color, 2 * dash, letter(group)), name: shortened(name, 48) }
-        };
-        let mut legend: Vec<Entry> = self.names.iter().enumerate().take(MOST).map(entry).collect();
-        if self.names.len() > MOST {
-            legend.push(Entry { swatch: Swatch::None, name: format!("and {} more", self.names.len() - MOST) });
-        }
-        legend
+        if self.names.len() < 2 { Vec::new() } else { legend(self.names) }
     }
+}
+
+/// Templates with their letters: each of a page of them, and in one entry which others there are.
+fn legend(names: &[&str]) -> Vec<Entry> {
+    // More than a page of names helps nobody.
+    const MOST: usize = 40;
+    // An entry for others stands for two at least.
+    let shown = if names.len() > MOST + 1 { MOST } else { names.len() };
+    let (first, others) = names.split_at(shown);
+    let entry = |(group, name): (usize, &&str)| {
+        let (color, dash) = style(group);
+        Entry { swatch: Swatch::Box(color, 2 * dash, letter(group)), name: shortened(name, 48) }
+    };
+    let mut legend: Vec<Entry> = first.iter().enumerate().map(entry).collect();
+    if !others.is_empty() {
+        let (from, to) = (letter(shown), letter(names.len() - 1));
+        legend.push(Entry { swatch: Swatch::None, name: format!("{from} to {to}: {} more", others.len()) });
+    }
+    legend
 }
 
 /// The colour and the dash of a template's boxes. Neighbours differ in colour and in line, so that either tells them
@@ -118,6 +124,15 @@ mod tests {
         assert_eq!([0, 25, 26, 51, 52, 701, 702].map(letter), ["A", "Z", "AA", "AZ", "BA", "ZZ", "AAA"]);
         let styles: std::collections::HashSet<_> = (0..28).map(style).collect();
         assert_eq!(styles.len(), 28);
+        let told = |count: usize| {
+            let names: Vec<String> = (0..count).map(|number| format!("stack.npy[{number}]")).collect();
+            let legend = legend(&names.iter().map(String::as_str).collect::<Vec<_>>());
+            (legend.len(), legend.last().unwrap().name.clone())
+        };
+        assert_eq!(told(40), (40, "stack.npy[39]".into()));
+        assert_eq!(told(41), (41, "stack.npy[40]".into()));
+        assert_eq!(told(42), (41, "AO to AP: 2 more".into()));
+        assert_eq!(told(50), (41, "AO to AX: 10 more".into()));
         assert!((0..28).all(|group| style(group).0 != style(group + 1).0 && style(group).1 != style(group + 1).1));
     }
 }

@@ -35,7 +35,10 @@ use crate::run::workers;
 /// What [`match_masked`] may be told.
 #[derive(Clone, Copy, Debug)]
 pub struct MaskedOptions<'a> {
-    /// Weights of the template's samples, of its shape, finite and `>= 0`; all are 1 without it.
+    /// Weights of the template's samples, of its shape, finite and `>= 0`; all are 1 without it. Of a [`View`] or an
+    /// image it is `Some(view.into())` or `Some(image.view())`.
+    ///
+    /// [`View`]: crate::View
     pub mask: Option<AnyView<'a>>,
     /// Which places; valid by default.
     pub mode: Mode,
@@ -120,10 +123,11 @@ pub fn match_masked(
     options: &MaskedOptions<'_>,
 ) -> Result<ScoreMap, ExecError> {
     let (image, template, mask) = (image.as_image(), template.as_image(), options.mask.as_ref());
+    let kind = mask_kind(mask.map(|mask| mask as _));
     let op = Op::Match(measure);
     let spec = Spec::new(op, image.dtype(), image.shape(), template.dtype(), template.shape(), options.mode)?
         .with_channels(image.channels())?
-        .with_mask(mask_kind(mask))?
+        .with_mask(kind)?
         .with_boundary(options.boundary)?;
     let masked = Masked {
         image,

@@ -101,6 +101,10 @@ pub fn correlate(
 /// let map = match_template(&image, &template, None, Measure::Zncc)?;
 /// assert_eq!(map.shape().lengths(), [8, 8]);
 /// assert_eq!(map.get(4 * 8 + 3), 1.0);
+/// // Without the template's corners. A mask is whatever is an image, of any type of samples.
+/// let mask = [0u8, 1, 0, 1, 1, 1, 0, 1, 0];
+/// let mask = View::new(&mask, Shape::new(&[3, 3])?)?;
+/// assert_eq!(match_template(&image, &template, Some(&mask), Measure::Zncc)?.get(4 * 8 + 3), 1.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -111,7 +115,7 @@ pub fn correlate(
 pub fn match_template(
     image: &impl AsImage,
     template: &impl AsImage,
-    mask: Option<&AnyView<'_>>,
+    mask: Option<&dyn AsImage>,
     measure: Measure,
 ) -> Result<ScoreMap, ExecError> {
     compute(Op::Match(measure), image.as_image(), template.as_image(), mask, Mode::Valid, Boundary::Zero)
@@ -138,7 +142,7 @@ fn compute(
     op: Op,
     image: AnyView<'_>,
     template: AnyView<'_>,
-    mask: Option<&AnyView<'_>>,
+    mask: Option<&dyn AsImage>,
     mode: Mode,
     boundary: Boundary,
 ) -> Result<ScoreMap, ExecError> {

@@ -66,8 +66,8 @@ impl Plan {
     ///
     /// # Errors
     /// A spec of several templates; `mask_shape`, `mask_invalid`.
-    pub fn pairs(&self, mask: Option<&AnyView<'_>>) -> Result<Pairs, ExecError> {
-        Ok(Pairs::new(self, mask)?)
+    pub fn pairs(&self, mask: Option<&dyn AsImage>) -> Result<Pairs, ExecError> {
+        Ok(Pairs::new(self, mask.map(AsImage::as_image).as_ref())?)
     }
 }
 
@@ -115,9 +115,7 @@ impl Pairs {
     /// `constant_template`, `zero_template`, `nonfinite_template`. The argument says which: `template 17`. Counts start
     /// at 0, and the first that is wrong is named.
     pub fn execute(&self, images: &[impl AsImage], templates: &[impl AsImage]) -> Result<Pixels, ExecError> {
-        let images: Vec<AnyView<'_>> = images.iter().map(AsImage::as_image).collect();
-        let templates: Vec<AnyView<'_>> = templates.iter().map(AsImage::as_image).collect();
-        self.execute_with(&images, &templates, &Control::default()).map(|(results, _)| results)
+        self.execute_with(images, templates, &Control::default()).map(|(results, _)| results)
     }
 
     /// As [`Pairs::execute`], with progress and counts of what was done. Progress is in pairs, and a run is cancelled
@@ -128,10 +126,12 @@ impl Pairs {
     /// As there, or cancelled.
     pub fn execute_with(
         &self,
-        images: &[AnyView<'_>],
-        templates: &[AnyView<'_>],
+        images: &[impl AsImage],
+        templates: &[impl AsImage],
         control: &Control<'_>,
     ) -> Result<(Pixels, Statistics), ExecError> {
+        let images: &[AnyView<'_>] = &images.iter().map(AsImage::as_image).collect::<Vec<_>>();
+        let templates: &[AnyView<'_>] = &templates.iter().map(AsImage::as_image).collect::<Vec<_>>();
         self.check(images, templates)?;
         let spec = self.plan.spec();
         let count = images.len() * spec.out_shape().len();

@@ -56,8 +56,8 @@ impl Plan {
     /// # Errors
     /// Arrays that are not the spec's; `constant_template`, `zero_template`, `nonfinite_template`, `mask_shape`,
     /// `mask_invalid`.
-    pub fn bind(&self, templates: &[impl AsImage], mask: Option<&AnyView<'_>>) -> Result<Matcher, ExecError> {
-        Matcher::new(self, &views(templates), mask)
+    pub fn bind(&self, templates: &[impl AsImage], mask: Option<&dyn AsImage>) -> Result<Matcher, ExecError> {
+        Matcher::new(self, &views(templates), mask.map(AsImage::as_image).as_ref())
     }
 
     /// Binds, executes, forgets: the results of every image with every template, image by image.
@@ -68,7 +68,7 @@ impl Plan {
         &self,
         images: &[impl AsImage],
         templates: &[impl AsImage],
-        mask: Option<&AnyView<'_>>,
+        mask: Option<&dyn AsImage>,
     ) -> Result<Vec<ScoreMap>, ExecError> {
         self.bind(templates, mask)?.execute(images)
     }
@@ -171,7 +171,7 @@ impl Matcher {
     /// # Errors
     /// Images that are not the spec's.
     pub fn execute(&self, images: &[impl AsImage]) -> Result<Vec<ScoreMap>, ExecError> {
-        self.execute_with(&views(images), &Control::default()).map(|(maps, _)| maps)
+        self.execute_with(images, &Control::default()).map(|(maps, _)| maps)
     }
 
     /// As [`Matcher::execute`], with progress and a way to cancel, and counts of what was done.
@@ -180,10 +180,10 @@ impl Matcher {
     /// Images that are not the spec's, or cancelled.
     pub fn execute_with(
         &self,
-        images: &[AnyView<'_>],
+        images: &[impl AsImage],
         control: &Control<'_>,
     ) -> Result<(Vec<ScoreMap>, Statistics), ExecError> {
-        let spec = self.0.plan.spec();
+        let (spec, images) = (self.0.plan.spec(), &views(images)[..]);
         self.check_images(images)?;
         let mut maps: Vec<ScoreMap> = (0..images.len() * spec.templates()).map(|_| ScoreMap::of(spec)).collect();
         let mut scratch = self.take_scratch();
@@ -223,7 +223,7 @@ impl Matcher {
     /// # Errors
     /// Images that are not the spec's.
     pub fn peaks(&self, images: &[impl AsImage], options: &PeakOptions) -> Result<Vec<Vec<Peak>>, ExecError> {
-        let (found, _) = self.search(&views(images), options, false, &Control::default())?;
+        let (found, _) = self.search(images, options, false, &Control::default())?;
         Ok(found.into_iter().map(|found| found.peaks).collect())
     }
 
@@ -234,12 +234,12 @@ impl Matcher {
     /// Images that are not the spec's, or cancelled.
     pub fn search(
         &self,
-        images: &[AnyView<'_>],
+        images: &[impl AsImage],
         options: &PeakOptions,
         optimum: bool,
         control: &Control<'_>,
     ) -> Result<(Vec<Found>, Statistics), ExecError> {
-        self.search_in(images, options, optimum, control, None)
+        self.search_in(&views(images), options, optimum, control, None)
     }
 
     /// As [`Matcher::search`], with about so many bytes of results at a time where a test says so.
@@ -313,7 +313,8 @@ impl Matcher {
 
     /// Computes into the caller's results, `outs[image * templates + template]`, with the caller's scratch.
     ///
-    /// With one worker nothing is allocated; with several, nothing that grows with the data.
+    /// With one worker nothing is allocated; with several, nothing that grows with the data. So images are views here,
+    /// which need no list of their own.
     ///
     /// # Errors
     /// Arrays that are not the spec's, scratch of another plan, or cancelled; then what was written is unspecified.
@@ -522,7 +523,7 @@ impl Matcher {
             .map(|pixels| AnyView::dense(pixels, spec.template(), spec.channels()))
             .collect::<Result<Vec<_>, _>>()?;
         let mask = self.0.mask.as_ref().map(|mask| AnyView::dense(mask, spec.template(), 1)).transpose()?;
-        plan.bind(&templates, mask.as_ref())
+        Matcher::new(plan, &templates, mask.as_ref())
     }
 }
 

@@ -9,7 +9,7 @@ use flcc_core::error::{Kind, SpecError, counted};
 use flcc_core::measure::{Measure, Scaling};
 use flcc_core::shape::Shape;
 use flcc_core::spec::{MaskKind, Spec};
-use flcc_core::view::AnyView;
+use flcc_core::view::{AnyView, AsImage};
 
 use crate::isa::{self, Isa, IsaSet};
 use crate::problem::lanes;
@@ -149,10 +149,10 @@ fn to_ones(weights: &mut [f64]) {
 }
 
 /// The kind of a mask's weights, for the spec of a problem that has it.
-pub fn mask_kind(mask: Option<&AnyView<'_>>) -> MaskKind {
+pub fn mask_kind(mask: Option<&dyn AsImage>) -> MaskKind {
     match mask {
         None => MaskKind::None,
-        Some(mask) if mask.to_f64().iter().all(|&weight| weight == 0.0 || weight == 1.0) => MaskKind::Binary,
+        Some(mask) if mask.as_image().to_f64().iter().all(|&weight| weight == 0.0 || weight == 1.0) => MaskKind::Binary,
         Some(_) => MaskKind::Weights,
     }
 }

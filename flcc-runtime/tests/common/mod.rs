@@ -100,7 +100,7 @@ impl Problem {
     }
 
     pub fn run(&self, plan: &Plan) -> ScoreMap {
-        plan.execute(&[self.image()], &[self.template()], self.mask().as_ref())
+        plan.execute(&[self.image()], &[self.template()], self.mask().as_ref().map(|mask| mask as _))
             .unwrap_or_else(|error| panic!("{}: {error}", self.spec))
             .remove(0)
     }

@@ -21,7 +21,7 @@ fn problem(spec: &str, method: Method, images: usize, seed: &mut Seed) -> (Match
     let templates: Vec<AnyView<'_>> = templates.iter().map(|pixels| view(pixels, spec.channels())).collect();
     let mask = mask.as_ref().map(|pixels| view(pixels, 1));
     let plan = gpu(method).plan(&spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
-    let matcher = plan.bind(&templates, mask.as_ref()).unwrap();
+    let matcher = plan.bind(&templates, mask.as_ref().map(|mask| mask as _)).unwrap();
     (matcher, (0..images).map(|_| seed.pixels(spec.image().len() * spec.channels(), spec.image_type(), 3.0)).collect())
 }
 
