@@ -198,9 +198,13 @@ int main() {
     // Magnitudes at both ends of what is ordinary, beyond them, samples that are no numbers, and nothing at all.
     const double reach = std::ldexp(1.0, REACH);
     const int inside[2] = {2 * LENGTH - 16, 2 * LENGTH + 1 - width};
-    for (const auto& [size, special] : {std::pair<double, double>{1, reach}, {1, 1e30}, {1, NAN}, {1, -INFINITY},
+    // Whole numbers, and one whose square is too large for exact sums.
+    check({17, width, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {inside[0], inside[1]}, 1, 64, 4, 1, 1000, reach, 1});
+    for (const auto& [size, special] :
+        {std::pair<double, double>{1, reach}, {1, 5e4}, {1, 1e30}, {1, NAN}, {1, -INFINITY},
              {0, 0}, {0, 2 / reach}, {1e-3 / reach, 0}, {1e-37, 0}, {1e-43, 0}, {1e20, 0}, {1e38, 0}, {1e38, NAN}}) {
-      other = {17, width, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {inside[0], inside[1]}, 1, 16, 0, size, 0, special, 1};
+      // Strips are long enough to run over a special sample and on to tiles that do not have it.
+      other = {17, width, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {inside[0], inside[1]}, 1, 64, 0, size, 0, special, 1};
       if (std::isnan(special) && size == 1) other.most = 0;
       check(other);
     }

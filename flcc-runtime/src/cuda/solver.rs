@@ -804,7 +804,9 @@ fn tile_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let devices = asked.machine.devices();
     let kernels = tile::kernels(asked.spec, devices).into_iter().filter(|entry| tile::makes_scores(entry));
     let (tile, template) = (large_tile(asked.spec), asked.spec.template().padded());
-    let method = |entry| TileScores::new(entry, 2 * Shape::of(entry).pairs(template, tile).0);
+    // A region's tiles are parts of those of the whole, and their bits are.
+    let whole = asked.spec.mode_region().shape.padded();
+    let method = |entry| TileScores::new(entry, template, [0, 1, 2].map(|axis| tile[axis].min(whole[axis])));
     kernels.map(|entry| by_tiles(asked, entry, Arc::new(method(entry)), tile)).collect()
 }
 
@@ -853,19 +855,23 @@ fn volume_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let tiles = Tiling::new(spec.frame(), tile).count() * images;
     let computed = volume::work([template, reached], tiles * spec.templates(), multiprocessors(devices) as usize);
     let each = spec.out_shape().len() as f64 * spec.templates() as f64;
-    let work = binding(spec, 3.0).and(Term::DeviceTile, CROSS * computed / images as f64);
+    let work = binding(spec, 3.0).and(Term::DeviceTile, VOLUME_CROSS * computed / images as f64);
     // Two kernels.
     let work = call(work, spec, Term::DeviceStraight, 2.0 / images as f64).and(Term::DeviceScore, each);
     let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
     let types = types(spec, DType::F32, Cross::F32);
-    let method = Arc::new(VolumeScores::new(entry, volume::transforms(template, tile)));
+    let method = Arc::new(VolumeScores::new(entry, template, tile));
     let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };
     Ok(vec![offer(machine, spec, Method::Fourier, kernel, work, recipe)])
 }
 
-/// What a cross term for scores takes, over what a sum does: offset, noise and thresholds (H200: 315 us for 216 of
-/// 256^3 with 8^3, 50 for 36 of 2000^2 with 32^2).
-const CROSS: f64 = 1.45;
+/// What a cross term for scores takes, over what a sum does: offset, noise and thresholds (H200, 256^3 with 8^3: 315 us
+/// for 216).
+const VOLUME_CROSS: f64 = 1.45;
+
+/// The same of planes, over what `Term::DeviceTile` says of a sum (H200, 2000^2 with 16^2, 32^2 and 64^2: 37, 50 and 91
+/// us, 2.4 to 3.3 times that).
+const PLANE_CROSS: f64 = 2.8;
 
 /// The offer of a kernel of sums that transforms parts of an image. Binding takes `bound` times what loading a kernel
 /// does; `computed` tells the work of so many images at once.
@@ -925,7 +931,7 @@ fn by_tiles(
     let (pairs, ..) = shape.pairs(spec.template().padded(), spec.out_shape().padded());
     let images = together(spec, tile);
     let (pairs, units) = (images * pairs * spec.templates(), multiprocessors(devices) as usize);
-    let computed = shape.work(pairs, units) / images as f64 * if scores { CROSS } else { 1.0 };
+    let computed = shape.work(pairs, units) / images as f64 * if scores { PLANE_CROSS } else { 1.0 };
     let bound = binding(spec, if shape.length > 64 { 3.0 } else { 1.0 });
     let outputs = if scores { spec.out_shape().len() as f64 * spec.templates() as f64 } else { 0.0 };
     let work = straight(bound.and(Term::DeviceTile, computed).and(Term::DeviceTileScore, outputs), spec, tile);

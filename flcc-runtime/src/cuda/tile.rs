@@ -189,6 +189,10 @@ impl Scored for Shape {
         self.threads[0] * self.threads[1]
     }
 
+    fn transforms(self, template: [usize; 3], outputs: [usize; 3]) -> usize {
+        2 * self.pairs(template, outputs).0
+    }
+
     fn place(self, thread: usize, index: usize) -> usize {
         let [down, across] = self.frequency(thread, index);
         down * self.length + across

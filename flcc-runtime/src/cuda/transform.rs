@@ -121,6 +121,9 @@ pub(crate) trait Scored: Transform {
     /// Threads of a block.
     fn threads(self) -> usize;
 
+    /// Transforms that a tile of these outputs takes: two a block.
+    fn transforms(self, template: [usize; 3], outputs: [usize; 3]) -> usize;
+
     /// The place of value `index` of thread `thread` in a transform, before the first stage and after the last.
     fn place(self, thread: usize, index: usize) -> usize;
 

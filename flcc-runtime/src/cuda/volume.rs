@@ -77,11 +77,6 @@ fn fits(template: [usize; 3]) -> bool {
     has_outputs(template) && coverage(template).is_granted()
 }
 
-/// Transforms of two tiles each that a tile of these outputs takes, at most.
-pub(crate) fn transforms(template: [usize; 3], outputs: [usize; 3]) -> usize {
-    2 * pairs(template, outputs)
-}
-
 /// The tile of scores, of up to so many outputs: all of them, or as many planes as whole transforms have.
 pub(crate) fn tile(template: [usize; 3], outputs: [usize; 3], most: usize) -> [usize; 3] {
     let [depth, height, width] = outputs;
@@ -164,6 +159,10 @@ impl Scored for Block {
 
     fn threads(self) -> usize {
         self.threads
+    }
+
+    fn transforms(self, template: [usize; 3], outputs: [usize; 3]) -> usize {
+        2 * pairs(template, outputs)
     }
 
     fn place(self, thread: usize, index: usize) -> usize {

@@ -166,7 +166,7 @@ terms! {
     /// blocks that a multiprocessor computes.
     DeviceTile "device_tile" [0.0327 0.0327 0.0327]
     /// A score of a plane that a GPU makes of a cross term that transforms of tiles left.
-    DeviceTileScore "device_tile_score" [0.01 0.01 0.01]
+    DeviceTileScore "device_tile_score" [0.008 0.008 0.008]
     /// An output that a GPU's pipeline computes or writes.
     DeviceOutput "device_output" [0.0102 0.0102 0.0102]
     /// Window sums of an output on a GPU.

@@ -13,7 +13,7 @@ use crate::cuda::rooms::{Makes, Own, Room};
 use crate::cuda::tile::Shape;
 use crate::cuda::transform::Scored;
 use crate::cuda::volume::Block;
-use crate::cuda::windows::{self, LOW, Windows};
+use crate::cuda::windows::{self, LOW, Share, Windows};
 use crate::problem::error_model::Figures;
 
 /// The method of images.
@@ -29,12 +29,16 @@ pub(crate) struct Scores<T> {
     entry: &'static Entry,
     /// Transforms of the largest tile.
     transforms: usize,
+    /// How blocks share the windows of a tile: of a region as of the whole, so that its bits are those of the whole.
+    share: Share,
     of: PhantomData<T>,
 }
 
 impl<T: Scored> Scores<T> {
-    pub fn new(entry: &'static Entry, transforms: usize) -> Scores<T> {
-        Scores { entry, transforms, of: PhantomData }
+    /// For tiles of a whole result of at most so many outputs.
+    pub fn new(entry: &'static Entry, template: [usize; 3], outputs: [usize; 3]) -> Scores<T> {
+        let transforms = T::of(entry).transforms(template, outputs);
+        Scores { entry, transforms, share: T::Windows::share(template, outputs), of: PhantomData }
     }
 }
 
@@ -42,6 +46,7 @@ impl<T: Scored> Scores<T> {
 struct Spectrum<T> {
     transform: T,
     transforms: usize,
+    share: Share,
     cross: Function,
     windows: Function,
     spectrum: Buffer,
@@ -81,8 +86,8 @@ impl<T: Scored> Method for Scores<T> {
         let module = desk.gpu.module(&code.cubin, Some(code.key))?;
         let windows = module.function("flcc_windows")?.with_shared(T::Windows::shared(desk.template))?;
         let (spectrum, wave) = (Buffer::of(desk.stream, &spectra)?, transform.wave(&spectra));
-        let cross = cross.clone();
-        Ok(Box::new(Spectrum { transform, transforms: self.transforms, cross, windows, spectrum, wave }))
+        let (cross, Scores { transforms, share, .. }) = (cross.clone(), *self);
+        Ok(Box::new(Spectrum { transform, transforms, share, cross, windows, spectrum, wave }))
     }
 
     fn taps_bytes(&self, _samples: usize) -> usize {
@@ -115,9 +120,7 @@ impl<T: Scored> Taps for Spectrum<T> {
         ];
         let grid = [self.transforms as u32 / 2, 1, tiles as u32];
         at.stream.launch(&self.cross, grid, [self.transform.threads() as u32, 1], &arguments)?;
-        let [template, outputs] =
-            [batch.layout.template, batch.layout.out_shape].map(|shape| shape.map(|side| side as usize));
-        let windows = (&self.windows, T::Windows::share(template, outputs));
+        let windows = (&self.windows, self.share);
         windows::launch(at.stream, windows, batch, (of.constants, thresholds, of.view), (lows, self.transforms))
     }
 
