@@ -23,6 +23,10 @@ const LEAST: Duration = Duration::from_micros(300);
 /// How long any first run may take: it meets page faults and cold code.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// A method estimated to take so many times the best is timed once, by its best estimate: a race of its ways would take
+/// most of a grid's time and change no choice.
+const FAR: f64 = 10.0;
+
 /// How a choice compares with the best.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
@@ -71,11 +75,18 @@ pub fn judge(planner: &Planner, spec: &Spec) -> Result<Comparison, PlanError> {
         }
     };
     add(estimate.clone());
+    let least = offered(planner, spec, estimate.kernel()).map_or(f64::INFINITY, |offer| offer.estimate_ns);
     for method in [Method::Direct, Method::Fourier, Method::Separable] {
-        // What auto would never take is no rival.
-        if let Ok(plan) = fresh().effort(Effort::Measure).method(method).plan(spec)
-            && eligible(planner, spec, plan.kernel())
-        {
+        let by = |effort| {
+            let plan = fresh().effort(effort).method(method).plan(spec).ok()?;
+            // What auto would never take is no rival.
+            let offer = offered(planner, spec, plan.kernel())?;
+            Some((plan, offer.estimate_ns))
+        };
+        let Some((plan, estimate_ns)) = by(Effort::Estimate) else { continue };
+        if estimate_ns > FAR * least {
+            add(plan);
+        } else if let Some((plan, _)) = by(Effort::Measure) {
             add(plan);
         }
     }
@@ -101,9 +112,9 @@ pub fn judge(planner: &Planner, spec: &Spec) -> Result<Comparison, PlanError> {
     })
 }
 
-/// Whether auto may choose a kernel by its cost.
-fn eligible(planner: &Planner, spec: &Spec, kernel: &KernelKey) -> bool {
-    planner.offer(spec, kernel).is_some_and(|offer| offer.eligible == Eligible::ByCost)
+/// The offer of a kernel that auto may choose by its cost.
+fn offered(planner: &Planner, spec: &Spec, kernel: &KernelKey) -> Option<Offer> {
+    planner.offer(spec, kernel).filter(|offer| offer.eligible == Eligible::ByCost)
 }
 
 /// The median times of plans of one spec, in nanoseconds: one that takes ten times the best is not timed again. Kernels
