@@ -35,6 +35,7 @@ use crate::cuda::tile::{self, Shape};
 use crate::cuda::transform::Transform;
 use crate::cuda::types::{Cross, Types};
 use crate::cuda::volume;
+use crate::cuda::windows_of_planes::DownRows;
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::{Device, Machine};
 use crate::plan::solver::{self, Eligible, Method, Offer, Platform};
@@ -873,6 +874,10 @@ const VOLUME_CROSS: f64 = 1.45;
 /// us, 2.4 to 3.3 times that).
 const PLANE_CROSS: f64 = 2.8;
 
+/// What it takes to launch the kernel of window sums of planes and to end its first rows, in launches of a kernel from
+/// the image to the result: an H200 takes 36 to 47 us for small images where one such kernel takes some 14.
+const WINDOWS_LAUNCH: f64 = 2.5;
+
 /// The offer of a kernel of sums that transforms parts of an image. Binding takes `bound` times what loading a kernel
 /// does; `computed` tells the work of so many images at once.
 fn by_parts(
@@ -929,12 +934,22 @@ fn by_tiles(
     let Asked { name, spec, machine } = *asked;
     let (devices, shape, scores) = (machine.devices(), Shape::of(entry), tile::makes_scores(entry));
     let (pairs, ..) = shape.pairs(spec.template().padded(), spec.out_shape().padded());
-    let images = together(spec, tile);
-    let (pairs, units) = (images * pairs * spec.templates(), multiprocessors(devices) as usize);
-    let computed = shape.work(pairs, units) / images as f64 * if scores { PLANE_CROSS } else { 1.0 };
-    let bound = binding(spec, if shape.length > 64 { 3.0 } else { 1.0 });
-    let outputs = if scores { spec.out_shape().len() as f64 * spec.templates() as f64 } else { 0.0 };
-    let work = straight(bound.and(Term::DeviceTile, computed).and(Term::DeviceTileScore, outputs), spec, tile);
+    let (images, units) = (together(spec, tile), multiprocessors(devices) as usize);
+    let large = if shape.length > 64 { 3.0 } else { 1.0 };
+    let work = if scores {
+        // Each template has launches of its own.
+        let templates = spec.templates() as f64;
+        let computed = PLANE_CROSS * shape.work(images * pairs, units) / images as f64;
+        let launches = (templates * (1.0 + WINDOWS_LAUNCH) - 1.0) / images as f64;
+        binding(spec, BINDING_SPECTRUM)
+            .and(Term::DeviceTile, computed * templates)
+            .and(Term::DeviceWindowRow, DownRows::rows(spec.template().padded(), spec.out_shape().padded()) * templates)
+            .and(Term::DeviceStraight, launches)
+    } else {
+        let computed = shape.work(images * pairs * spec.templates(), units) / images as f64;
+        binding(spec, large).and(Term::DeviceTile, computed)
+    };
+    let work = straight(work, spec, tile);
     let kernel = KernelKey { tile: tile_name(spec.frame(), tile).into(), ..named(name, entry)? };
     let types = types(spec, DType::F32, Cross::F32);
     let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices: devices.to_vec() };

@@ -19,6 +19,14 @@ const ENOUGH: usize = 1584;
 /// The kernel.
 pub(crate) struct DownRows;
 
+impl DownRows {
+    /// Rows of samples that all warps take in or out for outputs of a plane: a template's at first, then two an output.
+    pub(crate) fn rows(template: [usize; 3], outputs: [usize; 3]) -> f64 {
+        let Share { part, across, .. } = DownRows::share(template, outputs);
+        (across * outputs[1].div_ceil(part) * (template[1] + 2 * part)) as f64
+    }
+}
+
 impl Windows for DownRows {
     /// A sample goes in and out at each row. A window is the difference of two sums up to a column: each joins eight
     /// columns, is doubled five times and leaves out some of the eight.

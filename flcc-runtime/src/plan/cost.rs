@@ -165,8 +165,8 @@ terms! {
     /// A sample of two tiles by a GPU's transforms of tiles, times the logarithm of a tile's samples to base 2: of the
     /// blocks that a multiprocessor computes.
     DeviceTile "device_tile" [0.0327 0.0327 0.0327]
-    /// A score of a plane that a GPU makes of a cross term that transforms of tiles left.
-    DeviceTileScore "device_tile_score" [0.008 0.008 0.008]
+    /// A row of samples that a warp of a GPU takes into or out of the window sums of a plane.
+    DeviceWindowRow "device_window_row" [0.25 0.25 0.25]
     /// An output that a GPU's pipeline computes or writes.
     DeviceOutput "device_output" [0.0102 0.0102 0.0102]
     /// Window sums of an output on a GPU.

@@ -20,9 +20,9 @@ pub const PROFILES: &[[&str; 3]] = &[
         device_tap_f64 = 0.016724035931858273\n\
         device_tap_u8 = 0.0031560711859033065\n\
         device_tile = 0.032707679735874615\n\
-        device_tile_score = 0.008\n\
         device_transform = 0.037525765374439135\n\
         device_trip = 22002.917328900297\n\
+        device_window_row = 0.25\n\
     "],
     ["Intel(R) Xeon(R) Processor", "amx", "\
         again = 7.488\n\
