@@ -23,8 +23,8 @@ const LEAST: Duration = Duration::from_micros(300);
 /// How long any first run may take: it meets page faults and cold code.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A method estimated to take so many times the best is timed once, by its best estimate: a race of its ways would take
-/// most of a grid's time and change no choice.
+/// Of a method estimated to take so many times the best, only the way with the least estimate is timed: a race of its
+/// ways would take most of a grid's time.
 const FAR: f64 = 10.0;
 
 /// How a choice compares with the best.
