@@ -21,7 +21,8 @@ use flcc_generated::{Entry, PEAKS, PIPELINE, STRAIGHT, kernels};
 use flcc_runtime::machine::Device;
 use flcc_runtime::rooms::cuda::driver::compile::{architectures, compile_with_log, version};
 use flcc_runtime::rooms::cuda::kernels::Part;
-use flcc_runtime::rooms::cuda::solver::{Recipe, holds_integers};
+use flcc_runtime::rooms::cuda::solver::direct::holds_integers;
+use flcc_runtime::rooms::cuda::solver::recipe::Recipe;
 use flcc_runtime::rooms::plan::solvers::SOLVERS;
 use flcc_runtime::{Machine, Platform, Spec};
 

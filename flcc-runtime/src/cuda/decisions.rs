@@ -64,19 +64,17 @@ impl Decisions {
     /// What a slot has room for, before batches are formed.
     pub fn capacity(&self, spec: &Spec, tiling: &Tiling) -> Capacity {
         let Decisions { method, types, scheme, template, .. } = self;
-        let (row, makes, outputs) = (scheme.measure.row(), method.makes(), tiling.largest());
-        let constant = matches!(spec.boundary(), Boundary::Constant(_));
-        let extraordinary = scheme.integers.is_none() && (!spec.image_type().is_integer() || constant);
-        let doubts = scheme.repairs();
+        let outputs = tiling.largest();
+        let Passes { careful, doubts, by_tile, .. } = Passes::of(spec, &**method, scheme);
         Capacity {
             layout: method.sides(outputs, *template).layout(outputs, *template, spec.channels()),
             types: *types,
-            makes,
+            makes: method.makes(),
             own: method.own(),
-            needs: row.needs,
-            careful: makes != Makes::Scores && extraordinary,
+            needs: scheme.measure.row().needs,
+            careful,
             doubts,
-            by_tile: doubts && row.normalised && method.rounding(*template).by_tile,
+            by_tile,
             image: spec.image().len() * spec.channels() * spec.image_type().row().size,
             own_template: match spec.pairs() && method.takes_pairs() {
                 true => spec.template().len() * spec.template_type().row().size,
@@ -88,6 +86,54 @@ impl Decisions {
             batch: 1,
             group: 1,
         }
+    }
+}
+
+/// What the pipeline does around a method for a formula, and what it leaves out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passes {
+    /// It gathers samples and finishes results: a method that makes scores does both itself.
+    pub gathers: bool,
+    /// Samples may be NaN, infinite, or of a magnitude that needs a scale.
+    pub careful: bool,
+    /// It sums windows up: of squares, and of samples too where `both`.
+    pub sums: bool,
+    /// Whether window sums of samples are needed.
+    pub both: bool,
+    /// Panels may be in doubt, and are computed again.
+    pub doubts: bool,
+    /// Doubt depends on figures of tiles.
+    pub by_tile: bool,
+}
+
+impl Passes {
+    /// Those of a spec.
+    pub fn of(spec: &Spec, method: &dyn Method, scheme: &Scheme) -> Passes {
+        let (row, makes) = (scheme.measure.row(), method.makes());
+        let constant = matches!(spec.boundary(), Boundary::Constant(_));
+        let extraordinary = scheme.integers.is_none() && (!spec.image_type().is_integer() || constant);
+        let (doubts, template) = (scheme.repairs(), spec.template().padded());
+        Passes {
+            gathers: makes != Makes::Scores,
+            careful: makes != Makes::Scores && extraordinary,
+            sums: makes == Makes::Cross && row.needs.square,
+            both: row.needs.sum,
+            doubts,
+            by_tile: doubts && row.normalised && method.rounding(template).by_tile,
+        }
+    }
+
+    /// Kernels that it launches for a batch of tiles: before the templates, and for each of them.
+    pub fn launches(&self, spec: &Spec, scheme: &Scheme) -> [f64; 2] {
+        let when = |so: bool, launches: usize| if so { launches as f64 } else { 0.0 };
+        let axes = if spec.template().padded()[0] > 1 || spec.out_shape().padded()[0] > 1 { 2 } else { 1 };
+        let centred = scheme.integers.is_none() && scheme.measure.row().needs.centred;
+        let first = when(self.gathers, 1 + usize::from(centred))
+            // Survey, reload, what clears the list of hits, and hits along each axis.
+            + when(self.careful, 3 + if scheme.masked { 1 } else { 3 })
+            + when(self.sums, 1 + axes * if self.both { 2 } else { 1 })
+            + when(self.by_tile, 3);
+        [first, when(self.gathers, 1) + when(self.by_tile, 3) + when(self.doubts, 1)]
     }
 }
 

@@ -21,10 +21,6 @@ pub(crate) const OPS: [&str; 2] = ["line4096", "line16384"];
 /// Outputs of a stretch, at least: with fewer, whole signals are transformed faster.
 const LEAST_OUTPUTS: usize = 512;
 
-/// What a sample of the longer transform costs, over one of the shorter and times the logarithms of both: its turns
-/// stay in no first-level cache. An H200 takes 72.5 us for 10000000*1500, and 53.6 by the shorter.
-const LONGER: f64 = 1.7;
-
 /// Blocks that keep every multiprocessor of a large device busy to the end.
 const ENOUGH_BLOCKS: usize = 2000;
 
@@ -61,8 +57,12 @@ impl Line {
     /// Samples of transforms times their logarithm, of the blocks that one of so many multiprocessors computes.
     pub fn work(self, pairs: usize, multiprocessors: usize) -> f64 {
         let samples = self.length as f64;
-        let each = samples * samples.log2() * if self.length > 4096 { LONGER } else { 1.0 };
-        pairs.div_ceil(multiprocessors) as f64 * each
+        pairs.div_ceil(multiprocessors) as f64 * samples * samples.log2()
+    }
+
+    /// Whether its turns stay in no first-level cache, and a sample takes longer.
+    pub fn is_long(self) -> bool {
+        self.length > 4096
     }
 
     /// How a template of so many taps lies in it: a result that wraps round meets parts of two panels.

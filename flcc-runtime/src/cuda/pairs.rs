@@ -27,11 +27,6 @@ const NUMBER: usize = 2 * size_of::<f32>();
 /// Bytes of shared memory that a multiprocessor has besides what one block may have, and that it keeps of each.
 const KEPT: usize = 1 << 10;
 
-/// What a line's samples cost times their logarithm, and a product of two numbers, over a sample of two tiles times its
-/// logarithm. An H200 takes 126 us for 1000 pairs of 128x128*32x32, 83 without the products.
-const LINE: f64 = 1.83;
-const PRODUCT: f64 = 0.58;
-
 /// The numbers of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pairs {
@@ -107,14 +102,22 @@ impl Pairs {
         self.across(template[2]) >= LEAST_OUTPUTS && self.error(template) <= granted(taps)
     }
 
-    /// What a pair takes, as [`crate::cuda::tile::Shape::work`] counts it.
-    pub fn work(self, template: [usize; 3], outputs: [usize; 3], part: &Part) -> f64 {
+    /// What a multiprocessor does for each of so many pairs at once: samples of lines times their logarithm, and
+    /// products of two numbers.
+    pub fn work(
+        self,
+        [template, outputs]: [[usize; 3]; 2],
+        part: &Part,
+        pairs: usize,
+        multiprocessors: usize,
+    ) -> [f64; 2] {
         let (length, height) = (self.length as f64, template[1] as f64);
         let half = (part.step[0].div_ceil(2)) as f64;
         let lines = half + height - 1.0 + height / 2.0 + half;
         let products = (2 * part.passes * self.together) as f64 * height * length;
-        let blocks = (outputs[1].div_ceil(part.step[0]) * outputs[2].div_ceil(part.step[1])) as f64;
-        blocks * (LINE * lines * length * length.log2() + PRODUCT * products)
+        let blocks = pairs * outputs[1].div_ceil(part.step[0]) * outputs[2].div_ceil(part.step[1]);
+        let each = blocks.div_ceil(multiprocessors) as f64 / pairs as f64;
+        [each * lines * length * length.log2(), each * products]
     }
 
     /// Puts the kernel into a stream's queue, with a template for each image or one for all.

@@ -23,7 +23,12 @@ impl DownRows {
     /// Rows of samples that all warps take in or out for outputs of a plane: a template's at first, then two an output.
     pub(crate) fn rows(template: [usize; 3], outputs: [usize; 3]) -> f64 {
         let Share { part, across, .. } = DownRows::share(template, outputs);
-        (across * outputs[1].div_ceil(part) * (template[1] + 2 * part)) as f64
+        (across * outputs[1].div_ceil(part) * DownRows::steps_of_a_warp(template, outputs)) as f64
+    }
+
+    /// Those of one warp, which takes them one after the other.
+    pub(crate) fn steps_of_a_warp(template: [usize; 3], outputs: [usize; 3]) -> usize {
+        template[1] + 2 * DownRows::share(template, outputs).part
     }
 }
 

@@ -138,43 +138,84 @@ terms! {
     /// A byte of an image and its results that no second-level cache holds.
     Memory "memory" [0.00635 0.03 0.05]
     /// A multiply-add of a GPU in f32, times its multiprocessors.
-    DeviceTapSingle "device_tap_f32" [0.0056 0.0056 0.0056]
+    DeviceTapSingle "device_tap_f32" [0.008457 0.008457 0.008457]
     /// A multiply-add of a direct kernel in f64 on a GPU, times its multiprocessors.
-    DeviceTapDouble "device_tap_f64" [0.0167 0.0167 0.0167]
+    DeviceTapDouble "device_tap_f64" [0.01417 0.01417 0.01417]
     /// A product of bytes on a GPU, times its multiprocessors.
-    DeviceTapByte "device_tap_u8" [0.0032 0.0032 0.0032]
+    DeviceTapByte "device_tap_u8" [0.003072 0.003072 0.003072]
     /// What a multiply-add in f32 costs more by a kernel for templates of any size, times its multiprocessors.
-    DeviceTapAny "device_tap_any" [0.0033 0.0033 0.0033]
+    DeviceTapAny "device_tap_any" [0.003317 0.003317 0.003317]
+    /// What a product of bytes costs more by a kernel for templates of any size, times its multiprocessors.
+    DeviceTapAnyByte "device_tap_any_u8" [0.001285 0.001285 0.001285]
+    /// What a multiply-add in f64 costs more by a kernel for templates of any size, times its multiprocessors.
+    DeviceTapAnyDouble "device_tap_any_f64" [0.01241 0.01241 0.01241]
+    /// A product of bytes on a GPU's tensor cores, times its multiprocessors.
+    DeviceTapTensor "device_tap_tensor" [0.0003091 0.0003091 0.0003091]
+    /// What a multiply-add costs more where templates have several planes, times a GPU's multiprocessors.
+    DeviceTapVolume "device_tap_volume" [0.003157 0.003157 0.003157]
+    /// An absolute difference in f64 on a GPU, times its multiprocessors.
+    DeviceDifference "device_difference" [0.04954 0.04954 0.04954]
     /// A byte that a GPU's transforms move, times its multiprocessors.
-    DeviceTransform "device_transform" [0.0375 0.0375 0.0375]
+    DeviceTransform "device_transform" [0.04768 0.04768 0.04768]
     /// A byte copied to or from a GPU.
-    DeviceCopy "device_copy" [0.083 0.083 0.083]
+    DeviceCopy "device_copy" [0.0831 0.0831 0.0831]
     /// A call of a GPU, beside its kernels and the bytes that it copies.
     DeviceTrip "device_trip" [22000.0 22000.0 22000.0]
-    /// Launches of a GPU's pipeline.
-    DeviceCall "device_call" [24800.0 24800.0 24800.0]
+    /// A launch of a kernel of a GPU's pipeline.
+    DeviceLaunch "device_launch" [3817.0 3817.0 3817.0]
     /// A launch of a kernel from the image to the result.
-    DeviceStraight "device_straight" [7900.0 7900.0 7900.0]
-    /// Launches of a GPU's transforms by the library, and of what makes and takes their spectra.
-    DeviceLibrary "device_library" [38200.0 38200.0 38200.0]
+    DeviceStraight "device_straight" [5680.0 5680.0 5680.0]
+    /// A launch of a GPU's transform along an axis by the library.
+    DeviceLibrary "device_library" [2965.0 2965.0 2965.0]
     /// A sample of a window whose score a GPU computes again, since a transform leaves it in doubt, times its
     /// multiprocessors.
-    DeviceAgain "device_again" [1.55 1.55 1.55]
+    DeviceAgain "device_again" [2.515 2.515 2.515]
     /// Loading a kernel of a GPU with a template's values.
     DeviceBind "device_bind" [135000.0 135000.0 135000.0]
+    /// What binding takes longer for a spectrum of more than 4096 samples.
+    DeviceBindLarge "device_bind_large" [270000.0 270000.0 270000.0]
+    /// What binding takes longer for scores by transforms, and by the library's transforms.
+    DeviceBindScores "device_bind_scores" [675000.0 675000.0 675000.0]
     /// A sample of two tiles by a GPU's transforms of tiles, times the logarithm of a tile's samples to base 2: of the
     /// blocks that a multiprocessor computes.
-    DeviceTile "device_tile" [0.0327 0.0327 0.0327]
+    DeviceTile "device_tile" [0.04917 0.04917 0.04917]
+    /// The same where scores are made of its results.
+    DeviceTileScores "device_tile_scores" [0.1113 0.1113 0.1113]
+    /// A sample of two parts of volumes by a GPU's transforms, times the logarithm of a part's samples to base 2: of
+    /// the blocks that a multiprocessor computes.
+    DeviceVolume "device_volume" [0.04669 0.04669 0.04669]
+    /// The same where scores are made of its results.
+    DeviceVolumeScores "device_volume_scores" [0.04896 0.04896 0.04896]
+    /// A sample of two stretches of signals by a GPU's transforms, times the logarithm of a stretch's samples to base
+    /// 2: of the blocks that a multiprocessor computes.
+    DeviceLine "device_line" [0.03746 0.03746 0.03746]
+    /// The same of stretches that no first-level cache holds.
+    DeviceLineLong "device_line_long" [0.06311 0.06311 0.06311]
+    /// A sample of a line of an image with a template of its own by a GPU's transforms, times the logarithm of its
+    /// samples to base 2 and the multiprocessors.
+    DevicePairLine "device_pair_line" [0.0598 0.0598 0.0598]
+    /// A product of frequencies of such lines, times the multiprocessors.
+    DevicePairProduct "device_pair_product" [0.019 0.019 0.019]
+    /// A row of samples that a warp of a GPU takes into or out of the window sums of a plane, after the one before.
+    DeviceWindowStep "device_window_step" [485.0 485.0 485.0]
     /// A row of samples that a warp of a GPU takes into or out of the window sums of a plane.
-    DeviceWindowRow "device_window_row" [0.25 0.25 0.25]
-    /// An output that a GPU's pipeline computes or writes.
-    DeviceOutput "device_output" [0.0102 0.0102 0.0102]
-    /// Window sums of an output on a GPU.
-    DeviceSum "device_sum" [0.0225 0.0225 0.0225]
-    /// A score on a GPU.
-    DeviceScore "device_score" [0.0224 0.0224 0.0224]
+    DeviceWindowRow "device_window_row" [0.2794 0.2794 0.2794]
+    /// A sample that a GPU's pipeline gathers, or looks at.
+    DeviceGather "device_gather" [0.0009735 0.0009735 0.0009735]
+    /// A sample about which a GPU's pipeline finds the panels of extraordinary ones.
+    DeviceHits "device_hits" [0.004493 0.004493 0.004493]
+    /// A sample of window sums on a GPU, once for squares and once for samples.
+    DeviceSum "device_sum" [0.01199 0.01199 0.01199]
+    /// A sample, or an output, of which a GPU takes the figures of tiles.
+    DeviceFigures "device_figures" [0.008681 0.008681 0.008681]
+    /// Window sums of an output of a volume on a GPU, and its score.
+    DeviceWindow "device_window" [0.02315 0.02315 0.02315]
+    /// An output that a GPU's pipeline finishes.
+    DeviceOutput "device_output" [0.00913 0.00913 0.00913]
+    /// What it takes more for a score.
+    DeviceScore "device_score" [0.007669 0.007669 0.007669]
     /// A score in the kernel of the cross term.
-    DeviceFused "device_fused" [0.0055 0.0055 0.0055]
+    DeviceFused "device_fused" [0.007387 0.007387 0.007387]
 }
 
 /// What of a GPU's work its kernels do not do.
@@ -391,21 +432,21 @@ mod tests {
     #[test]
     fn a_gpus_work_falls_apart_into_kernels_and_the_rest() {
         let costs = Costs::usual(&IsaSet::of(&[])).with(Term::DeviceCopy, 2.0).with(Term::DeviceTrip, 30.0);
-        let work = Work::default().and(Term::DeviceCopy, 10.0).and(Term::DeviceTrip, 1.0).and(Term::DeviceCall, 1.0);
+        let work = Work::default().and(Term::DeviceCopy, 10.0).and(Term::DeviceTrip, 1.0).and(Term::DeviceLaunch, 1.0);
         let kernels = work.overlapped().of_kernels();
-        assert_eq!((kernels.ns_on(&costs, 1), kernels.overlaps()), (costs.of(Term::DeviceCall), false));
+        assert_eq!((kernels.ns_on(&costs, 1), kernels.overlaps()), (costs.of(Term::DeviceLaunch), false));
         assert_eq!(work.overlapped().beside_kernels().ns_on(&costs, 1), 50.0);
         assert_eq!(kernels.ns(&costs) + work.beside_kernels().ns(&costs), work.ns(&costs));
     }
 
     #[test]
     fn copies_that_overlap_cost_what_is_slower() {
-        let costs = Costs::usual(&IsaSet::of(&[])).with(Term::DeviceCopy, 2.0).with(Term::DeviceCall, 100.0);
-        let work = |bytes| Work::default().and(Term::DeviceCopy, bytes).and(Term::DeviceCall, 1.0);
+        let costs = Costs::usual(&IsaSet::of(&[])).with(Term::DeviceCopy, 2.0).with(Term::DeviceLaunch, 100.0);
+        let work = |bytes| Work::default().and(Term::DeviceCopy, bytes).and(Term::DeviceLaunch, 1.0);
         assert_eq!([10.0, 500.0].map(|bytes| work(bytes).ns_on(&costs, 1)), [120.0, 1100.0]);
         assert_eq!([10.0, 500.0].map(|bytes| work(bytes).overlapped().ns_on(&costs, 1)), [102.0, 1010.0]);
         for (bytes, counted) in [(10.0, [1.0, 1.0]), (500.0, [500.0, 0.1])] {
-            let terms = [Term::DeviceCopy, Term::DeviceCall];
+            let terms = [Term::DeviceCopy, Term::DeviceLaunch];
             assert_eq!(terms.map(|term| work(bytes).overlapped().counted(term, &costs)), counted);
             assert_eq!(terms.map(|term| work(bytes).counted(term, &costs)), [bytes, 1.0]);
         }

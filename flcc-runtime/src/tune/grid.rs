@@ -75,18 +75,14 @@ pub fn judge(planner: &Planner, spec: &Spec) -> Result<Comparison, PlanError> {
         }
     };
     add(estimate.clone());
-    let least = offered(planner, spec, estimate.kernel()).map_or(f64::INFINITY, |offer| offer.estimate_ns);
-    for method in [Method::Direct, Method::Fourier, Method::Separable] {
-        let by = |effort| {
-            let plan = fresh().effort(effort).method(method).plan(spec).ok()?;
-            // What auto would never take is no rival.
-            let offer = offered(planner, spec, plan.kernel())?;
-            Some((plan, offer.estimate_ns))
-        };
-        let Some((plan, estimate_ns)) = by(Effort::Estimate) else { continue };
-        if estimate_ns > FAR * least {
-            add(plan);
-        } else if let Some((plan, _)) = by(Effort::Measure) {
+    for (cheapest, near) in rivals(promising(planner, spec, f64::INFINITY, usize::MAX)) {
+        let raced = near.then(|| fresh().effort(Effort::Measure).method(cheapest.method).plan(spec).ok()).flatten();
+        // A method that is asked for may take what auto would not.
+        let raced = raced.filter(|plan| {
+            let offer = planner.offer(spec, plan.kernel());
+            offer.is_some_and(|offer| offer.eligible == Eligible::ByCost)
+        });
+        if let Some(plan) = raced.or_else(|| fresh().plan_with_kernel(spec, &cheapest.kernel).ok()) {
             add(plan);
         }
     }
@@ -112,9 +108,16 @@ pub fn judge(planner: &Planner, spec: &Spec) -> Result<Comparison, PlanError> {
     })
 }
 
-/// The offer of a kernel that auto may choose by its cost.
-fn offered(planner: &Planner, spec: &Spec, kernel: &KernelKey) -> Option<Offer> {
-    planner.offer(spec, kernel).filter(|offer| offer.eligible == Eligible::ByCost)
+/// The cheapest offer of each method, and whether its ways are to be raced: where it is not [`FAR`] from the best.
+fn rivals(offers: Vec<Offer>) -> Vec<(Offer, bool)> {
+    let cheaper = |a: &&Offer, b: &&Offer| a.estimate_ns.total_cmp(&b.estimate_ns);
+    let least = offers.iter().map(|offer| offer.estimate_ns).fold(f64::INFINITY, f64::min);
+    let cheapest = |method| offers.iter().filter(|offer| offer.method == method).min_by(cheaper);
+    [Method::Direct, Method::Fourier, Method::Separable]
+        .into_iter()
+        .filter_map(cheapest)
+        .map(|offer| (offer.clone(), offer.estimate_ns <= FAR * least))
+        .collect()
 }
 
 /// The median times of plans of one spec, in nanoseconds: one that takes ten times the best is not timed again. Kernels
@@ -322,6 +325,26 @@ mod tests {
     use super::*;
     use crate::plan::cost::Term;
     use crate::plan::testing::Clockwork;
+
+    #[test]
+    fn a_method_has_its_cheapest_way_and_a_race_where_it_is_near() {
+        let spec: Spec = "corr:f32:30x40*5x6:valid".parse().unwrap();
+        let clockwork = Clockwork::new(Duration::from_micros(1), Duration::from_micros(1));
+        let offer = |method, estimate_ns| Offer { method, estimate_ns, ..clockwork.offer(&spec) };
+        let offers = [
+            (Method::Fourier, 900.0),
+            (Method::Direct, 80.0),
+            (Method::Separable, 801.0),
+            (Method::Fourier, 790.0),
+            (Method::Direct, 95.0),
+        ];
+        let found = rivals(offers.map(|(method, ns)| offer(method, ns)).into());
+        let found: Vec<_> = found.iter().map(|(offer, near)| (offer.method, offer.estimate_ns, *near)).collect();
+        let expected =
+            [(Method::Direct, 80.0, true), (Method::Fourier, 790.0, true), (Method::Separable, 801.0, false)];
+        assert_eq!(found, expected);
+        assert!(rivals(Vec::new()).is_empty());
+    }
 
     #[test]
     fn a_devices_kernels_are_sampled_and_the_rest_of_a_call_once() {

@@ -21,7 +21,11 @@ const KINDS: &[Kind] = &[
     Kind { row: "instruction set", stem: "neon", words: &["Neon"] },
     Kind { row: "CPU engine", stem: "columns", words: &["mod columns", "fft::columns", "columns::Layout"] },
     Kind { row: "CPU way to score", stem: "vectors", words: &["mod vectors", "ways::vectors"] },
-    Kind { row: "CUDA method", stem: "listed_scores", words: &["mod listed_scores", "ListedScores"] },
+    Kind {
+        row: "CUDA method",
+        stem: "listed_scores",
+        words: &["mod listed_scores", "ListedScores", "Direct, listed_scores"],
+    },
     Kind { row: "kernel of a CUDA method", stem: "", words: &["Op::Masked", "op == \"masked\""] },
 ];
 
