@@ -170,12 +170,17 @@ terms! {
     /// A sample of a window whose score a GPU computes again, since a transform leaves it in doubt, times its
     /// multiprocessors.
     DeviceAgain "device_again" [2.515 2.515 2.515]
-    /// Loading a kernel of a GPU with a template's values.
-    DeviceBind "device_bind" [135000.0 135000.0 135000.0]
-    /// What binding takes longer for a spectrum of more than 4096 samples.
-    DeviceBindLarge "device_bind_large" [270000.0 270000.0 270000.0]
-    /// What binding takes longer for scores by transforms, and by the library's transforms.
-    DeviceBindScores "device_bind_scores" [675000.0 675000.0 675000.0]
+    /// Binding a template to a plan on a GPU.
+    DeviceBind "device_bind" [45000.0 45000.0 45000.0]
+    /// Loading a kernel of a GPU that has a template's values in its code.
+    DeviceBindTaps "device_bind_taps" [260000.0 260000.0 260000.0]
+    /// A sample of a template's spectrum for a GPU's transforms of our own, times the logarithm of the samples to base
+    /// 2.
+    DeviceBindSpectrum "device_bind_spectrum" [10.0 10.0 10.0]
+    /// Binding a template to a GPU's transforms by the library.
+    DeviceBindLibrary "device_bind_library" [700000.0 700000.0 700000.0]
+    /// A sample of a template's spectrum for these, times the logarithm of the samples to base 2.
+    DeviceBindTransform "device_bind_transform" [5.0 5.0 5.0]
     /// A sample of two tiles by a GPU's transforms of tiles, times the logarithm of a tile's samples to base 2: of the
     /// blocks that a multiprocessor computes.
     DeviceTile "device_tile" [0.04917 0.04917 0.04917]

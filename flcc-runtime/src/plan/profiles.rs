@@ -6,9 +6,11 @@
 pub const PROFILES: &[[&str; 3]] = &[
     ["NVIDIA H200", "sm_90", "\
         device_again = 2.515\n\
-        device_bind = 135000.0\n\
-        device_bind_large = 270000.0\n\
-        device_bind_scores = 675000.0\n\
+        device_bind = 45000.0\n\
+        device_bind_library = 700000.0\n\
+        device_bind_spectrum = 10.0\n\
+        device_bind_taps = 260000.0\n\
+        device_bind_transform = 5.0\n\
         device_copy = 0.0831\n\
         device_difference = 0.04954\n\
         device_figures = 0.008681\n\

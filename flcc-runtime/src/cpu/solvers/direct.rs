@@ -137,7 +137,12 @@ fn byte_offers(spec: &Spec, machine: &Machine) -> Vec<Offer> {
             Measure::Cc => begun(spec, &tiling).and(Term::Write, spec.out_shape().len() as f64 * count),
             _ => around(spec, &tiling, DType::F32, true, WHOLE_VECTORS),
         };
-        let work = byte_sums(around, kernel, template, &tiling, count).and(Term::CopyByte, tiling.gathered());
+        // Of a template that is bound each time the unit's taps are laid out anew, for each output of a product.
+        let laid =
+            if spec.pairs() && kernel.isa == Isa::Amx { UNIT_OUTPUTS * spec.template().len() as f64 } else { 0.0 };
+        let work = byte_sums(around, kernel, template, &tiling, count)
+            .and(Term::CopyByte, tiling.gathered())
+            .and(Term::Convert, laid);
         offer(
             machine,
             Method::Direct,
@@ -151,6 +156,9 @@ fn byte_offers(spec: &Spec, machine: &Machine) -> Vec<Offer> {
         .flat_map(|kernel| tiles.iter().map(move |&tile| of_kernel(kernel, tile)))
         .collect()
 }
+
+/// Outputs of a product of the unit that multiplies tiles of bytes.
+const UNIT_OUTPUTS: f64 = 16.0;
 
 /// With the sums of bytes of a kernel in all tiles, for so many templates.
 fn byte_sums(work: Work, kernel: &Kernel, template: [usize; 3], tiling: &Tiling, count: f64) -> Work {

@@ -19,7 +19,7 @@ use crate::cuda::methods::masked::Masked;
 use crate::cuda::methods::mma_scores::MmaScores;
 use crate::cuda::solver::recipe::{Asked, Recipe, beyond_single, named, offer, types};
 use crate::cuda::solver::tiles::{large_tile, plain_tiles, together};
-use crate::cuda::solver::work::{Pipeline, binding, multiprocessors, straight};
+use crate::cuda::solver::work::{Pipeline, binding, binding_with, multiprocessors, straight};
 use crate::cuda::tensor;
 use crate::cuda::types::{Cross, Types};
 use crate::plan::cost::{Term, Work};
@@ -119,7 +119,12 @@ impl Direct<'_> {
             (_, "zncc") if self.real == DType::F32 => 3.0,
             _ => 1.0,
         };
-        binding(self.asked.spec).and(tap, products).and(more, any).and(Term::DeviceTapVolume, planes * products)
+        // A kernel for a size has the taps in its code.
+        let loaded = if entry.sides.is_empty() { 0.0 } else { 1.0 };
+        binding_with(self.asked.spec, &[(Term::DeviceBindTaps, loaded)])
+            .and(tap, products)
+            .and(more, any)
+            .and(Term::DeviceTapVolume, planes * products)
     }
 
     /// The work of a kernel that computes cross terms, or scores, for tiles of a shape, with what is around it.

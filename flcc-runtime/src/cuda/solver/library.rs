@@ -15,7 +15,7 @@ use crate::cuda::driver::launch::MOST_BLOCKS;
 use crate::cuda::methods::cufft::{Cufft, Whole};
 use crate::cuda::solver::recipe::{Asked, Recipe, beyond_single, named, offer, types};
 use crate::cuda::solver::tiles::together;
-use crate::cuda::solver::work::{Pipeline, batches, binding_a, copies, multiprocessors};
+use crate::cuda::solver::work::{Pipeline, batches, binding_with, copies, multiprocessors, transformed};
 use crate::cuda::types::Cross;
 use crate::plan::cost::{Term, Work};
 use crate::plan::machine::Device;
@@ -64,12 +64,14 @@ pub(super) fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let bytes = samples * spec.channels() as f64 * transforms * moved;
         let again = if double { 0.0 } else { drowned * spec.template().len() as f64 * spec.channels() as f64 };
         let batches = batches(spec, tile);
-        let transformed = binding_a(spec, Term::DeviceBindScores)
+        let count = transformed(shape.iter().product());
+        let bound = binding_with(spec, &[(Term::DeviceBindLibrary, 1.0), (Term::DeviceBindTransform, count)]);
+        let work = bound
             .and(Term::DeviceTransform, bytes / multiprocessors(devices))
             .and(Term::DeviceLibrary, batches * axes * transforms)
             .and(Term::DeviceAgain, again * templates / multiprocessors(devices));
         // A product of spectra for each, and window sums under a mask from products of theirs.
-        let work = Pipeline { spec, method: &method, scheme, tile }.with(transformed, [of_sums, 1.0]);
+        let work = Pipeline { spec, method: &method, scheme, tile }.with(work, [of_sums, 1.0]);
         let kernel = KernelKey {
             op: "fourier".into(),
             dtype: real.name().into(),

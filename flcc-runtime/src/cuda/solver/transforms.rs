@@ -18,7 +18,7 @@ use crate::cuda::pairs::{self, Pairs};
 use crate::cuda::rooms::{images_together, tiles_together};
 use crate::cuda::solver::recipe::{Asked, Recipe, named, offer, types};
 use crate::cuda::solver::tiles::{MOST_TOGETHER, large_tile, plain_tiles, together};
-use crate::cuda::solver::work::{Pipeline, binding, binding_a, copies, multiprocessors, straight};
+use crate::cuda::solver::work::{Pipeline, binding_with, copies, multiprocessors, straight, transformed};
 use crate::cuda::tile::{self, Shape};
 use crate::cuda::transform::Transform;
 use crate::cuda::types::Cross;
@@ -35,10 +35,14 @@ pub(super) fn tiles(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let offer = |entry: &'static Entry| {
         let shape = Shape::of(entry);
         let (pairs, ..) = shape.pairs(spec.template().padded(), spec.out_shape().padded());
-        let bound = if shape.length > 64 { binding_a(spec, Term::DeviceBindLarge) } else { binding(spec) };
-        by_parts(asked, entry, Arc::new(Tiles::new(entry)), spec.templates(), (bound, Term::DeviceTile), &|images| {
-            shape.work(images * pairs, multiprocessors(machine.devices()) as usize)
-        })
+        by_parts(
+            asked,
+            entry,
+            Arc::new(Tiles::new(entry)),
+            spec.templates(),
+            (spectrum(spec, shape), Term::DeviceTile),
+            &|images| shape.work(images * pairs, multiprocessors(machine.devices()) as usize),
+        )
     };
     let kernels = tile::kernels(spec, machine.devices());
     kernels.into_iter().filter(|entry| !tile::makes_scores(entry)).map(offer).collect()
@@ -57,7 +61,7 @@ pub(super) fn tile_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let (pairs, ..) = shape.pairs(template, outputs);
         let computed = shape.work(images * pairs, multiprocessors(machine.devices()) as usize);
         let each = templates / images as f64;
-        let work = binding_a(spec, Term::DeviceBindScores)
+        let work = spectra(spec, shape)
             .and(Term::DeviceTileScores, computed * each)
             .and(Term::DeviceWindowRow, DownRows::rows(template, outputs) * templates)
             .and(Term::DeviceWindowStep, DownRows::steps_of_a_warp(template, outputs) as f64 * each);
@@ -81,7 +85,7 @@ pub(super) fn lines(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let shared = if line.shared_by_several(most) > 0 { spec.templates() / 2 } else { 0 };
         let blocks = pairs * (spec.templates() - shared);
         let term = if line.is_long() { Term::DeviceLineLong } else { Term::DeviceLine };
-        by_parts(asked, entry, Arc::new(Lines::new(entry)), 1, (binding(spec), term), &|images| {
+        by_parts(asked, entry, Arc::new(Lines::new(entry)), 1, (spectrum(spec, line), term), &|images| {
             line.work(images * blocks, multiprocessors(devices) as usize)
         })
     };
@@ -94,8 +98,7 @@ pub(super) fn volumes(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let devices = machine.devices();
     let offer = |entry: &'static Entry| {
         let sides = [spec.template().padded(), spec.out_shape().padded()];
-        let bound = binding_a(spec, Term::DeviceBindLarge);
-        let term = (bound, Term::DeviceVolume);
+        let term = (spectrum(spec, volume::Block::of(entry)), Term::DeviceVolume);
         by_parts(asked, entry, Arc::new(Volumes::new(entry)), spec.templates(), term, &|images| {
             volume::work(sides, images, multiprocessors(devices) as usize)
         })
@@ -117,7 +120,7 @@ pub(super) fn volume_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let tiles = Tiling::new(spec.frame(), tile).count() * images;
     let computed = volume::work([template, reached], tiles, multiprocessors(devices) as usize);
     let (outputs, templates) = (spec.out_shape().len() as f64, spec.templates() as f64);
-    let work = binding_a(spec, Term::DeviceBindLarge)
+    let work = spectra(spec, volume::Block::of(entry))
         .and(Term::DeviceVolumeScores, computed * templates / images as f64)
         .and(Term::DeviceWindow, outputs * templates);
     let method = VolumeScores::new(entry, template, tile);
@@ -138,6 +141,16 @@ fn made(
     let (types, devices) = (types(spec, DType::F32, Cross::F32), machine.devices().to_vec());
     let recipe = Recipe { method, tile, types, exact: false, rounds: false, devices };
     Ok(offer(machine, spec, Method::Fourier, kernel, work, recipe))
+}
+
+/// The work of binding by a template's spectrum.
+fn spectrum(spec: &Spec, transform: impl Transform) -> Work {
+    binding_with(spec, &[(Term::DeviceBindSpectrum, transformed(transform.samples()))])
+}
+
+/// The same where scores are made: what a template makes of the noise of tiles is found by a spectrum too.
+fn spectra(spec: &Spec, transform: impl Transform) -> Work {
+    binding_with(spec, &[(Term::DeviceBindSpectrum, 2.0 * transformed(transform.samples()))])
 }
 
 /// What the pipeline does around two kernels that make scores.

@@ -16,14 +16,21 @@ pub(super) fn multiprocessors(devices: &[Device]) -> f64 {
     devices.first().map_or(1.0, |device| device.multiprocessors as f64)
 }
 
-/// The work of binding a kernel with a template's values, where each image has a template of its own.
+/// The work of binding a template, where each image has one of its own.
 pub(super) fn binding(spec: &Spec) -> Work {
-    Work::default().and(Term::DeviceBind, if spec.pairs() { 1.0 } else { 0.0 })
+    binding_with(spec, &[])
 }
 
-/// The work of binding by what takes longer than that, for the term's reason.
-pub(super) fn binding_a(spec: &Spec, term: Term) -> Work {
-    binding(spec).and(term, if spec.pairs() { 1.0 } else { 0.0 })
+/// The same with what else it takes.
+pub(super) fn binding_with(spec: &Spec, more: &[(Term, f64)]) -> Work {
+    let each = if spec.pairs() { 1.0 } else { 0.0 };
+    let bound = Work::default().and(Term::DeviceBind, each);
+    more.iter().fold(bound, |work, &(term, amount)| work.and(term, each * amount))
+}
+
+/// The samples of a spectrum times their logarithm to base 2.
+pub(super) fn transformed(samples: usize) -> f64 {
+    samples as f64 * (samples as f64).log2()
 }
 
 /// What the pipeline does with tiles of a shape, and around what.

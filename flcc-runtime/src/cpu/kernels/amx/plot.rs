@@ -112,13 +112,17 @@ impl Plot {
 
     /// Lays out the taps of a template, integers from 0 to 255; `groups` holds [`Plot::groups`] of zeros.
     pub fn lay(&self, values: &[f64], groups: &mut [[u8; GROUP]]) {
-        let plane = self.steps() * SPAN;
-        for (tap, &value) in values.iter().enumerate() {
-            let (z, i, j) = (tap / (self.width * self.height), tap / self.width % self.height, tap % self.width);
-            for output in 0..SIDE {
-                let (row, column) = (output / self.columns(), output % self.columns());
-                let byte = (row + i) * self.stretch() + column + j;
-                groups[z * plane + byte / GROUP * SIDE + output][byte % GROUP] = value as u8;
+        let (plane, columns) = (self.steps() * SPAN, self.columns());
+        // How many bytes after the first output's window a tap's byte of each output lies.
+        let later: [usize; SIDE] = std::array::from_fn(|output| output / columns * self.stretch() + output % columns);
+        for (number, row) in values.chunks_exact(self.width).enumerate() {
+            let (z, i) = (number / self.height, number % self.height);
+            for (j, &value) in row.iter().enumerate() {
+                let (value, first) = (value as u8, i * self.stretch() + j);
+                for (output, later) in later.iter().enumerate() {
+                    let byte = first + later;
+                    groups[z * plane + byte / GROUP * SIDE + output][byte % GROUP] = value;
+                }
             }
         }
     }
