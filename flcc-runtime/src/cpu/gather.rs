@@ -52,10 +52,15 @@ impl Hides<'_> {
     fn clear<T: Real>(&self, out: &mut [T], pitch: Pitch, [depth, height, width]: [usize; 3]) {
         // All taps pass over the samples in the middle of each axis.
         let [planes, rows, columns] = [0, 1, 2].map(|axis| self.support.middle(axis, self.outputs[axis]));
+        let between = columns.start.min(width)..columns.end.clamp(columns.start.min(width), width);
         for (z, y) in (0..depth).flat_map(|z| (0..height).map(move |y| (z, y))) {
-            let within = if planes.contains(&z) && rows.contains(&y) { columns.clone() } else { width..width };
             let row = &mut out[z * pitch.plane + y * pitch.row..][..width];
-            for x in (0..within.start.min(width)).chain(within.end.max(within.start)..width) {
+            // Those in the middle of a row lie under the same taps.
+            let all = planes.contains(&z) && rows.contains(&y);
+            if !all && !between.is_empty() && self.hides([z, y, between.start]) {
+                row[between.clone()].fill(T::of(0.0));
+            }
+            for x in (0..between.start).chain(between.end..width) {
                 if self.hides([z, y, x]) {
                     row[x] = T::of(0.0);
                 }
@@ -373,6 +378,7 @@ impl<P: Pixel> Source<'_, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::template::check_mask;
     use flcc_core::shape::Shape;
     use proptest::prelude::*;
 
@@ -386,6 +392,40 @@ mod tests {
     ];
 
     proptest! {
+        /// By definition: a sample is hidden where the taps that pass over it have no weight.
+        #[test]
+        fn what_no_panel_has_a_weight_for_is_hidden(
+            template in prop::array::uniform3(1usize..5),
+            outputs in prop::array::uniform3(1usize..6),
+            missing in prop::array::uniform3(0usize..3),
+            seed in any::<u64>(),
+        ) {
+            let frame = Shape::new(&template).unwrap();
+            let weights: Vec<f64> = (0..frame.len()).map(|k| ((seed >> (k % 64)) & 1) as f64).collect();
+            prop_assume!(weights.iter().any(|&weight| weight > 0.0));
+            let text = format!("corr:f32:9x9x9*{}x{}x{}:valid,mask01", template[0], template[1], template[2]);
+            let mask = View::new(&weights, frame).unwrap().into();
+            let support = check_mask(&text.parse().unwrap(), Some(&mask)).unwrap().support;
+            prop_assume!(support.is_some());
+            // A region that ends early has fewer samples than its outputs reach.
+            let len = [0, 1, 2].map(|axis| (outputs[axis] + template[axis] - 1).saturating_sub(missing[axis]).max(1));
+            let pitch = Pitch { row: len[2] + 1, plane: (len[2] + 1) * len[1], rows: len[1], planes: len[0] };
+            let mut out = vec![1.0f32; pitch.elements()];
+            Hides { support: support.as_ref().unwrap(), outputs }.clear(&mut out, pitch, len);
+            for at in 0..len.iter().product() {
+                let [z, y, x] = [at / (len[1] * len[2]), at / len[2] % len[1], at % len[2]];
+                let sees = (0..weights.len()).filter(|&k| weights[k] > 0.0).any(|k| {
+                    let tap = [k / (template[1] * template[2]), k / template[2] % template[1], k % template[2]];
+                    (0..3).all(|axis| {
+                        let sample = [z, y, x][axis];
+                        sample >= tap[axis] && sample - tap[axis] < outputs[axis]
+                    })
+                });
+                let kept = out[z * pitch.plane + y * pitch.row + x];
+                prop_assert_eq!(kept, if sees { 1.0 } else { 0.0 }, "{:?}", [z, y, x]);
+            }
+        }
+
         #[test]
         fn a_gathered_sample_is_the_folded_one(
             lengths in prop::array::uniform3(1usize..6),

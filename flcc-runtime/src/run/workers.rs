@@ -22,7 +22,7 @@ pub(crate) fn run<S: Send>(
     run_in(pool, workers, total, control, work)
 }
 
-/// [`run`] with the threads of `pool`, which says what there is for a number of them.
+/// [`run`] with the threads of `pool`, which says what there is for a number of them beside the one that asks.
 fn run_in<S: Send>(
     pool: impl FnOnce(usize) -> Option<Arc<ThreadPool>>,
     workers: &mut [S],
@@ -56,21 +56,20 @@ fn run_in<S: Send>(
     let statistics = match &mut workers[..busy] {
         [] => Statistics::default(),
         [only] => share(only),
-        several => match pool(several.len()) {
+        // The thread that asks is one of them: it begins at once, and does the shares of those that are late.
+        [own, others @ ..] => match pool(others.len()) {
             Some(pool) => {
                 let sum = Mutex::new(Statistics::default());
-                pool.scope(|scope| {
-                    for worker in several {
-                        scope.spawn(|_| {
-                            let mine = share(worker);
-                            sum.lock().unwrap_or_else(PoisonError::into_inner).add(mine);
-                        });
+                let add = |mine| sum.lock().unwrap_or_else(PoisonError::into_inner).add(mine);
+                pool.in_place_scope(|scope| {
+                    for worker in others {
+                        scope.spawn(|_| add(share(worker)));
                     }
+                    add(share(own));
                 });
                 sum.into_inner().unwrap_or_else(PoisonError::into_inner)
             }
-            // The thread that asks does the shares of all.
-            None => share(&mut several[0]),
+            None => share(own),
         },
     };
     let done = done.into_inner();
