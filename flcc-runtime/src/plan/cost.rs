@@ -103,8 +103,8 @@ terms! {
     Planes "planes" [0.0809 0.16 0.16]
     /// A sample of columns by transforms of our own, times the logarithm of a transform's samples to base 2.
     Columns "columns" [0.0334 0.083 0.083]
-    /// A sample of a transform of our own of more than 128 samples a side, times the logarithms of its samples and of
-    /// how many times longer than that it is.
+    /// A sample of a transform of our own of more than 128 samples a side, times the logarithm of its samples and how
+    /// many times longer than 256 it is.
     OwnFar "own_far" [0.012 0.02 0.02]
     /// What is computed again of promised scores by transforms of our own of more than 128 samples a side, in units of
     /// `OwnFar`: the larger a tile, the more of it is faint.

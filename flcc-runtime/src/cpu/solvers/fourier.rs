@@ -362,7 +362,7 @@ fn binds(spec: &Spec, amount: f64) -> f64 {
 fn transforms(work: Work, spec: &Spec, term: Term, length: usize, count: f64) -> Work {
     let samples = (length * length) as f64;
     let passes = count * spec.templates() as f64 * samples * samples.log2();
-    let far = (length as f64 / 128.0).log2().max(0.0);
+    let far = if length > 128 { length as f64 / 256.0 } else { 0.0 };
     let doubt = if promised_scores(spec) { passes * far } else { 0.0 };
     work.and(term, passes).and(Term::OwnFar, passes * far).and(Term::OwnDoubt, doubt)
 }

@@ -190,7 +190,7 @@ pub(super) fn own_pairs(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let part = Pairs::of(entry).part(template, outputs, room)?;
         // Templates are copied as images are; nothing is bound, and a call has many pairs.
         let bytes = spec.template().len() * spec.template_type().row().size;
-        let together = images_together(tiles_together(spec.out_shape().len()), 1, 0);
+        let together = images_together(tiles_together(spec.out_shape().len()), 1, spec.images());
         let calls = 1.0 / together as f64;
         let units = multiprocessors(devices) as usize;
         let [lines, products] = Pairs::of(entry).work([template, outputs], &part, together, units);
