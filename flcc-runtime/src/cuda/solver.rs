@@ -100,6 +100,7 @@ mod tests {
 
     use super::*;
     use crate::cuda::solver::recipe::Recipe;
+    use crate::plan::cost::Term;
     use crate::plan::machine::Device;
     use crate::plan::solver::Eligible;
 
@@ -148,6 +149,32 @@ mod tests {
         let offers = offers_named("cuda direct", Method::Direct, &spec, &machine, &kernel);
         let mut offers = offers.map_err(|refusal| refusal.reason)?.into_iter();
         Ok(offers.find(|offer| offer.kernel.op == kernel.op).expect("one of that name"))
+    }
+
+    #[test]
+    fn each_template_has_launches_of_its_own() {
+        let launched = |method, kernel: &str, text: &str| {
+            let offers = offers("cuda", method, &text.parse().unwrap(), &machine()).unwrap();
+            let offer = offers.into_iter().find(|offer| offer.kernel.to_string().starts_with(kernel)).unwrap();
+            [Term::DeviceStraight, Term::DeviceLaunch, Term::DeviceLibrary].map(|term| offer.work.of(term))
+        };
+        let (direct, fourier) = (Method::Direct, Method::Fourier);
+        for (method, kernel, image, template, mode, one, four) in [
+            // From the image to the result.
+            (direct, "corr_f32_13x13", "corr:f32:164x164", "13x13", "same", [1.0, 0.0, 0.0], [4.0, 0.0, 0.0]),
+            (fourier, "tile64", "corr:f32:164x164", "13x13", "same", [1.0, 0.0, 0.0], [4.0, 0.0, 0.0]),
+            (fourier, "line4096", "conv:f32:48900", "36", "full", [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]),
+            // Scores in one kernel, and in two and a look at what is in doubt.
+            (direct, "znccmma", "zncc:u8:210x69", "5x5", "same", [0.0, 1.0, 0.0], [0.0, 4.0, 0.0]),
+            (fourier, "zncc64", "zncc:f32:249x780", "49x49", "valid", [0.0, 3.0, 0.0], [0.0, 12.0, 0.0]),
+            // Gathered once; products and a finish for each.
+            (direct, "corr_u8_any", "corr:u8:300x300", "9x40", "valid", [0.0, 3.0, 0.0], [0.0, 9.0, 0.0]),
+            // Along two axes, there once and back for each; spectra are multiplied before they go.
+            (fourier, "fourier_f64", "corr:u8:300x300", "9x40", "valid", [0.0, 3.0, 4.0], [0.0, 9.0, 10.0]),
+        ] {
+            assert_eq!(launched(method, kernel, &format!("{image}*{template}:{mode}")), one, "{kernel}");
+            assert_eq!(launched(method, kernel, &format!("{image}*4@{template}:{mode}")), four, "{kernel}");
+        }
     }
 
     #[test]
