@@ -289,7 +289,7 @@ fn of_rank(spec: &Spec, rank: usize, noise: &mut impl FnMut(usize, DType) -> Pix
     for _ in 0..rank {
         // 0 to 3: a sum of 27 of them fits a byte for every rank that serves.
         let lines = lengths.map(|length| match noise(length, DType::F64).to_f64() {
-            line if length > 1 => line.iter().map(|value| (value / 64.0).floor().rem_euclid(4.0)).collect(),
+            line if length > 1 => uneven(line.iter().map(|value| (value / 64.0).floor().rem_euclid(4.0)).collect()),
             _ => vec![1.0],
         });
         for (at, value) in values.iter_mut().enumerate() {
@@ -301,10 +301,34 @@ fn of_rank(spec: &Spec, rank: usize, noise: &mut impl FnMut(usize, DType) -> Pix
     Pixels::F64(values).cast(spec.template_type())
 }
 
+/// A line that is not of one value alone, which a score has no template of: short ones of few values often are.
+fn uneven(mut line: Vec<f64>) -> Vec<f64> {
+    if line.iter().all(|value| *value == line[0]) {
+        line[0] = if line[0] == 1.0 { 2.0 } else { 1.0 };
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plan::testing::Clockwork;
+
+    #[test]
+    fn a_small_template_of_rank_one_has_values_that_differ() {
+        let spec: Spec = "zncc:u8:7@12x11x7*3x2x3:same,rank=1,channels=3".parse().unwrap();
+        let mut number = 0;
+        // Lines of each constant, and of zeros, as noise may have them.
+        for _ in 0..200 {
+            let mut noise = |count: usize, _| {
+                number += 1;
+                Pixels::F64((0..count).map(|k| (64 * (number * (1 + k * (number % 3)) % 4)) as f64).collect())
+            };
+            let values = of_rank(&spec, 1, &mut noise).to_f64();
+            assert!(values.iter().any(|value| *value != values[0]), "{values:?}");
+        }
+        assert_eq!([vec![0.0, 0.0], vec![1.0, 1.0], vec![0.0, 3.0]].map(uneven), [[1.0, 0.0], [2.0, 1.0], [0.0, 3.0]]);
+    }
 
     #[test]
     fn a_device_with_a_clock_is_called_only_where_calls_are_asked_for() {
