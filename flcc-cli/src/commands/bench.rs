@@ -401,7 +401,12 @@ impl Noise {
                     Some(limit) => (noise.unit() * (limit + 1.0)).floor().min(limit),
                     None => noise.sample(DType::F64),
                 };
-                (0..count).map(|_| sample(self)).collect()
+                let mut line: Vec<f64> = (0..count).map(|_| sample(self)).collect();
+                // Short lines of bytes are often of one value, and such a template has no score.
+                if used && count > 1 && line.iter().all(|value| *value == line[0]) {
+                    line[0] = if line[0] == 0.0 { 1.0 } else { line[0] - 1.0 };
+                }
+                line
             };
             let lines = [line(d, axes > 2.0), line(h, axes > 1.0), line(w, true)];
             for (at, value) in values.iter_mut().enumerate() {
