@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use flcc_runtime::core::key::KernelKey;
 use flcc_runtime::core::reference::Oracle;
+use flcc_runtime::rooms::plan::trial::uneven;
 use flcc_runtime::{
     AnyView, AnyViewMut, Control, Copies, DType, Effort, ExecError, MaskKind, Matcher, Method, Pairs, Pixels, Plan,
     ScoreMap, Scratch, Shape, Spec, SpecError, Statistics,
@@ -401,12 +402,8 @@ impl Noise {
                     Some(limit) => (noise.unit() * (limit + 1.0)).floor().min(limit),
                     None => noise.sample(DType::F64),
                 };
-                let mut line: Vec<f64> = (0..count).map(|_| sample(self)).collect();
-                // Short lines of bytes are often of one value, and such a template has no score.
-                if used && count > 1 && line.iter().all(|value| *value == line[0]) {
-                    line[0] = if line[0] == 0.0 { 1.0 } else { line[0] - 1.0 };
-                }
-                line
+                let line = (0..count).map(|_| sample(self)).collect();
+                if used && count > 1 { uneven(line) } else { line }
             };
             let lines = [line(d, axes > 2.0), line(h, axes > 1.0), line(w, true)];
             for (at, value) in values.iter_mut().enumerate() {
@@ -628,5 +625,12 @@ mod tests {
         let template = Noise(3).of_rank(&spec, 1).to_f64();
         let minor = |y: usize, x: usize| template[0] * template[y * 7 + x] - template[x] * template[y * 7];
         assert!((1..6).all(|y| (1..7).all(|x| minor(y, x) == 0.0)));
+        // Short lines of small numbers are often all equal.
+        let spec: Spec = "zncc:u8:9x9x9*2x2x2:valid,rank=1".parse().unwrap();
+        let mut noise = Noise(5);
+        for _ in 0..300 {
+            let template = noise.of_rank(&spec, 1).to_f64();
+            assert!(template.iter().any(|value| *value != template[0]), "{template:?}");
+        }
     }
 }

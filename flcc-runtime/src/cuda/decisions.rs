@@ -116,7 +116,7 @@ impl Passes {
         Passes {
             gathers: makes != Makes::Scores,
             careful: makes != Makes::Scores && extraordinary,
-            sums: makes == Makes::Cross && row.needs.square,
+            sums: makes.leaves_sums(row.needs.square),
             both: row.needs.sum,
             doubts,
             by_tile: doubts && row.normalised && method.rounding(template).by_tile,
@@ -144,7 +144,7 @@ pub(crate) fn parts(method: &dyn Method, scheme: &Scheme) -> Vec<Part> {
     if method.makes() != Makes::Scores {
         parts.extend([Part::Gather, Part::Finish]);
     }
-    if method.makes() == Makes::Cross && row.needs.square {
+    if method.makes().leaves_sums(row.needs.square) {
         parts.push(Part::Sums);
     }
     parts.extend(method.parts());

@@ -92,6 +92,13 @@ pub(crate) enum Makes {
     Scores,
 }
 
+impl Makes {
+    /// Whether the pipeline makes the window sums, where a measure needs those of squares or not.
+    pub fn leaves_sums(self, square: bool) -> bool {
+        square && self == Makes::Cross
+    }
+}
+
 /// What a method alone keeps in a slot, in bytes for a tile and channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Own {
@@ -232,7 +239,7 @@ impl Capacity {
 
     /// Whether the pipeline makes the window sums.
     pub fn box_sums(&self) -> bool {
-        self.needs.square && self.makes == Makes::Cross
+        self.makes.leaves_sums(self.needs.square)
     }
 
     /// With batches as large as they pay, and smaller ones where all slots together would take more than `memory`

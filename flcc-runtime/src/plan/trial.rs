@@ -301,10 +301,11 @@ fn of_rank(spec: &Spec, rank: usize, noise: &mut impl FnMut(usize, DType) -> Pix
     Pixels::F64(values).cast(spec.template_type())
 }
 
-/// A line that is not of one value alone, which a score has no template of: short ones of few values often are.
-fn uneven(mut line: Vec<f64>) -> Vec<f64> {
-    if line.iter().all(|value| *value == line[0]) {
-        line[0] = if line[0] == 1.0 { 2.0 } else { 1.0 };
+/// A line of samples that are not all equal, with another first one where they are: short lines of few values often
+/// are, and such a template has no score. No value is above the larger of 1 and the line's.
+pub fn uneven(mut line: Vec<f64>) -> Vec<f64> {
+    if let Some(&first) = line.first().filter(|first| line.iter().all(|value| value == *first)) {
+        line[0] = if first == 0.0 { 1.0 } else { first - 1.0 };
     }
     line
 }
@@ -327,7 +328,7 @@ mod tests {
             let values = of_rank(&spec, 1, &mut noise).to_f64();
             assert!(values.iter().any(|value| *value != values[0]), "{values:?}");
         }
-        assert_eq!([vec![0.0, 0.0], vec![1.0, 1.0], vec![0.0, 3.0]].map(uneven), [[1.0, 0.0], [2.0, 1.0], [0.0, 3.0]]);
+        assert_eq!([vec![0.0, 0.0], vec![1.0, 1.0], vec![0.0, 3.0]].map(uneven), [[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use flcc_core::spec::{Accuracy, MaskKind, Spec};
 use crate::cpu::engine::AnyEngine;
 use crate::cpu::engines::bytes::{self, Bytes};
 use crate::cpu::engines::direct::{self, Direct};
-use crate::cpu::kernels::amx::plot::Plot;
+use crate::cpu::kernels::amx::plot::{Plot, SIDE};
 use crate::cpu::kernels::kernel::{Kernel, KernelOp};
 use crate::cpu::score::vector::WHOLE_VECTORS;
 use crate::cpu::solvers::recipe::{Make, Recipe, offer};
@@ -138,11 +138,10 @@ fn byte_offers(spec: &Spec, machine: &Machine) -> Vec<Offer> {
             _ => around(spec, &tiling, DType::F32, true, WHOLE_VECTORS),
         };
         // Of a template that is bound each time the unit's taps are laid out anew, for each output of a product.
-        let laid =
-            if spec.pairs() && kernel.isa == Isa::Amx { UNIT_OUTPUTS * spec.template().len() as f64 } else { 0.0 };
+        let laid = if spec.pairs() && kernel.isa == Isa::Amx { SIDE * spec.template().len() } else { 0 };
         let work = byte_sums(around, kernel, template, &tiling, count)
             .and(Term::CopyByte, tiling.gathered())
-            .and(Term::Convert, laid);
+            .and(Term::Convert, laid as f64);
         offer(
             machine,
             Method::Direct,
@@ -156,9 +155,6 @@ fn byte_offers(spec: &Spec, machine: &Machine) -> Vec<Offer> {
         .flat_map(|kernel| tiles.iter().map(move |&tile| of_kernel(kernel, tile)))
         .collect()
 }
-
-/// Outputs of a product of the unit that multiplies tiles of bytes.
-const UNIT_OUTPUTS: f64 = 16.0;
 
 /// With the sums of bytes of a kernel in all tiles, for so many templates.
 fn byte_sums(work: Work, kernel: &Kernel, template: [usize; 3], tiling: &Tiling, count: f64) -> Work {

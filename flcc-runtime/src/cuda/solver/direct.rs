@@ -106,13 +106,13 @@ impl Direct<'_> {
     /// The work of those, with what kernels for any size take more.
     fn taps(&self, entry: &Entry, images: usize) -> Work {
         let (tap, more) = match self.real {
-            DType::U8 => (Term::DeviceTapByte, Term::DeviceTapAnyByte),
-            DType::F32 => (Term::DeviceTapSingle, Term::DeviceTapAny),
-            _ if entry.op == "sad" => (Term::DeviceDifference, Term::DeviceDifference),
-            _ => (Term::DeviceTapDouble, Term::DeviceTapAnyDouble),
+            DType::U8 => (Term::DeviceTapByte, Some(Term::DeviceTapAnyByte)),
+            DType::F32 => (Term::DeviceTapSingle, Some(Term::DeviceTapAny)),
+            // There are none for a size.
+            _ if entry.op == "sad" => (Term::DeviceDifference, None),
+            _ => (Term::DeviceTapDouble, Some(Term::DeviceTapAnyDouble)),
         };
-        let products = self.products(entry, images);
-        let any = if entry.sides.is_empty() && tap != more { products } else { 0.0 };
+        let (products, any) = (self.products(entry, images), entry.sides.is_empty());
         // Planes are loaded one by one, which no products hide, and scores sum up every plane twice more.
         let planes = match (self.asked.spec.template().padded()[0], entry.op) {
             (1, _) => 0.0,
@@ -120,11 +120,11 @@ impl Direct<'_> {
             _ => 1.0,
         };
         // A kernel for a size has the taps in its code.
-        let loaded = if entry.sides.is_empty() { 0.0 } else { 1.0 };
-        binding_with(self.asked.spec, &[(Term::DeviceBindTaps, loaded)])
+        let loaded = if any { 0.0 } else { 1.0 };
+        let work = binding_with(self.asked.spec, &[(Term::DeviceBindTaps, loaded)])
             .and(tap, products)
-            .and(more, any)
-            .and(Term::DeviceTapVolume, planes * products)
+            .and(Term::DeviceTapVolume, planes * products);
+        more.filter(|_| any).map_or(work, |more| work.and(more, products))
     }
 
     /// The work of a kernel that computes cross terms, or scores, for tiles of a shape, with what is around it.
