@@ -224,6 +224,12 @@ typedef struct flcc_matcher flcc_matcher;
 typedef struct flcc_plan flcc_plan;
 
 /**
+ * Room on a GPU for runs of a matcher that nothing waits for. Made by `flcc_queue_create`; it is a number, as a plan
+ * is.
+ */
+typedef struct flcc_queue flcc_queue;
+
+/**
  * The lengths of 1 to 3 axes, the slowest axis first: height and width of an image.
  */
 typedef struct {
@@ -707,6 +713,76 @@ flcc_status flcc_wisdom_save(const char *path);
  * Forgets what this process knows.
  */
 void flcc_wisdom_forget(void);
+
+/**
+ * Room on a GPU of the matcher's plan for runs that go into streams of the caller's: `flcc_enqueue`. It keeps the
+ * matcher, and is destroyed by `flcc_queue_destroy`.
+ *
+ * `device` is the number of the GPU. Where `computes` is 0, runs take the fastest kernels, which do not serve samples
+ * that are not finite or of magnitudes beyond what their sums hold; of those `flcc_queue_unserved` tells. Where it is
+ * 1, they are computed as all others, by several kernels where one would serve: a few times as slow.
+ *
+ * # Errors
+ * `FLCC_ERROR_NULL`, `_HANDLE`; `_INVALID` for a device that is not the plan's, a plan that computes on the CPU, or
+ * another number for `computes`; `_DEVICE` for one that is out of memory.
+ *
+ * # Safety
+ * `queue` is null or room for an address.
+ */
+flcc_status flcc_queue_create(const flcc_matcher *matcher,
+                              size_t device,
+                              int computes,
+                              flcc_queue **queue);
+
+/**
+ * Puts the computation of `count` images on the queue's GPU with every template into a stream (a `CUstream` or
+ * `cudaStream_t`, null for the default one): the results are at `results`, image by image without gaps, when the
+ * stream has done what was put into it until now.
+ *
+ * Nothing is allocated, nothing is waited for, and all memory is the GPU's or pinned, so the stream may record a
+ * graph, which may be launched any number of times. Where one kernel goes from the image to the result it takes all
+ * images in one launch. Images lie at equal distances, `image_layout->next` samples, 0 or more; null stands for images
+ * without gaps, one behind the other.
+ *
+ * # Errors
+ * `FLCC_ERROR_NULL`, `_HANDLE`; `_INVALID` for addresses that the driver does not know in the memory of the queue's
+ * GPU, or that are not aligned, memory that images and results both lie in, and images one before the other;
+ * `_DIMS_MISMATCH` for no image; `_DEVICE`.
+ *
+ * # Safety
+ * All samples of the images, and room for the results, are there, and stay until the stream has done with them; so
+ * does the queue, also for a graph. The stream is one of the queue's GPU. Runs of a queue come one after the other:
+ * in one stream, or in streams that wait for each other. Meanwhile nothing else writes images or uses results.
+ */
+flcc_status flcc_enqueue(flcc_queue *queue,
+                         const void *images,
+                         const flcc_layout *image_layout,
+                         size_t count,
+                         void *results,
+                         void *stream);
+
+/**
+ * Writes to `unserved` whether a run of the queue has met samples that its kernel does not serve, of the runs that are
+ * done: 1, or 0. What such a run left in its results is not to be used; `flcc_execute_on_device` computes it. Where
+ * `forget` is not 0, what was told is forgotten after that; no run is to be under way then.
+ *
+ * # Errors
+ * `FLCC_ERROR_NULL`, `_HANDLE`.
+ *
+ * # Safety
+ * `unserved` is null or room for a number.
+ */
+flcc_status flcc_queue_unserved(flcc_queue *queue,
+                                int forget,
+                                int *unserved);
+
+/**
+ * Destroys a queue, when its GPU has done all that it was given. Null is nothing to destroy.
+ *
+ * # Errors
+ * `FLCC_ERROR_HANDLE`: it is no queue, or was destroyed before.
+ */
+flcc_status flcc_queue_destroy(flcc_queue *queue);
 
 /**
  * Memory for `bytes` bytes, all zero, aligned to 64 bytes: for the arrays of `conv_exec`, `lcorr_exec` and

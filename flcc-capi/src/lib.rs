@@ -13,6 +13,7 @@ pub mod memory;
 mod needed;
 pub mod plans;
 mod pointers;
+pub mod queues;
 mod registry;
 mod runner;
 mod settings;

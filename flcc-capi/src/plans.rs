@@ -35,7 +35,7 @@ fn plan_of(plan: *const flcc_plan) -> Result<Plan, Failure> {
     PLANS.find(plan as usize).ok_or_else(|| Failure::handle("plan"))
 }
 
-fn matcher_of(matcher: *const flcc_matcher) -> Result<Arc<Runner>, Failure> {
+pub(crate) fn matcher_of(matcher: *const flcc_matcher) -> Result<Arc<Runner>, Failure> {
     if matcher.is_null() {
         return Err(Failure::null("matcher", "a matcher"));
     }
@@ -117,7 +117,7 @@ unsafe fn layout_at(argument: &str, layout: *const flcc_layout) -> Result<Option
 ///
 /// # Safety
 /// As [`layout_at`].
-unsafe fn images_at(
+pub(crate) unsafe fn images_at(
     spec: &Spec,
     images: *const c_void,
     layout: *const flcc_layout,

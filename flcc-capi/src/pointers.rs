@@ -275,6 +275,16 @@ impl<'a> Stack<'a> {
         Ok(unsafe { DeviceImage::new(begin as u64, self.dtype, layout, device).behind(stream as u64) })
     }
 
+    /// Samples from one array to the next.
+    ///
+    /// # Errors
+    /// Each lies before the last.
+    #[cfg(feature = "cuda")]
+    pub fn next(&self) -> Result<usize, Failure> {
+        let expected = "images one behind the other";
+        usize::try_from(self.next).map_err(|_| Failure::invalid(self.argument, expected, self.next))
+    }
+
     /// The arrays, `count` of them without gaps, to be written on a device behind a stream.
     ///
     /// # Safety

@@ -15,6 +15,10 @@ pub struct flcc_plan(());
 /// A plan with templates bound to it. Made by `flcc_matcher_create`; it is a number, as a plan is.
 pub struct flcc_matcher(());
 
+/// Room on a GPU for runs of a matcher that nothing waits for. Made by `flcc_queue_create`; it is a number, as a plan
+/// is.
+pub struct flcc_queue(());
+
 /// The type of samples.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ mod masked;
 mod plan;
 mod planning;
 mod problem;
+mod queue;
 mod regions;
 mod resident;
 mod results;
@@ -38,6 +39,8 @@ mod _flcc {
     use crate::found::{exclusive_among, peaks, peaks_from};
     #[pymodule_export]
     use crate::plan::{Matcher, Plan, Stream, plan, unpickled_matcher, unpickled_plan};
+    #[pymodule_export]
+    use crate::queue::Queue;
     #[pymodule_export]
     use crate::wisdom::{export_wisdom, forget_wisdom, import_wisdom};
 

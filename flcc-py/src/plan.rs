@@ -24,6 +24,7 @@ use crate::found::{options, records};
 use crate::gate;
 use crate::planning::{self, Device, Settings};
 use crate::problem::{self, Words};
+use crate::queue::Queue;
 use crate::regions::{self, Runs};
 use crate::resident::{Resident, Target};
 use crate::results::{Asked, Out};
@@ -654,6 +655,37 @@ impl Matcher {
         Ok(Stream { of: slf.clone().unbind(), images: images.unbind(), stream })
     }
 
+    /// Room on a GPU for calls that return before they are computed, in the current stream of CuPy or torch: see
+    /// :class:`Queue`.
+    ///
+    /// Parameters
+    /// ----------
+    /// device : int
+    ///     The number of the GPU.
+    /// extraordinary : {"told", "computed"}
+    ///     What is done about samples that are not finite or out of what sums in single precision hold. The fastest
+    ///     kernels do not serve them, and no one waits who might decide: they are told of (:attr:`Queue.unserved`), or
+    ///     computed as all others by several kernels, which takes a few times as long where one would serve.
+    ///
+    /// Examples
+    /// --------
+    /// A run that is recorded once, and launched on what lies in ``image`` then::
+    ///
+    ///     matcher = flcc.plan((480, 640), (32, 32), device="cuda").bind(template)
+    ///     queue = matcher.queue()
+    ///     image, scores = cupy.zeros((480, 640), "f4"), cupy.empty((449, 609), "f4")
+    ///     with cupy.cuda.Stream(non_blocking=True) as stream:
+    ///         stream.begin_capture()
+    ///         queue(image, out=scores)
+    ///         graph = stream.end_capture()
+    ///         graph.launch()
+    #[pyo3(signature = (device = 0, *, extraordinary = "told"))]
+    fn queue(&self, py: Python<'_>, device: usize, extraordinary: &str) -> PyResult<Queue> {
+        let running = self.running(py)?;
+        let engine = self.on_gpu(py, &running.0, device)?;
+        Queue::new(&engine.matcher, device, extraordinary, (self.plan.channel_axis, self.stacked))
+    }
+
     /// The plan's account, and what the templates changed in it.
     fn explain(&self) -> String {
         self.matcher.explain()
@@ -812,7 +844,8 @@ impl Matcher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let matcher = &engine.matcher;
         let (plan, spec) = (matcher.plan(), matcher.plan().spec());
-        let mut out = Target::of(image, spec, self.stacked.then_some(spec.templates()), out)?;
+        let stack: Vec<usize> = self.stacked.then_some(spec.templates()).into_iter().collect();
+        let mut out = Target::of(image, spec, &stack, out)?;
         let (image, mut results) = (image.view("image")?, out.view()?);
         watch::run(py, MATCHING, planning::estimate(plan), progress, |control| {
             engine.with_scratch(|scratch| matcher.execute_on_device(&image, &mut results, scratch, control))

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use flcc_runtime::core::view::Layout as Places;
 use flcc_runtime::cuda::{KeptContext, lies_on};
-use flcc_runtime::{DType, DeviceImage, DeviceResults, Shape, Spec};
+use flcc_runtime::{DType, DeviceImage, DeviceImages, DeviceResults, DeviceStream, Shape, Spec};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -114,6 +114,41 @@ impl<'py> Resident<'py> {
         Ok(Some(Resident { told, dtype, layout, _kept }))
     }
 
+    /// An array on a GPU, of a type that kernels read: another one where they do not read the given one's.
+    pub fn array(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if !is_on_gpu(object)? {
+            let got = format!("a {}", object.get_type().name()?);
+            return Err(wrong_type(argument, "an array on a CUDA device", &got));
+        }
+        let py = object.py();
+        let told = gpu_module(py)?.call_method1(intern!(py, "image"), (argument, object))?;
+        Ok(Described::new(&told)?.array)
+    }
+
+    /// So many images on a GPU, of which this is the first and `last` the last, and the stream that is current there,
+    /// for runs that nothing waits for.
+    pub fn queued(&self, last: &Resident<'_>, count: usize) -> PyResult<(DeviceImages<'_>, DeviceStream)> {
+        let (first, apart) = (self.view("image")?, self.apart(last, count)?);
+        last.view("image")?;
+        // SAFETY: the package says that the images lie in one array, so with equal steps between them, and the first
+        // and the last lie on the device by the driver's books (`view`). The stream is the one that the package says is
+        // current there, or the default one where that of the thread was waited for. Memory that is given back goes to
+        // what is put into that stream later, since it is the package's; other work that looks at images or results
+        // meanwhile, and runs that share a queue in other streams, get other numbers and nothing else.
+        unsafe { Ok((DeviceImages::new(first, apart, count), DeviceStream::new(self.told.stream.unwrap_or(0)))) }
+    }
+
+    /// Elements from one image to the next, where this is the first and `last` the last of so many.
+    fn apart(&self, last: &Resident<'_>, count: usize) -> PyResult<usize> {
+        let (size, steps) = (self.dtype.row().size as u64, count.max(2) as u64 - 1);
+        let bytes = last.told.address.checked_sub(self.told.address);
+        let apart = bytes.filter(|bytes| bytes.is_multiple_of(size * steps)).map(|bytes| bytes / size / steps);
+        apart.map(|apart| apart as usize).ok_or_else(|| {
+            let got = format!("a first one at {:#x} and a last one at {:#x}", self.told.address, last.told.address);
+            value("image", "images one after the other, whole samples apart", &got)
+        })
+    }
+
     /// What a spec says of it.
     pub fn shown(&self) -> Shown {
         Shown { dtype: self.dtype, shape: self.layout.shape, channels: self.layout.channels }
@@ -156,18 +191,17 @@ pub struct Target<'py> {
 }
 
 impl<'py> Target<'py> {
-    /// For the results of a spec of an image: `stack` of them along a first axis, or one without it.
+    /// For the results of a spec of an image, as many as `stack` says along axes before those of a result.
     pub fn of(
         image: &Resident<'py>,
         spec: &Spec,
-        stack: Option<usize>,
+        stack: &[usize],
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Target<'py>> {
         let py = image.told.array.py();
         let (dtype, shape) = (spec.out_type(), spec.out_shape());
-        let mut lengths: Vec<usize> = stack.into_iter().collect();
-        lengths.extend(shape.lengths());
-        let count = stack.unwrap_or(1);
+        let lengths = [stack, shape.lengths()].concat();
+        let count = stack.iter().product();
         let fresh = |like: &Bound<'py, PyAny>| {
             let kind = if dtype == DType::F64 { "float64" } else { "float32" };
             let made = gpu_module(py)?.call_method1(intern!(py, "fresh"), (like, PyTuple::new(py, &lengths)?, kind))?;

@@ -74,6 +74,8 @@ pub use flcc_core::shape::Shape;
 pub use flcc_core::spec::{Accuracy, MaskKind, Spec};
 pub use flcc_core::subpixel::Subpixel;
 pub use flcc_core::view::{AnyView, AnyViewMut, AsImage, View, ViewMut};
+#[cfg(feature = "cuda")]
+pub use plan::device_queue::DeviceQueue;
 pub use plan::machine::Machine;
 pub use plan::matcher::Matcher;
 pub use plan::planned::Plan;
@@ -85,7 +87,7 @@ pub use plan::wisdom::Wisdom;
 pub use plan::{account, machine, wisdom};
 pub use problem::template::mask_kind;
 #[cfg(feature = "cuda")]
-pub use run::device_image::{DeviceImage, DevicePairs, DeviceResults};
+pub use run::device_image::{DeviceImage, DeviceImages, DevicePairs, DeviceResults, DeviceStream, Extraordinary};
 pub use run::execute::{CancelToken, Control, Copies, Scratch, Statistics};
 
 /// The private rooms, for the command, the tests and the benches of this workspace alone: they change without notice.

@@ -2,6 +2,8 @@
 
 pub mod account;
 pub mod cost;
+#[cfg(feature = "cuda")]
+pub mod device_queue;
 mod fallback;
 pub mod machine;
 pub mod matcher;

@@ -19,6 +19,8 @@ mod memory;
 mod pairs;
 #[path = "gpu/peaks.rs"]
 mod peaks;
+#[path = "gpu/queued.rs"]
+mod queued;
 #[path = "gpu/straight.rs"]
 mod straight;
 #[path = "gpu/tensor.rs"]

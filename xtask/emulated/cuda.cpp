@@ -20,6 +20,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "module.h"
 
@@ -35,6 +36,8 @@ enum Result {
   INVALID_CONTEXT = 201,
   INVALID_HANDLE = 400,
   NOT_FOUND = 500,
+  CAPTURE_UNSUPPORTED = 900,
+  ILLEGAL_STATE = 401,
 };
 
 constexpr size_t MEMORY = (size_t)2 << 30, GUARD = 256, MOST_SHARED = 227 << 10, STATIC_SHARED = 48 << 10;
@@ -155,10 +158,16 @@ Result give_back(uintptr_t at, bool of_device) {
 }
 
 // ---- streams
+// What a stream has recorded.
+struct Graph {
+  std::vector<std::function<void()>> work;
+};
+
 struct Stream {
   Device* device;
   std::deque<std::function<void()>> queue;
   size_t done = 0;  // of all that was ever put in
+  std::shared_ptr<Graph> recorded;  // while it records
 };
 
 // A place in a stream, and the time when it was put there.
@@ -171,6 +180,15 @@ struct Event {
 std::recursive_mutex order;  // guards streams and events, and what runs late
 std::map<Stream*, std::shared_ptr<Stream>> streams;
 std::map<Event*, std::shared_ptr<Event>> events;
+std::map<Graph*, std::shared_ptr<Graph>> graphs;
+
+// Whether a stream records: then memory is neither taken nor given back, and nothing is waited for.
+bool is_recording() {
+  const std::lock_guard<std::recursive_mutex> lock(order);
+  for (const auto& stream : streams)
+    if (stream.second->recorded) return true;
+  return false;
+}
 
 // Does what lies in a stream, up to a place.
 void drain(Stream& stream, size_t place) {
@@ -209,6 +227,13 @@ Result put(Stream* handle, std::function<void()> work) {
   if (!current) return INVALID_CONTEXT;
   const auto stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
+  {
+    const std::lock_guard<std::recursive_mutex> lock(order);
+    if (stream->recorded) {
+      stream->recorded->work.push_back(std::move(work));
+      return SUCCESS;
+    }
+  }
   if (!is_late()) {
     work();
     return SUCCESS;
@@ -221,6 +246,7 @@ Result put(Stream* handle, std::function<void()> work) {
 Result wait(Stream* handle) {
   const auto stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
+  if (is_recording()) return CAPTURE_UNSUPPORTED;
   drain(*stream, ~(size_t)0);
   return SUCCESS;
 }
@@ -266,6 +292,7 @@ Result copy(void* to, const void* from, size_t bytes, bool to_device, bool from_
     return find((uintptr_t)(to_device ? from : to)) != nullptr;
   }();
   const auto work = [=] { std::memcpy(to, from, bytes); };
+  if (!pinned && to_device != from_device && is_recording()) return CAPTURE_UNSUPPORTED;
   if (!is_late() || pinned) return put(stream, work);
   // The driver reads memory that is not pinned before it returns, and writes it before it returns.
   if (to_device && !from_device) {
@@ -292,6 +319,8 @@ EXPORTED Result cuGetErrorName(Result error, const char** name) {
     case INVALID_DEVICE: *name = "CUDA_ERROR_INVALID_DEVICE"; break;
     case INVALID_IMAGE: *name = "CUDA_ERROR_INVALID_IMAGE"; break;
     case INVALID_CONTEXT: *name = "CUDA_ERROR_INVALID_CONTEXT"; break;
+    case ILLEGAL_STATE: *name = "CUDA_ERROR_ILLEGAL_STATE"; break;
+    case CAPTURE_UNSUPPORTED: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; break;
     case INVALID_HANDLE: *name = "CUDA_ERROR_INVALID_HANDLE"; break;
     case NOT_FOUND: *name = "CUDA_ERROR_NOT_FOUND"; break;
     default: *name = nullptr; return INVALID_VALUE;
@@ -366,6 +395,7 @@ EXPORTED Result cuCtxSetCurrent(Device* context) {
 }
 
 EXPORTED Result cuCtxSynchronize() {
+  if (is_recording()) return CAPTURE_UNSUPPORTED;
   drain_all();
   return SUCCESS;
 }
@@ -380,10 +410,12 @@ EXPORTED Result cuMemGetInfo_v2(size_t* free, size_t* total) {
 }
 
 EXPORTED Result cuMemAlloc_v2(uintptr_t* at, size_t bytes) {
+  if (is_recording()) return CAPTURE_UNSUPPORTED;
   return current ? take(bytes, current, at) : INVALID_CONTEXT;
 }
 
 EXPORTED Result cuMemAllocAsync(uintptr_t* at, size_t bytes, Stream* handle) {
+  if (is_recording()) return CAPTURE_UNSUPPORTED;
   const auto stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
   Result result = take(bytes, stream->device, at);
@@ -396,6 +428,7 @@ EXPORTED Result cuMemAllocAsync(uintptr_t* at, size_t bytes, Stream* handle) {
 }
 
 EXPORTED Result cuMemFree_v2(uintptr_t at) {
+  if (is_recording()) return CAPTURE_UNSUPPORTED;
   drain_all();
   return give_back(at, true);
 }
@@ -411,10 +444,12 @@ EXPORTED Result cuMemFreeAsync(uintptr_t at, Stream* stream) {
 }
 
 EXPORTED Result cuMemHostAlloc(void** at, size_t bytes, unsigned) {
+  if (is_recording()) return CAPTURE_UNSUPPORTED;
   return current ? take(bytes, nullptr, (uintptr_t*)at) : INVALID_CONTEXT;
 }
 
 EXPORTED Result cuMemFreeHost(void* at) {
+  if (is_recording()) return CAPTURE_UNSUPPORTED;
   drain_all();
   return give_back((uintptr_t)at, false);
 }
@@ -478,10 +513,63 @@ EXPORTED Result cuStreamDestroy_v2(Stream* handle) {
 
 EXPORTED Result cuStreamSynchronize(Stream* stream) { return wait(stream); }
 
-EXPORTED Result cuStreamIsCapturing(Stream* stream, int* status) {
-  *status = 0;
-  return stream_of(stream) ? SUCCESS : INVALID_HANDLE;
+// ---- graphs
+EXPORTED Result cuStreamBeginCapture_v2(Stream* handle, int) {
+  const std::lock_guard<std::recursive_mutex> lock(order);
+  const auto stream = stream_of(handle);
+  if (!stream) return INVALID_HANDLE;
+  if (stream->recorded) return ILLEGAL_STATE;
+  stream->recorded = std::make_shared<Graph>();
+  return SUCCESS;
 }
+
+EXPORTED Result cuStreamEndCapture(Stream* handle, Graph** graph) {
+  const std::lock_guard<std::recursive_mutex> lock(order);
+  const auto stream = stream_of(handle);
+  if (!stream) return INVALID_HANDLE;
+  if (!stream->recorded) return ILLEGAL_STATE;
+  *graph = stream->recorded.get();
+  graphs[*graph] = std::move(stream->recorded);
+  stream->recorded = nullptr;
+  return SUCCESS;
+}
+
+EXPORTED Result cuStreamIsCapturing(Stream* handle, int* status) {
+  const std::lock_guard<std::recursive_mutex> lock(order);
+  const auto stream = stream_of(handle);
+  *status = stream && stream->recorded ? 1 : 0;
+  return stream ? SUCCESS : INVALID_HANDLE;
+}
+
+EXPORTED Result cuGraphInstantiateWithFlags(Graph** made, Graph* graph, unsigned long long) {
+  const std::lock_guard<std::recursive_mutex> lock(order);
+  const auto found = graphs.find(graph);
+  if (found == graphs.end()) return INVALID_HANDLE;
+  const auto copy = std::make_shared<Graph>(*found->second);
+  *made = copy.get();
+  graphs[*made] = copy;
+  return SUCCESS;
+}
+
+EXPORTED Result cuGraphLaunch(Graph* graph, Stream* stream) {
+  std::shared_ptr<Graph> held;
+  {
+    const std::lock_guard<std::recursive_mutex> lock(order);
+    const auto found = graphs.find(graph);
+    if (found == graphs.end()) return INVALID_HANDLE;
+    held = found->second;
+  }
+  return put(stream, [held] {
+    for (const auto& work : held->work) work();
+  });
+}
+
+EXPORTED Result cuGraphDestroy(Graph* graph) {
+  const std::lock_guard<std::recursive_mutex> lock(order);
+  return graphs.erase(graph) == 1 ? SUCCESS : INVALID_HANDLE;
+}
+
+EXPORTED Result cuGraphExecDestroy(Graph* graph) { return cuGraphDestroy(graph); }
 
 EXPORTED Result cuEventCreate(Event** handle, unsigned) {
   const auto event = std::make_shared<Event>();

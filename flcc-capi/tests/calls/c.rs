@@ -10,6 +10,7 @@ use std::ptr;
 use flcc::classic::{conv_destroy, conv_exec, conv_plan, lcorr_destroy, lcorr_exec, lcorr_plan};
 use flcc::memory::{flcc_free, flcc_malloc};
 use flcc::plans::*;
+use flcc::queues::*;
 use flcc::status::flcc_status::{self, FLCC_OK};
 use flcc::types::*;
 
@@ -216,6 +217,31 @@ pub fn execute_on_device(matcher: *const flcc_matcher, image: u64, result: u64) 
     let [image, result] = [image, result].map(|at| ptr::without_provenance_mut::<c_void>(at as usize));
     // SAFETY: what lies on a device is as long as the spec says, which the callers below see to; all else is refused.
     unsafe { flcc_execute_on_device(matcher, image, ptr::null(), result, ptr::null_mut()) }
+}
+
+pub fn queue(matcher: *const flcc_matcher, device: usize, computes: c_int) -> Result<*mut flcc_queue, flcc_status> {
+    let mut queue = ptr::null_mut();
+    // SAFETY: room for an address.
+    match unsafe { flcc_queue_create(matcher, device, computes, &raw mut queue) } {
+        flcc_status::FLCC_OK => Ok(queue),
+        status => Err(status),
+    }
+}
+
+/// As [`execute_on_device`], of images one behind the other, in the default stream.
+pub fn enqueue(queue: *mut flcc_queue, images: u64, count: usize, results: u64) -> flcc_status {
+    let [images, results] = [images, results].map(|at| ptr::without_provenance_mut::<c_void>(at as usize));
+    // SAFETY: as there.
+    unsafe { flcc_enqueue(queue, images, ptr::null(), count, results, ptr::null_mut()) }
+}
+
+pub fn unserved(queue: *mut flcc_queue, forget: bool) -> Result<bool, flcc_status> {
+    let mut told = -1;
+    // SAFETY: room for a number.
+    match unsafe { flcc_queue_unserved(queue, c_int::from(forget), &raw mut told) } {
+        flcc_status::FLCC_OK => Ok(told == 1),
+        status => Err(status),
+    }
 }
 
 pub fn peaks<T>(

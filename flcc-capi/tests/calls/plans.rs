@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::sync::Barrier;
 
 use flcc::plans::*;
+use flcc::queues::*;
 use flcc::status::flcc_status::{self, *};
 use flcc::types::*;
 use flcc_core::dtype::Pixels;
@@ -426,6 +427,21 @@ fn images_on_a_device_are_refused_where_they_are_none() {
     refused(of_one, 4096, 4100, FLCC_ERROR_INVALID, "results: expected memory apart from that of the images");
     refused(of_two, 4096, 1 << 20, FLCC_ERROR_DIMS_MISMATCH, "matcher: expected a plan of one image");
     refused(of_one, 4096, 1 << 20, FLCC_ERROR_REFUSED, "matcher: expected");
+    let no_queue = |matcher, status, words: &str| {
+        assert_eq!(c::queue(matcher, 0, 0).err(), Some(status), "{}", c::message());
+        assert!(c::message().contains(words), "{}", c::message());
+    };
+    no_queue(null, FLCC_ERROR_NULL, "matcher");
+    let none = std::ptr::null_mut();
+    assert_eq!(flcc_queue_destroy(none), FLCC_OK);
+    if cfg!(feature = "cuda") {
+        no_queue(of_one, FLCC_ERROR_INVALID, "plan: expected one for GPUs, got one for the CPU");
+        assert_eq!(c::enqueue(none, 4096, 1, 1 << 20), FLCC_ERROR_NULL);
+        assert_eq!(c::unserved(none, true), Err(FLCC_ERROR_NULL));
+    } else {
+        no_queue(of_one, FLCC_ERROR_REFUSED, "queue: expected a library with CUDA in it");
+        assert_eq!(c::enqueue(none, 4096, 1, 1 << 20), FLCC_ERROR_REFUSED);
+    }
     for (matcher, plan) in [(of_one, one), (of_two, two)] {
         assert_eq!([flcc_matcher_destroy(matcher), flcc_plan_destroy(plan)], [FLCC_OK; 2]);
     }
@@ -461,6 +477,33 @@ fn a_gpu_computes_where_the_image_lies() {
         assert_eq!(c::execute_on_device(matcher, from, to), FLCC_OK, "{}", c::message());
         results.read(&stream, 0, bytes_of_mut(&mut got)).unwrap();
         assert!(got == expected, "{text}: other bits");
+        // The same by a queue, of two images behind each other.
+        let two = [&image[..], &image[..]].concat();
+        let (there, results) =
+            (Buffer::of(&stream, &two).unwrap(), Buffer::of(&stream, &vec![f32::NAN; 2 * got.len()]).unwrap());
+        let [images, outs] = [&there, &results].map(|buffer| buffer.address(&stream).number());
+        for computes in [0, 1] {
+            let queue = c::queue(matcher, device.index, computes).unwrap_or_else(|_| panic!("{}", c::message()));
+            assert_eq!(c::enqueue(queue, images, 2, outs), FLCC_OK, "{}", c::message());
+            assert_eq!(c::enqueue(queue, images, 0, outs), FLCC_ERROR_DIMS_MISMATCH);
+            assert_eq!(c::enqueue(queue, two.as_ptr() as u64, 2, outs), FLCC_ERROR_INVALID);
+            // When it goes the device has done all.
+            assert_eq!(flcc_queue_destroy(queue), FLCC_OK);
+            assert_eq!(flcc_queue_destroy(queue), FLCC_ERROR_HANDLE);
+            let mut both = vec![f32::NAN; 2 * got.len()];
+            results.read(&stream, 0, bytes_of_mut(&mut both)).unwrap();
+            assert!(both == [&expected[..], &expected[..]].concat(), "{text}: other bits by a queue");
+        }
+        let queue = c::queue(matcher, device.index, 0).unwrap();
+        assert_eq!((c::unserved(queue, false), c::unserved(queue, true)), (Ok(false), Ok(false)));
+        assert_eq!(flcc_queue_destroy(queue), FLCC_OK);
+        assert_eq!(c::queue(matcher, 77, 0).err(), Some(FLCC_ERROR_INVALID), "{}", c::message());
+        assert!(
+            c::message().contains("device: expected one on a device of the plan, got device 77"),
+            "{}",
+            c::message()
+        );
+        assert_eq!(c::queue(matcher, device.index, 2).err(), Some(FLCC_ERROR_INVALID), "{}", c::message());
         // Memory of this process is none of the device.
         assert_eq!(c::execute_on_device(matcher, image.as_ptr() as u64, to), FLCC_ERROR_INVALID);
         assert!(c::message().contains("images: expected an address in the memory of device"), "{}", c::message());

@@ -4,6 +4,7 @@ from . import compat
 from ._flcc import (
     Matcher,
     Plan,
+    Queue,
     Stream,
     convolve,
     correlate,
@@ -23,6 +24,7 @@ __all__ = [
     "compat",
     "Matcher",
     "Plan",
+    "Queue",
     "Stream",
     "convolve",
     "correlate",

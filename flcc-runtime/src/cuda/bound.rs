@@ -69,6 +69,11 @@ impl DeviceTemplates {
         desk.stream.wait()?;
         Ok(DeviceTemplates { templates, weights, mask, _stream: desk.stream.clone() })
     }
+
+    /// Whether kernels from the image to the result serve all of them, where samples are ordinary.
+    pub(crate) fn goes_straight(&self) -> bool {
+        self.templates.iter().all(|template| template.straight.is_some())
+    }
 }
 
 /// A template as its method is to bind it.

@@ -19,7 +19,7 @@ use crate::cuda::searcher::Searcher;
 use crate::cuda::slot::Slot;
 use crate::cuda::unit::Unit;
 use crate::problem::template::{Checked, Weights};
-use crate::run::device_image::{DeviceImage, DevicePairs, DeviceResults};
+use crate::run::device_image::{DeviceImage, DevicePairs, DeviceResults, Enqueued};
 use crate::run::execute::{
     CancelToken, Clocked, Control, Copies, DeviceTime, Execute, Owner, Pairs, Scratch, Statistics, Unfinished,
     pairs_in_turn,
@@ -53,6 +53,12 @@ impl CudaExecute {
 
     fn group(&self) -> usize {
         self.units.first().map_or(1, Unit::group)
+    }
+
+    /// The number of the unit of a device.
+    fn unit_of(&self, argument: &str, device: usize) -> Result<usize, SpecError> {
+        let unit = self.units.iter().position(|unit| unit.device() == device);
+        unit.ok_or_else(|| SpecError::new(argument, "one on a device of the plan", format!("device {device}")))
     }
 
     fn tiles_of_image(&self) -> usize {
@@ -104,10 +110,7 @@ impl CudaExecute {
         work: impl FnOnce(usize, &Unit, &mut Slot) -> Result<R, ExecError>,
     ) -> Result<R, ExecError> {
         let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
-        let unit = self.units.iter().position(|unit| unit.device() == image.device());
-        let unit = unit.ok_or_else(|| {
-            SpecError::new("image", "one on a device of the plan", format!("device {}", image.device()))
-        })?;
+        let unit = self.unit_of("image", image.device())?;
         let index = match seats.iter().position(|seat| seat.unit == unit) {
             Some(index) => index,
             None => {
@@ -319,6 +322,32 @@ impl Execute for CudaExecute {
                 })
             })
         })
+    }
+
+    fn queue(&self, device: usize) -> Result<Scratch, ExecError> {
+        let unit = self.unit_of("device", device)?;
+        let slot = self.units[unit].slot().map_err(|fault| fault.on(device))?;
+        Ok(Scratch::new(self.owner, vec![Seat { unit, slot }], 0, self.units[unit].slot_bytes()))
+    }
+
+    fn enqueue(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        run: Enqueued<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), ExecError> {
+        let device = run.images.first().device();
+        let (bound, seats) = self.seated(bound, scratch).map_err(|unfinished| unfinished.error)?;
+        let Some(Seat { unit, slot }) = seats.first_mut().filter(|seat| self.units[seat.unit].device() == device)
+        else {
+            return Err(SpecError::new("images", "images on the queue's device", format!("device {device}")).into());
+        };
+        Ok(self.units[*unit].enqueue(slot, &bound[*unit], run).map_err(|fault| fault.on(device))?)
+    }
+
+    fn unserved(&self, scratch: &mut Scratch, forget: bool) -> Result<bool, SpecError> {
+        let (seats, _) = scratch.parts::<Seat<Slot>>(self.owner)?;
+        Ok(seats.iter_mut().any(|seat| seat.slot.unserved(forget)))
     }
 
     fn time_on_device(

@@ -91,6 +91,14 @@ pub(crate) trait Method: Debug + Send + Sync {
         Ok(Box::new(()))
     }
 
+    /// Has what [`Method::open`] made compute in another stream from now on.
+    ///
+    /// # Errors
+    /// The library's.
+    fn follow(&self, _stream: &Stream, _open: &(dyn Any + Send)) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// What it makes of the mask's weights for its own sums: [`Run::mask`].
     ///
     /// # Errors

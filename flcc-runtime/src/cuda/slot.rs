@@ -49,6 +49,8 @@ pub struct Slot {
     pub(crate) staging: Staging,
     /// What the last search needed, if there was one.
     pub(crate) peaks: Option<Work>,
+    /// Whether runs with its buffers were put into streams of callers.
+    pub(crate) lent: bool,
 }
 
 impl Slot {
@@ -77,7 +79,17 @@ impl Slot {
             open,
             staging: Staging::default(),
             peaks: None,
+            lent: false,
         })
+    }
+
+    /// Whether a kernel from image to result has met samples that it does not serve, since that was forgotten.
+    pub(crate) fn unserved(&mut self, forget: bool) -> bool {
+        let unserved = self.told.read(0) != 0;
+        if forget {
+            self.told.write(0, 0);
+        }
+        unserved
     }
 
     /// Room for the answers of so many pairs, all 0; nothing is in the queue that writes there.
@@ -113,5 +125,14 @@ impl Slot {
         let mut places = self.rooms.places(&self.stream);
         places[Room::Result] = self.target();
         places
+    }
+}
+
+/// Nothing uses the buffers any more when they are given back: what lies in streams of callers was waited for.
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.lent {
+            self.stream.settle_device();
+        }
     }
 }

@@ -33,7 +33,7 @@ use crate::cuda::reduction;
 use crate::cuda::rooms::{Capacity, Makes, Room, SLOTS};
 use crate::cuda::slot::{Images, Slot};
 use crate::problem::template::{self, Checked, Weights};
-use crate::run::device_image::{DeviceImage, DevicePairs, DeviceResults};
+use crate::run::device_image::{DeviceImage, DevicePairs, DeviceResults, Enqueued, Extraordinary};
 use crate::run::execute::{Copies, DeviceTime, Statistics};
 use crate::run::tiling::Tiling;
 use crate::run::words;
@@ -224,21 +224,61 @@ impl Unit {
         source: Images,
         go_on: &mut dyn FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
-        let stream = slot.stream.clone();
-        if self.doubts() {
-            let counts = &mut slot.rooms[Room::Counts];
-            counts.clear(&stream, counts.bytes())?;
-        }
+        self.clear_counts(slot)?;
         slot.straight = None;
-        if bound.templates.iter().all(|template| template.straight.is_some()) {
+        if bound.goes_straight() {
             if !go_on(0) {
                 return Ok(false);
             }
+            slot.unserved(true);
             self.go_straight(slot, bound, &source)?;
             slot.straight = Some(source);
             return Ok(true);
         }
         self.pipeline(slot, bound, source, go_on)
+    }
+
+    /// No panel is in doubt yet.
+    fn clear_counts(&self, slot: &mut Slot) -> Result<(), Fault> {
+        let Slot { stream, rooms, .. } = slot;
+        let counts = &mut rooms[Room::Counts];
+        if self.doubts() { counts.clear(stream, counts.bytes()) } else { Ok(()) }
+    }
+
+    /// Puts a run into a stream of the caller's, by a slot whose runs come one after the other: nothing is allocated or
+    /// waited for, and nothing is decided on the host, so that the stream may record a graph.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn enqueue(&self, slot: &mut Slot, bound: &DeviceTemplates, run: Enqueued<'_>) -> Result<(), Fault> {
+        let theirs = slot.stream.borrowed(run.stream);
+        slot.lent = true;
+        let own = std::mem::replace(&mut slot.stream, theirs);
+        let put = self.put(slot, bound, run);
+        slot.stream = own;
+        put
+    }
+
+    /// Puts a run into the stream that a slot has now.
+    fn put(&self, slot: &mut Slot, bound: &DeviceTemplates, run: Enqueued<'_>) -> Result<(), Fault> {
+        self.decisions.method.follow(&slot.stream, &*slot.open)?;
+        let (at, bytes) = run.out.room();
+        let results = Address { at, bytes };
+        let view = ImageView { image_stride: run.images.apart() as i64, ..self.view_of(run.images.first()) };
+        let at = Address { at: run.images.first().begin(), bytes: usize::MAX };
+        let source = Images { at, view, bytes: 0, count: run.images.count() };
+        if bound.goes_straight() && run.extraordinary == Extraordinary::Told {
+            slot.target = Some(results);
+            return self.go_straight(slot, bound, &source);
+        }
+        for first in (0..source.count).step_by(self.capacity.group) {
+            slot.target = Some(results.skip(first * self.capacity.result));
+            self.clear_counts(slot)?;
+            let count = self.capacity.group.min(source.count - first);
+            let group = Images { count, ..source.image(first, self.spec.image_type()) };
+            self.pipeline(slot, bound, group, &mut |_| true)?;
+        }
+        Ok(())
     }
 
     /// Puts the pipeline for a group of images into a slot's queue.
@@ -262,7 +302,6 @@ impl Unit {
 
     /// Puts the kernels from image to result into a slot's queue.
     fn go_straight(&self, slot: &mut Slot, bound: &DeviceTemplates, source: &Images) -> Result<(), Fault> {
-        slot.told.write(0, 0);
         let places = slot.places();
         let tools = Some(Tools { places: &places, open: &*slot.open });
         let extraordinary = Argument::Room(slot.told.address(), size_of::<u32>());
@@ -549,16 +588,21 @@ impl Unit {
             let (at, bytes) = out.room();
             Address { at, bytes }
         });
+        let view = self.view_of(image);
+        // Its maker answers for the positions of its layout, which are all that is read.
+        let at = Address { at: image.begin(), bytes: usize::MAX };
+        self.compute(slot, bound, Images { at, view, bytes: 0, count: 1 }, go_on)
+    }
+
+    /// How an image lies that is on this device.
+    fn view_of(&self, image: &DeviceImage<'_>) -> ImageView {
         let (stride, channel) = image.layout().strides();
-        let view = ImageView {
+        ImageView {
             image_stride: 0,
             channel_stride: channel as i64,
             stride: stride.map(|step| step as i64),
             ..self.image_view()
-        };
-        // Its maker answers for the positions of its layout, which are all that is read.
-        let at = Address { at: image.begin(), bytes: usize::MAX };
-        self.compute(slot, bound, Images { at, view, bytes: 0, count: 1 }, go_on)
+        }
     }
 
     /// The device's time for `runs` runs of images that lie on it, one after the other, in turn with their results.

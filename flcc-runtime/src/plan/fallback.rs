@@ -192,6 +192,26 @@ impl Execute for Fallback {
     }
 
     #[cfg(feature = "cuda")]
+    fn queue(&self, device: usize) -> Result<Scratch, ExecError> {
+        self.devices.queue(device)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn enqueue(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        run: crate::run::device_image::Enqueued<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), ExecError> {
+        self.devices.enqueue(Both::of(bound)?.there()?, run, scratch)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn unserved(&self, scratch: &mut Scratch, forget: bool) -> Result<bool, SpecError> {
+        self.devices.unserved(scratch, forget)
+    }
+
+    #[cfg(feature = "cuda")]
     fn time_on_device(
         &self,
         bound: &(dyn Any + Send + Sync),

@@ -382,7 +382,7 @@ impl Matcher {
         control: &Control<'_>,
     ) -> Result<Statistics, ExecError> {
         self.check_resident(image)?;
-        self.check_results(image, out)?;
+        self.check_results(image.device(), 1, out)?;
         self.0.execute.execute_on_device(self.0.bound.as_ref(), image, out, scratch, control)
     }
 
@@ -411,7 +411,7 @@ impl Matcher {
         }
         for (image, out) in images.iter().zip(outs.iter()) {
             self.check_resident(image)?;
-            self.check_results(image, out)?;
+            self.check_results(image.device(), 1, out)?;
             if image.device() != images[0].device() {
                 return Err(SpecError::new("images", "all on one device", image.device()).into());
             }
@@ -447,8 +447,14 @@ impl Matcher {
         self.0.execute.devices()
     }
 
+    /// What computes, and the templates in its form.
     #[cfg(feature = "cuda")]
-    fn check_resident(&self, image: &crate::run::device_image::DeviceImage<'_>) -> Result<(), SpecError> {
+    pub(crate) fn executor(&self) -> (&dyn Execute, &(dyn Any + Send + Sync)) {
+        (self.0.execute.as_ref(), self.0.bound.as_ref())
+    }
+
+    #[cfg(feature = "cuda")]
+    pub(crate) fn check_resident(&self, image: &crate::run::device_image::DeviceImage<'_>) -> Result<(), SpecError> {
         let (spec, layout) = (self.0.plan.spec(), image.layout());
         let describe = |dtype, shape, channels| format!("{dtype} {shape} with {}", counted(channels, "channel"));
         if (layout.shape(), image.dtype(), layout.channels()) == (spec.image(), spec.image_type(), spec.channels()) {
@@ -460,14 +466,15 @@ impl Matcher {
     }
 
     #[cfg(feature = "cuda")]
-    fn check_results(
+    pub(crate) fn check_results(
         &self,
-        image: &crate::run::device_image::DeviceImage<'_>,
+        device: usize,
+        images: usize,
         out: &crate::run::device_image::DeviceResults<'_>,
     ) -> Result<(), SpecError> {
         let spec = self.0.plan.spec();
         let describe = |(dtype, shape, count, device)| format!("{count} results of {dtype} {shape} on device {device}");
-        let expected = (spec.out_type(), spec.out_shape(), spec.templates(), image.device());
+        let expected = (spec.out_type(), spec.out_shape(), images * spec.templates(), device);
         if out.about() == expected {
             return Ok(());
         }

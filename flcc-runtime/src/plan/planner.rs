@@ -304,6 +304,8 @@ impl Planner {
         let mut near: Vec<Near<'_>> = Vec::new();
         // What a call takes beside kernels that a device times.
         let mut beside: Option<Duration> = None;
+        // Whether threads have been busy for long enough that each has a core.
+        let mut settled = false;
         for (index, fitting) in offers.iter().enumerate() {
             let offer = &fitting.0;
             let hopeless = best.is_some_and(|(other, _)| !patient && self.is_hopeless(offer, &offers[other].0));
@@ -314,7 +316,10 @@ impl Planner {
             let least = best.map(|(_, least)| least);
             let first = ready(&mut trial, fitting, false).and_then(|ready| {
                 let rest = if ready.on_device() { beside.unwrap_or_default() } else { Duration::ZERO };
-                first(&mut trial, ready, least.map(|least| least.saturating_sub(rest)))
+                let shared = fitting.2 > 1 && !ready.on_device();
+                let settle = shared && !settled;
+                settled |= shared;
+                first(&mut trial, ready, least.map(|least| least.saturating_sub(rest)), settle)
             });
             let first = first.and_then(|(ran, mut ready)| {
                 let (Ran::Done(took), true, None) = (ran, ready.on_device(), beside) else { return Ok((ran, ready)) };
@@ -341,7 +346,7 @@ impl Planner {
                 best = Some((index, all));
             }
             let ready = holds(fitting).then_some(ready);
-            near.push(Near { index, ready, on_device, times: vec![ran.time()] });
+            near.push(Near { index, ready, on_device, times: vec![ran.time()], out: false });
             near.sort_by_key(|one| one.whole(beside));
             near.truncate(NEAR.1);
         }
@@ -358,13 +363,16 @@ impl Planner {
             let devices = near.iter().filter(|one| one.on_device && mixed);
             let called = devices.min_by_key(|one| one.times[0]).map(|one| one.index);
             let mut rests = Vec::new();
-            // A device's clock drifts so little that it takes no round which there is no time for.
-            let rounds = if near.iter().all(|one| one.on_device) { 0 } else { ROUNDS[0] };
-            for round in 0..ROUNDS[1] {
-                if round >= rounds && spent(least) {
+            let [rounds, most] = if near.iter().all(|one| one.on_device) { ROUNDS_OF_A_CLOCK } else { ROUNDS };
+            for round in 0..most {
+                if round > 0 && round % STAGE == 0 {
+                    leave_out(&mut near, beside);
+                }
+                let left = near.iter().filter(|one| !one.out).count();
+                if left < 2 || (round >= rounds && spent(least)) {
                     break;
                 }
-                for one in &mut near {
+                for one in near.iter_mut().filter(|one| !one.out) {
                     let fitting = &offers[one.index];
                     let again = match one.ready.take() {
                         Some(kept) => Ok(kept),
@@ -500,10 +508,23 @@ impl Planner {
 }
 
 /// Rounds of those that come near the best and are called: at least, and at most where there is time.
-const ROUNDS: [usize; 2] = [3, 11];
+const ROUNDS: [usize; 2] = [3, 31];
+
+/// The same where devices time kernels: their clocks drift so little that none is needed that there is no time for.
+const ROUNDS_OF_A_CLOCK: [usize; 2] = [0, 11];
+
+/// After so many rounds, and as many again, those are left out that are behind, so that there is time for the others.
+const STAGE: usize = 5;
+
+/// Who is left out: whose median takes longer than so many times the least.
+const BEHIND: f64 = 1.12;
 
 /// How long one timing lasts at least, so that small runs are timed by many.
 const LEAST: Duration = Duration::from_micros(200);
+
+/// How long threads are busy before what they take is timed: a system may wake several on one core, and moves them to
+/// others after tens of milliseconds only. On 2 cores of a virtual machine 440 us became 260 after 25 ms.
+const SETTLING: Duration = Duration::from_millis(30);
 
 /// How long a first run may take before it is held against the best: it meets page faults and cold code.
 const GRACE: Duration = Duration::from_millis(5);
@@ -531,6 +552,8 @@ struct Near<'a> {
     /// Whether a device timed it, without copies.
     on_device: bool,
     times: Vec<Duration>,
+    /// Whether it is not timed any more, since it is behind.
+    out: bool,
 }
 
 impl Near<'_> {
@@ -550,18 +573,33 @@ fn median(times: &mut [Duration]) -> Duration {
     times[times.len() / 2]
 }
 
+/// Leaves out those whose median is far behind the least of all.
+fn leave_out(near: &mut [Near<'_>], beside: Option<Duration>) {
+    let so_far = |one: &Near<'_>| whole(median(&mut one.times.clone()), one.on_device, beside).as_secs_f64();
+    let least = near.iter().map(so_far).fold(f64::INFINITY, f64::min);
+    near.iter_mut().for_each(|one| one.out |= so_far(one) > BEHIND * least);
+}
+
 /// How long a first run may take beside this best.
 fn lost(best: Duration) -> Duration {
     (3 * best).max(GRACE)
 }
 
 /// Times what is ready for the first time, after a run that warms up caches and pages; that one is all where it takes
-/// far longer than the best.
-fn first<'a>(trial: &mut Trial, mut ready: Ready<'a>, best: Option<Duration>) -> Result<(Ran, Ready<'a>), String> {
+/// far longer than the best. Where threads are to `settle` it runs for as long as that takes before.
+fn first<'a>(
+    trial: &mut Trial,
+    mut ready: Ready<'a>,
+    best: Option<Duration>,
+    settle: bool,
+) -> Result<(Ran, Ready<'a>), String> {
     let mut ran = trial.run(&mut ready, best.map(lost))?;
     if let Ran::Done(took) = &mut ran
         && best.is_none_or(|best| *took < lost(best))
     {
+        if settle && *took < SETTLING {
+            trial.mean(&mut ready, SETTLING)?;
+        }
         *took = trial.mean(&mut ready, LEAST)?;
         // Who would be left behind has a second chance: something else may have run meanwhile.
         if best.is_some_and(|best| took.as_secs_f64() > NEAR.0 * best.as_secs_f64() && *took < 3 * best) {
@@ -647,6 +685,43 @@ mod tests {
         let least = plan.primary().execute().scratch_bytes(1);
         let short = planner.clone().memory_limit(Some(least + plan.template_bytes()));
         assert_eq!(short.plan(&spec).unwrap().workers(), 1);
+    }
+
+    #[test]
+    fn those_behind_are_left_out() {
+        let near = |micros: &[u64], on_device| Near {
+            index: 0,
+            ready: None,
+            on_device,
+            times: micros.iter().copied().map(Duration::from_micros).collect(),
+            out: false,
+        };
+        // By medians, however a first or a worst time went, which stay where they are.
+        let mut all = [near(&[900, 100, 101], false), near(&[90, 130, 120], false), near(&[111, 500, 105], false)];
+        leave_out(&mut all, None);
+        assert_eq!(all.each_ref().map(|one| one.out), [false, true, false]);
+        assert_eq!(all[0].times[0], Duration::from_micros(900));
+        // Kernels by what a call takes with them.
+        let mut all = [near(&[10], true), near(&[20], true), near(&[1010], false)];
+        leave_out(&mut all, Some(Duration::from_micros(1000)));
+        assert_eq!(all.each_ref().map(|one| one.out), [false; 3]);
+        leave_out(&mut all, Some(Duration::from_micros(1)));
+        assert_eq!(all.each_ref().map(|one| one.out), [false, true, true]);
+    }
+
+    #[test]
+    fn threads_settle_before_they_are_timed() {
+        let spec: Spec = "corr:f32:30x40*5x6:valid".parse().unwrap();
+        let calls = |settle| {
+            let device = Clockwork::new(Duration::ZERO, Duration::from_millis(1));
+            let (mut trial, execute) = (Trial::new(&spec), device.execute(&spec));
+            let mut ready = trial.ready(&execute, 1).unwrap();
+            ready.by_calls();
+            first(&mut trial, ready, None, settle).unwrap();
+            device.seen().0
+        };
+        // One that warms up and one that is timed, which fills the time of a small one; and some between them.
+        assert_eq!((calls(false), calls(true) > 2), (2, true));
     }
 
     #[test]

@@ -65,6 +65,95 @@ impl DeviceImage<'_> {
     }
 }
 
+/// Images of one shape and type that lie in the memory of a device at equal distances.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceImages<'a> {
+    first: DeviceImage<'a>,
+    apart: usize,
+    count: usize,
+}
+
+impl<'a> DeviceImages<'a> {
+    /// `count` images that lie as `first` does, each `apart` elements behind the one before.
+    ///
+    /// # Safety
+    /// Every one of them lies there as [`DeviceImage::new`] asks of the first.
+    pub unsafe fn new(first: DeviceImage<'a>, apart: usize, count: usize) -> Self {
+        DeviceImages { first, apart, count }
+    }
+
+    /// The first of them.
+    pub fn first(&self) -> &DeviceImage<'a> {
+        &self.first
+    }
+
+    /// Elements from one to the next.
+    pub fn apart(&self) -> usize {
+        self.apart
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl<'a> From<DeviceImage<'a>> for DeviceImages<'a> {
+    fn from(first: DeviceImage<'a>) -> Self {
+        DeviceImages { first, apart: 0, count: 1 }
+    }
+}
+
+/// A stream of the caller's, into which runs are put that nothing waits for.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceStream(u64);
+
+impl DeviceStream {
+    /// The stream of a handle, `CUstream` or `cudaStream_t` as a number; 0 and 1 are the default stream.
+    ///
+    /// # Safety
+    /// The handle is one of those two or of a stream of the device that runs are put into it for, which is not
+    /// destroyed while the value lives. Images and results of runs that are put into it stay where they are, and
+    /// nothing else writes them or reads the results, until the stream has done with them, and so do the [queue]s of
+    /// the runs: a graph that recorded them is not launched when these are gone. Runs of a queue come one after the
+    /// other on the device. What images and results are [`behind`](DeviceImage::behind) is not waited for: they are
+    /// behind what this stream holds.
+    ///
+    /// [queue]: crate::DeviceQueue
+    pub unsafe fn new(handle: u64) -> DeviceStream {
+        DeviceStream(handle)
+    }
+
+    /// The handle.
+    pub(crate) fn handle(self) -> u64 {
+        self.0
+    }
+}
+
+/// What a run in a caller's stream does about samples that its kernel does not serve: NaN, infinite ones, and
+/// magnitudes that call for a scale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extraordinary {
+    /// It tells of them: results of such a run are not to be used. For images whose samples are known to be ordinary.
+    #[default]
+    Told,
+    /// It computes them as all others, by several kernels where one would serve ordinary samples: a few times as slow.
+    Computed,
+}
+
+/// A run that is put into a stream of the caller's.
+#[derive(Clone, Copy, Debug)]
+pub struct Enqueued<'r> {
+    /// The stream.
+    pub stream: DeviceStream,
+    /// The images.
+    pub images: &'r DeviceImages<'r>,
+    /// Where results go.
+    pub out: &'r DeviceResults<'r>,
+    /// What is done about samples that a kernel does not serve.
+    pub extraordinary: Extraordinary,
+}
+
 /// Images that lie on a device, one behind the other along the first axis, and as many templates, image `k` with
 /// template `k`.
 #[derive(Clone, Copy, Debug)]

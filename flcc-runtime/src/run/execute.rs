@@ -233,6 +233,40 @@ pub trait Execute: Send + Sync {
         let _ = (out, control);
         self.execute_resident(bound, std::slice::from_ref(image), &mut [], scratch)
     }
+    /// Scratch for runs that are put into streams of the caller's on the device of this number: all that they take.
+    ///
+    /// # Errors
+    /// A plan for another platform or device, or a device out of memory.
+    #[cfg(feature = "cuda")]
+    fn queue(&self, device: usize) -> Result<Scratch, ExecError> {
+        let _ = device;
+        Err(SpecError::new("plan", "one for GPUs", "one for the CPU").into())
+    }
+    /// Puts a run into a caller's stream, with scratch that was made for that.
+    ///
+    /// # Errors
+    /// Other scratch, images on another device, or the device's.
+    #[cfg(feature = "cuda")]
+    fn enqueue(
+        &self,
+        bound: &(dyn Any + Send + Sync),
+        run: crate::run::device_image::Enqueued<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), ExecError> {
+        let _ = (bound, run);
+        self.unserved(scratch, false)?;
+        Ok(())
+    }
+    /// Whether a run in a caller's stream has told of samples that its kernel does not serve; what was told is
+    /// forgotten if that is asked for.
+    ///
+    /// # Errors
+    /// Other scratch.
+    #[cfg(feature = "cuda")]
+    fn unserved(&self, scratch: &mut Scratch, forget: bool) -> Result<bool, SpecError> {
+        let _ = (scratch, forget);
+        Err(SpecError::new("plan", "one for GPUs", "one for the CPU"))
+    }
     /// The device's time for `runs` runs of images that lie on one device, in turn, each with its results.
     ///
     /// # Errors

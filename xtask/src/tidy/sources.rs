@@ -26,6 +26,7 @@ const UNSAFE: &[&str] = &[
     "flcc-runtime/src/cuda/driver/transforms.rs",
     "flcc-capi/src/pointers.rs",
     "flcc-capi/src/plans.rs",   // functions that C calls, by its word on what it passes
+    "flcc-capi/src/queues.rs",  // as above
     "flcc-capi/src/classic.rs", // as above
     "flcc-capi/src/memory.rs",
     "flcc-capi/tests/calls/c.rs", // C's side of a call
@@ -33,6 +34,7 @@ const UNSAFE: &[&str] = &[
     "flcc-py/src/resident.rs",
     "flcc-runtime/tests/alloc.rs",      // an allocator that counts
     "flcc-runtime/tests/gpu/memory.rs", // an image at an address of a device
+    "flcc-runtime/tests/gpu/queued.rs", // images, results and a stream by their addresses
 ];
 
 /// Crates whose roots forbid unsafe code.

@@ -17,7 +17,7 @@ use crate::cuda::driver::{compile, libraries};
 use crate::cuda::fault::Fault;
 use crate::plan::machine::Device;
 use crate::problem::error_model::Doubt;
-use crate::run::device_image::{DeviceImage, DeviceResults};
+use crate::run::device_image::{DeviceImage, DeviceResults, DeviceStream};
 
 /// The oldest CUDA version whose driver has every function that is called here; each is looked up when it is first
 /// called.
@@ -222,6 +222,17 @@ impl Stream {
             let _ = result::ctx::set_current(self.0.context().cu_ctx());
             let _ = result::stream::synchronize(self.0.cu_stream());
         }
+    }
+
+    /// Waits until the device has nothing to do, whatever became of it.
+    pub(crate) fn settle_device(&self) {
+        let _ = self.0.context().synchronize();
+    }
+
+    /// A stream of the caller's, on this stream's device.
+    pub(crate) fn borrowed(&self, stream: DeviceStream) -> Stream {
+        // SAFETY: who made the value answers for its handle, and for the device; nothing is destroyed with it.
+        Stream(unsafe { self.0.context().wrap_borrowed_stream(stream.handle() as sys::CUstream) })
     }
 
     /// Lets what is put in from now on wait for what the streams hold now that an image and its results are behind.

@@ -60,6 +60,18 @@ impl Transforms {
         Ok(Transforms { there, back, _work: work, double, reals, complexes: spectrum(shape) * batch })
     }
 
+    /// Goes into another stream from now on, of the same device.
+    ///
+    /// # Errors
+    /// cuFFT's.
+    pub fn follow(&self, stream: &Stream) -> Result<(), Fault> {
+        for handle in [&self.there, &self.back] {
+            // SAFETY: the handle is live, and so is the stream while it is computed in.
+            unsafe { result::set_stream(handle.0, stream.raw().cast()) }?;
+        }
+        Ok(())
+    }
+
     fn check(&self, reals: Address, complexes: Address) -> Result<(), Fault> {
         let size = if self.double { 8 } else { 4 };
         if reals.bytes < self.reals * size || complexes.bytes < self.complexes * 2 * size {

@@ -222,6 +222,11 @@ impl Method for Cufft {
         Ok(Box::new(Opened { batch: of(lanes)?, one, noise }))
     }
 
+    fn follow(&self, stream: &Stream, open: &(dyn Any + Send)) -> Result<(), Fault> {
+        let opened = opened(open)?;
+        opened.one.iter().chain([&opened.batch]).try_for_each(|transforms| transforms.follow(stream))
+    }
+
     fn mask(&self, desk: &Desk<'_>, weights: &[f64]) -> Result<Option<Buffer>, Fault> {
         if !self.sums {
             return Ok(None);
