@@ -11,7 +11,7 @@ DOCUMENTED = [getattr(flcc, name) for name in flcc.__all__ if name != "compat"] 
 DOCUMENTED += [flcc.Plan.bind, flcc.Plan.tiles, flcc.Matcher.peaks, flcc.dask]
 DOCUMENTED += [flcc.Matcher.region, flcc.Matcher.needs, flcc.Matcher.cut]
 # What others' examples show.
-WITHOUT = [flcc.Plan, flcc.Matcher, flcc.Stream, flcc.import_wisdom, flcc.forget_wisdom]
+WITHOUT = [flcc.Plan, flcc.Matcher, flcc.Queue, flcc.Stream, flcc.import_wisdom, flcc.forget_wisdom]
 SCIPY = flcc.compat.scipy
 for module in (flcc.compat.skimage, flcc.compat.cv2, SCIPY.signal, SCIPY.ndimage):
     DOCUMENTED += [getattr(module, name) for name in module.__all__ if callable(getattr(module, name))]

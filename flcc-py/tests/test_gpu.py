@@ -181,6 +181,69 @@ def test_types(package, kind):
             flcc.match_template(package.put(np.full((99, 99), 2**62, kind)), TEMPLATE)
 
 
+@pytest.mark.parametrize(
+    ("measure", "sides", "stacked"),
+    [("zncc", (8, 8), False), ("zncc", (20, 24), True), ("corr", (5, 5), True), ("conv", (16, 9), False)],
+)
+def test_queues(package, measure, sides, stacked):
+    frames = RNG.random((3, 90, 101), dtype=np.float32)
+    templates = [frames[k, 10 : 10 + sides[0], 20 : 20 + sides[1]].copy() for k in range(2 if stacked else 1)]
+    plan = flcc.plan((90, 101), sides, measure=measure, mode="full", templates=len(templates), device="cuda")
+    matcher = plan.bind(templates if stacked else templates[0])
+    expected = np.stack([matcher(frame) for frame in frames])
+    queue = matcher.queue()
+    there = package.put(frames)
+    same(package, queue(there), expected)
+    same(package, queue(there[::2]), expected[::2])
+    same(package, queue(there[1]), expected[1])
+    out = package.put(np.full_like(expected, np.nan))
+    stream = package.stream()
+    package.wait()
+    with package.current(stream):
+        # What was in the stream before is done first.
+        package.busy()
+        package.copy(there, package.put(frames[::-1].copy()))
+        assert queue(there, out=out) is out
+        stream.synchronize()
+    same(package, out, expected[::-1])
+    assert not queue.unserved and queue.device == 0
+    spoilt = frames[0].copy()
+    spoilt[40, 50] = np.nan
+    same(package, matcher.queue(extraordinary="computed")(package.put(spoilt)), matcher(spoilt))
+    queue(package.put(spoilt))
+    package.wait()
+    assert queue.unserved == queue.forget() == (measure != "zncc") and not queue.unserved
+    with pytest.raises(ValueError, match="image"):
+        queue(there[:, 1:])
+    with pytest.raises(TypeError, match="image: expected an array on a CUDA device"):
+        queue(frames)
+    with pytest.raises(ValueError, match="extraordinary: expected 'told' or 'computed'"):
+        matcher.queue(extraordinary="ignored")
+
+
+def test_queues_are_recorded(package):
+    matcher = flcc.plan(IMAGE.shape, (8, 8), measure="corr", device="cuda").bind(TEMPLATE[:8, :8])
+    image, queue = package.put(np.zeros_like(IMAGE)), matcher.queue()
+    out = queue(image)
+    package.wait()
+    if isinstance(package, CuPy):
+        with package.stream() as stream:
+            stream.begin_capture()
+            queue(image, out=out)
+            graph = stream.end_capture()
+            launch = lambda: (graph.launch(stream), stream.synchronize())
+    else:
+        graph = package.torch.cuda.CUDAGraph()
+        with package.torch.cuda.graph(graph):
+            queue(image, out=out)
+        launch = lambda: (graph.replay(), package.wait())
+    for frame in (IMAGE, IMAGE[::-1].copy()):
+        package.copy(image, package.put(frame))
+        package.wait()
+        launch()
+        same(package, out, matcher(frame))
+
+
 def test_plans_and_matchers(package):
     expected = flcc.match_template(IMAGE, TEMPLATE, device="cuda")
     image, template = package.put(IMAGE), package.put(TEMPLATE.copy())

@@ -176,6 +176,8 @@ def test_told_of_plans(cupy):
     for call in [matcher, matcher.peaks, lambda image: flcc.find(image, TEMPLATE)]:
         with pytest.raises((ValueError, RuntimeError), match=NO_GPU):
             call(Array(IMAGE))
+    with pytest.raises((ValueError, RuntimeError), match=NO_GPU):
+        matcher.queue()
     with pytest.raises(TypeError, match="cutout: expected an array in memory that the CPU reads, got one on a GPU"):
         matcher.region(Array(IMAGE), np.s_[:9, :9])
     with pytest.raises(TypeError, match="scores: expected an array in memory that the CPU reads, got a Array on CUDA"):

@@ -85,6 +85,7 @@ impl Decisions {
             tiles: tiling.count(),
             batch: 1,
             group: 1,
+            slots: 1,
         }
     }
 }
@@ -175,7 +176,7 @@ mod tests {
     use crate::cuda::methods::cufft::Cufft;
     use crate::cuda::methods::listed::Listed;
     use crate::cuda::methods::listed_scores::ListedScores;
-    use crate::cuda::rooms::{Room, SLOTS};
+    use crate::cuda::rooms::{MOST_SLOTS, Room};
     use crate::cuda::types::Cross;
     use crate::isa;
 
@@ -203,9 +204,17 @@ mod tests {
         let capacity = decisions.capacity(&spec, &Tiling::new(spec.frame(), decisions.tile));
         let fit = |memory| capacity.fit(spec.images(), memory);
         let [all, some, none] = [usize::MAX, 1 << 26, 0].map(fit);
-        assert!(all.batch > 2 * some.batch && some.batch > 1 && all.bytes() * SLOTS > 1 << 26);
-        assert!(some.bytes() * SLOTS <= 1 << 26, "{some:?}");
+        assert!(all.batch > 2 * some.batch && some.batch > 1 && all.bytes() * MOST_SLOTS > 1 << 26);
+        assert!(some.bytes() * some.slots <= 1 << 26, "{some:?}");
         assert_eq!((some.group, none.group, none.batch), (some.batch, 1, 1));
+        // A third slot goes before batches get smaller, a second one when they are as small as can be.
+        let open = |memory| capacity.fit(0, memory);
+        let three = open(usize::MAX);
+        let [two, one] = [three.bytes() * 3 - 1, open(0).bytes()].map(open);
+        assert_eq!([three.slots, two.slots, one.slots, none.slots], [3, 2, 1, 1]);
+        assert_eq!((two.batch, one.batch), (three.batch, 1));
+        // What one group computes takes one slot.
+        assert_eq!([1, all.group, all.group + 1, 0].map(|images| all.slots_for(images)), [1, 1, 2, 3]);
         assert_eq!(some.bytes(), Room::ALL.iter().map(|room| room.bytes(&some)).sum::<usize>());
     }
 

@@ -13,7 +13,6 @@ use crate::cuda::decisions::Decisions;
 use crate::cuda::fault::Fault;
 use crate::cuda::laid;
 use crate::cuda::paired::Paired;
-use crate::cuda::rooms::SLOTS;
 use crate::cuda::schedule::{self, Device, Seat};
 use crate::cuda::searcher::Searcher;
 use crate::cuda::slot::Slot;
@@ -157,6 +156,10 @@ impl<'o> Device<AnyViewMut<'o>> for Unit {
         Unit::group(self)
     }
 
+    fn slots(&self) -> usize {
+        Unit::slots(self)
+    }
+
     fn slot(&self) -> Result<Slot, Fault> {
         Unit::slot(self)
     }
@@ -206,6 +209,10 @@ impl<'a, 'o> Device<Paired<'a, 'o>> for PairedUnit<'_> {
         self.0.group()
     }
 
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
     fn slot(&self) -> Result<Slot, Fault> {
         self.0.slot()
     }
@@ -242,7 +249,7 @@ impl Execute for CudaExecute {
     }
 
     fn scratch_bytes(&self, _workers: usize) -> usize {
-        SLOTS * self.units.iter().map(Unit::slot_bytes).sum::<usize>()
+        self.units.iter().map(|unit| unit.slots() * unit.slot_bytes()).sum()
     }
 
     fn template_bytes(&self) -> usize {
@@ -254,7 +261,7 @@ impl Execute for CudaExecute {
     }
 
     fn appetite(&self) -> usize {
-        self.group() * SLOTS * self.units.len()
+        self.group() * self.units.iter().map(Unit::slots).sum::<usize>()
     }
 
     fn scratch(&self, _workers: usize, _results: usize) -> Scratch {

@@ -201,10 +201,12 @@ pub(crate) struct Capacity {
     pub batch: usize,
     /// Images of a group.
     pub group: usize,
+    /// Slots that take turns, at most.
+    pub slots: usize,
 }
 
-/// Slots that take turns: while one computes, the images of the other go in and its results come out.
-pub const SLOTS: usize = 2;
+/// Slots that take turns: while images of one go in, another computes, and the results of a third come out.
+pub const MOST_SLOTS: usize = 3;
 /// Outputs that a batch has about: enough for every multiprocessor, few enough for the second-level cache to help.
 const BATCH_OUTPUTS: usize = 4 << 20;
 /// Images of a group where the spec leaves their number open.
@@ -242,19 +244,31 @@ impl Capacity {
         self.makes.leaves_sums(self.needs.square)
     }
 
-    /// With batches as large as they pay, and smaller ones where all slots together would take more than `memory`
-    /// bytes; `images` are those that a run has, 0 where that is open.
+    /// With batches as large as they pay and three slots, or less of both where all slots together would take more than
+    /// `memory` bytes: a third slot goes first, then batches get smaller, then there is one slot alone. `images` are
+    /// those that a run has, 0 where that is open.
     pub fn fit(mut self, images: usize, memory: usize) -> Capacity {
         let outputs: usize = self.layout.out_shape.iter().map(|&side| side as usize).product();
         let blocks = self.layout.out_shape[0] as usize * self.layout.channels as usize;
         let per_tile = (MOST_BLOCKS / blocks.max(1)).max(1);
         self.batch = tiles_together(outputs).min(per_tile);
+        self.slots = MOST_SLOTS;
         self.form_groups(images);
-        while self.batch > 1 && self.bytes() * SLOTS > memory {
-            self.batch /= 2;
+        while self.bytes() * self.slots_for(images) > memory {
+            match self {
+                Capacity { slots: 3.., .. } => self.slots = 2,
+                Capacity { batch: 2.., .. } => self.batch /= 2,
+                Capacity { slots: 2, .. } => self.slots = 1,
+                _ => break,
+            }
             self.form_groups(images);
         }
         self
+    }
+
+    /// Slots of a run of so many images, 0 where that is open.
+    pub fn slots_for(&self, images: usize) -> usize {
+        if images == 0 { self.slots } else { self.slots.min(images.div_ceil(self.group)) }
     }
 
     /// Sizes groups and batches: as many images to a group as a batch has tiles of, and no batch longer than a group.

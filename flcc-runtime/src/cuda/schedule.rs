@@ -11,7 +11,6 @@ use flcc_core::error::ExecError;
 use flcc_core::view::AnyView;
 
 use crate::cuda::fault::Fault;
-use crate::cuda::rooms::SLOTS;
 use crate::run::execute::{CancelToken, Control, Copies, Statistics, Unfinished};
 
 #[cfg(test)]
@@ -34,6 +33,9 @@ pub(crate) trait Device<O> {
 
     /// Images of a group.
     fn group(&self) -> usize;
+
+    /// Slots that take turns, at most.
+    fn slots(&self) -> usize;
 
     /// A slot.
     ///
@@ -132,7 +134,7 @@ impl<'r, O, D: Device<O>> Run<'r, O, D> {
             group,
             control,
             seats,
-            slots: vec![SLOTS; units.len()],
+            slots: units.iter().map(D::slots).collect(),
             queue: (0..images.len().div_ceil(group)).collect(),
             flying: VecDeque::new(),
             statistics: Statistics::default(),
@@ -232,7 +234,7 @@ impl<'r, O, D: Device<O>> Run<'r, O, D> {
         // Seats of a unit that was given up do not count: the last group may find none but those.
         let there = self.seats.iter().filter(|seat| self.slots[seat.unit] > 0).count();
         // Units take turns.
-        for round in 0..SLOTS {
+        for round in 0..self.slots.iter().copied().max().unwrap_or(0) {
             for (unit, device) in self.units.iter().enumerate() {
                 if round >= self.slots[unit] {
                     continue;

@@ -9,7 +9,7 @@ use crate::cuda::driver::buffer::{Buffer, Plain, bytes_of_mut};
 use crate::cuda::driver::launch::{Argument, BestView};
 use crate::cuda::fault::Fault;
 use crate::cuda::reduction::{Kernels, Reduction, THREADS, Work};
-use crate::cuda::rooms::{Room, SLOTS};
+use crate::cuda::rooms::Room;
 use crate::cuda::schedule::Device;
 use crate::cuda::slot::Slot;
 use crate::cuda::unit::Unit;
@@ -39,7 +39,7 @@ impl<'a> Searcher<'a> {
     pub fn new(unit: &'a Unit, search: &'a Search) -> Searcher<'a> {
         let out = unit.out_type();
         let reduction = Reduction::new(&search.sought(out), out, unit.group() * unit.templates());
-        let reduction = reduction.filter(|reduction| SLOTS * reduction.bytes() <= unit.spare_bytes());
+        let reduction = reduction.filter(|reduction| unit.slots() * reduction.bytes() <= unit.spare_bytes());
         let kernels = reduction.and_then(|_| unit.peaks().ok());
         Searcher { unit, search, out, reduction: reduction.filter(|_| kernels.is_some()), kernels }
     }
@@ -220,6 +220,10 @@ impl Device<Found> for Searcher<'_> {
 
     fn group(&self) -> usize {
         self.unit.group()
+    }
+
+    fn slots(&self) -> usize {
+        self.unit.slots()
     }
 
     fn slot(&self) -> Result<Slot, Fault> {

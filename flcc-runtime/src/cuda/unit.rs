@@ -30,7 +30,7 @@ use crate::cuda::kernels::{self, Batch, Finishing, Gathering, Offset, Part, Repa
 use crate::cuda::method::{Around, Desk, Job, OwnTemplates, Run, Scoring, Tools};
 use crate::cuda::paired::{Paired, taps};
 use crate::cuda::reduction;
-use crate::cuda::rooms::{Capacity, Makes, Room, SLOTS};
+use crate::cuda::rooms::{Capacity, Makes, Room};
 use crate::cuda::slot::{Images, Slot};
 use crate::problem::template::{self, Checked, Weights};
 use crate::run::device_image::{DeviceImage, DevicePairs, DeviceResults, Enqueued, Extraordinary};
@@ -143,6 +143,11 @@ impl Unit {
         self.capacity.bytes()
     }
 
+    /// Slots that take turns in a run, at most.
+    pub fn slots(&self) -> usize {
+        self.capacity.slots_for(self.spec.images())
+    }
+
     /// A slot.
     ///
     /// # Errors
@@ -166,11 +171,11 @@ impl Unit {
         copies: Copies,
         go_on: impl FnMut(usize) -> bool,
     ) -> Result<bool, Fault> {
-        if !self.enter(slot, bound, (images, outs), copies, go_on)? {
+        if !self.enter(slot, bound, (images, &mut *outs), copies, go_on)? {
             return Ok(false);
         }
-        let stream = slot.stream.clone();
-        slot.staging.fetch(&stream, &slot.rooms[Room::Result], images.len() * self.capacity.result)?;
+        let Slot { stream, staging, rooms, .. } = slot;
+        staging.fetch(stream, &rooms[Room::Result], outs)?;
         Ok(true)
     }
 
@@ -412,11 +417,11 @@ impl Unit {
         if !go_on(0) {
             return Ok(false);
         }
-        let stream = slot.stream.clone();
         let templates: Vec<f32> = pairs.iter().flat_map(|pair| taps(pair.template)).collect();
         let [source, own] = self.bring_paired(slot, images, &templates, copies, pairs)?;
         self.go_paired(slot, &source, &own)?;
-        slot.staging.fetch(&stream, &slot.rooms[Room::Result], images.len() * self.capacity.result)?;
+        let Slot { stream, staging, rooms, .. } = slot;
+        staging.fetch(stream, &rooms[Room::Result], pairs)?;
         Ok(true)
     }
 
@@ -868,7 +873,7 @@ impl Unit {
             stream.wait()?;
             if slot.told.read(0) != 0 {
                 self.pipeline(slot, bound, source, &mut |_| true)?;
-                slot.staging.fetch(&stream, &slot.rooms[Room::Result], source.count * self.capacity.result)?;
+                slot.staging.fetch_again(&stream, &slot.rooms[Room::Result], source.count * self.capacity.result)?;
                 return Ok(true);
             }
         }
@@ -924,7 +929,7 @@ impl Unit {
     /// Bytes of the device that its plan leaves, of those that it may take.
     pub fn spare_bytes(&self) -> usize {
         let templates = self.template_bytes().saturating_mul(self.spec.templates());
-        self.decisions.memory.saturating_sub(templates).saturating_sub(SLOTS * self.slot_bytes())
+        self.decisions.memory.saturating_sub(templates).saturating_sub(self.slots() * self.slot_bytes())
     }
 
     /// The kernels that find peaks in its results, compiled when they are asked for first.

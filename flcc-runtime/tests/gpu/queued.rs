@@ -229,6 +229,36 @@ fn a_queue_tells_of_extraordinary_samples_or_computes_them() {
     }
 }
 
+/// Kernels choose their offsets by where samples are in the image, not by how they lie.
+#[test]
+fn an_image_that_lies_in_columns_has_the_bits_of_one_in_rows() {
+    let Some(_device) = device() else { return };
+    let mut seed = Seed(seed());
+    for (text, method) in [
+        ("zncc:f32:0@150x180*20x24:same", Method::Fourier),
+        ("zncc:u16:0@150x230*40x33:valid", Method::Fourier),
+        ("corr:f32:0@150x180*20x24:same", Method::Fourier),
+        ("zncc:f32:0@40x80x72*4x9x8:full", Method::Fourier),
+        ("zncc:f32:0@90x100*8x8:full", Method::Direct),
+    ] {
+        let mut laid = Laid::new(text, method, 1, &mut seed);
+        let wanted = laid.wanted();
+        let (shape, samples) = (laid.spec.image(), laid.images[0].to_f64());
+        let [depth, height, width] = shape.padded();
+        let columns = (0..samples.len())
+            .map(|at| samples[(at / (height * width) * height + at % height) * width + at / height % width]);
+        laid.images[0] = Pixels::F64(columns.collect()).cast(laid.spec.image_type());
+        laid.lay();
+        let strides = [(height * width) as isize, 1, height as isize];
+        let strides = &strides[3 - shape.axes()..];
+        let layout = Layout::new(shape, 0, strides, 1, 1, depth * height * width).unwrap();
+        let mut queue = laid.matcher.queue(0, Extraordinary::Told).unwrap();
+        laid.enqueue_as(&mut queue, layout, 1, 1).unwrap();
+        let same = laid.results().iter().zip(&wanted).filter(|(got, wanted)| got.to_bits() == wanted.to_bits()).count();
+        assert_eq!(same, wanted.len(), "{text}");
+    }
+}
+
 #[test]
 fn a_queue_refuses_what_is_not_its_plans() {
     let Some(_device) = device() else { return };

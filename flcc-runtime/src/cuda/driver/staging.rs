@@ -41,6 +41,10 @@ pub struct Staging {
     inward: bool,
     /// Whether results of the group at hand do.
     outward: bool,
+    /// Whether all of these lie in memory that the device writes by itself.
+    reached: bool,
+    /// Whether they are on their way there behind the kernels.
+    ahead: bool,
     /// Samples that do not lie densely in the caller's memory, where they do not go by pinned memory.
     plain: Vec<u8>,
 }
@@ -63,14 +67,14 @@ impl Staging {
             pays && room.get_or_insert_with(|| Pinned::new(gpu, bytes).ok()).is_some()
         };
         self.inward = pin(&mut self.images, bytes[0]);
-        self.outward = self.inward
-            && !outs.iter_mut().all(|out| reaches(stream, out.target()))
-            && pin(&mut self.results, bytes[1]);
+        self.reached = outs.iter_mut().all(|out| reaches(stream, out.target()));
+        self.outward = self.inward && !self.reached && pin(&mut self.results, bytes[1]);
+        self.ahead = false;
     }
 
     /// Nothing is copied in, and results are left to the driver.
     pub fn pass(&mut self) {
-        (self.inward, self.outward) = (false, false);
+        (self.inward, self.outward, self.reached, self.ahead) = (false, false, false, false);
     }
 
     /// Copies an image to the device, in the stream's order.
@@ -120,11 +124,28 @@ impl Staging {
         buffer.upload(stream, at, &self.plain)
     }
 
-    /// Puts the copy of so many bytes of results behind the kernels in the queue, if they go by pinned memory.
+    /// Puts the copy of results behind the kernels in the queue, if they go to or by pinned memory: so the device does
+    /// not wait for the host between the two. Whose memory it is has to stay until the stream was waited for.
     ///
     /// # Errors
     /// The device's.
-    pub fn fetch(&mut self, stream: &Stream, result: &Buffer, bytes: usize) -> Result<(), Fault> {
+    pub fn fetch<'o>(&mut self, stream: &Stream, result: &Buffer, outs: &mut [impl Target<'o>]) -> Result<(), Fault> {
+        if self.reached {
+            self.download(stream, result, outs)?;
+            self.ahead = true;
+            return Ok(());
+        }
+        let bytes = outs.iter_mut().map(|out| bytes_of_result(out.target())).sum();
+        self.fetch_again(stream, result, bytes)
+    }
+
+    /// As [`Staging::fetch`], of so many bytes of results that were computed again: those that go to pinned memory of
+    /// the caller's do so when they are taken.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn fetch_again(&mut self, stream: &Stream, result: &Buffer, bytes: usize) -> Result<(), Fault> {
+        self.ahead = false;
         match &mut self.results {
             Some(Some(results)) if self.outward => result.download(stream, 0, &mut results[..bytes]),
             _ => Ok(()),
@@ -141,12 +162,15 @@ impl Staging {
         result: &Buffer,
         outs: &mut [impl Target<'o>],
     ) -> Result<(), Fault> {
+        if std::mem::take(&mut self.ahead) {
+            return Ok(());
+        }
         if self.outward {
             stream.wait()?;
         }
         let mut at = 0;
         for out in outs.iter_mut().map(Target::target) {
-            let bytes = out.shape().len() * out.dtype().row().size;
+            let bytes = bytes_of_result(out);
             match out {
                 AnyViewMut::F32(view) => self.download_view(stream, result, at, view)?,
                 AnyViewMut::F64(view) => self.download_view(stream, result, at, view)?,
@@ -187,6 +211,11 @@ impl Staging {
         scatter(&self.plain, view);
         Ok(())
     }
+}
+
+/// How many there are.
+fn bytes_of_result(out: &AnyViewMut<'_>) -> usize {
+    out.shape().len() * out.dtype().row().size
 }
 
 /// Whether the device writes a result by itself: it lies densely in pinned memory.

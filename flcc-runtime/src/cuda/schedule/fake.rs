@@ -12,6 +12,9 @@ use crate::run::execute::{CancelToken, Copies, Statistics};
 /// Tiles of one image.
 pub const TILES: usize = 3;
 
+/// Slots of a device that take turns.
+pub const SLOTS: usize = 2;
+
 /// What a device is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
@@ -181,6 +184,10 @@ impl<'a, 'o> Device<AnyViewMut<'o>> for Fake<'a> {
 
     fn group(&self) -> usize {
         self.group
+    }
+
+    fn slots(&self) -> usize {
+        SLOTS
     }
 
     fn slot(&self) -> Result<Slot<'a>, Fault> {

@@ -8,9 +8,8 @@ use flcc_core::shape::Shape;
 use flcc_core::view::{AnyView, AnyViewMut, View, ViewMut};
 use proptest::prelude::*;
 
-use super::fake::{Account, Call, Fake, Fate, Slot, TILES, Templates, counts, fault, score};
+use super::fake::{Account, Call, Fake, Fate, SLOTS, Slot, TILES, Templates, counts, fault, score};
 use super::{Control, Seat, run};
-use crate::cuda::rooms::SLOTS;
 use crate::run::execute::{Copies, Statistics, Unfinished};
 
 use Call::{Collect, Submit};
