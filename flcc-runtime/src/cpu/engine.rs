@@ -4,13 +4,12 @@
 use std::any::Any;
 use std::borrow::Cow;
 
-use thiserror::Error;
-
 use crate::cpu::bands::Bands;
 use crate::cpu::in_place::InPlace;
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
 use crate::problem::error_model::{Figures, Rounding};
+use crate::problem::factor::FactorError;
 use crate::problem::template::{Weights, weighted};
 use crate::run::geometry::Pitch;
 
@@ -180,31 +179,6 @@ pub trait Engine<T: Real>: Send + Sync + 'static {
     ) -> Option<()> {
         None
     }
-}
-
-/// Why a template has no form as a sum of products of lines.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum FactorError {
-    /// The template holds NaN or an infinity.
-    #[error("template: expected finite samples, got {got}")]
-    NonFinite {
-        /// The first such sample.
-        got: f64,
-    },
-    /// Within the tolerance, the template needs more terms than asked for.
-    #[error("separable rank: expected at most {max_terms} terms, got more")]
-    RankAbove {
-        /// The limit.
-        max_terms: usize,
-    },
-    /// The decomposition did not converge within its bound of sweeps, or converged to something else.
-    #[error("decomposition: expected a relative residual of at most {expected:e}, got {got:e}")]
-    NotConverged {
-        /// The tolerance, plus what rounding may add.
-        expected: f64,
-        /// The residual found; NaN where the sweeps ran out.
-        got: f64,
-    },
 }
 
 /// One channel of a template in the form of some engine.

@@ -3,7 +3,6 @@
 pub mod bytes;
 pub mod columns;
 pub mod direct;
-pub mod factor;
 pub mod library_fft;
 pub mod pair;
 pub mod separable;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::plan::cost::Work;
 use crate::plan::machine::Machine;
+use crate::problem::scheme::factors_serve;
 use crate::run::execute::Execute;
 
 /// A method of computing, or the planner's choice.
@@ -64,6 +65,17 @@ pub enum Eligible {
     /// Never: the same sums as another offer's, by a kernel that is not made for the template's size. It can be asked
     /// for by its name.
     ByName,
+}
+
+impl Eligible {
+    /// Of products of lines, whose tiles may hide samples: by cost where a template's rank is known beforehand.
+    pub fn of_factors(spec: &Spec, hides: bool) -> Eligible {
+        match spec.rank() {
+            _ if !factors_serve(spec, hides) => Eligible::OnlyIfForced,
+            Some(_) => Eligible::ByCost,
+            None => Eligible::ByRank,
+        }
+    }
 }
 
 /// One way to compute a spec.

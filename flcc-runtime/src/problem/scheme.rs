@@ -217,6 +217,48 @@ pub fn refuse_differences(solver: &str, spec: &Spec) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Why no sum of products of lines gives what a spec asks for, if so.
+pub fn refuse_factors(solver: &str, spec: &Spec) -> Result<(), Refusal> {
+    let measure = spec.op().measure();
+    let reason = if measure == Measure::Sad {
+        "sad is no sum of products"
+    } else if spec.image().axes() == 1 {
+        "a 1D template has one axis: there is nothing to separate"
+    } else if spec.mask() != MaskKind::None && measure.row().needs.square {
+        "window sums under a mask by its factors would carry the rounding of the largest sample nearby"
+    } else if spec.accuracy() == Accuracy::Exact && spec.is_integer() {
+        "the factors of an integer template are no integers, so sums are not exact"
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new(solver, reason))
+}
+
+/// Whether other methods give sums as integers that products of lines only come near to.
+fn factors_approximate(spec: &Spec) -> bool {
+    exact_in_f64(spec) && !spec.op().measure().row().normalised && spec.accuracy() != Accuracy::Fast
+}
+
+/// Whether products of lines are taken in f64, whatever the samples are.
+pub fn factors_in_double(spec: &Spec) -> bool {
+    let asked = spec.out_type() == DType::F64 || spec.accuracy() == Accuracy::Exact;
+    asked || spec.mask() != MaskKind::None || factors_approximate(spec)
+}
+
+/// Whether products of lines may be chosen by their cost: what others give exactly they do not, and weights may drown
+/// unless tiles hide samples ([`weights_drown`]).
+pub fn factors_serve(spec: &Spec, hides: bool) -> bool {
+    !factors_approximate(spec) && !weights_drown(spec, hides)
+}
+
+/// How many products of lines a template of the spec's rank comes to; one where that is not known, since then the
+/// template decides. A template without its mean has a term more, and that of a volume is a sum of planes' sums.
+pub fn factored_terms(spec: &Spec) -> f64 {
+    let Some(rank) = spec.rank() else { return 1.0 };
+    let rank = (rank + usize::from(spec.op().measure() == Measure::Zncc)) as f64;
+    if spec.template().axes() == 3 { rank * (rank + 1.0) / 2.0 } else { rank }
+}
+
 /// The only shape of a library's transforms, in f64 or f32, for sums that are shown as they are and have so few
 /// products that what a transform adds counts beside them: short, and of powers of two, whose factors round least
 /// (docs/numerics.md has what other lengths were found to add). For one product rustfft had 1.76 times what the

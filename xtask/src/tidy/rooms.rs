@@ -31,7 +31,7 @@ const RULES: &[Rule] = &[
     never("flcc_runtime::cpu::kernels", &["flcc_runtime::cpu::score", "flcc_runtime::cpu::tile"], "they are below"),
     never("flcc_runtime::cpu::fft", &["flcc_runtime::cpu::engines", "flcc_runtime::cpu::score"], "transforms only"),
     never("flcc_runtime::cpu::fft", &["flcc_core::measure", "flcc_core::spec"], "transforms only"),
-    apart("flcc_runtime::cpu::engines", "no engine knows another").but(&["flcc_runtime::cpu::engines::factor"]),
+    apart("flcc_runtime::cpu::engines", "no engine knows another"),
     never("flcc_runtime::cpu::engines", &["flcc_core::measure"], "no measure"),
     never("flcc_runtime::cpu::engines", &["flcc_runtime::cpu::score", "flcc_runtime::cpu::tile"], "no measure"),
     never("flcc_runtime::cpu::engines", &["flcc_core::spec"], "no spec"),

@@ -11,7 +11,7 @@
 
 use crate::cpu::aligned::Aligned;
 use crate::cpu::bands::Bands;
-use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, Most, Pitches};
 use crate::cpu::in_place::InPlace;
 use crate::cpu::kernels::form::Form;
 use crate::cpu::kernels::kernel::{BoundBytes, Kernel};
@@ -21,6 +21,7 @@ use crate::cpu::memory::Memory;
 use crate::cpu::slab;
 use crate::isa::{IsaSet, Vectors};
 use crate::problem::error_model::{Figures, Rounding};
+use crate::problem::factor::FactorError;
 use crate::run::geometry::{Pitch, Samples};
 use crate::run::results::Rows;
 

@@ -1,12 +1,13 @@
 //! The Fourier method by transforms of columns, with taps along rows (`fft/columns.rs`).
 
 use crate::cpu::bands::{Bands, Grid};
-use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, Most, Pitches};
 use crate::cpu::fft::columns::{CHUNK, Layout, Scratch, Transform};
 use crate::cpu::fft::pair::{Ground, Planes};
 use crate::cpu::in_place::{InPlace, Seen};
 use crate::cpu::memory::Memory;
 use crate::problem::error_model::{Figures, Rounding};
+use crate::problem::factor::FactorError;
 
 impl Engine<f32> for Transform {
     type Template = Planes;

@@ -14,7 +14,7 @@ use flcc_core::dtype::DType;
 use flcc_core::runs;
 
 use crate::cpu::bands::Bands;
-use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, Most, Pitches};
 use crate::cpu::in_place::InPlace;
 use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp, Tile, Widths};
 use crate::cpu::kernels::table;
@@ -23,6 +23,7 @@ use crate::cpu::real::Real;
 use crate::cpu::slab::{self, Slab, Sum};
 use crate::isa::{Isa, IsaSet};
 use crate::problem::error_model::{Figures, Rounding};
+use crate::problem::factor::FactorError;
 use crate::problem::template::rounded;
 use crate::run::geometry::Pitch;
 

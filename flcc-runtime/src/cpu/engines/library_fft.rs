@@ -10,12 +10,13 @@ use std::sync::OnceLock;
 use realfft::num_complex::Complex;
 
 use crate::cpu::bands::Bands;
-use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, Most, Pitches};
 use crate::cpu::fft::library::{TileTransform, multiply_conj};
 use crate::cpu::memory::Memory;
 use crate::cpu::real::Real;
 use crate::isa::{self, Isa, IsaSet};
 use crate::problem::error_model::{Figures, Library, Rounding};
+use crate::problem::factor::FactorError;
 use crate::problem::lanes;
 use crate::problem::noise::{self, mirrored, numbers, real_spectrum, share};
 use crate::run::geometry::Pitch;

@@ -4,12 +4,13 @@
 //! transformed, the lines of its own results and of the next one's samples are asked for, if these lie in the image.
 
 use crate::cpu::bands::{Bands, Grid};
-use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, Most, Pitches};
 use crate::cpu::fft::pair::{self, Ground, Planes, Results, Scratch, Transform};
 use crate::cpu::in_place::{InImage, InPlace, Room, Source, ordinary_by_energy};
 use crate::cpu::memory::Memory;
 use crate::isa::prefetch::Coming;
 use crate::problem::error_model::{Figures, Rounding};
+use crate::problem::factor::FactorError;
 use crate::run::geometry::{Pitch, Samples};
 use crate::run::results::Rows;
 

@@ -1,14 +1,13 @@
 //! The separable method: a template of low rank as a sum of products of lines, each laid along one axis.
 //!
 //! Cost `rank * (T_h + T_w)` instead of `T_h * T_w` multiply-adds an output. What the decomposition leaves out is below
-//! rounding (`factor.rs`). Source: dissertation chapter 7, the third method.
+//! rounding (`problem/factor.rs`). Source: dissertation chapter 7, the third method.
 
 use flcc_core::blocks::Blocks;
 use flcc_core::dtype::DType;
 
 use crate::cpu::bands::Bands;
-use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
-use crate::cpu::engines::factor::{self, Factors};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, Most, Pitches};
 use crate::cpu::kernels::kernel::{Bound, Kernel, KernelOp};
 use crate::cpu::kernels::table;
 use crate::cpu::memory::Memory;
@@ -16,6 +15,7 @@ use crate::cpu::real::Real;
 use crate::cpu::slab::{self, Slab, Sum};
 use crate::isa::{Isa, IsaSet};
 use crate::problem::error_model::{Figures, Rounding};
+use crate::problem::factor::{self, FactorError, Factors};
 use crate::run::geometry::Pitch;
 
 /// Kernels for the lines along each axis.
@@ -96,20 +96,16 @@ impl<T: Real> Engine<T> for Separable<T> {
         self.shape.iter().product::<usize>() * size_of::<T>()
     }
 
-    /// In f64, where nothing closer repairs a sum, a template that takes more than half as many terms as it has lines
-    /// is taken line by line, which is exact.
     fn prepare(&self, values: &[f64], _mask: Option<&[f64]>) -> Result<Lines<T>, FactorError> {
-        let factors = self.factors(values, None)?;
-        let by_line = factor::by_line(values, self.shape);
-        let many = T::DTYPE == DType::F64 && 2 * factors.terms.len() > by_line.terms.len();
-        Ok(Lines::new(if many { &by_line } else { &factors }))
+        Ok(Lines::new(&factor::to_compute(values, self.shape, T::DTYPE == DType::F64)?))
     }
 
     /// The factors are not kept for [`Engine::prepare`]. A template that is taken by them has few, so they are found
     /// again in a few passes over it; the long decompositions are those that end here, above the limit. What would
     /// carry them is checked templates, which know no engine, or the engine, which all templates share.
     fn rank(&self, values: &[f64], limit: usize) -> Option<usize> {
-        self.factors(values, Some(limit)).ok().map(|factors| factors.terms.len())
+        let factors = factor::in_type(values, self.shape, T::DTYPE == DType::F64, Some(limit));
+        factors.ok().map(|factors| factors.terms.len())
     }
 
     fn rounding(
@@ -144,12 +140,6 @@ impl<T: Real> Separable<T> {
         let [d, h, w] = choose::<T>(shape, isas);
         let kernels = [Bound::new(d, isas)?, Bound::new(h, isas)?, Bound::new(w, isas)?];
         Some(Separable { kernels, shape, blocks: line_shapes(shape).map(Blocks::strict) })
-    }
-
-    /// The separable form of a template's values, to within the rounding of the tile's type: what rounding a product of
-    /// lines to that type added is not found again as terms of its own.
-    fn factors(&self, values: &[f64], max_terms: Option<usize>) -> Result<Factors, FactorError> {
-        factor::factor(values, self.shape, T::ROUNDOFF.max(factor::LEAST_TOLERANCE), max_terms)
     }
 
     /// The most roundings that a product goes through along all axes, with those of samples and factors.

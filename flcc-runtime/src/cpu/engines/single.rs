@@ -1,12 +1,13 @@
 //! The Fourier method by the transform of one tile that is all of a result (`fft/single.rs`).
 
 use crate::cpu::bands::{Bands, Grid};
-use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, Most, Pitches};
 use crate::cpu::fft::pair::{Ground, Planes};
 use crate::cpu::fft::single::{Scratch, Transform};
 use crate::cpu::memory::Memory;
 use crate::isa::{self, Isa, IsaSet};
 use crate::problem::error_model::{Figures, Rounding};
+use crate::problem::factor::FactorError;
 use crate::problem::lanes;
 
 impl Engine<f32> for Transform {

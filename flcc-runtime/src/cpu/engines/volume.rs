@@ -1,10 +1,11 @@
 //! The Fourier method by transforms of the planes of volumes (`fft/volume.rs`).
 
 use crate::cpu::bands::{Bands, Grid};
-use crate::cpu::engine::{Channels, Cross, Engine, Expected, FactorError, Most, Pitches};
+use crate::cpu::engine::{Channels, Cross, Engine, Expected, Most, Pitches};
 use crate::cpu::fft::volume::{Layout, Scratch, Spectra, Transform, VolumeRun};
 use crate::cpu::memory::Memory;
 use crate::problem::error_model::{Figures, Rounding};
+use crate::problem::factor::FactorError;
 
 impl Engine<f32> for Transform {
     type Template = Spectra;

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use crate::cpu::engine::{Channels, FactorError, Prepared};
+use crate::cpu::engine::{Channels, Prepared};
 use crate::cpu::real::Real;
 use crate::cpu::score::Judged;
 use crate::cpu::score::split::{self, Splitter};
 use crate::cpu::tile::context::TileContext;
 use crate::cpu::tile::scratch::TileScratch;
 use crate::problem::error_model::{Model, Unseen};
+use crate::problem::factor::FactorError;
 use crate::problem::template::{Checked, Weights};
 
 /// A template bound to a plan.

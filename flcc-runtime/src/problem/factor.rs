@@ -24,11 +24,36 @@
 
 use std::cmp::Reverse;
 
-use crate::cpu::engine::FactorError;
+use thiserror::Error;
 
 /// The smallest tolerance that rounding lets a product of two or three `f64` vectors meet: below it the rounding errors
 /// of a template that is a product are found as terms of their own, up to full rank.
 pub const LEAST_TOLERANCE: f64 = 16.0 * f64::EPSILON;
+
+/// Why a template has no form as a sum of products of lines.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum FactorError {
+    /// The template holds NaN or an infinity.
+    #[error("template: expected finite samples, got {got}")]
+    NonFinite {
+        /// The first such sample.
+        got: f64,
+    },
+    /// Within the tolerance, the template needs more terms than asked for.
+    #[error("separable rank: expected at most {max_terms} terms, got more")]
+    RankAbove {
+        /// The limit.
+        max_terms: usize,
+    },
+    /// The decomposition did not converge within its bound of sweeps, or converged to something else.
+    #[error("decomposition: expected a relative residual of at most {expected:e}, got {got:e}")]
+    NotConverged {
+        /// The tolerance, plus what rounding may add.
+        expected: f64,
+        /// The residual found; NaN where the sweeps ran out.
+        got: f64,
+    },
+}
 
 /// One rank-one term: `vectors[0][z] · vectors[1][y] · vectors[2][x]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,6 +152,39 @@ pub fn factor(
     }
     balance(&mut terms, exponent);
     Ok(Factors { terms, residual, shape })
+}
+
+/// The terms of a template for sums in f64 (`double`) or f32, to within the rounding of that type: what rounding a
+/// product of lines to it added is not found again as terms of its own.
+///
+/// # Errors
+/// As [`factor`].
+///
+/// # Panics
+/// As [`factor`].
+pub fn in_type(
+    template: &[f64],
+    shape: [usize; 3],
+    double: bool,
+    max_terms: Option<usize>,
+) -> Result<Factors, FactorError> {
+    let roundoff = if double { f64::EPSILON / 2.0 } else { f64::from(f32::EPSILON) / 2.0 };
+    factor(template, shape, roundoff.max(LEAST_TOLERANCE), max_terms)
+}
+
+/// The same as they are computed with. In f64, where nothing closer repairs a sum, a template that takes more than half
+/// as many terms as it has lines is taken line by line, which is exact.
+///
+/// # Errors
+/// As [`factor`].
+///
+/// # Panics
+/// As [`factor`].
+pub fn to_compute(template: &[f64], shape: [usize; 3], double: bool) -> Result<Factors, FactorError> {
+    let factors = in_type(template, shape, double, None)?;
+    let by_line = by_line(template, shape);
+    let many = double && 2 * factors.terms.len() > by_line.terms.len();
+    Ok(if many { by_line } else { factors })
 }
 
 /// A template line by line, exactly: its rows, or its columns where those are longer, each laid where it belongs by a
