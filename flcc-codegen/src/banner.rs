@@ -1,6 +1,6 @@
 //! What stands on top of every generated file: the command, the template and its hash, and no date.
 
-use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, TEMPLATES, TILE, Template, VOLUME, WHOLE};
+use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, SEPARABLE, TEMPLATES, TILE, Template, VOLUME, WHOLE};
 
 /// The command that writes the files.
 pub const COMMAND: &str = "cargo xtask gen";
@@ -11,7 +11,7 @@ pub const COMMAND: &str = "cargo xtask gen";
 pub fn of(name: &str) -> String {
     let folders: &[&str] = match name {
         _ if WHOLE.contains(&name) => &["pipeline/", "measure/"],
-        TILE | VOLUME | LINE | LIBRARY | PAIRS | SCORES => &["pipeline/"],
+        TILE | VOLUME | LINE | LIBRARY | PAIRS | SCORES | SEPARABLE => &["pipeline/"],
         MMA => &["pipeline/", "measure/", "parts/"],
         _ => &["parts/"],
     };

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tera::Context;
 
 use crate::banner;
-use crate::matrix::{Kernel, Op, RUN};
+use crate::matrix::{Kernel, Op};
 use crate::words::Words;
 
 /// A stretch of template rows `start..end`, `rows` of them unrolled; `rolled`: as a loop.
@@ -86,6 +86,10 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
         context.insert("turns", &turns.collect::<Vec<_>>());
         // Of a multiprocessor, as its shared memory has room for.
         context.insert("blocks", &if kernel.op == Op::Pairs64 { 4 } else { 2 });
+    } else if kernel.op == Op::Separable {
+        context.insert("real", &(dtype as usize));
+        // Of a multiprocessor, as registers allow.
+        context.insert("blocks", &2);
     } else if kernel.op.transforms() {
         context.insert("length", &kernel.tile()[0]);
         context.insert("outer_x", &patch_w);
@@ -122,7 +126,7 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
         context.insert("rows_together", &together.rows);
         context.insert("totals", &together.subtotals());
     } else {
-        context.insert("run", &RUN);
+        context.insert("run", &kernel.run());
         context.insert("window_extra", &words.extra(patch_w));
         context.insert("title", title(kernel.op));
         context.insert("flat", &(chunk_h == 1));
@@ -149,6 +153,7 @@ fn formula(op: Op, axes: usize) -> String {
     match op {
         Op::Corr
         | Op::Zncc
+        | Op::Separable
         | Op::Tile64
         | Op::Tile128
         | Op::Volume
@@ -173,6 +178,7 @@ fn formula(op: Op, axes: usize) -> String {
 fn title(op: Op) -> &'static str {
     match op {
         Op::Corr | Op::Zncc => "Direct correlation",
+        Op::Separable => "Correlation by products of lines",
         Op::ZnccMma => "Correlation on tensor cores",
         Op::Sad => "Absolute differences",
         Op::Masked => "Masked correlation and window sums",

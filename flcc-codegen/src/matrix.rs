@@ -5,7 +5,7 @@ use flcc_core::key::KernelKey;
 use flcc_core::runs::{self, Run, Steps, Together};
 use flcc_core::sizes;
 
-use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, TILE, VOLUME};
+use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, SEPARABLE, TILE, VOLUME};
 
 /// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16
 /// bytes, so this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a
@@ -29,6 +29,8 @@ pub enum Op {
     Masked,
     /// `P t`, `P` and `P P`, and the score that they make.
     Zncc,
+    /// `P t`, by templates that are a sum of products of lines.
+    Separable,
     /// `P t`, by transforms of 64x64 samples.
     Tile64,
     /// `P t`, by transforms of 128x128 samples.
@@ -63,6 +65,7 @@ impl Op {
             Op::Sad => "sad",
             Op::Masked => "masked",
             Op::Zncc => "zncc",
+            Op::Separable => "separable",
             Op::Tile64 => "tile64",
             Op::Tile128 => "tile128",
             Op::Volume => "volume32",
@@ -87,7 +90,7 @@ impl Op {
 
     /// Whether it adds up products one after the other.
     pub fn adds_products(self) -> bool {
-        !self.transforms() && self != Op::Whole
+        !self.transforms() && !matches!(self, Op::Separable | Op::Whole)
     }
 
     /// Whether signals are transformed.
@@ -134,8 +137,8 @@ impl Matrix {
     /// What the repository holds: direct correlation and zncc in each of [`TYPES`] for the [`lines`], [`squares`] and
     /// [`cubes`]; direct correlation for any size, with tiles of one row too; absolute differences and masked sums for
     /// any size, in f64, which holds their integers exactly; correlation and zncc by transforms of tiles and volumes,
-    /// correlation of signals and of pairs, and what a library's transforms need, in f32; zncc of bytes on tensor
-    /// cores.
+    /// correlation of signals and of pairs, and what a library's transforms need, in f32; correlation by products of
+    /// lines, in f32 and f64; zncc of bytes on tensor cores.
     pub fn committed() -> Matrix {
         let mut kernels = Vec::new();
         for dtype in TYPES {
@@ -162,6 +165,11 @@ impl Matrix {
         // Rows and columns of a plane of a transform; of its 16 planes a thread has two.
         kernels.extend([Op::Volume, Op::Zncc32].map(|op| tile(op, [16, 32], [2, 1])));
         kernels.push(tile(Op::Whole, [1, 256], [8, 2]));
+        // A thread has outputs of one column; in f64 half as many, since each takes two registers.
+        kernels.extend(
+            [(DType::F32, 16), (DType::F64, 8)]
+                .map(|(dtype, rows)| Kernel { dtype, ..tile(Op::Separable, [4, 64], [rows, 1]) }),
+        );
         // Warps of a row of threads each, whose lanes have 8 outputs of a row.
         kernels.push(Kernel { op: Op::ZnccMma, dtype: DType::U8, sides: Vec::new(), block: [8, 32], patch: [4, 8] });
         Matrix { kernels }
@@ -239,6 +247,7 @@ impl Kernel {
             (Op::Volume, _) => Some(VOLUME),
             (Op::Zncc32 | Op::Zncc64 | Op::Zncc128, _) => Some(SCORES),
             (Op::Whole, _) => Some(LIBRARY),
+            (Op::Separable, _) => Some(SEPARABLE),
             (op, _) if op.is_line() => Some(LINE),
             (op, _) if op.is_pairs() => Some(PAIRS),
             (op, _) if op.is_tensor() => Some(MMA),
@@ -334,9 +343,15 @@ impl Kernel {
         Some(Together { run, rows, planes: depth > 4 })
     }
 
+    /// Products that it adds up before their sum goes on, where it serves any size. Of lines in f64 fewer: a thread
+    /// keeps as many elements, and has no registers for those of 16.
+    pub fn run(&self) -> usize {
+        if self.op == Op::Separable && self.dtype == DType::F64 { RUN / 2 } else { RUN }
+    }
+
     /// The runs in which it adds up products of a template of this depth, height and width.
     pub fn runs(&self, template: [usize; 3]) -> Vec<Run> {
-        let steps = Steps { chunk: self.chunk(), step: self.patch[1], run: RUN };
+        let steps = Steps { chunk: self.chunk(), step: self.patch[1], run: self.run() };
         self.together().map_or_else(|| steps.runs(template), |together| together.runs(template))
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use flcc_core::runs::Together;
 
 use crate::banner::COMMAND;
-use crate::matrix::{Kernel, RUN};
+use crate::matrix::Kernel;
 
 pub(crate) fn text(kernels: &[&Kernel]) -> String {
     let mut text = format!(
@@ -29,7 +29,7 @@ pub(crate) fn text(kernels: &[&Kernel]) -> String {
         writeln!(text, "        taps_stride: {:?},", kernel.taps_stride()).unwrap();
         writeln!(text, "        shared: {},", kernel.shared()).unwrap();
         let (run, rows, planes) =
-            kernel.together().map_or((RUN, 0, false), |Together { run, rows, planes }| (run, rows, planes));
+            kernel.together().map_or((kernel.run(), 0, false), |Together { run, rows, planes }| (run, rows, planes));
         writeln!(text, "        run: {run},").unwrap();
         writeln!(text, "        rows: {rows},").unwrap();
         writeln!(text, "        planes: {planes},").unwrap();

@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 53] = [
+pub const TEMPLATES: [Template; 54] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -29,6 +29,7 @@ pub const TEMPLATES: [Template; 53] = [
     template!("straight.cu.tera"),
     template!("peaks.cu.tera"),
     template!("tile.cu.tera"),
+    template!("separable.cu.tera"),
     template!("pairs.cu.tera"),
     template!("volume.cu.tera"),
     template!("line.cu.tera"),
@@ -74,6 +75,9 @@ pub const TEMPLATES: [Template; 53] = [
 
 /// The template of transforms of tiles, which reads images as the pipeline does.
 pub(crate) const TILE: &str = "tile.cu.tera";
+
+/// The template of sums of products of lines.
+pub(crate) const SEPARABLE: &str = "separable.cu.tera";
 
 /// The template of correlation of images that have a template of their own each.
 pub(crate) const PAIRS: &str = "pairs.cu.tera";

@@ -38,21 +38,22 @@ struct Images {
 };
 
 // Results of one plane, of each image.
+template <typename T = float>
 struct Results {
   FlccResult r = {};
-  float untouched;
-  std::vector<float> got;
+  T untouched;
+  std::vector<T> got;
   std::vector<bool> due;
 
   // What no result is written to stays `untouched`.
-  Results(int height, int width, float untouched = NAN) : untouched(untouched) {
+  Results(int height, int width, T untouched = NAN) : untouched(untouched) {
     r.stride[2] = 1, r.stride[1] = width + 3, r.image_stride = r.stride[1] * height + 7;
     got.assign(IMAGES * r.image_stride + 2 * GUARD, untouched);
     due.assign(got.size(), false);
   }
-  float* first() { return got.data() + GUARD; }
+  T* first() { return got.data() + GUARD; }
   // The result at a place where one is due.
-  float at(int number, int y, int x) {
+  T at(int number, int y, int x) {
     const long long place = GUARD + number * r.image_stride + y * r.stride[1] + x;
     due[place] = true;
     return got[place];

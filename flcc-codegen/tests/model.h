@@ -1,6 +1,7 @@
 // The error model of pairs of tiles, or of stretches of signals. Included after `transformed`, the transform of as many
 // numbers as a part has.
 #pragma once
+#include "ends.h"
 
 // What docs/numerics.md lets the results of two parts err by: 8 standard deviations, by the samples of both and the
 // mean square of their results, and faint copies of the largest result and of waves that the template takes away. The
@@ -27,15 +28,4 @@ static double largest_share = 0;
 // What the conventions grant results of so many products, over the norms of panel and template.
 static double granted(size_t taps, double squares, double energy) {
   return (16 + std::sqrt((double)taps)) * std::ldexp(1.0, -24) * std::sqrt(squares * energy);
-}
-
-// Calls `check` with magnitudes at both ends of what is ordinary, beyond them, and with nothing at all: the amplitude
-// of all samples, a special one, and whether they are extraordinary.
-template <typename Check>
-static void at_the_ends(Check check) {
-  const double reach = std::ldexp(1.0, REACH);
-  check(1, reach, false), check(1, 1.01 * reach, true), check(1, NAN, true), check(1, -INFINITY, true);
-  check(0, 0, false), check(0, 2 / reach, false);
-  // Two parts of nothing but faint samples. Beside the fill value they are not alone.
-  if (FLCC_BOUNDARY != FLCC_CONSTANT) check(1e-3 / reach, 0, true);
 }

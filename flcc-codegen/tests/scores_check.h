@@ -90,7 +90,7 @@ static void check(const Picture& p) {
   l.template_[0] = 1, l.template_[1] = p.height, l.template_[2] = p.width;
   l.out_row = p.out[1] + 1, l.out_channel = l.out_plane = p.out[0] * l.out_row + 3;
   const int from = p.out[1] > 1, last = p.out[0] - (p.out[0] > 1);
-  Results results(p.out[0], p.out[1], -7);
+  Results<float> results(p.out[0], p.out[1], -7);
   std::vector<FlccTile> wholes(IMAGES);
   for (int number = 0; number < IMAGES; number++) {
     FlccTile& whole = wholes[number];

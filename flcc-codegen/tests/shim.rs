@@ -78,6 +78,7 @@ fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
             Op::Tile64 | Op::Tile128 => "tile_check.h",
             Op::Volume => "volume_check.h",
             Op::Whole => "whole_check.h",
+            Op::Separable => "separable_check.h",
             op if op.is_line() => "line_check.h",
             op if op.is_pairs() => "pairs_check.h",
             _ => "scores_check.h",
@@ -233,6 +234,8 @@ kernels! {
     pairs64_f32_any_b64x2
     sad_f64_any_b16x8
     sad_f64_any_b128x1
+    separable_f32_any_b64x4
+    separable_f64_any_b64x4
     tile128_f32_any_b16x32
     tile64_f32_any_b16x16
     volume32_f32_any_b32x16
@@ -352,6 +355,8 @@ fn tiles_meet_every_boundary() {
             ("pairs64_f32_any_b64x2", &[0, 1, 2, 4, 5][..]),
             ("whole_f32_any_b256x1", &[0, 1, 2, 4, 5][..]),
             ("pairs128_f32_any_b128x2", &[0, 1][..]),
+            ("separable_f32_any_b64x4", &[0, 1, 2, 4, 5][..]),
+            ("separable_f64_any_b64x4", &[0][..]),
             ("zncc64_f32_any_b16x16", &[0, 1, 3, 5][..]),
             ("zncc128_f32_any_b16x32", &[4][..]),
         ] {
@@ -501,6 +506,30 @@ fn wrong_scores_of_volumes_are_found() {
             "  if (const int number = anew(t); number",
         ),
         ("wanted", "if (y < asked.from.y || y >= asked.end.y) continue;", ""),
+    ] {
+        check_broken(name, case, from, to);
+    }
+}
+
+#[test]
+fn wrong_products_of_lines_are_found() {
+    let name = "separable_f32_any_b64x4";
+    for (case, from, to) in [
+        ("run", "constexpr int RUN = 16;", "constexpr int RUN = 32;"),
+        ("fours", "if (step < fours) {", "{"),
+        ("window", "window[i] = window[RUN + i];", "window[i] = window[RUN - 1 + i];"),
+        ("lines", "lines[term * of_term + i]", "lines[i]"),
+        ("turn", "if (term + 1 < terms) bring_taps(term + 1);", ""),
+        ("rows", "const bool some = __syncthreads_or(most >= REAL_LOW);", "const bool some = most >= REAL_LOW;"),
+        ("columns", "    __syncthreads();\n    if (term + 1", "    if (term + 1"),
+        ("again", "    __syncthreads();  // sums along rows are still being read\n", ""),
+        ("inside", "y >= 0 && x >= 0", "y >= 0"),
+        ("fold", "fold(y + row, im.lengths[1])", "fold(y + row, im.lengths[2])"),
+        ("high", "most > REAL_HIGH ||", ""),
+        ("faint", "|| (!some && most != 0)", ""),
+        ("image", "image + blockIdx.z * im.image_stride", "image"),
+        ("factor", "sums[i] * (Real)factor", "sums[i]"),
+        ("kept", "group + i < rows", "group + i <= rows"),
     ] {
         check_broken(name, case, from, to);
     }

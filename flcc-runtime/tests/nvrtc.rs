@@ -426,9 +426,11 @@ fn usual() -> Vec<Unit> {
         units.extend((0..6).map(|boundary| straight(entry, boundary, MAIN)));
         units.extend(OTHERS.map(|architecture| straight(entry, 3, architecture)));
     }
-    // Transforms of tiles with the rules that are not the one by default.
-    let transforms = |entry: &&Entry| entry.op.ends_with(|last: char| last.is_ascii_digit()) || entry.op == "whole";
-    for entry in kernels().iter().filter(transforms) {
+    // What goes from the image to the result by itself, with the rules that are not the one by default.
+    let alone = |entry: &&Entry| {
+        entry.op.ends_with(|last: char| last.is_ascii_digit()) || ["separable", "whole"].contains(&entry.op)
+    };
+    for entry in kernels().iter().filter(alone) {
         let options = |boundary: usize, pixel: usize| {
             vec![format!("-DFLCC_BOUNDARY={boundary}"), format!("-DFLCC_PIXEL={pixel}")]
         };
