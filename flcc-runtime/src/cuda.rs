@@ -47,6 +47,8 @@ pub(crate) mod schedule;
 #[cfg(feature = "cuda")]
 pub(crate) mod searcher;
 #[cfg(feature = "cuda")]
+pub(crate) mod separable;
+#[cfg(feature = "cuda")]
 pub(crate) mod slot;
 #[cfg(feature = "cuda")]
 #[doc(hidden)]

@@ -21,6 +21,8 @@ mod pairs;
 mod peaks;
 #[path = "gpu/queued.rs"]
 mod queued;
+#[path = "gpu/separable.rs"]
+mod separable;
 #[path = "gpu/straight.rs"]
 mod straight;
 #[path = "gpu/tensor.rs"]
@@ -138,6 +140,7 @@ fn templates(entry: &Entry) -> Vec<Vec<usize>> {
         _ if entry.op.starts_with("pairs") => vec![vec![17, 20], vec![31, 20], vec![50, 52]],
         _ if ["volume32", "zncc32"].contains(&entry.op) => vec![vec![4, 6, 5], vec![14, 9, 20], vec![3, 25, 8]],
         _ if transforms(entry) => vec![vec![8, 13], vec![31, 20], vec![50, 52]],
+        _ if entry.op == "separable" => vec![vec![5, 9], vec![17, 1], vec![40, 33]],
         ([], 1) => vec![vec![65], vec![300], vec![1]],
         ([], _) => vec![vec![5, 9], vec![17, 1], vec![40, 33], vec![3, 4, 5]],
         (sides, _) => vec![sides.to_vec()],
@@ -197,7 +200,7 @@ fn every_kernel_does_what_a_plain_loop_does() {
                     _ if tensor::is_one(entry) => ("zncc", ""),
                     scores if transforms(entry) && scores.starts_with("zncc") => ("zncc", ""),
                     pairs if pairs.starts_with("pairs") => ("corr", ",pairs"),
-                    _ if transforms(entry) => ("corr", ""),
+                    _ if transforms(entry) || entry.op == "separable" => ("corr", ""),
                     op => (op, ""),
                 };
                 let spec = format!("{op}:{}>f64:{}*{}:valid{mask}", entry.dtype, join(&image), join(&template));
@@ -214,7 +217,11 @@ fn every_kernel_does_what_a_plain_loop_does() {
                     count += 1;
                     continue;
                 }
-                let planner = gpu(if transforms(entry) { Method::Fourier } else { Method::Direct });
+                let planner = gpu(match entry.op {
+                    "separable" => Method::Separable,
+                    _ if transforms(entry) => Method::Fourier,
+                    _ => Method::Direct,
+                });
                 let plan = problem.plan(&planner).unwrap_or_else(|error| panic!("{spec}: {error}"));
                 let expected = plain(&problem, op);
                 // Sums of bytes are exact in f64.
@@ -361,7 +368,7 @@ fn the_pipeline_agrees_with_the_oracle() {
     let start = seed();
     let specs = specs(&mut Seed(start));
     let specs = part(&specs, 7, start);
-    for method in [Method::Auto, Method::Direct, Method::Fourier] {
+    for method in [Method::Auto, Method::Direct, Method::Fourier, Method::Separable] {
         let outcomes = in_threads(&specs, |text: &&String| {
             let Ok(spec) = text.parse::<Spec>() else { return [0, 0, 1] };
             match against_the_oracle(&spec, &gpu(method), &mut Seed(start)) {
@@ -373,7 +380,9 @@ fn the_pipeline_agrees_with_the_oracle() {
         });
         let [done, refused, none] = [0, 1, 2].map(|kind| outcomes.iter().map(|outcome| outcome[kind]).sum::<usize>());
         println!("{method}: {done} done, {refused} refused, {none} without an answer");
-        assert!(done > specs.len() / 2, "{method}: {done} of {} done", specs.len());
+        // Half are of one or three axes, masked or exact, which products of lines do not serve.
+        let least = if method == Method::Separable { specs.len() / 20 } else { specs.len() / 2 };
+        assert!(done > least, "{method}: {done} of {} done", specs.len());
     }
 }
 

@@ -519,7 +519,9 @@ fn a_plan_that_no_device_takes_is_one_for_the_cpu_if_asked_for() {
     }
     // What no device serves is a refusal still.
     let separable = planner.method(Method::Separable).fall_back(true);
-    assert!(matches!(problem.plan(&separable), Err(PlanError::Refused(_))));
+    assert_eq!(problem.plan(&separable).unwrap().platform(), Platform::Cpu);
+    let volume = Problem::new("zncc:u8:9x10x11*3x4x2:valid", 12);
+    assert!(matches!(volume.plan(&separable), Err(PlanError::Refused(_))));
 }
 
 /// A map of more positions than one thread is given at a time.

@@ -101,7 +101,8 @@ impl BoundTemplate {
         let Decisions { method, scheme, template, .. } = decisions;
         let figures = Figures { wave: taps.wave(), ..method.figures(*template, &unbound.channels) };
         let count = template.iter().product::<usize>() * desk.channels;
-        let doubt = decisions.doubt(&figures, count, checked.energy, weights.values.as_deref());
+        let how = taps.rounding(method.rounding(*template));
+        let doubt = decisions.doubt_by(how, &figures, count, checked.energy, weights.values.as_deref());
         let constant = doubt.at(0.0, 0.0);
         let wide = |value: i128| [value as i64, (value >> 64) as i64];
         let mut exact_sum = [[0; 2]; MOST_CHANNELS];

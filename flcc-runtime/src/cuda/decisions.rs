@@ -8,7 +8,7 @@ use flcc_core::measure::Measure;
 use flcc_core::spec::Spec;
 
 use crate::cuda::kernels::Part;
-use crate::cuda::method::Method;
+use crate::cuda::method::{Method, Rounding};
 use crate::cuda::rooms::{Capacity, Makes};
 use crate::cuda::types::Types;
 use crate::plan::machine::Device;
@@ -36,15 +36,21 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    /// What a cross term with a template of so many taps and this energy leaves in doubt, by its rounding and by what
-    /// is too small for its type.
-    pub fn doubt(&self, figures: &Figures, taps: usize, energy: f64, weights: Option<&[f64]>) -> Doubt {
+    /// What a cross term with a template of so many taps and this energy leaves in doubt, by how it is rounded and by
+    /// what is too small for its type.
+    pub fn doubt_by(
+        &self,
+        how: Rounding,
+        figures: &Figures,
+        taps: usize,
+        energy: f64,
+        weights: Option<&[f64]>,
+    ) -> Doubt {
         let single = self.types.real == DType::F32;
         let (roundoff, normal, least) = match single {
             true => (f64::from(f32::EPSILON) / 2.0, f64::from(f32::MIN_POSITIVE), f64::from(f32::from_bits(1))),
             false => (f64::EPSILON / 2.0, f64::MIN_POSITIVE, f64::from_bits(1)),
         };
-        let how = self.method.rounding(self.template);
         let smallest = if how.subnormal { least } else { normal };
         let Scheme { measure, promise, rounds_samples, .. } = self.scheme;
         let (taps, samples, rounding) = (taps as f64, energy.sqrt(), how.cross);
@@ -179,6 +185,12 @@ mod tests {
     use crate::cuda::rooms::{MOST_SLOTS, Room};
     use crate::cuda::types::Cross;
     use crate::isa;
+
+    impl Decisions {
+        fn doubt(&self, figures: &Figures, taps: usize, energy: f64, weights: Option<&[f64]>) -> Doubt {
+            self.doubt_by(self.method.rounding(self.template), figures, taps, energy, weights)
+        }
+    }
 
     fn decisions(spec: &Spec, method: Arc<dyn Method>, real: DType) -> Decisions {
         let device =

@@ -244,8 +244,8 @@ impl Execute for CudaExecute {
         Ok(Arc::new(bound))
     }
 
-    fn rank(&self, _checked: &[Checked], _weights: &Weights, _limit: usize) -> Option<usize> {
-        None
+    fn rank(&self, checked: &[Checked], weights: &Weights, limit: usize) -> Option<usize> {
+        self.units.first()?.rank(checked, weights, limit)
     }
 
     fn scratch_bytes(&self, _workers: usize) -> usize {

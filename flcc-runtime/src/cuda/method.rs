@@ -40,6 +40,11 @@ pub(crate) trait Method: Debug + Send + Sync {
     /// What that rounding depends on, of a template of these sides, but for [`Taps::wave`].
     fn figures(&self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures;
 
+    /// How many products of lines a channel of a template takes, if it is taken so and by no more than `limit`.
+    fn rank(&self, _template: [usize; 3], _values: &[f64], _limit: usize) -> Option<usize> {
+        None
+    }
+
     /// A template on the device, its weights included unless the kernel weighs.
     ///
     /// # Errors
@@ -153,6 +158,11 @@ pub(crate) trait Taps: Send + Sync {
     /// The driver's.
     fn straight_all(&self, _stream: &Stream, _job: &Job<'_>, _apart: usize) -> Option<Result<(), Fault>> {
         None
+    }
+
+    /// How its results are rounded, of a method's by [`Method::rounding`], where that depends on the template.
+    fn rounding(&self, of_method: Rounding) -> Rounding {
+        of_method
     }
 
     /// The largest magnitude of the template's spectrum where rounding depends on it ([`Figures::wave`]).
@@ -276,10 +286,10 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The run's gathered samples as a kernel from images of floats to results sees them; the results are the cross
-    /// term.
-    pub fn gathered<R>(&self, work: impl FnOnce(&Job<'_>) -> R) -> R {
-        let (layout, places) = (&self.batch.layout, &self.batch.places);
+    /// The run's gathered samples of a channel as a kernel from images of floats to results sees them; the results are
+    /// the cross term.
+    pub fn gathered<R>(&self, channel: usize, work: impl FnOnce(&Job<'_>) -> R) -> R {
+        let layout = &self.batch.layout;
         let view = ImageView {
             image_stride: layout.in_tile,
             channel_stride: 1,
@@ -288,15 +298,14 @@ impl Run<'_> {
             ..self.batch.image
         };
         let result = ResultView { image_stride: layout.cross_tile, stride: [layout.cross_plane, layout.cross_row, 1] };
-        let tiles = layout.tiles as usize;
         work(&Job {
-            samples: Argument::Room(places[Room::Samples], tiles * layout.in_tile as usize * size_of::<f32>()),
+            samples: self.batch.samples_of(channel),
             view: &view,
             begin: [0; 3],
-            out: Argument::Room(places[Room::Cross], tiles * layout.cross_tile as usize * size_of::<f32>()),
+            out: self.batch.out_of(Room::Cross, channel),
             result: &result,
             outputs: layout.out_shape.map(|side| side as usize),
-            count: tiles,
+            count: layout.tiles as usize,
             factor: 1.0,
             extraordinary: Argument::Null,
             tools: None,

@@ -9,4 +9,5 @@ pub(crate) mod masked;
 pub(crate) mod mma_scores;
 pub(crate) mod pairs;
 pub(crate) mod scores;
+pub(crate) mod separable;
 pub(crate) mod transforms;

@@ -8,6 +8,7 @@ use crate::cuda::driver::launch::MOST_CHANNELS;
 use crate::cuda::solver::direct::{any, differences, listed, listed_scores, masked, mma_scores};
 use crate::cuda::solver::library::{cufft, whole};
 use crate::cuda::solver::recipe::Asked;
+use crate::cuda::solver::separable::separable;
 use crate::cuda::solver::transforms::{lines, own_pairs, tile_scores, tiles, volume_scores, volumes};
 use crate::cuda::tensor;
 use crate::plan::machine::Machine;
@@ -17,6 +18,7 @@ use crate::problem::scheme::refuse_inexact;
 pub mod direct;
 mod library;
 pub mod recipe;
+mod separable;
 mod tiles;
 mod transforms;
 mod work;
@@ -46,7 +48,7 @@ pub fn offers(name: &'static str, method: Method, spec: &Spec, machine: &Machine
         }
     }
     if offers.is_empty() {
-        let none = || Refusal::new(name, "there are no separable kernels for GPUs; direct and Fourier are there");
+        let none = || Refusal::new(name, "no kernel serves this spec");
         return Err(refused.unwrap_or_else(none));
     }
     offers.sort_by(|a: &Offer, b| a.estimate_ns.total_cmp(&b.estimate_ns));
@@ -92,6 +94,7 @@ const WAYS: &[(Method, Way)] = &[
     (Method::Fourier, volume_scores),
     (Method::Fourier, lines),
     (Method::Fourier, own_pairs),
+    (Method::Separable, separable),
 ];
 
 #[cfg(test)]
@@ -158,12 +161,13 @@ mod tests {
             let offer = offers.into_iter().find(|offer| offer.kernel.to_string().starts_with(kernel)).unwrap();
             [Term::DeviceStraight, Term::DeviceLaunch, Term::DeviceLibrary].map(|term| offer.work.of(term))
         };
-        let (direct, fourier) = (Method::Direct, Method::Fourier);
+        let (direct, fourier, separable) = (Method::Direct, Method::Fourier, Method::Separable);
         for (method, kernel, image, template, mode, one, four) in [
             // From the image to the result.
             (direct, "corr_f32_13x13", "corr:f32:164x164", "13x13", "same", [1.0, 0.0, 0.0], [4.0, 0.0, 0.0]),
             (fourier, "tile64", "corr:f32:164x164", "13x13", "same", [1.0, 0.0, 0.0], [4.0, 0.0, 0.0]),
             (fourier, "line4096", "conv:f32:48900", "36", "full", [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]),
+            (separable, "separable_f32", "corr:f32:300x300", "9x40", "valid", [1.0, 0.0, 0.0], [4.0, 0.0, 0.0]),
             // Scores in one kernel, and in two and a look at what is in doubt.
             (direct, "znccmma", "zncc:u8:210x69", "5x5", "same", [0.0, 1.0, 0.0], [0.0, 4.0, 0.0]),
             (fourier, "zncc64", "zncc:f32:249x780", "49x49", "valid", [0.0, 3.0, 0.0], [0.0, 12.0, 0.0]),
@@ -266,6 +270,37 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_says_when_products_of_lines_may_be_chosen() {
+        let offer = |spec: &str| {
+            let offers = offers("cuda", Method::Separable, &spec.parse().unwrap(), &machine()).unwrap();
+            (offers[0].kernel.to_string(), offers[0].eligible, offers[0].estimate_ns)
+        };
+        for (spec, kernel, eligible) in [
+            ("corr:f32:900x900*16x16:full", "separable_f32_any_b", Eligible::ByRank),
+            ("corr:f32:900x900*16x16:full,rank=2", "separable_f32_any_b", Eligible::ByCost),
+            ("zncc:u8:900x900*16x16:full,rank=1", "separable_f32_any_b", Eligible::ByCost),
+            ("corr:f64:900x900*16x16:full,rank=1", "separable_f64_any_b", Eligible::ByCost),
+            ("zncc:f32:900x900*16x16:full,rank=1,acc=exact", "separable_f64_any_b", Eligible::ByCost),
+            // Other methods give these as integers, and weights may drown.
+            ("corr:u8:900x900*16x16:full,rank=1", "separable_f64_any_b", Eligible::OnlyIfForced),
+            ("corr:f32:900x900*16x16:full,rank=1,maskw", "separable_f64_any_b", Eligible::OnlyIfForced),
+        ] {
+            let (name, got, _) = offer(spec);
+            assert!(name.starts_with(kernel) && got == eligible, "{spec}: {name}, {got:?}");
+        }
+        // Each product of lines costs as much as the first, and scores have one more for their mean.
+        let [one, two, four] = [1, 2, 4].map(|rank| offer(&format!("corr:f64:900x900*16x16:full,rank={rank}")).2);
+        assert!(two > one && ((four - two) / (two - one) - 2.0).abs() < 1e-3, "{one} {two} {four}");
+        let fourier = |spec: &str| {
+            let offers = offers("cuda", Method::Fourier, &spec.parse().unwrap(), &machine()).unwrap();
+            offers.iter().fold(f64::INFINITY, |least, offer| least.min(offer.estimate_ns))
+        };
+        for spec in ["corr:f64:2000x2000*32x32:full,rank=1", "conv:f64:2000x2000*16x16:same,rank=2"] {
+            assert!(offer(spec).2 < fourier(spec), "{spec}: {} and {}", offer(spec).2, fourier(spec));
+        }
+    }
+
+    #[test]
     fn signals_in_f32_are_transformed_by_stretches() {
         let name = |spec: &str| first(Method::Fourier, spec).unwrap();
         for (spec, kernel) in [
@@ -311,7 +346,17 @@ mod tests {
 
     #[test]
     fn what_a_gpu_does_not_serve_is_refused_with_a_reason() {
-        assert!(first(Method::Separable, "corr:f32:200x200*7x7:valid").unwrap_err().contains("no separable kernels"));
+        for (text, reason) in [
+            ("sad:f32:200x200*7x7:valid", "sad is no sum of products"),
+            ("corr:f32:2000*7:valid", "nothing to separate"),
+            ("corr:f32:20x30x40*3x3x3:valid", "images of two axes"),
+            ("zncc:f32:200x200*7x7:valid,mask01", "window sums under a mask"),
+            ("zncc:u8:200x200*7x7:valid,acc=exact", "no integers"),
+            ("corr:f64:900x900*200x200:valid", "200x200 need "),
+        ] {
+            let refusal = first(Method::Separable, text).unwrap_err();
+            assert!(refusal.contains(reason), "{text}: {refusal}");
+        }
         assert!(first(Method::Fourier, "sad:f32:200x200*7x7:valid").unwrap_err().contains("sad"));
         let spec: Spec = "corr:f32:20x20*7x7:valid".parse().unwrap();
         let channels = spec.with_channels(9).unwrap();

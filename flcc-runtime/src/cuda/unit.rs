@@ -906,6 +906,16 @@ impl Unit {
         DeviceTemplates::new(&self.desk(&stream), &self.decisions, self.doubts(), checked, weights)
     }
 
+    /// The most products of lines that one of the templates takes, if its method takes them so and none takes more than
+    /// `limit`.
+    pub fn rank(&self, checked: &[Checked], weights: &Weights, limit: usize) -> Option<usize> {
+        let Decisions { method, template, .. } = &self.decisions;
+        let channels = checked.iter().flat_map(|checked| &checked.values);
+        channels
+            .map(|values| method.rank(*template, &template::weighted(values, weights), limit))
+            .try_fold(0, |most, rank| Some(most.max(rank?)))
+    }
+
     /// What the method is told of the device, by a stream.
     fn desk<'a>(&'a self, stream: &'a Stream) -> Desk<'a> {
         Desk {

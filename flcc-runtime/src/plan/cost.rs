@@ -151,6 +151,12 @@ terms! {
     DeviceTapAnyDouble "device_tap_any_f64" [0.01241 0.01241 0.01241]
     /// A product of bytes on a GPU's tensor cores, times its multiprocessors.
     DeviceTapTensor "device_tap_tensor" [0.0003091 0.0003091 0.0003091]
+    /// A multiply-add of a GPU's kernel of products of lines in f32: of the blocks that a multiprocessor computes.
+    DeviceFactor "device_factor" [0.0085 0.0085 0.0085]
+    /// The same in f64.
+    DeviceFactorDouble "device_factor_f64" [0.016 0.016 0.016]
+    /// A sample that a block of such a kernel takes: of the blocks that a multiprocessor computes.
+    DeviceFactorSample "device_factor_sample" [0.2 0.2 0.2]
     /// What a multiply-add costs more where templates have several planes, times a GPU's multiprocessors.
     DeviceTapVolume "device_tap_volume" [0.003157 0.003157 0.003157]
     /// An absolute difference in f64 on a GPU, times its multiprocessors.

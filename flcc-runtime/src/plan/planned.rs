@@ -240,10 +240,15 @@ impl Plan {
     /// The separable runner-up, and up to which rank it is the faster one by estimate.
     fn runner_up(&self) -> Option<(Choice<'_>, usize)> {
         let runner_up = self.0.runner_up.as_ref()?;
-        // The estimate of a runner-up is for rank 1; an error of a factor of two in it must not make a bad choice.
-        let rank = (self.0.chosen.offer.estimate_ns / runner_up.offer.estimate_ns / 1.5).floor();
-        (rank >= 1.0).then_some((Choice(runner_up), rank as usize))
+        let rank = most_rank(&self.0.chosen.offer, &runner_up.offer);
+        (rank >= 1).then_some((Choice(runner_up), rank))
     }
+}
+
+/// Up to which rank a separable runner-up, whose estimate is for rank 1, is faster than what was chosen. An error of a
+/// factor of two in an estimate must not make a bad choice.
+pub(crate) fn most_rank(chosen: &Offer, runner_up: &Offer) -> usize {
+    (chosen.estimate_ns / runner_up.estimate_ns / 1.5) as usize
 }
 
 /// One of a plan's ways to execute.

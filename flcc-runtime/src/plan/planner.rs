@@ -10,7 +10,7 @@ use flcc_core::key::KernelKey;
 use flcc_core::spec::Spec;
 
 use crate::plan::fallback::Fallback;
-use crate::plan::planned::{Candidate, Outcome, Plan, Took};
+use crate::plan::planned::{Candidate, Outcome, Plan, Took, most_rank};
 use crate::plan::settings::{Effort, Planner, SOURCE};
 use crate::plan::solver::{Eligible, Method, Offer, Platform, Solver};
 use crate::plan::solvers::SOLVERS;
@@ -128,7 +128,11 @@ impl Planner {
                 continue;
             }
             if offer.eligible == Eligible::ByRank {
-                if runner_up.is_none()
+                // A GPU's kernels are compiled, so they are not built where no rank would make them the faster ones.
+                let compiled = offer.recipe.platform() == Platform::Cuda;
+                if compiled && most_rank(&fitting[chosen].0, &offer) == 0 {
+                    candidates.push(Candidate::of(&offer, Outcome::Slower));
+                } else if runner_up.is_none()
                     && let Ok((execute, workers)) = watch.building(|| self.fit(spec, &offer))
                 {
                     candidates.push(Candidate::of(&offer, Outcome::RunnerUp));

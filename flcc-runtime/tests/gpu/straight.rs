@@ -58,6 +58,16 @@ const WHOLE: [&str; 10] = [
     "corr:f32:16x40*147x60:same,constant(2.5)",
 ];
 
+/// By products of lines.
+const LINES_OF_TAPS: [&str; 6] = [
+    "corr:f32:301x403*12x12:full",
+    "corr:f32:300x404*21x9:same,reflect",
+    "corr:f32:300x400*5x11:valid",
+    "conv:f64:200x233*10x25:full,wrap",
+    "corr:f32:90x100*17x8:full,constant(2.5)",
+    "conv:f32:150x90*36x7:full,replicate",
+];
+
 /// Scores.
 const SCORES: [&str; 12] = [
     "zncc:f32:301x403*3x3:full",
@@ -100,7 +110,8 @@ fn scores() -> impl Iterator<Item = (&'static str, Method)> {
 /// Sums, each with its method.
 fn sums() -> impl Iterator<Item = (&'static str, Method)> {
     let transformed = TILES.into_iter().chain(LINES).chain(WHOLE).map(|text| (text, Method::Fourier));
-    SPECS.map(|text| (text, Method::Direct)).into_iter().chain(transformed)
+    let lines = LINES_OF_TAPS.into_iter().map(|text| (text, Method::Separable));
+    SPECS.map(|text| (text, Method::Direct)).into_iter().chain(transformed).chain(lines)
 }
 
 /// A plan that goes from the image to the result in one kernel: the choice if it is one, whatever others would cost.

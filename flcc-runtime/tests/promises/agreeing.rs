@@ -47,7 +47,8 @@ fn hold_within(name: &str, problem: &Problem, expected: &[f64], tolerance: f64, 
                     let refuses = match method {
                         Method::Fourier => differences,
                         Method::Separable => {
-                            differences || spec.template().padded()[1] == 1 || platform == Platform::Cuda
+                            let [planes, rows, _] = spec.template().padded();
+                            differences || rows == 1 || (planes > 1 && platform == Platform::Cuda)
                         }
                         _ => false,
                     };

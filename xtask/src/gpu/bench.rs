@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The arguments of a short bench of a spec on a GPU, by a method, planned by estimate, or by a kernel's name.
 pub fn short_bench<'a>(by: &'a str, spec: &'a str) -> [&'a str; 11] {
-    let asked = if ["auto", "direct", "fourier"].contains(&by) { "--method" } else { "--kernel" };
+    let asked = if ["auto", "direct", "fourier", "separable"].contains(&by) { "--method" } else { "--kernel" };
     ["bench", spec, "--platform", "cuda", asked, by, "--effort", "estimate", "--seconds", "0.01", "--json"]
 }
 

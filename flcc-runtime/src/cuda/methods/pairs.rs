@@ -84,7 +84,7 @@ impl Method for OwnPairs {
 
 impl Taps for Bound {
     fn run(&self, at: &Run<'_>, _of: &Scoring<'_>) -> Result<(), Fault> {
-        at.gathered(|job| self.straight(at.stream, job))
+        at.gathered(0, |job| self.straight(at.stream, job))
     }
 
     fn straight(&self, stream: &Stream, job: &Job<'_>) -> Result<(), Fault> {

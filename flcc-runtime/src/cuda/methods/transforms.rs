@@ -121,7 +121,7 @@ impl<T: Transform> Method for Transforms<T> {
 
 impl<T: Transform> Taps for Spectrum<T> {
     fn run(&self, at: &Run<'_>, _of: &Scoring<'_>) -> Result<(), Fault> {
-        at.gathered(|job| self.straight(at.stream, job))
+        at.gathered(0, |job| self.straight(at.stream, job))
     }
 
     fn straight(&self, stream: &Stream, job: &Job<'_>) -> Result<(), Fault> {
