@@ -319,8 +319,12 @@ fn a_hard_image_is_computed_as_the_oracle_does() {
         problem.image = Pixels::F64(samples).cast(spec.image_type());
         let expected =
             Oracle::new(&spec, &problem.image(), &problem.template(), problem.mask().as_ref()).unwrap().all();
-        for method in [Method::Direct, Method::Fourier] {
-            let plan = problem.plan(&gpu(method)).unwrap();
+        for method in [Method::Direct, Method::Fourier, Method::Separable] {
+            let plan = match problem.plan(&gpu(method)) {
+                // Of volumes, and of window sums under a mask.
+                Err(PlanError::Refused(_)) if method == Method::Separable => continue,
+                plan => plan.unwrap(),
+            };
             let map = problem.run(&plan);
             for (index, (got, wanted)) in map.data().to_f64().into_iter().zip(&expected).enumerate() {
                 // One pixel of 1e30 sets the scale of what is not normalised.
