@@ -777,7 +777,8 @@ flcc_status flcc_queue_unserved(flcc_queue *queue,
                                 int *unserved);
 
 /**
- * Destroys a queue, when its GPU has done all that it was given. Null is nothing to destroy.
+ * Destroys a queue, when its GPU has done all that it was given; one that another thread is putting a run into goes
+ * after that. No stream of the GPU records a graph meanwhile. Null is nothing to destroy.
  *
  * # Errors
  * `FLCC_ERROR_HANDLE`: it is no queue, or was destroyed before.

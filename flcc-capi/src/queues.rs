@@ -136,7 +136,8 @@ pub unsafe extern "C" fn flcc_enqueue(
             let (spec, device) = (queue.matcher().plan().spec().clone(), queue.device());
             // SAFETY: the caller's word on the layout.
             let images = unsafe { images_at(&spec, images, image_layout, count.max(1)) }?;
-            let all = count * spec.templates();
+            let many = || Failure::invalid("count", "as many images as there are addresses for", count);
+            let all = count.checked_mul(spec.templates()).ok_or_else(many)?;
             let results = Stack::new("results", results, spec.out_type(), (spec.out_shape(), 1), None, all.max(1))?;
             let results = results.apart(&images, all)?;
             let _kept = KeptContext::new();
@@ -184,7 +185,8 @@ pub unsafe extern "C" fn flcc_queue_unserved(
     }
 }
 
-/// Destroys a queue, when its GPU has done all that it was given. Null is nothing to destroy.
+/// Destroys a queue, when its GPU has done all that it was given; one that another thread is putting a run into goes
+/// after that. No stream of the GPU records a graph meanwhile. Null is nothing to destroy.
 ///
 /// # Errors
 /// `FLCC_ERROR_HANDLE`: it is no queue, or was destroyed before.

@@ -841,19 +841,21 @@ pub struct Plan {
 
 /// bench.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("count", |arg| arg.conflicts_with("specs")), mut_arg("seed", |arg| arg.conflicts_with("specs")))]
 pub struct Bench {
     /// What is to be computed, one or several.
     #[arg(required_unless_present = "grid", value_name = "SPEC", help = SPEC)]
     pub specs: Vec<Spec>,
-    /// Judge plans: time what efforts estimate and measure choose for made-up specs, beside the best of each method
-    #[arg(long, conflicts_with_all = ["specs", "pairs", "seconds"])]
+    /// Judge plans: time what efforts estimate and measure choose for the specs, or for made-up ones where none is
+    /// given, beside the best of each method
+    #[arg(long, conflicts_with_all = ["pairs", "seconds"])]
     pub grid: bool,
     /// Which specs are made up.
     #[command(flatten)]
     pub drawing: Drawing,
     /// Leave out so many of the made-up specs, the first: a long grid may be judged in several calls
     #[arg(long, value_name = "N", value_parser = count, default_value = "0", requires = "grid",
-        allow_hyphen_values = true)]
+        conflicts_with = "specs", allow_hyphen_values = true)]
     pub skip: usize,
     /// For how long to repeat
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = number, allow_hyphen_values = true)]

@@ -39,7 +39,7 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Command::Local(args) => local::run(args, planning, out).map(|()| 0),
         Command::Conformance(args) => conformance::run(args, planning, out),
         Command::Plan(args) => plan::run(args, planning, out).map(|()| 0),
-        Command::Bench(args) if args.grid => grid::run(&args.drawing, args.skip, planning, out).map(|()| 0),
+        Command::Bench(args) if args.grid => grid::run(args, planning, out).map(|()| 0),
         Command::Bench(args) => bench::run(args, planning, out).map(|()| 0),
         Command::Tune(args) => tune::run(args, planning, out).map(|()| 0),
         Command::Devices => devices::run(planning, out).map(|()| 0),

@@ -1385,7 +1385,14 @@ fn plans_are_judged_on_a_grid() {
         assert!(line["measure_ratio"].as_f64().unwrap() >= 1.0 && line["best_ns"].as_f64().unwrap() > 0.0, "{line}");
         assert_eq!(line["timed"], "as whole calls", "{line}");
     }
-    assert_eq!(flcc(&folder, "bench --grid zncc:f32:9*3:valid").status, 2);
+    let own = flcc(&folder, "bench --grid zncc:f32:90*3:valid corr:u8:40x50*3x4:full --threads 1 --json").fine().json();
+    let specs: Vec<_> = own.iter().map(|line| line["spec"].as_str().unwrap()).collect();
+    assert_eq!(specs, ["zncc:f32:90*3:valid", "corr:u8:40x50*3x4:full"]);
+    // What is made up is no matter then.
+    for option in ["--count 3", "--seed 3", "--skip 1"] {
+        let refused = flcc(&folder, &format!("bench --grid zncc:f32:90*3:valid {option}"));
+        assert_eq!(refused.status, 2, "{option}");
+    }
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn on_gpu<'py>(
     let spec =
         words.spec(image.shown(), &template, 1, mask_kind(mask.as_ref().map(|mask| mask as _))).map_err(wrong)?;
     let settings = settings.on(image.device()).map_err(wrong)?;
-    let mut out = Target::of(image, &spec, &[], arrays.out)?;
+    let mut out = Target::of((image, image), &spec, &[], arrays.out)?;
     let planned = planning::planned(py, &spec, &settings).map_err(|error| names.plan(error))?;
     let (image, mut results) = (image.view(names.image)?, out.view()?);
     watch::run(py, names, planning::estimate(&planned.plan), progress, |control| {

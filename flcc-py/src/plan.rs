@@ -673,8 +673,8 @@ impl Matcher {
     ///
     ///     matcher = flcc.plan((480, 640), (32, 32), device="cuda").bind(template)
     ///     queue = matcher.queue()
-    ///     image, scores = cupy.zeros((480, 640), "f4"), cupy.empty((449, 609), "f4")
     ///     with cupy.cuda.Stream(non_blocking=True) as stream:
+    ///         image, scores = cupy.zeros((480, 640), "f4"), cupy.empty((449, 609), "f4")
     ///         stream.begin_capture()
     ///         queue(image, out=scores)
     ///         graph = stream.end_capture()
@@ -683,7 +683,7 @@ impl Matcher {
     fn queue(&self, py: Python<'_>, device: usize, extraordinary: &str) -> PyResult<Queue> {
         let running = self.running(py)?;
         let engine = self.on_gpu(py, &running.0, device)?;
-        Queue::new(&engine.matcher, device, extraordinary, (self.plan.channel_axis, self.stacked))
+        Queue::new(py, &engine.matcher, device, extraordinary, (self.plan.channel_axis, self.stacked))
     }
 
     /// The plan's account, and what the templates changed in it.
@@ -845,7 +845,7 @@ impl Matcher {
         let matcher = &engine.matcher;
         let (plan, spec) = (matcher.plan(), matcher.plan().spec());
         let stack: Vec<usize> = self.stacked.then_some(spec.templates()).into_iter().collect();
-        let mut out = Target::of(image, spec, &stack, out)?;
+        let mut out = Target::of((image, image), spec, &stack, out)?;
         let (image, mut results) = (image.view("image")?, out.view()?);
         watch::run(py, MATCHING, planning::estimate(plan), progress, |control| {
             engine.with_scratch(|scratch| matcher.execute_on_device(&image, &mut results, scratch, control))

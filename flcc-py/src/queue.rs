@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use flcc_runtime::cuda::KeptContext;
-use flcc_runtime::{DeviceQueue, Extraordinary};
+use flcc_runtime::{DeviceQueue, ExecError, Extraordinary, Spec};
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -17,8 +17,9 @@ use crate::resident::{Resident, Target};
 /// CUDA graph. Calls of one queue share its buffers: make them in one stream, or one after the other.
 #[pyclass(frozen, module = "flcc")]
 pub struct Queue {
-    /// Always there until it is dropped.
+    /// There until it is dropped. Locked away from the interpreter, and never while Python is called.
     queue: Mutex<Option<DeviceQueue>>,
+    spec: Spec,
     device: usize,
     channel_axis: Option<isize>,
     stacked: bool,
@@ -27,6 +28,7 @@ pub struct Queue {
 impl Queue {
     /// Room on a device for runs of a matcher, whose results have an axis of templates if it is stacked.
     pub fn new(
+        py: Python<'_>,
         matcher: &flcc_runtime::Matcher,
         device: usize,
         extraordinary: &str,
@@ -37,21 +39,36 @@ impl Queue {
             "computed" => Extraordinary::Computed,
             other => return Err(value("extraordinary", "'told' or 'computed'", &format!("{other:?}"))),
         };
-        let _kept = KeptContext::new();
-        let queue = matcher.queue(device, extraordinary).map_err(|error| MATCHING.exec(error))?;
-        Ok(Queue { queue: Mutex::new(Some(queue)), device, channel_axis, stacked })
+        let made = py.detach(|| {
+            let _kept = KeptContext::new();
+            matcher.queue(device, extraordinary)
+        });
+        let queue = made.map_err(|error| MATCHING.exec(error))?;
+        let spec = matcher.plan().spec().clone();
+        Ok(Queue { queue: Mutex::new(Some(queue)), spec, device, channel_axis, stacked })
     }
 
-    fn with<R>(&self, work: impl FnOnce(&mut DeviceQueue) -> PyResult<R>) -> PyResult<R> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.as_mut().map_or_else(|| Err(value("queue", "one that is open", "one that was closed")), work)
+    /// Does something with the queue, away from the interpreter: other threads may wait for the lock, and this one for
+    /// the device.
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut DeviceQueue) -> Result<R, ExecError> + Send,
+    ) -> PyResult<R> {
+        let done = py.detach(|| self.queue.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work));
+        done.expect("a queue is there until it is dropped").map_err(|error| MATCHING.exec(error))
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let _kept = KeptContext::new();
-        *self.queue.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        let queue = self.queue.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        Python::attach(|py| {
+            py.detach(|| {
+                let _kept = KeptContext::new();
+                drop(queue);
+            });
+        });
     }
 }
 
@@ -64,8 +81,9 @@ impl Queue {
     /// ----------
     /// image : array of CuPy or torch
     ///     An image of the plan, or several: ``(n, ...)``, with equal steps between them.
-    /// out : array of CuPy or torch, optional
-    ///     Where the results go; else a new array.
+    /// out : array of CuPy or torch, optional Where the results go, apart from the images, in an array of the package
+    /// whose stream is the current one; else
+    ///     a new array.
     #[pyo3(signature = (image, *, out = None))]
     fn __call__<'py>(
         &self,
@@ -73,42 +91,40 @@ impl Queue {
         image: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.with(|queue| {
-            let spec = queue.matcher().plan().spec().clone();
-            let axes = spec.image().axes() + usize::from(self.channel_axis.is_some());
-            let read = Resident::array("image", image)?;
-            let several = read.getattr(intern!(py, "ndim"))?.extract::<usize>()? > axes;
-            let count = if several { read.len()? } else { 1 };
-            let none = || value("image", "at least one image", "none");
-            let at = |index: usize| if several { read.get_item(index) } else { Ok(read.clone()) };
-            if count == 0 {
-                return Err(none());
-            }
-            let (first, last) = (at(0)?, at(count - 1)?);
-            let [first, last] = [first, last].map(|image| Resident::of("image", &image, self.channel_axis));
-            let (Some(first), Some(last)) = (first?, last?) else {
-                return Err(value("image", &format!("an array on CUDA device {}", self.device), "one elsewhere"));
-            };
-            let lead: Vec<usize> =
-                several.then_some(count).into_iter().chain(self.stacked.then_some(spec.templates())).collect();
-            let mut out = Target::of(&first, &spec, &lead, out)?;
-            let (images, stream) = first.queued(&last, count)?;
-            queue.enqueue(stream, images, &mut out.view()?).map_err(|error| MATCHING.exec(error))?;
-            out.finish()
-        })
+        let spec = &self.spec;
+        let axes = spec.image().axes() + usize::from(self.channel_axis.is_some());
+        let read = Resident::array("image", image)?;
+        let several = read.getattr(intern!(py, "ndim"))?.extract::<usize>()? > axes;
+        let count = if several { read.len()? } else { 1 };
+        if count == 0 {
+            return Err(value("image", "at least one image", "none"));
+        }
+        let at = |index: usize| if several { read.get_item(index) } else { Ok(read.clone()) };
+        let of = |index: usize| Resident::of("image", &at(index)?, self.channel_axis);
+        let (Some(first), Some(last)) = (of(0)?, of(count - 1)?) else {
+            return Err(value("image", &format!("an array on CUDA device {}", self.device), "one elsewhere"));
+        };
+        let lead: Vec<usize> =
+            several.then_some(count).into_iter().chain(self.stacked.then_some(spec.templates())).collect();
+        let mut out = Target::of((&first, &last), spec, &lead, out)?;
+        let (images, stream) = first.queued(&last, count, &out)?;
+        let mut results = out.view()?;
+        self.with(py, |queue| queue.enqueue(stream, images, &mut results))?;
+        drop(results);
+        out.finish()
     }
 
     /// Whether a call has met samples that its kernel does not serve (NaN, infinite ones, magnitudes beyond what sums
     /// in single precision hold), of those that are done: its results are not to be used, and the matcher itself
     /// computes them. Always False where ``extraordinary="computed"``.
     #[getter]
-    fn unserved(&self) -> PyResult<bool> {
-        self.with(|queue| Ok(queue.unserved()))
+    fn unserved(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |queue| Ok(queue.unserved()))
     }
 
     /// Forgets what calls have told, and says whether they had told of something. No call is to be under way.
-    fn forget(&self) -> PyResult<bool> {
-        self.with(|queue| Ok(queue.forget()))
+    fn forget(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |queue| Ok(queue.forget()))
     }
 
     /// The number of its GPU.

@@ -126,15 +126,24 @@ impl<'py> Resident<'py> {
     }
 
     /// So many images on a GPU, of which this is the first and `last` the last, and the stream that is current there,
-    /// for runs that nothing waits for.
-    pub fn queued(&self, last: &Resident<'_>, count: usize) -> PyResult<(DeviceImages<'_>, DeviceStream)> {
+    /// for runs that nothing waits for, whose results go to `out`.
+    pub fn queued<'s>(
+        &'s self,
+        last: &Resident<'_>,
+        count: usize,
+        out: &Target<'_>,
+    ) -> PyResult<(DeviceImages<'s>, DeviceStream)> {
+        if out.told.stream != self.told.stream {
+            let expected = "an array of a package whose current stream is that of the image's";
+            return Err(value("out", expected, "one of a package with another stream"));
+        }
         let (first, apart) = (self.view("image")?, self.apart(last, count)?);
         last.view("image")?;
         // SAFETY: the package says that the images lie in one array, so with equal steps between them, and the first
-        // and the last lie on the device by the driver's books (`view`). The stream is the one that the package says is
-        // current there, or the default one where that of the thread was waited for. Memory that is given back goes to
-        // what is put into that stream later, since it is the package's; other work that looks at images or results
-        // meanwhile, and runs that share a queue in other streams, get other numbers and nothing else.
+        // and the last lie on the device by the driver's books (`view`). The stream is the one that both packages say
+        // is current there, or the default one where that of the thread was waited for. Memory that was allocated in it
+        // and is given back goes to what is put into that stream later; the page on GPU arrays says that other memory
+        // has to stay until the stream is done, and that runs of a queue come one after the other.
         unsafe { Ok((DeviceImages::new(first, apart, count), DeviceStream::new(self.told.stream.unwrap_or(0)))) }
     }
 
@@ -157,6 +166,11 @@ impl<'py> Resident<'py> {
     /// The number of its device.
     pub fn device(&self) -> usize {
         self.told.device
+    }
+
+    /// From its lowest byte to behind its highest.
+    fn bytes(&self) -> Range<u64> {
+        self.told.bytes(self.dtype, &self.layout)
     }
 
     /// The array as the library takes it.
@@ -191,9 +205,10 @@ pub struct Target<'py> {
 }
 
 impl<'py> Target<'py> {
-    /// For the results of a spec of an image, as many as `stack` says along axes before those of a result.
+    /// For the results of a spec of an image, or of images up to the last one, as many as `stack` says along axes
+    /// before those of a result.
     pub fn of(
-        image: &Resident<'py>,
+        (image, last): (&Resident<'py>, &Resident<'py>),
         spec: &Spec,
         stack: &[usize],
         out: Option<&Bound<'py, PyAny>>,
@@ -243,7 +258,8 @@ impl<'py> Target<'py> {
         let meets = |a: Range<u64>, b: Range<u64>| a.start < b.end && b.start < a.end;
         let first = told.address..told.address.wrapping_add(pitch as u64);
         let given = Some((out.clone(), true));
-        if !dense || layout.is_err() || meets(first, image.told.bytes(image.dtype, &image.layout)) {
+        let (from, to) = (image.bytes(), last.bytes());
+        if !dense || layout.is_err() || meets(first, from.start.min(to.start)..from.end.max(to.end)) {
             return Ok(Target { told: fresh(&told.array)?, dtype, shape, count, given });
         }
         Ok(Target { told, dtype, shape, count, given: Some((out.clone(), false)) })

@@ -681,6 +681,12 @@ EXPORTED Result cuModuleGetFunction(Function** handle, Loaded* module, const cha
   const emulated::Module& about = *module->module;
   for (size_t i = 0; i < about.kernel_count; i++) {
     if (std::strcmp(about.kernels[i].name, name) != 0) continue;
+    // Everyone who asks gets the same one, and what one sets of it holds for all.
+    for (const auto& [at, there] : functions)
+      if (there->loaded == module && there->kernel == &about.kernels[i]) {
+        *handle = at;
+        return SUCCESS;
+      }
     auto function = std::make_unique<Function>();
     function->loaded = module;
     function->kernel = &about.kernels[i];

@@ -1,4 +1,4 @@
-//! bench --grid: how well plans are chosen for made-up specs.
+//! bench --grid: how well plans are chosen for specs, made-up ones where none is given.
 
 use std::io::Write;
 
@@ -8,22 +8,26 @@ use flcc_runtime::rooms::tune::draw;
 use flcc_runtime::rooms::tune::grid::{Comparison, judge};
 use serde_json::json;
 
-use crate::args::{Drawing, Planning};
+use crate::args::{Bench, Planning};
 use crate::error::Error;
 use crate::session::{Session, override_spec};
 
-/// Judges plans for every made-up spec but the first `skip`, and tells how many were as good as the best.
+/// Judges plans for every spec that is given, else for every made-up one but the first few that are to be left out, and
+/// tells how many were as good as the best.
 ///
 /// # Errors
 /// A plan that fails.
-pub fn run(drawing: &Drawing, skip: usize, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run(args: &Bench, planning: &Planning, out: &mut dyn Write) -> Result<(), Error> {
     let session = Session::new(planning, Effort::Measure, false)?;
-    let specs = draw::specs(drawing.seed as u64, drawing.count);
+    let specs = match &args.specs[..] {
+        [] => draw::specs(args.drawing.seed as u64, args.drawing.count).into_iter().skip(args.skip).collect(),
+        given => given.to_vec(),
+    };
     if !planning.json {
         writeln!(out, "{}", row(COLUMNS.map(str::to_string)))?;
     }
     let mut judged = Vec::new();
-    for spec in specs.into_iter().skip(skip) {
+    for spec in specs {
         let compared = match judge(&session.planner, &override_spec(&spec, planning)?) {
             Ok(compared) => compared,
             // What the options do not serve is told, and the rest judged.

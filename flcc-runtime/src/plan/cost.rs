@@ -154,9 +154,9 @@ terms! {
     /// A multiply-add of a GPU's kernel of products of lines in f32: of the blocks that a multiprocessor computes.
     DeviceFactor "device_factor" [0.0085 0.0085 0.0085]
     /// The same in f64.
-    DeviceFactorDouble "device_factor_f64" [0.016 0.016 0.016]
+    DeviceFactorDouble "device_factor_f64" [0.0136 0.0136 0.0136]
     /// A sample that a block of such a kernel takes: of the blocks that a multiprocessor computes.
-    DeviceFactorSample "device_factor_sample" [0.2 0.2 0.2]
+    DeviceFactorSample "device_factor_sample" [0.5 0.5 0.5]
     /// What a multiply-add costs more where templates have several planes, times a GPU's multiprocessors.
     DeviceTapVolume "device_tap_volume" [0.003157 0.003157 0.003157]
     /// An absolute difference in f64 on a GPU, times its multiprocessors.

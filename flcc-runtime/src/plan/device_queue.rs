@@ -11,10 +11,11 @@ use crate::run::execute::Scratch;
 /// A run takes buffers of this queue, so its runs have to come one after the other: put them into one stream, or order
 /// the streams by events. For runs side by side make a queue for each.
 pub struct DeviceQueue {
+    /// The first to go: it waits for the device, which may still read what the matcher has there.
+    scratch: Scratch,
     matcher: Matcher,
     device: usize,
     extraordinary: Extraordinary,
-    scratch: Scratch,
 }
 
 impl Matcher {
@@ -35,8 +36,8 @@ impl DeviceQueue {
     ///
     /// Nothing is allocated, nothing is waited for, and no memory is used that is not the device's or pinned, so the
     /// stream may record a graph, which may be launched any number of times. Where one kernel goes from the image to
-    /// the result it takes all images in one launch; else as many images as the plan is for
-    /// ([`Spec::images`](crate::Spec::images)) are computed together.
+    /// the result it takes all images in one launch; else a group at
+    /// most, of as many images as the plan is for ([`Spec::images`](crate::Spec::images)) or fewer.
     ///
     /// # Errors
     /// Images or results that are not the spec's or on another device; a device that takes no more work.

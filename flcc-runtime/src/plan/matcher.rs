@@ -474,7 +474,7 @@ impl Matcher {
     ) -> Result<(), SpecError> {
         let spec = self.0.plan.spec();
         let describe = |(dtype, shape, count, device)| format!("{count} results of {dtype} {shape} on device {device}");
-        let expected = (spec.out_type(), spec.out_shape(), images * spec.templates(), device);
+        let expected = (spec.out_type(), spec.out_shape(), images.saturating_mul(spec.templates()), device);
         if out.about() == expected {
             return Ok(());
         }

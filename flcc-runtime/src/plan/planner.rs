@@ -59,7 +59,7 @@ impl Planner {
             }
         }
         let forced = self.method != Method::Auto;
-        let (mut eligible, others): (Vec<_>, Vec<_>) =
+        let (mut eligible, mut others): (Vec<_>, Vec<_>) =
             offers.into_iter().partition(|(_, offer)| may_take(offer, forced));
         eligible.sort_by(|a, b| a.1.estimate_ns.total_cmp(&b.1.estimate_ns));
         let of_all = eligible.first().map_or(0.0, |(_, offer)| offer.estimate_ns * spec.images().max(1) as f64);
@@ -123,6 +123,7 @@ impl Planner {
         fitting[chosen].2 = workers;
         candidates.extend(passed);
         let mut runner_up: Option<Fitting> = None;
+        others.sort_by(|(_, a), (_, b)| a.estimate_ns.total_cmp(&b.estimate_ns));
         for (_, offer) in others {
             if offer.eligible == Eligible::ByName {
                 continue;
@@ -221,6 +222,8 @@ impl Planner {
         took: Took,
     ) -> Plan {
         let execute = Fallback::behind(execute, spec, self);
+        let runner_up =
+            runner_up.map(|(offer, execute, workers)| (offer, Fallback::behind(execute, spec, self), workers));
         Plan::new(spec.clone(), self.clone(), (offer, execute, workers), runner_up, candidates, took)
     }
 
@@ -308,8 +311,8 @@ impl Planner {
         let mut near: Vec<Near<'_>> = Vec::new();
         // What a call takes beside kernels that a device times.
         let mut beside: Option<Duration> = None;
-        // Whether threads have been busy for long enough that each has a core.
-        let mut settled = false;
+        // For how long threads were busy, so that each has a core.
+        let mut settled = Duration::ZERO;
         for (index, fitting) in offers.iter().enumerate() {
             let offer = &fitting.0;
             let hopeless = best.is_some_and(|(other, _)| !patient && self.is_hopeless(offer, &offers[other].0));
@@ -320,10 +323,12 @@ impl Planner {
             let least = best.map(|(_, least)| least);
             let first = ready(&mut trial, fitting, false).and_then(|ready| {
                 let rest = if ready.on_device() { beside.unwrap_or_default() } else { Duration::ZERO };
-                let shared = fitting.2 > 1 && !ready.on_device();
-                let settle = shared && !settled;
-                settled |= shared;
-                first(&mut trial, ready, least.map(|least| least.saturating_sub(rest)), settle)
+                let settling = if fitting.2 > 1 && !ready.on_device() { SETTLING - settled } else { Duration::ZERO };
+                let (ran, ready, busy) =
+                    first(&mut trial, ready, least.map(|least| least.saturating_sub(rest)), settling)?;
+                settled += busy;
+                compiling.set(compiling.get() + busy);
+                Ok((ran, ready))
             });
             let first = first.and_then(|(ran, mut ready)| {
                 let (Ran::Done(took), true, None) = (ran, ready.on_device(), beside) else { return Ok((ran, ready)) };
@@ -370,7 +375,8 @@ impl Planner {
             let [rounds, most] = if near.iter().all(|one| one.on_device) { ROUNDS_OF_A_CLOCK } else { ROUNDS };
             for round in 0..most {
                 if round > 0 && round % STAGE == 0 {
-                    leave_out(&mut near, beside);
+                    let rest = if rests.is_empty() { beside } else { Some(median(&mut rests.clone())) };
+                    leave_out(&mut near, rest);
                 }
                 let left = near.iter().filter(|one| !one.out).count();
                 if left < 2 || (round >= rounds && spent(least)) {
@@ -393,7 +399,10 @@ impl Planner {
                     });
                     match timed {
                         Ok(took) => one.times.push(took),
-                        Err(reason) => outcomes[one.index] = Outcome::Failed(reason),
+                        Err(reason) => {
+                            outcomes[one.index] = Outcome::Failed(reason);
+                            one.out = true;
+                        }
                     }
                 }
             }
@@ -407,11 +416,12 @@ impl Planner {
                 *ns = nanoseconds(one.whole(beside));
             }
         }
-        // Those that were left behind did not win, however lucky their one run was.
-        let slowest = near.iter().map(|one| nanoseconds(one.whole(beside))).min().unwrap_or(0);
+        // Those that were left behind did not win, however lucky their runs until then were.
+        let stayed = |index: usize| near.iter().any(|one| one.index == index && !one.out);
+        let slowest = near.iter().filter(|one| !one.out).map(|one| nanoseconds(one.whole(beside))).min().unwrap_or(0);
         for (index, outcome) in outcomes.iter_mut().enumerate() {
             if let Outcome::Measured(ns) = outcome
-                && !near.iter().any(|one| one.index == index)
+                && !stayed(index)
             {
                 *ns = (*ns).max(slowest);
             }
@@ -501,7 +511,7 @@ impl Planner {
         };
         let mut ready: Vec<_> = counts.iter().map(|&threads| warmed(threads)).collect::<Option<_>>()?;
         let mut times: Vec<Vec<Duration>> = vec![Vec::new(); counts.len()];
-        for _ in 0..ROUNDS[if patient { 1 } else { 0 }] {
+        for _ in 0..ROUNDS_OF_THREADS[usize::from(patient)] {
             for (ready, times) in ready.iter_mut().zip(&mut times) {
                 times.push(trial.mean(ready, LEAST).ok()?);
             }
@@ -516,6 +526,9 @@ const ROUNDS: [usize; 2] = [3, 31];
 
 /// The same where devices time kernels: their clocks drift so little that none is needed that there is no time for.
 const ROUNDS_OF_A_CLOCK: [usize; 2] = [0, 11];
+
+/// Rounds of numbers of threads: of effort measure, and of patient.
+const ROUNDS_OF_THREADS: [usize; 2] = [3, 11];
 
 /// After so many rounds, and as many again, those are left out that are behind, so that there is time for the others.
 const STAGE: usize = 5;
@@ -590,27 +603,29 @@ fn lost(best: Duration) -> Duration {
 }
 
 /// Times what is ready for the first time, after a run that warms up caches and pages; that one is all where it takes
-/// far longer than the best. Where threads are to `settle` it runs for as long as that takes before.
+/// far longer than the best. Threads are to be busy for so long before they are timed; tells for how long they were.
 fn first<'a>(
     trial: &mut Trial,
     mut ready: Ready<'a>,
     best: Option<Duration>,
-    settle: bool,
-) -> Result<(Ran, Ready<'a>), String> {
+    settling: Duration,
+) -> Result<(Ran, Ready<'a>, Duration), String> {
+    let mut busy = Duration::ZERO;
     let mut ran = trial.run(&mut ready, best.map(lost))?;
     if let Ran::Done(took) = &mut ran
         && best.is_none_or(|best| *took < lost(best))
     {
-        if settle && *took < SETTLING {
-            trial.mean(&mut ready, SETTLING)?;
+        if *took < settling {
+            trial.mean(&mut ready, settling)?;
         }
+        busy = settling;
         *took = trial.mean(&mut ready, LEAST)?;
         // Who would be left behind has a second chance: something else may have run meanwhile.
         if best.is_some_and(|best| took.as_secs_f64() > NEAR.0 * best.as_secs_f64() && *took < 3 * best) {
             *took = trial.mean(&mut ready, LEAST)?.min(*took);
         }
     }
-    Ok((ran, ready))
+    Ok((ran, ready, busy))
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -716,16 +731,17 @@ mod tests {
     #[test]
     fn threads_settle_before_they_are_timed() {
         let spec: Spec = "corr:f32:30x40*5x6:valid".parse().unwrap();
-        let calls = |settle| {
+        let calls = |settling| {
             let device = Clockwork::new(Duration::ZERO, Duration::from_millis(1));
             let (mut trial, execute) = (Trial::new(&spec), device.execute(&spec));
             let mut ready = trial.ready(&execute, 1).unwrap();
             ready.by_calls();
-            first(&mut trial, ready, None, settle).unwrap();
+            let (_, _, busy) = first(&mut trial, ready, None, settling).unwrap();
+            assert_eq!(busy, settling);
             device.seen().0
         };
         // One that warms up and one that is timed, which fills the time of a small one; and some between them.
-        assert_eq!((calls(false), calls(true) > 2), (2, true));
+        assert_eq!((calls(Duration::ZERO), calls(SETTLING) > 2), (2, true));
     }
 
     #[test]

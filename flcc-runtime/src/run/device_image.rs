@@ -113,11 +113,11 @@ impl DeviceStream {
     ///
     /// # Safety
     /// The handle is one of those two or of a stream of the device that runs are put into it for, which is not
-    /// destroyed while the value lives. Images and results of runs that are put into it stay where they are, and
-    /// nothing else writes them or reads the results, until the stream has done with them, and so do the [queue]s of
-    /// the runs: a graph that recorded them is not launched when these are gone. Runs of a queue come one after the
-    /// other on the device. What images and results are [`behind`](DeviceImage::behind) is not waited for: they are
-    /// behind what this stream holds.
+    /// destroyed while the value lives. Images and results of runs that are put into it stay where they are until the
+    /// stream has done with them, and nothing else writes them or reads the results until then. The [queue]s of the
+    /// runs live as long: a graph that recorded them is not launched when they are gone, and none of them goes while a
+    /// stream of the device records. Runs of a queue come one after the other on the device. What images and results
+    /// are [`behind`](DeviceImage::behind) is not waited for: they are behind what this stream holds.
     ///
     /// [queue]: crate::DeviceQueue
     pub unsafe fn new(handle: u64) -> DeviceStream {

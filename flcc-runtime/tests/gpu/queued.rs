@@ -259,6 +259,25 @@ fn an_image_that_lies_in_columns_has_the_bits_of_one_in_rows() {
     }
 }
 
+/// What a matcher has on the device stays until the runs of its queue are done, though the queue alone is left of it.
+#[test]
+fn a_queue_that_goes_waits_for_its_runs() {
+    let Some(_device) = device() else { return };
+    let mut seed = Seed(seed());
+    for (text, method) in
+        [("corr:f32:0@61x70*5x5:full", Method::Direct), ("zncc:f32:0@90x100*20x24:full", Method::Fourier)]
+    {
+        let mut laid = Laid::new(text, method, 2, &mut seed);
+        let wanted = laid.wanted();
+        let mut queue = laid.matcher.queue(0, Extraordinary::Told).unwrap();
+        laid.matcher = Laid::new("corr:f32:0@30x40*5x5:valid", Method::Direct, 1, &mut seed).matcher;
+        laid.enqueue(&mut queue).unwrap();
+        drop(queue);
+        let same = laid.results().iter().zip(&wanted).filter(|(got, wanted)| got.to_bits() == wanted.to_bits()).count();
+        assert_eq!(same, wanted.len(), "{text}");
+    }
+}
+
 #[test]
 fn a_queue_refuses_what_is_not_its_plans() {
     let Some(_device) = device() else { return };

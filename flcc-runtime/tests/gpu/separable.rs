@@ -132,3 +132,20 @@ fn templates_of_zeros_and_of_one_value_are_answered() {
     let template = AnyView::dense(&problem.template, problem.spec.template(), 1).unwrap();
     assert!(plan.bind(&[template], None).is_err());
 }
+
+/// All templates of a type have one loaded kernel, which each launches with the shared memory that it takes.
+#[test]
+fn a_small_template_leaves_a_large_one_its_shared_memory() {
+    let Some(_device) = device() else { return };
+    let [large, small] = ["corr:f32:90x100*60x50:full", "corr:f32:90x100*5x6:full"].map(|text| Problem::new(text, 9));
+    let plans = [&large, &small].map(|problem| problem.plan(&gpu(Method::Separable)).unwrap());
+    let of_rank_one = |problem: &Problem| of_rank(&problem.spec, 1, &mut Seed(3));
+    let templates = [&large, &small].map(of_rank_one);
+    let [first, _second] =
+        [(&plans[0], &large, &templates[0]), (&plans[1], &small, &templates[1])].map(|(plan, problem, template)| {
+            plan.bind(&[AnyView::dense(template, problem.spec.template(), 1).unwrap()], None).unwrap()
+        });
+    let map = first.execute(&[large.image()]).unwrap().remove(0);
+    let large = Problem { template: templates[0].clone(), ..large };
+    check("60x50", &map, &large.expected(), large.tolerance());
+}

@@ -276,8 +276,9 @@ impl<T: Plain> Pinned<T> {
     /// What a kernel has written at an index, when its stream was waited for.
     pub(crate) fn read(&self, index: usize) -> T {
         assert!(index < self.len, "{index} of {} values", self.len);
-        // SAFETY: it lies in the memory (asserted above), which is initialised; no kernel runs that writes there. The
-        // compiler does not see kernels, so it is not to take for known what was read before.
+        // SAFETY: it lies in the memory (asserted above), which is initialised; a kernel that writes there meanwhile
+        // writes whole aligned numbers. The compiler does not see kernels, so it is not to take for known what was read
+        // before.
         unsafe { self.memory.as_ptr().add(index).read_volatile() }
     }
 

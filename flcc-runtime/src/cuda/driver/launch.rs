@@ -226,7 +226,10 @@ impl Stream {
 
     /// Waits until the device has nothing to do, whatever became of it.
     pub(crate) fn settle_device(&self) {
-        let _ = self.0.context().synchronize();
+        // SAFETY: the context lives as long as `self`; no memory of ours is touched.
+        if unsafe { result::ctx::set_current(self.0.context().cu_ctx()) }.is_ok() {
+            let _ = result::ctx::synchronize();
+        }
     }
 
     /// A stream of the caller's, on this stream's device.
@@ -361,15 +364,22 @@ impl Function {
         &self.name
     }
 
-    /// The kernel with so many bytes of dynamic shared memory a block.
+    /// The kernel with so many bytes of dynamic shared memory a block. It may have as many as the device has, since
+    /// others may launch the same loaded code with more.
     ///
     /// # Errors
     /// The device has less.
     pub fn with_shared(self, bytes: usize) -> Result<Function, Fault> {
         let shared = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let there = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let there = self.context.attribute(there)? - self.function.shared_size_bytes()?;
+        if i64::from(shared) > i64::from(there) {
+            let words = format!("{bytes} bytes of shared memory a block, where there are {there}");
+            return Err(Fault::new(&self.name, words));
+        }
         let most = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        let set = self.function.set_attribute(most, i32::try_from(shared).unwrap_or(i32::MAX));
-        set.map_err(|error| Fault::new(&self.name, format!("{bytes} bytes of shared memory a block: {error}")))?;
+        let set = self.function.set_attribute(most, there);
+        set.map_err(|error| Fault::new(&self.name, format!("{there} bytes of shared memory a block: {error}")))?;
         Ok(Function { shared, ..self })
     }
 
