@@ -489,7 +489,7 @@ fn wrong_scores_of_volumes_are_found() {
         ("noise", "value = {fmaf(by, made.at[j], value.re), fmaf(by, made.at[j], value.im)};", ""),
         ("quiet", "float of_plane = largest * lines", "float of_plane = 0 * lines"),
         ("doubt", "about.ordinary ? doubt_of(d, SAMPLES, of_samples, of_cross)", "about.ordinary ? 0"),
-        ("step", " &&\n           im.stride[2] == 1", ""),
+        ("step", "at_once = im.stride[2] == 1 && ", "at_once = "),
         ("offset", "v[i] = {v[i].re - first, v[i].im - second};", "v[i] = {v[i].re, v[i].im - second + 0 * first};"),
         ("image", "    image += whole.image * im.image_stride;\n    const Source", "    const Source"),
         ("remove", "sums[i].remove(centre(leave[i], offset));", ";"),
