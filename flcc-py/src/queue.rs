@@ -108,9 +108,10 @@ impl Queue {
             several.then_some(count).into_iter().chain(self.stacked.then_some(spec.templates())).collect();
         let mut out = Target::of((&first, &last), spec, &lead, out)?;
         let (images, stream) = first.queued(&last, count, &out)?;
-        let mut results = out.view()?;
-        self.with(py, |queue| queue.enqueue(stream, images, &mut results))?;
-        drop(results);
+        {
+            let mut results = out.view()?;
+            self.with(py, |queue| queue.enqueue(stream, images, &mut results))?;
+        }
         out.finish()
     }
 
