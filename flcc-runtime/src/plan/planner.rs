@@ -323,11 +323,11 @@ impl Planner {
             let least = best.map(|(_, least)| least);
             let first = ready(&mut trial, fitting, false).and_then(|ready| {
                 let rest = if ready.on_device() { beside.unwrap_or_default() } else { Duration::ZERO };
-                let settling = if fitting.2 > 1 && !ready.on_device() { SETTLING - settled } else { Duration::ZERO };
+                let threads = fitting.2 > 1 && !ready.on_device();
+                let settling = if threads { SETTLING.saturating_sub(settled) } else { Duration::ZERO };
                 let (ran, ready, busy) =
                     first(&mut trial, ready, least.map(|least| least.saturating_sub(rest)), settling)?;
                 settled += busy;
-                compiling.set(compiling.get() + busy);
                 Ok((ran, ready))
             });
             let first = first.and_then(|(ran, mut ready)| {
