@@ -86,6 +86,13 @@ pub(crate) fn of(kernel: &Kernel) -> Result<Context, tera::Error> {
         context.insert("turns", &turns.collect::<Vec<_>>());
         // Of a multiprocessor, as its shared memory has room for.
         context.insert("blocks", &if kernel.op == Op::Pairs64 { 4 } else { 2 });
+    } else if kernel.op.is_large() {
+        context.insert("length", &kernel.tile()[1]);
+        context.insert("values", &patch_w);
+        context.insert("lanes", &block_w);
+        context.insert("threads", &(block_h * block_w));
+        // Of a multiprocessor, as registers allow.
+        context.insert("blocks", &2);
     } else if kernel.op == Op::Separable {
         context.insert("real", &(dtype as usize));
         // Of a multiprocessor, as registers allow.
@@ -156,6 +163,9 @@ fn formula(op: Op, axes: usize) -> String {
         | Op::Separable
         | Op::Tile64
         | Op::Tile128
+        | Op::Tile256
+        | Op::Tile512
+        | Op::Tile1024
         | Op::Volume
         | Op::Zncc32
         | Op::Line4096
@@ -164,6 +174,9 @@ fn formula(op: Op, axes: usize) -> String {
         | Op::Pairs128
         | Op::Zncc64
         | Op::Zncc128
+        | Op::Zncc256
+        | Op::Zncc512
+        | Op::Zncc1024
         | Op::ZnccMma
         | Op::Whole => {
             format!("cross({place}) = sum of {p} * {t}")

@@ -5,7 +5,7 @@ use flcc_core::key::KernelKey;
 use flcc_core::runs::{self, Run, Steps, Together};
 use flcc_core::sizes;
 
-use crate::templates::{LIBRARY, LINE, MMA, PAIRS, SCORES, SEPARABLE, TILE, VOLUME};
+use crate::templates::{LARGE, LIBRARY, LINE, MMA, PAIRS, SCORES, SEPARABLE, TILE, VOLUME};
 
 /// Most multiply-adds (or dot products of four) of one thread that a kernel's text unrolls. An instruction takes 16
 /// bytes, so this is 16 KB of loop: beyond it the instruction cache decides, and a 16x16 kernel with 64 KB of loop is a
@@ -35,6 +35,12 @@ pub enum Op {
     Tile64,
     /// `P t`, by transforms of 128x128 samples.
     Tile128,
+    /// `P t`, by transforms of 256x256 samples, in kernels for rows and for columns.
+    Tile256,
+    /// The same, by transforms of 512x512 samples.
+    Tile512,
+    /// The same, by transforms of 1024x1024 samples.
+    Tile1024,
     /// `P t` of volumes, by transforms of 16x32x32 samples.
     Volume,
     /// zncc of volumes, by transforms of 16x32x32 samples.
@@ -51,6 +57,12 @@ pub enum Op {
     Zncc64,
     /// Scores, by transforms of 128x128 samples.
     Zncc128,
+    /// Scores, by transforms of 256x256 samples, in kernels for rows and for columns.
+    Zncc256,
+    /// The same, by transforms of 512x512 samples.
+    Zncc512,
+    /// The same, by transforms of 1024x1024 samples.
+    Zncc1024,
     /// Scores of bytes on tensor cores.
     ZnccMma,
     /// `P t`, by a library's transforms of a whole image, which this stands around.
@@ -68,6 +80,9 @@ impl Op {
             Op::Separable => "separable",
             Op::Tile64 => "tile64",
             Op::Tile128 => "tile128",
+            Op::Tile256 => "tile256",
+            Op::Tile512 => "tile512",
+            Op::Tile1024 => "tile1024",
             Op::Volume => "volume32",
             Op::Zncc32 => "zncc32",
             Op::Line4096 => "line4096",
@@ -76,6 +91,9 @@ impl Op {
             Op::Pairs128 => "pairs128",
             Op::Zncc64 => "zncc64",
             Op::Zncc128 => "zncc128",
+            Op::Zncc256 => "zncc256",
+            Op::Zncc512 => "zncc512",
+            Op::Zncc1024 => "zncc1024",
             Op::ZnccMma => "znccmma",
             Op::Whole => "whole",
         }
@@ -84,8 +102,24 @@ impl Op {
     /// Whether it is computed by transforms.
     pub fn transforms(self) -> bool {
         matches!(self, Op::Tile64 | Op::Tile128 | Op::Volume | Op::Zncc32 | Op::Zncc64 | Op::Zncc128)
+            || self.is_large()
             || self.is_pairs()
             || self.is_line()
+    }
+
+    /// Whether tiles are transformed that no block has room for, in kernels for rows and for columns.
+    pub fn is_large(self) -> bool {
+        self.sums_of_large() != self || matches!(self, Op::Tile256 | Op::Tile512 | Op::Tile1024)
+    }
+
+    /// Of scores by such transforms the sums whose source theirs follows; of the others the operation itself.
+    fn sums_of_large(self) -> Op {
+        match self {
+            Op::Zncc256 => Op::Tile256,
+            Op::Zncc512 => Op::Tile512,
+            Op::Zncc1024 => Op::Tile1024,
+            other => other,
+        }
     }
 
     /// Whether it adds up products one after the other.
@@ -158,6 +192,14 @@ impl Matrix {
         let tile = |op, block, patch| Kernel { op, dtype: DType::F32, sides: Vec::new(), block, patch };
         for (small, large) in [(Op::Tile64, Op::Tile128), (Op::Zncc64, Op::Zncc128)] {
             kernels.extend([tile(small, [16, 16], [4, 4]), tile(large, [32, 16], [4, 8])]);
+        }
+        // Rows of a block and threads of a row; rows of a transform for one of these, and numbers of a thread.
+        for (ops, block, patch) in [
+            ([Op::Tile256, Op::Zncc256], [16, 16], [16, 16]),
+            ([Op::Tile512, Op::Zncc512], [16, 16], [32, 32]),
+            ([Op::Tile1024, Op::Zncc1024], [8, 32], [128, 32]),
+        ] {
+            kernels.extend(ops.map(|op| tile(op, block, patch)));
         }
         // Two halves of a block's rows, and the columns of a transform; a thread has 13 outputs of a column at a time.
         kernels.extend([(Op::Pairs64, 64), (Op::Pairs128, 128)].map(|(op, length)| tile(op, [2, length], [13, 1])));
@@ -243,6 +285,7 @@ impl Kernel {
     pub fn template(&self) -> Option<&'static str> {
         match (self.op, &self.sides[..]) {
             (Op::Zncc, _) => None,
+            (op, _) if op.is_large() => (op.sums_of_large() == op).then_some(LARGE),
             (Op::Tile64 | Op::Tile128, _) => Some(TILE),
             (Op::Volume, _) => Some(VOLUME),
             (Op::Zncc32 | Op::Zncc64 | Op::Zncc128, _) => Some(SCORES),
@@ -258,15 +301,19 @@ impl Kernel {
 
     /// The name of its function.
     pub fn function(&self) -> String {
-        if self.op == Op::Zncc { "flcc_zncc".into() } else { self.name() }
+        match self.op {
+            Op::Zncc => "flcc_zncc".into(),
+            op if op.sums_of_large() != op => "flcc_rows_there".into(),
+            _ => self.name(),
+        }
     }
 
     /// The files that make its source, one after another, below `cuda/`.
     pub fn files(&self) -> Vec<String> {
-        let own = Kernel { op: if self.op == Op::Zncc { Op::Corr } else { self.op }, ..self.clone() };
+        let own = Kernel { op: if self.op == Op::Zncc { Op::Corr } else { self.op.sums_of_large() }, ..self.clone() };
         let mut files = vec![format!("{}.cu", own.name())];
-        if self.op == Op::Zncc {
-            files.push("zncc.cu".into());
+        if own.op != self.op {
+            files.push(if self.op == Op::Zncc { "zncc.cu" } else { "large_scores.cu" }.into());
         }
         files
     }

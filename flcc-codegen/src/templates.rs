@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 54] = [
+pub const TEMPLATES: [Template; 58] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -29,6 +29,8 @@ pub const TEMPLATES: [Template; 54] = [
     template!("straight.cu.tera"),
     template!("peaks.cu.tera"),
     template!("tile.cu.tera"),
+    template!("large.cu.tera"),
+    template!("large_scores.cu.tera"),
     template!("separable.cu.tera"),
     template!("pairs.cu.tera"),
     template!("volume.cu.tera"),
@@ -44,6 +46,8 @@ pub const TEMPLATES: [Template; 54] = [
     template!("pipeline/reach.tera"),
     template!("pipeline/complex.tera"),
     template!("pipeline/powers.tera"),
+    template!("pipeline/turns.tera"),
+    template!("pipeline/pair.tera"),
     template!("pipeline/transform.tera"),
     template!("pipeline/volume.tera"),
     template!("pipeline/sides.tera"),
@@ -76,6 +80,9 @@ pub const TEMPLATES: [Template; 54] = [
 /// The template of transforms of tiles, which reads images as the pipeline does.
 pub(crate) const TILE: &str = "tile.cu.tera";
 
+/// The template of transforms of tiles that no block has room for.
+pub(crate) const LARGE: &str = "large.cu.tera";
+
 /// The template of sums of products of lines.
 pub(crate) const SEPARABLE: &str = "separable.cu.tera";
 
@@ -98,5 +105,7 @@ pub(crate) const SCORES: &str = "scores.cu.tera";
 pub(crate) const MMA: &str = "mma.cu.tera";
 
 /// The templates that are the same for every matrix: the kernels around a cross term, and what follows a listed kernel
-/// to make scores, or to read the image and write the result by itself; and those that find peaks in results.
-pub(crate) const WHOLE: [&str; 4] = ["pipeline.cu.tera", "zncc.cu.tera", "straight.cu.tera", "peaks.cu.tera"];
+/// to make scores, or to read the image and write the result by itself, or large transforms to make scores; and those
+/// that find peaks in results.
+pub(crate) const WHOLE: [&str; 5] =
+    ["pipeline.cu.tera", "zncc.cu.tera", "straight.cu.tera", "large_scores.cu.tera", "peaks.cu.tera"];

@@ -48,6 +48,8 @@ impl Kernel {
                 Op::Pairs64 | Op::Pairs128 => (length + 1) * (width + 8) * 8,
                 // A complex number for each sample, of 16 planes here.
                 Op::Volume | Op::Zncc32 => 16 * length * width * 8,
+                // Of the numbers of a block's rows.
+                op if op.is_large() => self.block[0] * width * 8,
                 _ => length * width * 8,
             };
         }

@@ -8,7 +8,8 @@ typedef double Wide;
 // largest sample is 1, and what the template makes of that.
 static std::vector<Two> with_noise(const std::vector<double>& taps, int height, int width) {
   std::vector<Two> all = spectrum_of(taps, height, width);
-  float rows[LENGTH], columns[LENGTH], made[LENGTH * LENGTH];
+  float rows[LENGTH], columns[LENGTH];
+  std::vector<float> made(LENGTH * LENGTH);
   for (int i = 0; i < LENGTH; i++) rows[i] = (float)(0.25 / LENGTH * random_unit()), columns[i] = (float)random_unit();
   for (int y = 0; y < LENGTH; y++)
     for (int x = 0; x < LENGTH; x++) {
@@ -24,11 +25,15 @@ static std::vector<Two> with_noise(const std::vector<double>& taps, int height, 
   behind.insert(behind.end(), rows, rows + LENGTH);
   behind.insert(behind.end(), columns, columns + LENGTH);
   behind.resize((behind.size() + 3) / 4 * 4);
+#ifdef LARGE
+  behind.insert(behind.end(), made.begin(), made.end());
+#else
   for (int i = 0; i < LENGTH * LENGTH; i++) {
     const Thread at(i / 4 % THREADS);
     const int value = i / 4 / THREADS * 4 + i % 4;
     behind.push_back(made[(at.y + ROWS * (value / OUTER_X)) * LENGTH + at.x + LANES * (value % OUTER_X)]);
   }
+#endif
   for (size_t i = 0; i < behind.size(); i += 4)
     all.push_back({{{behind[i], behind[i + 1]}, {behind[i + 2], behind[i + 3]}}});
   return all;
@@ -44,9 +49,14 @@ static FlccDoubt doubt_for(const std::vector<double>& taps, int height, int widt
   const double sigma = 8 * 0.424661, epsilon = sigma * u * std::sqrt(std::log2(n) / 2);
   const auto roundings = [&](double steps) { return sigma * std::sqrt(steps); };
   FlccDoubt d = {};
-  d.of_tile = std::hypot(epsilon / std::sqrt(n), 5 * u * wave * std::sqrt(2 / n)) / budget;
+#ifdef LARGE
+  const double copies = 10 * u;
+#else
+  const double copies = 5 * u;
+#endif
+  d.of_tile = std::hypot(epsilon / std::sqrt(n), copies * wave * std::sqrt(2 / n)) / budget;
   d.of_result = epsilon / budget;
-  d.of_peak = 5 * u / budget;
+  d.of_peak = copies / budget;
   const double stretch = std::sqrt((double)STRIP / width);
   d.of_energy = (3 * roundings(height + 2 * 64) + (1 + 2 * stretch) * roundings(28)) * half / rest;
   d.share = 2 * std::pow(u / budget, 2) + 16 * half / rest;
@@ -105,10 +115,15 @@ static void check(const Picture& p) {
   const int across = (p.out[1] + step[1] - 1) / step[1], tiles = (p.out[0] + step[0] - 1) / step[0] * across;
   const int transforms = tiles + tiles % 2;
   std::vector<Low> lows(IMAGES * transforms + 1, Low{-7, -7});
+#ifdef LARGE
+  cross_terms(images.samples.data(), images.im, l, wholes.data(), transforms, d, spectrum.data(), results.first(),
+      results.r, lows.data());
+#else
   launch({(unsigned)transforms / 2, 1, IMAGES}, {THREADS, 1, 1}, [&] {
     KERNEL(images.samples.data(), images.im, l, wholes.data(), d, spectrum.data(), results.first(), results.r,
         lows.data());
   });
+#endif
   for (size_t i = SHARED; i < sizeof(flcc_dynamic); i++)
     if (flcc_dynamic[i] != 0xff) FAIL("byte %zu of shared memory, behind the last, was written", i);
   if (lows.back().low != -7) FAIL("a threshold was written behind the last: %g", lows.back().low);
@@ -179,7 +194,7 @@ int main() {
   Picture other = plain;
   other.step = 2, other.part = 7;
   check(other);
-  for (int kind = 0; kind < 10; kind++)
+  for (int kind = 0; kind < 10; kind += LENGTH > 256 ? 3 : 1)
     for (double offset : {0.0, 300.0}) {
       if (!FLOATS && offset > 0) continue;
       other = plain, other.kind = kind, other.amplitude *= 1 + 0.5 * std::fabs(random_unit()), other.level += offset;

@@ -162,6 +162,7 @@ static void run_block(Index3 block, bool reversed) {
 }  // namespace fibres
 
 static inline void __syncthreads() { fibres::meet_block(); }
+static inline void __threadfence() {}
 static inline void __syncwarp() { fibres::meet_warp(); }
 static inline int __syncthreads_or(int value) {
   const unsigned vote = fibres::all[fibres::current].votes++;

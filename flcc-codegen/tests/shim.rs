@@ -38,7 +38,7 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     }
     if !kernel.op.adds_products() {
         // Scores take samples by other ways where what stands outside is a value.
-        let scores = matches!(kernel.op, Op::Zncc64 | Op::Zncc128);
+        let scores = matches!(kernel.op, Op::Zncc64 | Op::Zncc128) || scores_of_large(kernel);
         return tile(kernel, source, if scores { 0 } else { 3 }, case);
     }
     if kernel.op.is_tensor() {
@@ -63,19 +63,30 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
     compile_and_run(&folder, &sums(kernel, source, kernel))
 }
 
+/// Whether a kernel of large transforms makes scores.
+fn scores_of_large(kernel: &Kernel) -> bool {
+    kernel.op.is_large() && kernel.function() != kernel.name()
+}
+
 /// Runs a program that checks a tile transform from the image to the result.
 fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
     let folder = format!("{}-{boundary}-{case}", kernel.name());
     let pixel = if case == BYTES { "#define FLCC_PIXEL 0\n" } else { "" };
+    let large = match kernel.op.is_large() {
+        true if scores_of_large(kernel) => "#define LARGE\n#define FLCC_SCORED\n",
+        true => "#define LARGE\n",
+        false => "",
+    };
     // Each rule for samples outside with templates whose widths leave something else over eight.
     let rest = (3 * boundary + 4) % 8;
     let program = format!(
-        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n#define REST {rest}\n{pixel}#define KERNEL {}\n\
+        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n#define REST {rest}\n{pixel}{large}#define KERNEL {}\n\
          #define SHARED {}\n{source}#include \"{}\"\n",
         kernel.name(),
         kernel.shared(),
         match kernel.op {
             Op::Tile64 | Op::Tile128 => "tile_check.h",
+            op if op.is_large() && !scores_of_large(kernel) => "tile_check.h",
             Op::Volume => "volume_check.h",
             Op::Whole => "whole_check.h",
             Op::Separable => "separable_check.h",
@@ -236,12 +247,18 @@ kernels! {
     sad_f64_any_b128x1
     separable_f32_any_b64x4
     separable_f64_any_b64x4
+    tile1024_f32_any_b32x8
     tile128_f32_any_b16x32
+    tile256_f32_any_b16x16
+    tile512_f32_any_b16x16
     tile64_f32_any_b16x16
     volume32_f32_any_b32x16
     zncc32_f32_any_b32x16
     whole_f32_any_b256x1
+    zncc1024_f32_any_b32x8
     zncc128_f32_any_b16x32
+    zncc256_f32_any_b16x16
+    zncc512_f32_any_b16x16
     zncc64_f32_any_b16x16
     znccmma_u8_any_b32x8
     zncc_f32_2_b128x1
@@ -349,6 +366,7 @@ fn tiles_meet_every_boundary() {
         for (name, boundaries) in [
             ("tile64_f32_any_b16x16", &[0, 1, 2, 4, 5][..]),
             ("tile128_f32_any_b16x32", &[0, 1][..]),
+            ("tile256_f32_any_b16x16", &[0, 1, 2, 4, 5][..]),
             ("volume32_f32_any_b32x16", &[0, 1, 5][..]),
             ("line4096_f32_any_b256x1", &[0, 1, 2, 4, 5][..]),
             ("line16384_f32_any_b512x1", &[1][..]),
@@ -359,6 +377,7 @@ fn tiles_meet_every_boundary() {
             ("separable_f64_any_b64x4", &[0][..]),
             ("zncc64_f32_any_b16x16", &[0, 1, 3, 5][..]),
             ("zncc128_f32_any_b16x32", &[4][..]),
+            ("zncc256_f32_any_b16x16", &[1, 3, 5][..]),
         ] {
             let (kernel, source) = kernel(name);
             for &boundary in boundaries {
@@ -393,9 +412,12 @@ fn scores_of_volumes_take_templates_of_any_sides() {
 fn scores_of_bytes_are_made_of_integers() {
     if compiler_present() {
         // With a value outside that is no integer they are not.
-        for (name, boundary) in
-            [("zncc64_f32_any_b16x16", 0), ("zncc64_f32_any_b16x16", 1), ("zncc128_f32_any_b16x32", 4)]
-        {
+        for (name, boundary) in [
+            ("zncc64_f32_any_b16x16", 0),
+            ("zncc64_f32_any_b16x16", 1),
+            ("zncc128_f32_any_b16x32", 4),
+            ("zncc256_f32_any_b16x16", 2),
+        ] {
             let (kernel, source) = kernel(name);
             let output = tile(&kernel, &source, boundary, BYTES);
             assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
@@ -434,7 +456,7 @@ fn wrong_signals_and_pairs_are_found() {
     let line = "line4096_f32_any_b256x1";
     for (case, from, to) in [
         ("first", "__syncthreads();\n#pragma unroll\n  for (int set", "#pragma unroll\n  for (int set"),
-        ("turn", "transform<MIDDLE, 1>(u, turns, last * OUTER);", "transform<MIDDLE, 1>(u, turns, last);"),
+        ("turn", "1, LATER>(u, turns, last * OUTER);", "1, LATER>(u, turns, last);"),
         ("quarter", "turns[at + k * (LENGTH / COUNT)]", "turns[at + k]"),
         ("swap", "{product.im, product.re}", "product"),
         ("high", "most > high ||", ""),

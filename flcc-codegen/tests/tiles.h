@@ -7,6 +7,7 @@
 typedef std::complex<double> Number;
 static Number turn(long long of) { return std::polar(1.0, -2 * M_PI * (double)(of % LENGTH) / LENGTH); }
 
+#ifndef LARGE
 // A template's spectrum over the number of samples, turned to correlate, in the order of the last stage; then the
 // turns.
 static std::vector<Two> spectrum_of(const std::vector<double>& taps, int height, int width) {
@@ -30,6 +31,7 @@ static std::vector<Two> spectrum_of(const std::vector<double>& taps, int height,
   for (int i = 0; i < LENGTH; i++) set(LENGTH * LENGTH + i, turn(i));
   return found;
 }
+#endif
 
 // A template's values in a tile of zeros.
 static std::vector<Number> in_tile(const std::vector<double>& taps, int width) {
@@ -38,6 +40,27 @@ static std::vector<Number> in_tile(const std::vector<double>& taps, int width) {
   return values;
 }
 
+#ifdef LARGE
+// The transform of a line of numbers that lie `apart`, by halves.
+static void transform_line(Number* line, int count, int apart) {
+  if (count == 1) return;
+  std::vector<Number> even(count / 2), odd(count / 2);
+  for (int i = 0; i < count / 2; i++) even[i] = line[2 * i * apart], odd[i] = line[(2 * i + 1) * apart];
+  transform_line(even.data(), count / 2, 1);
+  transform_line(odd.data(), count / 2, 1);
+  for (int i = 0; i < count / 2; i++) {
+    const Number other = odd[i] * turn(i * (long long)(LENGTH / count));
+    line[i * apart] = even[i] + other, line[(i + count / 2) * apart] = even[i] - other;
+  }
+}
+// The transform of LENGTH x LENGTH numbers, along one axis after the other.
+static std::vector<Number> transformed(std::vector<Number> all) {
+  for (int i = 0; i < LENGTH; i++) transform_line(&all[i * LENGTH], LENGTH, 1);
+  for (int i = 0; i < LENGTH; i++) transform_line(&all[i], LENGTH, LENGTH);
+  return all;
+}
+#include "large.h"
+#else
 // The transform of LENGTH x LENGTH numbers by the sums that define it, along one axis after the other.
 static std::vector<Number> transformed(const std::vector<Number>& from) {
   std::vector<Number> rows(from.size()), all(from.size()), turns(LENGTH);
@@ -50,6 +73,7 @@ static std::vector<Number> transformed(const std::vector<Number>& from) {
       for (int x = 0; x < LENGTH; x++) all[f * LENGTH + x] += rows[y * LENGTH + x] * turns[y * f % LENGTH];
   return all;
 }
+#endif
 
 // What images are made of that the error model is held against.
 static double sample(int kind, int y, int x) {

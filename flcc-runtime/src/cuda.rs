@@ -26,6 +26,8 @@ pub mod kernels;
 #[cfg(feature = "cuda")]
 pub(crate) mod laid;
 #[cfg(feature = "cuda")]
+pub(crate) mod large;
+#[cfg(feature = "cuda")]
 pub(crate) mod line;
 #[cfg(feature = "cuda")]
 pub(crate) mod method;

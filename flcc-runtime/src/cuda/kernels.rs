@@ -661,8 +661,9 @@ impl Steps {
             Argument::Room(places[Room::Result], batch.result_reach),
             Argument::Result(view),
         ];
-        let threads = if volume(batch.layout.template) > REMEMBERED { 512 } else { 128 };
-        stream.launch(have(&self.repair)?, [8 * multiprocessors as u32, 1, 1], [threads, 1], &arguments)
+        // As many blocks as multiprocessors have room for, about.
+        let (threads, blocks) = if volume(batch.layout.template) > REMEMBERED { (512, 2) } else { (128, 8) };
+        stream.launch(have(&self.repair)?, [blocks * multiprocessors as u32, 1, 1], [threads, 1], &arguments)
     }
 }
 

@@ -69,7 +69,14 @@ impl Line {
     fn coverage(self, taps: usize) -> Coverage {
         let samples = self.length as f64;
         let covers = 2.0 * self.length.div_ceil(taps) as f64;
-        Coverage { samples, taps: taps as f64, covers, shown: self.step(taps) as f64 / samples, wrapped: 2.0 }
+        Coverage {
+            samples,
+            taps: taps as f64,
+            covers,
+            shown: self.step(taps) as f64 / samples,
+            wrapped: 2.0,
+            in_row: None,
+        }
     }
 
     /// Whether it serves sums by so many taps: outputs enough, and errors that are granted.

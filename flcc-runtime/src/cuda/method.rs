@@ -308,7 +308,7 @@ impl Run<'_> {
             count: layout.tiles as usize,
             factor: 1.0,
             extraordinary: Argument::Null,
-            tools: None,
+            tools: Some(Tools { places: &self.batch.places, open: self.open }),
         })
     }
 }
@@ -358,7 +358,7 @@ pub(crate) struct Job<'a> {
     pub factor: f64,
     /// Told of samples that the kernel does not serve.
     pub extraordinary: Argument<'a>,
-    /// What a slot has for it; none where samples were gathered.
+    /// What a slot has for it.
     pub tools: Option<Tools<'a>>,
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod any;
 pub(crate) mod cufft;
 pub(crate) mod differences;
+pub(crate) mod large;
 pub(crate) mod listed;
 pub(crate) mod listed_scores;
 pub(crate) mod masked;

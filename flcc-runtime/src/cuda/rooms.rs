@@ -73,6 +73,8 @@ rooms! {
     Strong;
     /// Thresholds of doubt and offsets of transforms that a method has within a tile.
     Lows;
+    /// Numbers of transforms on their way from one kernel to the next.
+    Numbers;
     /// Panels in doubt.
     Doubtful;
     /// How many, for each batch and template.
@@ -110,6 +112,8 @@ pub(crate) struct Own {
     pub work: usize,
     /// In [`Room::Lows`].
     pub lows: usize,
+    /// In [`Room::Numbers`], and what suffices for all tiles and channels together.
+    pub numbers: [usize; 2],
 }
 
 /// How the largest tile lies, in elements along each axis: what its rows and planes take, slack included.
@@ -337,6 +341,7 @@ impl Room {
             Room::Figures => 3 * capacity.batch * size_of::<TileFigures>(),
             Room::Strong => when(capacity.by_tile, strong_bytes(layout, capacity.batch, lanes)),
             Room::Lows => lanes * own.lows,
+            Room::Numbers => (lanes * own.numbers[0]).min(own.numbers[1]),
             Room::Doubtful => when(capacity.doubts, outputs * size_of::<u32>()),
             Room::Counts => capacity.batches(capacity.group) * capacity.templates * size_of::<u32>(),
             Room::Result => capacity.group * capacity.result,

@@ -9,7 +9,9 @@ use crate::cuda::solver::direct::{any, differences, listed, listed_scores, maske
 use crate::cuda::solver::library::{cufft, whole};
 use crate::cuda::solver::recipe::Asked;
 use crate::cuda::solver::separable::separable;
-use crate::cuda::solver::transforms::{lines, own_pairs, tile_scores, tiles, volume_scores, volumes};
+use crate::cuda::solver::transforms::{
+    large, large_scores, lines, own_pairs, tile_scores, tiles, volume_scores, volumes,
+};
 use crate::cuda::tensor;
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Method, Offer};
@@ -90,6 +92,8 @@ const WAYS: &[(Method, Way)] = &[
     (Method::Fourier, whole),
     (Method::Fourier, tiles),
     (Method::Fourier, tile_scores),
+    (Method::Fourier, large),
+    (Method::Fourier, large_scores),
     (Method::Fourier, volumes),
     (Method::Fourier, volume_scores),
     (Method::Fourier, lines),
@@ -257,14 +261,19 @@ mod tests {
         for side in [16, 21] {
             assert!(name(&format!("corr:f32:2000x2000*{side}x{side}:full")).starts_with("tile64_f32_any_b"), "{side}");
         }
-        for spec in ["corr:f32:2000x2000*32x32:full", "conv:f32:2000x2000*64x64:same", "corr:f32:4096x4096*76x76:valid"]
-        {
-            assert!(name(spec).starts_with("tile128_f32_any_b"), "{spec}: {}", name(spec));
+        for (spec, kernel) in [
+            ("corr:f32:2000x2000*32x32:full", "tile128_"),
+            ("conv:f32:2000x2000*64x64:same", "tile128_"),
+            ("corr:f32:4096x4096*76x76:valid", "tile512_"),
+            ("corr:f32:2000x2000*128x128:full", "tile512_"),
+            ("corr:f32:1024x1024*413x413:full", "tile1024_"),
+        ] {
+            assert!(name(spec).starts_with(kernel), "{spec}: {}", name(spec));
         }
         for spec in ["ncc:f32:2000x2000*32x32:full", "corr:f64:900x900*32x32:full"] {
             assert!(name(spec).starts_with("fourier_"), "{spec}: {}", name(spec));
         }
-        for spec in ["corr:f32:2000x2000*128x128:full", "corr:f32:512x512x512*32x32x32:full"] {
+        for spec in ["corr:f32:2000x2000*1000x1000:full", "corr:f32:512x512x512*32x32x32:full"] {
             assert!(name(spec).starts_with("whole_"), "{spec}: {}", name(spec));
         }
     }
@@ -328,13 +337,13 @@ mod tests {
         };
         for (side, kernel) in [(3, "corr_"), (5, "corr_"), (8, "tile64_"), (11, "tile64_"), (16, "tile64_")]
             .into_iter()
-            .chain([(21, "tile64_"), (32, "tile128_"), (64, "tile128_"), (128, "whole_")])
+            .chain([(21, "tile64_"), (32, "tile128_"), (64, "tile128_"), (128, "tile512_")])
         {
             let spec = format!("corr:f32:2000x2000*{side}x{side}:full");
             assert!(cheapest(&spec).starts_with(kernel), "{spec}: {}", cheapest(&spec));
         }
         let floats =
-            [(3, "zncc_"), (8, "zncc_"), (16, "zncc64_"), (32, "zncc128_"), (64, "zncc128_"), (200, "fourier_")];
+            [(3, "zncc_"), (8, "zncc_"), (16, "zncc64_"), (32, "zncc128_"), (64, "zncc128_"), (200, "zncc512_")];
         let bytes = [(3, "zncc_"), (8, "znccmma_"), (16, "znccmma_"), (32, "znccmma_"), (64, "znccmma_")];
         for (dtype, list) in [("f32", &floats[..]), ("u8", &bytes)] {
             for (side, kernel) in list {

@@ -29,6 +29,9 @@ pub(crate) fn makes_scores(entry: &Entry) -> bool {
 /// Outputs of a tile along either axis, at least: with fewer, whole images are transformed faster.
 const LEAST_OUTPUTS: usize = 8;
 
+/// What part of a tile's samples along either axis are outputs, at least, where tiles are large.
+const LEAST_SHARE: usize = 16;
+
 /// The numbers of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -66,12 +69,18 @@ impl Shape {
         let samples = (self.length * self.length) as f64;
         let covers = 2.0 * (self.length.div_ceil(height) * self.length.div_ceil(width)) as f64;
         let shown = self.step(template).iter().product::<usize>() as f64 / samples;
-        Coverage { samples, taps: (height * width) as f64, covers, shown, wrapped: 4.0 }
+        let in_row = self.is_large().then(|| 2.0 * self.length.div_ceil(width) as f64);
+        Coverage { samples, taps: (height * width) as f64, covers, shown, wrapped: 4.0, in_row }
+    }
+
+    /// Whether no block has room for it, so that rows and columns are transformed by kernels of their own.
+    fn is_large(self) -> bool {
+        self.length > 128
     }
 
     /// Whether a tile has outputs enough.
     fn holds(self, template: [usize; 3]) -> bool {
-        self.step(template).iter().all(|&outputs| outputs >= LEAST_OUTPUTS)
+        self.step(template).iter().all(|&outputs| outputs >= LEAST_OUTPUTS.max(self.length / LEAST_SHARE))
     }
 
     /// Whether it serves sums by templates of such sides: outputs enough, and errors that are granted.
@@ -97,22 +106,33 @@ impl Shape {
 /// The kernels that serve a spec on these devices: sums of an image in f32 without a mask, over all of a mode, and
 /// scores of images whose samples f32 holds.
 pub(crate) fn kernels(spec: &Spec, devices: &[Device]) -> Vec<&'static Entry> {
+    kernels_among(spec, devices, &OPS, &SCORES)
+}
+
+/// Those of some that make sums, and some that make scores.
+pub(crate) fn kernels_among(
+    spec: &Spec,
+    devices: &[Device],
+    sums: &[&'static str],
+    scores: &[&'static str],
+) -> Vec<&'static Entry> {
     let plain = spec.mask() == MaskKind::None && spec.channels() == 1 && spec.image().axes() == 2;
     let single = spec.image_type() != DType::F64 && spec.out_type() == DType::F32;
     if !(plain && single && spec.accuracy() != Accuracy::Exact) {
         return Vec::new();
     }
     let ops = match spec.op().measure() {
-        Measure::Cc if makes_plain_sums(spec) => OPS,
-        Measure::Zncc => SCORES,
+        Measure::Cc if makes_plain_sums(spec) => sums,
+        Measure::Zncc => scores,
         _ => return Vec::new(),
     };
     let template = spec.template().padded();
-    let entries = ops.into_iter().filter_map(|op| flcc_generated::generic(op, DType::F32.name(), false));
+    let entries = ops.iter().filter_map(|op| flcc_generated::generic(op, DType::F32.name(), false));
     entries
         .filter(|entry| {
             let shape = Shape::of(entry);
-            let serves = if makes_scores(entry) { shape.holds(template) } else { shape.fits(template) };
+            let scored = spec.op().measure() == Measure::Zncc;
+            let serves = if scored { shape.holds(template) } else { shape.fits(template) };
             serves && shape.has_room(devices)
         })
         .collect()

@@ -16,7 +16,7 @@ use crate::cuda::fault::Fault;
 use crate::cuda::method::Job;
 use crate::cuda::noise::Lines;
 use crate::cuda::windows::Windows;
-use crate::problem::error_model::{GHOSTS, Rounding, SPREAD};
+use crate::problem::error_model::{GHOSTS, GHOSTS_OF_LARGE, Rounding, SPREAD};
 
 /// Deviations of rounding that sums are granted.
 pub(crate) const DEVIATIONS: f64 = 8.0;
@@ -205,6 +205,8 @@ pub(crate) struct Coverage {
     pub shown: f64,
     /// Panels that a result meets which wraps round.
     pub wrapped: f64,
+    /// Where half of what is rounded stays in its row: panels that cover a row of a pair.
+    pub in_row: Option<f64>,
 }
 
 impl Coverage {
@@ -215,10 +217,14 @@ impl Coverage {
         // than the norm of all panels there are, each of which has every sample as often as there are taps.
         let one_by_one = 2.0 * (self.shown + self.wrapped * (1.0 - self.shown));
         let results = one_by_one.min(self.taps / self.samples * self.covers);
-        let noise =
-            DEVIATIONS * SPREAD * (self.samples.log2() / 2.0).sqrt() * (self.covers / self.samples + results).sqrt();
-        let copies = GHOSTS * (self.taps * 2.0 / self.samples * self.covers).sqrt();
-        noise.hypot(copies) + GHOSTS
+        let spread = self.covers / self.samples + results;
+        let (energy, ghosts) = match self.in_row {
+            None => (spread, GHOSTS),
+            Some(covers) => ((spread + covers / self.samples.sqrt() + one_by_one) / 2.0, GHOSTS_OF_LARGE),
+        };
+        let noise = DEVIATIONS * SPREAD * (self.samples.log2() / 2.0).sqrt() * energy.sqrt();
+        let copies = ghosts * (self.taps * 2.0 / self.samples * self.covers).sqrt();
+        noise.hypot(copies) + ghosts
     }
 
     /// Whether sums may err by so much.

@@ -64,7 +64,7 @@ fn coverage(template: [usize; 3]) -> Coverage {
     let covers = 2.0 * [0, 1, 2].map(|axis| SIDES[axis].div_ceil(template[axis]) as f64).iter().product::<f64>();
     let shown = step(template).iter().product::<usize>() as f64 / SAMPLES as f64;
     let taps = template.iter().product::<usize>() as f64;
-    Coverage { samples: SAMPLES as f64, taps, covers, shown, wrapped: 8.0 }
+    Coverage { samples: SAMPLES as f64, taps, covers, shown, wrapped: 8.0, in_row: None }
 }
 
 /// Whether a tile has outputs enough.

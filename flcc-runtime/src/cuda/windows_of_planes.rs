@@ -20,6 +20,11 @@ const ENOUGH: usize = 1584;
 pub(crate) struct DownRows;
 
 impl DownRows {
+    /// Whether a strip has outputs enough of templates of these sides.
+    pub(crate) fn serves([_, _, width]: [usize; 3]) -> bool {
+        width + STRIP / 8 <= STRIP
+    }
+
     /// Rows of samples that all warps take in or out for outputs of a plane: a template's at first, then two an output.
     pub(crate) fn rows(template: [usize; 3], outputs: [usize; 3]) -> f64 {
         let Share { part, across, .. } = DownRows::share(template, outputs);

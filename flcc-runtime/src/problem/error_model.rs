@@ -203,6 +203,12 @@ pub enum Rounding {
         /// Samples of one tile.
         len: f64,
     },
+    /// Transforms of so many samples by kernels for rows and for columns on a GPU, of pairs of tiles: as those of pairs,
+    /// but half of the tile's energy and of its mean square result is what it would be if all rows were as the strongest.
+    Large {
+        /// Samples of one tile.
+        len: f64,
+    },
     /// Transforms of planes of so many samples by `fft/volume.rs`, as those of `fft/pair.rs`.
     Volume {
         /// Samples of one plane of a tile.
@@ -237,9 +243,10 @@ impl Rounding {
             Rounding::Separable { terms, lines, .. } => terms * lines * taps.sqrt(),
             // Four at each butterfly: there, in the product with a spectrum that is nowhere above the sum of the
             // values, and back.
-            Rounding::Fourier { len, .. } | Rounding::Pair { len } | Rounding::Single { len } => {
-                32.0 * len * taps.sqrt()
-            }
+            Rounding::Fourier { len, .. }
+            | Rounding::Pair { len }
+            | Rounding::Large { len }
+            | Rounding::Single { len } => 32.0 * len * taps.sqrt(),
             Rounding::Volume { len, layers } => 32.0 * len * layers * taps.sqrt(),
             Rounding::Columns { len, columns, .. } => 32.0 * len * columns * taps.sqrt(),
         }
@@ -272,6 +279,10 @@ pub struct Doubt {
 /// the result at eighths of the tile and their kin. Units of roundoff that they have of the largest result; up to 2.5
 /// was measured of bright samples, and 3.6 of a wave as long as the tile.
 pub(crate) const GHOSTS: f64 = 5.0;
+
+/// The same of transforms of up to 1024 samples a side: what the rounded constants of one axis make of a wave, by
+/// exact arithmetic, is up to 3.1 roundoffs of it for 256 samples, 3.8 for 512 and 4.9 for 1024; of both axes twice that.
+pub(crate) const GHOSTS_OF_LARGE: f64 = 10.0;
 
 /// The standard deviation of rounding a number, in roundoffs of its size: uniform over a unit in the last place, for
 /// numbers whose logarithms are spread evenly: `sqrt(3 / (8 ln 2) / 3)`. Were they all just above a power of two, it
@@ -374,17 +385,23 @@ impl Model<'_> {
                 samples
             }
             // No worst case was derived for these, so none of their panels may count on one.
-            Rounding::Pair { .. } | Rounding::Single { .. } | Rounding::Volume { .. } | Rounding::Columns { .. }
+            Rounding::Pair { .. }
+            | Rounding::Large { .. }
+            | Rounding::Single { .. }
+            | Rounding::Volume { .. }
+            | Rounding::Columns { .. }
                 if worst =>
             {
                 f64::INFINITY
             }
-            Rounding::Pair { len } => {
+            Rounding::Pair { len } | Rounding::Large { len } => {
+                let large = matches!(self.rounding, Rounding::Large { .. });
+                let ghosts = if large { GHOSTS_OF_LARGE } else { GHOSTS };
                 // A complex result's error is shared by its parts: half of the square falls on either tile.
                 let epsilon = sigma * u * len.log2().max(1.0).sqrt() / 2f64.sqrt();
-                of_tile = (epsilon * template.norm / len.sqrt()).hypot(copies(GHOSTS, len));
+                of_tile = (epsilon * template.norm / len.sqrt()).hypot(copies(ghosts, len));
                 of_result = epsilon;
-                of_peak = GHOSTS * u;
+                of_peak = ghosts * u;
                 samples
             }
             Rounding::Volume { len, layers } => {

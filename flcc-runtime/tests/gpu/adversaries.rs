@@ -210,6 +210,8 @@ struct Transforms {
     together: usize,
     /// How results are rounded.
     rounding: Rounding,
+    /// Half of what is rounded stays in its row.
+    in_rows: bool,
 }
 
 impl Transforms {
@@ -218,14 +220,20 @@ impl Transforms {
         let shape = sides(&kernel.size);
         let len = shape.iter().product::<usize>() as f64;
         let rounding = Rounding::Fourier { len, by: Library::CUFFT };
-        Transforms { shape, tile: sides(&kernel.tile), together: 1, rounding }
+        Transforms { shape, tile: sides(&kernel.tile), together: 1, rounding, in_rows: false }
     }
 
     /// Those of a kernel that transforms pairs of tiles of so many samples a side.
     fn pairs(length: usize, template: [usize; 3]) -> Transforms {
         let tile = [1, length + 1 - template[1], length + 1 - template[2]];
         let rounding = Rounding::Pair { len: (length * length) as f64 };
-        Transforms { shape: [1, length, length], tile, together: 2, rounding }
+        Transforms { shape: [1, length, length], tile, together: 2, rounding, in_rows: false }
+    }
+
+    /// Those of kernels for rows and for columns, of as many samples.
+    fn large(length: usize, template: [usize; 3]) -> Transforms {
+        let rounding = Rounding::Large { len: (length * length) as f64 };
+        Transforms { rounding, in_rows: true, ..Transforms::pairs(length, template) }
     }
 
     /// Those of the kernel that transforms pairs of parts of a volume, of so many rows and columns.
@@ -233,13 +241,19 @@ impl Transforms {
         let shape = [length / 2, length, length];
         let tile = [0, 1, 2].map(|axis| shape[axis] + 1 - template[axis]);
         let rounding = Rounding::Pair { len: shape.iter().product::<usize>() as f64 };
-        Transforms { shape, tile, together: 2, rounding }
+        Transforms { shape, tile, together: 2, rounding, in_rows: false }
     }
 
     /// Those of a kernel that transforms pairs of stretches of so many samples.
     fn stretches(length: usize, template: [usize; 3]) -> Transforms {
         let rounding = Rounding::Pair { len: length as f64 };
-        Transforms { shape: [1, 1, length], tile: [1, 1, length + 1 - template[2]], together: 2, rounding }
+        Transforms {
+            shape: [1, 1, length],
+            tile: [1, 1, length + 1 - template[2]],
+            together: 2,
+            rounding,
+            in_rows: false,
+        }
     }
 }
 
@@ -272,6 +286,8 @@ fn judge(spec: &Spec, by: &Transforms, image: &[f32], template: &[f32], got: &[f
     let largest = |values: &[f64]| values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
     for indices in indices.chunks(by.together) {
         let (mut energy, mut results, mut peak, mut unseen) = (0.0, 0.0, 0.0f64, 0.0f64);
+        // Of each row of all tiles together: of samples and of results.
+        let mut rows_of = [vec![0.0; len / shape[2]], vec![0.0; len / shape[2]]];
         let tiles: Vec<_> = indices
             .iter()
             .map(|&index| {
@@ -289,6 +305,9 @@ fn judge(spec: &Spec, by: &Transforms, image: &[f32], template: &[f32], got: &[f
                 let mut expected = vec![0.0; len];
                 transforms.run(0, &spectrum, &mut scratch, shape, &mut expected);
                 let (own, sample) = (squares(&input), largest(&input));
+                for (rows, values) in rows_of.iter_mut().zip([&input, &expected]) {
+                    rows.iter_mut().zip(values.chunks(shape[2])).for_each(|(to, row)| *to += squares(row));
+                }
                 energy += own;
                 results += squares(&expected) / len as f64;
                 let strong = Strong::of([(&input[..], 1.0)].into_iter(), |value| value, own, sample);
@@ -297,6 +316,10 @@ fn judge(spec: &Spec, by: &Transforms, image: &[f32], template: &[f32], got: &[f
                 (tile, expected)
             })
             .collect();
+        if by.in_rows {
+            let [of_samples, of_results] = rows_of.map(|rows| largest(&rows) * (len / shape[2]) as f64);
+            (energy, results) = ((energy + of_samples) / 2.0, (results + of_results / len as f64) / 2.0);
+        }
         // A panel of this energy is just not in doubt: its error over its norm is granted 0.8 of the promise. Its own
         // share is for samples that are rounded, which here are not.
         let granted = |limits: (f64, f64)| 0.8 * promise.error * limits.0.sqrt();
@@ -420,6 +443,17 @@ fn transforms_of_tiles_err_by_less_than_they_are_granted() {
     err_by_less(OF_TILES, &[("tile64", 64), ("tile128", 128)], Transforms::pairs);
 }
 
+/// Correlations that transforms of tiles of 256, 512 or 1024 samples a side serve.
+const OF_LARGE: &[&str] =
+    &["600x700*17x16", "1100x900*64x64", "700x900*121x30", "1000x1100*200x190", "1500x1700*100x300", "900x1300*450x9"];
+
+/// Of the kernels for rows and for columns; `FLCC_PANELS` asks for so many panels of each.
+#[test]
+fn transforms_of_large_tiles_err_by_less_than_they_are_granted() {
+    let Some(_device) = fast_device() else { return };
+    err_by_less(OF_LARGE, &[("tile256", 256), ("tile512", 512), ("tile1024", 1024)], Transforms::large);
+}
+
 /// Correlations that transforms of parts of volumes serve.
 const OF_VOLUMES: &[&str] = &["60x90x100*5x5x5", "60x90x100*8x8x8", "50x100x70*3x15x20", "40x90x90*12x10x11"];
 
@@ -502,6 +536,9 @@ fn sums_by_transforms_stay_within_the_conventions() {
         ("whole", OF_WHOLE, "", one_by_one),
         ("tile64", OF_TILED, "", one_by_one),
         ("tile128", OF_TILED, "", one_by_one),
+        ("tile256", OF_TILED, "", one_by_one),
+        ("tile512", OF_TILED, "", one_by_one),
+        ("tile1024", OF_TILED, "", one_by_one),
         ("volume32", OF_VOLUMES, "", one_by_one),
         ("line4096", OF_LINED, "", one_by_one),
         ("line16384", OF_LINED, "", one_by_one),
@@ -677,7 +714,7 @@ fn every_engine_keeps_the_promise_on_hard_images() {
 }
 
 /// Texture of few levels whose copy is looked for by transforms, and the kernels that do so.
-const COPIES: [(&str, &str); 19] = [
+const COPIES: [(&str, &str); 24] = [
     ("zncc64", "zncc:f32:64x64*32x32:valid"),
     ("zncc64", "zncc:f32:64x64*24x17:valid"),
     ("zncc64", "zncc:f32:100x90*40x33:valid"),
@@ -695,6 +732,11 @@ const COPIES: [(&str, &str); 19] = [
     ("zncc64", "zncc:f32:64x64*50x9:valid"),
     ("zncc128", "zncc:f32:128x128*3x100:valid"),
     ("zncc128", "zncc:f32:128x128*100x12:valid"),
+    ("zncc256", "zncc:f32:256x256*64x50:valid"),
+    ("zncc256", "zncc:f32:300x256*9x130:valid"),
+    ("zncc512", "zncc:f32:512x512*130x100:valid"),
+    ("zncc512", "zncc:f32:512x600*200x15:valid"),
+    ("zncc1024", "zncc:f32:1024x1024*100x130:valid"),
     ("fourier", "zncc:f32:128x640*2x500:valid"),
     ("fourier", "zncc:f32:640x128*500x1:valid"),
 ];

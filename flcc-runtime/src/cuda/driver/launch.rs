@@ -457,6 +457,8 @@ pub enum Argument<'a> {
     /// A structure.
     Whole(&'a WholeView),
     /// A structure.
+    Shares(&'a SharesView),
+    /// A structure.
     Parts(&'a PartsView),
     /// A structure.
     Windows(&'a WindowsView),
@@ -502,6 +504,7 @@ impl Stream {
                 Argument::Thresholds(value) => builder.arg(*value),
                 Argument::Sought(value) => builder.arg(*value),
                 Argument::Whole(value) => builder.arg(*value),
+                Argument::Shares(value) => builder.arg(*value),
                 Argument::Parts(value) => builder.arg(*value),
                 Argument::Windows(value) => builder.arg(*value),
             };
@@ -646,6 +649,28 @@ pub struct WholeView {
     pub origin: [i32; 3],
     /// Results.
     pub out: [i32; 3],
+}
+
+/// `Shares`: how the outputs of an image are shared among large tiles.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SharesView {
+    /// Rows of outputs.
+    pub height: i32,
+    /// Columns of outputs.
+    pub width: i32,
+    /// The image's row of the sample that the first tap of the first output meets.
+    pub y: i32,
+    /// The column of that sample.
+    pub x: i32,
+    /// Rows of outputs of a tile.
+    pub step_y: i32,
+    /// Columns of outputs of a tile.
+    pub step_x: i32,
+    /// Tiles of a row.
+    pub across: i32,
+    /// Tiles of an image.
+    pub tiles: i32,
 }
 
 /// `Parts`: how the outputs of a volume are cut into tiles.
@@ -814,6 +839,8 @@ unsafe impl DeviceRepr for Thresholds {}
 unsafe impl DeviceRepr for SoughtView {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for WholeView {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for SharesView {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for PartsView {}
 // SAFETY: as above.

@@ -210,6 +210,7 @@ impl Method for Cufft {
             squares: if self.sums { self.shape.iter().product::<usize>() * size_of::<f64>() } else { 0 },
             spectrum: transforms::spectrum(self.shape) * 2 * self.cross().size(),
             lows: 0,
+            numbers: [0; 2],
             work: transforms::work_bytes(self.shape, 1, self.double)
                 + if self.noisy() { Lines::table_bytes(self.shape) } else { 0 },
         }

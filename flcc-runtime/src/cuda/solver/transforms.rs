@@ -9,8 +9,10 @@ use flcc_core::spec::Spec;
 use flcc_generated::Entry;
 
 use crate::cuda::capability::most_shared;
+use crate::cuda::large::{self, Large};
 use crate::cuda::line::{self, Line};
 use crate::cuda::method;
+use crate::cuda::methods::large::LargeTiles;
 use crate::cuda::methods::pairs::OwnPairs;
 use crate::cuda::methods::scores::{TileScores, VolumeScores};
 use crate::cuda::methods::transforms::{Lines, Tiles, Volumes};
@@ -71,6 +73,50 @@ pub(super) fn tile_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     };
     let kernels = tile::kernels(spec, machine.devices());
     kernels.into_iter().filter(|entry| tile::makes_scores(entry)).map(offer).collect()
+}
+
+/// By transforms of tiles that no block has room for, from the image to the result in three kernels.
+pub(super) fn large(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let Asked { spec, machine, .. } = *asked;
+    let (template, outputs, templates) = (spec.template().padded(), spec.out_shape().padded(), spec.templates());
+    let tile = tile_of_sums(spec);
+    let offer = |entry: &'static Entry| {
+        let large = Large::of(entry);
+        let (pairs, ..) = large.shape.pairs(template, outputs);
+        let method = Arc::new(LargeTiles::sums(entry, template, tile));
+        let bound = binding_with(spec, &[(Term::DeviceBindSpectrum, large.bound(template))]);
+        // The two kernels besides the one that every method has.
+        let launches = 2.0 * templates as f64 / together(spec, tile) as f64;
+        let bound = bound.and(Term::DeviceLaunch, launches);
+        by_parts(asked, entry, method, templates, (bound, Term::DeviceLarge), &|images| large.work(images * pairs))
+    };
+    large::sums(spec, machine.devices()).into_iter().map(offer).collect()
+}
+
+/// Zncc by such transforms and window sums that run down rows.
+pub(super) fn large_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
+    let Asked { spec, machine, .. } = *asked;
+    let (tile, template, outputs) = (large_tile(spec), spec.template().padded(), spec.out_shape().padded());
+    // A region's tiles are parts of those of the whole, and their bits are.
+    let whole = spec.mode_region().shape.padded();
+    let sides = [0, 1, 2].map(|axis| tile[axis].min(whole[axis]));
+    let (images, templates) = (together(spec, tile), spec.templates() as f64);
+    let offer = |entry: &'static Entry| {
+        let large = Large::of(entry);
+        let (pairs, ..) = large.shape.pairs(template, outputs);
+        let work = binding_with(spec, &[(Term::DeviceBindSpectrum, 2.0 * large.bound(template))])
+            .and(Term::DeviceLargeScores, large.work(pairs) * templates)
+            .and(Term::DeviceWindowRow, DownRows::rows(template, outputs) * templates)
+            .and(
+                Term::DeviceWindowStep,
+                DownRows::steps_of_a_warp(template, outputs) as f64 * templates / images as f64,
+            );
+        let method = LargeTiles::scores(entry, template, sides);
+        // Extents of samples, what is known of tiles, rows there, columns, rows back, and windows.
+        let work = scored(spec, &method, tile).with(work, [0.0, 6.0]);
+        made(asked, entry, Arc::new(method), tile, work)
+    };
+    large::scores(spec, machine.devices()).into_iter().map(offer).collect()
 }
 
 /// By transforms of stretches of signals, from the signal to the result in one kernel.
