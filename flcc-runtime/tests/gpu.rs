@@ -13,6 +13,8 @@ mod common;
 mod failing;
 #[path = "gpu/found.rs"]
 mod found;
+#[path = "gpu/launches.rs"]
+mod launches;
 #[path = "gpu/memory.rs"]
 mod memory;
 #[path = "gpu/pairs.rs"]

@@ -158,9 +158,21 @@ Result give_back(uintptr_t at, bool of_device) {
 }
 
 // ---- streams
+struct Function;
+
+// Kinds of work, by the numbers of CUDA's graphs. A transform of the library counts as work of the host.
+enum Kind { KERNEL = 0, COPY = 1, FILL = 2, TRANSFORM = 3, GRAPH = 4, WAIT = 6, GIVE_BACK = 11 };
+
+// Work that a stream has recorded, and the function of a kernel.
+struct Node {
+  std::function<void()> work;
+  Kind kind;
+  Function* function;
+};
+
 // What a stream has recorded.
 struct Graph {
-  std::vector<std::function<void()>> work;
+  std::vector<std::shared_ptr<Node>> nodes;
 };
 
 struct Stream {
@@ -223,14 +235,14 @@ std::shared_ptr<Stream> stream_of(Stream* handle) {
   return found == streams.end() ? nullptr : found->second;
 }
 
-Result put(Stream* handle, std::function<void()> work) {
+Result put(Stream* handle, Kind kind, std::function<void()> work, Function* function = nullptr) {
   if (!current) return INVALID_CONTEXT;
   const auto stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
   {
     const std::lock_guard<std::recursive_mutex> lock(order);
     if (stream->recorded) {
-      stream->recorded->work.push_back(std::move(work));
+      stream->recorded->nodes.push_back(std::make_shared<Node>(Node{std::move(work), kind, function}));
       return SUCCESS;
     }
   }
@@ -293,13 +305,13 @@ Result copy(void* to, const void* from, size_t bytes, bool to_device, bool from_
   }();
   const auto work = [=] { std::memcpy(to, from, bytes); };
   if (!pinned && to_device != from_device && is_recording()) return CAPTURE_UNSUPPORTED;
-  if (!is_late() || pinned) return put(stream, work);
+  if (!is_late() || pinned) return put(stream, COPY, work);
   // The driver reads memory that is not pinned before it returns, and writes it before it returns.
   if (to_device && !from_device) {
     const auto held = std::make_shared<std::string>((const char*)from, bytes);
-    return put(stream, [=] { std::memcpy(to, held->data(), bytes); });
+    return put(stream, COPY, [=] { std::memcpy(to, held->data(), bytes); });
   }
-  const Result result = put(stream, work);
+  const Result result = put(stream, COPY, work);
   return result == SUCCESS ? wait(stream) : result;
 }
 }  // namespace
@@ -438,7 +450,7 @@ EXPORTED Result cuMemFreeAsync(uintptr_t at, Stream* stream) {
     const std::lock_guard<std::mutex> lock(books);
     if (!pieces.count(at)) return INVALID_VALUE;
   }
-  return put(stream, [at] {
+  return put(stream, GIVE_BACK, [at] {
     if (give_back(at, true) != SUCCESS) give_up("memory was given back twice");
   });
 }
@@ -470,7 +482,7 @@ EXPORTED Result cuPointerGetAttributes(unsigned count, const int* attributes, vo
 
 EXPORTED Result cuMemsetD8Async(uintptr_t at, unsigned char value, size_t bytes, Stream* stream) {
   if (bytes > 0 && !is_ours((const char*)at, 1)) return INVALID_VALUE;
-  return put(stream, [=] {
+  return put(stream, FILL, [=] {
     std::memset((void*)at, value, bytes);
     check_all("a fill");
   });
@@ -559,8 +571,8 @@ EXPORTED Result cuGraphLaunch(Graph* graph, Stream* stream) {
     if (found == graphs.end()) return INVALID_HANDLE;
     held = found->second;
   }
-  return put(stream, [held] {
-    for (const auto& work : held->work) work();
+  return put(stream, GRAPH, [held] {
+    for (const auto& node : held->nodes) node->work();
   });
 }
 
@@ -570,6 +582,34 @@ EXPORTED Result cuGraphDestroy(Graph* graph) {
 }
 
 EXPORTED Result cuGraphExecDestroy(Graph* graph) { return cuGraphDestroy(graph); }
+
+// As many as there is room for; without room, how many there are.
+EXPORTED Result cuGraphGetNodes(Graph* graph, Node** nodes, size_t* count) {
+  const std::lock_guard<std::recursive_mutex> lock(order);
+  const auto found = graphs.find(graph);
+  if (found == graphs.end()) return INVALID_HANDLE;
+  const auto& all = found->second->nodes;
+  *count = nodes ? std::min(*count, all.size()) : all.size();
+  for (size_t i = 0; nodes && i < *count; i++) nodes[i] = all[i].get();
+  return SUCCESS;
+}
+
+EXPORTED Result cuGraphNodeGetType(Node* node, int* type) {
+  *type = node->kind;
+  return SUCCESS;
+}
+
+// Of the parameters the first alone, which is the function.
+EXPORTED Result cuGraphKernelNodeGetParams_v2(Node* node, Function** parameters) {
+  *parameters = node->function;
+  return node->function ? SUCCESS : INVALID_VALUE;
+}
+
+EXPORTED Result cuFuncGetName(const char** name, Function* function) {
+  if (!known(function)) return INVALID_HANDLE;
+  *name = function->kernel->name;
+  return SUCCESS;
+}
 
 EXPORTED Result cuEventCreate(Event** handle, unsigned) {
   const auto event = std::make_shared<Event>();
@@ -618,7 +658,7 @@ EXPORTED Result cuStreamWaitEvent(Stream* handle, Event* event, unsigned) {
   const std::lock_guard<std::recursive_mutex> lock(order);
   if (!events.count(event)) return INVALID_HANDLE;
   const auto [of, place] = std::pair(event->stream, event->place);
-  return put(handle, [of = of, place = place] {
+  return put(handle, WAIT, [of = of, place = place] {
     if (const auto other = of.lock()) drain(*other, place);
   });
 }
@@ -749,19 +789,20 @@ EXPORTED Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned gri
                     (size_t)block_x * block_y * block_z <= 1024 && block_z <= 64 && dynamic <= function->most_dynamic;
   if (!fits) return INVALID_VALUE;
   const std::function<void()> kernel = function->kernel->bind(arguments);
-  return put(stream, [=] {
+  const auto work = [=] {
     const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
     {
       const std::lock_guard<std::mutex> lock(function->loaded->running);
       function->loaded->module->run(kernel, grid, block, dynamic, is_ours);
     }
     check_all(function->kernel->name);
-  });
+  };
+  return put(stream, KERNEL, work, function);
 }
 
 // What other libraries put into a stream: those beside this one.
 EXPORTED int flcc_emulated_put(Stream* stream, const std::function<void()>& work) {
-  return put(stream, [work] {
+  return put(stream, TRANSFORM, [work] {
     work();
     check_all("a transform");
   });

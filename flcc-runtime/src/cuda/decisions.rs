@@ -130,7 +130,8 @@ impl Passes {
         }
     }
 
-    /// Kernels that it launches for a batch of tiles: before the templates, and for each of them.
+    /// Kernels that it launches for a batch of tiles: before the templates, and for each of them. It is held to what is
+    /// launched by the test `as_many_kernels_are_launched_as_are_counted`, tests/gpu/launches.rs.
     pub fn launches(&self, spec: &Spec, scheme: &Scheme) -> [f64; 2] {
         let when = |so: bool, launches: usize| if so { launches as f64 } else { 0.0 };
         let axes = if spec.template().padded()[0] > 1 || spec.out_shape().padded()[0] > 1 { 2 } else { 1 };

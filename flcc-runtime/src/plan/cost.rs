@@ -167,7 +167,7 @@ terms! {
     DeviceCopy "device_copy" [0.0831 0.0831 0.0831]
     /// A call of a GPU, beside its kernels and the bytes that it copies.
     DeviceTrip "device_trip" [22000.0 22000.0 22000.0]
-    /// A launch of a kernel of a GPU's pipeline.
+    /// A launch of a kernel of a GPU's pipeline, or a piece of memory that it clears.
     DeviceLaunch "device_launch" [3817.0 3817.0 3817.0]
     /// A launch of a kernel from the image to the result.
     DeviceStraight "device_straight" [5680.0 5680.0 5680.0]

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, sys};
+use cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, sys};
 use flcc_runtime::core::view::Layout;
 use flcc_runtime::{
     AnyView, DType, DeviceImage, DeviceImages, DeviceQueue, DeviceResults, DeviceStream, ExecError, Extraordinary,
-    Matcher, Method, Pixels, Spec,
+    Matcher, Method, Pixels, Plan, Spec,
 };
 
 use super::common::{Problem, Seed, planner};
@@ -53,7 +53,7 @@ fn values(bytes: &[u8], dtype: DType) -> Vec<f64> {
 }
 
 /// Images of a spec with templates, beside each other on a device with room for their results.
-struct Laid {
+pub(super) struct Laid {
     spec: Spec,
     images: Vec<Pixels>,
     matcher: Matcher,
@@ -64,7 +64,13 @@ struct Laid {
 
 impl Laid {
     fn new(text: &str, method: Method, count: usize, seed: &mut Seed) -> Laid {
-        let problem = Problem::new(text, seed.bits());
+        let plan = gpu(method).plan(&text.parse().unwrap()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        Laid::of(&plan, count, seed)
+    }
+
+    /// So many images of a plan's spec.
+    pub(super) fn of(plan: &Plan, count: usize, seed: &mut Seed) -> Laid {
+        let problem = Problem::new(&plan.spec().to_string(), seed.bits());
         let spec = problem.spec.clone();
         let samples = |seed: &mut Seed, of: usize, dtype| seed.pixels(of * spec.channels(), dtype, 2.0);
         let templates: Vec<Pixels> =
@@ -74,7 +80,6 @@ impl Laid {
             .map(|template| AnyView::dense(template, spec.template(), spec.channels()).unwrap())
             .collect();
         let mask = problem.mask();
-        let plan = gpu(method).plan(&spec).unwrap_or_else(|error| panic!("{text}: {error}"));
         let matcher = plan.bind(&views, mask.as_ref().map(|mask| mask as _)).unwrap();
         let images: Vec<Pixels> = (0..count).map(|_| samples(seed, spec.image().len(), spec.image_type())).collect();
         let context = CudaContext::new(0).unwrap();
@@ -130,6 +135,18 @@ impl Laid {
         }
     }
 
+    /// The graph of a run.
+    pub(super) fn record(&self, queue: &mut DeviceQueue) -> CudaGraph {
+        self.stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL).unwrap();
+        self.enqueue(queue).unwrap_or_else(|error| panic!("{} recorded: {error}", self.spec));
+        self.stream.end_capture(sys::CUgraphInstantiate_flags(0)).unwrap().expect("a graph with work in it")
+    }
+
+    /// A queue for runs of its templates.
+    pub(super) fn queue(&self) -> DeviceQueue {
+        self.matcher.queue(0, Extraordinary::Told).unwrap()
+    }
+
     fn results(&self) -> Vec<f64> {
         let bytes = self.stream.clone_dtoh(&self.out).unwrap();
         self.stream.synchronize().unwrap();
@@ -174,15 +191,12 @@ fn a_queued_run_has_the_results_of_one_that_is_waited_for() {
     let mut seed = Seed(start);
     for &(text, method, library) in part(&SPECS, 2, start) {
         let mut laid = Laid::new(text, method, images(text), &mut seed);
-        let mut queue = laid.matcher.queue(0, Extraordinary::Told).unwrap();
+        let mut queue = laid.queue();
         laid.enqueue(&mut queue).unwrap();
         laid.check(library, "queued");
         assert!(!queue.unserved(), "{text}");
         // Out of a graph: what was recorded reads what lies there when it runs.
-        laid.stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL).unwrap();
-        laid.enqueue(&mut queue).unwrap_or_else(|error| panic!("{text} recorded: {error}"));
-        let flags = sys::CUgraphInstantiate_flags(0);
-        let graph = laid.stream.end_capture(flags).unwrap().expect("a graph with work in it");
+        let graph = laid.record(&mut queue);
         for _ in 0..2 {
             let (of, channels, dtype) = (laid.spec.image().len(), laid.spec.channels(), laid.spec.image_type());
             laid.images = laid.images.iter().map(|_| seed.pixels(of * channels, dtype, 1.0)).collect();

@@ -131,7 +131,7 @@ impl Direct<'_> {
     fn piped(&self, method: &dyn method::Method, taps: Work, tile: [usize; 3]) -> Work {
         let spec = self.asked.spec;
         let pipeline = Pipeline { spec, method, scheme: Scheme::new(spec, self.exact, false), tile };
-        pipeline.with(taps, [0.0, 1.0])
+        pipeline.with(taps, [0.0, spec.channels() as f64])
     }
 
     /// The offers of a kernel by several tiles.

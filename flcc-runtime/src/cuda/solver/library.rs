@@ -10,7 +10,7 @@ use flcc_core::measure::Measure;
 use flcc_core::shape::join;
 use flcc_core::spec::{Accuracy, MaskKind, Spec};
 
-use crate::cuda::decisions::goes_straight;
+use crate::cuda::decisions::{Passes, goes_straight};
 use crate::cuda::driver::launch::MOST_BLOCKS;
 use crate::cuda::methods::cufft::{Cufft, Whole};
 use crate::cuda::solver::recipe::{Asked, Recipe, beyond_single, named, offer, types};
@@ -55,7 +55,9 @@ pub(super) fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         let sums = masked && measure.row().needs.square;
         let method = Cufft { shape, double, masked, sums, whole: None };
         let scheme = Scheme::new(spec, rounds, rounds);
-        let (templates, of_sums) = (spec.templates() as f64, if sums { 4.0 } else { 0.0 });
+        // Window sums under a mask take one transform there and two back more, and as many kernels: squares, and two
+        // products of spectra.
+        let (templates, of_sums) = (spec.templates() as f64, if sums { 3.0 } else { 0.0 });
         let transforms = 1.0 + templates + of_sums;
         // Two passes over memory each.
         let paces: Vec<f64> = shape.iter().filter(|&&side| side > 1).map(|&side| pace(side)).collect();
@@ -70,8 +72,9 @@ pub(super) fn cufft(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
             .and(Term::DeviceTransform, bytes / multiprocessors(devices))
             .and(Term::DeviceLibrary, batches * axes * transforms)
             .and(Term::DeviceAgain, again * templates / multiprocessors(devices));
-        // A product of spectra for each, and window sums under a mask from products of theirs.
-        let work = Pipeline { spec, method: &method, scheme, tile }.with(work, [of_sums, 1.0]);
+        // Samples in f32 have noise where results may be in doubt. A product of spectra for each template.
+        let noise = !sums && !double && Passes::of(spec, &method, &scheme).by_tile;
+        let work = Pipeline { spec, method: &method, scheme, tile }.with(work, [of_sums + f64::from(noise), 1.0]);
         let kernel = KernelKey {
             op: "fourier".into(),
             dtype: real.name().into(),

@@ -57,8 +57,10 @@ impl Pipeline<'_> {
         let samples = volume(method.sides(outputs, template).samples) * spec.channels() as f64;
         let [first, each] = passes.launches(spec, scheme);
         let batches = batches(spec, *tile);
-        let launches = batches * (first + own[0] + templates * (each + own[1]));
         let when = |so: bool, amount: f64| if so { amount } else { 0.0 };
+        // What counts panels in doubt is cleared once for all batches of its images.
+        let cleared = when(passes.doubts, 1.0 / together(spec, *tile) as f64);
+        let launches = cleared + batches * (first + own[0] + templates * (each + own[1]));
         copies(work, spec, batches)
             .and(Term::DeviceLaunch, launches)
             .and(Term::DeviceGather, when(passes.gathers, samples * if passes.careful { 3.0 } else { 1.0 }))
