@@ -30,8 +30,8 @@ struct Numbers {
 
 #ifndef FLCC_SCORED
 // Sums of images.
-static void correlate(const float* image, const FlccImage& im, float* result, const FlccResult& r, int height, int width,
-    int y, int x, int step_y, int step_x, int across, int tiles, const Two* spectrum, double factor,
+static void correlate(const float* image, const FlccImage& im, float* result, const FlccResult& r, int height,
+    int width, int y, int x, int step_y, int step_x, int across, int tiles, const Two* spectrum, double factor,
     unsigned* extraordinary) {
   const Shares shares = {height, width, y, x, step_y, step_x, across, tiles};
   const int pairs = (tiles + 1) / 2 * IMAGES;

@@ -1,7 +1,7 @@
 //! Correlation and zncc of images by Fourier transforms of tiles that no block has room for: 256, 512 or 1024 samples a
 //! side, by kernels for rows and for columns, between which numbers lie in memory. Here is which problems they serve,
-//! what a template is on a device, and what kernels are told. The kernels' texts, templates/cuda/large and large_scores,
-//! have the derivation; docs/numerics.md has the error model.
+//! what a template is on a device, and what kernels are told. The kernels' texts, templates/cuda/large and
+//! large_scores, have the derivation; docs/numerics.md has the error model.
 
 use flcc_core::spec::Spec;
 use flcc_generated::Entry;

@@ -203,8 +203,9 @@ pub enum Rounding {
         /// Samples of one tile.
         len: f64,
     },
-    /// Transforms of so many samples by kernels for rows and for columns on a GPU, of pairs of tiles: as those of pairs,
-    /// but half of the tile's energy and of its mean square result is what it would be if all rows were as the strongest.
+    /// Transforms of so many samples by kernels for rows and for columns on a GPU, of pairs of tiles: as those of
+    /// pairs, but half of the tile's energy and of its mean square result is what it would be if all rows were as the
+    /// strongest.
     Large {
         /// Samples of one tile.
         len: f64,
@@ -280,8 +281,8 @@ pub struct Doubt {
 /// was measured of bright samples, and 3.6 of a wave as long as the tile.
 pub(crate) const GHOSTS: f64 = 5.0;
 
-/// The same of transforms of up to 1024 samples a side: what the rounded constants of one axis make of a wave, by
-/// exact arithmetic, is up to 3.1 roundoffs of it for 256 samples, 3.8 for 512 and 4.9 for 1024; of both axes twice that.
+/// The same of transforms of up to 1024 samples a side: what the rounded constants of one axis make of a wave, by exact
+/// arithmetic, is up to 3.1 roundoffs of it for 256 samples, 3.8 for 512 and 4.9 for 1024; of both axes twice that.
 pub(crate) const GHOSTS_OF_LARGE: f64 = 10.0;
 
 /// The standard deviation of rounding a number, in roundoffs of its size: uniform over a unit in the last place, for
