@@ -81,9 +81,9 @@ impl Queue {
     /// ----------
     /// image : array of CuPy or torch
     ///     An image of the plan, or several: ``(n, ...)``, with equal steps between them.
-    /// out : array of CuPy or torch, optional Where the results go, apart from the images, in an array of the package
-    /// whose stream is the current one; else
-    ///     a new array.
+    /// out : array of CuPy or torch, optional
+    ///     Where the results go, apart from the images, in an array of the package whose stream is the current one;
+    ///     else a new array.
     #[pyo3(signature = (image, *, out = None))]
     fn __call__<'py>(
         &self,
