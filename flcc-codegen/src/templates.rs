@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 54] = [
+pub const TEMPLATES: [Template; 55] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -47,6 +47,7 @@ pub const TEMPLATES: [Template; 54] = [
     template!("pipeline/transform.tera"),
     template!("pipeline/volume.tera"),
     template!("pipeline/sides.tera"),
+    template!("pipeline/wide.tera"),
     template!("pipeline/windows.tera"),
     template!("pipeline/windows_of_planes.tera"),
     template!("pipeline/windows_of_volumes.tera"),
