@@ -406,8 +406,7 @@ fn scores_of_volumes_take_templates_of_any_sides() {
 /// Runs a program that checks the operations of two floats, as the source of a kernel has them.
 fn operations(change: impl Fn(String) -> String, case: &str) -> Output {
     let (kernel, source) = kernel("zncc64_f32_any_b16x16");
-    let program =
-        format!("#include \"shim.h\"\n{}{}#include \"wide_check.h\"\n", wide(&kernel, SLOW), change(source));
+    let program = format!("#include \"shim.h\"\n{}{}#include \"wide_check.h\"\n", wide(&kernel, SLOW), change(source));
     compile_and_run(&format!("wide-{case}"), &program)
 }
 
@@ -502,12 +501,9 @@ fn scores_of_volumes_are_right_where_f64_is_slow() {
     if compiler_present() {
         let [bytes, apart] = [BYTES, APART].map(|case| format!("{SLOW}-{case}"));
         let (kernel, source) = kernel("zncc32_f32_any_b32x16");
-        for (sides, boundary, case) in [
-            ([8, 3, 9], 0, SLOW),
-            ([5, 12, 4], 5, SLOW),
-            ([3, 8, 5], 2, &bytes),
-            ([14, 24, 24], 0, &apart),
-        ] {
+        for (sides, boundary, case) in
+            [([8, 3, 9], 0, SLOW), ([5, 12, 4], 5, SLOW), ([3, 8, 5], 2, &bytes), ([14, 24, 24], 0, &apart)]
+        {
             let output = volume_scores(&kernel, &source, (sides, boundary), case);
             assert!(output.status.success(), "{sides:?}: {}", String::from_utf8_lossy(&output.stdout));
         }
@@ -781,10 +777,10 @@ fn a_wrong_score_is_found() {
     check_broken("zncc_f32_11x11_b32x8", "along", "sums_of(sample(WIDTH))", "sums_of(sample(WIDTH - 1))");
     check_broken("zncc_f32_2x2x2_b32x2", "planes", "plane == 0 ? some", "plane >= 0 ? some");
     check_broken("zncc_f32_2x2x2_b32x2", "plane", "if (plane > 0) __syncthreads();", "");
-    check_broken(name, "doubt", "energy > low + slope * sums.square", "energy > low");
-    check_broken(name, "faint", "low(k.doubt[0])", "low(0)");
-    check_broken(name, "large", " && sums.square < MOST", "");
-    check_broken(name, "nan", "if (sums.square != sums.square)", "if (false)");
+    check_broken(name, "doubt", "energy > low + slope * square", "energy > low");
+    check_broken(name, "faint", "low(threshold(k.doubt[0]))", "low(0)");
+    check_broken(name, "large", " && square < MOST", "");
+    check_broken(name, "nan", "if (square != square)", "if (false)");
     check_broken(name, "offset", "below == count / 2", "below == count / 3");
     check_broken("zncc_f32_3x3_b32x8", "fill", "(fill_of(im) - median)", "(fill_of(im))");
     check_broken(name, "keep", "x < wanted.from[1] || ", "");

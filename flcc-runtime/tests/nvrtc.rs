@@ -281,8 +281,14 @@ const UNTOLD: (i32, i32) = (13, 0);
 
 /// Every specialisation of the pipeline that a spec can lead to, by part, less the options that do not matter there.
 fn specialisations() -> Vec<(Part, BTreeSet<Vec<String>>)> {
-    let device =
-        Device { index: 0, name: "described".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+    let device = Device {
+        index: 0,
+        name: "described".into(),
+        capability: (9, 0),
+        multiprocessors: 132,
+        f32_per_f64: 2,
+        memory: 80 << 30,
+    };
     let machine = Machine::described(&[], 1).with_devices(vec![device], "described");
     let mut found: Vec<(Part, BTreeSet<Vec<String>>)> =
         PARTS.iter().map(|(part, _)| (*part, BTreeSet::new())).collect();

@@ -6,6 +6,7 @@ use flcc_core::boundary::Boundary;
 use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
 use flcc_core::spec::Spec;
+use flcc_core::wide::Wide;
 
 use crate::cuda::kernels::Part;
 use crate::cuda::method::{Method, Rounding};
@@ -27,6 +28,8 @@ pub(crate) struct Decisions {
     pub types: Types,
     /// The formula and its numbers.
     pub scheme: Scheme,
+    /// What the method sums windows up in; the pipeline does so in f64.
+    pub wide: Wide,
     /// Sides of the template.
     pub template: [usize; 3],
     /// The device.
@@ -53,15 +56,15 @@ impl Decisions {
         };
         let smallest = if how.subnormal { least } else { normal };
         let Scheme { measure, promise, rounds_samples, .. } = self.scheme;
-        let (taps, samples, rounding) = (taps as f64, energy.sqrt(), how.cross);
-        let model = Model { measure, promise, roundoff, taps, samples, rounds_samples, rounding, weights };
+        let (taps, samples, rounding, wide) = (taps as f64, energy.sqrt(), how.cross, self.wide);
+        let model = Model { measure, promise, roundoff, taps, samples, rounds_samples, rounding, wide, weights };
         // A kernel that makes scores takes roots in the type of its samples.
         let scores = self.method.makes() == Makes::Scores;
         let floor = model.floor(figures, smallest, single && scores);
         let doubt = model.doubt(figures).above(floor);
         match (how.running, promise) {
             (Some(steps), Some(promise)) => {
-                Doubt { of_energy: doubt.of_energy + of_running_sums(&promise, &steps), ..doubt }
+                Doubt { of_energy: doubt.of_energy + of_running_sums(&promise, &steps, wide), ..doubt }
             }
             _ => doubt,
         }
@@ -193,8 +196,14 @@ mod tests {
     }
 
     fn decisions(spec: &Spec, method: Arc<dyn Method>, real: DType) -> Decisions {
-        let device =
-            Device { index: 0, name: "a device".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+        let device = Device {
+            index: 0,
+            name: "a device".into(),
+            capability: (9, 0),
+            multiprocessors: 132,
+            f32_per_f64: 2,
+            memory: 80 << 30,
+        };
         let cross = if real == DType::F32 { Cross::F32 } else { Cross::F64 };
         let types = Types { pixel: real, real, cross, out: real };
         Decisions {
@@ -202,6 +211,7 @@ mod tests {
             tile: [1, 512, 1024],
             types,
             scheme: Scheme::new(spec, false, false),
+            wide: Wide::Double,
             template: spec.template().padded(),
             device,
             memory: 1 << 30,
