@@ -488,7 +488,7 @@ fn scores_of_planes_are_right_where_f64_is_slow() {
             ("low", "__fadd_rn(sum.low, __fadd_rn(a.low, b.low))", "sum.low"),
             ("below", "__shfl_up_sync(~0u, a.low, by)", "0"),
             ("where", "counts ? other.high : 0", "other.high"),
-            ("lost", "const float lost = (float)(d.of_energy * 1.01 * largest);", "const float lost = 0;"),
+            ("lost", "const float lost = (float)((Head)(d.of_energy * 1.01) * largest);", "const float lost = 0;"),
         ] {
             let output = tile(&kernel, &broken(&source, from, to), 0, &format!("{SLOW}-{case}"));
             assert!(!output.status.success(), "{case} passes");
@@ -674,7 +674,7 @@ fn wrong_scores_of_planes_are_found() {
         ("marks", "if (!__any_sync(~0u, unknown)) return;", "return;"),
         ("listed", "FROM == ANYWHERE && __any_sync(~0u, unknown)", "false"),
         ("fractions", "is_whole((float)from.at(i))", "is_whole((float)from.at(i) - (float)offset)"),
-        ("lost", "const float lost = (float)(d.of_energy * 1.01 * largest);", "const float lost = 0;"),
+        ("lost", "const float lost = (float)((Head)(d.of_energy * 1.01) * largest);", "const float lost = 0;"),
         ("tiles", "row * tiles_x + (first_x + x) / step_x", "(first_x + x) / step_x"),
         ("place", "column % OWN * APART + column / OWN", "column / OWN * APART + column % OWN"),
         ("before", "        all.remove(sums[i]);\n", ""),
