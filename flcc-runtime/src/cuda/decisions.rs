@@ -185,6 +185,7 @@ mod tests {
     use crate::cuda::methods::cufft::Cufft;
     use crate::cuda::methods::listed::Listed;
     use crate::cuda::methods::listed_scores::ListedScores;
+    use crate::cuda::methods::scores::TileScores;
     use crate::cuda::rooms::{MOST_SLOTS, Room};
     use crate::cuda::types::Cross;
     use crate::isa;
@@ -380,6 +381,37 @@ mod tests {
                     share < 2.0 * of_cpu && share < 0.1,
                     "{size:?}, smooth {smooth}: {share:.2e}, on a CPU {of_cpu:.2e}"
                 );
+            }
+        }
+    }
+
+    /// What two floats round has its part in each threshold, and leaves hardly more of ordinary images in doubt.
+    #[test]
+    fn windows_in_two_floats_are_doubted_for_what_they_round() {
+        let spec: Spec = "zncc:f32:300x400*16x16:valid".parse().unwrap();
+        let (values, size) = ([testing::template(256, false, testing::noise(3))], [1, 16, 16]);
+        let listed = flcc_generated::listed("zncc", "f32", size).unwrap();
+        let transforms = flcc_generated::kernels().iter().find(|entry| entry.op == "zncc64").unwrap();
+        let methods: [Arc<dyn Method>; 2] =
+            [Arc::new(ListedScores(listed)), Arc::new(TileScores::new(transforms, size, [1, 300, 400]))];
+        for method in methods {
+            let figures = method.figures(size, &values);
+            let [double, singles] = [Wide::Double, Wide::TwoSingles].map(|wide| {
+                let decisions = Decisions { wide, ..decisions(&spec, Arc::clone(&method), DType::F32) };
+                decisions.doubt(&figures, 256, 1.0, None)
+            });
+            let more = Wide::TwoSingles.roundoff() - Wide::Double.roundoff();
+            assert!(
+                ((singles.share - double.share) / (16.0 * more / 2e-6) - 1.0).abs() < 1e-6,
+                "{double:?} {singles:?}"
+            );
+            assert!(singles.share > double.share && singles.share < 1.01 * double.share, "{double:?} {singles:?}");
+            // Half of the smallest square there is may be lost of each sample.
+            assert!(singles.least > 256.0 * f64::from(f32::from_bits(1)) / 1e-7, "{double:?} {singles:?}");
+            if method.rounding(size).running.is_some() {
+                let ratio = Wide::TwoSingles.roundoff() / Wide::Double.roundoff();
+                assert!((singles.of_energy / double.of_energy / ratio - 1.0).abs() < 1e-6, "{double:?} {singles:?}");
+                assert!(singles.of_energy < 3e-6, "{singles:?}");
             }
         }
     }
