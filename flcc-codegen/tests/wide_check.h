@@ -51,6 +51,36 @@ static void check_normal(const Wide& value) {
   if (value.high + value.low != value.high) FAIL("(%g, %g) is not one number rounded", value.high, value.low);
 }
 
+// Sums of squares down columns of few levels, whose errors may agree: what they are off by, over what the error model
+// grants so many roundings of the size of the largest sum so far. Every tenth column has a bright part.
+static Long largest_drift() {
+  Long most = 0;
+  for (int turn = 0; turn < 20000; turn++) {
+    const int height = 5 + (int)(std::fabs(random_unit()) * 115), levels = 1 + turn % 3, period = 1 + turn % 7;
+    float level[3];
+    for (float& value : level) value = any_float(any_exponent(turn % 2 ? 6 : 0));
+    Wide sum = {0, 0};
+    Exact of_all = 0;
+    Long largest = 0;
+    std::vector<float> column;
+    for (int row = 0; row < height + 64; row++) {
+      float value = level[(turn % 5 == 0 ? (int)random_below(levels) : row / period % levels)];
+      if (turn % 10 == 0 && row > height && row < height + 9) value *= 1000;
+      column.push_back(value);
+      const auto squared = [](float v) { return exact(v * v) + exact(std::fma(v, v, -(v * v))); };
+      if (row >= height) {
+        const float old = column[row - height];
+        sum = take_square(sum, old), of_all -= squared(old);
+      }
+      sum = add_square(sum, value), of_all += squared(value);
+      largest = std::max(largest, magnitude_of(of_all));
+      const Long granted = 8 * 0.4247L * WIDE_ROUNDOFF * std::sqrt((Long)(2 * 64 + height)) * largest;
+      most = std::max(most, magnitude_of(exact(sum) - of_all) / granted);
+    }
+  }
+  return most;
+}
+
 int main() {
   const Long of_sum = WIDE_ROUNDOFF / UNIT;
   {
@@ -116,6 +146,9 @@ int main() {
       if (squares < 0x1p45 && (none.high != 0 || none.low != 0)) FAIL("twice %lld less it, twice", squares);
     }
   }
+  const Long drift = largest_drift();
+  std::printf("running sums: off by %.3Lg of what is granted\n", drift);
+  if (!(drift < 1)) FAIL("running sums are off by %.3Lg of what is granted", drift);
   // Energies of equal whole numbers, and of those with another one among them, as `CLOSE` has it.
   for (int count = 25; count < 14000; count += 1 + count / 7)
     for (float value = 1; (double)value * value * count < (double)CLOSE; value = std::floor(value * 1.3f + 1)) {

@@ -6,7 +6,7 @@
 /// multiprocessor.
 pub(crate) fn f32_per_f64(capability: (u32, u32)) -> u32 {
     match capability {
-        (6 | 7 | 8 | 9 | 10, 0) | (7, 2) => 2,
+        (6..=10, 0) | (7, 2) => 2,
         (..8, _) => 32,
         _ => 64,
     }
